@@ -1,0 +1,1 @@
+"""Laststand: a multi-process emulator of Kafka's replication protocol, and the oracle that judges it."""

@@ -1,0 +1,86 @@
+"""What the core knows of a record batch: its header, never its bytes.
+
+A log, to the core, is a sequence of ``BatchDescriptor``. Batches travel as opaque bytes from producer to follower; only
+base offset and leader epoch are stamped on the way, and both are outside the CRC, so the CRC is a batch's fingerprint
+everywhere (record batch v2, ``kafka-broker.md`` section 5).
+"""
+
+import msgspec
+
+from emulator.core.errors import ErrorCode
+from emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId
+
+
+class BatchDescriptor(msgspec.Struct, frozen=True, kw_only=True):
+    """The header of one record batch in a log.
+
+    Attributes:
+        base_offset: offset of the first record; 0 in a batch that a producer sends.
+        last_offset: offset of the last record, inclusive (Kafka's ``lastOffset``).
+        leader_epoch: epoch of the leader that appended it; 0 in a batch that a producer sends.
+        crc: CRC-32C over everything from the attributes on.
+        size: bytes of the whole batch, header included.
+        record_count: number of records.
+        max_timestamp_ms: largest record timestamp.
+        producer_id: ``None`` where the producer is not idempotent; then the next two mean nothing.
+        producer_epoch: generation of the producer id.
+        base_sequence: sequence number of the first record.
+        is_control: whether it holds a transaction marker.
+    """
+
+    base_offset: Offset
+    last_offset: Offset
+    leader_epoch: LeaderEpoch
+    crc: int
+    size: int
+    record_count: int
+    max_timestamp_ms: int = 0
+    producer_id: ProducerId | None = None
+    producer_epoch: ProducerEpoch = ProducerEpoch(-1)
+    base_sequence: int = -1
+    is_control: bool = False
+
+    @property
+    def next_offset(self) -> Offset:
+        """The offset after the last record."""
+        return Offset(self.last_offset + 1)
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequence of the last record; wraps from 2**31 - 1 to 0 as Kafka's does."""
+        return (self.base_sequence + self.record_count - 1) & 0x7FFFFFFF
+
+
+class InvalidBatch(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes that the gateway would not accept as one v2 batch, and the error that they deserve."""
+
+    error: ErrorCode
+    reason: str
+
+
+class LogSpan(msgspec.Struct, frozen=True, kw_only=True):
+    """Whole batches of a log, named by offsets: what a fetch response carries. The driver knows the bytes.
+
+    Attributes:
+        base_offset: base offset of the first batch.
+        end_offset: exclusive; next offset of the last batch.
+        size: bytes of all batches together.
+    """
+
+    base_offset: Offset
+    end_offset: Offset
+    size: int
+
+
+class EpochEntry(msgspec.Struct, frozen=True, order=True):
+    """One entry of a leader epoch cache: the epoch and the offset at which it started."""
+
+    leader_epoch: LeaderEpoch
+    start_offset: Offset
+
+
+class EpochEndOffset(msgspec.Struct, frozen=True, kw_only=True):
+    """Answer to an epoch lookup: the largest epoch not above the one asked for, and its (exclusive) end offset."""
+
+    leader_epoch: LeaderEpoch
+    end_offset: Offset

@@ -1,0 +1,148 @@
+"""Three families of errors, never mixed.
+
+*Protocol errors* are ``ErrorCode`` members that travel in responses. *Environment errors* derive from
+``EmulatorError``, carry fields and are mapped where they enter. *Bugs* raise ``InvariantViolation`` and stop the
+process; nothing catches them.
+"""
+
+from enum import IntEnum
+
+
+class ErrorCode(IntEnum):
+    """Kafka's protocol errors, with Kafka's names and numbers (``org.apache.kafka.common.protocol.Errors``)."""
+
+    UNKNOWN_SERVER_ERROR = -1
+    NONE = 0
+    OFFSET_OUT_OF_RANGE = 1
+    CORRUPT_MESSAGE = 2
+    UNKNOWN_TOPIC_OR_PARTITION = 3
+    LEADER_NOT_AVAILABLE = 5
+    NOT_LEADER_OR_FOLLOWER = 6
+    REQUEST_TIMED_OUT = 7
+    BROKER_NOT_AVAILABLE = 8
+    REPLICA_NOT_AVAILABLE = 9
+    MESSAGE_TOO_LARGE = 10
+    STALE_CONTROLLER_EPOCH = 11
+    NETWORK_EXCEPTION = 13
+    INVALID_TOPIC_EXCEPTION = 17
+    RECORD_LIST_TOO_LARGE = 18
+    NOT_ENOUGH_REPLICAS = 19
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
+    INVALID_REQUIRED_ACKS = 21
+    TOPIC_AUTHORIZATION_FAILED = 29
+    CLUSTER_AUTHORIZATION_FAILED = 31
+    INVALID_TIMESTAMP = 32
+    UNSUPPORTED_VERSION = 35
+    TOPIC_ALREADY_EXISTS = 36
+    INVALID_PARTITIONS = 37
+    INVALID_REPLICATION_FACTOR = 38
+    INVALID_REPLICA_ASSIGNMENT = 39
+    INVALID_CONFIG = 40
+    NOT_CONTROLLER = 41
+    INVALID_REQUEST = 42
+    POLICY_VIOLATION = 44
+    OUT_OF_ORDER_SEQUENCE_NUMBER = 45
+    DUPLICATE_SEQUENCE_NUMBER = 46
+    INVALID_PRODUCER_EPOCH = 47
+    OPERATION_NOT_ATTEMPTED = 55
+    KAFKA_STORAGE_ERROR = 56
+    UNKNOWN_PRODUCER_ID = 59
+    FENCED_LEADER_EPOCH = 74
+    UNKNOWN_LEADER_EPOCH = 75
+    STALE_BROKER_EPOCH = 77
+    OFFSET_NOT_AVAILABLE = 78
+    PREFERRED_LEADER_NOT_AVAILABLE = 80
+    ELIGIBLE_LEADERS_NOT_AVAILABLE = 83
+    ELECTION_NOT_NEEDED = 84
+    NO_REASSIGNMENT_IN_PROGRESS = 85
+    INVALID_RECORD = 87
+    INVALID_UPDATE_VERSION = 95
+    FEATURE_UPDATE_FAILED = 96
+    UNKNOWN_TOPIC_ID = 100
+    DUPLICATE_BROKER_REGISTRATION = 101
+    BROKER_ID_NOT_REGISTERED = 102
+    INCONSISTENT_TOPIC_ID = 103
+    INCONSISTENT_CLUSTER_ID = 104
+    INELIGIBLE_REPLICA = 107
+    NEW_LEADER_ELECTED = 108
+    INVALID_REGISTRATION = 119
+    REQUEST_LIMIT_REACHED = 1000  # KIP-966 names no number, and Kafka never shipped it.
+
+    @property
+    def is_definite(self) -> bool:
+        """Whether a produce request so answered certainly did not and will not happen."""
+        return self not in _INDEFINITE
+
+
+_INDEFINITE = frozenset(
+    {
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.NONE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,  # also answers an operation that waited when leadership was lost
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+)
+
+
+class EmulatorError(Exception):
+    """An environment error: something outside the protocol went wrong. Subclasses carry fields, not prose."""
+
+
+class ConfigError(EmulatorError):
+    """A property, switch or era that does not exist or has an impossible value.
+
+    Attributes:
+        key: the name as the user wrote it.
+        value: the value as the user wrote it, or ``None`` where the key itself is unknown.
+        expected: what would have been accepted, in words.
+    """
+
+    def __init__(self, *, key: str, value: str | None, expected: str) -> None:
+        what = f"unknown key {key!r}" if value is None else f"{key}={value} is not allowed"
+        super().__init__(f"{what}; expected {expected}")
+        self.key = key
+        self.value = value
+        self.expected = expected
+
+
+class StorageError(EmulatorError):
+    """A file could not be read or written.
+
+    Attributes:
+        path: the file or directory.
+        reason: the cause in words.
+    """
+
+    def __init__(self, *, path: str, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class CorruptRecordError(StorageError):
+    """Bytes that do not form a valid record batch, at ``position`` of ``path``."""
+
+    def __init__(self, *, path: str, position: int, reason: str) -> None:
+        super().__init__(path=path, reason=f"at byte {position}: {reason}")
+        self.position = position
+
+
+class TransportError(EmulatorError):
+    """A peer could not be reached or did not answer.
+
+    Attributes:
+        node_id: the peer.
+        reason: the cause in words.
+    """
+
+    def __init__(self, *, node_id: int, reason: str) -> None:
+        super().__init__(f"node {node_id}: {reason}")
+        self.node_id = node_id
+        self.reason = reason
+
+
+class InvariantViolation(AssertionError):
+    """The program broke its own rule. Never caught; the process stops."""

@@ -1,0 +1,570 @@
+"""Requests and responses between nodes, and between clients and nodes, with Kafka's names.
+
+Frozen values; the codec of ``emulator.rpc`` translates them to protobuf. ``None`` stands for Kafka's -1. Every response
+answers exactly one request.
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+from emulator.core.batch import BatchDescriptor, InvalidBatch, LogSpan
+from emulator.core.errors import ErrorCode
+from emulator.core.types import (
+    Acks,
+    BrokerEpoch,
+    BrokerId,
+    IncarnationId,
+    IsolationLevel,
+    LeaderEpoch,
+    LeaderRecoveryState,
+    MetadataOffset,
+    NodeId,
+    Offset,
+    PartitionEpoch,
+    ProducerEpoch,
+    ProducerId,
+    TopicId,
+    TopicPartition,
+)
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of all requests and responses."""
+
+
+# --- Broker to controller -----------------------------------------------------------------------------------------
+
+
+class FeatureRange(msgspec.Struct, frozen=True, kw_only=True):
+    """Levels of a feature that a broker supports, both inclusive."""
+
+    name: str
+    min_supported_version: int
+    max_supported_version: int
+
+
+class BrokerRegistrationRequest(Message, frozen=True, kw_only=True):
+    """Registers a broker process. ``previous_broker_epoch`` exists from api_version 3 on (KIP-966)."""
+
+    broker_id: BrokerId
+    cluster_id: str
+    incarnation_id: IncarnationId
+    log_dirs: tuple[str, ...]
+    features: tuple[FeatureRange, ...] = ()
+    previous_broker_epoch: BrokerEpoch | None = None
+    api_version: int = 4
+
+
+class BrokerRegistrationResponse(Message, frozen=True, kw_only=True):
+    """The broker epoch granted, or why not."""
+
+    error: ErrorCode
+    broker_epoch: BrokerEpoch | None = None
+
+
+class BrokerHeartbeatRequest(Message, frozen=True, kw_only=True):
+    """Keeps a broker's session alive and states what it wants to be."""
+
+    broker_id: BrokerId
+    broker_epoch: BrokerEpoch
+    current_metadata_offset: MetadataOffset
+    want_fence: bool
+    want_shut_down: bool
+    offline_log_dirs: tuple[str, ...] = ()
+
+
+class BrokerHeartbeatResponse(Message, frozen=True, kw_only=True):
+    """The controller's view of the broker."""
+
+    error: ErrorCode
+    is_caught_up: bool = False
+    is_fenced: bool = True
+    should_shut_down: bool = False
+
+
+class IsrMember(msgspec.Struct, frozen=True):
+    """A member of a proposed ISR; the epoch is ``None`` where the leader does not know it (KIP-903)."""
+
+    broker_id: BrokerId
+    broker_epoch: BrokerEpoch | None = None
+
+
+class AlterPartitionData(msgspec.Struct, frozen=True, kw_only=True):
+    """One partition's proposed ISR. ``topic_id`` is ``None`` below api_version 2."""
+
+    topic: str
+    topic_id: TopicId | None
+    partition: int
+    leader_epoch: LeaderEpoch
+    partition_epoch: PartitionEpoch
+    new_isr: tuple[IsrMember, ...]
+    leader_recovery_state: LeaderRecoveryState = LeaderRecoveryState.RECOVERED
+
+
+class AlterPartitionRequest(Message, frozen=True, kw_only=True):
+    """A leader's wish to change ISRs (KIP-497)."""
+
+    broker_id: BrokerId
+    broker_epoch: BrokerEpoch
+    partitions: tuple[AlterPartitionData, ...]
+    api_version: int = 3
+
+
+class AlterPartitionResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The partition after the change; the state fields mean nothing beside an error."""
+
+    topic: str
+    topic_id: TopicId | None
+    partition: int
+    error: ErrorCode
+    leader: BrokerId | None = None
+    leader_epoch: LeaderEpoch = LeaderEpoch(-1)
+    isr: tuple[BrokerId, ...] = ()
+    leader_recovery_state: LeaderRecoveryState = LeaderRecoveryState.RECOVERED
+    partition_epoch: PartitionEpoch = PartitionEpoch(-1)
+
+
+class AlterPartitionResponse(Message, frozen=True, kw_only=True):
+    """A top-level error means that no partition was looked at."""
+
+    error: ErrorCode
+    partitions: tuple[AlterPartitionResult, ...] = ()
+
+
+class AllocateProducerIdsRequest(Message, frozen=True, kw_only=True):
+    """Asks for a block of producer ids."""
+
+    broker_id: BrokerId
+    broker_epoch: BrokerEpoch
+
+
+class AllocateProducerIdsResponse(Message, frozen=True, kw_only=True):
+    """Ids ``producer_id_start`` to ``producer_id_start + producer_id_len - 1``."""
+
+    error: ErrorCode
+    producer_id_start: ProducerId = ProducerId(-1)
+    producer_id_len: int = 0
+
+
+# --- Admin to controller ------------------------------------------------------------------------------------------
+
+
+class CreatableTopic(msgspec.Struct, frozen=True, kw_only=True):
+    """A topic to create. ``topic_id`` is drawn by whoever sends it: the core has no randomness.
+
+    Attributes:
+        assignments: replicas of each partition; empty for automatic placement, then ``num_partitions`` and
+            ``replication_factor`` count (``None``: the controller's defaults).
+        configs: topic properties by Kafka's name.
+    """
+
+    name: str
+    topic_id: TopicId
+    num_partitions: int | None = None
+    replication_factor: int | None = None
+    assignments: tuple[tuple[BrokerId, ...], ...] = ()
+    configs: tuple[tuple[str, str], ...] = ()
+
+
+class CreateTopicsRequest(Message, frozen=True, kw_only=True):
+    """Creates topics; each one's outcome is its own."""
+
+    topics: tuple[CreatableTopic, ...]
+
+
+class TopicResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One topic's outcome."""
+
+    name: str
+    error: ErrorCode
+    error_message: str = ""
+
+
+class CreateTopicsResponse(Message, frozen=True, kw_only=True):
+    """Outcomes in request order."""
+
+    topics: tuple[TopicResult, ...]
+
+
+class DeleteTopicsRequest(Message, frozen=True, kw_only=True):
+    """Deletes topics by name."""
+
+    topics: tuple[str, ...]
+
+
+class DeleteTopicsResponse(Message, frozen=True, kw_only=True):
+    """Outcomes in request order."""
+
+    topics: tuple[TopicResult, ...]
+
+
+# --- Any node -----------------------------------------------------------------------------------------------------
+
+
+class TopicCursor(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a page of DescribeTopicPartitions starts."""
+
+    topic: str
+    partition: int
+
+
+class DescribeTopicPartitionsRequest(Message, frozen=True, kw_only=True):
+    """Describes partitions; no topics means all (KIP-966)."""
+
+    topics: tuple[str, ...] = ()
+    cursor: TopicCursor | None = None
+    response_partition_limit: int = 2000
+
+
+class DescribedPartition(msgspec.Struct, frozen=True, kw_only=True):
+    """A partition as its describer's metadata has it."""
+
+    partition: int
+    error: ErrorCode
+    leader: BrokerId | None
+    leader_epoch: LeaderEpoch
+    partition_epoch: PartitionEpoch
+    replicas: tuple[BrokerId, ...]
+    isr: tuple[BrokerId, ...]
+    elr: tuple[BrokerId, ...]
+    last_known_elr: tuple[BrokerId, ...]
+    last_known_leader: BrokerId | None
+    offline_replicas: tuple[BrokerId, ...]
+    leader_recovery_state: LeaderRecoveryState
+
+
+class DescribedTopic(msgspec.Struct, frozen=True, kw_only=True):
+    """A topic and those of its partitions that fit the page."""
+
+    name: str
+    error: ErrorCode
+    topic_id: TopicId | None
+    partitions: tuple[DescribedPartition, ...]
+
+
+class DescribeTopicPartitionsResponse(Message, frozen=True, kw_only=True):
+    """A page; ``next_cursor`` is ``None`` on the last one."""
+
+    error: ErrorCode
+    topics: tuple[DescribedTopic, ...] = ()
+    next_cursor: TopicCursor | None = None
+
+
+# --- Client to broker ---------------------------------------------------------------------------------------------
+
+
+class MetadataRequest(Message, frozen=True, kw_only=True):
+    """Asks who leads what; no topics means all."""
+
+    topics: tuple[str, ...] = ()
+
+
+class MetadataPartition(msgspec.Struct, frozen=True, kw_only=True):
+    """A partition as clients see it; LEADER_NOT_AVAILABLE where there is no leader."""
+
+    partition: int
+    error: ErrorCode
+    leader: BrokerId | None
+    leader_epoch: LeaderEpoch
+    replicas: tuple[BrokerId, ...]
+    isr: tuple[BrokerId, ...]
+
+
+class MetadataTopic(msgspec.Struct, frozen=True, kw_only=True):
+    """A topic as clients see it."""
+
+    name: str
+    error: ErrorCode
+    topic_id: TopicId | None
+    partitions: tuple[MetadataPartition, ...]
+
+
+class MetadataResponse(Message, frozen=True, kw_only=True):
+    """Live brokers and topics by the answering broker's cache: stale by nature."""
+
+    brokers: tuple[BrokerId, ...]
+    controller_id: NodeId | None
+    topics: tuple[MetadataTopic, ...]
+
+
+class InitProducerIdRequest(Message, frozen=True, kw_only=True):
+    """Asks for a producer id, or bumps the epoch of one (KIP-360)."""
+
+    producer_id: ProducerId | None = None
+    producer_epoch: ProducerEpoch | None = None
+
+
+class InitProducerIdResponse(Message, frozen=True, kw_only=True):
+    """The identity to produce under."""
+
+    error: ErrorCode
+    producer_id: ProducerId = ProducerId(-1)
+    producer_epoch: ProducerEpoch = ProducerEpoch(-1)
+
+
+class ProducePartition(msgspec.Struct, frozen=True, kw_only=True):
+    """One batch for one partition."""
+
+    topic: str
+    partition: int
+    batch: BatchDescriptor | InvalidBatch
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The partition's name."""
+        return TopicPartition(self.topic, self.partition)
+
+
+class ProduceRequest(Message, frozen=True, kw_only=True):
+    """Appends batches, one per partition at most."""
+
+    acks: int
+    timeout_ms: int
+    partitions: tuple[ProducePartition, ...]
+
+    @property
+    def is_acks_valid(self) -> bool:
+        """Whether ``acks`` is one of Kafka's three."""
+        return self.acks in (Acks.NONE, Acks.LEADER, Acks.ALL)
+
+
+class ProducePartitionResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch's outcome; ``current_leader`` is a hint beside NOT_LEADER_OR_FOLLOWER (KIP-951)."""
+
+    topic: str
+    partition: int
+    error: ErrorCode
+    base_offset: Offset | None = None
+    log_start_offset: Offset | None = None
+    current_leader: BrokerId | None = None
+    current_leader_epoch: LeaderEpoch | None = None
+
+
+class ProduceResponse(Message, frozen=True, kw_only=True):
+    """Outcomes in request order. With acks=0 there is none, and a failure closes the connection."""
+
+    partitions: tuple[ProducePartitionResponse, ...]
+
+
+class FetchPartition(msgspec.Struct, frozen=True, kw_only=True):
+    """Where to read one partition. ``current_leader_epoch`` fences (KIP-320), ``last_fetched_epoch`` detects
+    divergence (KIP-595)."""
+
+    topic: str
+    topic_id: TopicId | None
+    partition: int
+    fetch_offset: Offset
+    current_leader_epoch: LeaderEpoch | None = None
+    last_fetched_epoch: LeaderEpoch | None = None
+    log_start_offset: Offset | None = None
+    partition_max_bytes: int = 1 << 20
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The partition's name."""
+        return TopicPartition(self.topic, self.partition)
+
+
+class FetchRequest(Message, frozen=True, kw_only=True):
+    """Reads partitions, as a follower (``replica_id`` given) or as a consumer.
+
+    Parked until ``min_bytes`` are there or ``max_wait_ms`` have passed.
+    """
+
+    partitions: tuple[FetchPartition, ...]
+    replica_id: BrokerId | None = None
+    replica_epoch: BrokerEpoch | None = None
+    max_wait_ms: int = 500
+    min_bytes: int = 1
+    max_bytes: int = 10 << 20
+    isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
+
+
+class FetchPartitionResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """One partition's answer, as the answering core gives it (``span``) or as the asking core gets it (``batches``).
+
+    The driver of the answering node turns the span into bytes; the driver of the asking node turns bytes into
+    descriptors. ``diverging_epoch`` and ``diverging_end_offset`` go together and exclude records.
+    """
+
+    topic: str
+    partition: int
+    error: ErrorCode
+    high_watermark: Offset | None = None
+    log_start_offset: Offset | None = None
+    diverging_epoch: LeaderEpoch | None = None
+    diverging_end_offset: Offset | None = None
+    current_leader: BrokerId | None = None
+    current_leader_epoch: LeaderEpoch | None = None
+    span: LogSpan | None = None
+    batches: tuple[BatchDescriptor, ...] = ()
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The partition's name."""
+        return TopicPartition(self.topic, self.partition)
+
+
+class FetchResponse(Message, frozen=True, kw_only=True):
+    """Answers in request order."""
+
+    partitions: tuple[FetchPartitionResponse, ...]
+    error: ErrorCode = ErrorCode.NONE
+
+
+class ListOffsetsPosition(msgspec.Struct, frozen=True, kw_only=True):
+    """A partition and ``earliest`` (-2), ``latest`` (-1) or a timestamp in ms, in Kafka's encoding."""
+
+    topic: str
+    partition: int
+    timestamp: int
+    current_leader_epoch: LeaderEpoch | None = None
+
+
+class ListOffsetsRequest(Message, frozen=True, kw_only=True):
+    """Looks up offsets, as a client or as a replica."""
+
+    partitions: tuple[ListOffsetsPosition, ...]
+    replica_id: BrokerId | None = None
+    isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
+
+
+class ListOffsetsResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The offset found."""
+
+    topic: str
+    partition: int
+    error: ErrorCode
+    offset: Offset | None = None
+    leader_epoch: LeaderEpoch | None = None
+
+
+class ListOffsetsResponse(Message, frozen=True, kw_only=True):
+    """Answers in request order."""
+
+    partitions: tuple[ListOffsetsResult, ...]
+
+
+class EpochPosition(msgspec.Struct, frozen=True, kw_only=True):
+    """Which epoch's end is asked for."""
+
+    topic: str
+    partition: int
+    leader_epoch: LeaderEpoch
+    current_leader_epoch: LeaderEpoch | None = None
+
+
+class OffsetForLeaderEpochRequest(Message, frozen=True, kw_only=True):
+    """Looks up where leader epochs end (KIP-101)."""
+
+    partitions: tuple[EpochPosition, ...]
+    replica_id: BrokerId | None = None
+
+
+class EpochPositionResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Epoch and end are ``None`` where undefined."""
+
+    topic: str
+    partition: int
+    error: ErrorCode
+    leader_epoch: LeaderEpoch | None = None
+    end_offset: Offset | None = None
+
+
+class OffsetForLeaderEpochResponse(Message, frozen=True, kw_only=True):
+    """Answers in request order."""
+
+    partitions: tuple[EpochPositionResult, ...]
+
+
+class DeleteRecordsTarget(msgspec.Struct, frozen=True, kw_only=True):
+    """Raise a partition's log start to ``offset``; ``None`` means the high watermark."""
+
+    topic: str
+    partition: int
+    offset: Offset | None
+
+
+class DeleteRecordsRequest(Message, frozen=True, kw_only=True):
+    """Deletes records below offsets."""
+
+    partitions: tuple[DeleteRecordsTarget, ...]
+    timeout_ms: int = 30_000
+
+
+class DeleteRecordsResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The smallest log start offset over the live replicas."""
+
+    topic: str
+    partition: int
+    error: ErrorCode
+    low_watermark: Offset | None = None
+
+
+class DeleteRecordsResponse(Message, frozen=True, kw_only=True):
+    """Answers in request order."""
+
+    partitions: tuple[DeleteRecordsResult, ...]
+
+
+class GetReplicaLogInfoRequest(Message, frozen=True, kw_only=True):
+    """Asks what a replica holds (KIP-966, unclean recovery; also the harness's way to look)."""
+
+    partitions: tuple[tuple[TopicId, int], ...]
+
+
+class ReplicaLogInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """What a replica holds; ``last_written_leader_epoch`` is that of the last record, ``None`` when empty."""
+
+    topic_id: TopicId
+    partition: int
+    error: ErrorCode
+    last_written_leader_epoch: LeaderEpoch | None = None
+    current_leader_epoch: LeaderEpoch | None = None
+    log_end_offset: Offset | None = None
+    high_watermark: Offset | None = None
+
+
+class GetReplicaLogInfoResponse(Message, frozen=True, kw_only=True):
+    """Answers in request order, under the broker's epoch at that moment."""
+
+    broker_epoch: BrokerEpoch | None
+    partitions: tuple[ReplicaLogInfo, ...]
+
+
+Request: TypeAlias = (
+    BrokerRegistrationRequest
+    | BrokerHeartbeatRequest
+    | AlterPartitionRequest
+    | AllocateProducerIdsRequest
+    | CreateTopicsRequest
+    | DeleteTopicsRequest
+    | DescribeTopicPartitionsRequest
+    | MetadataRequest
+    | InitProducerIdRequest
+    | ProduceRequest
+    | FetchRequest
+    | ListOffsetsRequest
+    | OffsetForLeaderEpochRequest
+    | DeleteRecordsRequest
+    | GetReplicaLogInfoRequest
+)
+
+Response: TypeAlias = (
+    BrokerRegistrationResponse
+    | BrokerHeartbeatResponse
+    | AlterPartitionResponse
+    | AllocateProducerIdsResponse
+    | CreateTopicsResponse
+    | DeleteTopicsResponse
+    | DescribeTopicPartitionsResponse
+    | MetadataResponse
+    | InitProducerIdResponse
+    | ProduceResponse
+    | FetchResponse
+    | ListOffsetsResponse
+    | OffsetForLeaderEpochResponse
+    | DeleteRecordsResponse
+    | GetReplicaLogInfoResponse
+)

@@ -1,0 +1,164 @@
+"""Switches: every rule whose absence once lost data, and the eras that are presets of them.
+
+A switch selects one of two or more named rules and is read in exactly one place of the core. An era names a real
+protocol. ``docs/eras.md`` gives the source of each cell of the table switch by era.
+"""
+
+from enum import Enum
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from emulator.core.errors import ConfigError
+
+
+class MaximalIsr(Enum):
+    """Which ISR bounds the high watermark while an AlterPartition is in flight (KIP-497)."""
+
+    ON = "on"
+    """Committed ISR united with the proposed one: safe whichever way the controller decides."""
+
+    PROPOSED = "proposed"
+    """The proposed ISR at once: the eager shrink of S07."""
+
+    COMMITTED_ONLY = "committed_only"
+    """The committed ISR, without a member that is being added: S08."""
+
+
+class Truncation(Enum):
+    """How a new follower finds where its log stops agreeing with the leader's."""
+
+    LEADER_EPOCH = "leader_epoch"
+    """Epoch end offsets, repeated until the epochs agree (KIP-101 with KIP-279)."""
+
+    KIP_101 = "kip101"
+    """One lookup that takes the first larger epoch's start: S03."""
+
+    HIGH_WATERMARK = "high_watermark"
+    """Cut at the local high watermark, as before 0.11: S01, S02."""
+
+
+class SessionCheck(Enum):
+    """When a second incarnation of a broker id is refused with DUPLICATE_BROKER_REGISTRATION."""
+
+    CONTACT_TIME = "contact_time"
+    """While the stored epoch's last contact is within the session timeout (Kafka 4.x, KAFKA-19130)."""
+
+    UNFENCED = "unfenced"
+    """The same, for unfenced brokers only (Kafka 3.9)."""
+
+
+class LastKnown(Enum):
+    """What an offline partition remembers of its candidates (KIP-966)."""
+
+    LEADER = "leader"
+    """Only the leader that it had when it went offline; electable in every mode (Kafka 4.2 as shipped)."""
+
+    KIP = "kip"
+    """Members that left the ELR uncleanly, and the last leader beside them; the leader only where unclean is off."""
+
+
+class Switches(msgspec.Struct, frozen=True, kw_only=True):
+    """One frozen set of rules. The defaults are era ``kip-966``: the KIPs to the letter."""
+
+    elr: bool = True
+    """Eligible leader replicas exist and the ISR may be empty (KIP-966); bootstraps the feature at level 1."""
+
+    hw_requires_min_isr: bool = True
+    """The high watermark waits for a committed ISR of min ISR (KIP-966; in Kafka since 3.7)."""
+
+    unclean_detection: bool = True
+    """A registration without the previous broker epoch leaves ISR and ELR (KIP-966, KAFKA-18635)."""
+
+    maximal_isr: MaximalIsr = MaximalIsr.ON
+    """Which ISR bounds the high watermark during an ISR change (KIP-497)."""
+
+    truncation: Truncation = Truncation.LEADER_EPOCH
+    """How followers reconcile their logs (KIP-101, KIP-279)."""
+
+    ap_partition_epoch_check: bool = True
+    """AlterPartition is compare-and-set on the partition epoch (KIP-497)."""
+
+    ap_broker_epoch_check: bool = True
+    """AlterPartition members carry broker epochs, which the controller compares (KIP-903)."""
+
+    session_check: SessionCheck = SessionCheck.CONTACT_TIME
+    """What counts as a live session when another incarnation registers (KAFKA-19130)."""
+
+    last_known: LastKnown = LastKnown.KIP
+    """What an offline partition remembers (KIP-966)."""
+
+
+ERAS: Final = MappingProxyType(
+    {
+        "kafka-0.10": Switches(
+            elr=False,
+            hw_requires_min_isr=False,
+            unclean_detection=False,
+            truncation=Truncation.HIGH_WATERMARK,
+            ap_broker_epoch_check=False,
+            session_check=SessionCheck.UNFENCED,
+            last_known=LastKnown.LEADER,
+        ),
+        "kafka-0.11": Switches(
+            elr=False,
+            hw_requires_min_isr=False,
+            unclean_detection=False,
+            truncation=Truncation.KIP_101,
+            ap_broker_epoch_check=False,
+            session_check=SessionCheck.UNFENCED,
+            last_known=LastKnown.LEADER,
+        ),
+        "kafka-3.9": Switches(
+            elr=False,
+            unclean_detection=False,
+            session_check=SessionCheck.UNFENCED,
+            last_known=LastKnown.LEADER,
+        ),
+        "kafka-4.2": Switches(last_known=LastKnown.LEADER),
+        "kip-966": Switches(),
+    }
+)
+"""Presets that name real protocols. The ZooKeeper eras need another controller and are not built yet."""
+
+ERAS_NOT_BUILT: Final = frozenset({"kafka-2.6-zk", "kafka-3.9-zk"})
+
+DEFAULT_ERA: Final = "kip-966"
+
+
+def era_switches(era: str) -> Switches:
+    """Returns the switches of an era.
+
+    Raises:
+        ConfigError: no such era, or one that is not built yet.
+    """
+    if era in ERAS:
+        return ERAS[era]
+    expected = "one of " + ", ".join(ERAS)
+    if era in ERAS_NOT_BUILT:
+        raise ConfigError(key="era", value=era, expected=f"{expected} (the ZooKeeper eras are not built yet)")
+    raise ConfigError(key="era", value=era, expected=expected)
+
+
+def is_switch(name: str) -> bool:
+    """Whether ``name`` is a switch, as opposed to a Kafka property."""
+    return name in Switches.__struct_fields__
+
+
+def with_switch(switches: Switches, name: str, text: str) -> Switches:
+    """Returns the switches with one changed, as ``--set name=text`` asks.
+
+    Raises:
+        ConfigError: the name is no switch, or the text none of its rules.
+    """
+    if not is_switch(name):
+        raise ConfigError(key=name, value=None, expected="a switch: " + ", ".join(Switches.__struct_fields__))
+    current = getattr(switches, name)
+    if isinstance(current, Enum):
+        rules = {member.value: member for member in type(current)}
+    else:
+        rules = {"on": True, "off": False}
+    if text not in rules:
+        raise ConfigError(key=name, value=text, expected="one of " + ", ".join(rules))
+    return msgspec.structs.replace(switches, **{name: rules[text]})
