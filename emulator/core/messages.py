@@ -348,8 +348,10 @@ class ProduceResponse(Message, frozen=True, kw_only=True):
 
 
 class FetchPartition(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to read one partition. ``current_leader_epoch`` fences (KIP-320), ``last_fetched_epoch`` detects
-    divergence (KIP-595)."""
+    """Where to read one partition.
+
+    ``current_leader_epoch`` fences (KIP-320), ``last_fetched_epoch`` detects divergence (KIP-595).
+    """
 
     topic: str
     topic_id: TopicId | None

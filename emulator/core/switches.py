@@ -155,10 +155,9 @@ def with_switch(switches: Switches, name: str, text: str) -> Switches:
     if not is_switch(name):
         raise ConfigError(key=name, value=None, expected="a switch: " + ", ".join(Switches.__struct_fields__))
     current = getattr(switches, name)
+    rules: dict[str, Enum | bool] = {"on": True, "off": False}
     if isinstance(current, Enum):
         rules = {member.value: member for member in type(current)}
-    else:
-        rules = {"on": True, "off": False}
     if text not in rules:
         raise ConfigError(key=name, value=text, expected="one of " + ", ".join(rules))
     return msgspec.structs.replace(switches, **{name: rules[text]})

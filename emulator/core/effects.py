@@ -1,0 +1,196 @@
+"""Everything that a node can want done.
+
+``step`` returns effects; the driver executes them in list order, and a file effect is complete before the next effect
+starts. In one turn: file effects, then one write of the turn's events, then messages; the state machines emit them so
+that this order is never in conflict with the list's. A file effect that fails ends the process.
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+from emulator.core.batch import BatchDescriptor, EpochEntry
+from emulator.core.events import Event
+from emulator.core.messages import Request, Response
+from emulator.core.records import MetadataBatch
+from emulator.core.types import (
+    BrokerEpoch,
+    CauseId,
+    CorrelationId,
+    MetadataOffset,
+    NodeId,
+    Offset,
+    RequestId,
+    TopicId,
+    TopicPartition,
+)
+
+
+class Effect(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of all effects."""
+
+
+class SendRequest(Effect, frozen=True, kw_only=True):
+    """Ask ``destination``; ends in ``ResponseReceived`` or ``RequestFailed``, the latter after ``timeout_ms``."""
+
+    destination: NodeId
+    correlation_id: CorrelationId
+    request: Request
+    timeout_ms: int
+    cause_id: CauseId
+
+
+class SendResponse(Effect, frozen=True, kw_only=True):
+    """Answer a ``RequestReceived``; each is answered exactly once."""
+
+    request_id: RequestId
+    response: Response
+    cause_id: CauseId
+
+
+class CloseConnection(Effect, frozen=True, kw_only=True):
+    """Answer an acks=0 produce request that failed the only way there is."""
+
+    request_id: RequestId
+
+
+class RecordEvent(Effect, frozen=True, kw_only=True):
+    """Write a line of the event log."""
+
+    event: Event
+
+
+# --- Controller ---------------------------------------------------------------------------------------------------
+
+
+class AppendMetadata(Effect, frozen=True, kw_only=True):
+    """Write a batch to the metadata log and sync it; completes as ``MetadataSynced``. One sync may serve several."""
+
+    batch: MetadataBatch
+
+
+class PublishMetadata(Effect, frozen=True, kw_only=True):
+    """Stream a batch, durable by now, to every subscribed broker."""
+
+    batch: MetadataBatch
+    cause_id: CauseId
+
+
+# --- Broker -------------------------------------------------------------------------------------------------------
+
+
+class OpenMetadataStream(Effect, frozen=True, kw_only=True):
+    """Subscribe to the metadata log from an offset on; ends as ``MetadataStreamOpened`` or ``MetadataStreamLost``."""
+
+    from_offset: MetadataOffset
+
+
+class LoadLogs(Effect, frozen=True, kw_only=True):
+    """Open and where needed recover every log, deleting each directory's clean-shutdown file first."""
+
+
+class CreateLog(Effect, frozen=True, kw_only=True):
+    """Make a partition directory; its name is durable before anything is appended."""
+
+    partition: TopicPartition
+    topic_id: TopicId
+
+
+class DeleteLog(Effect, frozen=True, kw_only=True):
+    """Rename the partition directory to ``-delete`` and remove it after the delay."""
+
+    partition: TopicPartition
+
+
+class RenameStrayLog(Effect, frozen=True, kw_only=True):
+    """Rename the partition directory to ``-stray`` (KIP-550 as shipped)."""
+
+    partition: TopicPartition
+
+
+class AppendToLog(Effect, frozen=True, kw_only=True):
+    """Append batches of the input being stepped, stamped with the base offset and leader epoch given here.
+
+    The bytes of the n-th batch are those of the n-th batch that the input carried for this partition.
+    """
+
+    partition: TopicPartition
+    batches: tuple[BatchDescriptor, ...]
+
+
+class TruncateLog(Effect, frozen=True, kw_only=True):
+    """Drop every batch whose last offset is at or above ``offset``; the log then ends at ``offset``.
+
+    The recovery-point checkpoint is rewritten at once (``kafka-broker.md`` section 14).
+    """
+
+    partition: TopicPartition
+    offset: Offset
+
+
+class RestartLog(Effect, frozen=True, kw_only=True):
+    """Drop everything and start again, empty, at ``offset``."""
+
+    partition: TopicPartition
+    offset: Offset
+
+
+class WriteEpochCheckpoint(Effect, frozen=True, kw_only=True):
+    """Rewrite ``leader-epoch-checkpoint`` with these entries and sync it."""
+
+    partition: TopicPartition
+    epochs: tuple[EpochEntry, ...]
+
+
+class RaiseLogStart(Effect, frozen=True, kw_only=True):
+    """Records below ``offset`` are deleted; whole segments below it may go."""
+
+    partition: TopicPartition
+    offset: Offset
+
+
+class WriteHighWatermarks(Effect, frozen=True, kw_only=True):
+    """Rewrite ``replication-offset-checkpoint`` with the high watermark of every log."""
+
+    high_watermarks: tuple[tuple[TopicPartition, Offset], ...]
+
+
+class WriteLogCheckpoints(Effect, frozen=True, kw_only=True):
+    """Rewrite the recovery-point and log-start-offset checkpoints of every directory."""
+
+
+class CloseLogs(Effect, frozen=True, kw_only=True):
+    """Flush and close every log, write the checkpoints and the clean-shutdown file with this epoch, and exit 0.
+
+    ``None`` where registration never succeeded; then the file holds -1 (KIP-966).
+    """
+
+    broker_epoch: BrokerEpoch | None
+
+
+class StopNode(Effect, frozen=True, kw_only=True):
+    """End the process in order, without touching logs (the controller, or a broker that never loaded any)."""
+
+
+ControllerEffect: TypeAlias = SendResponse | RecordEvent | AppendMetadata | PublishMetadata | StopNode
+
+BrokerEffect: TypeAlias = (
+    SendRequest
+    | SendResponse
+    | CloseConnection
+    | RecordEvent
+    | OpenMetadataStream
+    | LoadLogs
+    | CreateLog
+    | DeleteLog
+    | RenameStrayLog
+    | AppendToLog
+    | TruncateLog
+    | RestartLog
+    | WriteEpochCheckpoint
+    | RaiseLogStart
+    | WriteHighWatermarks
+    | WriteLogCheckpoints
+    | CloseLogs
+    | StopNode
+)

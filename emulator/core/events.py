@@ -1,0 +1,631 @@
+"""The event log's vocabulary: what nodes, clients and the harness write down, and all that the oracle shares with them.
+
+One struct per event, named in the past tense. A line of ``events/<node>-<incarnation>.jsonl`` is the event's fields
+plus the envelope that the writer adds::
+
+    {"run": "...", "node": 1, "incarnation": 2, "sequence": 7, "time_ns": 81, "type": "BatchAppended", "cause_id": ...}
+
+``sequence`` starts at 0 in each file and has no gaps. ``time_ns`` is the machine's monotonic clock (virtual in the
+simulator); it orders the lines of one machine for people, never for a check. Adding a field is compatible; renaming one
+is a breaking change with a changelog line.
+"""
+
+from enum import Enum
+from typing import TypeAlias
+
+import msgspec
+
+from emulator.core.types import (
+    BrokerEpoch,
+    BrokerId,
+    CauseId,
+    IncarnationId,
+    LeaderEpoch,
+    LeaderRecoveryState,
+    MetadataOffset,
+    NodeId,
+    Offset,
+    PartitionEpoch,
+    ProducerEpoch,
+    ProducerId,
+    TopicId,
+)
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=True):
+    """Base of all events."""
+
+    cause_id: CauseId
+
+    def describe(self) -> str:
+        """Returns the one text form used by logs, expected test output and reports."""
+        partition = f" {self.topic}-{self.partition}" if isinstance(self, PartitionEvent) else ""
+        words = [
+            f"{name}={_text(getattr(self, name))}"
+            for name in self.__struct_fields__
+            if name not in ("cause_id", "topic", "partition", "topic_id")
+        ]
+        return " ".join([f"{type(self).__name__}{partition}", *words])
+
+
+def _text(value: object) -> str:
+    match value:
+        case None:
+            return "none"
+        case Enum():
+            return str(value.value) if isinstance(value.value, str) else value.name
+        case ReplicaProgress():
+            return f"{value.broker_id}:{_text(value.log_end_offset)}@{_text(value.leader_epoch)}"
+        case tuple():
+            return "(" + ",".join(_text(item) for item in value) + ")"
+        case _:
+            return str(value)
+
+
+class PartitionEvent(Event, frozen=True, kw_only=True):
+    """Base of events about one partition of one topic incarnation."""
+
+    topic: str
+    partition: int
+    topic_id: TopicId
+
+
+# --- Any node -----------------------------------------------------------------------------------------------------
+
+
+class NodeStarted(Event, frozen=True, kw_only=True):
+    """First line of every file. ``wall_time_ns`` anchors the monotonic clock to the calendar."""
+
+    role: str
+    incarnation_id: IncarnationId
+    switches: dict[str, str]
+    properties: dict[str, str]
+    wall_time_ns: int
+
+
+class NodeStopped(Event, frozen=True, kw_only=True):
+    """Last line of a node that ended in order."""
+
+
+# --- Broker -------------------------------------------------------------------------------------------------------
+
+
+class BrokerStateChanged(Event, frozen=True, kw_only=True):
+    """Life cycle of a broker: NOT_RUNNING, STARTING, RECOVERY, RUNNING, PENDING_CONTROLLED_SHUTDOWN, SHUTTING_DOWN."""
+
+    old: str
+    new: str
+    broker_epoch: BrokerEpoch | None
+
+
+class MetadataApplied(Event, frozen=True, kw_only=True):
+    """A broker acts on the image up to ``end_offset`` (exclusive)."""
+
+    start_offset: MetadataOffset
+    end_offset: MetadataOffset
+
+
+class LogOpened(PartitionEvent, frozen=True, kw_only=True):
+    """A log was created, or found at start and made ready; values after clamping and trimming."""
+
+    is_clean: bool
+    log_start_offset: Offset
+    log_end_offset: Offset
+    high_watermark: Offset
+    recovery_point: Offset
+    epochs: tuple[tuple[LeaderEpoch, Offset], ...]
+
+
+class LogDeleted(PartitionEvent, frozen=True, kw_only=True):
+    """A log is no longer served: ``deleted`` with its topic or assignment, or ``stray``."""
+
+    reason: str
+    log_end_offset: Offset
+
+
+class AppendRole(Enum):
+    """Who appended a batch."""
+
+    LEADER = "leader"
+    FOLLOWER = "follower"
+
+
+class BatchAppended(PartitionEvent, frozen=True, kw_only=True):
+    """A batch is in this node's log (its page cache, that is). ``producer_id`` is ``None`` without idempotence."""
+
+    role: AppendRole
+    base_offset: Offset
+    last_offset: Offset
+    leader_epoch: LeaderEpoch
+    current_leader_epoch: LeaderEpoch
+    crc: int
+    record_count: int
+    producer_id: ProducerId | None
+    producer_epoch: ProducerEpoch
+    base_sequence: int
+
+
+class LogTruncated(PartitionEvent, frozen=True, kw_only=True):
+    """A log was cut. ``reason``: ``diverging_epoch``, ``high_watermark``, ``offset_out_of_range`` or ``restarted``."""
+
+    reason: str
+    old_end_offset: Offset
+    new_end_offset: Offset
+    high_watermark: Offset
+    leader: BrokerId | None
+    leader_epoch: LeaderEpoch
+
+
+class ReplicaProgress(msgspec.Struct, frozen=True):
+    """A leader's knowledge of a replica: its log end offset and the leader epoch in which that was learned."""
+
+    broker_id: BrokerId
+    log_end_offset: Offset | None
+    leader_epoch: LeaderEpoch | None
+
+
+class HighWatermarkAdvanced(PartitionEvent, frozen=True, kw_only=True):
+    """A leader's high watermark rose, and everything that the rule looked at."""
+
+    old: Offset
+    new: Offset
+    leader_epoch: LeaderEpoch
+    log_end_offset: Offset
+    committed_isr: tuple[BrokerId, ...]
+    maximal_isr: tuple[BrokerId, ...]
+    joiners: tuple[BrokerId, ...]
+    effective_min_isr: int
+    replicas: tuple[ReplicaProgress, ...]
+
+
+class FollowerHighWatermarkUpdated(PartitionEvent, frozen=True, kw_only=True):
+    """A follower took over its leader's high watermark; may go back after an election."""
+
+    old: Offset
+    new: Offset
+    log_end_offset: Offset
+    leader_epoch: LeaderEpoch
+
+
+class LogStartOffsetRaised(PartitionEvent, frozen=True, kw_only=True):
+    """Records below ``new`` are gone on purpose."""
+
+    old: Offset
+    new: Offset
+
+
+class BecameLeader(PartitionEvent, frozen=True, kw_only=True):
+    """A broker leads from now on, or leads on under a newer epoch."""
+
+    leader_epoch: LeaderEpoch
+    partition_epoch: PartitionEpoch
+    epoch_start_offset: Offset
+    high_watermark: Offset
+    isr: tuple[BrokerId, ...]
+
+
+class BecameFollower(PartitionEvent, frozen=True, kw_only=True):
+    """A broker follows ``leader`` (nobody, if ``None``) from now on."""
+
+    leader: BrokerId | None
+    leader_epoch: LeaderEpoch
+    partition_epoch: PartitionEpoch
+    log_end_offset: Offset
+    high_watermark: Offset
+
+
+class AlterPartitionProposed(PartitionEvent, frozen=True, kw_only=True):
+    """A leader asks for another ISR. ``broker_epochs`` are those sent beside the members."""
+
+    leader_epoch: LeaderEpoch
+    partition_epoch: PartitionEpoch
+    committed_isr: tuple[BrokerId, ...]
+    proposed_isr: tuple[BrokerId, ...]
+    maximal_isr: tuple[BrokerId, ...]
+    broker_epochs: tuple[BrokerEpoch | None, ...]
+
+
+class AlterPartitionAnswered(PartitionEvent, frozen=True, kw_only=True):
+    """A leader heard of its proposal; ``outcome`` is ``committed``, ``reverted``, ``pending`` or ``ignored``."""
+
+    error: str
+    outcome: str
+    committed_isr: tuple[BrokerId, ...]
+    partition_epoch: PartitionEpoch
+
+
+class ProduceAnswered(PartitionEvent, frozen=True, kw_only=True):
+    """A broker answered a produce request; ``base_offset`` is ``None`` where nothing was appended."""
+
+    acks: int
+    error: str
+    base_offset: Offset | None
+    record_count: int
+    high_watermark: Offset
+    committed_isr: tuple[BrokerId, ...]
+
+
+class PeerUnreachable(Event, frozen=True, kw_only=True):
+    """A request to ``peer`` failed, for the first time since one succeeded."""
+
+    peer: NodeId
+    failure: str
+
+
+class PeerReachable(Event, frozen=True, kw_only=True):
+    """A request to ``peer`` succeeded again."""
+
+    peer: NodeId
+
+
+# --- Controller, once committed -----------------------------------------------------------------------------------
+
+
+class BrokerRegistered(Event, frozen=True, kw_only=True):
+    """A registration was committed. ``is_clean`` is how the controller judged the incarnation before this one."""
+
+    metadata_offset: MetadataOffset
+    broker_id: BrokerId
+    broker_epoch: BrokerEpoch
+    incarnation_id: IncarnationId
+    previous_broker_epoch: BrokerEpoch | None
+    stored_broker_epoch: BrokerEpoch | None
+    is_clean: bool
+
+
+class BrokerFenced(Event, frozen=True, kw_only=True):
+    """A broker lost its session or asked to be fenced: ``reason`` is ``session_expired``, ``requested``,
+    ``shutdown`` or ``unregistered``.
+    """
+
+    metadata_offset: MetadataOffset
+    broker_id: BrokerId
+    broker_epoch: BrokerEpoch
+    reason: str
+
+
+class BrokerUnfenced(Event, frozen=True, kw_only=True):
+    """A broker may lead from now on."""
+
+    metadata_offset: MetadataOffset
+    broker_id: BrokerId
+    broker_epoch: BrokerEpoch
+
+
+class ControlledShutdownStarted(Event, frozen=True, kw_only=True):
+    """A broker is leaving in order."""
+
+    metadata_offset: MetadataOffset
+    broker_id: BrokerId
+    broker_epoch: BrokerEpoch
+
+
+class TopicCreated(Event, frozen=True, kw_only=True):
+    """A topic exists."""
+
+    metadata_offset: MetadataOffset
+    topic: str
+    topic_id: TopicId
+
+
+class TopicDeleted(Event, frozen=True, kw_only=True):
+    """A topic does not exist any more."""
+
+    metadata_offset: MetadataOffset
+    topic: str
+    topic_id: TopicId
+
+
+class ConfigChanged(Event, frozen=True, kw_only=True):
+    """A configuration entry was set, or deleted where ``value`` is ``None``."""
+
+    metadata_offset: MetadataOffset
+    resource: str
+    resource_name: str
+    name: str
+    value: str | None
+
+
+class FeatureChanged(Event, frozen=True, kw_only=True):
+    """A feature was finalized."""
+
+    metadata_offset: MetadataOffset
+    name: str
+    feature_level: int
+
+
+class Election(Enum):
+    """How the leader of a committed partition change came to be."""
+
+    NONE = "none"
+    """The leader did not change."""
+
+    ISR = "isr"
+    ELR = "elr"
+    LAST_KNOWN_LEADER = "last_known_leader"
+    UNCLEAN = "unclean"
+    NO_CANDIDATE = "no_candidate"
+    """The partition became leaderless."""
+
+
+class PartitionChanged(PartitionEvent, frozen=True, kw_only=True):
+    """A partition record or change was committed: the whole state after it, and why.
+
+    Attributes:
+        metadata_offset: of the record.
+        reason: ``created``, ``broker_fenced``, ``broker_unfenced``, ``controlled_shutdown``, ``broker_registered``,
+            ``alter_partition``, ``elect_leaders``, ``reassignment``, ``min_isr_changed``, ``unregistered``.
+        election: how the leader was chosen, if it was.
+        broker_id: the broker that the reason is about, or the sender of the AlterPartition.
+        effective_min_isr: min ISR that the decision was made with.
+    """
+
+    metadata_offset: MetadataOffset
+    reason: str
+    election: Election
+    broker_id: BrokerId | None
+    effective_min_isr: int
+    leader: BrokerId | None
+    leader_epoch: LeaderEpoch
+    partition_epoch: PartitionEpoch
+    replicas: tuple[BrokerId, ...]
+    isr: tuple[BrokerId, ...]
+    elr: tuple[BrokerId, ...]
+    last_known_elr: tuple[BrokerId, ...]
+    last_known_leader: BrokerId | None
+    leader_recovery_state: LeaderRecoveryState
+
+
+class AlterPartitionDecided(PartitionEvent, frozen=True, kw_only=True):
+    """The controller judged a proposal; written when it answers, accepted or not."""
+
+    broker_id: BrokerId
+    broker_epoch: BrokerEpoch
+    leader_epoch: LeaderEpoch
+    partition_epoch: PartitionEpoch
+    proposed_isr: tuple[BrokerId, ...]
+    broker_epochs: tuple[BrokerEpoch | None, ...]
+    error: str
+
+
+# --- Harness ------------------------------------------------------------------------------------------------------
+
+
+class IncarnationStarted(Event, frozen=True, kw_only=True):
+    """The harness started a process; its event file must exist."""
+
+    started_node: NodeId
+    started_incarnation: int
+    event_file: str
+
+
+class IncarnationEnd(Enum):
+    """How an incarnation ended."""
+
+    STOPPED = "stopped"
+    """In order: its file must end with ``NodeStopped``."""
+
+    KILLED = "killed"
+    """SIGKILL by the plan; the page cache survived."""
+
+    POWER_LOST = "power_lost"
+    """SIGKILL by the plan, and unsynced data was then lost."""
+
+    UNEXPECTED = "unexpected"
+    """It ended by itself: the verdict cannot be valid."""
+
+
+class IncarnationEnded(Event, frozen=True, kw_only=True):
+    """A process ended. ``metadata_offset`` is what the controller had committed by then (exclusive)."""
+
+    ended_node: NodeId
+    ended_incarnation: int
+    end: IncarnationEnd
+    exit_code: int | None
+    metadata_offset: MetadataOffset | None
+
+
+class PowerLost(PartitionEvent, frozen=True, kw_only=True):
+    """What a power loss took from one log, by a scan of its files before and after."""
+
+    lost_node: NodeId
+    lost_incarnation: int
+    keep: str
+    old_end_offset: Offset
+    new_end_offset: Offset
+
+
+class FaultInjected(Event, frozen=True, kw_only=True):
+    """The plan broke something. ``bit`` is how it was seen to take effect; ``None`` means it was a no-op."""
+
+    fault: str
+    target: str
+    bit: str | None
+
+
+class FaultHealed(Event, frozen=True, kw_only=True):
+    """The plan mended something; ``seen`` is how that showed, ``None`` if it did not."""
+
+    fault: str
+    target: str
+    seen: str | None
+
+
+class StepReached(Event, frozen=True, kw_only=True):
+    """A step of the plan is done: its position, its text, and what it saw."""
+
+    step: int
+    text: str
+    seen: str
+
+
+class RunEnded(Event, frozen=True, kw_only=True):
+    """Last line of the harness. ``problem`` says why the plan did not reach its end, if it did not."""
+
+    problem: str | None
+
+
+BrokerEvent: TypeAlias = (
+    NodeStarted
+    | NodeStopped
+    | BrokerStateChanged
+    | MetadataApplied
+    | LogOpened
+    | LogDeleted
+    | BatchAppended
+    | LogTruncated
+    | HighWatermarkAdvanced
+    | FollowerHighWatermarkUpdated
+    | LogStartOffsetRaised
+    | BecameLeader
+    | BecameFollower
+    | AlterPartitionProposed
+    | AlterPartitionAnswered
+    | ProduceAnswered
+    | PeerUnreachable
+    | PeerReachable
+)
+
+ControllerEvent: TypeAlias = (
+    NodeStarted
+    | NodeStopped
+    | BrokerRegistered
+    | BrokerFenced
+    | BrokerUnfenced
+    | ControlledShutdownStarted
+    | TopicCreated
+    | TopicDeleted
+    | ConfigChanged
+    | FeatureChanged
+    | PartitionChanged
+    | AlterPartitionDecided
+)
+
+HarnessEvent: TypeAlias = (
+    NodeStarted
+    | IncarnationStarted
+    | IncarnationEnded
+    | PowerLost
+    | FaultInjected
+    | FaultHealed
+    | StepReached
+    | RunEnded
+)
+
+AnyEvent: TypeAlias = BrokerEvent | ControllerEvent | HarnessEvent
+"""Every event: what a reader of the log decodes."""
+
+
+# --- The clients' history -----------------------------------------------------------------------------------------
+
+
+class OperationType(Enum):
+    """Jepsen's four: an operation is invoked, then succeeds, certainly fails, or nobody knows."""
+
+    INVOKE = "invoke"
+    OK = "ok"
+    FAIL = "fail"
+    INFO = "info"
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """One try of a send: to which node under which identity, and what came of it (an error's name)."""
+
+    node: NodeId
+    leader_epoch: LeaderEpoch | None
+    producer_id: ProducerId | None
+    producer_epoch: ProducerEpoch | None
+    base_sequence: int | None
+    crc: int
+    outcome: str
+
+
+class SendOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", tag="send"):
+    """A batch that a producer sent. A line of ``history.jsonl`` each for its invocation and its completion.
+
+    Attributes:
+        index: position in the history, from 0, without gaps.
+        time_ns: the machine's monotonic clock.
+        process: ``producer-0`` and so on.
+        operation_id: same in invocation and completion; the cause id of all that follows.
+        first_record_id: records of a producer are numbered from 0; this batch has ``record_count`` from here on.
+        acks: -1, 0 or 1.
+        base_offset: where it was acknowledged to be; only with ``ok`` and acks other than 0.
+        attempts: all tries, in order; complete in the completion line.
+        error: the error's name of a ``fail`` or ``info``.
+    """
+
+    index: int
+    time_ns: int
+    type: OperationType
+    process: str
+    operation_id: CauseId
+    topic: str
+    topic_id: TopicId | None
+    partition: int
+    acks: int
+    first_record_id: int
+    record_count: int
+    base_offset: Offset | None = None
+    attempts: tuple[Attempt, ...] = ()
+    error: str | None = None
+
+
+class PolledBatch(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch that a consumer received. Offsets inclusive; record ids as read from the records themselves."""
+
+    base_offset: Offset
+    last_offset: Offset
+    leader_epoch: LeaderEpoch
+    crc: int
+    producer: str
+    first_record_id: int
+    record_count: int
+
+
+class PollOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", tag="poll"):
+    """What one fetch returned to a consumer; one line, type ``ok``, or ``info`` with the error.
+
+    ``phase`` is ``live`` during the run and ``final`` for the fresh consumer that reads everything at the end. A
+    ``position`` is the offset asked for; ``seek`` says that the consumer jumped there (start, or out of range).
+    """
+
+    index: int
+    time_ns: int
+    type: OperationType
+    process: str
+    operation_id: CauseId
+    phase: str
+    topic: str
+    topic_id: TopicId | None
+    partition: int
+    node: NodeId
+    position: Offset
+    seek: bool
+    high_watermark: Offset | None
+    log_start_offset: Offset | None
+    batches: tuple[PolledBatch, ...] = ()
+    error: str | None = None
+
+
+class FinalReadOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", tag="final_read"):
+    """The fresh consumer finished a partition: it read ``start_offset`` up to ``end_offset``, the high watermark.
+
+    Type ``info`` with the error where it could not.
+    """
+
+    index: int
+    time_ns: int
+    type: OperationType
+    process: str
+    operation_id: CauseId
+    topic: str
+    topic_id: TopicId | None
+    partition: int
+    start_offset: Offset | None
+    end_offset: Offset | None
+    error: str | None = None
+
+
+Operation: TypeAlias = SendOperation | PollOperation | FinalReadOperation
+"""Every kind of line of ``history.jsonl``."""

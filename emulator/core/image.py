@@ -1,0 +1,314 @@
+"""The metadata image: the fold of the metadata log, in the controller, in brokers and in whoever watches.
+
+``replay`` is the only code that changes it. A broker acts on the difference of two images: ``take_delta`` returns what
+changed since it was last called, however many records that were (``kafka-controller.md`` sections 1, 2).
+"""
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from emulator.core.errors import InvariantViolation
+from emulator.core.records import (
+    BrokerRegistrationChangeRecord,
+    ClearElrRecord,
+    ConfigRecord,
+    ConfigResource,
+    FeatureLevelRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    Record,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    UnregisterBrokerRecord,
+)
+from emulator.core.types import (
+    BrokerEpoch,
+    BrokerId,
+    IncarnationId,
+    LeaderEpoch,
+    LeaderRecoveryState,
+    MetadataOffset,
+    PartitionEpoch,
+    ProducerId,
+    TopicId,
+    TopicPartition,
+)
+
+
+class BrokerRegistration(msgspec.Struct, frozen=True, kw_only=True):
+    """A registered broker process (Kafka's ``BrokerRegistration``)."""
+
+    broker_id: BrokerId
+    incarnation_id: IncarnationId
+    broker_epoch: BrokerEpoch
+    log_dirs: tuple[str, ...]
+    fenced: bool
+    in_controlled_shutdown: bool
+    registration_offset: MetadataOffset  # of the RegisterBrokerRecord; at or above broker_epoch
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the broker may lead and may be added to an ISR (KIP-841)."""
+        return not self.fenced and not self.in_controlled_shutdown
+
+
+class PartitionState(msgspec.Struct, frozen=True, kw_only=True):
+    """A partition as the controller committed it (Kafka's ``PartitionRegistration``).
+
+    ``isr`` and ``replicas`` keep their order; ``elr`` and ``last_known_elr`` are ascending. During a reassignment
+    ``replicas`` is the targets followed by those being removed.
+    """
+
+    topic_id: TopicId
+    replicas: tuple[BrokerId, ...]
+    isr: tuple[BrokerId, ...]
+    leader: BrokerId | None
+    leader_epoch: LeaderEpoch
+    partition_epoch: PartitionEpoch
+    leader_recovery_state: LeaderRecoveryState = LeaderRecoveryState.RECOVERED
+    elr: tuple[BrokerId, ...] = ()
+    last_known_elr: tuple[BrokerId, ...] = ()
+    last_known_leader: BrokerId | None = None
+    adding_replicas: tuple[BrokerId, ...] = ()
+    removing_replicas: tuple[BrokerId, ...] = ()
+
+    def after(self, change: PartitionChangeRecord) -> "PartitionState":
+        """Returns the state after a change: partition epoch + 1, leader epoch + 1 iff the change names a leader."""
+        fields = {name: value for name in _CHANGEABLE if not isinstance(value := getattr(change, name), UnsetType)}
+        bump = 0 if change.leader is UNSET else 1
+        return msgspec.structs.replace(
+            self,
+            **fields,
+            leader_epoch=LeaderEpoch(self.leader_epoch + bump),
+            partition_epoch=PartitionEpoch(self.partition_epoch + 1),
+        )
+
+
+_CHANGEABLE = (
+    "isr",
+    "leader",
+    "leader_recovery_state",
+    "replicas",
+    "elr",
+    "last_known_elr",
+    "last_known_leader",
+    "adding_replicas",
+    "removing_replicas",
+)
+
+
+class PartitionDelta(msgspec.Struct, frozen=True, kw_only=True):
+    """A partition before and after; ``None`` where it did not or does not exist.
+
+    Topic ids differ where the topic was deleted and created again between the two images.
+    """
+
+    before: PartitionState | None
+    after: PartitionState | None
+
+
+class ImageDelta(msgspec.Struct, frozen=True, kw_only=True):
+    """What changed between two images, and up to which offset the later one goes (exclusive)."""
+
+    end_offset: MetadataOffset
+    partitions: dict[TopicPartition, PartitionDelta]
+    brokers: frozenset[BrokerId]
+    configs: frozenset[tuple[ConfigResource, str]]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing but the offset changed."""
+        return not (self.partitions or self.brokers or self.configs)
+
+
+class MetadataImage:
+    """The fold of a prefix of the metadata log.
+
+    Readers may look at every mapping; only ``replay`` changes them.
+
+    Attributes:
+        next_offset: end of the prefix; the offset that the next record must have.
+        brokers: registered brokers by id.
+        topics: topic ids by name.
+        topic_names: names by topic id.
+        partitions: committed state by partition.
+        features: finalized feature levels by name; absent means 0.
+        next_producer_id: first id that was not given away.
+    """
+
+    def __init__(self) -> None:
+        self.next_offset = MetadataOffset(0)
+        self.brokers: dict[BrokerId, BrokerRegistration] = {}
+        self.topics: dict[str, TopicId] = {}
+        self.topic_names: dict[TopicId, str] = {}
+        self.partitions: dict[TopicPartition, PartitionState] = {}
+        self.partition_counts: dict[str, int] = {}
+        self.features: dict[str, int] = {}
+        self.next_producer_id = ProducerId(0)
+        self._configs: dict[tuple[ConfigResource, str], dict[str, str]] = {}
+        self._touched_partitions: dict[TopicPartition, PartitionState | None] = {}
+        self._touched_brokers: set[BrokerId] = set()
+        self._touched_configs: set[tuple[ConfigResource, str]] = set()
+
+    def config(self, resource: ConfigResource, resource_name: str, name: str) -> str | None:
+        """Returns a configuration value as it was set, or ``None``. The cluster default is a broker named ``""``."""
+        return self._configs.get((resource, resource_name), {}).get(name)
+
+    def configs(self, resource: ConfigResource, resource_name: str) -> dict[str, str]:
+        """Returns a copy of all configuration set on a resource."""
+        return dict(self._configs.get((resource, resource_name), {}))
+
+    def partitions_of(self, topic: str) -> list[TopicPartition]:
+        """Returns the topic's partitions in ascending order; none if there is no such topic."""
+        return [TopicPartition(topic, index) for index in range(self.partition_counts.get(topic, 0))]
+
+    def feature_level(self, name: str) -> int:
+        """Returns a feature's finalized level; 0 where it never was."""
+        return self.features.get(name, 0)
+
+    def take_delta(self) -> ImageDelta:
+        """Returns what changed since the last call, and starts the next difference."""
+        delta = ImageDelta(
+            end_offset=self.next_offset,
+            partitions={
+                partition: PartitionDelta(before=before, after=self.partitions.get(partition))
+                for partition, before in sorted(self._touched_partitions.items())
+            },
+            brokers=frozenset(self._touched_brokers),
+            configs=frozenset(self._touched_configs),
+        )
+        self._touched_partitions.clear()
+        self._touched_brokers.clear()
+        self._touched_configs.clear()
+        return delta
+
+    def replay(self, record: Record, *, offset: MetadataOffset) -> None:
+        """Applies one record.
+
+        Raises:
+            InvariantViolation: the offset is not the next one, or the record changes what does not exist.
+        """
+        if offset != self.next_offset:
+            raise InvariantViolation(f"record at {offset} replayed on an image that ends at {self.next_offset}")
+        match record:
+            case PartitionChangeRecord():
+                self._replay_partition_change(record)
+            case BrokerRegistrationChangeRecord():
+                self._replay_broker_change(record)
+            case PartitionRecord():
+                self._replay_partition(record)
+            case RegisterBrokerRecord():
+                self._replay_registration(record, offset)
+            case UnregisterBrokerRecord(broker_id=broker_id):
+                self._touched_brokers.add(broker_id)
+                del self.brokers[broker_id]
+            case TopicRecord(name=name, topic_id=topic_id):
+                self.topics[name] = topic_id
+                self.topic_names[topic_id] = name
+                self.partition_counts[name] = 0
+            case RemoveTopicRecord(topic_id=topic_id):
+                self._remove_topic(topic_id)
+            case ConfigRecord():
+                self._replay_config(record)
+            case ClearElrRecord(topic_id=topic_id):
+                self._clear_elr(topic_id)
+            case FeatureLevelRecord(name=name, feature_level=level):
+                self.features[name] = level
+            case ProducerIdsRecord(next_producer_id=next_producer_id):
+                self.next_producer_id = next_producer_id
+        self.next_offset = MetadataOffset(offset + 1)
+
+    def _set_partition(self, partition: TopicPartition, state: PartitionState | None) -> None:
+        self._touched_partitions.setdefault(partition, self.partitions.get(partition))
+        if state is None:
+            del self.partitions[partition]
+        else:
+            self.partitions[partition] = state
+
+    def _topic_name(self, topic_id: TopicId) -> str:
+        if topic_id not in self.topic_names:
+            raise InvariantViolation(f"record of unknown topic id {topic_id} at {self.next_offset}")
+        return self.topic_names[topic_id]
+
+    def _replay_partition(self, record: PartitionRecord) -> None:
+        topic = self._topic_name(record.topic_id)
+        self.partition_counts[topic] = max(self.partition_counts[topic], record.partition + 1)
+        state = PartitionState(
+            topic_id=record.topic_id,
+            replicas=record.replicas,
+            isr=record.isr,
+            leader=record.leader,
+            leader_epoch=record.leader_epoch,
+            partition_epoch=record.partition_epoch,
+            leader_recovery_state=record.leader_recovery_state,
+            elr=record.elr,
+            last_known_elr=record.last_known_elr,
+            last_known_leader=record.last_known_leader,
+            adding_replicas=record.adding_replicas,
+            removing_replicas=record.removing_replicas,
+        )
+        self._set_partition(TopicPartition(topic, record.partition), state)
+
+    def _replay_partition_change(self, record: PartitionChangeRecord) -> None:
+        partition = TopicPartition(self._topic_name(record.topic_id), record.partition)
+        if partition not in self.partitions:
+            raise InvariantViolation(f"change of unknown partition {partition} at {self.next_offset}")
+        self._set_partition(partition, self.partitions[partition].after(record))
+
+    def _replay_registration(self, record: RegisterBrokerRecord, offset: MetadataOffset) -> None:
+        self._touched_brokers.add(record.broker_id)
+        self.brokers[record.broker_id] = BrokerRegistration(
+            broker_id=record.broker_id,
+            incarnation_id=record.incarnation_id,
+            broker_epoch=record.broker_epoch,
+            log_dirs=record.log_dirs,
+            fenced=record.fenced,
+            in_controlled_shutdown=record.in_controlled_shutdown,
+            registration_offset=offset,
+        )
+
+    def _replay_broker_change(self, record: BrokerRegistrationChangeRecord) -> None:
+        registration = self.brokers.get(record.broker_id)
+        if registration is None or registration.broker_epoch != record.broker_epoch:
+            raise InvariantViolation(f"change of broker {record.broker_id} epoch {record.broker_epoch}: {registration}")
+        self._touched_brokers.add(record.broker_id)
+        fields = {
+            name: value
+            for name in ("fenced", "in_controlled_shutdown", "log_dirs")
+            if not isinstance(value := getattr(record, name), UnsetType)
+        }
+        self.brokers[record.broker_id] = msgspec.structs.replace(registration, **fields)
+
+    def _remove_topic(self, topic_id: TopicId) -> None:
+        topic = self._topic_name(topic_id)
+        for partition in self.partitions_of(topic):
+            self._set_partition(partition, None)
+        del self.topic_names[topic_id], self.topics[topic], self.partition_counts[topic]
+        if self._configs.pop((ConfigResource.TOPIC, topic), None) is not None:
+            self._touched_configs.add((ConfigResource.TOPIC, topic))
+
+    def _replay_config(self, record: ConfigRecord) -> None:
+        resource = (record.resource, record.resource_name)
+        self._touched_configs.add(resource)
+        values = self._configs.setdefault(resource, {})
+        if record.value is None:
+            values.pop(record.name, None)
+        else:
+            values[record.name] = record.value
+
+    def _clear_elr(self, topic_id: TopicId | None) -> None:
+        topics = sorted(self.topics) if topic_id is None else [self._topic_name(topic_id)]
+        for topic in topics:
+            for partition in self.partitions_of(topic):
+                state = self.partitions[partition]
+                if state.elr or state.last_known_elr or state.last_known_leader is not None:
+                    cleared = msgspec.structs.replace(
+                        state,
+                        elr=(),
+                        last_known_elr=(),
+                        last_known_leader=None,
+                        partition_epoch=PartitionEpoch(state.partition_epoch + 1),
+                    )
+                    self._set_partition(partition, cleared)

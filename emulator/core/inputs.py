@@ -1,0 +1,175 @@
+"""Everything that can happen to a node.
+
+A driver turns what it sees (a message, a file that was read, a timer) into one of these and passes it to ``step``. Each
+has a ``cause_id``, which the effects and events that follow copy.
+"""
+
+from enum import Enum
+from typing import TypeAlias
+
+import msgspec
+
+from emulator.core.batch import BatchDescriptor, EpochEntry
+from emulator.core.messages import Request, Response
+from emulator.core.records import MetadataBatch
+from emulator.core.types import (
+    CauseId,
+    CorrelationId,
+    MetadataOffset,
+    Offset,
+    ProducerEpoch,
+    ProducerId,
+    RequestId,
+    TopicId,
+    TopicPartition,
+)
+
+
+class NodeInput(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of all inputs."""
+
+    cause_id: CauseId
+
+
+class Started(NodeInput, frozen=True, kw_only=True):
+    """The process is up; the first input of every incarnation."""
+
+
+class TimerFired(NodeInput, frozen=True, kw_only=True):
+    """The time that ``next_deadline_ms`` named has come."""
+
+
+class RequestReceived(NodeInput, frozen=True, kw_only=True):
+    """Somebody asks; answered by ``SendResponse`` with the same ``request_id``, at once or later."""
+
+    request_id: RequestId
+    request: Request
+
+
+class ResponseReceived(NodeInput, frozen=True, kw_only=True):
+    """The answer to a ``SendRequest``."""
+
+    correlation_id: CorrelationId
+    response: Response
+
+
+class RequestFailure(Enum):
+    """Why a request got no answer."""
+
+    TIMED_OUT = "timed_out"
+    """No answer within its deadline; it may have been executed."""
+
+    DISCONNECTED = "disconnected"
+    """The connection broke, or none could be made; it may have been executed."""
+
+
+class RequestFailed(NodeInput, frozen=True, kw_only=True):
+    """A ``SendRequest`` will not be answered."""
+
+    correlation_id: CorrelationId
+    failure: RequestFailure
+
+
+class ShutdownRequested(NodeInput, frozen=True, kw_only=True):
+    """The process was asked to end in order (SIGTERM)."""
+
+
+# --- Controller ---------------------------------------------------------------------------------------------------
+
+
+class MetadataSynced(NodeInput, frozen=True, kw_only=True):
+    """All metadata records below ``end_offset`` are durable: completes ``AppendMetadata``."""
+
+    end_offset: MetadataOffset
+
+
+# --- Broker -------------------------------------------------------------------------------------------------------
+
+
+class MetadataStreamOpened(NodeInput, frozen=True, kw_only=True):
+    """The controller accepted the stream; committed records end at ``end_offset`` now."""
+
+    end_offset: MetadataOffset
+
+
+class MetadataReceived(NodeInput, frozen=True, kw_only=True):
+    """Committed batches in order; several may have been waiting."""
+
+    batches: tuple[MetadataBatch, ...]
+
+
+class MetadataStreamLost(NodeInput, frozen=True, kw_only=True):
+    """The stream ended or could not be opened."""
+
+
+class ProducerSnapshotEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """What a producer snapshot file keeps of one producer: its last batch only."""
+
+    producer_id: ProducerId
+    producer_epoch: ProducerEpoch
+    last_sequence: int
+    last_offset: Offset
+    offset_delta: int
+    timestamp_ms: int
+
+
+class LoadedLog(msgspec.Struct, frozen=True, kw_only=True):
+    """One partition's log as found on disk and, where unclean, recovered (``kafka-broker.md`` section 17).
+
+    Attributes:
+        partition: by the name of its directory.
+        topic_id: from ``partition.metadata``; ``None`` where the file is missing.
+        is_clean: whether the directory's clean-shutdown file existed, so that nothing was scanned.
+        batches: every batch from ``log_start_offset``'s segment on, in offset order.
+        log_start_offset: max of its checkpoint and the first segment's base.
+        log_end_offset: next offset.
+        epochs: ``leader-epoch-checkpoint`` with the entries that recovery added, not yet trimmed.
+        log_start_checkpoint: as read, 0 if absent.
+        high_watermark_checkpoint: as read, 0 if absent; not yet clamped.
+        recovery_point: everything below is known to be synced.
+        producers: newest usable producer snapshot.
+        producers_offset: offset that the snapshot covers up to (exclusive).
+    """
+
+    partition: TopicPartition
+    topic_id: TopicId | None
+    is_clean: bool
+    batches: tuple[BatchDescriptor, ...]
+    log_start_offset: Offset
+    log_end_offset: Offset
+    epochs: tuple[EpochEntry, ...]
+    log_start_checkpoint: Offset
+    high_watermark_checkpoint: Offset
+    recovery_point: Offset
+    producers: tuple[ProducerSnapshotEntry, ...] = ()
+    producers_offset: Offset = Offset(0)
+
+
+class LogsLoaded(NodeInput, frozen=True, kw_only=True):
+    """All logs of all directories: completes ``LoadLogs``."""
+
+    logs: tuple[LoadedLog, ...]
+
+
+class SegmentsDeleted(NodeInput, frozen=True, kw_only=True):
+    """Storage dropped segments (retention): the log now starts at ``log_start_offset``."""
+
+    partition: TopicPartition
+    log_start_offset: Offset
+
+
+ControllerInput: TypeAlias = Started | TimerFired | RequestReceived | MetadataSynced | ShutdownRequested
+
+BrokerInput: TypeAlias = (
+    Started
+    | TimerFired
+    | RequestReceived
+    | ResponseReceived
+    | RequestFailed
+    | ShutdownRequested
+    | MetadataStreamOpened
+    | MetadataReceived
+    | MetadataStreamLost
+    | LogsLoaded
+    | SegmentsDeleted
+)

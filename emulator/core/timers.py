@@ -1,0 +1,52 @@
+"""Deadlines that a state machine keeps itself.
+
+The core never sleeps: it names when it wants to be called again (``next_deadline_ms``), the driver sends ``TimerFired``
+at or after that time, and the state machine pops what is due.
+"""
+
+import heapq
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+class TimerQueue(Generic[Key]):
+    """Named deadlines in order of time, and of setting among equals. Setting a name again moves it."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, Key]] = []
+        self._live: dict[Key, tuple[int, int]] = {}
+        self._sequence = 0
+
+    def set(self, key: Key, *, at_ms: int) -> None:
+        """Arms ``key`` for ``at_ms``, replacing its earlier deadline."""
+        self._sequence += 1
+        self._live[key] = (at_ms, self._sequence)
+        heapq.heappush(self._heap, (at_ms, self._sequence, key))
+
+    def cancel(self, key: Key) -> None:
+        """Disarms ``key``; no effect if it is not armed."""
+        self._live.pop(key, None)
+
+    def is_set(self, key: Key) -> bool:
+        """Whether ``key`` is armed."""
+        return key in self._live
+
+    def next_deadline_ms(self) -> int | None:
+        """Returns the earliest deadline, or ``None`` when nothing is armed."""
+        while self._heap:
+            at_ms, sequence, key = self._heap[0]
+            if self._live.get(key) == (at_ms, sequence):
+                return at_ms
+            heapq.heappop(self._heap)
+        return None
+
+    def pop_due(self, *, now_ms: int) -> list[Key]:
+        """Disarms and returns the keys whose deadline is at or before ``now_ms``, in order."""
+        due: list[Key] = []
+        while (deadline := self.next_deadline_ms()) is not None and deadline <= now_ms:
+            _, _, key = heapq.heappop(self._heap)
+            del self._live[key]
+            due.append(key)
+        return due
