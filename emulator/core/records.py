@@ -1,8 +1,8 @@
 """Metadata records: the controller's decisions, and the only thing that changes its state.
 
 Names and fields are Kafka's (``metadata/src/main/resources/common/metadata``). A record is appended to the metadata
-log, made durable, and streamed to every broker. In ``PartitionChangeRecord`` and ``BrokerRegistrationChangeRecord`` a field
-that is ``UNSET`` did not change.
+log, made durable, and streamed to every broker. In ``PartitionChangeRecord`` and ``BrokerRegistrationChangeRecord`` a
+field that is ``UNSET`` did not change.
 """
 
 from enum import Enum
