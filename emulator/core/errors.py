@@ -108,6 +108,21 @@ class ConfigError(EmulatorError):
         self.expected = expected
 
 
+class MissingToolError(ConfigError):
+    """A program that Laststand needs is not installed, or too old.
+
+    Attributes:
+        key: the program's name.
+        expected: what would have been accepted and where it was looked for, in words.
+    """
+
+    def __init__(self, *, tool: str, expected: str) -> None:
+        EmulatorError.__init__(self, f"{tool} was not found; expected {expected}")
+        self.key = tool
+        self.value = None
+        self.expected = expected
+
+
 class StorageError(EmulatorError):
     """A file could not be read or written.
 

