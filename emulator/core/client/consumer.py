@@ -1,0 +1,339 @@
+"""A consumer: reads each of its partitions from the log start on, below the high watermark, one fetch at a time.
+
+A partition's state is a position, or none: then it asks for the log start first, and the poll that follows is marked
+as a *seek*. OFFSET_OUT_OF_RANGE takes the position away (``auto.offset.reset=earliest``); FENCED_LEADER_EPOCH and its like
+ask for the leader again. A *live* consumer goes on for ever; a *final* one ends a partition where its position reaches
+the high watermark of the answer, and says so.
+"""
+
+from enum import Enum
+from typing import Final, assert_never
+
+from emulator.core.client.metadata import ClientMetadata, PartitionLeader
+from emulator.core.client.settings import ConsumerSettings
+from emulator.core.client.steps import (
+    Abandoned,
+    ConsumerEffect,
+    ConsumerInput,
+    FinalReadRecorded,
+    PollRecorded,
+    RecordsReceived,
+)
+from emulator.core.effects import SendRequest
+from emulator.core.errors import ErrorCode, InvariantViolation
+from emulator.core.events import OperationType, PolledBatch
+from emulator.core.inputs import RequestFailed, ResponseReceived, Started, TimerFired
+from emulator.core.messages import (
+    FetchPartition,
+    FetchPartitionResponse,
+    FetchRequest,
+    ListOffsetsPosition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsResult,
+    MetadataRequest,
+    MetadataResponse,
+    Request,
+)
+from emulator.core.timers import TimerQueue
+from emulator.core.types import BrokerId, CauseId, CorrelationId, NodeId, Offset, TopicId, TopicPartition
+
+_EARLIEST: Final = -2
+_METADATA: Final = "metadata"
+
+
+class Phase(Enum):
+    """Which of the two kinds of consumer this is."""
+
+    LIVE = "live"
+    FINAL = "final"
+
+
+class _Reading:
+    """One partition: where the consumer is, and the request that is out for it."""
+
+    def __init__(self) -> None:
+        self.position: Offset | None = None
+        self.is_seek = True
+        self.start_offset: Offset | None = None
+        self.is_done = False
+        self.in_flight: CorrelationId | None = None
+        self.retry_at_ms = 0
+        self.last_error: str | None = None
+
+
+class _Asked:
+    """A request that is out: about which partition (the metadata, if ``None``), to whom, for which poll."""
+
+    def __init__(
+        self, *, partition: TopicPartition | None, broker: BrokerId, operation_id: CauseId, topic_id: TopicId | None
+    ) -> None:
+        self.partition = partition
+        self.broker = broker
+        self.operation_id = operation_id
+        self.topic_id = topic_id
+
+
+class Consumer:
+    """State machine of one consumer with a fixed assignment.
+
+    Attributes:
+        metadata: what it knows of the cluster.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        phase: Phase,
+        settings: ConsumerSettings,
+        bootstrap: tuple[BrokerId, ...],
+        partitions: tuple[TopicPartition, ...],
+    ) -> None:
+        self.metadata = ClientMetadata(bootstrap=bootstrap)
+        self._name = name
+        self._phase = phase
+        self._settings = settings
+        self._readings = {partition: _Reading() for partition in partitions}
+        self._topics = tuple(sorted({partition.topic for partition in partitions}))
+        self._asked: dict[CorrelationId, _Asked] = {}
+        self._next_correlation = 0
+        self._timers: TimerQueue[str | TopicPartition] = TimerQueue()
+        self._metadata_not_before_ms = 0
+        self._effects: list[ConsumerEffect] = []
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether a final consumer is through with every partition."""
+        return all(reading.is_done for reading in self._readings.values())
+
+    def next_deadline_ms(self) -> int | None:
+        """Returns when ``TimerFired`` is due, or ``None``."""
+        return self._timers.next_deadline_ms()
+
+    def step(self, incoming: ConsumerInput, *, now_ms: int) -> list[ConsumerEffect]:
+        """Takes in one thing that happened and returns what to do about it, in order."""
+        match incoming:
+            case Started():
+                self._want_metadata(now_ms)
+            case RecordsReceived():
+                self._fetched(incoming, now_ms)
+            case ResponseReceived():
+                self._answered(incoming, now_ms)
+            case RequestFailed(correlation_id=correlation_id, failure=failure):
+                self._unanswered(correlation_id, failure.name, now_ms)
+            case TimerFired():
+                for key in self._timers.pop_due(now_ms=now_ms):
+                    if isinstance(key, TopicPartition):
+                        self._pump(key, now_ms)
+                    else:
+                        self._want_metadata(now_ms)
+            case Abandoned():
+                for partition, reading in self._readings.items():
+                    self._end(partition, reading, error=reading.last_error or "ABANDONED")
+            case _:
+                assert_never(incoming)
+        effects, self._effects = self._effects, []
+        return effects
+
+    # --- Asking ---------------------------------------------------------------------------------------------------
+
+    def _pump(self, partition: TopicPartition, now_ms: int) -> None:
+        reading = self._readings[partition]
+        if reading.is_done or reading.in_flight is not None:
+            return
+        if now_ms < reading.retry_at_ms:
+            self._timers.set(partition, at_ms=reading.retry_at_ms)
+            return
+        leadership = self.metadata.leader_of(partition)
+        if leadership is None or leadership.leader is None:
+            reading.last_error = ErrorCode.LEADER_NOT_AVAILABLE.name
+            self._want_metadata(now_ms)
+            return
+        request = (
+            self._list_offsets(partition, leadership)
+            if reading.position is None
+            else self._fetch(partition, leadership, reading.position)
+        )
+        reading.in_flight = self._send(leadership.leader, request, partition, leadership.topic_id)
+
+    def _list_offsets(self, partition: TopicPartition, leadership: PartitionLeader) -> Request:
+        position = ListOffsetsPosition(
+            topic=partition.topic,
+            partition=partition.partition,
+            timestamp=_EARLIEST,
+            current_leader_epoch=leadership.leader_epoch,
+        )
+        return ListOffsetsRequest(partitions=(position,))
+
+    def _fetch(self, partition: TopicPartition, leadership: PartitionLeader, position: Offset) -> Request:
+        target = FetchPartition(
+            topic=partition.topic,
+            topic_id=leadership.topic_id,
+            partition=partition.partition,
+            fetch_offset=position,
+            current_leader_epoch=leadership.leader_epoch,
+            partition_max_bytes=self._settings.max_partition_fetch_bytes,
+        )
+        return FetchRequest(partitions=(target,), max_wait_ms=self._settings.fetch_max_wait_ms)
+
+    def _send(
+        self, destination: BrokerId, request: Request, partition: TopicPartition | None, topic_id: TopicId | None
+    ) -> CorrelationId:
+        self._next_correlation += 1
+        correlation_id = CorrelationId(self._next_correlation)
+        operation_id = CauseId(f"{self._name}:{self._phase.value}:{correlation_id}")
+        self._asked[correlation_id] = _Asked(
+            partition=partition, broker=destination, operation_id=operation_id, topic_id=topic_id
+        )
+        self._effects.append(
+            SendRequest(
+                destination=NodeId(destination),
+                correlation_id=correlation_id,
+                request=request,
+                timeout_ms=self._settings.request_timeout_ms,
+                cause_id=operation_id,
+            )
+        )
+        return correlation_id
+
+    def _want_metadata(self, now_ms: int) -> None:
+        if any(asked.partition is None for asked in self._asked.values()):
+            return
+        if now_ms < self._metadata_not_before_ms:
+            self._timers.set(_METADATA, at_ms=self._metadata_not_before_ms)
+            return
+        broker = self.metadata.next_broker(now_ms=now_ms)
+        self._send(broker, MetadataRequest(topics=self._topics), None, None)
+
+    # --- Answers --------------------------------------------------------------------------------------------------
+
+    def _answered(self, incoming: ResponseReceived, now_ms: int) -> None:
+        asked = self._asked.pop(incoming.correlation_id)
+        match incoming.response:
+            case MetadataResponse() as response:
+                self._learn(response, now_ms)
+            case ListOffsetsResponse(partitions=partitions) if asked.partition is not None:
+                self._listed(asked.partition, partitions[0], now_ms)
+            case other:
+                raise InvariantViolation(f"a consumer was answered {other!r}")
+
+    def _learn(self, response: MetadataResponse, now_ms: int) -> None:
+        before = dict(self.metadata.leaders)
+        self.metadata.learn(response)
+        self._metadata_not_before_ms = now_ms + self._settings.retry_backoff_ms
+        self._timers.set(_METADATA, at_ms=now_ms + self._settings.metadata_max_age_ms)
+        for partition, reading in self._readings.items():
+            if self.metadata.leader_of(partition) != before.get(partition):
+                reading.retry_at_ms = now_ms
+            self._pump(partition, now_ms)
+
+    def _listed(self, partition: TopicPartition, result: ListOffsetsResult, now_ms: int) -> None:
+        reading = self._readings[partition]
+        reading.in_flight = None
+        if result.error is ErrorCode.NONE and result.offset is not None:
+            reading.position = result.offset
+            reading.is_seek = True
+            if reading.start_offset is None:
+                reading.start_offset = result.offset
+        else:
+            self._failed(reading, result.error.name, now_ms)
+        self._pump(partition, now_ms)
+
+    def _fetched(self, incoming: RecordsReceived, now_ms: int) -> None:
+        asked = self._asked.pop(incoming.correlation_id)
+        partition, answer = incoming.response.topic_partition, incoming.response
+        reading = self._readings[partition]
+        reading.in_flight = None
+        if reading.is_done:
+            return
+        self._poll(asked, partition, reading, answer=answer, polled=incoming.polled)
+        if answer.error is not ErrorCode.NONE:
+            if answer.error is ErrorCode.OFFSET_OUT_OF_RANGE:
+                reading.position = None
+            self._failed(reading, answer.error.name, now_ms)
+        else:
+            reading.is_seek = False
+            if incoming.polled:
+                reading.position = Offset(incoming.polled[-1].last_offset + 1)
+            if self._phase is Phase.FINAL and self._is_at_end(reading, answer):
+                self._end(partition, reading, error=None)
+        self._pump(partition, now_ms)
+
+    def _is_at_end(self, reading: _Reading, answer: FetchPartitionResponse) -> bool:
+        return (
+            reading.position is not None
+            and answer.high_watermark is not None
+            and reading.position >= answer.high_watermark
+        )
+
+    def _unanswered(self, correlation_id: CorrelationId, failure: str, now_ms: int) -> None:
+        asked = self._asked.pop(correlation_id)
+        self.metadata.broker_failed(asked.broker, now_ms=now_ms)
+        if asked.partition is None:
+            self._metadata_not_before_ms = now_ms + self._settings.retry_backoff_ms
+            self._timers.set(_METADATA, at_ms=self._metadata_not_before_ms)
+            return
+        reading = self._readings[asked.partition]
+        reading.in_flight = None
+        if reading.is_done:
+            return
+        if reading.position is not None:
+            self._poll(asked, asked.partition, reading, error=failure)
+        self._failed(reading, failure, now_ms)
+        self._pump(asked.partition, now_ms)
+
+    def _failed(self, reading: _Reading, error: str, now_ms: int) -> None:
+        reading.last_error = error
+        reading.retry_at_ms = now_ms + self._settings.retry_backoff_ms
+        self._want_metadata(now_ms)
+
+    # --- History --------------------------------------------------------------------------------------------------
+
+    def _poll(
+        self,
+        asked: _Asked,
+        partition: TopicPartition,
+        reading: _Reading,
+        *,
+        answer: FetchPartitionResponse | None = None,
+        polled: tuple[PolledBatch, ...] = (),
+        error: str | None = None,
+    ) -> None:
+        if reading.position is None:
+            raise InvariantViolation(f"poll of {partition} without a position")
+        if answer is not None and answer.error is not ErrorCode.NONE:
+            error = answer.error.name
+        self._effects.append(
+            PollRecorded(
+                type=OperationType.OK if error is None else OperationType.INFO,
+                operation_id=asked.operation_id,
+                partition=partition,
+                topic_id=asked.topic_id,
+                node=NodeId(asked.broker),
+                position=reading.position,
+                seek=reading.is_seek,
+                high_watermark=answer.high_watermark if answer is not None else None,
+                log_start_offset=answer.log_start_offset if answer is not None else None,
+                batches=polled,
+                error=error,
+            )
+        )
+
+    def _end(self, partition: TopicPartition, reading: _Reading, *, error: str | None) -> None:
+        if self._phase is Phase.LIVE or reading.is_done:
+            reading.is_done = True
+            return
+        reading.is_done = True
+        leadership = self.metadata.leader_of(partition)
+        self._effects.append(
+            FinalReadRecorded(
+                type=OperationType.OK if error is None else OperationType.INFO,
+                operation_id=CauseId(f"{self._name}:final:{partition}"),
+                partition=partition,
+                topic_id=leadership.topic_id if leadership is not None else None,
+                start_offset=reading.start_offset,
+                end_offset=reading.position if error is None else None,
+                error=error,
+            )
+        )

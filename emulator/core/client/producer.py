@@ -1,0 +1,431 @@
+"""A producer: batches go in, each comes out as ``ok``, ``fail`` or ``info``.
+
+``fail`` is said only where no attempt can have reached a log, ``info`` where nobody knows. With idempotence a batch
+keeps its sequence number over retries. Where the broker's sequence and ours part (OUT_OF_ORDER_SEQUENCE_NUMBER for the
+oldest batch, UNKNOWN_PRODUCER_ID, or a numbered batch that was given up), the producer waits until nothing of that
+partition is in flight, raises its epoch by itself and numbers what is unfinished from 0 again (KIP-360,
+``TransactionManager.bumpIdempotentProducerEpoch``). Every partition takes over the raised epoch when it is next idle.
+
+Bounds: ``buffer_records_max`` records unfinished, ``max_in_flight`` requests per partition, one metadata request and
+one request for a producer id at a time.
+"""
+
+from typing import Final, assert_never
+
+from emulator.core.client.metadata import ClientMetadata, PartitionLeader
+from emulator.core.client.outcomes import Verdict, judge
+from emulator.core.client.producer_queue import Flight, PartitionQueue, PendingBatch
+from emulator.core.client.settings import ProducerSettings
+from emulator.core.client.steps import (
+    Abandoned,
+    BatchContent,
+    BatchEncoder,
+    ProducerEffect,
+    ProducerInput,
+    RecordsOffered,
+    SendRecorded,
+)
+from emulator.core.effects import SendRequest
+from emulator.core.errors import ErrorCode, InvariantViolation
+from emulator.core.events import OperationType
+from emulator.core.inputs import RequestFailed, ResponseReceived, Started, TimerFired
+from emulator.core.messages import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    MetadataRequest,
+    MetadataResponse,
+    ProducePartition,
+    ProducePartitionResponse,
+    ProduceRequest,
+    ProduceResponse,
+    Request,
+)
+from emulator.core.timers import TimerQueue
+from emulator.core.types import (
+    Acks,
+    BrokerId,
+    CauseId,
+    CorrelationId,
+    NodeId,
+    Offset,
+    ProducerEpoch,
+    ProducerId,
+    TopicPartition,
+)
+
+_PRODUCER_EPOCH_MAX: Final = 2**15 - 1
+
+_METADATA: Final = "metadata"
+_IDENTITY: Final = "identity"
+
+
+class Producer:
+    """State machine of one producer.
+
+    Attributes:
+        metadata: what it knows of the cluster.
+        unfinished_records: records offered and not completed. Invariant: 0 <= it; the shell offers nothing more at
+            ``settings.buffer_records_max``.
+    """
+
+    def __init__(
+        self,
+        *,
+        settings: ProducerSettings,
+        bootstrap: tuple[BrokerId, ...],
+        topics: tuple[str, ...],
+        encode: BatchEncoder,
+    ) -> None:
+        self.metadata = ClientMetadata(bootstrap=bootstrap)
+        self.unfinished_records = 0
+        self._settings = settings
+        self._topics = topics
+        self._encode = encode
+        self._queues: dict[TopicPartition, PartitionQueue] = {}
+        self._flights: dict[CorrelationId, Flight] = {}
+        self._asked: dict[CorrelationId, tuple[str, BrokerId]] = {}
+        self._next_correlation = 0
+        self._timers: TimerQueue[str | TopicPartition] = TimerQueue()
+        self._not_before_ms = {_METADATA: 0, _IDENTITY: 0}
+        self._producer_id: ProducerId | None = None
+        self._producer_epoch = ProducerEpoch(0)
+        self._effects: list[ProducerEffect] = []
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more records may be offered."""
+        return self.unfinished_records < self._settings.buffer_records_max
+
+    def next_deadline_ms(self) -> int | None:
+        """Returns when ``TimerFired`` is due, or ``None``."""
+        return self._timers.next_deadline_ms()
+
+    def step(self, incoming: ProducerInput, *, now_ms: int) -> list[ProducerEffect]:
+        """Takes in one thing that happened and returns what to do about it, in order."""
+        match incoming:
+            case Started():
+                self._want_metadata(now_ms)
+                if self._settings.enable_idempotence:
+                    self._want_identity(now_ms)
+            case RecordsOffered():
+                self._offer(incoming, now_ms)
+            case ResponseReceived():
+                self._answered(incoming, now_ms)
+            case RequestFailed(correlation_id=correlation_id, failure=failure):
+                self._unanswered(correlation_id, failure.name, now_ms)
+            case TimerFired():
+                self._fire(now_ms)
+            case Abandoned():
+                self._abandon()
+            case _:
+                assert_never(incoming)
+        effects, self._effects = self._effects, []
+        return effects
+
+    # --- Offering and sending -------------------------------------------------------------------------------------
+
+    def _offer(self, offered: RecordsOffered, now_ms: int) -> None:
+        queue = self._queues.setdefault(offered.partition, PartitionQueue())
+        batch = PendingBatch(
+            operation_id=offered.cause_id,
+            first_record_id=offered.first_record_id,
+            record_count=offered.record_count,
+            deadline_ms=now_ms + self._settings.delivery_timeout_ms,
+        )
+        queue.batches.append(batch)
+        self.unfinished_records += batch.record_count
+        self._record(OperationType.INVOKE, offered.partition, batch)
+        self._pump(offered.partition, now_ms)
+
+    def _pump(self, partition: TopicPartition, now_ms: int) -> None:
+        queue = self._queues[partition]
+        leadership = self._ready_leader(partition, queue, now_ms)
+        if leadership is not None and leadership.leader is not None:
+            while (batch := queue.next_sendable(max_in_flight=self._settings.max_in_flight)) is not None:
+                self._send_batch(partition, queue, batch, leadership.leader, leadership)
+        self._set_timer(partition, queue, now_ms)
+
+    def _ready_leader(self, partition: TopicPartition, queue: PartitionQueue, now_ms: int) -> PartitionLeader | None:
+        if not queue.batches or now_ms < queue.retry_at_ms:
+            return None
+        if self._settings.enable_idempotence and not self._has_epoch(queue, now_ms):
+            return None
+        leadership = self.metadata.leader_of(partition)
+        if leadership is None or leadership.leader is None:
+            self._want_metadata(now_ms)
+            return None
+        return leadership
+
+    def _has_epoch(self, queue: PartitionQueue, now_ms: int) -> bool:
+        """Gives the queue an epoch where it needs one and may have it; returns whether batches may be numbered."""
+        if self._producer_id is None:
+            self._want_identity(now_ms)
+            return False
+        if queue.needs_new_epoch:
+            if queue.flights:
+                return False
+            if queue.producer_epoch == self._producer_epoch and not self._raise_epoch(now_ms):
+                return False
+            queue.start_epoch(self._producer_epoch)
+        elif queue.producer_epoch != self._producer_epoch and not queue.flights and not queue.batches[0].is_retry:
+            queue.start_epoch(self._producer_epoch)
+        return True
+
+    def _raise_epoch(self, now_ms: int) -> bool:
+        if self._producer_epoch == _PRODUCER_EPOCH_MAX:
+            self._producer_id = None
+            self._want_identity(now_ms)
+            return False
+        self._producer_epoch = ProducerEpoch(self._producer_epoch + 1)
+        return True
+
+    def _send_batch(
+        self,
+        partition: TopicPartition,
+        queue: PartitionQueue,
+        batch: PendingBatch,
+        leader: BrokerId,
+        leadership: PartitionLeader,
+    ) -> None:
+        if batch.descriptor is None:
+            is_idempotent = self._settings.enable_idempotence
+            batch.descriptor = self._encode(
+                BatchContent(
+                    partition=partition,
+                    first_record_id=batch.first_record_id,
+                    record_count=batch.record_count,
+                    producer_id=self._producer_id if is_idempotent else None,
+                    producer_epoch=queue.producer_epoch if is_idempotent else None,
+                    base_sequence=queue.assign_sequence(batch) if is_idempotent else None,
+                )
+            )
+        flight = Flight(
+            partition=partition,
+            batch=batch,
+            node=leader,
+            leader_epoch=leadership.leader_epoch,
+            descriptor=batch.descriptor,
+        )
+        request = ProduceRequest(
+            acks=self._settings.acks,
+            timeout_ms=self._settings.request_timeout_ms,
+            partitions=(
+                ProducePartition(topic=partition.topic, partition=partition.partition, batch=batch.descriptor),
+            ),
+        )
+        correlation_id = self._send(leader, request, batch.operation_id)
+        if self._settings.acks is Acks.NONE:
+            batch.attempts.append(flight.attempt(ErrorCode.NONE.name))
+            self._finish(OperationType.OK, partition, batch)
+            return
+        self._flights[correlation_id] = flight
+        queue.flights.add(correlation_id)
+        batch.in_flight = correlation_id
+
+    def _send(self, destination: BrokerId, request: Request, cause_id: CauseId) -> CorrelationId:
+        self._next_correlation += 1
+        correlation_id = CorrelationId(self._next_correlation)
+        self._effects.append(
+            SendRequest(
+                destination=NodeId(destination),
+                correlation_id=correlation_id,
+                request=request,
+                timeout_ms=self._settings.request_timeout_ms,
+                cause_id=cause_id,
+            )
+        )
+        return correlation_id
+
+    # --- Answers --------------------------------------------------------------------------------------------------
+
+    def _answered(self, incoming: ResponseReceived, now_ms: int) -> None:
+        match incoming.response:
+            case ProduceResponse(partitions=partitions):
+                self._batch_answered(incoming.correlation_id, partitions[0], now_ms)
+            case MetadataResponse() as response:
+                del self._asked[incoming.correlation_id]
+                self._learn(response, now_ms)
+            case InitProducerIdResponse() as response:
+                _, broker = self._asked.pop(incoming.correlation_id)
+                self._identify(response, broker, now_ms)
+            case other:
+                raise InvariantViolation(f"a producer was answered {other!r}")
+
+    def _batch_answered(self, correlation_id: CorrelationId, answer: ProducePartitionResponse, now_ms: int) -> None:
+        flight = self._flights.pop(correlation_id)
+        queue = self._land(correlation_id, flight)
+        batch = flight.batch
+        if batch.is_finished:  # it was given up meanwhile
+            self._pump(flight.partition, now_ms)
+            return
+        batch.attempts.append(flight.attempt(answer.error.name))
+        batch.maybe_written |= not answer.error.is_definite and answer.error is not ErrorCode.NONE
+        match judge(answer.error):
+            case Verdict.ACKNOWLEDGED:
+                self._finish(OperationType.OK, flight.partition, batch, base_offset=answer.base_offset)
+            case Verdict.RETRY:
+                self._retry(queue, batch, now_ms)
+            case Verdict.RETRY_ELSEWHERE:
+                self._retry(queue, batch, now_ms)
+                self._want_metadata(now_ms)
+            case Verdict.SEQUENCE_LOST if self._settings.enable_idempotence:
+                # A batch behind an unfinished one may only be early; the oldest one has a gap before it.
+                queue.needs_new_epoch |= answer.error is ErrorCode.UNKNOWN_PRODUCER_ID or queue.batches[0] is batch
+                self._retry(queue, batch, now_ms)
+            case Verdict.SEQUENCE_LOST | Verdict.HOPELESS:
+                self._give_up(flight.partition, batch, answer.error.name)
+            case unknown:
+                assert_never(unknown)
+        if answer.current_leader is not None and answer.current_leader_epoch is not None:
+            known = self.metadata.leader_of(flight.partition)
+            self.metadata.hint(flight.partition, leader=answer.current_leader, leader_epoch=answer.current_leader_epoch)
+            if self.metadata.leader_of(flight.partition) != known:
+                queue.retry_at_ms = now_ms  # KIP-951: no backoff towards a new leader
+        self._pump(flight.partition, now_ms)
+
+    def _unanswered(self, correlation_id: CorrelationId, failure: str, now_ms: int) -> None:
+        if correlation_id in self._asked:
+            kind, broker = self._asked.pop(correlation_id)
+            self.metadata.broker_failed(broker, now_ms=now_ms)
+            self._ask_later(kind, now_ms)
+            return
+        flight = self._flights.pop(correlation_id, None)
+        if flight is None:  # acks=0: finished when it was sent
+            return
+        queue = self._land(correlation_id, flight)
+        self.metadata.broker_failed(BrokerId(flight.node), now_ms=now_ms)
+        if not flight.batch.is_finished:
+            flight.batch.attempts.append(flight.attempt(failure))
+            flight.batch.maybe_written = True
+            self._retry(queue, flight.batch, now_ms)
+            self._want_metadata(now_ms)
+        self._pump(flight.partition, now_ms)
+
+    def _land(self, correlation_id: CorrelationId, flight: Flight) -> PartitionQueue:
+        queue = self._queues[flight.partition]
+        queue.flights.remove(correlation_id)
+        flight.batch.in_flight = None
+        return queue
+
+    def _retry(self, queue: PartitionQueue, batch: PendingBatch, now_ms: int) -> None:
+        batch.is_retry = True
+        queue.retry_at_ms = now_ms + self._settings.retry_backoff_ms
+
+    # --- Metadata and identity ------------------------------------------------------------------------------------
+
+    def _want_metadata(self, now_ms: int) -> None:
+        self._ask(_METADATA, now_ms)
+
+    def _want_identity(self, now_ms: int) -> None:
+        self._ask(_IDENTITY, now_ms)
+
+    def _ask(self, kind: str, now_ms: int) -> None:
+        if any(asked == kind for asked, _ in self._asked.values()):
+            return
+        if now_ms < self._not_before_ms[kind]:
+            self._timers.set(kind, at_ms=self._not_before_ms[kind])
+            return
+        request = MetadataRequest(topics=self._topics) if kind == _METADATA else InitProducerIdRequest()
+        broker = self.metadata.next_broker(now_ms=now_ms)
+        self._asked[self._send(broker, request, CauseId(kind))] = (kind, broker)
+
+    def _ask_later(self, kind: str, now_ms: int) -> None:
+        self._not_before_ms[kind] = now_ms + self._settings.retry_backoff_ms
+        self._timers.set(kind, at_ms=self._not_before_ms[kind])
+
+    def _learn(self, response: MetadataResponse, now_ms: int) -> None:
+        before = dict(self.metadata.leaders)
+        self.metadata.learn(response)
+        self._not_before_ms[_METADATA] = now_ms + self._settings.retry_backoff_ms
+        self._timers.set(_METADATA, at_ms=now_ms + self._settings.metadata_max_age_ms)
+        for partition, queue in self._queues.items():
+            if self.metadata.leader_of(partition) != before.get(partition):
+                queue.retry_at_ms = now_ms  # KIP-951: no backoff towards a new leader
+            self._pump(partition, now_ms)
+
+    def _identify(self, response: InitProducerIdResponse, broker: BrokerId, now_ms: int) -> None:
+        if response.error is not ErrorCode.NONE:
+            self.metadata.broker_failed(broker, now_ms=now_ms)
+            self._ask_later(_IDENTITY, now_ms)
+            return
+        self._producer_id = response.producer_id
+        self._producer_epoch = response.producer_epoch
+        for partition, queue in self._queues.items():
+            queue.needs_new_epoch = True
+            queue.producer_epoch = None
+            self._pump(partition, now_ms)
+
+    # --- Endings --------------------------------------------------------------------------------------------------
+
+    def _fire(self, now_ms: int) -> None:
+        for key in self._timers.pop_due(now_ms=now_ms):
+            if isinstance(key, TopicPartition):
+                self._expire(key, now_ms)
+                self._pump(key, now_ms)
+            else:
+                self._ask(key, now_ms)
+
+    def _set_timer(self, partition: TopicPartition, queue: PartitionQueue, now_ms: int) -> None:
+        if not queue.batches:
+            self._timers.cancel(partition)
+            return
+        deadline_ms = queue.batches[0].deadline_ms  # the oldest is due first
+        waits_for_backoff = queue.retry_at_ms > now_ms
+        self._timers.set(partition, at_ms=min(deadline_ms, queue.retry_at_ms) if waits_for_backoff else deadline_ms)
+
+    def _expire(self, partition: TopicPartition, now_ms: int) -> None:
+        queue = self._queues[partition]
+        while queue.batches and queue.batches[0].deadline_ms <= now_ms:
+            self._give_up(partition, queue.batches[0], "DELIVERY_TIMED_OUT")
+
+    def _abandon(self) -> None:
+        for partition, queue in self._queues.items():
+            while queue.batches:
+                self._give_up(partition, queue.batches[0], "ABANDONED")
+            self._timers.cancel(partition)
+
+    def _give_up(self, partition: TopicPartition, batch: PendingBatch, error: str) -> None:
+        if batch.in_flight is not None:
+            batch.attempts.append(self._flights[batch.in_flight].attempt("UNANSWERED"))
+            batch.maybe_written = True
+        # Later batches are numbered after this one, and it may or may not be in the log.
+        self._queues[partition].needs_new_epoch |= batch.base_sequence is not None
+        self._finish(OperationType.INFO if batch.maybe_written else OperationType.FAIL, partition, batch, error=error)
+
+    def _finish(
+        self,
+        type_: OperationType,
+        partition: TopicPartition,
+        batch: PendingBatch,
+        *,
+        base_offset: Offset | None = None,
+        error: str | None = None,
+    ) -> None:
+        self._queues[partition].batches.remove(batch)
+        batch.is_finished = True
+        self.unfinished_records -= batch.record_count
+        self._record(type_, partition, batch, base_offset=base_offset, error=error)
+
+    def _record(
+        self,
+        type_: OperationType,
+        partition: TopicPartition,
+        batch: PendingBatch,
+        *,
+        base_offset: Offset | None = None,
+        error: str | None = None,
+    ) -> None:
+        leadership = self.metadata.leader_of(partition)
+        self._effects.append(
+            SendRecorded(
+                type=type_,
+                operation_id=batch.operation_id,
+                partition=partition,
+                topic_id=leadership.topic_id if leadership is not None else None,
+                first_record_id=batch.first_record_id,
+                record_count=batch.record_count,
+                base_offset=base_offset,
+                attempts=tuple(batch.attempts),
+                error=error,
+            )
+        )

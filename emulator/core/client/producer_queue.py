@@ -1,0 +1,127 @@
+"""One partition's unfinished batches, oldest first, and the sequence numbers that they go out under.
+
+Batches are sent in order and up to ``max_in_flight`` at once, until one fails: from then on the oldest is sent alone,
+until no failed one is left. So the order of sequences is the order of the log (Kafka's ``RecordAccumulator``).
+"""
+
+from collections import deque
+from itertools import islice
+
+from emulator.core.batch import BatchDescriptor
+from emulator.core.events import Attempt
+from emulator.core.types import (
+    CauseId,
+    CorrelationId,
+    LeaderEpoch,
+    NodeId,
+    ProducerEpoch,
+    TopicPartition,
+)
+
+
+class PendingBatch:
+    """A batch that is not finished.
+
+    Attributes:
+        descriptor: its header as it was last encoded; ``None`` before, and after its identity was taken back.
+        base_sequence: its sequence number under the queue's producer epoch; ``None`` before its first attempt.
+        in_flight: the request that carries it now.
+        is_retry: whether an attempt failed.
+        maybe_written: whether any attempt may have reached a log.
+        is_finished: whether it left the queue, perhaps while in flight.
+    """
+
+    def __init__(self, *, operation_id: CauseId, first_record_id: int, record_count: int, deadline_ms: int) -> None:
+        self.operation_id = operation_id
+        self.first_record_id = first_record_id
+        self.record_count = record_count
+        self.deadline_ms = deadline_ms
+        self.descriptor: BatchDescriptor | None = None
+        self.base_sequence: int | None = None
+        self.in_flight: CorrelationId | None = None
+        self.is_retry = False
+        self.maybe_written = False
+        self.is_finished = False
+        self.attempts: list[Attempt] = []
+
+
+class Flight:
+    """A produce request that is not answered: its batch, and to whom and how it went out."""
+
+    def __init__(
+        self,
+        *,
+        partition: TopicPartition,
+        batch: PendingBatch,
+        node: NodeId,
+        leader_epoch: LeaderEpoch,
+        descriptor: BatchDescriptor,
+    ) -> None:
+        self.partition = partition
+        self.batch = batch
+        self.node = node
+        self.leader_epoch = leader_epoch
+        self.descriptor = descriptor
+
+    def attempt(self, outcome: str) -> Attempt:
+        """Returns the attempt for the history."""
+        has_identity = self.descriptor.producer_id is not None
+        return Attempt(
+            node=self.node,
+            leader_epoch=self.leader_epoch,
+            producer_id=self.descriptor.producer_id,
+            producer_epoch=self.descriptor.producer_epoch if has_identity else None,
+            base_sequence=self.descriptor.base_sequence if has_identity else None,
+            crc=self.descriptor.crc,
+            outcome=outcome,
+        )
+
+
+class PartitionQueue:
+    """Unfinished batches of one partition.
+
+    Attributes:
+        batches: oldest first.
+        flights: unanswered requests, those of batches that were given up among them.
+        producer_epoch: the epoch that this partition's sequences belong to.
+        next_sequence: what the next new batch gets.
+        needs_new_epoch: the broker's sequence and ours part here; sequences start again once nothing is in flight.
+        retry_at_ms: nothing is sent before.
+    """
+
+    def __init__(self) -> None:
+        self.batches: deque[PendingBatch] = deque()
+        self.flights: set[CorrelationId] = set()
+        self.producer_epoch: ProducerEpoch | None = None
+        self.next_sequence = 0
+        self.needs_new_epoch = False
+        self.retry_at_ms = 0
+
+    def next_sendable(self, *, max_in_flight: int) -> PendingBatch | None:
+        """Returns the batch that may go out now, if any; the caller puts it in flight before it asks again."""
+        if len(self.flights) >= max_in_flight:
+            return None
+        for position, batch in enumerate(islice(self.batches, max_in_flight)):
+            if batch.is_retry and position > 0:
+                return None
+            if batch.in_flight is None:
+                return batch
+            if batch.is_retry:
+                return None
+        return None
+
+    def assign_sequence(self, batch: PendingBatch) -> int:
+        """Returns the batch's sequence number, giving it the next one at its first attempt."""
+        if batch.base_sequence is None:
+            batch.base_sequence = self.next_sequence
+            self.next_sequence = (self.next_sequence + batch.record_count) & 0x7FFFFFFF
+        return batch.base_sequence
+
+    def start_epoch(self, producer_epoch: ProducerEpoch) -> None:
+        """Numbers what is unfinished from 0 again, under another epoch. Nothing may be in flight."""
+        self.producer_epoch = producer_epoch
+        self.next_sequence = 0
+        self.needs_new_epoch = False
+        for batch in self.batches:
+            batch.descriptor = None
+            batch.base_sequence = None

@@ -1,0 +1,117 @@
+"""Inputs and effects of clients, beside those that they share with nodes.
+
+A client's input is ``Started``, ``TimerFired``, ``ResponseReceived`` or ``RequestFailed`` as of any node, or one of
+those below. Its requests are ``SendRequest``; what belongs into the history is an effect, to which the shell adds
+index, time and the client's name.
+"""
+
+from typing import Protocol, TypeAlias
+
+import msgspec
+
+from emulator.core.batch import BatchDescriptor
+from emulator.core.effects import Effect, SendRequest
+from emulator.core.events import Attempt, OperationType, PolledBatch
+from emulator.core.inputs import NodeInput, RequestFailed, ResponseReceived, Started, TimerFired
+from emulator.core.messages import FetchPartitionResponse
+from emulator.core.types import (
+    CauseId,
+    CorrelationId,
+    NodeId,
+    Offset,
+    ProducerEpoch,
+    ProducerId,
+    TopicId,
+    TopicPartition,
+)
+
+
+class BatchContent(msgspec.Struct, frozen=True, kw_only=True):
+    """What decides a batch's bytes: which records, for which partition, under which identity and sequence.
+
+    The last three are ``None`` together, where the producer is not idempotent.
+    """
+
+    partition: TopicPartition
+    first_record_id: int
+    record_count: int
+    producer_id: ProducerId | None
+    producer_epoch: ProducerEpoch | None
+    base_sequence: int | None
+
+
+class BatchEncoder(Protocol):
+    """Turns content into bytes, which the driver keeps, and returns their header. Equal content, equal bytes."""
+
+    def __call__(self, content: BatchContent, /) -> BatchDescriptor:
+        """Returns the header of the encoded batch."""
+        ...
+
+
+class RecordsOffered(NodeInput, frozen=True, kw_only=True):
+    """A batch of records to send; ``cause_id`` is the operation's id."""
+
+    partition: TopicPartition
+    first_record_id: int
+    record_count: int
+
+
+class Abandoned(NodeInput, frozen=True, kw_only=True):
+    """Nobody waits any longer: every unfinished batch and final read ends now."""
+
+
+class RecordsReceived(NodeInput, frozen=True, kw_only=True):
+    """The answer to a fetch; ``polled`` says which records the bytes of ``response`` hold, from the position on."""
+
+    correlation_id: CorrelationId
+    response: FetchPartitionResponse
+    polled: tuple[PolledBatch, ...]
+
+
+class SendRecorded(Effect, frozen=True, kw_only=True):
+    """A line of the history about a batch: see ``SendOperation`` for the fields."""
+
+    type: OperationType
+    operation_id: CauseId
+    partition: TopicPartition
+    topic_id: TopicId | None
+    first_record_id: int
+    record_count: int
+    base_offset: Offset | None = None
+    attempts: tuple[Attempt, ...] = ()
+    error: str | None = None
+
+
+class PollRecorded(Effect, frozen=True, kw_only=True):
+    """A line of the history about a fetch: see ``PollOperation`` for the fields."""
+
+    type: OperationType
+    operation_id: CauseId
+    partition: TopicPartition
+    topic_id: TopicId | None
+    node: NodeId
+    position: Offset
+    seek: bool
+    high_watermark: Offset | None = None
+    log_start_offset: Offset | None = None
+    batches: tuple[PolledBatch, ...] = ()
+    error: str | None = None
+
+
+class FinalReadRecorded(Effect, frozen=True, kw_only=True):
+    """A line of the history that ends a final read: see ``FinalReadOperation`` for the fields."""
+
+    type: OperationType
+    operation_id: CauseId
+    partition: TopicPartition
+    topic_id: TopicId | None
+    start_offset: Offset | None
+    end_offset: Offset | None
+    error: str | None = None
+
+
+ProducerInput: TypeAlias = Started | TimerFired | ResponseReceived | RequestFailed | RecordsOffered | Abandoned
+ProducerEffect: TypeAlias = SendRequest | SendRecorded
+
+ConsumerInput: TypeAlias = Started | TimerFired | ResponseReceived | RequestFailed | RecordsReceived | Abandoned
+ConsumerEffect: TypeAlias = SendRequest | PollRecorded | FinalReadRecorded
