@@ -1,0 +1,70 @@
+# Everything a developer runs. `make help` lists it.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+REQUIREMENTS := $(wildcard requirements/*.txt)
+PROTOS := $(wildcard proto/*.proto)
+GENERATED := $(PROTOS:proto/%.proto=emulator/rpc/generated/%_pb2.py)
+VECTORS ?= tests/conformance/vectors
+SOURCES := emulator chaos tests benchmarks scripts
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo proto format lint types check test conformance rewrite bench clean
+.DELETE_ON_ERROR:
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(VENV)/installed proto ## create .venv from the pinned requirements, generate code, build toxiproxy-server
+	@$(BIN)/python -m emulator.cluster.toxiproxy_build
+
+demo: setup ## play "last replica standing" under two protocols and compare what each of them lost
+	$(BIN)/laststand run kip-966/last-replica-standing --era kafka-3.9 --era kip-966
+
+proto: $(GENERATED) ## generate the Python code of proto/*.proto
+
+format: setup ## rewrite the sources in the project's format
+	$(BIN)/ruff check --fix $(wildcard $(SOURCES))
+	$(BIN)/ruff format $(wildcard $(SOURCES))
+
+lint: setup ## check format, style and layers
+	$(BIN)/ruff format --check $(wildcard $(SOURCES))
+	$(BIN)/ruff check $(wildcard $(SOURCES))
+	$(BIN)/lint-imports --cache-dir .import_linter_cache
+
+types: setup ## check types
+	$(BIN)/mypy $(wildcard $(SOURCES))
+
+check: lint types conformance ## lint, types and the fast tests, before each commit
+	$(BIN)/python -m pytest -q tests/unit tests/interaction
+
+test: lint types conformance ## everything: what continuous integration runs
+	$(BIN)/python -m pytest -q
+
+conformance: setup ## run the vectors in VECTORS=DIR against core and storage
+	$(BIN)/python -m tests.conformance.run $(VECTORS)
+
+rewrite: setup ## rewrite the expected text of the interaction scripts
+	$(BIN)/python -m pytest -q tests/interaction --rewrite
+
+bench: setup ## run all benchmarks, or one: NAME=boot|produce|failover|oracle
+	$(BIN)/python -m benchmarks $(NAME)
+
+clean: ## remove generated code, caches and build output; runs in store/ and .venv stay
+	rm -rf build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf spark-warehouse metastore_db derby.log emulator/rpc/generated/*_pb2*
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+$(VENV)/installed: pyproject.toml $(REQUIREMENTS)
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed: make PYTHON=...")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $(REQUIREMENTS:%=-r %)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/python -m pip check --disable-pip-version-check
+	touch $@
+
+# The sources name each other by the path of the generated modules, so that those import each other absolutely.
+emulator/rpc/generated/%_pb2.py: proto/%.proto $(PROTOS) requirements/dev.txt | $(VENV)/installed
+	$(BIN)/python -m grpc_tools.protoc --plugin=protoc-gen-mypy=$(BIN)/protoc-gen-mypy \
+	  -Iemulator/rpc/generated=proto --python_out=. --mypy_out=quiet:. emulator/rpc/generated/$*.proto
