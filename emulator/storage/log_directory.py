@@ -1,0 +1,264 @@
+"""One log directory: its lock, its partitions, its checkpoints and the file that says it was closed in order.
+
+::
+
+    .lock  meta.properties  .kafka_cleanshutdown
+    recovery-point-offset-checkpoint  log-start-offset-checkpoint  replication-offset-checkpoint
+    orders-0/  orders-1/  orders-2.<uuid>-delete/  orders-3.<uuid>-stray/
+
+A directory's life: ``open`` (lock), ``load_logs`` (deletes the clean-shutdown file first), appends, ``close_logs``
+(flush everything, checkpoints, clean-shutdown file last). Closing before loading touches nothing: rewriting the
+checkpoints then would forget every log start (``kafka-broker.md`` section 4).
+"""
+
+import logging
+import re
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from emulator.core.errors import StorageError
+from emulator.core.inputs import LoadedLog
+from emulator.core.types import BrokerEpoch, Offset, TopicId, TopicPartition
+from emulator.storage import clean_shutdown
+from emulator.storage.checkpoints import (
+    HIGH_WATERMARK_CHECKPOINT,
+    LOG_START_OFFSET_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    read_offsets,
+    read_offsets_leniently,
+    write_offsets,
+)
+from emulator.storage.filesystem import DirectoryLock, FileSystem
+from emulator.storage.partition_log import LogSettings, PartitionLog
+from emulator.storage.recovery import LogCheckpoints, create_log, load_log
+
+_LOG: Final = logging.getLogger(__name__)
+
+LOCK_FILE: Final = ".lock"
+
+_PARTITION_DIRECTORY: Final = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d+)")
+_DELETE_SUFFIX: Final = "-delete"
+_STRAY_SUFFIX: Final = "-stray"
+_LONGEST_NAME: Final = 255
+
+
+def partition_of_directory(name: str) -> TopicPartition | None:
+    """Returns the partition whose log a directory name stands for, or ``None`` for deleted, stray and other names."""
+    match = _PARTITION_DIRECTORY.fullmatch(name)
+    if match is None:
+        return None
+    return TopicPartition(match["topic"], int(match["partition"]))
+
+
+class LogDirectory:
+    """A live log directory. Not thread-safe."""
+
+    def __init__(self, filesystem: FileSystem, path: str, *, lock: DirectoryLock) -> None:
+        """Use ``open``."""
+        self.path = path
+        self._filesystem = filesystem
+        self._lock = lock
+        self._logs: dict[TopicPartition, PartitionLog] = {}
+        self._is_loaded = False
+        self._due: list[tuple[int, str]] = []
+
+    @classmethod
+    def open(cls, filesystem: FileSystem, path: str) -> "LogDirectory":
+        """Locks an existing directory. No log is opened yet.
+
+        Raises:
+            StorageError: missing, or in use.
+        """
+        return cls(filesystem, path, lock=filesystem.lock(f"{path}/{LOCK_FILE}"))
+
+    @property
+    def logs(self) -> Mapping[TopicPartition, PartitionLog]:
+        """All open logs."""
+        return self._logs
+
+    def log(self, partition: TopicPartition) -> PartitionLog:
+        """Returns an open log.
+
+        Raises:
+            KeyError: no such log here.
+        """
+        return self._logs[partition]
+
+    def clean_shutdown_epoch(self) -> int | None:
+        """Returns the broker epoch in the clean-shutdown file; see ``clean_shutdown.read_broker_epoch``."""
+        return clean_shutdown.read_broker_epoch(self._filesystem, self.path)
+
+    # --- Loading --------------------------------------------------------------------------------------------------
+
+    def load_logs(self, settings_of: Callable[[str], LogSettings]) -> tuple[LoadedLog, ...]:
+        """Opens every log, recovering where needed, after deleting the clean-shutdown file.
+
+        Args:
+            settings_of: settings of a topic, by its name.
+
+        Returns:
+            One per partition, sorted.
+
+        Raises:
+            StorageError: a file could not be read or written.
+        """
+        is_clean = clean_shutdown.is_clean(self._filesystem, self.path)
+        clean_shutdown.delete(self._filesystem, self.path)
+        recovery_points = read_offsets_leniently(self._filesystem, f"{self.path}/{RECOVERY_POINT_CHECKPOINT}")
+        log_starts = read_offsets_leniently(self._filesystem, f"{self.path}/{LOG_START_OFFSET_CHECKPOINT}")
+        high_watermarks = read_offsets(self._filesystem, f"{self.path}/{HIGH_WATERMARK_CHECKPOINT}")
+        none = Offset(0)
+        loaded: list[LoadedLog] = []
+        for name in self._filesystem.list_directory(self.path):
+            path = f"{self.path}/{name}"
+            if not self._filesystem.is_directory(path):
+                continue
+            if name.endswith(_DELETE_SUFFIX):
+                self._remove_tree(path)
+                continue
+            partition = partition_of_directory(name)
+            if partition is None:
+                continue
+            checkpoints = LogCheckpoints(
+                recovery_point=recovery_points.get(partition, none),
+                log_start_offset=log_starts.get(partition, none),
+                high_watermark=high_watermarks.get(partition, none),
+            )
+            self._logs[partition], input_of_core = load_log(
+                self._filesystem,
+                path,
+                partition=partition,
+                is_clean=is_clean,
+                checkpoints=checkpoints,
+                settings=settings_of(partition.topic),
+            )
+            loaded.append(input_of_core)
+        self._is_loaded = True
+        return tuple(sorted(loaded, key=lambda log: log.partition))
+
+    # --- Partitions -----------------------------------------------------------------------------------------------
+
+    def create_log(self, partition: TopicPartition, topic_id: TopicId, settings: LogSettings) -> PartitionLog:
+        """Makes a partition directory; its name and topic id are durable when this returns.
+
+        Raises:
+            StorageError: it exists, or a write failed.
+        """
+        log = create_log(
+            self._filesystem,
+            f"{self.path}/{partition}",
+            partition=partition,
+            topic_id=topic_id,
+            settings=settings,
+        )
+        self._filesystem.sync_directory(self.path)
+        self._logs[partition] = log
+        return log
+
+    def delete_log(self, partition: TopicPartition, *, now_ms: int, delay_ms: int) -> None:
+        """Renames a partition directory to ``-delete``; its content goes when ``delay_ms`` has passed.
+
+        Raises:
+            StorageError: the rename failed.
+        """
+        self._due.append((now_ms + delay_ms, self._set_aside(partition, _DELETE_SUFFIX)))
+
+    def rename_stray_log(self, partition: TopicPartition) -> None:
+        """Renames a partition directory to ``-stray`` and leaves it on disk.
+
+        Raises:
+            StorageError: the rename failed.
+        """
+        self._set_aside(partition, _STRAY_SUFFIX)
+
+    def _set_aside(self, partition: TopicPartition, suffix: str) -> str:
+        log = self._logs.pop(partition)
+        log.abandon()
+        tail = f".{uuid.uuid4().hex}{suffix}"
+        target = f"{self.path}/{str(partition)[: _LONGEST_NAME - len(tail)]}{tail}"
+        self._filesystem.rename(log.path, target)
+        self._filesystem.sync_directory(self.path)
+        return target
+
+    def delete_due(self, *, now_ms: int, delay_ms: int) -> None:
+        """Removes what was renamed at least ``delay_ms`` ago, and takes note of what was renamed since the last call.
+
+        Raises:
+            StorageError: a removal failed.
+        """
+        for log in self._logs.values():
+            self._due += [(now_ms + delay_ms, path) for path in log.take_doomed()]
+        due = [path for due_ms, path in self._due if due_ms <= now_ms]
+        self._due = [(due_ms, path) for due_ms, path in self._due if due_ms > now_ms]
+        for path in due:
+            if self._filesystem.is_directory(path):
+                self._remove_tree(path)
+            elif self._filesystem.exists(path):  # not where its whole partition went before it
+                self._filesystem.unlink(path)
+
+    def _remove_tree(self, path: str) -> None:
+        for name in self._filesystem.list_directory(path):
+            self._filesystem.unlink(f"{path}/{name}")
+        self._filesystem.remove_directory(path)
+
+    # --- Checkpoints and end --------------------------------------------------------------------------------------
+
+    def write_high_watermarks(self, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
+        """Replaces the high-watermark checkpoint; partitions without a log here are left out.
+
+        Raises:
+            StorageError: the write failed.
+        """
+        here = {partition: offset for partition, offset in high_watermarks.items() if partition in self._logs}
+        write_offsets(self._filesystem, f"{self.path}/{HIGH_WATERMARK_CHECKPOINT}", here)
+
+    def write_recovery_points(self) -> None:
+        """Replaces the recovery-point checkpoint.
+
+        Raises:
+            StorageError: the write failed.
+        """
+        points = {partition: log.recovery_point for partition, log in self._logs.items()}
+        write_offsets(self._filesystem, f"{self.path}/{RECOVERY_POINT_CHECKPOINT}", points)
+
+    def write_log_starts(self) -> None:
+        """Replaces the log-start checkpoint, which names only logs that start above their first segment.
+
+        Raises:
+            StorageError: the write failed.
+        """
+        starts = {
+            partition: log.log_start_offset
+            for partition, log in self._logs.items()
+            if log.log_start_offset > log.segment_bases[0]
+        }
+        write_offsets(self._filesystem, f"{self.path}/{LOG_START_OFFSET_CHECKPOINT}", starts)
+
+    def close_logs(self, broker_epoch: BrokerEpoch | None) -> None:
+        """Closes every log in order; only then the directory gets its clean-shutdown file with this epoch.
+
+        No effect on the files if the logs were never loaded.
+
+        Raises:
+            StorageError: something could not be written; the directory has no clean-shutdown file.
+        """
+        if self._is_loaded:
+            for log in self._logs.values():
+                log.close()
+            self.write_recovery_points()
+            self.write_log_starts()
+            clean_shutdown.write(self._filesystem, self.path, broker_epoch)
+            self._logs.clear()
+        self._lock.release()
+
+
+def make_log_directory(filesystem: FileSystem, path: str) -> None:
+    """Creates a log directory and makes its name durable; no effect where it exists.
+
+    Raises:
+        StorageError: the directory cannot be made.
+    """
+    if not filesystem.exists(path):
+        filesystem.make_directory(path)
+        filesystem.sync_directory(path.rpartition("/")[0] or "/")

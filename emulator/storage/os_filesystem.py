@@ -1,0 +1,263 @@
+"""The real disk, with a sync ledger beside it.
+
+Every operation is the system call that one expects; what is added is bookkeeping around those that change what a power
+loss would leave: fsync (a ledger line after it), and unlink, replacement and truncation of something durable (a hard
+link or the cut bytes, before it). Appends go straight to ``writev``.
+"""
+
+import contextlib
+import fcntl
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from emulator.core.errors import StorageError
+from emulator.storage.filesystem import Buffer, DirectoryLock, OpenMode, file_name, parent_directory
+from emulator.storage.sync_ledger import SyncLedger
+
+_MAX_BUFFERS: Final = 1024
+"""Linux' IOV_MAX: buffers in one ``writev``."""
+
+
+@contextlib.contextmanager
+def _mapped(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(path=path, reason=error.strerror or str(error)) from error
+
+
+class _Names:
+    """Where the files are that were opened: (inode of the directory, name); an unlinked file is nowhere."""
+
+    def __init__(self) -> None:
+        self.of_inode: dict[int, tuple[int, str]] = {}
+
+
+class OsFile:
+    """An open file; see ``filesystem.File``."""
+
+    def __init__(
+        self, path: str, descriptor: int, *, ledger: SyncLedger, names: _Names, names_lock: threading.RLock
+    ) -> None:
+        status = os.fstat(descriptor)
+        self._path = path
+        self._descriptor = descriptor
+        self._inode = status.st_ino
+        self._size = status.st_size
+        self._ledger = ledger
+        self._names = names
+        self._names_lock = names_lock
+        self._sync_lock = threading.Lock()  # keeps a truncation out of the time between a length and its fsync
+
+    @property
+    def path(self) -> str:
+        """The path under which it was opened."""
+        return self._path
+
+    @property
+    def size(self) -> int:
+        """Current length in bytes."""
+        return self._size
+
+    def append(self, buffers: Sequence[Buffer]) -> None:
+        """Writes at the end; see ``filesystem.File``."""
+        total = sum(map(len, buffers))
+        try:
+            written = os.writev(self._descriptor, buffers) if len(buffers) <= _MAX_BUFFERS else 0
+            if written != total:
+                self._append_rest(b"".join(buffers)[written:])
+        except OSError as error:
+            raise StorageError(path=self._path, reason=error.strerror or str(error)) from error
+        self._size += total
+
+    def _append_rest(self, rest: bytes) -> None:
+        view = memoryview(rest)
+        while view:
+            view = view[os.write(self._descriptor, view) :]
+
+    def read(self, *, position: int, length: int) -> bytes:
+        """Reads; see ``filesystem.File``."""
+        with _mapped(self._path):
+            content = os.pread(self._descriptor, length, position)
+            if len(content) == length or position + len(content) >= self._size:
+                return content
+            parts = [content]  # Linux reads at most 2 GiB at once
+            while content:
+                position += len(content)
+                length -= len(content)
+                content = os.pread(self._descriptor, length, position)
+                parts.append(content)
+            return b"".join(parts)
+
+    def truncate(self, size: int) -> None:
+        """Cuts; see ``filesystem.File``."""
+        if size >= self._size:
+            return
+        with _mapped(self._path), self._sync_lock, self._names_lock:
+            covered = self._ledger.coverage.get(self._inode)
+            if covered is not None and size < covered.intact_length:
+                cut = os.pread(self._descriptor, covered.intact_length - size, size)
+                self._ledger.record_truncation(inode=self._inode, size=size, read_cut=cut)
+            os.ftruncate(self._descriptor, size)
+            self._size = size
+
+    def sync(self) -> None:
+        """Makes durable; see ``filesystem.File``."""
+        with _mapped(self._path), self._sync_lock:
+            if self._descriptor < 0:
+                return
+            length = self._size
+            with self._names_lock:
+                place = self._names.of_inode.get(self._inode)
+            if place is None or self._ledger.is_name_durable(inode=self._inode, directory=place[0], name=place[1]):
+                os.fdatasync(self._descriptor)
+            else:
+                os.fsync(self._descriptor)
+            with self._names_lock:
+                directory, name = (0, None) if place is None else place
+                self._ledger.record_sync(inode=self._inode, length=length, directory=directory, name=name)
+
+    def close(self) -> None:
+        """Closes; see ``filesystem.File``."""
+        with self._sync_lock:
+            if self._descriptor >= 0:
+                os.close(self._descriptor)
+                self._descriptor = -1
+
+
+class OsLock:
+    """An flock on a file."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        """Gives the lock up."""
+        os.close(self._descriptor)
+
+
+class OsFileSystem:
+    """The machine's file system; see ``filesystem.FileSystem``.
+
+    Thread-safe for different files; one file's appends belong to one thread.
+    """
+
+    def __init__(self, *, ledger_folder: str) -> None:
+        """Opens the ledger.
+
+        Args:
+            ledger_folder: outside all data directories, on the same disk; one per node, used by one process at a time.
+
+        Raises:
+            StorageError: the ledger cannot be used.
+        """
+        self._ledger = SyncLedger(ledger_folder)
+        self._names = _Names()
+        self._lock = threading.RLock()
+
+    def close(self) -> None:
+        """Closes the ledger."""
+        self._ledger.close()
+
+    def open(self, path: str, mode: OpenMode) -> OsFile:
+        """Opens a file; see ``filesystem.FileSystem``."""
+        with _mapped(path), self._lock:
+            descriptor = os.open(path, os.O_RDONLY) if mode is OpenMode.READ else self._open_or_create(path)
+            file = OsFile(path, descriptor, ledger=self._ledger, names=self._names, names_lock=self._lock)
+            place = (os.stat(parent_directory(path)).st_ino, file_name(path))
+            self._names.of_inode[os.fstat(descriptor).st_ino] = place
+            return file
+
+    def _open_or_create(self, path: str) -> int:
+        flags = os.O_RDWR | os.O_APPEND
+        try:
+            return os.open(path, flags)
+        except FileNotFoundError:
+            descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o644)
+            self._ledger.record_creation(os.fstat(descriptor).st_ino)
+            return descriptor
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or directory has that name."""
+        return os.path.lexists(path)
+
+    def is_directory(self, path: str) -> bool:
+        """Whether that name is a directory's."""
+        return os.path.isdir(path)
+
+    def list_directory(self, path: str) -> list[str]:
+        """Lists; see ``filesystem.FileSystem``."""
+        with _mapped(path):
+            return sorted(os.listdir(path))
+
+    def make_directory(self, path: str) -> None:
+        """Creates a directory; see ``filesystem.FileSystem``."""
+        with _mapped(path), self._lock:
+            os.mkdir(path)
+            self._ledger.record_creation(os.stat(path).st_ino)
+
+    def remove_directory(self, path: str) -> None:
+        """Removes a directory; see ``filesystem.FileSystem``."""
+        with _mapped(path), self._lock:
+            inode = os.stat(path).st_ino
+            if not self._ledger.has_durable_name(inode):
+                os.rmdir(path)
+                return
+            if os.listdir(path):
+                raise StorageError(path=path, reason="directory not empty")
+            os.rename(path, self._ledger.kept_path(inode))
+
+    def rename(self, source: str, target: str) -> None:
+        """Renames; see ``filesystem.FileSystem``."""
+        with _mapped(source), self._lock:
+            inode = os.stat(source).st_ino
+            self._keep(target)
+            os.rename(source, target)
+            if inode in self._names.of_inode:
+                self._names.of_inode[inode] = (os.stat(parent_directory(target)).st_ino, file_name(target))
+
+    def unlink(self, path: str) -> None:
+        """Unlinks; see ``filesystem.FileSystem``."""
+        with _mapped(path), self._lock:
+            os.stat(path)
+            self._keep(path)
+            os.unlink(path)
+
+    def sync_directory(self, path: str) -> None:
+        """Makes names durable; see ``filesystem.FileSystem``."""
+        with _mapped(path), self._lock:
+            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                directory = os.fstat(descriptor).st_ino
+                with os.scandir(path) as entries:
+                    listing = {entry.name: entry.inode() for entry in entries}
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            self._ledger.record_directory_sync(directory=directory, listing=listing)
+
+    def lock(self, path: str) -> DirectoryLock:
+        """Locks; see ``filesystem.FileSystem``."""
+        with _mapped(path):
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                os.close(descriptor)
+                raise StorageError(path=path, reason="locked by another process") from error
+            return OsLock(descriptor)
+
+    def _keep(self, path: str) -> None:
+        """Holds on to the file that is about to lose the name ``path``, if a power loss could bring it back."""
+        try:
+            inode = os.lstat(path).st_ino
+        except FileNotFoundError:
+            return
+        self._names.of_inode.pop(inode, None)
+        if self._ledger.has_durable_name(inode):
+            with contextlib.suppress(FileExistsError):  # an earlier process was killed between the link and the unlink
+                os.link(path, self._ledger.kept_path(inode))
+        elif inode in self._ledger.coverage:
+            self._ledger.record_forget(inode)

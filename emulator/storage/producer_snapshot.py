@@ -1,0 +1,168 @@
+"""Producer snapshots: the last batch of every producer, at a certain end offset of the log.
+
+``<offset>.snapshot`` covers everything below the offset in its name::
+
+    version i16 = 1 | crc u32 | count i32 | count x entry       CRC-32C over everything after itself
+
+    producer id i64 | epoch i16 | last sequence i32 | last offset i64 | offset delta i32
+    timestamp i64 | coordinator epoch i32 = -1 | first offset of the open transaction i64 = -1
+
+Source: Kafka's ``ProducerStateManager``. A snapshot is a shortcut: whatever is missing or unreadable is replayed from
+the log, so it is not synced when written.
+"""
+
+import struct
+from collections.abc import Iterable
+from typing import Final, TypeAlias
+
+from emulator.core.batch import BatchDescriptor
+from emulator.core.errors import StorageError
+from emulator.core.inputs import ProducerSnapshotEntry
+from emulator.core.types import Offset, ProducerEpoch, ProducerId
+from emulator.storage.filesystem import FileSystem, OpenMode, read_file
+from emulator.storage.record_batch import checksum
+from emulator.storage.segment import SNAPSHOT_SUFFIX, offset_file_path
+
+_VERSION: Final = 1
+_HEAD: Final = struct.Struct(">hI")
+_COUNT: Final = struct.Struct(">i")
+_ENTRY: Final = struct.Struct(">qhiqiqiq")
+_NONE: Final = -1
+
+LastBatch: TypeAlias = ProducerSnapshotEntry | BatchDescriptor
+"""The last batch of a producer, as read from a snapshot or as appended since."""
+
+
+def snapshot_entry(last: LastBatch) -> ProducerSnapshotEntry:
+    """Returns what a snapshot keeps of a producer's last batch."""
+    if isinstance(last, ProducerSnapshotEntry):
+        return last
+    return ProducerSnapshotEntry(
+        producer_id=ProducerId(_NONE) if last.producer_id is None else last.producer_id,
+        producer_epoch=last.producer_epoch,
+        last_sequence=last.last_sequence,
+        last_offset=last.last_offset,
+        offset_delta=last.last_offset - last.base_offset,
+        timestamp_ms=last.max_timestamp_ms,
+    )
+
+
+def encode_snapshot(entries: Iterable[ProducerSnapshotEntry]) -> bytes:
+    """Returns the content of a snapshot file."""
+    packed = [
+        _ENTRY.pack(
+            entry.producer_id,
+            entry.producer_epoch,
+            entry.last_sequence,
+            entry.last_offset,
+            entry.offset_delta,
+            entry.timestamp_ms,
+            _NONE,
+            _NONE,
+        )
+        for entry in entries
+    ]
+    body = _COUNT.pack(len(packed)) + b"".join(packed)
+    return _HEAD.pack(_VERSION, checksum(body)) + body
+
+
+def decode_snapshot(content: bytes, *, path: str) -> tuple[ProducerSnapshotEntry, ...]:
+    """Inverse of ``encode_snapshot``.
+
+    Raises:
+        StorageError: version, CRC or length is wrong.
+    """
+    if len(content) < _HEAD.size + _COUNT.size:
+        raise StorageError(path=path, reason="too short for a producer snapshot")
+    version, crc = _HEAD.unpack_from(content)
+    body = memoryview(content)[_HEAD.size :]
+    if version != _VERSION or checksum(body) != crc:
+        raise StorageError(path=path, reason="producer snapshot with a wrong version or CRC")
+    (count,) = _COUNT.unpack_from(body)
+    if len(body) != _COUNT.size + count * _ENTRY.size:
+        raise StorageError(path=path, reason="producer snapshot with a wrong length")
+    return tuple(
+        ProducerSnapshotEntry(
+            producer_id=ProducerId(producer_id),
+            producer_epoch=ProducerEpoch(producer_epoch),
+            last_sequence=last_sequence,
+            last_offset=Offset(last_offset),
+            offset_delta=offset_delta,
+            timestamp_ms=timestamp_ms,
+        )
+        for producer_id, producer_epoch, last_sequence, last_offset, offset_delta, timestamp_ms, _, _ in (
+            _ENTRY.iter_unpack(body[_COUNT.size :])
+        )
+    )
+
+
+def snapshot_offsets(filesystem: FileSystem, directory: str) -> list[Offset]:
+    """Returns the offsets of all snapshots in a partition directory, ascending."""
+    return sorted(
+        Offset(int(name.removesuffix(SNAPSHOT_SUFFIX)))
+        for name in filesystem.list_directory(directory)
+        if name.endswith(SNAPSHOT_SUFFIX)
+    )
+
+
+def write_snapshot(
+    filesystem: FileSystem, directory: str, offset: Offset, entries: Iterable[ProducerSnapshotEntry]
+) -> None:
+    """Writes the snapshot at ``offset``, replacing one that is there.
+
+    Raises:
+        StorageError: the write failed.
+    """
+    path = offset_file_path(directory, offset, SNAPSHOT_SUFFIX)
+    if filesystem.exists(path):
+        filesystem.unlink(path)
+    file = filesystem.open(path, OpenMode.APPEND)
+    try:
+        file.append((encode_snapshot(entries),))
+    finally:
+        file.close()
+
+
+def delete_snapshot(filesystem: FileSystem, directory: str, offset: Offset) -> None:
+    """Removes the snapshot at ``offset``.
+
+    Raises:
+        StorageError: the removal failed.
+    """
+    filesystem.unlink(offset_file_path(directory, offset, SNAPSHOT_SUFFIX))
+
+
+def newest_snapshot(
+    filesystem: FileSystem, directory: str, *, at_most: Offset
+) -> tuple[Offset, tuple[ProducerSnapshotEntry, ...]]:
+    """Returns the newest readable snapshot at or below an offset; offset 0 and no entries if there is none.
+
+    Unreadable ones on the way are removed, as Kafka does.
+
+    Raises:
+        StorageError: a removal failed.
+    """
+    for offset in reversed(snapshot_offsets(filesystem, directory)):
+        if offset <= at_most:
+            path = offset_file_path(directory, offset, SNAPSHOT_SUFFIX)
+            try:
+                return offset, decode_snapshot(read_file(filesystem, path), path=path)
+            except StorageError:
+                delete_snapshot(filesystem, directory, offset)
+    return Offset(0), ()
+
+
+def delete_stray_snapshots(filesystem: FileSystem, directory: str, segment_bases: Iterable[Offset]) -> None:
+    """Removes snapshots that belong to no segment, but for the largest if it is not below the newest segment.
+
+    Source: Kafka's ``ProducerStateManager.removeStraySnapshots``.
+
+    Raises:
+        StorageError: a removal failed.
+    """
+    bases = set(segment_bases)
+    strays = [offset for offset in snapshot_offsets(filesystem, directory) if offset not in bases]
+    if strays and bases and strays[-1] >= max(bases):
+        strays.pop()
+    for offset in strays:
+        delete_snapshot(filesystem, directory, offset)

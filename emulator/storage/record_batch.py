@@ -1,0 +1,187 @@
+"""The header of a record batch (format v2), read and stamped in place; records themselves are ``record_codec``'s.
+
+::
+
+    at  field                 type       at  field            type
+     0  baseOffset            i64        27  baseTimestamp    i64
+     8  batchLength           i32        35  maxTimestamp     i64
+    12  partitionLeaderEpoch  i32        43  producerId       i64
+    16  magic = 2             i8         51  producerEpoch    i16
+    17  crc (CRC-32C)         u32        53  baseSequence     i32
+    21  attributes            i16        57  recordCount      i32
+    23  lastOffsetDelta       i32        61  records
+
+``batchLength`` counts the bytes after itself. The CRC covers byte 21 to the end, so a leader stamps base offset and
+leader epoch without touching it, and a flipped bit there is not detected. Source: Kafka's ``DefaultRecordBatch``.
+"""
+
+import struct
+from typing import Final
+
+import crc32c
+import msgspec
+
+from emulator.core.batch import BatchDescriptor, InvalidBatch
+from emulator.core.errors import ErrorCode
+from emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId
+from emulator.storage.filesystem import Buffer
+
+HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+"""All 61 bytes of the header."""
+
+_STAMP: Final = struct.Struct(">qii")
+
+HEADER_SIZE: Final = HEADER.size
+LOG_OVERHEAD: Final = 12
+"""Bytes before the part that ``batchLength`` counts."""
+
+HEADER_UP_TO_MAGIC: Final = 17
+"""A reader of files needs more bytes than this to see a batch at all (Kafka's ``FileLogInputStream``)."""
+
+MINIMAL_BATCH_LENGTH: Final = 14
+"""A declared length below this (a record of format v0) is corruption (Kafka's ``LegacyRecord.RECORD_OVERHEAD_V0``)."""
+
+MAGIC: Final = 2
+_CRC_START: Final = 21
+_CONTROL: Final = 0x20
+
+PARSE_ANYTHING: Final = 1 << 31
+"""A size limit that no batch reaches."""
+
+
+def crc_of(batch: Buffer) -> int:
+    """Returns the CRC-32C of a whole batch's covered part."""
+    return crc32c.crc32c(memoryview(batch)[_CRC_START:])
+
+
+def checksum(payload: Buffer) -> int:
+    """Returns the CRC-32C (RFC 3720) of any bytes."""
+    return crc32c.crc32c(payload)
+
+
+def describe_header(buffer: Buffer, position: int) -> BatchDescriptor:
+    """Returns what the 61 header bytes at ``position`` say, unchecked.
+
+    Raises:
+        struct.error: fewer than 61 bytes are left.
+    """
+    (
+        base_offset,
+        batch_length,
+        leader_epoch,
+        _magic,
+        crc,
+        attributes,
+        last_offset_delta,
+        _base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        record_count,
+    ) = HEADER.unpack_from(buffer, position)
+    return BatchDescriptor(
+        base_offset=base_offset,
+        last_offset=Offset(base_offset + last_offset_delta),
+        leader_epoch=leader_epoch,
+        crc=crc,
+        size=batch_length + LOG_OVERHEAD,
+        record_count=record_count,
+        max_timestamp_ms=max_timestamp,
+        producer_id=None if producer_id < 0 else ProducerId(producer_id),
+        producer_epoch=ProducerEpoch(producer_epoch),
+        base_sequence=base_sequence,
+        is_control=bool(attributes & _CONTROL),
+    )
+
+
+def parse_batch(buffer: Buffer, *, max_message_bytes: int) -> BatchDescriptor | InvalidBatch:
+    """Checks that ``buffer`` is exactly one intact batch, and returns its header. No byte is copied.
+
+    Args:
+        buffer: what a producer sent for one partition, or one batch of a fetch response.
+        max_message_bytes: limit of the whole batch (``max.message.bytes``).
+
+    Returns:
+        The descriptor, or the error that the batch deserves (``kafka-broker.md`` section 6): MESSAGE_TOO_LARGE,
+        CORRUPT_MESSAGE (size or CRC), INVALID_RECORD (magic, count, more than one batch).
+    """
+    size = len(buffer)
+    if size < HEADER_SIZE:
+        return InvalidBatch(error=ErrorCode.CORRUPT_MESSAGE, reason=f"{size} bytes are less than a batch header")
+    descriptor = describe_header(buffer, 0)
+    if buffer[16] != MAGIC:
+        return InvalidBatch(error=ErrorCode.INVALID_RECORD, reason=f"magic {buffer[16]} is not {MAGIC}")
+    if descriptor.size != size:
+        if HEADER_SIZE <= descriptor.size < size:
+            return InvalidBatch(error=ErrorCode.INVALID_RECORD, reason="more than one batch")
+        return InvalidBatch(
+            error=ErrorCode.CORRUPT_MESSAGE, reason=f"declared size {descriptor.size}, actual size {size}"
+        )
+    if size > max_message_bytes:
+        return InvalidBatch(error=ErrorCode.MESSAGE_TOO_LARGE, reason=f"{size} bytes, allowed {max_message_bytes}")
+    actual = crc_of(buffer)
+    if actual != descriptor.crc:
+        return InvalidBatch(error=ErrorCode.CORRUPT_MESSAGE, reason=f"CRC {descriptor.crc}, computed {actual}")
+    delta = descriptor.last_offset - descriptor.base_offset
+    if descriptor.record_count < 1 or delta < 0:
+        return InvalidBatch(
+            error=ErrorCode.INVALID_RECORD, reason=f"{descriptor.record_count} records, last offset delta {delta}"
+        )
+    return descriptor
+
+
+def parse_produced(buffer: Buffer, *, max_message_bytes: int) -> BatchDescriptor | InvalidBatch:
+    """As ``parse_batch``, with what holds for batches that clients send: offsets dense from 0, no control batch.
+
+    Source: Kafka's ``LogValidator.validateBatch``.
+    """
+    parsed = parse_batch(buffer, max_message_bytes=max_message_bytes)
+    if isinstance(parsed, InvalidBatch):
+        return parsed
+    if parsed.base_offset != 0:
+        return InvalidBatch(error=ErrorCode.INVALID_RECORD, reason=f"base offset {parsed.base_offset} is not 0")
+    if parsed.record_count != parsed.last_offset + 1:
+        return InvalidBatch(
+            error=ErrorCode.INVALID_RECORD,
+            reason=f"{parsed.record_count} records, last offset delta {parsed.last_offset}",
+        )
+    if parsed.is_control:
+        return InvalidBatch(error=ErrorCode.INVALID_RECORD, reason="clients may not send control batches")
+    # A producer does not know the leader epoch; what it left in the field means nothing.
+    return parsed if parsed.leader_epoch == 0 else msgspec.structs.replace(parsed, leader_epoch=LeaderEpoch(0))
+
+
+def split_batches(buffer: Buffer) -> list[tuple[memoryview, BatchDescriptor]] | InvalidBatch:
+    """Cuts the concatenated batches of a fetch response apart, each checked as ``parse_batch`` does, none copied."""
+    view = memoryview(buffer)
+    batches: list[tuple[memoryview, BatchDescriptor]] = []
+    position = 0
+    while position < len(view):
+        size = batch_size_at(view, position)
+        if size is None:
+            return InvalidBatch(error=ErrorCode.CORRUPT_MESSAGE, reason=f"no whole batch at byte {position}")
+        batch = view[position : position + size]
+        parsed = parse_batch(batch, max_message_bytes=PARSE_ANYTHING)
+        if isinstance(parsed, InvalidBatch):
+            return parsed
+        batches.append((batch, parsed))
+        position += size
+    return batches
+
+
+def batch_size_at(buffer: Buffer, position: int) -> int | None:
+    """Returns the size of the whole batch at ``position``, or ``None`` if no whole batch follows."""
+    left = len(buffer) - position
+    if left < HEADER_SIZE:
+        return None
+    size = int.from_bytes(buffer[position + 8 : position + 12], "big", signed=True) + LOG_OVERHEAD
+    return size if HEADER_SIZE <= size <= left else None
+
+
+def stamp(batch: Buffer, descriptor: BatchDescriptor) -> Buffer:
+    """Returns the batch with the descriptor's base offset and leader epoch in it; copied only if it has others."""
+    prefix = _STAMP.pack(descriptor.base_offset, descriptor.size - LOG_OVERHEAD, descriptor.leader_epoch)
+    if batch[: _STAMP.size] == prefix:
+        return batch
+    return b"".join((prefix, memoryview(batch)[_STAMP.size :]))

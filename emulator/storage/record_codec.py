@@ -1,0 +1,90 @@
+"""Records in and out of batches: the one module that uses aiokafka's record package.
+
+It stands apart from ``record_batch`` because importing aiokafka takes longer than starting the rest of a broker, and a
+broker never looks at records.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from aiokafka.errors import CorruptRecordException
+from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+
+from emulator.core.errors import CorruptRecordError
+from emulator.core.types import Offset, ProducerEpoch, ProducerId
+from emulator.storage.filesystem import Buffer
+from emulator.storage.record_batch import MAGIC
+
+_NO_COMPRESSION: Final = 0
+_UNLIMITED: Final = 1 << 30
+
+
+class RecordContent(msgspec.Struct, frozen=True, kw_only=True):
+    """What a client writes: key and value may be absent."""
+
+    value: bytes | None
+    key: bytes | None = None
+    timestamp_ms: int
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+class StoredRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What a client reads."""
+
+    offset: Offset
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+class ProducerFields(msgspec.Struct, frozen=True, kw_only=True):
+    """Identity and position of an idempotent producer's batch."""
+
+    producer_id: ProducerId
+    producer_epoch: ProducerEpoch
+    base_sequence: int
+
+
+def build_batch(records: Sequence[RecordContent], *, producer: ProducerFields | None = None) -> bytes:
+    """Returns one uncompressed batch with offsets from 0, as a producer sends it.
+
+    Args:
+        records: at least one.
+        producer: ``None`` for a producer that is not idempotent.
+    """
+    builder = DefaultRecordBatchBuilder(
+        MAGIC,
+        _NO_COMPRESSION,
+        0,
+        -1 if producer is None else producer.producer_id,
+        -1 if producer is None else producer.producer_epoch,
+        -1 if producer is None else producer.base_sequence,
+        _UNLIMITED,
+    )
+    append = builder.append
+    for offset, record in enumerate(records):
+        append(offset, record.timestamp_ms, record.key, record.value, list(record.headers))
+    return bytes(builder.build())
+
+
+def read_records(batch: Buffer) -> list[StoredRecord]:
+    """Returns the records of one batch, decompressed where needed.
+
+    Raises:
+        CorruptRecordError: the bytes are no well-formed batch. The CRC is not checked here.
+    """
+    try:
+        return [
+            StoredRecord(
+                offset=Offset(record.offset),
+                timestamp_ms=record.timestamp,
+                key=record.key,
+                value=record.value,
+                headers=tuple(record.headers),
+            )
+            for record in DefaultRecordBatch(bytes(batch))
+        ]
+    except (CorruptRecordException, ValueError, IndexError) as error:
+        raise CorruptRecordError(path="<batch>", position=0, reason=str(error)) from error

@@ -1,0 +1,296 @@
+"""Opening a partition directory, and repairing it where its log directory was not closed in order.
+
+Source: ``kafka-broker.md`` section 17, Kafka's ``LogLoader`` and ``LogSegment.recover``. In short:
+
+- Clean: nothing is checked or cut; the recovery point becomes the log end. A segment that lacks its offset index is
+  recovered all the same, and alone: what is cut from it may leave a hole.
+- Unclean: every segment from the one that *contains* the recovery point on is read from its base, with CRC. The first
+  bad batch ends its file there; whatever lost bytes takes all later segments with it. Older segments are trusted. The
+  recovery point stays, at most lowered to the log end: nothing was synced by reading it.
+
+Not checked, as in Kafka: that offsets ascend (only an index entry that would go backwards is noticed, and empties the
+segment), that a segment's content matches its name, that segments are contiguous. What the core rules (trimming the
+epoch cache, clamping the high watermark, producer state) is left to it: all it needs is in ``LoadedLog``.
+"""
+
+import logging
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from emulator.core.batch import BatchDescriptor, EpochEntry
+from emulator.core.errors import CorruptRecordError
+from emulator.core.inputs import LoadedLog
+from emulator.core.types import Offset, TopicId, TopicPartition
+from emulator.storage.batch_scan import Check, ScanEnd, SegmentScan, scan_batches
+from emulator.storage.checkpoints import LEADER_EPOCH_CHECKPOINT, read_epochs
+from emulator.storage.filesystem import FileSystem, OpenMode, file_name
+from emulator.storage.meta_properties import read_topic_id, write_topic_id
+from emulator.storage.partition_log import LogSettings, PartitionLog
+from emulator.storage.producer_snapshot import delete_stray_snapshots, newest_snapshot
+from emulator.storage.segment import (
+    DELETED_SUFFIX,
+    INDEX_SUFFIXES,
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    Segment,
+    offset_file_path,
+)
+from emulator.storage.segment_index import MAX_RELATIVE_OFFSET, OffsetsNotAscendingError
+
+_LOG: Final = logging.getLogger(__name__)
+
+_CLEANED_SUFFIX: Final = ".cleaned"
+_SWAP_SUFFIX: Final = ".swap"
+_TEMPORARY_SUFFIX: Final = ".tmp"
+
+
+class LogCheckpoints(msgspec.Struct, frozen=True, kw_only=True):
+    """What a log directory's checkpoints say of one log; 0 where they say nothing."""
+
+    recovery_point: Offset = Offset(0)
+    log_start_offset: Offset = Offset(0)
+    high_watermark: Offset = Offset(0)
+
+
+def create_log(
+    filesystem: FileSystem, path: str, *, partition: TopicPartition, topic_id: TopicId, settings: LogSettings
+) -> PartitionLog:
+    """Makes a new, empty partition directory with its topic id. The caller syncs the directory that holds it.
+
+    Raises:
+        StorageError: the directory exists, or a write failed.
+    """
+    filesystem.make_directory(path)
+    write_topic_id(filesystem, path, topic_id)
+    segment = Segment(filesystem, path, Offset(0), index_interval_bytes=settings.index_interval_bytes)
+    return PartitionLog(
+        filesystem,
+        path,
+        partition=partition,
+        topic_id=topic_id,
+        settings=settings,
+        segments=[segment],
+        log_start_offset=Offset(0),
+        log_end_offset=Offset(0),
+        recovery_point=Offset(0),
+    )
+
+
+def load_log(
+    filesystem: FileSystem,
+    path: str,
+    *,
+    partition: TopicPartition,
+    is_clean: bool,
+    checkpoints: LogCheckpoints,
+    settings: LogSettings,
+) -> tuple[PartitionLog, LoadedLog]:
+    """Opens a partition directory and, unless it was closed in order, recovers it.
+
+    Args:
+        filesystem: where it is.
+        path: the partition directory.
+        partition: topic and number.
+        is_clean: whether the clean-shutdown file of its log directory existed.
+        checkpoints: of its log directory.
+        settings: of the topic.
+
+    Returns:
+        The open log, and what the core has to know of it.
+
+    Raises:
+        CorruptRecordError: clean, but the newest segment ends in bytes that can be no batch.
+        StorageError: a file could not be read, cut or written.
+    """
+    _remove_leftovers(filesystem, path)
+    bases = _segment_bases(filesystem, path)
+    loading = _Loading(filesystem, path, is_clean=is_clean, settings=settings)
+    segments = loading.open_segments(bases, recovery_point=checkpoints.recovery_point)
+    log_end_offset = loading.log_end_offset(segments) if segments else checkpoints.log_start_offset
+    if segments and log_end_offset < checkpoints.log_start_offset:
+        _LOG.warning("log restarts partition=%s log_end_offset=%d reason=below log start", partition, log_end_offset)
+        for segment in segments:
+            segment.close()
+            remove_segment(filesystem, path, segment.base_offset)
+        segments = []
+        log_end_offset = checkpoints.log_start_offset
+    if not segments:
+        segments = [loading.new_segment(checkpoints.log_start_offset)]
+    delete_stray_snapshots(filesystem, path, [segment.base_offset for segment in segments])
+
+    topic_id = read_topic_id(filesystem, path)
+    log = PartitionLog(
+        filesystem,
+        path,
+        partition=partition,
+        topic_id=topic_id,
+        settings=settings,
+        segments=segments,
+        log_start_offset=max(checkpoints.log_start_offset, segments[0].base_offset),
+        log_end_offset=log_end_offset,
+        recovery_point=log_end_offset if is_clean else min(checkpoints.recovery_point, log_end_offset),
+    )
+    producers_offset, producers = newest_snapshot(filesystem, path, at_most=log_end_offset)
+    on_disk = read_epochs(filesystem, f"{path}/{LEADER_EPOCH_CHECKPOINT}")
+    loaded = LoadedLog(
+        partition=partition,
+        topic_id=topic_id,
+        is_clean=is_clean,
+        batches=tuple(log.batches),
+        log_start_offset=log.log_start_offset,
+        log_end_offset=log_end_offset,
+        epochs=with_scanned_epochs(on_disk, loading.scanned),
+        log_start_checkpoint=checkpoints.log_start_offset,
+        high_watermark_checkpoint=checkpoints.high_watermark,
+        recovery_point=log.recovery_point,
+        producers=producers,
+        producers_offset=producers_offset,
+    )
+    return log, loaded
+
+
+def with_scanned_epochs(epochs: Sequence[EpochEntry], scanned: Sequence[BatchDescriptor]) -> tuple[EpochEntry, ...]:
+    """Returns a leader epoch checkpoint with an entry added for each scanned batch above the newest epoch."""
+    entries = list(epochs)
+    for batch in scanned:
+        if not entries or batch.leader_epoch > entries[-1].leader_epoch:
+            entries.append(EpochEntry(batch.leader_epoch, batch.base_offset))
+    return tuple(entries)
+
+
+def remove_segment(filesystem: FileSystem, directory: str, base_offset: Offset) -> None:
+    """Removes the files of a closed segment at once.
+
+    Raises:
+        StorageError: a removal failed.
+    """
+    for suffix in (LOG_SUFFIX, *INDEX_SUFFIXES):
+        path = offset_file_path(directory, base_offset, suffix)
+        if filesystem.exists(path):
+            filesystem.unlink(path)
+
+
+def _segment_bases(filesystem: FileSystem, path: str) -> list[Offset]:
+    return [
+        Offset(int(name.removesuffix(LOG_SUFFIX)))
+        for name in filesystem.list_directory(path)
+        if name.endswith(LOG_SUFFIX)
+    ]
+
+
+def _remove_leftovers(filesystem: FileSystem, path: str) -> None:
+    """Step 1: what an interrupted deletion, compaction or checkpoint left, and index files without their segment."""
+    names = filesystem.list_directory(path)
+    for name in names:
+        if name.endswith((DELETED_SUFFIX, _CLEANED_SUFFIX, _TEMPORARY_SUFFIX)):
+            filesystem.unlink(f"{path}/{name}")
+    _complete_swaps(filesystem, path)
+    for name in filesystem.list_directory(path):
+        stem, dot, suffix = name.rpartition(".")
+        if dot + suffix in INDEX_SUFFIXES and not filesystem.exists(f"{path}/{stem}{LOG_SUFFIX}"):
+            filesystem.unlink(f"{path}/{name}")
+
+
+def _complete_swaps(filesystem: FileSystem, path: str) -> None:
+    """A ``.swap`` segment is complete: it replaces the segments whose offsets it covers."""
+    swaps = [name for name in filesystem.list_directory(path) if name.endswith(_SWAP_SUFFIX)]
+    for name in swaps:
+        if not name.endswith(LOG_SUFFIX + _SWAP_SUFFIX):
+            continue
+        first = int(name.partition(".")[0])
+        file = filesystem.open(f"{path}/{name}", OpenMode.READ)
+        try:
+            batches = scan_batches(file, check=Check.HEADERS).batches
+        finally:
+            file.close()
+        last = batches[-1].last_offset if batches else first
+        for base in _segment_bases(filesystem, path):
+            if first <= base <= last:
+                remove_segment(filesystem, path, base)
+    for name in swaps:
+        filesystem.rename(f"{path}/{name}", f"{path}/{name.removesuffix(_SWAP_SUFFIX)}")
+
+
+class _Loading:
+    """The segments of one directory while they are opened; ``scanned`` collects what recovery read."""
+
+    def __init__(self, filesystem: FileSystem, path: str, *, is_clean: bool, settings: LogSettings) -> None:
+        self._filesystem = filesystem
+        self._path = path
+        self._is_clean = is_clean
+        self._settings = settings
+        self.scanned: list[BatchDescriptor] = []
+
+    def new_segment(self, base_offset: Offset) -> Segment:
+        return Segment(
+            self._filesystem, self._path, base_offset, index_interval_bytes=self._settings.index_interval_bytes
+        )
+
+    def open_segments(self, bases: list[Offset], *, recovery_point: Offset) -> list[Segment]:
+        first_scanned = len(bases) if self._is_clean else max(bisect_right(bases, recovery_point) - 1, 0)
+        segments: list[Segment] = []
+        for number, base in enumerate(bases):
+            index_path = offset_file_path(self._path, base, OFFSET_INDEX_SUFFIX)
+            has_index = self._filesystem.exists(index_path)
+            segment = self.new_segment(base)
+            segments.append(segment)
+            if number < first_scanned:
+                if has_index:
+                    self._trust(segment, is_newest=number + 1 == len(bases))
+                else:
+                    self._recover(segment)
+            elif self._recover(segment):
+                for later in bases[number + 1 :]:
+                    remove_segment(self._filesystem, self._path, later)
+                break
+        return segments
+
+    def _trust(self, segment: Segment, *, is_newest: bool) -> None:
+        scan = segment.scan(Check.HEADERS)
+        if scan.end is ScanEnd.CORRUPT and is_newest:
+            raise CorruptRecordError(path=segment.path, position=scan.valid_bytes, reason=scan.reason)
+        segment.trust(scan)
+
+    def _recover(self, segment: Segment) -> bool:
+        """Recovers one segment; returns whether it lost bytes."""
+        size = segment.size
+        scan = _within_range(segment.scan(Check.CRC), base_offset=segment.base_offset)
+        try:
+            segment.recover(scan)
+        except OffsetsNotAscendingError:
+            scan = SegmentScan(
+                batches=[], positions=[], valid_bytes=0, end=ScanEnd.CORRUPT, reason="offsets go backwards"
+            )
+            segment.recover(scan)
+        self.scanned += scan.batches
+        if scan.valid_bytes < size:
+            _LOG.warning(
+                "segment cut file=%s/%s valid_bytes=%d size=%d reason=%s",
+                file_name(self._path),
+                file_name(segment.path),
+                scan.valid_bytes,
+                size,
+                scan.reason or "no whole batch",
+            )
+        return scan.valid_bytes < size
+
+    def log_end_offset(self, segments: list[Segment]) -> Offset:
+        newest = segments[-1]
+        return newest.batches[-1].next_offset if newest.batches else newest.base_offset
+
+
+def _within_range(scan: SegmentScan, *, base_offset: Offset) -> SegmentScan:
+    """Ends a scan before the first batch whose last offset an index of this segment cannot express."""
+    for number, batch in enumerate(scan.batches):
+        if not 0 <= batch.last_offset - base_offset <= MAX_RELATIVE_OFFSET:
+            return SegmentScan(
+                batches=scan.batches[:number],
+                positions=scan.positions[:number],
+                valid_bytes=scan.positions[number],
+                end=ScanEnd.CORRUPT,
+                reason=f"last offset {batch.last_offset} is out of the segment's range",
+            )
+    return scan

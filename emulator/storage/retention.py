@@ -1,0 +1,75 @@
+"""Which whole segments may go: a pure decision (Kafka's ``UnifiedLog.deleteOldSegments``).
+
+A segment may go only if everything in it is below the high watermark. Three rules, one after the other, each taking
+from the front as long as it applies: wholly below the log start, over the size limit, older than the time limit. An
+empty last segment stays.
+"""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from emulator.core.types import Offset
+
+
+class SegmentSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """What the decision needs of a segment; ``largest_timestamp_ms`` is -1 for none."""
+
+    base_offset: Offset
+    size: int
+    largest_timestamp_ms: int
+
+
+class RetentionLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits of a topic; ``None`` for none.
+
+    Attributes:
+        retention_bytes: keep at least so much (``retention.bytes``).
+        retention_ms: keep at least so long (``retention.ms``).
+    """
+
+    retention_bytes: int | None
+    retention_ms: int | None
+
+
+def deletable_segments(
+    segments: Sequence[SegmentSummary],
+    *,
+    log_start_offset: Offset,
+    log_end_offset: Offset,
+    high_watermark: Offset,
+    limits: RetentionLimits,
+    now_ms: int,
+) -> int:
+    """Returns how many segments, from the first on, may be deleted; all of them means roll first."""
+
+    def taken(first: int, is_due: Callable[[int], bool]) -> int:
+        for index in range(first, len(segments)):
+            is_last = index + 1 == len(segments)
+            upper_bound = log_end_offset if is_last else segments[index + 1].base_offset
+            if upper_bound > high_watermark or (is_last and segments[index].size == 0) or not is_due(index):
+                return index
+        return len(segments)
+
+    def is_below_log_start(index: int) -> bool:
+        return index + 1 < len(segments) and segments[index + 1].base_offset <= log_start_offset
+
+    count = taken(0, is_below_log_start)
+
+    if limits.retention_bytes is not None:
+        surplus = sum(segment.size for segment in segments[count:]) - limits.retention_bytes
+
+        def is_over_size(index: int) -> bool:
+            nonlocal surplus
+            if surplus < segments[index].size or surplus <= 0:
+                return False
+            surplus -= segments[index].size
+            return True
+
+        count = taken(count, is_over_size)
+
+    if limits.retention_ms is not None:
+        oldest_ms = now_ms - limits.retention_ms
+        count = taken(count, lambda index: segments[index].largest_timestamp_ms < oldest_ms)
+
+    return count

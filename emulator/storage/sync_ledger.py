@@ -1,0 +1,276 @@
+"""What is durable: the one thing that the kernel does not tell, and that decides what a power loss takes.
+
+The ledger is a folder outside the data directories, on the same disk (hard links)::
+
+    ledger.jsonl     one JSON array per line, appended with one write each
+    kept/<inode>     hard link of an unlinked or replaced file, or a removed directory, that may still come back
+    kept/cut-<n>     bytes of a truncation that may still be undone
+
+    ["sync", inode, length, directory, name]     the file is durable up to length, under that name
+    ["dir", directory, {name: inode}]             exactly these names are durable in that directory
+    ["cut", inode, size, end, n]                  a truncation to size; durable bytes size..end are in cut-<n>
+    ["forget", inode]                             the inode is about to be freed and may be used again
+
+What the ledger does not cover is lost: a file without a line has no durable byte, a name without one no durable name.
+So a process killed between an fsync and its line only loses more than it had to, and appends, creations, renames and
+unlinks write no line at all. Inodes identify files across renames; a covered inode is never freed without ``forget``,
+since the link in ``kept`` holds it until then.
+"""
+
+import os
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from emulator.core.errors import StorageError
+
+_LEDGER: Final = "ledger.jsonl"
+_KEPT: Final = "kept"
+
+
+class CutPiece(msgspec.Struct, frozen=True, kw_only=True):
+    """Durable bytes ``start..end`` of a file that a truncation, not durable yet, has cut off."""
+
+    start: int
+    end: int
+    number: int
+
+
+class Coverage(msgspec.Struct, kw_only=True):
+    """How much of one file is durable.
+
+    Attributes:
+        intact_length: this prefix of the file's present content is durable as it is.
+        pieces: what durable content had after it, in ascending order and without gaps; empty unless a truncation is
+            not durable.
+    """
+
+    intact_length: int
+    pieces: list[CutPiece] = msgspec.field(default_factory=list)
+
+    @property
+    def durable_length(self) -> int:
+        """Length of the durable content. Invariant: intact_length <= durable_length."""
+        return self.pieces[-1].end if self.pieces else self.intact_length
+
+
+class SyncLedger:
+    """The durable state of a node's directories, in memory and on disk. Not thread-safe; its owner holds a lock."""
+
+    def __init__(self, folder: str) -> None:
+        """Opens the ledger in ``folder``, creating it where missing, and reads what earlier processes left.
+
+        Raises:
+            StorageError: the folder cannot be used.
+        """
+        self.folder = folder
+        self.kept_folder = f"{folder}/{_KEPT}"
+        self.coverage: dict[int, Coverage] = {}
+        self.names: dict[int, dict[str, int]] = {}
+        self._name_of: dict[int, tuple[int, str]] = {}
+        self._next_cut = 0
+        self._encode = msgspec.json.Encoder().encode
+        try:
+            os.makedirs(self.kept_folder, exist_ok=True)
+            self._replay()
+            self._descriptor = os.open(f"{folder}/{_LEDGER}", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+            self._sweep()
+        except OSError as error:
+            raise StorageError(path=folder, reason=str(error)) from error
+
+    def close(self) -> None:
+        """Closes the file; nothing may be recorded afterwards."""
+        os.close(self._descriptor)
+
+    # --- What is known --------------------------------------------------------------------------------------------
+
+    def is_name_durable(self, *, inode: int, directory: int, name: str) -> bool:
+        """Whether a power loss would leave that file under that name."""
+        return self._name_of.get(inode) == (directory, name)
+
+    def has_durable_name(self, inode: int) -> bool:
+        """Whether a power loss could bring that file back, under whatever name."""
+        return inode in self._name_of
+
+    def kept_path(self, inode: int) -> str:
+        """Where an unlinked file or a removed directory waits."""
+        return f"{self.kept_folder}/{inode}"
+
+    def cut_path(self, piece: CutPiece) -> str:
+        """Where cut bytes wait."""
+        return f"{self.kept_folder}/cut-{piece.number}"
+
+    # --- What happened --------------------------------------------------------------------------------------------
+
+    def record_sync(self, *, inode: int, length: int, directory: int, name: str | None) -> None:
+        """Notes that an fsync of a file returned; ``name`` is ``None`` for an unlinked file."""
+        self._write(["sync", inode, length, directory, name])
+        self._drop_cuts(self._apply_sync(inode, length, directory, name))
+
+    def record_directory_sync(self, *, directory: int, listing: Mapping[str, int]) -> None:
+        """Notes that an fsync of a directory returned; ``listing`` was taken before it."""
+        self._write(["dir", directory, dict(listing)])
+        for inode in self._apply_directory(directory, dict(listing)):
+            self._free_kept(inode)
+
+    def record_truncation(self, *, inode: int, size: int, read_cut: bytes) -> None:
+        """Keeps the durable bytes that a truncation to ``size`` is about to cut; call it before the truncation.
+
+        Args:
+            inode: the file.
+            size: its length after the truncation.
+            read_cut: the file's bytes from ``size`` up to ``intact_length``.
+        """
+        covered = self.coverage.get(inode)
+        if covered is None or size >= covered.intact_length:
+            return
+        piece = CutPiece(start=size, end=covered.intact_length, number=self._next_cut)
+        descriptor = os.open(self.cut_path(piece), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        try:
+            os.write(descriptor, read_cut)
+        finally:
+            os.close(descriptor)
+        self._write(["cut", inode, size, piece.end, piece.number])
+        self._apply_cut(inode, piece)
+
+    def record_creation(self, inode: int) -> None:
+        """Notes a new file, so that nothing known of an earlier file with its inode number is taken for its own."""
+        if inode in self.coverage or inode in self._name_of:
+            self.record_forget(inode)
+
+    def record_forget(self, inode: int) -> None:
+        """Notes that nothing of an inode is durable any more; call it before the inode is freed."""
+        self._write(["forget", inode])
+        self._drop_cuts(self._apply_forget(inode))
+
+    def reset(self, *, names: Mapping[int, Mapping[str, int]], lengths: Mapping[int, int]) -> None:
+        """Starts anew from a state in which everything that exists is durable (after a power loss).
+
+        Args:
+            names: content of every directory, by its inode.
+            lengths: length of every file, by its inode.
+        """
+        self.coverage = {inode: Coverage(intact_length=length) for inode, length in lengths.items()}
+        self.names = {directory: dict(listing) for directory, listing in names.items()}
+        self._index_names()
+        self._compact()
+        os.close(self._descriptor)
+        self._descriptor = os.open(f"{self.folder}/{_LEDGER}", os.O_WRONLY | os.O_APPEND, 0o644)
+        for entry in os.scandir(self.kept_folder):
+            if entry.is_dir(follow_symlinks=False):
+                os.rmdir(entry.path)
+            else:
+                os.unlink(entry.path)
+
+    # --- State ----------------------------------------------------------------------------------------------------
+
+    def _apply_sync(self, inode: int, length: int, directory: int, name: str | None) -> list[CutPiece]:
+        covered = self.coverage.get(inode)
+        dropped = covered.pieces if covered is not None else []
+        self.coverage[inode] = Coverage(intact_length=length)
+        if name is not None and self._name_of.get(inode) != (directory, name):
+            self._remove_name(inode)
+            listing = self.names.setdefault(directory, {})
+            replaced = listing.get(name)
+            if replaced is not None:
+                self._name_of.pop(replaced, None)
+            listing[name] = inode
+            self._name_of[inode] = (directory, name)
+        return dropped
+
+    def _apply_directory(self, directory: int, listing: dict[str, int]) -> list[int]:
+        before = self.names.get(directory, {})
+        for inode in before.values():
+            self._name_of.pop(inode, None)
+        self.names[directory] = listing
+        for name, inode in listing.items():
+            if (known := self._name_of.get(inode)) is not None and known != (directory, name):
+                del self.names[known[0]][known[1]]
+            self._name_of[inode] = (directory, name)
+        return [inode for inode in before.values() if inode not in self._name_of]
+
+    def _apply_cut(self, inode: int, piece: CutPiece) -> None:
+        covered = self.coverage[inode]
+        covered.intact_length = piece.start
+        covered.pieces.insert(0, piece)
+
+    def _apply_forget(self, inode: int) -> list[CutPiece]:
+        self._remove_name(inode)
+        self.names.pop(inode, None)
+        covered = self.coverage.pop(inode, None)
+        return covered.pieces if covered is not None else []
+
+    def _remove_name(self, inode: int) -> None:
+        known = self._name_of.pop(inode, None)
+        if known is not None:
+            del self.names[known[0]][known[1]]
+
+    def _index_names(self) -> None:
+        self._name_of = {
+            inode: (directory, name) for directory, listing in self.names.items() for name, inode in listing.items()
+        }
+
+    def _drop_cuts(self, pieces: list[CutPiece]) -> None:
+        for piece in pieces:
+            os.unlink(self.cut_path(piece))
+
+    def _free_kept(self, inode: int) -> None:
+        path = self.kept_path(inode)
+        try:
+            status = os.lstat(path)
+        except FileNotFoundError:
+            return
+        is_last = os.path.isdir(path) or status.st_nlink == 1
+        if is_last:
+            self.record_forget(inode)
+        if os.path.isdir(path):
+            os.rmdir(path)
+        else:
+            os.unlink(path)
+
+    # --- File -----------------------------------------------------------------------------------------------------
+
+    def _write(self, line: list[object]) -> None:
+        os.write(self._descriptor, self._encode(line) + b"\n")
+
+    def _replay(self) -> None:
+        try:
+            with open(f"{self.folder}/{_LEDGER}", "rb") as file:
+                content = file.read()
+        except FileNotFoundError:
+            return
+        for line in content.split(b"\n")[:-1]:
+            match msgspec.json.decode(line):
+                case ["sync", int(inode), int(length), int(directory), str() | None as name]:
+                    self._apply_sync(inode, length, directory, name)
+                case ["dir", int(directory), dict(listing)]:
+                    self._apply_directory(directory, listing)
+                case ["cut", int(inode), int(size), int(end), int(number)]:
+                    self._apply_cut(inode, CutPiece(start=size, end=end, number=number))
+                    self._next_cut = max(self._next_cut, number + 1)
+                case ["forget", int(inode)]:
+                    self._apply_forget(inode)
+                case other:
+                    raise StorageError(path=self.folder, reason=f"not a line of a sync ledger: {other}")
+        self._compact()
+
+    def _sweep(self) -> None:
+        """Removes from ``kept`` what a process was killed before it could remove."""
+        needed = {f"cut-{piece.number}" for covered in self.coverage.values() for piece in covered.pieces}
+        for name in os.listdir(self.kept_folder):
+            if name.startswith("cut-"):
+                if name not in needed:
+                    os.unlink(f"{self.kept_folder}/{name}")
+            elif not self.has_durable_name(int(name)):
+                self._free_kept(int(name))
+
+    def _compact(self) -> None:
+        lines: list[list[object]] = [["dir", directory, listing] for directory, listing in self.names.items()]
+        for inode, covered in self.coverage.items():
+            lines.append(["sync", inode, covered.durable_length, 0, None])
+            lines.extend(["cut", inode, piece.start, piece.end, piece.number] for piece in reversed(covered.pieces))
+        temporary = f"{self.folder}/{_LEDGER}.tmp"
+        with open(temporary, "wb") as file:
+            file.write(b"".join(self._encode(line) + b"\n" for line in lines))
+        os.rename(temporary, f"{self.folder}/{_LEDGER}")
