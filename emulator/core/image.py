@@ -160,6 +160,10 @@ class MetadataImage:
         """Returns a copy of all configuration set on a resource."""
         return dict(self._configs.get((resource, resource_name), {}))
 
+    def config_names(self, resource: ConfigResource) -> list[str]:
+        """Returns the names of that resource's instances with any configuration, ascending."""
+        return sorted(name for kind, name in self._configs if kind is resource)
+
     def partitions_of(self, topic: str) -> list[TopicPartition]:
         """Returns the topic's partitions in ascending order; none if there is no such topic."""
         return [TopicPartition(topic, index) for index in range(self.partition_counts.get(topic, 0))]

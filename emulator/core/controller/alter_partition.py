@@ -1,0 +1,134 @@
+"""AlterPartition: a leader proposes an ISR, the controller judges it (KIP-497, KIP-841, KIP-903).
+
+The first check that fails answers, in the order of ``kafka-controller.md`` section 8. An epoch from the future means
+that *this controller* is behind, hence NOT_CONTROLLER. There is no idempotency: a proposal that was applied and is sent
+again carries an old partition epoch.
+"""
+
+from typing import Final
+
+import msgspec
+
+from emulator.core.controller.decision import ChangeReason, Decision
+from emulator.core.controller.partition_change import PartitionTarget
+from emulator.core.controller.view import ClusterView
+from emulator.core.errors import ErrorCode
+from emulator.core.image import PartitionState
+from emulator.core.messages import AlterPartitionData, AlterPartitionRequest, AlterPartitionResult, IsrMember
+from emulator.core.types import BrokerId, LeaderRecoveryState, TopicPartition
+
+_TOPIC_IDS_SINCE: Final = 2
+_BROKER_EPOCHS_SINCE: Final = 3
+
+
+class AlterOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """Verdict on one partition: an error, or the partition and what is written (nothing if it is as proposed)."""
+
+    error: ErrorCode
+    partition: TopicPartition | None = None
+    decisions: tuple[Decision, ...] = ()
+
+
+def sender_error(view: ClusterView, request: AlterPartitionRequest) -> ErrorCode:
+    """Returns the top-level error: whether the sender is the broker process that it claims to be."""
+    registration = view.image.brokers.get(request.broker_id)
+    if registration is None or registration.broker_epoch != request.broker_epoch:
+        return ErrorCode.STALE_BROKER_EPOCH
+    return ErrorCode.NONE
+
+
+def alter_partition(view: ClusterView, request: AlterPartitionRequest, data: AlterPartitionData) -> AlterOutcome:
+    """Decides on one partition of a request whose sender is genuine."""
+    partition = _find_partition(view, request, data)
+    if isinstance(partition, ErrorCode):
+        return AlterOutcome(error=partition)
+    state = view.image.partitions[partition]
+    error = _epoch_error(view, request, data, state) or _isr_error(data, state)
+    if error is ErrorCode.NONE and not all(_is_eligible(view, request, member) for member in data.new_isr):
+        is_named = request.api_version >= _TOPIC_IDS_SINCE
+        error = ErrorCode.INELIGIBLE_REPLICA if is_named else ErrorCode.OPERATION_NOT_ATTEMPTED
+    if error is not ErrorCode.NONE:
+        return AlterOutcome(error=error)
+    target = PartitionTarget(
+        acceptable=view.active_brokers(),
+        election=view.election_type(partition.topic),
+        isr=tuple(member.broker_id for member in data.new_isr),
+        leader_recovery_state=data.leader_recovery_state,
+    )
+    decisions = view.change_partition(
+        partition, target, reason=ChangeReason.ALTER_PARTITION, broker_id=request.broker_id
+    )
+    return AlterOutcome(error=ErrorCode.NONE, partition=partition, decisions=tuple(decisions))
+
+
+def alter_partition_result(
+    request: AlterPartitionRequest, data: AlterPartitionData, *, error: ErrorCode, after: PartitionState | None
+) -> AlterPartitionResult:
+    """Returns the answer for one partition, given its state after the change (``None`` beside an error).
+
+    A change that moved leadership away from the sender is committed all the same; the answer says so and no more.
+    """
+    if error is ErrorCode.NONE and after is not None and after.leader != request.broker_id:
+        is_named = request.api_version >= _TOPIC_IDS_SINCE
+        error = ErrorCode.NEW_LEADER_ELECTED if is_named else ErrorCode.FENCED_LEADER_EPOCH
+    if error is not ErrorCode.NONE or after is None:
+        return AlterPartitionResult(topic=data.topic, topic_id=data.topic_id, partition=data.partition, error=error)
+    return AlterPartitionResult(
+        topic=data.topic,
+        topic_id=data.topic_id,
+        partition=data.partition,
+        error=ErrorCode.NONE,
+        leader=after.leader,
+        leader_epoch=after.leader_epoch,
+        isr=after.isr,
+        leader_recovery_state=after.leader_recovery_state,
+        partition_epoch=after.partition_epoch,
+    )
+
+
+def _find_partition(
+    view: ClusterView, request: AlterPartitionRequest, data: AlterPartitionData
+) -> TopicPartition | ErrorCode:
+    if request.api_version >= _TOPIC_IDS_SINCE:
+        topic = None if data.topic_id is None else view.image.topic_names.get(data.topic_id)
+        if topic is None:
+            return ErrorCode.UNKNOWN_TOPIC_ID
+    else:
+        topic = data.topic
+    partition = TopicPartition(topic, data.partition)
+    return partition if partition in view.image.partitions else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _epoch_error(
+    view: ClusterView, request: AlterPartitionRequest, data: AlterPartitionData, state: PartitionState
+) -> ErrorCode:
+    # Compare-and-set on the partition epoch (KIP-497), unless switched off: then any age will do.
+    age = data.partition_epoch - state.partition_epoch if view.switches.ap_partition_epoch_check else 0
+    if data.leader_epoch > state.leader_epoch or age > 0:
+        return ErrorCode.NOT_CONTROLLER
+    if data.leader_epoch < state.leader_epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if request.broker_id != state.leader:
+        return ErrorCode.INVALID_REQUEST
+    return ErrorCode.INVALID_UPDATE_VERSION if age < 0 else ErrorCode.NONE
+
+
+def _isr_error(data: AlterPartitionData, state: PartitionState) -> ErrorCode:
+    isr = [member.broker_id for member in data.new_isr]
+    is_subset = len(set(isr)) == len(isr) and set(isr) <= set(state.replicas)
+    recovering = LeaderRecoveryState.RECOVERING
+    is_recovery_legal = data.leader_recovery_state is not recovering or (
+        len(isr) <= 1 and state.leader_recovery_state is recovering
+    )
+    is_valid = is_subset and state.leader in isr and is_recovery_legal
+    return ErrorCode.NONE if is_valid else ErrorCode.INVALID_REQUEST
+
+
+def _is_eligible(view: ClusterView, request: AlterPartitionRequest, member: IsrMember) -> bool:
+    registration = view.image.brokers.get(BrokerId(member.broker_id))
+    if registration is None or not registration.is_active:
+        return False
+    # KIP-903: the epoch that the follower fetched with tells its incarnations apart. None bypasses, as Kafka's -1 does.
+    if not view.switches.ap_broker_epoch_check or request.api_version < _BROKER_EPOCHS_SINCE:
+        return True
+    return member.broker_epoch is None or member.broker_epoch == registration.broker_epoch

@@ -1,0 +1,205 @@
+"""From a replayed decision to lines of the event log.
+
+Called right after the replay, when the image shows what the record made of the partition; the events wait until the
+record is durable. The partitions that a record touched come from the image's own difference, so that a ClearElr, which
+names none, is told partition by partition.
+"""
+
+from emulator.core.controller.decision import (
+    Cause,
+    ChangeReason,
+    Decision,
+    FencingCause,
+    PartitionCause,
+    RegistrationCause,
+)
+from emulator.core.controller.view import ClusterView
+from emulator.core.errors import InvariantViolation
+from emulator.core.events import (
+    BrokerFenced,
+    BrokerRegistered,
+    BrokerUnfenced,
+    ConfigChanged,
+    ControlledShutdownStarted,
+    Election,
+    Event,
+    FeatureChanged,
+    PartitionChanged,
+    TopicCreated,
+    TopicDeleted,
+)
+from emulator.core.image import ImageDelta, PartitionDelta
+from emulator.core.records import (
+    BrokerRegistrationChangeRecord,
+    ClearElrRecord,
+    ConfigRecord,
+    FeatureLevelRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    UnregisterBrokerRecord,
+)
+from emulator.core.types import CauseId, MetadataOffset, TopicPartition
+
+
+def committed_events(
+    decision: Decision, *, offset: MetadataOffset, delta: ImageDelta, view: ClusterView, cause_id: CauseId
+) -> list[Event]:
+    """Returns what to write down once the record at ``offset`` is durable.
+
+    Args:
+        decision: record and reason.
+        offset: of the record.
+        delta: what its replay changed.
+        view: the cluster after it.
+        cause_id: of the input that led to it.
+
+    Raises:
+        InvariantViolation: the decision has no cause, or one of the wrong kind.
+    """
+    match decision.record:
+        case PartitionRecord() | PartitionChangeRecord() | ClearElrRecord():
+            return [
+                _partition_changed(partition, change, decision=decision, offset=offset, view=view, cause_id=cause_id)
+                for partition, change in delta.partitions.items()
+            ]
+        case RegisterBrokerRecord() as record:
+            cause = _registration_cause(decision.cause)
+            return [
+                BrokerRegistered(
+                    cause_id=cause_id,
+                    metadata_offset=offset,
+                    broker_id=record.broker_id,
+                    broker_epoch=record.broker_epoch,
+                    incarnation_id=record.incarnation_id,
+                    previous_broker_epoch=cause.previous_broker_epoch,
+                    stored_broker_epoch=cause.stored_broker_epoch,
+                    is_clean=cause.is_clean,
+                )
+            ]
+        case BrokerRegistrationChangeRecord() as record:
+            return _broker_changed(record, cause=decision.cause, offset=offset, cause_id=cause_id)
+        case UnregisterBrokerRecord() as record:
+            return [
+                BrokerFenced(
+                    cause_id=cause_id,
+                    metadata_offset=offset,
+                    broker_id=record.broker_id,
+                    broker_epoch=record.broker_epoch,
+                    reason=_fencing_reason(decision.cause),
+                )
+            ]
+        case TopicRecord(name=name, topic_id=topic_id):
+            return [TopicCreated(cause_id=cause_id, metadata_offset=offset, topic=name, topic_id=topic_id)]
+        case RemoveTopicRecord(topic_id=topic_id):
+            names = sorted({partition.topic for partition in delta.partitions})
+            return [
+                TopicDeleted(cause_id=cause_id, metadata_offset=offset, topic=name, topic_id=topic_id) for name in names
+            ]
+        case ConfigRecord() as record:
+            return [
+                ConfigChanged(
+                    cause_id=cause_id,
+                    metadata_offset=offset,
+                    resource=record.resource.value,
+                    resource_name=record.resource_name,
+                    name=record.name,
+                    value=record.value,
+                )
+            ]
+        case FeatureLevelRecord(name=name, feature_level=level):
+            return [FeatureChanged(cause_id=cause_id, metadata_offset=offset, name=name, feature_level=level)]
+        case ProducerIdsRecord():
+            return []
+
+
+def _partition_changed(
+    partition: TopicPartition,
+    change: PartitionDelta,
+    *,
+    decision: Decision,
+    offset: MetadataOffset,
+    view: ClusterView,
+    cause_id: CauseId,
+) -> PartitionChanged:
+    state = change.after
+    cause = decision.cause
+    if isinstance(decision.record, ClearElrRecord):
+        cause = PartitionCause(
+            reason=ChangeReason.MIN_ISR_CHANGED,
+            election=Election.NONE,
+            broker_id=None,
+            effective_min_isr=view.effective_min_isr(partition.topic),
+        )
+    if state is None or not isinstance(cause, PartitionCause):
+        raise InvariantViolation(f"{decision} at {offset} changed {partition} to {state}")
+    return PartitionChanged(
+        cause_id=cause_id,
+        topic=partition.topic,
+        partition=partition.partition,
+        topic_id=state.topic_id,
+        metadata_offset=offset,
+        reason=cause.reason.value,
+        election=cause.election,
+        broker_id=cause.broker_id,
+        effective_min_isr=cause.effective_min_isr,
+        leader=state.leader,
+        leader_epoch=state.leader_epoch,
+        partition_epoch=state.partition_epoch,
+        replicas=state.replicas,
+        isr=state.isr,
+        elr=state.elr,
+        last_known_elr=state.last_known_elr,
+        last_known_leader=state.last_known_leader,
+        leader_recovery_state=state.leader_recovery_state,
+    )
+
+
+def _broker_changed(
+    record: BrokerRegistrationChangeRecord, *, cause: Cause | None, offset: MetadataOffset, cause_id: CauseId
+) -> list[Event]:
+    events: list[Event] = []
+    if record.fenced is True:
+        events.append(
+            BrokerFenced(
+                cause_id=cause_id,
+                metadata_offset=offset,
+                broker_id=record.broker_id,
+                broker_epoch=record.broker_epoch,
+                reason=_fencing_reason(cause),
+            )
+        )
+    if record.fenced is False:
+        events.append(
+            BrokerUnfenced(
+                cause_id=cause_id,
+                metadata_offset=offset,
+                broker_id=record.broker_id,
+                broker_epoch=record.broker_epoch,
+            )
+        )
+    if record.in_controlled_shutdown is True:
+        events.append(
+            ControlledShutdownStarted(
+                cause_id=cause_id,
+                metadata_offset=offset,
+                broker_id=record.broker_id,
+                broker_epoch=record.broker_epoch,
+            )
+        )
+    return events
+
+
+def _registration_cause(cause: Cause | None) -> RegistrationCause:
+    if not isinstance(cause, RegistrationCause):
+        raise InvariantViolation(f"a registration was decided with cause {cause}")
+    return cause
+
+
+def _fencing_reason(cause: Cause | None) -> str:
+    if not isinstance(cause, FencingCause):
+        raise InvariantViolation(f"a fencing was decided with cause {cause}")
+    return cause.reason.value

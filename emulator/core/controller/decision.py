@@ -1,0 +1,78 @@
+"""What the controller decides: a metadata record, and why.
+
+Decisions are values. ``Controller`` replays the record at once; the reason waits with it until the record is durable
+and then becomes a line of the event log.
+"""
+
+from enum import Enum
+from typing import TypeAlias
+
+import msgspec
+
+from emulator.core.events import Election
+from emulator.core.records import Record
+from emulator.core.types import BrokerEpoch, BrokerId
+
+
+class ChangeReason(Enum):
+    """What set off a partition change."""
+
+    CREATED = "created"
+    BROKER_FENCED = "broker_fenced"
+    BROKER_UNFENCED = "broker_unfenced"
+    CONTROLLED_SHUTDOWN = "controlled_shutdown"
+    BROKER_REGISTERED = "broker_registered"
+    ALTER_PARTITION = "alter_partition"
+    ELECT_LEADERS = "elect_leaders"
+    REASSIGNMENT = "reassignment"
+    MIN_ISR_CHANGED = "min_isr_changed"
+    UNREGISTERED = "unregistered"
+
+
+class FenceReason(Enum):
+    """Why a broker was fenced."""
+
+    SESSION_EXPIRED = "session_expired"
+    REQUESTED = "requested"
+    SHUTDOWN = "shutdown"
+    UNREGISTERED = "unregistered"
+
+
+class PartitionCause(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a partition was created or changed.
+
+    Attributes:
+        reason: what set it off.
+        election: how the leader was chosen, if it was.
+        broker_id: the broker that the reason is about, or the sender of the AlterPartition.
+        effective_min_isr: min ISR that the decision was made with.
+    """
+
+    reason: ChangeReason
+    election: Election
+    broker_id: BrokerId | None
+    effective_min_isr: int
+
+
+class RegistrationCause(msgspec.Struct, frozen=True, kw_only=True):
+    """How a new incarnation was judged: the epoch that it claims, the one on record, and the verdict."""
+
+    previous_broker_epoch: BrokerEpoch | None
+    stored_broker_epoch: BrokerEpoch | None
+    is_clean: bool
+
+
+class FencingCause(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a broker was fenced."""
+
+    reason: FenceReason
+
+
+Cause: TypeAlias = PartitionCause | RegistrationCause | FencingCause
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """A record to append; ``cause`` is ``None`` where the record says it all."""
+
+    record: Record
+    cause: Cause | None = None

@@ -1,0 +1,84 @@
+"""Choosing a leader: a pure function over the replica sets as they will be after the change.
+
+A candidate is *valid* if it may lead and is in the ISR, or in the ELR while the ISR is empty: an ELR member never leads
+while the ISR has members, not even when none of them may lead. In order (``kafka-controller.md`` section 4)::
+
+    PREFERRED   first replica of the assignment if valid, then as ONLINE
+    ONLINE      current leader if valid, first valid in assignment order, last known leader
+    UNCLEAN     as ONLINE, then the first replica that may lead at all
+
+The last known leader is an unclean choice. Kafka 4.2 takes it in every mode and before ordinary unclean candidates
+(``LastKnown.LEADER``); KIP-966's delivery plan takes it only where unclean election is disabled (``LastKnown.KIP``).
+"""
+
+import msgspec
+
+from emulator.core.events import Election
+from emulator.core.switches import LastKnown
+from emulator.core.types import BrokerId, ElectionType
+
+
+class Candidates(msgspec.Struct, frozen=True, kw_only=True):
+    """What an election looks at.
+
+    Attributes:
+        replicas: the assignment, preferred replica first.
+        isr: in-sync replicas after the change.
+        elr: eligible leader replicas after the change.
+        leader: who leads now.
+        acceptable: brokers that may lead: active ones, less the one that the change is about to exclude.
+        last_known_leader: ``None`` also where eligible leader replicas are off, which takes the choice away.
+    """
+
+    replicas: tuple[BrokerId, ...]
+    isr: tuple[BrokerId, ...]
+    elr: tuple[BrokerId, ...]
+    leader: BrokerId | None
+    acceptable: frozenset[BrokerId]
+    last_known_leader: BrokerId | None
+
+    def is_valid(self, broker_id: BrokerId) -> bool:
+        """Whether electing this replica would be clean."""
+        is_member = broker_id in self.isr or (not self.isr and broker_id in self.elr)
+        return is_member and broker_id in self.acceptable
+
+
+class ElectionResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The winner, ``None`` if there is none, and by which rule."""
+
+    leader: BrokerId | None
+    election: Election
+
+    @property
+    def is_unclean(self) -> bool:
+        """Whether the winner may lack committed records."""
+        return self.election in (Election.UNCLEAN, Election.LAST_KNOWN_LEADER)
+
+
+def elect_leader(candidates: Candidates, *, mode: ElectionType, last_known: LastKnown) -> ElectionResult:
+    """Returns who should lead; the current leader stays wherever the mode allows it."""
+    for broker_id in _clean_order(candidates, mode):
+        if candidates.is_valid(broker_id):
+            election = Election.ISR if broker_id in candidates.isr else Election.ELR
+            return ElectionResult(leader=broker_id, election=election)
+    last_known_leader = _electable_last_known_leader(candidates)
+    if last_known_leader is not None and (last_known is LastKnown.LEADER or mode is not ElectionType.UNCLEAN):
+        return ElectionResult(leader=last_known_leader, election=Election.LAST_KNOWN_LEADER)
+    if mode is ElectionType.UNCLEAN:
+        for broker_id in candidates.replicas:
+            if broker_id in candidates.acceptable:
+                return ElectionResult(leader=broker_id, election=Election.UNCLEAN)
+    return ElectionResult(leader=None, election=Election.NO_CANDIDATE)
+
+
+def _clean_order(candidates: Candidates, mode: ElectionType) -> tuple[BrokerId, ...]:
+    preferred = candidates.replicas[:1] if mode is ElectionType.PREFERRED else ()
+    current = () if candidates.leader is None else (candidates.leader,)
+    return preferred + current + candidates.replicas
+
+
+def _electable_last_known_leader(candidates: Candidates) -> BrokerId | None:
+    # An ELR member blocks this path even while it is fenced: it holds everything committed, so waiting is right.
+    if candidates.isr or candidates.elr or candidates.last_known_leader not in candidates.acceptable:
+        return None
+    return candidates.last_known_leader

@@ -1,0 +1,107 @@
+"""A broker's state as the controller sees it, and the next one on a heartbeat.
+
+::
+
+    FENCED <-------------> UNFENCED ------> CONTROLLED_SHUTDOWN
+       |     want_fence       |                      |
+       | want_shut_down       | want_shut_down,      | leads nothing, and every active
+       v                      v leads nothing        v broker knows of the shutdown
+       +--------------> SHUTDOWN_NOW <---------------+
+
+``kafka-controller.md`` section 7, Kafka's ``BrokerHeartbeatManager.calculateNextBrokerState``.
+"""
+
+from enum import Enum
+
+import msgspec
+
+from emulator.core.types import MetadataOffset
+
+
+class BrokerState(Enum):
+    """What a broker may do."""
+
+    FENCED = "FENCED"
+    UNFENCED = "UNFENCED"
+    CONTROLLED_SHUTDOWN = "CONTROLLED_SHUTDOWN"
+    SHUTDOWN_NOW = "SHUTDOWN_NOW"
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether a broker in this state is told that it is fenced."""
+        return self in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW)
+
+
+class Wish(Enum):
+    """What a heartbeat asks for."""
+
+    SERVE = "serve"
+    FENCE = "fence"
+    SHUT_DOWN = "shut_down"
+    FENCE_AND_SHUT_DOWN = "fence_and_shut_down"
+
+
+class BrokerProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """What decides besides the wish.
+
+    Attributes:
+        applied_offset: last metadata record that the broker applied, inclusive.
+        registration_offset: offset of its registration record.
+        has_leaderships: whether it leads anything.
+        shutdown_offset: last record of the batch that started its controlled shutdown; ``None`` before.
+        active_offsets: the same as ``applied_offset`` of every active broker, ``None`` where unknown.
+    """
+
+    applied_offset: MetadataOffset
+    registration_offset: MetadataOffset
+    has_leaderships: bool
+    shutdown_offset: MetadataOffset | None
+    active_offsets: tuple[MetadataOffset | None, ...]
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether the broker has seen its own registration."""
+        return self.applied_offset >= self.registration_offset
+
+    @property
+    def is_shutdown_known(self) -> bool:
+        """Whether every active broker has applied the start of the shutdown; true where none is active."""
+        if self.shutdown_offset is None:
+            return False
+        return all(offset is not None and self.shutdown_offset <= offset for offset in self.active_offsets)
+
+
+def wish(*, want_fence: bool, want_shut_down: bool) -> Wish:
+    """Returns the two flags of a heartbeat as one value."""
+    if want_shut_down:
+        return Wish.FENCE_AND_SHUT_DOWN if want_fence else Wish.SHUT_DOWN
+    return Wish.FENCE if want_fence else Wish.SERVE
+
+
+def next_state(current: BrokerState, asked: Wish, progress: BrokerProgress) -> BrokerState:
+    """Returns the state that a heartbeat leads to; a shutdown that began is not taken back by a later wish."""
+    match current:
+        case BrokerState.FENCED:
+            if asked in (Wish.SHUT_DOWN, Wish.FENCE_AND_SHUT_DOWN):
+                return BrokerState.SHUTDOWN_NOW
+            is_ready = asked is Wish.SERVE and progress.is_caught_up
+            return BrokerState.UNFENCED if is_ready else BrokerState.FENCED
+        case BrokerState.UNFENCED:
+            return _next_unfenced(asked, progress)
+        case BrokerState.CONTROLLED_SHUTDOWN:
+            is_done = not progress.has_leaderships and progress.is_shutdown_known
+            return BrokerState.SHUTDOWN_NOW if is_done else BrokerState.CONTROLLED_SHUTDOWN
+        case BrokerState.SHUTDOWN_NOW:
+            return BrokerState.SHUTDOWN_NOW
+
+
+def _next_unfenced(asked: Wish, progress: BrokerProgress) -> BrokerState:
+    match asked:
+        case Wish.FENCE_AND_SHUT_DOWN:
+            return BrokerState.SHUTDOWN_NOW
+        case Wish.FENCE:
+            return BrokerState.FENCED
+        case Wish.SHUT_DOWN:
+            return BrokerState.CONTROLLED_SHUTDOWN if progress.has_leaderships else BrokerState.SHUTDOWN_NOW
+        case Wish.SERVE:
+            return BrokerState.UNFENCED

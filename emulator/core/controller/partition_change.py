@@ -1,0 +1,223 @@
+"""The one pipeline through which every partition mutation passes (Kafka's ``PartitionChangeBuilder``).
+
+An event only chooses the inputs: targets, election mode, who may lead. The pipeline completes a reassignment that the
+target ISR makes complete, updates the ELR, elects, decides on the epochs and what to remember of a leaderless
+partition, and returns one record, or none where nothing changes (``kafka-controller.md`` section 3, whose steps are
+numbered here).
+"""
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from emulator.core import metadata_version
+from emulator.core.controller.election import Candidates, ElectionResult, elect_leader
+from emulator.core.controller.reassignment_lists import complete_reassignment
+from emulator.core.events import Election
+from emulator.core.image import PartitionState
+from emulator.core.records import PartitionChangeRecord
+from emulator.core.switches import LastKnown
+from emulator.core.types import BrokerId, ElectionType, LeaderRecoveryState
+
+
+class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
+    """What of the cluster's features and switches the pipeline depends on.
+
+    Attributes:
+        metadata_level: finalized ``metadata.version``, as an index into ``metadata_version.LEVELS``.
+        elr_enabled: whether eligible leader replicas are kept and the ISR may be empty.
+        last_known: what a leaderless partition remembers.
+    """
+
+    metadata_level: int
+    elr_enabled: bool
+    last_known: LastKnown
+
+
+class PartitionTarget(msgspec.Struct, frozen=True, kw_only=True):
+    """What a change aims at; ``UNSET`` keeps the current value.
+
+    Attributes:
+        acceptable: brokers that may lead.
+        election: how a leader may be chosen.
+        unclean_replicas: replicas that just restarted without proof that they kept their log.
+    """
+
+    acceptable: frozenset[BrokerId]
+    election: ElectionType = ElectionType.ONLINE
+    isr: tuple[BrokerId, ...] | UnsetType = UNSET
+    replicas: tuple[BrokerId, ...] | UnsetType = UNSET
+    adding_replicas: tuple[BrokerId, ...] | UnsetType = UNSET
+    removing_replicas: tuple[BrokerId, ...] | UnsetType = UNSET
+    leader_recovery_state: LeaderRecoveryState | UnsetType = UNSET
+    unclean_replicas: frozenset[BrokerId] = frozenset()
+
+
+class PartitionChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A change worth a record, and how its leader was chosen (``NONE`` where the leader stays)."""
+
+    record: PartitionChangeRecord
+    election: Election
+
+
+class _Lists(msgspec.Struct, frozen=True, kw_only=True):
+    """The targets with every ``UNSET`` resolved and a reassignment completed if it is complete."""
+
+    replicas: tuple[BrokerId, ...]
+    isr: tuple[BrokerId, ...]
+    adding_replicas: tuple[BrokerId, ...]
+    removing_replicas: tuple[BrokerId, ...]
+    leader_recovery_state: LeaderRecoveryState
+
+
+class _Memory(msgspec.Struct, frozen=True, kw_only=True):
+    """Who is eligible, and who is remembered beside them."""
+
+    elr: tuple[BrokerId, ...]
+    last_known_elr: tuple[BrokerId, ...]
+    last_known_leader: BrokerId | None
+
+
+def elect_for_target(
+    state: PartitionState, target: PartitionTarget, *, rules: PartitionRules, effective_min_isr: int
+) -> ElectionResult:
+    """Returns the outcome of the election that a change would hold, without the change."""
+    lists = _target_lists(state, target)
+    memory = _target_memory(state, lists.isr, target, rules=rules, effective_min_isr=effective_min_isr)
+    return _elect(state, target, lists=lists, memory=memory, rules=rules)
+
+
+def next_partition_change(
+    state: PartitionState,
+    target: PartitionTarget,
+    *,
+    partition: int,
+    rules: PartitionRules,
+    effective_min_isr: int,
+) -> PartitionChange | None:
+    """Returns the record that takes a partition to its target, or ``None`` if nothing would change."""
+    lists = _target_lists(state, target)  # step 1
+    memory = _target_memory(state, lists.isr, target, rules=rules, effective_min_isr=effective_min_isr)  # step 2
+    result = _elect(state, target, lists=lists, memory=memory, rules=rules)  # step 3
+    is_elected = result.leader != state.leader
+    isr, recovery_state = lists.isr, lists.leader_recovery_state
+    if is_elected and result.is_unclean and result.leader is not None:
+        isr = (result.leader,)
+        if rules.metadata_level >= metadata_version.LEADER_RECOVERY:
+            recovery_state = LeaderRecoveryState.RECOVERING
+    elif is_elected and result.election is Election.ELR and result.leader is not None:
+        isr = (result.leader,)
+        memory = msgspec.structs.replace(memory, elr=tuple(b for b in memory.elr if b != result.leader))
+
+    if not isr and not rules.elr_enabled:
+        isr = state.isr  # step 6: without ELR the last member stays, so that there is somebody to wait for
+    if (is_elected and result.is_unclean) or not rules.elr_enabled:  # step 5
+        memory = msgspec.structs.replace(memory, elr=(), last_known_elr=())
+    is_bumped = is_elected or not set(state.replicas) <= set(lists.replicas)  # step 4
+    if rules.metadata_level < metadata_version.NO_BUMP_ON_SHRINK:  # step 7
+        is_bumped = is_bumped or not set(state.isr) <= set(isr)
+    leader = result.leader if is_elected else state.leader
+    if is_bumped and rules.elr_enabled:  # step 8
+        memory = _remember_leader(state, memory, leader)
+
+    wanted = PartitionState(
+        topic_id=state.topic_id,
+        replicas=lists.replicas,
+        isr=isr,
+        leader=leader,
+        leader_epoch=state.leader_epoch,
+        partition_epoch=state.partition_epoch,
+        leader_recovery_state=recovery_state,
+        elr=memory.elr,
+        last_known_elr=memory.last_known_elr,
+        last_known_leader=memory.last_known_leader,
+        adding_replicas=lists.adding_replicas,
+        removing_replicas=lists.removing_replicas,
+    )
+    record = _difference(state, wanted, partition=partition)
+    if is_bumped:
+        record = msgspec.structs.replace(record, leader=leader)
+    if record == PartitionChangeRecord(topic_id=state.topic_id, partition=partition):
+        return None
+    return PartitionChange(record=record, election=result.election if is_elected else Election.NONE)
+
+
+def _target_lists(state: PartitionState, target: PartitionTarget) -> _Lists:
+    isr = state.isr if target.isr is UNSET else target.isr
+    replicas = state.replicas if target.replicas is UNSET else target.replicas
+    adding = state.adding_replicas if target.adding_replicas is UNSET else target.adding_replicas
+    removing = state.removing_replicas if target.removing_replicas is UNSET else target.removing_replicas
+    completed = complete_reassignment(replicas=replicas, adding=adding, removing=removing, isr=isr)
+    if completed is not None:
+        replicas, isr, adding, removing = completed.replicas, completed.isr, (), ()
+    recovery_state = target.leader_recovery_state
+    return _Lists(
+        replicas=replicas,
+        isr=isr,
+        adding_replicas=adding,
+        removing_replicas=removing,
+        leader_recovery_state=state.leader_recovery_state if recovery_state is UNSET else recovery_state,
+    )
+
+
+def _target_memory(
+    state: PartitionState,
+    isr: tuple[BrokerId, ...],
+    target: PartitionTarget,
+    *,
+    rules: PartitionRules,
+    effective_min_isr: int,
+) -> _Memory:
+    if not rules.elr_enabled:
+        elr, last_known_elr = state.elr, state.last_known_elr
+    elif len(isr) >= effective_min_isr:
+        elr, last_known_elr = (), ()
+    else:
+        # KIP-966: those who leave now were in the ISR until the high watermark stopped, so they hold everything below
+        # it. Whoever left earlier, while the ISR was still large enough, does not.
+        outside = (set(state.elr) | set(state.isr)) - set(isr)
+        elr = tuple(sorted(outside - target.unclean_replicas))
+        last_known_elr = state.last_known_elr
+        if rules.last_known is LastKnown.KIP:
+            remembered = set(state.last_known_elr) | (outside & target.unclean_replicas)
+            last_known_elr = tuple(sorted(remembered - set(isr) - set(elr)))
+    return _Memory(elr=elr, last_known_elr=last_known_elr, last_known_leader=state.last_known_leader)
+
+
+def _elect(
+    state: PartitionState, target: PartitionTarget, *, lists: _Lists, memory: _Memory, rules: PartitionRules
+) -> ElectionResult:
+    candidates = Candidates(
+        replicas=lists.replicas,
+        isr=lists.isr,
+        elr=memory.elr,
+        leader=state.leader,
+        acceptable=target.acceptable,
+        last_known_leader=memory.last_known_leader if rules.elr_enabled else None,
+    )
+    return elect_leader(candidates, mode=target.election, last_known=rules.last_known)
+
+
+def _remember_leader(state: PartitionState, memory: _Memory, leader: BrokerId | None) -> _Memory:
+    # While leaderless the memory is frozen, even if that broker restarts uncleanly. Kafka would note "no leader" when
+    # a change restates the absence of one; that memory could never be used, so it is not kept here.
+    if leader is None:
+        remembered = state.leader if memory.last_known_leader is None else memory.last_known_leader
+        return msgspec.structs.replace(memory, last_known_leader=remembered)
+    return msgspec.structs.replace(memory, last_known_leader=None)
+
+
+def _difference(state: PartitionState, wanted: PartitionState, *, partition: int) -> PartitionChangeRecord:
+    return PartitionChangeRecord(
+        topic_id=state.topic_id,
+        partition=partition,
+        isr=UNSET if wanted.isr == state.isr else wanted.isr,
+        leader_recovery_state=(
+            UNSET if wanted.leader_recovery_state == state.leader_recovery_state else wanted.leader_recovery_state
+        ),
+        replicas=UNSET if wanted.replicas == state.replicas else wanted.replicas,
+        elr=UNSET if wanted.elr == state.elr else wanted.elr,
+        last_known_elr=UNSET if wanted.last_known_elr == state.last_known_elr else wanted.last_known_elr,
+        last_known_leader=UNSET if wanted.last_known_leader == state.last_known_leader else wanted.last_known_leader,
+        adding_replicas=UNSET if wanted.adding_replicas == state.adding_replicas else wanted.adding_replicas,
+        removing_replicas=UNSET if wanted.removing_replicas == state.removing_replicas else wanted.removing_replicas,
+    )

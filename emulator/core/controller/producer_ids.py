@@ -1,0 +1,40 @@
+"""Blocks of producer ids: each broker gets a thousand at a time and gives them out.
+
+A block is given once, ever: its record is durable before the broker hears of it (Kafka's ``ProducerIdControlManager``).
+"""
+
+from typing import Final
+
+import msgspec
+
+from emulator.core.controller.decision import Decision
+from emulator.core.controller.view import ClusterView
+from emulator.core.errors import ErrorCode
+from emulator.core.messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from emulator.core.records import ProducerIdsRecord
+from emulator.core.types import ProducerId
+
+BLOCK_SIZE: Final = 1000
+"""Producer ids per block."""
+
+
+class AllocateOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """Answer, and what it writes."""
+
+    response: AllocateProducerIdsResponse
+    decisions: tuple[Decision, ...] = ()
+
+
+def allocate_producer_ids(view: ClusterView, request: AllocateProducerIdsRequest) -> AllocateOutcome:
+    """Decides on a request for a block."""
+    registration = view.image.brokers.get(request.broker_id)
+    if registration is None or registration.broker_epoch != request.broker_epoch:
+        return AllocateOutcome(response=AllocateProducerIdsResponse(error=ErrorCode.STALE_BROKER_EPOCH))
+    start = view.image.next_producer_id
+    record = ProducerIdsRecord(
+        broker_id=request.broker_id,
+        broker_epoch=request.broker_epoch,
+        next_producer_id=ProducerId(start + BLOCK_SIZE),
+    )
+    response = AllocateProducerIdsResponse(error=ErrorCode.NONE, producer_id_start=start, producer_id_len=BLOCK_SIZE)
+    return AllocateOutcome(response=response, decisions=(Decision(record=record),))

@@ -1,0 +1,86 @@
+"""Moving a partition to other brokers, and calling that off (AlterPartitionReassignments).
+
+The arithmetic is in ``reassignment_lists``; completion is part of every change. As in Kafka the ELR is not filtered to
+the new replicas, and a cancellation that leaves no ISR member is taken as clean (``kafka-controller.md`` section 10).
+"""
+
+from enum import Enum
+
+import msgspec
+
+from emulator.core.controller.decision import ChangeReason, Decision
+from emulator.core.controller.partition_change import PartitionTarget
+from emulator.core.controller.reassignment_lists import revert_reassignment, start_reassignment
+from emulator.core.controller.topics import manual_placement_problem
+from emulator.core.controller.view import ClusterView
+from emulator.core.errors import ErrorCode
+from emulator.core.image import PartitionState
+from emulator.core.types import BrokerId, TopicPartition
+
+
+class ReplicationFactorChange(Enum):
+    """Whether a reassignment may change the number of replicas (KIP-860)."""
+
+    ALLOWED = "allowed"
+    FORBIDDEN = "forbidden"
+
+
+class ReassignOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """Answer for one partition, and what it writes."""
+
+    error: ErrorCode
+    decisions: tuple[Decision, ...] = ()
+
+
+def reassign_partition(
+    view: ClusterView,
+    partition: TopicPartition,
+    replicas: tuple[BrokerId, ...],
+    *,
+    factor_change: ReplicationFactorChange = ReplicationFactorChange.ALLOWED,
+) -> ReassignOutcome:
+    """Decides on a reassignment to ``replicas``; fenced targets are fine, a missing leader is elected on the way."""
+    state = view.image.partitions.get(partition)
+    if state is None:
+        return ReassignOutcome(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if manual_placement_problem(view, replicas, required_replicas=None) is not None:
+        return ReassignOutcome(error=ErrorCode.INVALID_REPLICA_ASSIGNMENT)
+    settled = (set(state.replicas) | set(state.adding_replicas)) - set(state.removing_replicas)
+    if factor_change is ReplicationFactorChange.FORBIDDEN and len(replicas) != len(settled):
+        return ReassignOutcome(error=ErrorCode.INVALID_REPLICATION_FACTOR)
+    lists = start_reassignment(current=state.replicas, target=replicas)
+    # Kafka passes on only lists with members, so an empty one leaves what an earlier reassignment put there.
+    target = PartitionTarget(
+        acceptable=view.active_brokers(),
+        replicas=lists.replicas,
+        adding_replicas=lists.adding or state.adding_replicas,
+        removing_replicas=lists.removing or state.removing_replicas,
+    )
+    decisions = view.change_partition(partition, target, reason=ChangeReason.REASSIGNMENT, broker_id=None)
+    return ReassignOutcome(error=ErrorCode.NONE, decisions=tuple(decisions))
+
+
+def cancel_reassignment(view: ClusterView, partition: TopicPartition) -> ReassignOutcome:
+    """Decides on a null target: back to the replicas without those being added, in their present order."""
+    state = view.image.partitions.get(partition)
+    if state is None:
+        return ReassignOutcome(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if not _is_in_progress(state):
+        return ReassignOutcome(error=ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+    reverted = revert_reassignment(replicas=state.replicas, adding=state.adding_replicas, isr=state.isr)
+    if reverted.is_unclean and not view.is_unclean_election_enabled(partition.topic):
+        return ReassignOutcome(error=ErrorCode.INVALID_REPLICA_ASSIGNMENT)
+    target = PartitionTarget(
+        acceptable=view.active_brokers(),
+        election=view.election_type(partition.topic),
+        isr=reverted.isr,
+        replicas=reverted.replicas,
+        adding_replicas=(),
+        removing_replicas=(),
+    )
+    decisions = view.change_partition(partition, target, reason=ChangeReason.REASSIGNMENT, broker_id=None)
+    return ReassignOutcome(error=ErrorCode.NONE, decisions=tuple(decisions))
+
+
+def _is_in_progress(state: PartitionState) -> bool:
+    return bool(state.adding_replicas or state.removing_replicas)

@@ -1,0 +1,75 @@
+"""List arithmetic of a reassignment: start, completion, cancellation (KIP-455; Kafka's ``PartitionReassignment*``).
+
+During a reassignment ``replicas`` is the targets followed by those to be removed. It completes as part of whatever
+change brings every target into the ISR. ``kafka-controller.md`` section 10.
+"""
+
+import msgspec
+
+from emulator.core.types import BrokerId
+
+
+class Reassignment(msgspec.Struct, frozen=True, kw_only=True):
+    """The lists with which a reassignment starts; ``adding`` and ``removing`` are ascending."""
+
+    replicas: tuple[BrokerId, ...]
+    adding: tuple[BrokerId, ...]
+    removing: tuple[BrokerId, ...]
+
+
+class CompletedReassignment(msgspec.Struct, frozen=True, kw_only=True):
+    """Replicas and ISR once those to be removed are gone, order preserved."""
+
+    replicas: tuple[BrokerId, ...]
+    isr: tuple[BrokerId, ...]
+
+
+class RevertedReassignment(msgspec.Struct, frozen=True, kw_only=True):
+    """Replicas and ISR without those that were being added.
+
+    ``is_unclean`` says that no ISR member is left, so that the first remaining replica was put there unasked.
+    """
+
+    replicas: tuple[BrokerId, ...]
+    isr: tuple[BrokerId, ...]
+    is_unclean: bool
+
+
+def start_reassignment(*, current: tuple[BrokerId, ...], target: tuple[BrokerId, ...]) -> Reassignment:
+    """Returns the lists that lead from the full current list to the target.
+
+    Replicas that an earlier reassignment was still adding count as current, hence become removing.
+    """
+    removing = tuple(sorted(set(current) - set(target)))
+    adding = tuple(sorted(set(target) - set(current)))
+    return Reassignment(replicas=target + removing, adding=adding, removing=removing)
+
+
+def complete_reassignment(
+    *,
+    replicas: tuple[BrokerId, ...],
+    adding: tuple[BrokerId, ...],
+    removing: tuple[BrokerId, ...],
+    isr: tuple[BrokerId, ...],
+) -> CompletedReassignment | None:
+    """Returns the final lists if every target is in the ISR (KAFKA-15665), or ``None``: not complete, or none runs."""
+    if not adding and not removing:
+        return None
+    final_replicas = tuple(broker_id for broker_id in replicas if broker_id not in removing)
+    final_isr = tuple(broker_id for broker_id in isr if broker_id not in removing)
+    if removing and not (final_replicas and final_isr):
+        return None
+    if not set(final_replicas) <= set(final_isr):
+        return None
+    return CompletedReassignment(replicas=final_replicas, isr=final_isr)
+
+
+def revert_reassignment(
+    *, replicas: tuple[BrokerId, ...], adding: tuple[BrokerId, ...], isr: tuple[BrokerId, ...]
+) -> RevertedReassignment:
+    """Returns the lists after a cancellation; the order from before the reassignment is not restored."""
+    kept = tuple(broker_id for broker_id in replicas if broker_id not in adding)
+    kept_isr = tuple(broker_id for broker_id in isr if broker_id not in adding)
+    if kept_isr:
+        return RevertedReassignment(replicas=kept, isr=kept_isr, is_unclean=False)
+    return RevertedReassignment(replicas=kept, isr=kept[:1], is_unclean=True)

@@ -1,0 +1,101 @@
+"""Unclean recovery as KIP-966 describes it: whether to recover a leaderless partition, and whom to choose.
+
+Kafka never shipped it, so the KIP's text is the only source. The strategy comes from ``unclean.recovery.strategy``, or
+from the old boolean: true means Aggressive, false Balanced.
+"""
+
+from enum import Enum
+
+import msgspec
+
+from emulator.core.image import PartitionState
+from emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, Offset
+
+
+class RecoveryStrategy(Enum):
+    """How much a topic would risk for a leader."""
+
+    AGGRESSIVE = "Aggressive"
+    BALANCED = "Balanced"
+    NONE = "None"
+
+
+class RecoveryAction(Enum):
+    """What happens to a leaderless partition."""
+
+    ELECT = "elect"
+    UNCLEAN_RECOVERY = "unclean_recovery"
+    WAIT_ELR = "wait_elr"
+    WAIT_LAST_KNOWN_ELR = "wait_last_known_elr"
+    WAIT_USER = "wait_user"
+
+
+class RecoveryDecision(msgspec.Struct, frozen=True, kw_only=True):
+    """The action; ``must_hear_from`` are replicas without whose answers a recovery does not choose (Balanced)."""
+
+    action: RecoveryAction
+    must_hear_from: tuple[BrokerId, ...] = ()
+
+
+class ReplicaReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One replica's answer to GetReplicaLogInfo, and who gave it."""
+
+    broker_id: BrokerId
+    broker_epoch: BrokerEpoch
+    last_written_leader_epoch: LeaderEpoch | None
+    current_leader_epoch: LeaderEpoch
+    log_end_offset: Offset
+
+
+class RecoveryChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """Whom to elect (``None``: nobody answered usably), and whose answers were stale."""
+
+    leader: BrokerId | None
+    discarded: tuple[BrokerId, ...]
+
+
+def strategy_of_unclean_enable(value: str) -> RecoveryStrategy:
+    """Returns the strategy that ``unclean.leader.election.enable`` stands for."""
+    return RecoveryStrategy.AGGRESSIVE if value == "true" else RecoveryStrategy.BALANCED
+
+
+def decide_recovery(
+    state: PartitionState, *, active: frozenset[BrokerId], strategy: RecoveryStrategy
+) -> RecoveryDecision:
+    """Decides on a partition that has just lost its leader, or whose candidates changed."""
+    if any(broker_id in active for broker_id in state.isr or state.elr):
+        return RecoveryDecision(action=RecoveryAction.ELECT)
+    match strategy:
+        case RecoveryStrategy.AGGRESSIVE:
+            return RecoveryDecision(action=RecoveryAction.UNCLEAN_RECOVERY)
+        case RecoveryStrategy.BALANCED | RecoveryStrategy.NONE if state.elr:
+            return RecoveryDecision(action=RecoveryAction.WAIT_ELR)
+        case RecoveryStrategy.BALANCED:
+            if set(state.last_known_elr) <= active:
+                return RecoveryDecision(action=RecoveryAction.UNCLEAN_RECOVERY, must_hear_from=state.last_known_elr)
+            return RecoveryDecision(action=RecoveryAction.WAIT_LAST_KNOWN_ELR)
+        case RecoveryStrategy.NONE:
+            return RecoveryDecision(action=RecoveryAction.WAIT_USER)
+
+
+def choose_leader(
+    state: PartitionState, reports: tuple[ReplicaReport, ...], *, broker_epochs: dict[BrokerId, BrokerEpoch]
+) -> RecoveryChoice:
+    """Chooses the report with the highest last written leader epoch, then the longest log, then assignment order.
+
+    A report is stale if its broker registered again since, or had not yet heard of the current leader epoch.
+    """
+    discarded = tuple(
+        report.broker_id
+        for report in reports
+        if broker_epochs.get(report.broker_id) != report.broker_epoch
+        or report.current_leader_epoch != state.leader_epoch
+    )
+    usable = [report for report in reports if report.broker_id not in discarded]
+    best = max(usable, key=lambda report: _rank(state, report), default=None)
+    return RecoveryChoice(leader=None if best is None else best.broker_id, discarded=discarded)
+
+
+def _rank(state: PartitionState, report: ReplicaReport) -> tuple[int, int, int]:
+    written = -1 if report.last_written_leader_epoch is None else report.last_written_leader_epoch
+    return written, report.log_end_offset, -state.replicas.index(report.broker_id)

@@ -1,0 +1,158 @@
+"""Registering a broker process, and judging how the one before it ended.
+
+A process names its incarnation. The same incarnation asking again is told its epoch; another one is refused while the
+old one's session lives, gets the next metadata offset as its epoch, and starts fenced. Only the previous broker epoch,
+read from the clean-shutdown file, proves that the log survived (KIP-966; ``kafka-controller.md`` section 6).
+"""
+
+import base64
+from enum import Enum
+from typing import Final
+
+import msgspec
+
+from emulator.core.controller.decision import ChangeReason, Decision, RegistrationCause
+from emulator.core.controller.fencing import leave_isrs, leave_isrs_and_elrs
+from emulator.core.controller.view import ClusterView
+from emulator.core.errors import ErrorCode
+from emulator.core.image import BrokerRegistration
+from emulator.core.messages import BrokerRegistrationRequest
+from emulator.core.metadata_version import METADATA_VERSION
+from emulator.core.records import BrokerRegistrationChangeRecord, RegisterBrokerRecord
+from emulator.core.switches import SessionCheck, Switches
+from emulator.core.types import BrokerEpoch
+
+_PREVIOUS_EPOCH_SINCE: Final = 3
+
+# Kafka keeps the first 100 directory ids for itself (``DirectoryId.java``).
+_RESERVED_LOG_DIRS: Final = frozenset(
+    base64.urlsafe_b64encode(number.to_bytes(16)).decode().rstrip("=") for number in range(100)
+)
+
+
+class Session(Enum):
+    """Whether the stored registration's (id, epoch) was heard of within the session timeout."""
+
+    VALID = "valid"
+    NONE = "none"
+
+
+class Shutdown(Enum):
+    """How the incarnation before a new one is taken to have ended."""
+
+    CLEAN = "clean"
+    UNCLEAN = "unclean"
+
+
+class RegistrationOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """Answer to a registration, what it writes, and the verdict (``None`` where nothing was judged)."""
+
+    error: ErrorCode
+    broker_epoch: BrokerEpoch | None = None
+    shutdown: Shutdown | None = None
+    decisions: tuple[Decision, ...] = ()
+
+
+def judge_shutdown(
+    request: BrokerRegistrationRequest, *, stored_broker_epoch: BrokerEpoch | None, switches: Switches
+) -> Shutdown:
+    """Returns whether a new incarnation proves that the one before it stopped in order.
+
+    Proof is a previous broker epoch equal to the stored one; requests below version 3 cannot carry it, and an id that
+    was never registered has nothing to be equal to. Without ``unclean_detection`` nobody asks for proof.
+    """
+    if not switches.unclean_detection:
+        return Shutdown.CLEAN
+    if request.api_version < _PREVIOUS_EPOCH_SINCE or stored_broker_epoch is None:
+        return Shutdown.UNCLEAN
+    return Shutdown.CLEAN if request.previous_broker_epoch == stored_broker_epoch else Shutdown.UNCLEAN
+
+
+def register_broker(
+    view: ClusterView, request: BrokerRegistrationRequest, *, cluster_id: str, session: Session
+) -> RegistrationOutcome:
+    """Decides on a registration; checks in Kafka's order, the first that fails answers."""
+    stored = view.image.brokers.get(request.broker_id)
+    error = _registration_error(view, request, cluster_id=cluster_id, stored=stored, session=session)
+    if error is not ErrorCode.NONE:
+        return RegistrationOutcome(error=error)
+    if stored is not None and stored.incarnation_id == request.incarnation_id:
+        return _amend(request, stored)
+    return _register_incarnation(view, request, stored)
+
+
+def _registration_error(
+    view: ClusterView,
+    request: BrokerRegistrationRequest,
+    *,
+    cluster_id: str,
+    stored: BrokerRegistration | None,
+    session: Session,
+) -> ErrorCode:
+    if request.cluster_id != cluster_id:
+        return ErrorCode.INCONSISTENT_CLUSTER_ID
+    if stored is not None and stored.incarnation_id != request.incarnation_id:
+        counts = view.switches.session_check is SessionCheck.CONTACT_TIME or not stored.fenced
+        if session is Session.VALID and counts:
+            return ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    if not _are_log_dirs_valid(view, request):
+        return ErrorCode.INVALID_REGISTRATION
+    ranges = {feature.name: feature for feature in request.features}
+    for name, level in view.image.features.items():
+        known = ranges.get(name)
+        if level > 0 and known is not None:
+            if not known.min_supported_version <= level <= known.max_supported_version:
+                return ErrorCode.UNSUPPORTED_VERSION
+        elif level > 0 and name != METADATA_VERSION:
+            return ErrorCode.UNSUPPORTED_VERSION
+    if METADATA_VERSION not in ranges:
+        return ErrorCode.INVALID_REGISTRATION
+    return ErrorCode.NONE
+
+
+def _are_log_dirs_valid(view: ClusterView, request: BrokerRegistrationRequest) -> bool:
+    log_dirs = set(request.log_dirs)
+    if not log_dirs or len(log_dirs) < len(request.log_dirs) or log_dirs & _RESERVED_LOG_DIRS:
+        return False
+    others = (broker for broker in view.image.brokers.values() if broker.broker_id != request.broker_id)
+    return all(log_dirs.isdisjoint(broker.log_dirs) for broker in others)
+
+
+def _amend(request: BrokerRegistrationRequest, stored: BrokerRegistration) -> RegistrationOutcome:
+    # The answer to the first request was lost, or a directory was added: epoch, fencing and shutdown stay as they are.
+    decisions: tuple[Decision, ...] = ()
+    if request.log_dirs != stored.log_dirs:
+        record = BrokerRegistrationChangeRecord(
+            broker_id=stored.broker_id, broker_epoch=stored.broker_epoch, log_dirs=request.log_dirs
+        )
+        decisions = (Decision(record=record),)
+    return RegistrationOutcome(error=ErrorCode.NONE, broker_epoch=stored.broker_epoch, decisions=decisions)
+
+
+def _register_incarnation(
+    view: ClusterView, request: BrokerRegistrationRequest, stored: BrokerRegistration | None
+) -> RegistrationOutcome:
+    broker_id = request.broker_id
+    broker_epoch = BrokerEpoch(view.image.next_offset)
+    stored_epoch = None if stored is None else stored.broker_epoch
+    shutdown = judge_shutdown(request, stored_broker_epoch=stored_epoch, switches=view.switches)
+    # Partitions first, registration last: a crash in between only makes the broker register again.
+    if shutdown is Shutdown.UNCLEAN and view.partition_rules().elr_enabled:
+        decisions = leave_isrs_and_elrs(view, broker_id)
+    else:
+        decisions = leave_isrs(view, broker_id, reason=ChangeReason.BROKER_REGISTERED)
+    record = RegisterBrokerRecord(
+        broker_id=broker_id,
+        incarnation_id=request.incarnation_id,
+        broker_epoch=broker_epoch,
+        log_dirs=request.log_dirs,
+    )
+    cause = RegistrationCause(
+        previous_broker_epoch=request.previous_broker_epoch,
+        stored_broker_epoch=stored_epoch,
+        is_clean=shutdown is Shutdown.CLEAN,
+    )
+    decisions.append(Decision(record=record, cause=cause))
+    return RegistrationOutcome(
+        error=ErrorCode.NONE, broker_epoch=broker_epoch, shutdown=shutdown, decisions=tuple(decisions)
+    )

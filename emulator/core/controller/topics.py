@@ -1,0 +1,174 @@
+"""Creating and deleting topics, and placing their partitions.
+
+The ISR of a new partition is its active replicas in assignment order, the first of them leads. Automatic placement puts
+replica i of partition p on the (p+i)-th unfenced broker by id: the core draws no random numbers. Brokers that are down
+may be chosen once the others are used up; they join the ISR later. ``kafka-controller.md`` section 9.
+"""
+
+import re
+from typing import Final
+
+import msgspec
+
+from emulator.core.controller.decision import ChangeReason, Decision, PartitionCause
+from emulator.core.controller.min_isr import MIN_ISR, effective_min_isr
+from emulator.core.controller.view import ClusterView
+from emulator.core.errors import ConfigError, ErrorCode
+from emulator.core.events import Election
+from emulator.core.messages import CreatableTopic
+from emulator.core.properties import check_topic_properties
+from emulator.core.records import ConfigRecord, ConfigResource, PartitionRecord, RemoveTopicRecord, TopicRecord
+from emulator.core.types import BrokerId, TopicId
+
+_LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+class TopicOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """Answer for one topic, and what it writes."""
+
+    error: ErrorCode
+    message: str = ""
+    decisions: tuple[Decision, ...] = ()
+
+
+class Placement(msgspec.Struct, frozen=True, kw_only=True):
+    """Replicas of each partition, or why there are none."""
+
+    error: ErrorCode
+    message: str = ""
+    assignments: tuple[tuple[BrokerId, ...], ...] = ()
+
+
+def create_topic(view: ClusterView, topic: CreatableTopic) -> TopicOutcome:
+    """Decides on one topic of CreateTopics."""
+    problem = _naming_problem(view, topic)
+    if problem is not None:
+        return problem
+    try:
+        check_topic_properties(dict(topic.configs))
+    except ConfigError as error:
+        return TopicOutcome(error=ErrorCode.INVALID_CONFIG, message=str(error))
+    placement = _manual_placement(view, topic) if topic.assignments else _automatic_placement(view, topic)
+    if placement.error is not ErrorCode.NONE:
+        return TopicOutcome(error=placement.error, message=placement.message)
+    decisions = [Decision(record=TopicRecord(name=topic.name, topic_id=topic.topic_id))]
+    for name, value in topic.configs:
+        record = ConfigRecord(resource=ConfigResource.TOPIC, resource_name=topic.name, name=name, value=value)
+        decisions.append(Decision(record=record))
+    configured = dict(topic.configs).get(MIN_ISR)
+    min_isr = effective_min_isr(
+        configured=view.configured_min_isr(topic.name) if configured is None else int(configured),
+        partition0_replicas=len(placement.assignments[0]),
+    )
+    for partition, replicas in enumerate(placement.assignments):
+        decisions.append(
+            _create_partition(view, topic.topic_id, partition=partition, replicas=replicas, min_isr=min_isr)
+        )
+    return TopicOutcome(error=ErrorCode.NONE, decisions=tuple(decisions))
+
+
+def delete_topic(view: ClusterView, name: str) -> TopicOutcome:
+    """Decides on one topic of DeleteTopics: it is gone at once, brokers delete the logs when they hear of it."""
+    topic_id = view.image.topics.get(name)
+    if topic_id is None:
+        return TopicOutcome(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message=f"there is no topic {name!r}")
+    return TopicOutcome(error=ErrorCode.NONE, decisions=(Decision(record=RemoveTopicRecord(topic_id=topic_id)),))
+
+
+def manual_placement_problem(
+    view: ClusterView, replicas: tuple[BrokerId, ...], *, required_replicas: int | None
+) -> str | None:
+    """Returns why a partition cannot be placed where somebody asked, or ``None``.
+
+    Args:
+        view: the cluster.
+        replicas: brokers asked for, preferred one first.
+        required_replicas: replica count of the topic's other partitions; ``None`` for the first.
+    """
+    if not replicas:
+        return "an assignment may not be empty"
+    if len(set(replicas)) < len(replicas):
+        return f"assignment {list(replicas)} names a broker twice"
+    missing = [broker_id for broker_id in replicas if broker_id not in view.image.brokers]
+    if missing:
+        return f"assignment {list(replicas)} names brokers {missing}, which are not registered"
+    if required_replicas is not None and len(replicas) != required_replicas:
+        return f"assignment {list(replicas)} has other than {required_replicas} replicas"
+    return None
+
+
+def initial_isr(view: ClusterView, replicas: tuple[BrokerId, ...]) -> tuple[BrokerId, ...]:
+    """Returns the ISR of a new partition: its active replicas in order; empty means that it cannot be created."""
+    active = view.active_brokers()
+    return tuple(broker_id for broker_id in replicas if broker_id in active)
+
+
+def _naming_problem(view: ClusterView, topic: CreatableTopic) -> TopicOutcome | None:
+    if not _LEGAL_NAME.fullmatch(topic.name) or topic.name in (".", ".."):
+        message = "a topic name has 1 to 249 of a-z A-Z 0-9 . _ - and is neither . nor .."
+        return TopicOutcome(error=ErrorCode.INVALID_TOPIC_EXCEPTION, message=message)
+    if topic.name in view.image.topics:
+        return TopicOutcome(error=ErrorCode.TOPIC_ALREADY_EXISTS, message=f"topic {topic.name!r} exists")
+    # Metric names replace the dot, so Kafka lets no two topics differ by that alone.
+    plain = topic.name.replace(".", "_")
+    for other in view.image.topics:
+        if other.replace(".", "_") == plain:
+            message = f"topic {topic.name!r} collides with {other!r}"
+            return TopicOutcome(error=ErrorCode.INVALID_TOPIC_EXCEPTION, message=message)
+    if topic.topic_id in view.image.topic_names:
+        return TopicOutcome(error=ErrorCode.INVALID_REQUEST, message=f"topic id {topic.topic_id} is taken")
+    return None
+
+
+def _manual_placement(view: ClusterView, topic: CreatableTopic) -> Placement:
+    if topic.num_partitions is not None or topic.replication_factor is not None:
+        message = "an assignment excludes a partition count and a replication factor"
+        return Placement(error=ErrorCode.INVALID_REQUEST, message=message)
+    required = None
+    for replicas in topic.assignments:
+        problem = manual_placement_problem(view, replicas, required_replicas=required)
+        if problem is None and not initial_isr(view, replicas):
+            problem = f"assignment {list(replicas)} has no active broker"
+        if problem is not None:
+            return Placement(error=ErrorCode.INVALID_REPLICA_ASSIGNMENT, message=problem)
+        required = len(replicas)
+    return Placement(error=ErrorCode.NONE, assignments=topic.assignments)
+
+
+def _automatic_placement(view: ClusterView, topic: CreatableTopic) -> Placement:
+    partitions = view.properties.num_partitions if topic.num_partitions is None else topic.num_partitions
+    factor = topic.replication_factor
+    factor = view.properties.default_replication_factor if factor is None else factor
+    if partitions < 1:
+        message = "a topic has at least one partition"
+        return Placement(error=ErrorCode.INVALID_PARTITIONS, message=message)
+    registered = len(view.image.brokers)
+    if not 1 <= factor <= registered:
+        message = f"replication factor {factor} with {registered} registered brokers"
+        return Placement(error=ErrorCode.INVALID_REPLICATION_FACTOR, message=message)
+    unfenced = sorted(b.broker_id for b in view.image.brokers.values() if not b.fenced)
+    if not unfenced:
+        return Placement(error=ErrorCode.INVALID_REPLICATION_FACTOR, message="every broker is fenced")
+    fenced = sorted(b.broker_id for b in view.image.brokers.values() if b.fenced)
+    assignments = tuple(_place(partition, factor, unfenced, fenced) for partition in range(partitions))
+    if not all(initial_isr(view, replicas) for replicas in assignments):
+        message = "a partition would have no active broker"
+        return Placement(error=ErrorCode.INVALID_REPLICATION_FACTOR, message=message)
+    return Placement(error=ErrorCode.NONE, assignments=assignments)
+
+
+def _place(partition: int, factor: int, unfenced: list[BrokerId], fenced: list[BrokerId]) -> tuple[BrokerId, ...]:
+    up = [unfenced[(partition + index) % len(unfenced)] for index in range(min(factor, len(unfenced)))]
+    down = [fenced[(partition + index) % len(fenced)] for index in range(factor - len(up))]
+    return (*up, *down)
+
+
+def _create_partition(
+    view: ClusterView, topic_id: TopicId, *, partition: int, replicas: tuple[BrokerId, ...], min_isr: int
+) -> Decision:
+    isr = initial_isr(view, replicas)
+    record = PartitionRecord(topic_id=topic_id, partition=partition, replicas=replicas, isr=isr, leader=isr[0])
+    cause = PartitionCause(
+        reason=ChangeReason.CREATED, election=Election.ISR, broker_id=None, effective_min_isr=min_isr
+    )
+    return Decision(record=record, cause=cause)
