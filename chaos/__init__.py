@@ -1,0 +1,1 @@
+"""Faults, scenarios and the runner that plays them against a cluster."""

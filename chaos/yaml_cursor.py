@@ -1,0 +1,231 @@
+"""Reads a YAML document with its line numbers, so that every complaint names file, line and key.
+
+A ``Cursor`` is a position in the document. Its methods take out values of one type each and raise ``ScenarioError``
+where the document has something else; a mapping is read through ``Fields``, which knows which keys were taken and
+complains about the rest.
+"""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Final, NoReturn
+
+import yaml
+
+from emulator.core.errors import EmulatorError
+
+_NULL_TAG: Final = "tag:yaml.org,2002:null"
+_INT_TAG: Final = "tag:yaml.org,2002:int"
+_KINDS: Final = {yaml.ScalarNode: "a single value", yaml.SequenceNode: "a list", yaml.MappingNode: "a mapping"}
+
+
+class ScenarioError(EmulatorError):
+    """A scenario file that cannot be played.
+
+    Attributes:
+        path: the file.
+        line: counted from 1.
+        key: the key at fault, ``None`` for the file itself.
+        reason: what is wrong, and what would be right.
+    """
+
+    def __init__(self, *, path: Path, line: int, key: str | None, reason: str) -> None:
+        what = reason if key is None else f"{key}: {reason}"
+        super().__init__(f"{path}:{line}: {what}")
+        self.path = path
+        self.line = line
+        self.key = key
+        self.reason = reason
+
+
+class Cursor:
+    """A node of the document, under the key that leads to it."""
+
+    def __init__(self, *, path: Path, node: yaml.Node, key: str | None) -> None:
+        self._path = path
+        self._node = node
+        self.key = key
+
+    @property
+    def line(self) -> int:
+        """Line of the node, from 1."""
+        return self._node.start_mark.line + 1
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether this is a single value."""
+        return isinstance(self._node, yaml.ScalarNode)
+
+    @property
+    def is_list(self) -> bool:
+        """Whether this is a list."""
+        return isinstance(self._node, yaml.SequenceNode)
+
+    def fail(self, reason: str) -> NoReturn:
+        """Raises the error about this place."""
+        raise ScenarioError(path=self._path, line=self.line, key=self.key, reason=reason)
+
+    def _expected(self, what: str) -> NoReturn:
+        found = _KINDS[type(self._node)]
+        if isinstance(self._node, yaml.ScalarNode):
+            found = repr(self._node.value) if self._node.tag != _NULL_TAG else "nothing"
+        self.fail(f"expected {what}, found {found}")
+
+    def text(self) -> str:
+        """Returns a single value as it is written.
+
+        Raises:
+            ScenarioError: it is no single value, or empty.
+        """
+        if not isinstance(self._node, yaml.ScalarNode) or self._node.tag == _NULL_TAG:
+            self._expected("a single value")
+        return str(self._node.value)
+
+    def flow_text(self) -> str:
+        """Returns the part of the document on one line, as YAML."""
+        return yaml.serialize(_flow(self._node), width=10_000).strip()
+
+    def integer(self, *, low: int, high: int = 2**31 - 1) -> int:
+        """Returns a whole number from ``low`` to ``high``.
+
+        Raises:
+            ScenarioError: it is none.
+        """
+        span = f"a whole number from {low} on" if high == 2**31 - 1 else f"a whole number from {low} to {high}"
+        if not isinstance(self._node, yaml.ScalarNode) or self._node.tag != _INT_TAG:
+            self._expected(span)
+        value = int(self._node.value.replace("_", ""), 0)
+        if not low <= value <= high:
+            self._expected(span)
+        return value
+
+    def choice(self, allowed: Iterable[str]) -> str:
+        """Returns one of the allowed words.
+
+        Raises:
+            ScenarioError: it is another.
+        """
+        words = tuple(allowed)
+        text = self.text()
+        if text not in words:
+            self.fail(f"{text!r} is not allowed, allowed: {', '.join(words)}{suggestion(text, words)}")
+        return text
+
+    def items(self) -> list["Cursor"]:
+        """Returns the members of a list.
+
+        Raises:
+            ScenarioError: it is no list.
+        """
+        if not isinstance(self._node, yaml.SequenceNode):
+            self._expected("a list")
+        return [Cursor(path=self._path, node=node, key=self.key) for node in self._node.value]
+
+    def fields(self) -> "Fields":
+        """Returns the entries of a mapping; use it as a context manager.
+
+        Raises:
+            ScenarioError: it is no mapping, or a key is there twice.
+        """
+        if not isinstance(self._node, yaml.MappingNode):
+            self._expected("a mapping")
+        entries: dict[str, Cursor] = {}
+        places: dict[str, Cursor] = {}
+        for key_node, value_node in self._node.value:
+            key = str(key_node.value)
+            places[key] = Cursor(path=self._path, node=key_node, key=key)
+            if key in entries:
+                places[key].fail("is there twice")
+            entries[key] = Cursor(path=self._path, node=value_node, key=key)
+        return Fields(self, entries, places)
+
+
+def _flow(node: yaml.Node) -> yaml.Node:
+    if isinstance(node, yaml.MappingNode):
+        entries = [(_flow(key), _flow(value)) for key, value in node.value]
+        return yaml.MappingNode(tag=node.tag, value=entries, flow_style=True)
+    if isinstance(node, yaml.SequenceNode):
+        return yaml.SequenceNode(tag=node.tag, value=[_flow(each) for each in node.value], flow_style=True)
+    return node
+
+
+class Fields:
+    """Entries of a mapping. Leaving the ``with`` block complains about entries that nobody took."""
+
+    def __init__(self, owner: Cursor, entries: Mapping[str, Cursor], places: Mapping[str, Cursor]) -> None:
+        self.owner = owner
+        self._entries = dict(entries)
+        self._places = dict(places)
+        self._known: list[str] = []
+
+    def __enter__(self) -> "Fields":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            for key in self._entries:
+                self._places[key].fail(f"unknown key, allowed: {', '.join(self._known)}{suggestion(key, self._known)}")
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Keys that nobody took yet, in the order of the file."""
+        return tuple(self._entries)
+
+    def optional(self, key: str) -> Cursor | None:
+        """Takes out an entry; ``None`` if there is none."""
+        self._known.append(key)
+        return self._entries.pop(key, None)
+
+    def required(self, key: str) -> Cursor:
+        """Takes out an entry.
+
+        Raises:
+            ScenarioError: there is none.
+        """
+        found = self.optional(key)
+        if found is None:
+            self.owner.fail(f"needs the key {key!r}")
+        return found
+
+    def allow(self, keys: Iterable[str]) -> None:
+        """Names keys that are allowed beside those asked for, for the error message."""
+        self._known.extend(keys)
+
+    def take_all(self, keys: Iterable[str]) -> list[tuple[str, Cursor]]:
+        """Takes out every entry whose key is among ``keys``."""
+        wanted = frozenset(keys)
+        self.allow(sorted(wanted))
+        return [(key, self._entries.pop(key)) for key in list(self._entries) if key in wanted]
+
+    def take_rest(self) -> list[tuple[str, Cursor]]:
+        """Takes out every entry that is left."""
+        rest = list(self._entries.items())
+        self._entries.clear()
+        return rest
+
+
+def suggestion(word: str, allowed: Iterable[str]) -> str:
+    """Returns ``"; did you mean ...?"`` for a word that resembles an allowed one, else nothing."""
+    close = difflib.get_close_matches(word, list(allowed), n=1, cutoff=0.6)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def open_document(path: Path, text: str) -> Cursor:
+    """Returns the top of a YAML document.
+
+    Raises:
+        ScenarioError: no YAML, or nothing in it.
+    """
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark is not None else 1
+        raise ScenarioError(path=path, line=line, key=None, reason=f"no YAML: {error.problem}") from None
+    except yaml.YAMLError as error:
+        raise ScenarioError(path=path, line=1, key=None, reason=f"no YAML: {error}") from None
+    if node is None:
+        raise ScenarioError(path=path, line=1, key=None, reason="the file is empty")
+    return Cursor(path=path, node=node, key=None)
