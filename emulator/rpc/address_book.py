@@ -1,0 +1,31 @@
+"""Where each node is reached, as this one process sees it.
+
+Metadata names node ids only. Every process has its own book, which is where proxies come in: the address that a has for
+b may be that of the proxy a to b. A node keeps its port for a run, so a book never changes once it is complete.
+"""
+
+from collections.abc import Mapping
+
+from emulator.core.errors import TransportError
+from emulator.core.types import NodeId
+
+
+class AddressBook:
+    """Addresses (``host:port``) by node id.
+
+    Args:
+        addresses: every node that this process may call.
+    """
+
+    def __init__(self, addresses: Mapping[NodeId, str]) -> None:
+        self._addresses = dict(addresses)
+
+    def address_of(self, node_id: NodeId) -> str:
+        """Returns where to call a node.
+
+        Raises:
+            TransportError: the book has no such node.
+        """
+        if node_id not in self._addresses:
+            raise TransportError(node_id=node_id, reason="no address is known")
+        return self._addresses[node_id]

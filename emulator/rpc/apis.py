@@ -1,0 +1,111 @@
+"""The unary APIs: which service has which, and how their messages look on the wire.
+
+Every request and response carries its ``cause_id`` beside the fields that the core knows. Produce and Fetch are streams
+and have a codec of their own (``data_codec``), as has the metadata stream (``metadata_codec``).
+"""
+
+from types import MappingProxyType
+from typing import Final, cast
+
+from emulator.core import messages
+from emulator.core.messages import Request, Response
+from emulator.core.types import CauseId, NodeId
+from emulator.rpc.generated import broker_pb2, common_pb2, controller_pb2
+from emulator.rpc.struct_codec import StructCodec
+
+FIRST_CONTROLLER_ID: Final = NodeId(100)
+"""Node ids from here on are controllers'."""
+
+CONTROLLER_SERVICE: Final = "laststand.Controller"
+BROKER_SERVICE: Final = "laststand.Broker"
+
+_TRANSPORT_FIELDS: Final = ("cause_id",)
+
+
+class UnaryApi:
+    """One request-response method.
+
+    Attributes:
+        name: Kafka's name of the API, which is the method's too.
+        request_type: the core's request.
+    """
+
+    def __init__(self, request: type[messages.Message], response: type[messages.Message]) -> None:
+        self.request_type = request
+        self.name = request.__name__.removesuffix("Request")
+        module = next(pb2 for pb2 in (controller_pb2, broker_pb2, common_pb2) if hasattr(pb2, request.__name__))
+        self._request = StructCodec(request, getattr(module, request.__name__), _TRANSPORT_FIELDS)
+        self._response = StructCodec(response, getattr(module, response.__name__), _TRANSPORT_FIELDS)
+
+    def encode_request(self, request: Request, *, cause_id: CauseId) -> bytes:
+        """Returns a request's bytes."""
+        return _encode(self._request, request, cause_id)
+
+    def decode_request(self, payload: bytes) -> tuple[Request, CauseId]:
+        """Returns the request and its cause.
+
+        Raises:
+            CodecError: the bytes are no such request.
+        """
+        request, cause_id = _decode(self._request, payload)
+        return cast(Request, request), cause_id
+
+    def encode_response(self, response: Response, *, cause_id: CauseId) -> bytes:
+        """Returns a response's bytes."""
+        return _encode(self._response, response, cause_id)
+
+    def decode_response(self, payload: bytes) -> tuple[Response, CauseId]:
+        """Returns the response and its cause.
+
+        Raises:
+            CodecError: the bytes are no such response.
+        """
+        response, cause_id = _decode(self._response, payload)
+        return cast(Response, response), cause_id
+
+
+def _encode(codec: StructCodec[messages.Message], value: messages.Message, cause_id: CauseId) -> bytes:
+    return codec.serialize(value, cause_id=cause_id)
+
+
+def _decode(codec: StructCodec[messages.Message], payload: bytes) -> tuple[messages.Message, CauseId]:
+    message = codec.parse(payload)
+    return codec.read(message), CauseId(getattr(message, _TRANSPORT_FIELDS[0]))
+
+
+_DESCRIBE: Final = UnaryApi(messages.DescribeTopicPartitionsRequest, messages.DescribeTopicPartitionsResponse)
+
+CONTROLLER_APIS: Final = (
+    UnaryApi(messages.BrokerRegistrationRequest, messages.BrokerRegistrationResponse),
+    UnaryApi(messages.BrokerHeartbeatRequest, messages.BrokerHeartbeatResponse),
+    UnaryApi(messages.AlterPartitionRequest, messages.AlterPartitionResponse),
+    UnaryApi(messages.AllocateProducerIdsRequest, messages.AllocateProducerIdsResponse),
+    UnaryApi(messages.CreateTopicsRequest, messages.CreateTopicsResponse),
+    UnaryApi(messages.DeleteTopicsRequest, messages.DeleteTopicsResponse),
+    _DESCRIBE,
+)
+"""What a controller serves, the metadata stream aside."""
+
+BROKER_APIS: Final = (
+    UnaryApi(messages.MetadataRequest, messages.MetadataResponse),
+    UnaryApi(messages.InitProducerIdRequest, messages.InitProducerIdResponse),
+    UnaryApi(messages.ListOffsetsRequest, messages.ListOffsetsResponse),
+    UnaryApi(messages.OffsetForLeaderEpochRequest, messages.OffsetForLeaderEpochResponse),
+    UnaryApi(messages.DeleteRecordsRequest, messages.DeleteRecordsResponse),
+    UnaryApi(messages.GetReplicaLogInfoRequest, messages.GetReplicaLogInfoResponse),
+    _DESCRIBE,
+)
+"""What a broker serves, Produce and Fetch aside."""
+
+API_OF_REQUEST: Final = MappingProxyType({api.request_type: api for api in (*CONTROLLER_APIS, *BROKER_APIS)})
+"""The unary API of a type of request."""
+
+
+def service_of(node_id: NodeId) -> str:
+    """Returns the service that a node runs, which its id tells."""
+    return CONTROLLER_SERVICE if node_id >= FIRST_CONTROLLER_ID else BROKER_SERVICE
+
+
+def method_path(service: str, name: str) -> str:
+    """Returns the path of a method, as gRPC puts it in a request."""
+    return f"/{service}/{name}"

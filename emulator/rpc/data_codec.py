@@ -1,0 +1,229 @@
+"""Produce and Fetch on the wire: small messages around record batches, which pass through as they are.
+
+The core names batches by their headers, the wire carries their bytes. So a message travels together with
+*attachments*: one block of bytes per partition, in the order of its partitions. What a block means is the caller's
+knowledge: it passes the function that reads batch headers, because this package knows no log format.
+
+A frame is what a stream carries in one go: any number of messages that were ready together. Its encoding is that of a
+protobuf message with one repeated field, put together by hand so that a batch is copied once::
+
+    frame   = { tag 0x0a, varint length, message }
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Generic, TypeAlias, TypeVar
+
+import msgspec
+from google.protobuf.message import DecodeError, Message
+
+from emulator.core.batch import BatchDescriptor, InvalidBatch
+from emulator.core.errors import ErrorCode
+from emulator.core.messages import (
+    FetchPartitionResponse,
+    FetchRequest,
+    FetchResponse,
+    ProducePartition,
+    ProducePartitionResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
+from emulator.core.types import CauseId, CorrelationId
+from emulator.rpc.codec_error import CodecError
+from emulator.rpc.generated import broker_pb2
+from emulator.rpc.struct_codec import StructCodec
+
+Attachment: TypeAlias = bytes | memoryview
+"""The bytes of one partition's record batches; empty where there are none."""
+
+ParseProduced: TypeAlias = Callable[[str, bytes], BatchDescriptor | InvalidBatch]
+"""Reads the header of the one batch that a producer sent for a topic."""
+
+ParseFetched: TypeAlias = Callable[[bytes], tuple[BatchDescriptor, ...]]
+"""Reads the headers of all batches in a fetched block; raises ``CodecError`` where it holds anything else."""
+
+PRODUCE: Final = "Produce"
+FETCH: Final = "Fetch"
+
+_FRAME_TAG: Final = b"\x0a"
+
+_FETCH_REQUEST: Final = StructCodec(FetchRequest, broker_pb2.FetchRequest, ("cause_id", "correlation_id"))
+_FETCH_RESULT: Final = StructCodec(
+    FetchPartitionResponse,
+    broker_pb2.FetchPartitionResponse,
+    transport_fields=("records",),
+    driver_fields=("span", "batches"),
+)
+_PRODUCE_RESULT: Final = StructCodec(ProducePartitionResponse, broker_pb2.ProducePartitionResponse)
+
+FrameT = TypeVar("FrameT", bound=Message)
+MessageT = TypeVar("MessageT", ProduceRequest, ProduceResponse, FetchRequest, FetchResponse)
+
+
+class Streamed(msgspec.Struct, Generic[MessageT], frozen=True, kw_only=True):
+    """A message as it arrived on a stream, with the bytes that its batch headers stand for.
+
+    Attributes:
+        correlation_id: the sender's handle; the answer repeats it.
+        cause_id: what set it off.
+        message: the core's message.
+        attachments: one block per partition of the message, in its order; empty for messages that carry none.
+    """
+
+    correlation_id: CorrelationId
+    cause_id: CauseId
+    message: MessageT
+    attachments: tuple[bytes, ...] = ()
+
+
+def join_frame(payloads: Iterable[bytes]) -> bytes:
+    """Returns the frame that carries these encoded messages."""
+    parts: list[bytes] = []
+    for payload in payloads:
+        parts += (_FRAME_TAG, _varint(len(payload)), payload)
+    return b"".join(parts)
+
+
+def _varint(value: int) -> bytes:
+    encoded = bytearray()
+    while value >= 0x80:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def _parse_frame(frame_type: type[FrameT], frame: bytes) -> FrameT:
+    try:
+        return frame_type.FromString(frame)
+    except DecodeError as error:
+        raise CodecError(message=frame_type.DESCRIPTOR.name, reason=str(error)) from error
+
+
+def encode_produce_request(
+    request: ProduceRequest, *, correlation_id: CorrelationId, cause_id: CauseId, attachments: Sequence[Attachment]
+) -> bytes:
+    """Returns a produce request's bytes; the batches are the attachments, one per partition."""
+    message = broker_pb2.ProduceRequest(
+        cause_id=cause_id, correlation_id=correlation_id, acks=request.acks, timeout_ms=request.timeout_ms
+    )
+    for partition, records in zip(request.partitions, attachments, strict=True):
+        message.partitions.add(topic=partition.topic, partition=partition.partition, records=bytes(records))
+    return message.SerializeToString()
+
+
+def decode_produce_requests(frame: bytes, parse: ParseProduced) -> list[Streamed[ProduceRequest]]:
+    """Returns the requests of a frame, each batch's header read by ``parse``.
+
+    Raises:
+        CodecError: the bytes are no such frame.
+    """
+    decoded = []
+    for message in _parse_frame(broker_pb2.ProduceRequestFrame, frame).messages:
+        attachments = tuple([partition.records for partition in message.partitions])
+        request = ProduceRequest(
+            acks=message.acks,
+            timeout_ms=message.timeout_ms,
+            partitions=tuple(
+                [
+                    ProducePartition(topic=entry.topic, partition=entry.partition, batch=parse(entry.topic, records))
+                    for entry, records in zip(message.partitions, attachments, strict=True)
+                ]
+            ),
+        )
+        decoded.append(
+            Streamed(
+                correlation_id=CorrelationId(message.correlation_id),
+                cause_id=CauseId(message.cause_id),
+                message=request,
+                attachments=attachments,
+            )
+        )
+    return decoded
+
+
+def encode_produce_response(response: ProduceResponse, *, correlation_id: CorrelationId, cause_id: CauseId) -> bytes:
+    """Returns a produce response's bytes."""
+    message = broker_pb2.ProduceResponse(cause_id=cause_id, correlation_id=correlation_id)
+    for result in response.partitions:
+        _PRODUCE_RESULT.write(result, message.partitions.add())
+    return message.SerializeToString()
+
+
+def decode_produce_responses(frame: bytes) -> list[Streamed[ProduceResponse]]:
+    """Returns the responses of a frame.
+
+    Raises:
+        CodecError: the bytes are no such frame.
+    """
+    return [
+        Streamed(
+            correlation_id=CorrelationId(message.correlation_id),
+            cause_id=CauseId(message.cause_id),
+            message=ProduceResponse(partitions=tuple([_PRODUCE_RESULT.read(entry) for entry in message.partitions])),
+        )
+        for message in _parse_frame(broker_pb2.ProduceResponseFrame, frame).messages
+    ]
+
+
+def encode_fetch_request(request: FetchRequest, *, correlation_id: CorrelationId, cause_id: CauseId) -> bytes:
+    """Returns a fetch request's bytes."""
+    return _FETCH_REQUEST.serialize(request, cause_id=cause_id, correlation_id=correlation_id)
+
+
+def decode_fetch_requests(frame: bytes) -> list[Streamed[FetchRequest]]:
+    """Returns the requests of a frame.
+
+    Raises:
+        CodecError: the bytes are no such frame.
+    """
+    return [
+        Streamed(
+            correlation_id=CorrelationId(message.correlation_id),
+            cause_id=CauseId(message.cause_id),
+            message=_FETCH_REQUEST.read(message),
+        )
+        for message in _parse_frame(broker_pb2.FetchRequestFrame, frame).messages
+    ]
+
+
+def encode_fetch_response(
+    response: FetchResponse, *, correlation_id: CorrelationId, cause_id: CauseId, attachments: Sequence[Attachment]
+) -> bytes:
+    """Returns a fetch response's bytes; the attachments stand for the partitions' spans."""
+    message = broker_pb2.FetchResponse(cause_id=cause_id, correlation_id=correlation_id, error=response.error)
+    for partition, records in zip(response.partitions, attachments, strict=True):
+        _FETCH_RESULT.write(partition, message.partitions.add(records=bytes(records)))
+    return message.SerializeToString()
+
+
+def decode_fetch_responses(frame: bytes, parse: ParseFetched) -> list[Streamed[FetchResponse]]:
+    """Returns the responses of a frame, the headers of their batches read by ``parse``.
+
+    Raises:
+        CodecError: the bytes are no such frame.
+    """
+    decoded = []
+    for message in _parse_frame(broker_pb2.FetchResponseFrame, frame).messages:
+        attachments = tuple([partition.records for partition in message.partitions])
+        partitions = tuple(
+            [
+                _FETCH_RESULT.read(entry, span=None, batches=parse(records) if records else ())
+                for entry, records in zip(message.partitions, attachments, strict=True)
+            ]
+        )
+        decoded.append(
+            Streamed(
+                correlation_id=CorrelationId(message.correlation_id),
+                cause_id=CauseId(message.cause_id),
+                message=FetchResponse(partitions=partitions, error=_error(message.error)),
+                attachments=attachments,
+            )
+        )
+    return decoded
+
+
+def _error(number: int) -> ErrorCode:
+    try:
+        return ErrorCode(number)
+    except ValueError as error:
+        raise CodecError(message="FetchResponse", reason=str(error)) from error

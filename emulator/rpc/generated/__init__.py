@@ -1,0 +1,1 @@
+"""Code that ``make proto`` generates from ``proto/``; never edited."""

@@ -1,0 +1,263 @@
+"""The receiving half of a process: a gRPC server that turns calls into core requests, and answers back into bytes.
+
+Each request comes with a ``Responder``, which takes its answer at once or later. Answers that are given in one turn of
+the event loop share a frame of their stream. A caller that is gone takes its responders with it: their answers are
+dropped. A stream that has ``UNANSWERED_MAX`` requests open is not read until one is answered.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar
+
+import grpc
+import grpc.aio
+
+from emulator.core.messages import (
+    FetchRequest,
+    FetchResponse,
+    ProduceRequest,
+    ProduceResponse,
+    Request,
+    Response,
+)
+from emulator.core.types import Acks, CauseId, CorrelationId
+from emulator.rpc.apis import BROKER_APIS, BROKER_SERVICE, CONTROLLER_APIS, CONTROLLER_SERVICE, UnaryApi
+from emulator.rpc.channel import Keepalive, as_is, server_options
+from emulator.rpc.codec_error import CodecError
+from emulator.rpc.data_codec import (
+    FETCH,
+    PRODUCE,
+    Attachment,
+    ParseProduced,
+    Streamed,
+    decode_fetch_requests,
+    decode_produce_requests,
+    encode_fetch_response,
+    encode_produce_response,
+    join_frame,
+)
+from emulator.rpc.metadata_codec import METADATA_STREAM, MetadataStreamRequest, decode_stream_request
+from emulator.rpc.request_stream import FRAME_BYTES_MAX
+
+UNANSWERED_MAX: Final = 1024
+"""Requests of one stream that may wait for their answers; then reading stops."""
+
+
+class Responder(Protocol):
+    """The way back to whoever asked."""
+
+    def answer(self, response: Response, *, cause_id: CauseId, attachments: Sequence[Attachment]) -> None:
+        """Sends the answer; the attachments are the bytes of a fetch response's spans, one per partition."""
+
+    def disconnect(self) -> None:
+        """Closes the connection's stream instead of answering."""
+
+
+class Subscriber(Protocol):
+    """A caller of the metadata stream, for as long as it keeps up."""
+
+    async def next_message(self) -> bytes:
+        """Returns the next encoded ``MetadataStreamResponse``, waiting for it.
+
+        Raises:
+            SubscriptionEndedError: the subscriber fell behind, or asked for what does not exist.
+        """
+        ...
+
+    def leave(self) -> None:
+        """The caller is gone."""
+
+
+class SubscriptionEndedError(Exception):
+    """A metadata stream ends; whoever reads it may open another."""
+
+
+OnRequest: TypeAlias = Callable[[Request, CauseId, tuple[bytes, ...], Responder], None]
+"""Takes a request, its cause, the record bytes of a produce request (one block per partition), and the way back."""
+
+OnSubscribe: TypeAlias = Callable[[MetadataStreamRequest], Subscriber]
+
+RequestT = TypeVar("RequestT", ProduceRequest, FetchRequest)
+_Decode: TypeAlias = Callable[[bytes], list[Streamed[RequestT]]]
+_Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
+
+
+class _UnaryResponder:
+    def __init__(self, api: UnaryApi, context: _Context) -> None:
+        self._api = api
+        self._context = context
+        self.payload: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+    def answer(self, response: Response, *, cause_id: CauseId, attachments: Sequence[Attachment]) -> None:
+        if not self.payload.done():
+            self.payload.set_result(self._api.encode_response(response, cause_id=cause_id))
+
+    def disconnect(self) -> None:
+        self.payload.cancel()
+
+
+class _ServedStream(Generic[RequestT]):
+    """One caller's stream of Produce or Fetch."""
+
+    def __init__(self, context: _Context, decode: _Decode[RequestT], on_request: OnRequest) -> None:
+        self._context = context
+        self._decode: _Decode[RequestT] = decode
+        self._on_request = on_request
+        self._answers: deque[bytes] = deque()
+        self._has_answers = asyncio.Event()
+        self._room = asyncio.Event()
+        self._room.set()
+        self._unanswered = 0
+        self._broken = asyncio.get_running_loop().create_future()
+
+    async def serve(self) -> None:
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                writer = tasks.create_task(self._write())
+                reader = tasks.create_task(self._read())
+                await asyncio.wait((reader, self._broken), return_when=asyncio.FIRST_COMPLETED)
+                reader.cancel()
+                writer.cancel()
+        finally:
+            self._broken.cancel()
+
+    async def _read(self) -> None:
+        while (frame := await self._context.read()) is not grpc.aio.EOF:  # type: ignore[attr-defined]  # stubs lack it
+            for received in self._decode(frame):
+                responder = _StreamResponder(self, received.correlation_id)
+                if not (isinstance(received.message, ProduceRequest) and received.message.acks == Acks.NONE):
+                    self._unanswered += 1
+                self._on_request(received.message, received.cause_id, received.attachments, responder)
+            if self._unanswered >= UNANSWERED_MAX:
+                self._room.clear()
+                await self._room.wait()
+
+    async def _write(self) -> None:
+        while True:
+            await self._has_answers.wait()
+            self._has_answers.clear()
+            while self._answers:
+                await self._context.write(join_frame(self._next_answers()))
+
+    def _next_answers(self) -> list[bytes]:
+        payloads = [self._answers.popleft()]
+        size = len(payloads[0])
+        while self._answers and size + len(self._answers[0]) <= FRAME_BYTES_MAX:
+            payloads.append(self._answers.popleft())
+            size += len(payloads[-1])
+        return payloads
+
+    def put(self, payload: bytes) -> None:
+        self._unanswered -= 1
+        self._room.set()
+        self._answers.append(payload)
+        self._has_answers.set()
+
+    def break_off(self) -> None:
+        if not self._broken.done():
+            self._broken.set_result(None)
+
+
+class _StreamResponder(Generic[RequestT]):
+    def __init__(self, stream: _ServedStream[RequestT], correlation_id: CorrelationId) -> None:
+        self._stream: _ServedStream[RequestT] = stream
+        self._correlation_id = correlation_id
+
+    def answer(self, response: Response, *, cause_id: CauseId, attachments: Sequence[Attachment]) -> None:
+        match response:
+            case FetchResponse():
+                payload = encode_fetch_response(
+                    response, correlation_id=self._correlation_id, cause_id=cause_id, attachments=attachments
+                )
+            case ProduceResponse():
+                payload = encode_produce_response(response, correlation_id=self._correlation_id, cause_id=cause_id)
+            case _:
+                raise TypeError(f"{type(response).__name__} answers no stream")
+        self._stream.put(payload)
+
+    def disconnect(self) -> None:
+        self._stream.break_off()
+
+
+class NodeServer:
+    """A node's gRPC server.
+
+    Args:
+        keepalive: how soon silent callers are given up.
+        on_request: takes every request, on the event loop; must return at once.
+    """
+
+    def __init__(self, *, keepalive: Keepalive, on_request: OnRequest) -> None:
+        self._on_request = on_request
+        self._server = grpc.aio.server(options=server_options(keepalive))
+
+    def add_controller(self, on_subscribe: OnSubscribe) -> None:
+        """Serves the controller's APIs."""
+        handlers = {api.name: self._unary_handler(api) for api in CONTROLLER_APIS}
+        handlers[METADATA_STREAM] = grpc.unary_stream_rpc_method_handler(
+            _metadata_behavior(on_subscribe), request_deserializer=as_is, response_serializer=as_is
+        )
+        self._add(CONTROLLER_SERVICE, handlers)
+
+    def add_broker(self, parse_produced: ParseProduced) -> None:
+        """Serves the broker's APIs; ``parse_produced`` reads the header of each batch that a producer sends."""
+        handlers = {api.name: self._unary_handler(api) for api in BROKER_APIS}
+        handlers[PRODUCE] = self._stream_handler(lambda frame: decode_produce_requests(frame, parse_produced))
+        handlers[FETCH] = self._stream_handler(decode_fetch_requests)
+        self._add(BROKER_SERVICE, handlers)
+
+    async def start(self, address: str) -> int:
+        """Listens on ``host:port``, port 0 for any, and returns the port.
+
+        Raises:
+            RuntimeError: the address is taken.
+        """
+        port = self._server.add_insecure_port(address)
+        await self._server.start()
+        return port
+
+    async def stop(self, *, grace_s: float) -> None:
+        """Accepts nothing more, lets answers under way leave for ``grace_s`` at most, and closes every connection."""
+        await self._server.stop(grace_s)
+
+    def _add(self, service: str, handlers: dict[str, "grpc.RpcMethodHandler[bytes, bytes]"]) -> None:
+        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
+
+    def _unary_handler(self, api: UnaryApi) -> "grpc.RpcMethodHandler[bytes, bytes]":
+        async def behavior(payload: bytes, context: _Context) -> bytes:
+            try:
+                request, cause_id = api.decode_request(payload)
+            except CodecError as error:
+                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+            responder = _UnaryResponder(api, context)
+            self._on_request(request, cause_id, (), responder)
+            return await responder.payload
+
+        return grpc.unary_unary_rpc_method_handler(behavior, request_deserializer=as_is, response_serializer=as_is)
+
+    def _stream_handler(self, decode: _Decode[RequestT]) -> "grpc.RpcMethodHandler[bytes, bytes]":
+        async def behavior(_requests: object, context: _Context) -> None:
+            try:
+                await _ServedStream(context, decode, self._on_request).serve()
+            except* CodecError as errors:
+                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(errors.exceptions[0]))
+
+        return grpc.stream_stream_rpc_method_handler(behavior, request_deserializer=as_is, response_serializer=as_is)
+
+
+def _metadata_behavior(on_subscribe: OnSubscribe) -> Callable[[bytes, _Context], object]:
+    async def behavior(payload: bytes, context: _Context) -> None:
+        try:
+            subscriber = on_subscribe(decode_stream_request(payload))
+        except CodecError as error:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        try:
+            while True:
+                await context.write(await subscriber.next_message())
+        except SubscriptionEndedError as error:
+            await context.abort(grpc.StatusCode.OUT_OF_RANGE, str(error))
+        finally:
+            subscriber.leave()
+
+    return behavior

@@ -1,0 +1,57 @@
+"""The reading end of the metadata stream: for brokers, and for whoever watches the controller's decisions."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final, cast
+
+import grpc.aio
+
+from emulator.core.inputs import MetadataReceived, MetadataStreamLost, MetadataStreamOpened
+from emulator.core.types import CauseId, MetadataOffset
+from emulator.rpc.apis import CONTROLLER_SERVICE, method_path
+from emulator.rpc.channel import as_is
+from emulator.rpc.codec_error import CodecError
+from emulator.rpc.metadata_codec import (
+    METADATA_STREAM,
+    MetadataStreamRequest,
+    decode_stream_response,
+    encode_stream_request,
+)
+
+_log: Final = logging.getLogger(__name__)
+
+
+async def read_metadata(
+    channel: grpc.aio.Channel,
+    *,
+    from_offset: MetadataOffset,
+    cause_id: CauseId,
+    deliver: Callable[[MetadataStreamOpened | MetadataReceived | MetadataStreamLost], None],
+) -> None:
+    """Subscribes once: delivers ``MetadataStreamOpened``, batches as they come, and in the end ``MetadataStreamLost``.
+
+    Returns after the loss. A stream that never opened is lost, too; cancellation delivers nothing more.
+    """
+    method = channel.unary_stream(
+        method_path(CONTROLLER_SERVICE, METADATA_STREAM), request_serializer=as_is, response_deserializer=as_is
+    )
+    call = method(encode_stream_request(MetadataStreamRequest(from_offset=from_offset, cause_id=cause_id)))
+    is_open = False
+    try:
+        while (payload := await call.read()) is not grpc.aio.EOF:  # type: ignore[attr-defined]  # stubs lack it
+            message = decode_stream_response(cast(bytes, payload))
+            if not is_open:
+                is_open = True
+                deliver(MetadataStreamOpened(cause_id=cause_id, end_offset=message.end_offset))
+            if message.batches:
+                deliver(MetadataReceived(cause_id=message.cause_id, batches=message.batches))
+    except grpc.aio.AioRpcError as error:
+        _log.debug("metadata stream lost code=%s", error.code().name)
+    except CodecError as error:
+        _log.warning("metadata stream lost reason=%s", error.reason)
+    except asyncio.CancelledError:
+        call.cancel()
+        raise
+    call.cancel()
+    deliver(MetadataStreamLost(cause_id=cause_id))

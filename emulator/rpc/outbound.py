@@ -1,0 +1,246 @@
+"""Everything that a process sends to its peers: core requests in, core inputs out.
+
+``send`` never blocks; every request ends in exactly one ``ResponseReceived`` or ``RequestFailed``, which are given to
+``deliver`` (a produce request with acks=0 only in the latter). Produce and Fetch run over streams, the rest is unary.
+Each pair of peer and role has a channel of its own: data never delays heartbeats.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Final, TypeAlias, cast
+
+import grpc.aio
+
+from emulator.core.errors import TransportError
+from emulator.core.inputs import RequestFailed, RequestFailure, ResponseReceived
+from emulator.core.messages import (
+    BrokerHeartbeatRequest,
+    BrokerRegistrationRequest,
+    FetchRequest,
+    FetchResponse,
+    ProduceRequest,
+    ProduceResponse,
+    Request,
+)
+from emulator.core.types import Acks, CauseId, CorrelationId, NodeId
+from emulator.rpc.address_book import AddressBook
+from emulator.rpc.apis import API_OF_REQUEST, BROKER_SERVICE, UnaryApi, method_path, service_of
+from emulator.rpc.channel import Keepalive, as_is, open_channel
+from emulator.rpc.codec_error import CodecError
+from emulator.rpc.data_codec import (
+    FETCH,
+    PRODUCE,
+    Attachment,
+    ParseFetched,
+    Streamed,
+    decode_fetch_responses,
+    decode_produce_responses,
+    encode_fetch_request,
+    encode_produce_request,
+)
+from emulator.rpc.request_stream import AnswerPolicy, RequestStream, StreamCall
+
+_log: Final = logging.getLogger(__name__)
+
+
+class Role(Enum):
+    """What a channel is for."""
+
+    SESSION = "session"
+    """Registration and heartbeats."""
+
+    CONTROL = "control"
+    """All other unary requests."""
+
+    PRODUCE = "produce"
+    FETCH = "fetch"
+    METADATA = "metadata"
+    """The stream of committed metadata."""
+
+
+Outcome: TypeAlias = ResponseReceived | RequestFailed
+Deliver: TypeAlias = Callable[[Outcome, tuple[bytes, ...]], None]
+"""Takes an outcome, and the record bytes of a fetch response: one block per partition, in its order."""
+
+
+class Outbound:
+    """The sending half of a process.
+
+    Args:
+        addresses: where peers are reached.
+        keepalive: how soon silent peers are given up.
+        tasks: owns every task that sending starts; leave it only after ``close``.
+        parse_fetched: reads the batch headers in a fetched block.
+        deliver: told of every outcome, on the event loop, never from within ``send``.
+    """
+
+    def __init__(
+        self,
+        *,
+        addresses: AddressBook,
+        keepalive: Keepalive,
+        tasks: asyncio.TaskGroup,
+        parse_fetched: ParseFetched,
+        deliver: Deliver,
+    ) -> None:
+        self._addresses = addresses
+        self._keepalive = keepalive
+        self._tasks = tasks
+        self._parse_fetched = parse_fetched
+        self._deliver = deliver
+        self._channels: dict[tuple[NodeId, Role], grpc.aio.Channel] = {}
+        self._methods: dict[tuple[NodeId, type], grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]] = {}
+        self._produce_streams: dict[NodeId, RequestStream[ProduceResponse]] = {}
+        self._fetch_streams: dict[NodeId, RequestStream[FetchResponse]] = {}
+        self._calls: set[asyncio.Task[None]] = set()
+
+    def channel(self, destination: NodeId, role: Role) -> grpc.aio.Channel:
+        """Returns the channel to a peer for a role, opened at first use.
+
+        Raises:
+            TransportError: the address book has no such peer.
+        """
+        key = (destination, role)
+        if key not in self._channels:
+            self._channels[key] = open_channel(self._addresses.address_of(destination), self._keepalive)
+        return self._channels[key]
+
+    def send(
+        self,
+        *,
+        destination: NodeId,
+        correlation_id: CorrelationId,
+        request: Request,
+        timeout_ms: int,
+        cause_id: CauseId,
+        attachments: Sequence[Attachment] = (),
+    ) -> None:
+        """Sends a request.
+
+        Args:
+            destination: the peer; one that the address book lacks fails as DISCONNECTED.
+            correlation_id: the caller's handle, unique among its unanswered requests.
+            request: any request of the core.
+            timeout_ms: from now until TIMED_OUT.
+            cause_id: travels along.
+            attachments: for ProduceRequest, the batch of each partition, in its order; else empty.
+        """
+        try:
+            match request:
+                case ProduceRequest():
+                    self._produce_stream(destination).send(
+                        correlation_id=correlation_id,
+                        cause_id=cause_id,
+                        payload=encode_produce_request(
+                            request, correlation_id=correlation_id, cause_id=cause_id, attachments=attachments
+                        ),
+                        timeout_ms=timeout_ms,
+                        answer=AnswerPolicy.UNANSWERED if request.acks == Acks.NONE else AnswerPolicy.ANSWERED,
+                    )
+                case FetchRequest():
+                    self._fetch_stream(destination).send(
+                        correlation_id=correlation_id,
+                        cause_id=cause_id,
+                        payload=encode_fetch_request(request, correlation_id=correlation_id, cause_id=cause_id),
+                        timeout_ms=timeout_ms,
+                        answer=AnswerPolicy.ANSWERED,
+                    )
+                case _:
+                    api = API_OF_REQUEST[type(request)]
+                    method = self._method(destination, api)
+                    call = self._call(method, api, destination, correlation_id, request, timeout_ms, cause_id)
+                    task = self._tasks.create_task(call)
+                    self._calls.add(task)
+                    task.add_done_callback(self._calls.discard)
+        except TransportError as error:
+            _log.warning("request=%s peer=%d failed reason=%s", type(request).__name__, destination, error.reason)
+            loop = asyncio.get_running_loop()
+            loop.call_soon(self._fail, correlation_id, cause_id, RequestFailure.DISCONNECTED)
+
+    async def close(self) -> None:
+        """Gives every unanswered request up and closes all channels."""
+        for produce_stream in self._produce_streams.values():
+            produce_stream.close()
+        for fetch_stream in self._fetch_streams.values():
+            fetch_stream.close()
+        for task in tuple(self._calls):
+            task.cancel()
+        for channel in self._channels.values():
+            await channel.close(None)
+
+    async def _call(
+        self,
+        method: "grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]",
+        api: UnaryApi,
+        destination: NodeId,
+        correlation_id: CorrelationId,
+        request: Request,
+        timeout_ms: int,
+        cause_id: CauseId,
+    ) -> None:
+        try:
+            payload = await method(api.encode_request(request, cause_id=cause_id), timeout=timeout_ms / 1000)
+            response, _ = api.decode_response(payload)
+        except grpc.aio.AioRpcError as error:
+            _log.debug("request=%s peer=%d failed code=%s", api.name, destination, error.code().name)
+            is_deadline = error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+            self._fail(
+                correlation_id, cause_id, RequestFailure.TIMED_OUT if is_deadline else RequestFailure.DISCONNECTED
+            )
+        except CodecError as error:
+            _log.warning("request=%s peer=%d failed reason=%s", api.name, destination, error.reason)
+            self._fail(correlation_id, cause_id, RequestFailure.DISCONNECTED)
+        else:
+            received = ResponseReceived(cause_id=cause_id, correlation_id=correlation_id, response=response)
+            self._deliver(received, ())
+
+    def _method(self, destination: NodeId, api: UnaryApi) -> "grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]":
+        key = (destination, api.request_type)
+        if key not in self._methods:
+            is_session = api.request_type in (BrokerRegistrationRequest, BrokerHeartbeatRequest)
+            channel = self.channel(destination, Role.SESSION if is_session else Role.CONTROL)
+            self._methods[key] = channel.unary_unary(
+                method_path(service_of(destination), api.name),
+                request_serializer=as_is,
+                response_deserializer=as_is,
+            )
+        return self._methods[key]
+
+    def _produce_stream(self, destination: NodeId) -> RequestStream[ProduceResponse]:
+        if destination not in self._produce_streams:
+            self._produce_streams[destination] = RequestStream(
+                tasks=self._tasks,
+                open_call=self._opener(destination, Role.PRODUCE, PRODUCE),
+                decode=decode_produce_responses,
+                on_answer=self._answer,
+                on_failure=self._fail,
+            )
+        return self._produce_streams[destination]
+
+    def _fetch_stream(self, destination: NodeId) -> RequestStream[FetchResponse]:
+        if destination not in self._fetch_streams:
+            self._fetch_streams[destination] = RequestStream(
+                tasks=self._tasks,
+                open_call=self._opener(destination, Role.FETCH, FETCH),
+                decode=lambda frame: decode_fetch_responses(frame, self._parse_fetched),
+                on_answer=self._answer,
+                on_failure=self._fail,
+            )
+        return self._fetch_streams[destination]
+
+    def _opener(self, destination: NodeId, role: Role, name: str) -> Callable[[], StreamCall]:
+        method = self.channel(destination, role).stream_stream(
+            method_path(BROKER_SERVICE, name), request_serializer=as_is, response_deserializer=as_is
+        )
+        return lambda: cast(StreamCall, method())  # type: ignore[call-arg]  # stubs want the iterator, gRPC does not
+
+    def _answer(self, answer: Streamed[ProduceResponse] | Streamed[FetchResponse]) -> None:
+        received = ResponseReceived(
+            cause_id=answer.cause_id, correlation_id=answer.correlation_id, response=answer.message
+        )
+        self._deliver(received, answer.attachments)
+
+    def _fail(self, correlation_id: CorrelationId, cause_id: CauseId, failure: RequestFailure) -> None:
+        self._deliver(RequestFailed(cause_id=cause_id, correlation_id=correlation_id, failure=failure), ())

@@ -1,0 +1,153 @@
+"""The sending end of a bidirectional stream that carries requests one way and their answers the other.
+
+States: *closed* (no call; the next ``send`` opens one) and *open* (a writer and a reader run). When the call ends, for
+whatever reason, every request that has no answer yet fails as DISCONNECTED and the stream is closed again: nothing is
+ever sent twice. Each request has a deadline of its own, kept here; an answer that comes later is dropped.
+
+Requests that wait for the writer share a frame, so a busy stream needs fewer, larger writes.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from enum import Enum
+from typing import Final, Generic, TypeAlias, TypeVar, cast
+
+import grpc.aio
+
+from emulator.core.inputs import RequestFailure
+from emulator.core.messages import FetchResponse, ProduceResponse
+from emulator.core.types import CauseId, CorrelationId
+from emulator.rpc.data_codec import Streamed, join_frame
+
+FRAME_BYTES_MAX: Final = 4 << 20
+"""A frame ends with the message that reaches this size; a larger message has a frame of its own."""
+
+OUTSTANDING_MAX: Final = 1024
+"""Unanswered requests per stream; one more fails at once."""
+
+ResponseT = TypeVar("ResponseT", ProduceResponse, FetchResponse)
+
+OnFailure: TypeAlias = Callable[[CorrelationId, CauseId, RequestFailure], None]
+StreamCall: TypeAlias = "grpc.aio.StreamStreamCall[bytes, bytes]"
+
+
+class AnswerPolicy(Enum):
+    """Whether a request gets an answer."""
+
+    ANSWERED = "answered"
+    UNANSWERED = "unanswered"
+    """Produce with acks=0: forgotten once written; only a failure to write it is reported."""
+
+
+class RequestStream(Generic[ResponseT]):
+    """Requests to one peer for one API.
+
+    Args:
+        tasks: owns the stream's tasks.
+        open_call: starts a call; called again after each failure, when there is something to send.
+        decode: reads the responses of a frame.
+        on_answer: told of each answer in time.
+        on_failure: told, once, of each request that will not be answered.
+    """
+
+    def __init__(
+        self,
+        *,
+        tasks: asyncio.TaskGroup,
+        open_call: Callable[[], StreamCall],
+        decode: Callable[[bytes], list[Streamed[ResponseT]]],
+        on_answer: Callable[[Streamed[ResponseT]], None],
+        on_failure: OnFailure,
+    ) -> None:
+        self._tasks = tasks
+        self._open_call = open_call
+        self._decode: Callable[[bytes], list[Streamed[ResponseT]]] = decode
+        self._on_answer: Callable[[Streamed[ResponseT]], None] = on_answer
+        self._on_failure = on_failure
+        self._outstanding: dict[CorrelationId, tuple[asyncio.TimerHandle, CauseId]] = {}
+        self._waiting: deque[tuple[CorrelationId, bytes, AnswerPolicy]] = deque()
+        self._wakeup = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def send(
+        self, *, correlation_id: CorrelationId, cause_id: CauseId, payload: bytes, timeout_ms: int, answer: AnswerPolicy
+    ) -> None:
+        """Queues a request; its outcome is reported within ``timeout_ms``.
+
+        Args:
+            correlation_id: unique among the unanswered requests of this stream.
+            cause_id: repeated if the request fails.
+            payload: the encoded request, which carries the same correlation id.
+            timeout_ms: from now until TIMED_OUT.
+            answer: whether to expect one.
+        """
+        loop = asyncio.get_running_loop()
+        if len(self._outstanding) >= OUTSTANDING_MAX:
+            loop.call_soon(self._on_failure, correlation_id, cause_id, RequestFailure.DISCONNECTED)
+            return
+        timer = loop.call_later(timeout_ms / 1000, self._expire, correlation_id)
+        self._outstanding[correlation_id] = (timer, cause_id)
+        self._waiting.append((correlation_id, payload, answer))
+        self._wakeup.set()
+        if self._task is None:
+            self._task = self._tasks.create_task(self._run())
+
+    def close(self) -> None:
+        """Ends the stream; unanswered requests fail as DISCONNECTED."""
+        if self._task is not None:
+            self._task.cancel()
+
+    def _expire(self, correlation_id: CorrelationId) -> None:
+        _, cause_id = self._outstanding.pop(correlation_id)
+        self._on_failure(correlation_id, cause_id, RequestFailure.TIMED_OUT)
+
+    async def _run(self) -> None:
+        call = self._open_call()
+        writer = self._tasks.create_task(self._write(call))
+        try:
+            while (frame := await call.read()) is not grpc.aio.EOF:  # type: ignore[attr-defined]  # stubs lack it
+                for response in self._decode(cast(bytes, frame)):
+                    entry = self._outstanding.pop(response.correlation_id, None)
+                    if entry is not None:
+                        entry[0].cancel()
+                        self._on_answer(response)
+        except grpc.aio.AioRpcError:
+            pass  # The reason does not matter: whatever ended the call, nobody will answer on it any more.
+        finally:
+            writer.cancel()
+            call.cancel()
+            self._task = None
+            self._fail_all()
+
+    async def _write(self, call: StreamCall) -> None:
+        try:
+            while True:
+                await self._wakeup.wait()
+                self._wakeup.clear()
+                while payloads := self._next_payloads():
+                    await call.write(join_frame(payloads))
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            call.cancel()  # ends the reader, which reports the failure
+
+    def _next_payloads(self) -> list[bytes]:
+        payloads: list[bytes] = []
+        size = 0
+        while self._waiting and size < FRAME_BYTES_MAX:
+            if payloads and size + len(self._waiting[0][1]) > FRAME_BYTES_MAX:
+                break
+            correlation_id, payload, answer = self._waiting.popleft()
+            if correlation_id not in self._outstanding:
+                continue  # timed out before it could be sent
+            if answer is AnswerPolicy.UNANSWERED:
+                self._outstanding.pop(correlation_id)[0].cancel()
+            payloads.append(payload)
+            size += len(payload)
+        return payloads
+
+    def _fail_all(self) -> None:
+        failed, self._outstanding = self._outstanding, {}
+        self._waiting.clear()
+        for correlation_id, (timer, cause_id) in failed.items():
+            timer.cancel()
+            self._on_failure(correlation_id, cause_id, RequestFailure.DISCONNECTED)

@@ -1,0 +1,223 @@
+"""Translation between a frozen struct of the core and the protobuf message of the same name.
+
+Both sides name their fields alike, so the translation is derived from the struct's annotations, once, at import:
+
+- numbers, text and flags as they are, enums by their number;
+- ``X | None`` is an ``optional`` field, absent for ``None``;
+- ``tuple[X, ...]`` is a ``repeated`` field;
+- a struct is a message, and so is a tuple inside a tuple: ``tuple[tuple[A, B], ...]`` is a repeated message whose
+  fields are A and B in order, ``tuple[tuple[A, ...], ...]`` one whose only field is a repeated A.
+
+A struct and a message that do not fit each other are a ``TypeError`` at import, not a field that is lost in silence.
+"""
+
+import types
+import typing
+from collections.abc import Callable, Collection
+from enum import IntEnum
+from typing import Final, Generic, TypeVar
+
+import msgspec
+from google.protobuf import message_factory
+from google.protobuf.message import DecodeError, Message
+
+from emulator.rpc.codec_error import CodecError
+
+StructT = TypeVar("StructT", bound=msgspec.Struct)
+
+_Write = Callable[[object, Message], None]
+_Read = Callable[[Message], object]
+
+_SCALARS: Final = (int, str, bool)
+
+
+class StructCodec(Generic[StructT]):
+    """Translates one type of struct to one type of message and back.
+
+    Args:
+        struct: the core's type.
+        message: the protobuf class.
+        transport_fields: fields of the message that are none of the struct's, such as ``cause_id``.
+        driver_fields: fields of the struct that are none of the message's; ``read`` is told their values.
+
+    Raises:
+        TypeError: the two do not have the same fields.
+    """
+
+    def __init__(
+        self,
+        struct: type[StructT],
+        message: type[Message],
+        transport_fields: Collection[str] = (),
+        driver_fields: Collection[str] = (),
+    ) -> None:
+        fields = [field for field in msgspec.structs.fields(struct) if field.name not in driver_fields]
+        wire_names = {field.name for field in message.DESCRIPTOR.fields} - set(transport_fields)
+        if (names := {field.name for field in fields}) != wire_names:
+            raise TypeError(f"{struct.__name__}: struct and message differ in {sorted(names ^ wire_names)}")
+        self._struct = struct
+        self._message = message
+        self._fields = [
+            (field.encode_name, *_field(field.encode_name, field.type, message, struct.__name__)) for field in fields
+        ]
+
+    def write(self, value: StructT, target: Message) -> None:
+        """Sets the message's fields from the struct's."""
+        for name, write, _ in self._fields:
+            write(getattr(value, name), target)
+
+    def read(self, source: Message, **driver: object) -> StructT:
+        """Returns the struct that a message stands for, with the driver fields given.
+
+        Raises:
+            CodecError: a number that is no member of its enum.
+        """
+        try:
+            return self._struct(**driver, **{name: read(source) for name, _, read in self._fields})
+        except ValueError as error:
+            raise CodecError(message=self._struct.__name__, reason=str(error)) from error
+
+    def parse(self, payload: bytes) -> Message:
+        """Returns the protobuf message that bytes encode.
+
+        Raises:
+            CodecError: the bytes are no such message.
+        """
+        message = self._message()
+        try:
+            message.ParseFromString(payload)
+        except DecodeError as error:
+            raise CodecError(message=self._struct.__name__, reason=str(error)) from error
+        return message
+
+    def serialize(self, value: StructT, **transport: str | int) -> bytes:
+        """Returns the bytes of the message that stands for a struct, with the transport fields given."""
+        message = self._message(**transport)
+        self.write(value, message)
+        return message.SerializeToString()
+
+
+def _field(name: str, annotation: object, message: type[Message], where: str) -> tuple[_Write, _Read]:
+    plain = _without_new_types(annotation)
+    if isinstance(plain, types.UnionType):
+        (inner,) = [member for member in plain.__args__ if member is not types.NoneType]
+        return _optional(name, *_field(name, inner, message, where))
+    if typing.get_origin(plain) is tuple:
+        return _repeated(name, typing.get_args(plain)[0], message)
+    if isinstance(plain, type) and issubclass(plain, IntEnum):
+        return _enum(name, plain)
+    if isinstance(plain, type) and issubclass(plain, msgspec.Struct):
+        return _nested(name, StructCodec(plain, _message_of(name, message)))
+    if plain in _SCALARS:
+        return _scalar(name)
+    raise TypeError(f"{where}.{name}: no translation for {annotation}")
+
+
+def _scalar(name: str) -> tuple[_Write, _Read]:
+    def write(value: object, target: Message) -> None:
+        setattr(target, name, value)
+
+    def read(source: Message) -> object:
+        return getattr(source, name)
+
+    return write, read
+
+
+def _enum(name: str, enum: type[IntEnum]) -> tuple[_Write, _Read]:
+    def read(source: Message) -> object:
+        return enum(getattr(source, name))
+
+    return _scalar(name)[0], read
+
+
+def _nested(name: str, codec: StructCodec[msgspec.Struct]) -> tuple[_Write, _Read]:
+    def write(value: object, target: Message) -> None:
+        assert isinstance(value, msgspec.Struct)
+        inner = getattr(target, name)
+        inner.SetInParent()
+        codec.write(value, inner)
+
+    def read(source: Message) -> object:
+        return codec.read(getattr(source, name))
+
+    return write, read
+
+
+def _optional(name: str, write_value: _Write, read_value: _Read) -> tuple[_Write, _Read]:
+    def write(value: object, target: Message) -> None:
+        if value is not None:
+            write_value(value, target)
+
+    def read(source: Message) -> object:
+        return read_value(source) if source.HasField(name) else None
+
+    return write, read
+
+
+def _repeated(name: str, item: object, message: type[Message]) -> tuple[_Write, _Read]:
+    plain = _without_new_types(item)
+    if plain in _SCALARS:
+        return _repeated_scalar(name)
+    if typing.get_origin(plain) is tuple:
+        return _repeated_tuple(name, typing.get_args(plain), _message_of(name, message))
+    assert isinstance(plain, type)
+    codec: StructCodec[msgspec.Struct] = StructCodec(plain, _message_of(name, message))
+
+    def write(value: object, target: Message) -> None:
+        assert isinstance(value, tuple)
+        items = getattr(target, name)
+        for member in value:
+            codec.write(member, items.add())
+
+    def read(source: Message) -> object:
+        return tuple([codec.read(member) for member in getattr(source, name)])
+
+    return write, read
+
+
+def _repeated_scalar(name: str) -> tuple[_Write, _Read]:
+    def write(value: object, target: Message) -> None:
+        getattr(target, name).extend(value)
+
+    def read(source: Message) -> object:
+        return tuple(getattr(source, name))
+
+    return write, read
+
+
+def _repeated_tuple(name: str, arguments: tuple[object, ...], message: type[Message]) -> tuple[_Write, _Read]:
+    field_names = [field.name for field in message.DESCRIPTOR.fields]
+    is_variadic = len(arguments) == 2 and arguments[1] is Ellipsis
+    if len(field_names) != (1 if is_variadic else len(arguments)):
+        raise TypeError(f"{message.DESCRIPTOR.name}: fields {field_names} do not fit a tuple of {arguments}")
+
+    def write(value: object, target: Message) -> None:
+        assert isinstance(value, tuple)
+        items = getattr(target, name)
+        for member in value:
+            if is_variadic:
+                getattr(items.add(), field_names[0]).extend(member)
+            else:
+                items.add(**dict(zip(field_names, member, strict=True)))
+
+    def read(source: Message) -> object:
+        members = getattr(source, name)
+        if is_variadic:
+            return tuple([tuple(getattr(member, field_names[0])) for member in members])
+        return tuple([tuple([getattr(member, field) for field in field_names]) for member in members])
+
+    return write, read
+
+
+def _message_of(name: str, message: type[Message]) -> type[Message]:
+    """Returns the class of a message's message-typed field."""
+    descriptor = message.DESCRIPTOR.fields_by_name[name].message_type
+    if descriptor is None:
+        raise TypeError(f"{message.DESCRIPTOR.name}.{name} is no message")
+    return message_factory.GetMessageClass(descriptor)  # type: ignore[arg-type]  # stubs know two descriptors, code one
+
+
+def _without_new_types(annotation: object) -> object:
+    while isinstance(annotation, typing.NewType):
+        annotation = annotation.__supertype__
+    return annotation
