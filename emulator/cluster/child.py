@@ -1,0 +1,359 @@
+"""One child process: started tethered, signalled, and its end noticed at once.
+
+The end comes from a pidfd in the event loop, so nobody polls and the process id cannot be reused before it is reaped. A
+child that serves something reports that it is ready by one JSON line on an inherited pipe, whose file descriptor it
+finds in its environment (``LASTSTAND_READY_FD``)::
+
+    {"ready": true, "port": 12345}
+
+An end is judged by what was asked for *and* by how the process ended: a node that was about to be killed but crashed
+first has crashed.
+"""
+
+import asyncio
+import enum
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from emulator.core.errors import EmulatorError, InvariantViolation
+from emulator.tether import tethered
+
+READY_FD_VARIABLE = "LASTSTAND_READY_FD"
+"""Environment variable with the number of the file descriptor on which a child reports that it is ready."""
+
+START_TIMEOUT_S = 30.0
+"""How long a child may take to become ready, on a machine that is busy with something else."""
+
+STOP_TIMEOUT_S = 10.0
+"""How long a child may take to end after SIGTERM."""
+
+_MALLOC = {
+    # Large messages otherwise cost a page fault per 4 KiB each time: serialising 1 MB falls from 1142 to 59 us.
+    "MALLOC_MMAP_THRESHOLD_": "268435456",
+    "MALLOC_TRIM_THRESHOLD_": "536870912",
+    "MALLOC_TOP_PAD_": "67108864",
+}
+_PAUSE_TIMEOUT_S = 5.0
+_POLL_INTERVAL_S = 0.001
+_READY_LINE_BYTES_MAX = 4096
+_STDERR_TAIL_BYTES = 16384
+_STDERR_TAIL_LINES = 40
+
+
+class Readiness(enum.Enum):
+    """Whether a child says when it can be used."""
+
+    UNREPORTED = "unreported"
+    REPORTED = "reported"
+
+
+class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """What to run.
+
+    Attributes:
+        name: unique among the living children of a supervisor.
+        argv: program and arguments.
+        stderr_path: file to which standard error and standard output are appended; its directory is created.
+        environment: additions to this process's environment.
+        readiness: whether to wait for the ready line.
+    """
+
+    name: str
+    argv: tuple[str, ...]
+    stderr_path: Path
+    environment: Mapping[str, str] = {}
+    readiness: Readiness = Readiness.UNREPORTED
+
+
+class Ready(msgspec.Struct, frozen=True, kw_only=True):
+    """The ready line.
+
+    Attributes:
+        ready: always true.
+        port: the loopback port on which the child serves.
+    """
+
+    ready: bool
+    port: int
+
+
+class EndCause(enum.Enum):
+    """Why a child is no more."""
+
+    STOPPED = "stopped"
+    """It was asked to end and did, with exit code 0 or by the signal itself."""
+    KILLED = "killed"
+    """It was killed on purpose."""
+    STOP_TIMED_OUT = "stop timed out"
+    """It was asked to end, did not in time, and was killed."""
+    UNEXPECTED = "unexpected"
+    """It ended by itself, or in another way than it was asked to."""
+
+
+class ProcessEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """How a child ended.
+
+    Attributes:
+        name: the child's.
+        pid: the process id that it had.
+        cause: why.
+        exit_code: what it returned, or ``None`` if a signal ended it.
+        signal_number: the signal that ended it, or ``None`` if it exited.
+        stderr_tail: its last lines, at most 40.
+    """
+
+    name: str
+    pid: int
+    cause: EndCause
+    exit_code: int | None
+    signal_number: int | None
+    stderr_tail: tuple[str, ...]
+
+
+class StartError(EmulatorError):
+    """A child did not become ready; it runs no more.
+
+    Attributes:
+        name: the child's.
+        reason: the cause in words.
+        end: how it ended.
+    """
+
+    def __init__(self, *, name: str, reason: str, end: ProcessEnd) -> None:
+        super().__init__("\n  ".join([f"{name} {reason}", *end.stderr_tail]))
+        self.name = name
+        self.reason = reason
+        self.end = end
+
+
+class Child:
+    """A process that was started here. Belongs to the event loop of the main thread."""
+
+    def __init__(self, spec: ProcessSpec, *, on_end: Callable[[ProcessEnd], None]) -> None:
+        """Start the process; returns within milliseconds. Call from a coroutine on the main thread.
+
+        Args:
+            spec: what to run.
+            on_end: called once, in the event loop, when the process has ended and was reaped.
+
+        Raises:
+            InvariantViolation: not on the main thread, whose end the process would not survive.
+            OSError: the process could not be made.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            raise InvariantViolation("a tethered process is started from the main thread only")
+        self.spec = spec
+        self._on_end = on_end
+        self._loop = asyncio.get_running_loop()
+        self._ended: asyncio.Future[ProcessEnd] = self._loop.create_future()
+        self._asked_for: EndCause | None = None
+        self._ready: Ready | None = None
+        self._ready_fd: int | None = None
+        spec.stderr_path.parent.mkdir(parents=True, exist_ok=True)
+        environment = {**os.environ, **_MALLOC, **spec.environment}
+        child_fds: tuple[int, ...] = ()
+        if spec.readiness is Readiness.REPORTED:
+            self._ready_fd, write_fd = os.pipe()
+            environment[READY_FD_VARIABLE] = str(write_fd)
+            child_fds = (write_fd,)
+        try:
+            with spec.stderr_path.open("ab") as stderr:
+                self._stderr_start = stderr.tell()
+                self._process = subprocess.Popen(
+                    tethered(spec.argv),
+                    stdin=subprocess.DEVNULL,
+                    stdout=stderr,
+                    stderr=stderr,
+                    env=environment,
+                    pass_fds=child_fds,
+                    process_group=0,  # Ctrl-C is for the harness, which ends its children in order
+                )
+        except OSError:
+            self._close_ready_fd()
+            raise
+        finally:
+            for fd in child_fds:
+                os.close(fd)
+        self._pidfd = os.pidfd_open(self._process.pid)
+        self._loop.add_reader(self._pidfd, self._reap)
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._process.pid
+
+    @property
+    def end(self) -> ProcessEnd | None:
+        """How the process ended, or ``None`` while it lives."""
+        return self._ended.result() if self._ended.done() else None
+
+    @property
+    def ready(self) -> Ready:
+        """What the child reported.
+
+        Raises:
+            InvariantViolation: it has not reported, or was not to.
+        """
+        if self._ready is None:
+            raise InvariantViolation(f"{self.spec.name} has not reported that it is ready")
+        return self._ready
+
+    async def await_ready(self, *, timeout_s: float) -> None:
+        """Wait for the ready line, if the child was started to send one. Ends the child if it does not come.
+
+        Raises:
+            StartError: it ended first, wrote something else, or took longer than ``timeout_s`` seconds.
+        """
+        if self._ready_fd is None:
+            return
+        try:
+            async with asyncio.timeout(timeout_s):
+                line = await self._read_line(self._ready_fd)
+        except TimeoutError as error:
+            raise await self._start_error(f"was not ready within {timeout_s} s") from error
+        finally:
+            self._close_ready_fd()
+        if not line.endswith(b"\n"):
+            raise await self._start_error("ended before it was ready")
+        try:
+            self._ready = msgspec.json.decode(line, type=Ready)
+        except msgspec.DecodeError as error:
+            raise await self._start_error(f"reported {line!r} instead of its port") from error
+
+    async def wait(self) -> ProcessEnd:
+        """Wait until the process has ended."""
+        return await asyncio.shield(self._ended)
+
+    async def stop(self, *, timeout_s: float = STOP_TIMEOUT_S) -> ProcessEnd:
+        """End the process with SIGTERM, and with SIGKILL after ``timeout_s`` seconds. A paused one is continued."""
+        if self._ask(EndCause.STOPPED):
+            self._process.send_signal(signal.SIGTERM)
+            self._process.send_signal(signal.SIGCONT)
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self.wait()
+        except TimeoutError:
+            if self._ask(EndCause.STOP_TIMED_OUT):
+                self._process.kill()
+            return await self.wait()
+
+    async def kill(self) -> ProcessEnd:
+        """End the process with SIGKILL, paused or not, and wait until it is gone, its sockets and locks with it."""
+        if self._ask(EndCause.KILLED):
+            self._process.kill()
+        return await self.wait()
+
+    async def pause(self) -> bool:
+        """Stop the process with SIGSTOP and wait until all its threads stand still.
+
+        Returns:
+            Whether this paused it: not so if it was paused already or has ended.
+        """
+        return await self._switch(signal.SIGSTOP, paused=True)
+
+    async def resume(self) -> bool:
+        """Continue a paused process with SIGCONT.
+
+        Returns:
+            Whether this continued it: not so if it was not paused or has ended.
+        """
+        return await self._switch(signal.SIGCONT, paused=False)
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether all threads of the process stand still after SIGSTOP."""
+        states = [_state(path) for path in Path(f"/proc/{self.pid}/task").glob("*/stat")] if self.end is None else []
+        return bool(states) and all(state in ("T", "t", None) for state in states)
+
+    async def _switch(self, signal_number: signal.Signals, *, paused: bool) -> bool:
+        if self.end is not None or self.is_paused is paused:
+            return False
+        self._process.send_signal(signal_number)
+        deadline = self._loop.time() + _PAUSE_TIMEOUT_S
+        # The kernel tells nobody when the last thread has stopped.
+        while self.is_paused is not paused and self.end is None and self._loop.time() < deadline:  # noqa: ASYNC110
+            await asyncio.sleep(_POLL_INTERVAL_S)
+        return self.end is None and self.is_paused is paused
+
+    def _ask(self, cause: EndCause) -> bool:
+        if self._ended.done():
+            return False
+        if cause is not EndCause.STOPPED or self._asked_for is None:
+            self._asked_for = cause
+        return True
+
+    async def _start_error(self, reason: str) -> StartError:
+        return StartError(name=self.spec.name, reason=reason, end=await self.kill())
+
+    async def _read_line(self, fd: int) -> bytes:
+        os.set_blocking(fd, False)
+        line = b""
+        while not line.endswith(b"\n") and len(line) < _READY_LINE_BYTES_MAX:
+            readable = self._loop.create_future()
+            self._loop.add_reader(fd, _resolve, readable)
+            try:
+                await readable
+            finally:
+                self._loop.remove_reader(fd)
+            part = os.read(fd, _READY_LINE_BYTES_MAX)
+            if not part:
+                break
+            line += part
+        return line
+
+    def _close_ready_fd(self) -> None:
+        if self._ready_fd is not None:
+            os.close(self._ready_fd)
+            self._ready_fd = None
+
+    def _reap(self) -> None:
+        return_code = self._process.poll()
+        if return_code is None:
+            return
+        self._loop.remove_reader(self._pidfd)
+        os.close(self._pidfd)
+        end = ProcessEnd(
+            name=self.spec.name,
+            pid=self.pid,
+            cause=_cause(self._asked_for, return_code),
+            exit_code=return_code if return_code >= 0 else None,
+            signal_number=-return_code if return_code < 0 else None,
+            stderr_tail=self._stderr_tail(),
+        )
+        self._ended.set_result(end)
+        self._on_end(end)
+
+    def _stderr_tail(self) -> tuple[str, ...]:
+        with self.spec.stderr_path.open("rb") as stderr:
+            size = stderr.seek(0, os.SEEK_END)
+            stderr.seek(max(self._stderr_start, size - _STDERR_TAIL_BYTES))
+            return tuple(stderr.read().decode(errors="replace").splitlines()[-_STDERR_TAIL_LINES:])
+
+
+def _cause(asked_for: EndCause | None, return_code: int) -> EndCause:
+    match asked_for:
+        case EndCause.STOPPED if return_code in (0, -signal.SIGTERM):
+            return EndCause.STOPPED
+        case EndCause.KILLED | EndCause.STOP_TIMED_OUT if return_code == -signal.SIGKILL:
+            return asked_for
+        case _:
+            return EndCause.UNEXPECTED
+
+
+def _resolve(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _state(stat_path: Path) -> str | None:
+    # proc(5): "pid (command) state ...", and the command may contain anything. A thread that is gone has no state.
+    try:
+        return stat_path.read_text(errors="replace").rpartition(") ")[2][:1]
+    except OSError:
+        return None
