@@ -6,12 +6,11 @@ corruption and not an end (``kafka-broker.md`` section 5, Kafka's ``FileLogInput
 """
 
 from enum import Enum
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
 from emulator.core.batch import BatchDescriptor
-from emulator.storage.filesystem import File
 from emulator.storage.record_batch import (
     HEADER_SIZE,
     HEADER_UP_TO_MAGIC,
@@ -45,6 +44,17 @@ class ScanEnd(Enum):
     """Bytes that can be no batch."""
 
 
+class ScannableFile(Protocol):
+    """What a scan needs of a file; ``filesystem.File`` has it."""
+
+    @property
+    def size(self) -> int:
+        """Length in bytes."""
+
+    def read(self, *, position: int, length: int) -> bytes:
+        """Returns up to ``length`` bytes from ``position`` on."""
+
+
 class SegmentScan(msgspec.Struct, frozen=True, kw_only=True):
     """The whole batches at the start of a file.
 
@@ -63,7 +73,7 @@ class SegmentScan(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-def scan_batches(file: File, *, check: Check) -> SegmentScan:
+def scan_batches(file: ScannableFile, *, check: Check) -> SegmentScan:
     """Reads a segment file from its start up to the first thing that is no whole (``CRC``: intact) batch.
 
     Raises:

@@ -17,7 +17,6 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from emulator.core.errors import StorageError
 from emulator.core.inputs import LoadedLog
 from emulator.core.types import BrokerEpoch, Offset, TopicId, TopicPartition
 from emulator.storage import clean_shutdown

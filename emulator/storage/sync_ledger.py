@@ -126,6 +126,7 @@ class SyncLedger:
         if covered is None or size >= covered.intact_length:
             return
         piece = CutPiece(start=size, end=covered.intact_length, number=self._next_cut)
+        self._next_cut += 1
         descriptor = os.open(self.cut_path(piece), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         try:
             os.write(descriptor, read_cut)

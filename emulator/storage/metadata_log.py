@@ -1,0 +1,185 @@
+"""The controller's metadata log on disk: opaque payloads, one per batch of records, in Kafka's record batch format.
+
+``<directory>/00000000000000000000.log`` holds one record batch per append, whose single record's value is the payload.
+Base offset and last offset delta are metadata offsets, so an append of n records takes n offsets.
+
+An append is only written; ``sync`` makes everything written durable, and one sync may serve several appends. On
+opening, the intact batches are replayed and whatever follows the last of them is cut off: it was never acknowledged. A
+write or sync that fails raises ``StorageError`` and poisons the log: the process ends, and its successor replays.
+"""
+
+import struct
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from emulator.core.batch import BatchDescriptor
+from emulator.core.errors import CorruptRecordError, StorageError
+from emulator.core.types import MetadataOffset
+from emulator.storage.batch_scan import Check, scan_batches
+from emulator.storage.filesystem import File, FileSystem, OpenMode
+from emulator.storage.record_batch import HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC, crc_of
+from emulator.storage.segment import LOG_SUFFIX, offset_file_path
+
+_CRC: Final = struct.Struct(">I")
+_CRC_AT: Final = 17
+_NO_PRODUCER: Final = -1
+
+
+class MetadataPayload(msgspec.Struct, frozen=True, kw_only=True):
+    """One appended batch: the offsets that it takes and its encoded records.
+
+    Attributes:
+        base_offset: of its first record.
+        record_count: at least 1.
+        payload: the records, encoded; opaque here.
+    """
+
+    base_offset: MetadataOffset
+    record_count: int
+    payload: bytes
+
+    @property
+    def end_offset(self) -> MetadataOffset:
+        """The offset after its last record."""
+        return MetadataOffset(self.base_offset + self.record_count)
+
+
+class MetadataLog:
+    """An open metadata log. Not thread-safe, but ``sync`` may run in another thread beside ``append``."""
+
+    def __init__(self, filesystem: FileSystem, directory: str) -> None:
+        """Opens the log in an existing, durable directory; creates it where it is missing, and cuts a torn tail.
+
+        Raises:
+            CorruptRecordError: intact batches that do not follow each other.
+            StorageError: a file operation failed.
+        """
+        path = offset_file_path(directory, 0, LOG_SUFFIX)
+        is_new = not filesystem.exists(path)
+        self._file: File = filesystem.open(path, OpenMode.APPEND)
+        self._failure: StorageError | None = None
+        scan = scan_batches(self._file, check=Check.CRC)
+        self._recovered = tuple(
+            _decode(self._file.read(position=position, length=batch.size), batch, path=path, position=position)
+            for batch, position in zip(scan.batches, scan.positions, strict=True)
+        )
+        self.end_offset = MetadataOffset(0)
+        for position, entry in zip(scan.positions, self._recovered, strict=True):
+            if entry.base_offset != self.end_offset:
+                raise CorruptRecordError(
+                    path=path, position=position, reason=f"offset {entry.base_offset} follows {self.end_offset}"
+                )
+            self.end_offset = entry.end_offset
+        self._file.truncate(scan.valid_bytes)
+        # What is replayed counts as committed from now on, so it must not be lost to a later power loss.
+        self._file.sync()
+        if is_new:
+            filesystem.sync_directory(directory)
+
+    def take_recovered(self) -> Sequence[MetadataPayload]:
+        """Returns, once, the batches found at opening, in order of their offsets."""
+        recovered, self._recovered = self._recovered, ()
+        return recovered
+
+    def append(self, payload: bytes, *, record_count: int) -> MetadataPayload:
+        """Writes a batch at the end; it is not durable before ``sync``.
+
+        Raises:
+            StorageError: this write failed, or an earlier operation did.
+        """
+        entry = MetadataPayload(base_offset=self.end_offset, record_count=record_count, payload=payload)
+        self._check_alive()
+        try:
+            self._file.append((_encode(entry),))
+        except StorageError as error:
+            self._failure = error
+            raise
+        self.end_offset = entry.end_offset
+        return entry
+
+    def sync(self) -> MetadataOffset:
+        """Makes every append that has returned durable.
+
+        Returns:
+            The end offset that is durable now.
+
+        Raises:
+            StorageError: this sync failed, or an earlier operation did.
+        """
+        self._check_alive()
+        end_offset = self.end_offset
+        try:
+            self._file.sync()
+        except StorageError as error:
+            self._failure = error
+            raise
+        return end_offset
+
+    def close(self) -> None:
+        """Closes the file without syncing."""
+        self._file.close()
+
+    def _check_alive(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+
+def _encode(entry: MetadataPayload) -> bytes:
+    # One record: length, attributes 0, timestamp delta 0, offset delta 0, no key, value, no headers.
+    body = b"\x00\x00\x00\x01" + _varint(len(entry.payload)) + entry.payload + b"\x00"
+    record = _varint(len(body)) + body
+    header = HEADER.pack(
+        entry.base_offset,
+        HEADER_SIZE - LOG_OVERHEAD + len(record),
+        0,
+        MAGIC,
+        0,
+        0,
+        entry.record_count - 1,
+        0,
+        0,
+        _NO_PRODUCER,
+        _NO_PRODUCER,
+        _NO_PRODUCER,
+        1,
+    )
+    batch = bytearray(header + record)
+    _CRC.pack_into(batch, _CRC_AT, crc_of(batch))
+    return bytes(batch)
+
+
+def _decode(content: bytes, batch: BatchDescriptor, *, path: str, position: int) -> MetadataPayload:
+    length, at = _read_varint(content, HEADER_SIZE)
+    end = at + length
+    size, start = _read_varint(content, at + 4)
+    if end != len(content) or start + size + 1 != end:
+        raise CorruptRecordError(path=path, position=position, reason="not a batch of one metadata payload")
+    return MetadataPayload(
+        base_offset=MetadataOffset(batch.base_offset),
+        record_count=batch.last_offset - batch.base_offset + 1,
+        payload=content[start : start + size],
+    )
+
+
+def _varint(value: int) -> bytes:
+    """Zig-zag variable-length encoding of a number that is not negative."""
+    rest = value << 1
+    encoded = bytearray()
+    while rest > 0x7F:
+        encoded.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    encoded.append(rest)
+    return bytes(encoded)
+
+
+def _read_varint(content: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = content[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value >> 1, at
+        shift += 7

@@ -1,0 +1,219 @@
+"""Power loss on real files: what the harness does to a node's directories after SIGKILL and before the restart.
+
+The node must be dead. The sync ledger says what is durable, the disk what is there; ``plan_power_loss`` draws, and the
+plan is carried out by moving files. Afterwards all that is left counts as durable, in the same ledger: it was read back
+from a disk. Ledger folder and everything outside the data directories are left alone.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from random import Random
+
+import msgspec
+
+from emulator.core.errors import StorageError
+from emulator.core.types import Offset
+from emulator.storage.batch_scan import Check, scan_batches
+from emulator.storage.power_loss_plan import (
+    ByteLoss,
+    ContentSource,
+    FileView,
+    Keep,
+    NameLoss,
+    PowerLossPlan,
+    SurvivingContent,
+    VolumeView,
+    plan_power_loss,
+)
+from emulator.storage.segment import LOG_SUFFIX
+from emulator.storage.sync_ledger import SyncLedger
+
+
+class PowerLossReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a power loss did, every drawn choice included; fit for ``plan.yaml`` by ``msgspec.to_builtins``."""
+
+    keep: Keep
+    seed: int
+    lost_names: tuple[NameLoss, ...]
+    lost_bytes: tuple[ByteLoss, ...]
+
+    @property
+    def has_bitten(self) -> bool:
+        """Whether anything at all is different."""
+        return bool(self.lost_names or self.lost_bytes)
+
+
+def lose_power(data_directories: Sequence[str], *, ledger_folder: str, keep: Keep, seed: int) -> PowerLossReport:
+    """Takes from a dead node's directories what its sync ledger does not cover.
+
+    Args:
+        data_directories: all log directories and the controller's metadata log, absolute paths.
+        ledger_folder: the node's ledger, outside all of them.
+        keep: shape of the loss.
+        seed: of all random choices.
+
+    Raises:
+        StorageError: a directory cannot be read or changed.
+    """
+    ledger = SyncLedger(ledger_folder)
+    try:
+        volume = _read_volume(data_directories, ledger)
+        plan = plan_power_loss(volume.view, keep=keep, random=Random(seed), last_batch_start=volume.last_batch_start)
+        _Execution(volume, ledger).run(plan)
+    except OSError as error:
+        raise StorageError(path=ledger_folder, reason=str(error)) from error
+    finally:
+        ledger.close()
+    return PowerLossReport(keep=keep, seed=seed, lost_names=plan.lost_names, lost_bytes=plan.lost_bytes)
+
+
+def scan_log_end(partition_directory: str) -> Offset:
+    """Returns where a log would end if it were recovered now, without touching it; 0 for no segment.
+
+    The next offset after the last intact batch of the first segment that is not intact to its end, or of the newest
+    one: the recovery point is ignored, everything is read.
+
+    Raises:
+        StorageError: a file cannot be read.
+    """
+    log_end = 0
+    try:
+        for path in sorted(Path(partition_directory).glob(f"*{LOG_SUFFIX}")):
+            content = path.read_bytes()
+            scan = scan_batches(_BytesFile(str(path), content), check=Check.CRC)
+            log_end = scan.batches[-1].next_offset if scan.batches else max(log_end, int(path.stem))
+            if scan.valid_bytes < len(content):
+                break
+    except OSError as error:
+        raise StorageError(path=partition_directory, reason=str(error)) from error
+    return Offset(log_end)
+
+
+class _BytesFile:
+    """Content in memory that can be scanned like a file."""
+
+    def __init__(self, path: str, content: bytes) -> None:
+        self.path = path
+        self.size = len(content)
+        self._content = content
+
+    def read(self, *, position: int, length: int) -> bytes:
+        return self._content[position : position + length]
+
+
+class _Volume:
+    def __init__(self, view: VolumeView, paths: Mapping[int, str]) -> None:
+        self.view = view
+        self.paths = paths
+        """Where each file and directory is now; in the ledger's folder if it was unlinked."""
+
+    def last_batch_start(self, inode: int) -> int | None:
+        path = self.paths[inode]
+        with open(path, "rb") as file:
+            scan = scan_batches(_BytesFile(path, file.read()), check=Check.HEADERS)
+        return scan.positions[-1] if scan.positions else None
+
+
+def _read_volume(data_directories: Sequence[str], ledger: SyncLedger) -> _Volume:
+    present: dict[int, dict[str, int]] = {}
+    lengths: dict[int, int] = {}
+    paths: dict[int, str] = {}
+    roots: dict[str, int] = {}
+
+    def walk(path: str) -> int:
+        inode = os.stat(path).st_ino
+        paths[inode] = path
+        present[inode] = {}
+        with os.scandir(path) as entries:
+            for entry in sorted(entries, key=lambda found: found.name):
+                if entry.is_dir(follow_symlinks=False):
+                    present[inode][entry.name] = walk(entry.path)
+                else:
+                    present[inode][entry.name] = entry.inode()
+                    paths[entry.inode()] = entry.path
+                    lengths[entry.inode()] = entry.stat().st_size
+        return inode
+
+    for root in data_directories:
+        roots[root] = walk(root)
+    with os.scandir(ledger.kept_folder) as kept:
+        for entry in kept:
+            if entry.name.startswith("cut-") or entry.inode() in paths:
+                continue
+            paths[entry.inode()] = entry.path
+            if entry.is_dir(follow_symlinks=False):
+                present[entry.inode()] = {}
+            else:
+                lengths[entry.inode()] = entry.stat().st_size
+
+    files: dict[int, FileView] = {}
+    for inode, length in lengths.items():
+        covered = ledger.coverage.get(inode)
+        if covered is None:
+            files[inode] = FileView(length=length, intact_length=0, durable_length=0)
+        else:
+            files[inode] = FileView(
+                length=length, intact_length=covered.intact_length, durable_length=covered.durable_length
+            )
+    durable = {inode: ledger.names.get(inode, {}) for inode in present}
+    return _Volume(VolumeView(roots=roots, present=present, durable=durable, files=files), paths)
+
+
+class _Execution:
+    """Carries a plan out: aside with what moves, content into shape, and everything into its place."""
+
+    def __init__(self, volume: _Volume, ledger: SyncLedger) -> None:
+        self._volume = volume
+        self._ledger = ledger
+        self._staging = f"{ledger.folder}/staging"
+
+    def run(self, plan: PowerLossPlan) -> None:
+        os.makedirs(self._staging, exist_ok=True)
+        self._set_aside(plan)
+        lengths: dict[int, int] = {}
+        for root, directory in self._volume.view.roots.items():
+            self._place(root, directory, plan)
+        for inode, content in plan.contents.items():
+            lengths[inode] = content.length
+        self._ledger.reset(names=plan.names, lengths=lengths)
+        _remove_tree(self._staging)
+
+    def _set_aside(self, plan: PowerLossPlan) -> None:
+        view = self._volume.view
+        deepest_first = sorted(view.present, key=lambda inode: self._volume.paths[inode].count("/"), reverse=True)
+        for directory in deepest_first:
+            after = plan.names.get(directory, {})
+            for name, inode in view.present[directory].items():
+                if after.get(name) != inode:
+                    os.rename(f"{self._volume.paths[directory]}/{name}", f"{self._staging}/{inode}")
+
+    def _place(self, path: str, directory: int, plan: PowerLossPlan) -> None:
+        for name, inode in plan.names[directory].items():
+            target = f"{path}/{name}"
+            if not os.path.lexists(target):
+                staged = f"{self._staging}/{inode}"
+                os.rename(staged if os.path.lexists(staged) else self._ledger.kept_path(inode), target)
+            if inode in plan.contents:
+                self._shape(target, inode, plan.contents[inode])
+            else:
+                self._place(target, inode, plan)
+
+    def _shape(self, path: str, inode: int, content: SurvivingContent) -> None:
+        with open(path, "r+b") as file:
+            if content.source is ContentSource.DURABLE:
+                for piece in self._ledger.coverage[inode].pieces:
+                    file.seek(piece.start)
+                    with open(self._ledger.cut_path(piece), "rb") as cut:
+                        file.write(cut.read())
+            file.truncate(content.length)
+            for start, end in content.zeroed:
+                file.seek(start)
+                file.write(bytes(end - start))
+
+
+def _remove_tree(path: str) -> None:
+    for folder, _, files in os.walk(path, topdown=False):
+        for name in files:
+            os.unlink(f"{folder}/{name}")
+        os.rmdir(folder)

@@ -1,0 +1,277 @@
+"""What a power loss leaves: a pure decision over what is durable and what is there, used by both file systems.
+
+Names: whatever differs between the durable and the present names of a directory is a change that was not synced.
+Changes that share a file belong together (a rename is one change of two names, and may have replaced a third), so they
+are undone or kept together: the file of a rename is never lost from both names. ``none`` undoes all, the others draw.
+
+Bytes: a file keeps its durable content, and of what was appended since
+
+- ``none``    nothing;
+- ``prefix``  a part from the front, at least one byte short;
+- ``torn``    all up to somewhere within its last batch (of another file: somewhere within the tail);
+- ``pages``   4 KiB pages at random, with zeros between them, at least one page short.
+
+A truncation that was not synced is undone by ``none`` and drawn by the others. Every shape takes at least a byte from
+every tail that was not synced, so a fault that should bite does.
+"""
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from functools import partial
+from random import Random
+from typing import Final
+
+import msgspec
+
+PAGE_BYTES: Final = 4096
+
+
+class Keep(Enum):
+    """What survives of bytes that were not synced."""
+
+    NONE = "none"
+    PREFIX = "prefix"
+    TORN = "torn"
+    PAGES = "pages"
+
+
+class FileView(msgspec.Struct, frozen=True, kw_only=True):
+    """One file before the loss. Invariant: intact_length <= both other lengths.
+
+    Attributes:
+        length: present length.
+        intact_length: this much of the present content is durable.
+        durable_length: length of the durable content; larger only after a truncation that was not synced.
+    """
+
+    length: int
+    intact_length: int
+    durable_length: int
+
+
+class VolumeView(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything before the loss; files and directories are numbered (inodes).
+
+    Attributes:
+        roots: data directories by path; their own names are durable.
+        present: names in every directory now.
+        durable: names in every directory that are durable.
+        files: every file that either mentions.
+    """
+
+    roots: Mapping[str, int]
+    present: Mapping[int, Mapping[str, int]]
+    durable: Mapping[int, Mapping[str, int]]
+    files: Mapping[int, FileView]
+
+
+class ContentSource(Enum):
+    """Which content a surviving file starts from."""
+
+    PRESENT = "present"
+    DURABLE = "durable"
+
+
+class SurvivingContent(msgspec.Struct, frozen=True, kw_only=True):
+    """A file after the loss: ``length`` bytes of its source, with zeros at ``zeroed`` (start, end)."""
+
+    source: ContentSource
+    length: int
+    zeroed: tuple[tuple[int, int], ...] = ()
+
+
+class NameFate(Enum):
+    """What a reader sees of a name that was not durable."""
+
+    VANISHED = "vanished"
+    CAME_BACK = "came_back"
+    OTHER_FILE = "other_file"
+
+
+class NameLoss(msgspec.Struct, frozen=True, kw_only=True):
+    """A name that is not what it was."""
+
+    path: str
+    fate: NameFate
+
+
+class ByteLoss(msgspec.Struct, frozen=True, kw_only=True):
+    """A surviving file whose bytes are not what they were.
+
+    Attributes:
+        path: after the loss.
+        length_before: bytes before.
+        length_after: bytes after.
+        synced_length: bytes that were durable.
+        zeroed: ranges (start, end) that read as zeros now.
+        truncation_undone: whether bytes came back that had been cut off.
+    """
+
+    path: str
+    length_before: int
+    length_after: int
+    synced_length: int
+    zeroed: tuple[tuple[int, int], ...] = ()
+    truncation_undone: bool = False
+
+
+class PowerLossPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """The decision: names of every surviving directory, content of every surviving file, and the same in words."""
+
+    names: Mapping[int, Mapping[str, int]]
+    contents: Mapping[int, SurvivingContent]
+    lost_names: tuple[NameLoss, ...]
+    lost_bytes: tuple[ByteLoss, ...]
+
+
+class _Change(msgspec.Struct, frozen=True, kw_only=True):
+    directory: int
+    name: str
+    present: int | None
+    durable: int | None
+
+
+def plan_power_loss(
+    volume: VolumeView, *, keep: Keep, random: Random, last_batch_start: Callable[[int], int | None]
+) -> PowerLossPlan:
+    """Draws what a power loss leaves. The same volume, shape and seed give the same plan.
+
+    Args:
+        volume: before the loss.
+        keep: shape of the loss.
+        random: the only source of chance.
+        last_batch_start: byte position of the last whole batch in a segment file, ``None`` for other files.
+    """
+    paths = _directory_paths(volume)
+    names = {directory: dict(listing) for directory, listing in volume.present.items()}
+    for group in _linked_changes(volume, paths):
+        if keep is Keep.NONE or random.random() < 0.5:
+            for change in group:
+                listing = names.setdefault(change.directory, {})
+                if change.durable is None:
+                    del listing[change.name]
+                else:
+                    listing[change.name] = change.durable
+
+    contents: dict[int, SurvivingContent] = {}
+    lost_names: list[NameLoss] = []
+    lost_bytes: list[ByteLoss] = []
+    pending = sorted(volume.roots.items())
+    reachable: dict[int, Mapping[str, int]] = {}
+    while pending:
+        path, directory = pending.pop(0)
+        before = volume.present.get(directory, {})
+        after = names.get(directory, {})
+        reachable[directory] = after
+        lost_names += _lost_names(path, before, after)
+        for name, number in sorted(after.items()):
+            child = f"{path}/{name}"
+            if number not in volume.files:
+                pending.append((child, number))
+                continue
+            view = volume.files[number]
+            content = _surviving_content(view, keep=keep, random=random, last_batch=partial(last_batch_start, number))
+            contents[number] = content
+            loss = _byte_loss(child, view, content)
+            if loss is not None:
+                lost_bytes.append(loss)
+    return PowerLossPlan(names=reachable, contents=contents, lost_names=tuple(lost_names), lost_bytes=tuple(lost_bytes))
+
+
+def _directory_paths(volume: VolumeView) -> dict[int, str]:
+    """Where each directory is, or would be if its removal were undone."""
+    paths: dict[int, str] = {}
+    pending = [(path, number) for path, number in volume.roots.items()]
+    while pending:
+        path, directory = pending.pop()
+        paths[directory] = path
+        for listing in (volume.durable.get(directory, {}), volume.present.get(directory, {})):
+            pending += [(f"{path}/{name}", number) for name, number in listing.items() if number not in volume.files]
+    return paths
+
+
+def _linked_changes(volume: VolumeView, paths: Mapping[int, str]) -> list[list[_Change]]:
+    """Changes of names that were not synced, grouped by the files that they share, in order of their paths."""
+    changes: list[_Change] = []
+    for directory in sorted(paths, key=lambda number: (paths[number], number)):
+        present = volume.present.get(directory, {})
+        durable = volume.durable.get(directory, {})
+        changes += [
+            _Change(directory=directory, name=name, present=present.get(name), durable=durable.get(name))
+            for name in sorted(present.keys() | durable.keys())
+            if present.get(name) != durable.get(name)
+        ]
+    groups: list[list[_Change]] = []
+    group_of: dict[int, list[_Change]] = {}
+    for change in changes:
+        numbers = [number for number in (change.present, change.durable) if number is not None]
+        group = [change]
+        for joined in {id(group_of[number]): group_of[number] for number in numbers if number in group_of}.values():
+            joined_at = next(at for at, known in enumerate(groups) if known is joined)
+            group = groups.pop(joined_at) + group
+        groups.append(group)
+        for member in group:
+            group_of.update({number: group for number in (member.present, member.durable) if number is not None})
+    return groups
+
+
+def _lost_names(path: str, before: Mapping[str, int], after: Mapping[str, int]) -> list[NameLoss]:
+    losses: list[NameLoss] = []
+    for name in sorted(before.keys() | after.keys()):
+        if name not in after:
+            losses.append(NameLoss(path=f"{path}/{name}", fate=NameFate.VANISHED))
+        elif name not in before:
+            losses.append(NameLoss(path=f"{path}/{name}", fate=NameFate.CAME_BACK))
+        elif before[name] != after[name]:
+            losses.append(NameLoss(path=f"{path}/{name}", fate=NameFate.OTHER_FILE))
+    return losses
+
+
+def _surviving_content(
+    view: FileView, *, keep: Keep, random: Random, last_batch: Callable[[], int | None]
+) -> SurvivingContent:
+    if view.durable_length > view.intact_length and (keep is Keep.NONE or random.random() < 0.5):
+        return SurvivingContent(source=ContentSource.DURABLE, length=view.durable_length)
+    synced, length = view.intact_length, view.length
+    if keep is Keep.NONE or length == synced:
+        return SurvivingContent(source=ContentSource.PRESENT, length=synced)
+    match keep:
+        case Keep.PREFIX:
+            return SurvivingContent(source=ContentSource.PRESENT, length=random.randrange(synced, length))
+        case Keep.TORN:
+            first = max(synced, last_batch() or 0)
+            return SurvivingContent(
+                source=ContentSource.PRESENT, length=random.randrange(min(first + 1, length - 1), length)
+            )
+        case Keep.PAGES:
+            return _surviving_pages(synced, length, random=random)
+
+
+def _surviving_pages(synced: int, length: int, *, random: Random) -> SurvivingContent:
+    pages = list(range(synced // PAGE_BYTES, (length - 1) // PAGE_BYTES + 1))
+    kept = [random.random() < 0.5 for _ in pages]
+    if all(kept):
+        kept[random.randrange(len(kept))] = False
+    end = synced
+    holes: list[tuple[int, int]] = []
+    for page, is_kept in zip(pages, kept, strict=True):
+        start = max(page * PAGE_BYTES, synced)
+        if is_kept:
+            if end < start:
+                holes.append((end, start))
+            end = min((page + 1) * PAGE_BYTES, length)
+    return SurvivingContent(source=ContentSource.PRESENT, length=end, zeroed=tuple(holes))
+
+
+def _byte_loss(path: str, view: FileView, content: SurvivingContent) -> ByteLoss | None:
+    is_undone = content.source is ContentSource.DURABLE
+    if not is_undone and content.length == view.length and not content.zeroed:
+        return None
+    return ByteLoss(
+        path=path,
+        length_before=view.length,
+        length_after=content.length,
+        synced_length=view.durable_length,
+        zeroed=content.zeroed,
+        truncation_undone=is_undone,
+    )
