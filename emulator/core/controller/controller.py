@@ -118,6 +118,7 @@ class Controller:
 
     Attributes:
         image: the fold of all records, durable or not yet; readers only.
+        sessions: who was heard of when; readers only.
     """
 
     def __init__(self, properties: NodeProperties, switches: Switches, cluster_id: str, node_id: NodeId) -> None:
@@ -126,7 +127,7 @@ class Controller:
         self._properties = properties
         self._switches = switches
         self._cluster_id = cluster_id
-        self._sessions = SessionTracker(timeout_ms=properties.broker_session_timeout_ms)
+        self.sessions = SessionTracker(timeout_ms=properties.broker_session_timeout_ms)
         self._timers: TimerQueue[SessionKey | _Sweep] = TimerQueue()
         self._held: deque[_Held] = deque()
         # Invariant: committed_end_offset <= image.next_offset.
@@ -236,7 +237,7 @@ class Controller:
 
     def _touch(self, broker: BrokerRegistration, *, now_ms: int) -> None:
         key = SessionKey(broker_id=broker.broker_id, broker_epoch=broker.broker_epoch)
-        self._timers.set(key, at_ms=self._sessions.touch(key, now_ms=now_ms))
+        self._timers.set(key, at_ms=self.sessions.touch(key, now_ms=now_ms))
 
     def _arm(self, sweep: _Sweep, *, now_ms: int) -> None:
         match sweep:
@@ -260,7 +261,7 @@ class Controller:
                 self._sweep(turn, sweep)
 
     def _expire(self, turn: _Turn, key: SessionKey) -> None:
-        self._sessions.end(key)
+        self.sessions.end(key)
         broker = self.image.brokers.get(key.broker_id)
         if broker is not None and broker.broker_epoch == key.broker_epoch and not broker.fenced:
             self._commit(turn, fence_broker(self._view, key.broker_id, reason=FenceReason.SESSION_EXPIRED))
@@ -318,7 +319,7 @@ class Controller:
         session = Session.NONE
         if stored is not None:
             key = SessionKey(broker_id=stored.broker_id, broker_epoch=stored.broker_epoch)
-            if self._sessions.is_valid(key, now_ms=turn.now_ms):
+            if self.sessions.is_valid(key, now_ms=turn.now_ms):
                 session = Session.VALID
         outcome = register_broker(self._view, request, cluster_id=self._cluster_id, session=session)
         self._commit(turn, outcome.decisions)
@@ -330,7 +331,7 @@ class Controller:
 
     def _end_session(self, broker: BrokerRegistration) -> None:
         key = SessionKey(broker_id=broker.broker_id, broker_epoch=broker.broker_epoch)
-        self._sessions.end(key)
+        self.sessions.end(key)
         self._timers.cancel(key)
 
     def _heartbeat(self, turn: _Turn, request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
@@ -338,13 +339,13 @@ class Controller:
         if broker is None or broker.broker_epoch != request.broker_epoch:
             return BrokerHeartbeatResponse(error=ErrorCode.STALE_BROKER_EPOCH)
         self._touch(broker, now_ms=turn.now_ms)
-        self._sessions.note_applied(broker.broker_id, request.current_metadata_offset)
+        self.sessions.note_applied(broker.broker_id, request.current_metadata_offset)
         progress = BrokerProgress(
             applied_offset=request.current_metadata_offset,
             registration_offset=broker.registration_offset,
             has_leaderships=self._view.leads_any(broker.broker_id),
-            shutdown_offset=self._sessions.shutdown_offset(broker.broker_id),
-            active_offsets=self._sessions.applied_offsets(sorted(self._view.active_brokers())),
+            shutdown_offset=self.sessions.shutdown_offset(broker.broker_id),
+            active_offsets=self.sessions.applied_offsets(sorted(self._view.active_brokers())),
         )
         current = self._state_of(broker)
         asked = wish(want_fence=request.want_fence, want_shut_down=request.want_shut_down)
@@ -361,7 +362,7 @@ class Controller:
     def _state_of(self, broker: BrokerRegistration) -> BrokerState:
         if broker.fenced:
             return BrokerState.FENCED
-        if self._sessions.shutdown_offset(broker.broker_id) is not None:
+        if self.sessions.shutdown_offset(broker.broker_id) is not None:
             return BrokerState.CONTROLLED_SHUTDOWN
         # After a restart of the controller this also holds for a broker whose shutdown began: it starts over.
         return BrokerState.UNFENCED
@@ -377,7 +378,7 @@ class Controller:
             case BrokerState.CONTROLLED_SHUTDOWN:
                 self._commit(turn, begin_controlled_shutdown(self._view, broker.broker_id))
                 last_offset = MetadataOffset(self.image.next_offset - 1)
-                self._sessions.begin_shutdown(broker.broker_id, offset=last_offset)
+                self.sessions.begin_shutdown(broker.broker_id, offset=last_offset)
 
     def _alter_partitions(self, turn: _Turn, request: AlterPartitionRequest) -> AlterPartitionResponse:
         error = sender_error(self._view, request)

@@ -117,7 +117,7 @@ def next_partition_change(
         is_bumped = is_bumped or not set(state.isr) <= set(isr)
     leader = result.leader if is_elected else state.leader
     if is_bumped and rules.elr_enabled:  # step 8
-        memory = _remember_leader(state, memory, leader)
+        memory = _remember_leader(state, memory, leader, rules)
 
     wanted = PartitionState(
         topic_id=state.topic_id,
@@ -197,13 +197,15 @@ def _elect(
     return elect_leader(candidates, mode=target.election, last_known=rules.last_known)
 
 
-def _remember_leader(state: PartitionState, memory: _Memory, leader: BrokerId | None) -> _Memory:
+def _remember_leader(state: PartitionState, memory: _Memory, leader: BrokerId | None, rules: PartitionRules) -> _Memory:
     # While leaderless the memory is frozen, even if that broker restarts uncleanly. Kafka would note "no leader" when
     # a change restates the absence of one; that memory could never be used, so it is not kept here.
     if leader is None:
         remembered = state.leader if memory.last_known_leader is None else memory.last_known_leader
         return msgspec.structs.replace(memory, last_known_leader=remembered)
-    return msgspec.structs.replace(memory, last_known_leader=None)
+    # As shipped there is one memory, and a leader ends it; the KIP's other one lasts until the ISR is large enough.
+    last_known_elr = () if rules.last_known is LastKnown.LEADER else memory.last_known_elr
+    return msgspec.structs.replace(memory, last_known_leader=None, last_known_elr=last_known_elr)
 
 
 def _difference(state: PartitionState, wanted: PartitionState, *, partition: int) -> PartitionChangeRecord:

@@ -20,7 +20,7 @@ from emulator.core.messages import BrokerRegistrationRequest
 from emulator.core.metadata_version import METADATA_VERSION
 from emulator.core.records import BrokerRegistrationChangeRecord, RegisterBrokerRecord
 from emulator.core.switches import SessionCheck, Switches
-from emulator.core.types import BrokerEpoch
+from emulator.core.types import BrokerEpoch, BrokerId
 
 _PREVIOUS_EPOCH_SINCE: Final = 3
 
@@ -66,6 +66,16 @@ def judge_shutdown(
     if request.api_version < _PREVIOUS_EPOCH_SINCE or stored_broker_epoch is None:
         return Shutdown.UNCLEAN
     return Shutdown.CLEAN if request.previous_broker_epoch == stored_broker_epoch else Shutdown.UNCLEAN
+
+
+def shutdown_fallout(view: ClusterView, broker_id: BrokerId, shutdown: Shutdown) -> list[Decision]:
+    """Returns what the end of a broker's earlier incarnation does to partitions.
+
+    Unclean with ELR on: out of ISRs and ELRs, for its log may lack anything. Else as fencing.
+    """
+    if shutdown is Shutdown.UNCLEAN and view.partition_rules().elr_enabled:
+        return leave_isrs_and_elrs(view, broker_id)
+    return leave_isrs(view, broker_id, reason=ChangeReason.BROKER_REGISTERED)
 
 
 def register_broker(
@@ -137,10 +147,7 @@ def _register_incarnation(
     stored_epoch = None if stored is None else stored.broker_epoch
     shutdown = judge_shutdown(request, stored_broker_epoch=stored_epoch, switches=view.switches)
     # Partitions first, registration last: a crash in between only makes the broker register again.
-    if shutdown is Shutdown.UNCLEAN and view.partition_rules().elr_enabled:
-        decisions = leave_isrs_and_elrs(view, broker_id)
-    else:
-        decisions = leave_isrs(view, broker_id, reason=ChangeReason.BROKER_REGISTERED)
+    decisions = shutdown_fallout(view, broker_id, shutdown)
     record = RegisterBrokerRecord(
         broker_id=broker_id,
         incarnation_id=request.incarnation_id,

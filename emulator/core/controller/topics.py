@@ -6,6 +6,7 @@ may be chosen once the others are used up; they join the ISR later. ``kafka-cont
 """
 
 import re
+from enum import Enum
 from typing import Final
 
 import msgspec
@@ -62,7 +63,7 @@ def create_topic(view: ClusterView, topic: CreatableTopic) -> TopicOutcome:
     )
     for partition, replicas in enumerate(placement.assignments):
         decisions.append(
-            _create_partition(view, topic.topic_id, partition=partition, replicas=replicas, min_isr=min_isr)
+            create_partition(view, topic.topic_id, partition=partition, replicas=replicas, min_isr=min_isr)
         )
     return TopicOutcome(error=ErrorCode.NONE, decisions=tuple(decisions))
 
@@ -73,6 +74,13 @@ def delete_topic(view: ClusterView, name: str) -> TopicOutcome:
     if topic_id is None:
         return TopicOutcome(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message=f"there is no topic {name!r}")
     return TopicOutcome(error=ErrorCode.NONE, decisions=(Decision(record=RemoveTopicRecord(topic_id=topic_id)),))
+
+
+class Chooser(Enum):
+    """Who chose the replicas of a new partition; decides what a bad choice is called."""
+
+    USER = "user"
+    CONTROLLER = "controller"
 
 
 def manual_placement_problem(
@@ -97,10 +105,38 @@ def manual_placement_problem(
     return None
 
 
+def check_placement(
+    view: ClusterView, replicas: tuple[BrokerId, ...], *, chooser: Chooser, required_replicas: int | None
+) -> Placement:
+    """Returns the placement of one new partition, or why it cannot be created there."""
+    problem = None
+    if chooser is Chooser.USER:
+        problem = manual_placement_problem(view, replicas, required_replicas=required_replicas)
+    if problem is None and not initial_isr(view, replicas):
+        problem = f"assignment {list(replicas)} has no active broker"
+    if problem is None:
+        return Placement(error=ErrorCode.NONE, assignments=(replicas,))
+    is_manual = chooser is Chooser.USER
+    error = ErrorCode.INVALID_REPLICA_ASSIGNMENT if is_manual else ErrorCode.INVALID_REPLICATION_FACTOR
+    return Placement(error=error, message=problem)
+
+
 def initial_isr(view: ClusterView, replicas: tuple[BrokerId, ...]) -> tuple[BrokerId, ...]:
     """Returns the ISR of a new partition: its active replicas in order; empty means that it cannot be created."""
     active = view.active_brokers()
     return tuple(broker_id for broker_id in replicas if broker_id in active)
+
+
+def create_partition(
+    view: ClusterView, topic_id: TopicId, *, partition: int, replicas: tuple[BrokerId, ...], min_isr: int
+) -> Decision:
+    """Returns the record of a new partition whose placement was checked."""
+    isr = initial_isr(view, replicas)
+    record = PartitionRecord(topic_id=topic_id, partition=partition, replicas=replicas, isr=isr, leader=isr[0])
+    cause = PartitionCause(
+        reason=ChangeReason.CREATED, election=Election.ISR, broker_id=None, effective_min_isr=min_isr
+    )
+    return Decision(record=record, cause=cause)
 
 
 def _naming_problem(view: ClusterView, topic: CreatableTopic) -> TopicOutcome | None:
@@ -124,15 +160,15 @@ def _manual_placement(view: ClusterView, topic: CreatableTopic) -> Placement:
     if topic.num_partitions is not None or topic.replication_factor is not None:
         message = "an assignment excludes a partition count and a replication factor"
         return Placement(error=ErrorCode.INVALID_REQUEST, message=message)
-    required = None
-    for replicas in topic.assignments:
-        problem = manual_placement_problem(view, replicas, required_replicas=required)
-        if problem is None and not initial_isr(view, replicas):
-            problem = f"assignment {list(replicas)} has no active broker"
-        if problem is not None:
-            return Placement(error=ErrorCode.INVALID_REPLICA_ASSIGNMENT, message=problem)
-        required = len(replicas)
-    return Placement(error=ErrorCode.NONE, assignments=topic.assignments)
+    return _check_all(view, topic.assignments, chooser=Chooser.USER)
+
+
+def _check_all(view: ClusterView, assignments: tuple[tuple[BrokerId, ...], ...], *, chooser: Chooser) -> Placement:
+    for replicas in assignments:
+        checked = check_placement(view, replicas, chooser=chooser, required_replicas=len(assignments[0]))
+        if checked.error is not ErrorCode.NONE:
+            return checked
+    return Placement(error=ErrorCode.NONE, assignments=assignments)
 
 
 def _automatic_placement(view: ClusterView, topic: CreatableTopic) -> Placement:
@@ -151,24 +187,10 @@ def _automatic_placement(view: ClusterView, topic: CreatableTopic) -> Placement:
         return Placement(error=ErrorCode.INVALID_REPLICATION_FACTOR, message="every broker is fenced")
     fenced = sorted(b.broker_id for b in view.image.brokers.values() if b.fenced)
     assignments = tuple(_place(partition, factor, unfenced, fenced) for partition in range(partitions))
-    if not all(initial_isr(view, replicas) for replicas in assignments):
-        message = "a partition would have no active broker"
-        return Placement(error=ErrorCode.INVALID_REPLICATION_FACTOR, message=message)
-    return Placement(error=ErrorCode.NONE, assignments=assignments)
+    return _check_all(view, assignments, chooser=Chooser.CONTROLLER)
 
 
 def _place(partition: int, factor: int, unfenced: list[BrokerId], fenced: list[BrokerId]) -> tuple[BrokerId, ...]:
     up = [unfenced[(partition + index) % len(unfenced)] for index in range(min(factor, len(unfenced)))]
     down = [fenced[(partition + index) % len(fenced)] for index in range(factor - len(up))]
     return (*up, *down)
-
-
-def _create_partition(
-    view: ClusterView, topic_id: TopicId, *, partition: int, replicas: tuple[BrokerId, ...], min_isr: int
-) -> Decision:
-    isr = initial_isr(view, replicas)
-    record = PartitionRecord(topic_id=topic_id, partition=partition, replicas=replicas, isr=isr, leader=isr[0])
-    cause = PartitionCause(
-        reason=ChangeReason.CREATED, election=Election.ISR, broker_id=None, effective_min_isr=min_isr
-    )
-    return Decision(record=record, cause=cause)
