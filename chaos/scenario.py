@@ -194,7 +194,7 @@ class Resume:
 
 @dataclass(frozen=True, kw_only=True)
 class PowerLoss:
-    """SIGKILL of all nodes at once, then the loss of what was not synced; ``seed`` comes from the plan's if ``None``."""
+    """SIGKILL of all nodes at once, then the loss of what was not synced; the plan gives the seed if it is ``None``."""
 
     nodes: tuple[NodeRef, ...]
     keep: Keep

@@ -1,9 +1,9 @@
 """A consumer: reads each of its partitions from the log start on, below the high watermark, one fetch at a time.
 
 A partition's state is a position, or none: then it asks for the log start first, and the poll that follows is marked
-as a *seek*. OFFSET_OUT_OF_RANGE takes the position away (``auto.offset.reset=earliest``); FENCED_LEADER_EPOCH and its like
-ask for the leader again. A *live* consumer goes on for ever; a *final* one ends a partition where its position reaches
-the high watermark of the answer, and says so.
+as a *seek*. OFFSET_OUT_OF_RANGE takes the position away (``auto.offset.reset=earliest``); FENCED_LEADER_EPOCH and its
+like ask for the leader again. A *live* consumer goes on for ever; a *final* one ends a partition where its position
+reaches the high watermark of the answer, and says so.
 """
 
 from enum import Enum

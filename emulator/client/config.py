@@ -1,0 +1,79 @@
+"""Configuration of the client process: one JSON file, read once."""
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from emulator.core.client.settings import ConsumerSettings, ProducerSettings
+from emulator.core.errors import ConfigError
+from emulator.core.types import BrokerId, TopicPartition
+
+
+class ProducerConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """One producer.
+
+    Attributes:
+        name: as in the history, ``producer-0``.
+        rate: records per second.
+        record_size: bytes of a record's value.
+        batch_size: bytes of values that one batch takes at most; a larger record has a batch of its own.
+        tick_ms: how often records are made; what is due at a tick is one batch, or several at high rates.
+        partitions: take turns.
+    """
+
+    name: str
+    rate: int
+    record_size: int
+    batch_size: int = 16_384
+    tick_ms: int = 20
+    partitions: tuple[TopicPartition, ...]
+    settings: ProducerSettings
+
+
+class ConsumerConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """One consumer with a fixed assignment."""
+
+    name: str
+    partitions: tuple[TopicPartition, ...]
+    settings: ConsumerSettings
+
+
+class ClientConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole process.
+
+    Attributes:
+        history_path: file to create.
+        control_port: where the harness listens for this process, on loopback.
+        brokers: every broker; any of them is asked for metadata.
+        session_timeout_ms: of the cluster; silent connections are given up in half of it.
+        partitions: all that the final read covers.
+    """
+
+    history_path: str
+    control_port: int
+    brokers: tuple[BrokerId, ...]
+    session_timeout_ms: int
+    partitions: tuple[TopicPartition, ...]
+    producers: tuple[ProducerConfig, ...]
+    consumers: tuple[ConsumerConfig, ...]
+
+
+_DECODER: Final = msgspec.json.Decoder(ClientConfig)
+
+
+def read_config(path: Path) -> ClientConfig:
+    """Returns the configuration in a file.
+
+    Raises:
+        ConfigError: the file is missing or is no such configuration.
+    """
+    try:
+        return _DECODER.decode(path.read_bytes())
+    except (OSError, msgspec.MsgspecError) as error:
+        raise ConfigError(key="config", value=str(path), expected=f"a client configuration ({error})") from None
+
+
+def write_config(path: Path, config: ClientConfig) -> None:
+    """Writes a configuration for ``read_config``."""
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(config)))

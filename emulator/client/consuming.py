@@ -1,0 +1,117 @@
+"""One consumer of the client process, live or final: drives its state machine and reads the ids of what comes in."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import assert_never
+
+from emulator.client.config import ConsumerConfig
+from emulator.client.counters import Counters
+from emulator.client.history import History
+from emulator.client.records import polled_batches
+from emulator.client.shell import Links, Shell
+from emulator.core.client.consumer import Consumer, Phase
+from emulator.core.client.steps import Abandoned, ConsumerInput, FinalReadRecorded, PollRecorded, RecordsReceived
+from emulator.core.effects import SendRequest
+from emulator.core.errors import ErrorCode
+from emulator.core.inputs import ResponseReceived, Started
+from emulator.core.messages import FetchPartitionResponse, FetchRequest, FetchResponse
+from emulator.core.types import BrokerId, CauseId, CorrelationId, Offset, TopicPartition
+from emulator.rpc.data_codec import Attachment
+from emulator.rpc.outbound import Outcome
+
+
+class RunningConsumer:
+    """A consumer at work.
+
+    Attributes:
+        errors: by partition, why a final consumer could not read it; complete once ``read_all`` returned.
+    """
+
+    def __init__(
+        self,
+        *,
+        config: ConsumerConfig,
+        phase: Phase,
+        brokers: tuple[BrokerId, ...],
+        links: Links,
+        history: History,
+        counters: Counters,
+    ) -> None:
+        self.errors: dict[str, str] = {}
+        self._config = config
+        self._phase = phase
+        self._history = history
+        self._counters = counters
+        self._asked: dict[CorrelationId, tuple[TopicPartition, Offset]] = {}
+        self._is_finished = asyncio.Event()
+        self._core = Consumer(
+            name=config.name,
+            phase=phase,
+            settings=config.settings,
+            bootstrap=brokers,
+            partitions=config.partitions,
+        )
+        self._shell: Shell[ConsumerInput, PollRecorded | FinalReadRecorded] = Shell(
+            core=self._core,
+            links=links,
+            history=history,
+            to_input=self._outcome,
+            record=self._record,
+            attachments=self._attachments,
+        )
+
+    def start(self) -> None:
+        """Begins to read; everything else happens in callbacks."""
+        self._shell.step(Started(cause_id=CauseId(self._config.name)))
+
+    async def read_all(self, *, timeout_ms: int) -> None:
+        """Reads as a final consumer, and waits until every partition is through or the time is over."""
+        self.start()
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self._is_finished.wait()
+        except TimeoutError:
+            pass
+        await self.stop()
+
+    async def stop(self) -> None:
+        """Ends reading."""
+        self._shell.step(Abandoned(cause_id=CauseId(self._config.name)))
+        await self._shell.close()
+
+    def _attachments(self, request: SendRequest) -> Sequence[Attachment]:
+        if isinstance(request.request, FetchRequest):
+            target = request.request.partitions[0]
+            self._asked[request.correlation_id] = (target.topic_partition, target.fetch_offset)
+        return ()
+
+    def _outcome(self, outcome: Outcome, attachments: tuple[bytes, ...]) -> ConsumerInput:
+        asked = self._asked.pop(outcome.correlation_id, None)
+        if not isinstance(outcome, ResponseReceived) or not isinstance(outcome.response, FetchResponse):
+            return outcome
+        assert asked is not None, "an answer to a fetch that was never sent"
+        partition, position = asked
+        response = outcome.response
+        if response.error is not ErrorCode.NONE or not response.partitions:
+            answer = FetchPartitionResponse(topic=partition.topic, partition=partition.partition, error=response.error)
+        else:
+            answer = response.partitions[0]
+        polled = polled_batches(attachments[0], position=position) if attachments and attachments[0] else ()
+        return RecordsReceived(
+            cause_id=outcome.cause_id, correlation_id=outcome.correlation_id, response=answer, polled=polled
+        )
+
+    def _record(self, recorded: PollRecorded | FinalReadRecorded) -> None:
+        match recorded:
+            case PollRecorded():
+                self._history.add_poll(recorded, process=self._config.name, phase=self._phase.value)
+                if self._phase is Phase.LIVE:
+                    self._counters.add_poll(recorded)
+            case FinalReadRecorded():
+                self._history.add_final_read(recorded, process=self._config.name)
+                if recorded.error is not None:
+                    self.errors[str(recorded.partition)] = recorded.error
+                if self._core.is_finished:
+                    self._is_finished.set()
+            case _:
+                assert_never(recorded)

@@ -1,0 +1,109 @@
+"""What the harness and the client process tell each other: one JSON line per message, over a loopback connection.
+
+The client dials the harness, says ``Ready`` and waits. ``StartWork`` brings addresses and starts producers and consumers; ``StopWork`` lets
+producers finish and answers ``WorkStopped``; ``ReadAll`` reads everything with fresh consumers and answers ``AllRead``;
+``Exit``, or the end of the connection, ends the process. ``Progress`` comes by itself, whenever a count changed.
+"""
+
+from typing import Final, TypeAlias
+
+import msgspec
+
+from emulator.core.types import TopicPartition
+
+
+class _Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=True):
+    """Base of all messages."""
+
+
+class StartWork(_Line, frozen=True, kw_only=True):
+    """Connect to these nodes (``host:port`` by node id) and work."""
+
+    addresses: dict[int, str]
+
+
+class StopWork(_Line, frozen=True, kw_only=True):
+    """Send nothing new, await answers for ``timeout_ms`` at most, then give up the rest."""
+
+    timeout_ms: int
+
+
+class ReadAll(_Line, frozen=True, kw_only=True):
+    """Read each partition from log start to high watermark at these addresses, within ``timeout_ms``."""
+
+    addresses: dict[int, str]
+    timeout_ms: int
+
+
+class Exit(_Line, frozen=True, kw_only=True):
+    """End."""
+
+
+class Count(msgspec.Struct, frozen=True, kw_only=True):
+    """Records acknowledged so far, by acks level and partition."""
+
+    acks: int
+    topic: str
+    partition: int
+    records: int
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The partition's name."""
+        return TopicPartition(self.topic, self.partition)
+
+
+class Progress(_Line, frozen=True, kw_only=True):
+    """All counts so far. ``failed`` and ``unknown`` are records of operations that ended so, over all acks levels."""
+
+    acked: tuple[Count, ...]
+    failed: int
+    unknown: int
+    consumed: int
+
+
+class Ready(_Line, frozen=True, kw_only=True):
+    """The process waits for work."""
+
+
+class WorkStopped(_Line, frozen=True, kw_only=True):
+    """Every operation has its outcome in the history; ``abandoned`` records were still unanswered."""
+
+    abandoned: int
+
+
+class AllRead(_Line, frozen=True, kw_only=True):
+    """The final read is in the history; ``errors`` by partition where it could not be done."""
+
+    errors: dict[str, str]
+
+
+Command: TypeAlias = StartWork | StopWork | ReadAll | Exit
+Report: TypeAlias = Ready | Progress | WorkStopped | AllRead
+
+_ENCODER: Final = msgspec.json.Encoder()
+_COMMANDS: Final[msgspec.json.Decoder[Command]] = msgspec.json.Decoder(Command)
+_REPORTS: Final[msgspec.json.Decoder[Report]] = msgspec.json.Decoder(Report)
+
+
+def encode_line(message: Command | Report) -> bytes:
+    """Returns a message as a line."""
+    return _ENCODER.encode(message) + b"\n"
+
+
+def decode_command(line: bytes) -> Command:
+    """Inverse of ``encode_line`` for commands.
+
+    Raises:
+        msgspec.DecodeError: the line is no command.
+    """
+    return _COMMANDS.decode(line)
+
+
+def decode_report(line: bytes) -> Report:
+    """Inverse of ``encode_line`` for reports.
+
+    Raises:
+        msgspec.DecodeError: the line is no report.
+    """
+    return _REPORTS.decode(line)

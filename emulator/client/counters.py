@@ -1,0 +1,50 @@
+"""What the clients of a run have achieved so far, for barriers and the progress line."""
+
+from collections import Counter
+
+from emulator.client.control import Count, Progress
+from emulator.core.client.steps import PollRecorded, SendRecorded
+from emulator.core.events import OperationType
+from emulator.core.types import Acks, TopicPartition
+
+
+class Counters:
+    """Sums over all clients. ``version`` rises with every change."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._acked: Counter[tuple[Acks, TopicPartition]] = Counter()
+        self._failed = 0
+        self._unknown = 0
+        self._consumed = 0
+
+    def add_send(self, recorded: SendRecorded, acks: Acks) -> None:
+        """Counts an operation's outcome."""
+        match recorded.type:
+            case OperationType.INVOKE:
+                return
+            case OperationType.OK:
+                self._acked[acks, recorded.partition] += recorded.record_count
+            case OperationType.FAIL:
+                self._failed += recorded.record_count
+            case OperationType.INFO:
+                self._unknown += recorded.record_count
+        self.version += 1
+
+    def add_poll(self, recorded: PollRecorded) -> None:
+        """Counts what was consumed."""
+        if recorded.batches:
+            self._consumed += sum(batch.record_count for batch in recorded.batches)
+            self.version += 1
+
+    def progress(self) -> Progress:
+        """Returns all counts."""
+        return Progress(
+            acked=tuple(
+                Count(acks=int(acks), topic=partition.topic, partition=partition.partition, records=records)
+                for (acks, partition), records in sorted(self._acked.items())
+            ),
+            failed=self._failed,
+            unknown=self._unknown,
+            consumed=self._consumed,
+        )

@@ -1,0 +1,116 @@
+"""The run's history: one line per invocation and completion, in the order in which they happened.
+
+Indexes have no gaps. Lines gather in memory until ``flush``, which is one write; a shell flushes before it sends, so
+that what left the process is always on record as invoked.
+"""
+
+import os
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+import msgspec
+
+from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
+from emulator.core.events import FinalReadOperation, Operation, PollOperation, SendOperation
+from emulator.core.types import Acks
+
+_ENCODER: Final = msgspec.json.Encoder()
+
+
+class History:
+    """Writer of ``history.jsonl``.
+
+    Raises:
+        OSError: the file exists or cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._next_index = 0
+        self._lines: list[Operation] = []
+
+    def __enter__(self) -> "History":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.flush()
+        os.close(self._descriptor)
+
+    def add_send(self, recorded: SendRecorded, *, process: str, acks: Acks) -> None:
+        """Adds a line about a batch."""
+        self._add(
+            SendOperation(
+                index=self._next_index,
+                time_ns=time.monotonic_ns(),
+                type=recorded.type,
+                process=process,
+                operation_id=recorded.operation_id,
+                topic=recorded.partition.topic,
+                topic_id=recorded.topic_id,
+                partition=recorded.partition.partition,
+                acks=int(acks),
+                first_record_id=recorded.first_record_id,
+                record_count=recorded.record_count,
+                base_offset=None if acks is Acks.NONE else recorded.base_offset,
+                attempts=recorded.attempts,
+                error=recorded.error,
+            )
+        )
+
+    def add_poll(self, recorded: PollRecorded, *, process: str, phase: str) -> None:
+        """Adds a line about a fetch."""
+        self._add(
+            PollOperation(
+                index=self._next_index,
+                time_ns=time.monotonic_ns(),
+                type=recorded.type,
+                process=process,
+                operation_id=recorded.operation_id,
+                phase=phase,
+                topic=recorded.partition.topic,
+                topic_id=recorded.topic_id,
+                partition=recorded.partition.partition,
+                node=recorded.node,
+                position=recorded.position,
+                seek=recorded.seek,
+                high_watermark=recorded.high_watermark,
+                log_start_offset=recorded.log_start_offset,
+                batches=recorded.batches,
+                error=recorded.error,
+            )
+        )
+
+    def add_final_read(self, recorded: FinalReadRecorded, *, process: str) -> None:
+        """Adds a line about the end of a final read."""
+        self._add(
+            FinalReadOperation(
+                index=self._next_index,
+                time_ns=time.monotonic_ns(),
+                type=recorded.type,
+                process=process,
+                operation_id=recorded.operation_id,
+                topic=recorded.partition.topic,
+                topic_id=recorded.topic_id,
+                partition=recorded.partition.partition,
+                start_offset=recorded.start_offset,
+                end_offset=recorded.end_offset,
+                error=recorded.error,
+            )
+        )
+
+    def flush(self) -> None:
+        """Writes the lines added since the last call."""
+        if not self._lines:
+            return
+        payload = memoryview(_ENCODER.encode_lines(self._lines))
+        self._lines.clear()
+        while payload:
+            payload = payload[os.write(self._descriptor, payload) :]
+
+    def _add(self, operation: Operation) -> None:
+        self._lines.append(operation)
+        self._next_index += 1

@@ -1,0 +1,159 @@
+"""The client process: obeys the harness until it says exit, or is gone."""
+
+import asyncio
+import logging
+from typing import Final, assert_never
+
+from emulator.client.config import ClientConfig, ConsumerConfig
+from emulator.client.consuming import RunningConsumer
+from emulator.client.control import (
+    AllRead,
+    Command,
+    Exit,
+    ReadAll,
+    Ready,
+    Report,
+    StartWork,
+    StopWork,
+    WorkStopped,
+    decode_command,
+    encode_line,
+)
+from emulator.client.counters import Counters
+from emulator.client.history import History
+from emulator.client.producing import RunningProducer
+from emulator.client.shell import Links
+from emulator.core.client.consumer import Phase
+from emulator.core.client.settings import ConsumerSettings
+from emulator.rpc.channel import keepalive_for
+
+PROGRESS_INTERVAL_S: Final = 0.02
+"""Longest time from a changed count to its report."""
+
+FINAL_CONSUMER: Final = "final-consumer"
+"""Name of the consumer that reads everything at the end."""
+
+_FINAL_REQUEST_TIMEOUT_MS: Final = 2_000
+_LOOPBACK: Final = "127.0.0.1"
+_COMMAND_LENGTH_MAX: Final = 1 << 20
+
+_log: Final = logging.getLogger(__name__)
+
+
+class ClientProcess:
+    """All clients of a run, and their connection to the harness."""
+
+    def __init__(self, config: ClientConfig, history: History) -> None:
+        self._config = config
+        self._history = history
+        self._counters = Counters()
+        self._producers: list[RunningProducer] = []
+        self._consumers: list[RunningConsumer] = []
+        self._work: list[asyncio.Task[None]] = []
+        self._harness: asyncio.StreamWriter
+
+    async def run(self) -> None:
+        """Dials the harness and obeys it until ``Exit`` or the end of the connection.
+
+        Raises:
+            OSError: nobody listens.
+            msgspec.DecodeError: the harness sent what is no command.
+        """
+        commands, self._harness = await asyncio.open_connection(
+            _LOOPBACK, self._config.control_port, limit=_COMMAND_LENGTH_MAX
+        )
+        async with asyncio.TaskGroup() as tasks:
+            reporter = tasks.create_task(self._report_progress())
+            self._tell(Ready())
+            while line := await commands.readline():
+                command = decode_command(line)
+                if isinstance(command, Exit):
+                    break
+                await self._obey(command, tasks)
+            await self._stop_work(timeout_ms=0)
+            reporter.cancel()
+        self._harness.close()
+
+    async def _obey(self, command: Command, tasks: asyncio.TaskGroup) -> None:
+        match command:
+            case StartWork(addresses=addresses):
+                self._start_work(addresses, tasks)
+            case StopWork(timeout_ms=timeout_ms):
+                abandoned = await self._stop_work(timeout_ms=timeout_ms)
+                self._tell(self._counters.progress())
+                self._tell(WorkStopped(abandoned=abandoned))
+            case ReadAll(addresses=addresses, timeout_ms=timeout_ms):
+                self._tell(AllRead(errors=await self._read_all(addresses, timeout_ms, tasks)))
+            case Exit():
+                raise AssertionError("ends the loop of commands")
+            case _:
+                assert_never(command)
+
+    def _links(self, addresses: dict[int, str], tasks: asyncio.TaskGroup) -> Links:
+        keepalive = keepalive_for(session_timeout_ms=self._config.session_timeout_ms)
+        return Links(addresses=addresses, keepalive=keepalive, tasks=tasks)
+
+    def _start_work(self, addresses: dict[int, str], tasks: asyncio.TaskGroup) -> None:
+        links = self._links(addresses, tasks)
+        for producer_config in self._config.producers:
+            producer = RunningProducer(
+                config=producer_config,
+                brokers=self._config.brokers,
+                links=links,
+                history=self._history,
+                counters=self._counters,
+            )
+            self._producers.append(producer)
+            self._work.append(tasks.create_task(producer.produce(), name=producer_config.name))
+        for consumer_config in self._config.consumers:
+            consumer = self._consumer(consumer_config, Phase.LIVE, links)
+            self._consumers.append(consumer)
+            consumer.start()
+
+    def _consumer(self, config: ConsumerConfig, phase: Phase, links: Links) -> RunningConsumer:
+        return RunningConsumer(
+            config=config,
+            phase=phase,
+            brokers=self._config.brokers,
+            links=links,
+            history=self._history,
+            counters=self._counters,
+        )
+
+    async def _stop_work(self, *, timeout_ms: int) -> int:
+        for task in self._work:
+            task.cancel()
+        self._work.clear()
+        abandoned = await asyncio.gather(*(each.finish(timeout_ms=timeout_ms) for each in self._producers))
+        for consumer in self._consumers:
+            await consumer.stop()
+        self._producers.clear()
+        self._consumers.clear()
+        return sum(abandoned)
+
+    async def _read_all(self, addresses: dict[int, str], timeout_ms: int, tasks: asyncio.TaskGroup) -> dict[str, str]:
+        config = ConsumerConfig(
+            name=FINAL_CONSUMER,
+            partitions=self._config.partitions,
+            settings=ConsumerSettings(fetch_max_wait_ms=0, request_timeout_ms=_FINAL_REQUEST_TIMEOUT_MS),
+        )
+        consumer = self._consumer(config, Phase.FINAL, self._links(addresses, tasks))
+        await consumer.read_all(timeout_ms=timeout_ms)
+        return consumer.errors
+
+    def _tell(self, report: Report) -> None:
+        self._harness.write(encode_line(report))
+
+    async def _report_progress(self) -> None:
+        told = self._counters.version
+        while True:
+            await asyncio.sleep(PROGRESS_INTERVAL_S)
+            if self._counters.version != told:
+                told = self._counters.version
+                self._tell(self._counters.progress())
+
+
+def run_client(config: ClientConfig, history: History) -> None:
+    """Runs the process to its end; raises what ``ClientProcess.run`` raises."""
+    _log.info("clients producers=%d consumers=%d", len(config.producers), len(config.consumers))
+    asyncio.run(ClientProcess(config, history).run())

@@ -1,0 +1,103 @@
+"""Records that say who they are: a value is ``producer-0:123`` and dots up to the record's size.
+
+So whoever reads a log, or a batch on the wire, recovers the ids without the history. Batches are format v2.
+"""
+
+import time
+from typing import Final
+
+from emulator.core.batch import BatchDescriptor, InvalidBatch
+from emulator.core.client.steps import BatchContent
+from emulator.core.errors import InvariantViolation
+from emulator.core.events import PolledBatch
+from emulator.core.types import Offset
+from emulator.rpc.codec_error import CodecError
+from emulator.storage.record_batch import describe_header, split_batches
+from emulator.storage.record_codec import ProducerFields, RecordContent, build_batch, read_records
+
+UNKNOWN_PRODUCER: Final = "?"
+"""Stands for the producer of a record whose value is not of the form above; its record id is 0."""
+
+
+def record_value(producer: str, record_id: int, size: int) -> bytes:
+    """Returns a record's value; longer than ``size`` if that is too short for the id."""
+    return b"%s:%d." % (producer.encode(), record_id) + b"." * (size - len(producer) - len(str(record_id)) - 2)
+
+
+def record_identity(value: bytes | None) -> tuple[str, int]:
+    """Returns producer and record id that a value holds."""
+    producer, colon, number = (value or b"").partition(b".")[0].rpartition(b":")
+    if not colon or not number.isdigit():
+        return UNKNOWN_PRODUCER, 0
+    return producer.decode("utf-8", "replace"), int(number)
+
+
+def encode_batch(producer: str, content: BatchContent, *, record_size: int) -> tuple[bytes, BatchDescriptor]:
+    """Returns a batch's bytes and header."""
+    timestamp_ms = time.time_ns() // 1_000_000
+    identity = None
+    if content.producer_id is not None and content.producer_epoch is not None and content.base_sequence is not None:
+        identity = ProducerFields(
+            producer_id=content.producer_id,
+            producer_epoch=content.producer_epoch,
+            base_sequence=content.base_sequence,
+        )
+    records = [
+        RecordContent(value=record_value(producer, record_id, record_size), timestamp_ms=timestamp_ms)
+        for record_id in range(content.first_record_id, content.first_record_id + content.record_count)
+    ]
+    encoded = build_batch(records, producer=identity)
+    return encoded, describe_header(encoded, 0)
+
+
+def parse_fetched(block: bytes) -> tuple[BatchDescriptor, ...]:
+    """Returns the headers of the batches in a fetched block.
+
+    Raises:
+        CodecError: the block holds anything else.
+    """
+    batches = split_batches(block)
+    if isinstance(batches, InvalidBatch):
+        raise CodecError(message="FetchResponse", reason=batches.reason)
+    return tuple(descriptor for _, descriptor in batches)
+
+
+def polled_batches(block: bytes, *, position: Offset) -> tuple[PolledBatch, ...]:
+    """Returns which records a fetched block holds from ``position`` on.
+
+    A batch whose ids are not consecutive, or of several producers, becomes several.
+    """
+    batches = split_batches(block)
+    if isinstance(batches, InvalidBatch):
+        raise InvariantViolation(f"fetched block was read before and is now {batches.reason}")
+    polled: list[PolledBatch] = []
+    for batch, descriptor in batches:
+        for first_offset, count, producer, first_record_id in _runs(batch, position):
+            polled.append(
+                PolledBatch(
+                    base_offset=first_offset,
+                    last_offset=Offset(first_offset + count - 1),
+                    leader_epoch=descriptor.leader_epoch,
+                    crc=descriptor.crc,
+                    producer=producer,
+                    first_record_id=first_record_id,
+                    record_count=count,
+                )
+            )
+    return tuple(polled)
+
+
+def _runs(batch: memoryview, position: Offset) -> list[tuple[Offset, int, str, int]]:
+    runs: list[tuple[Offset, int, str, int]] = []
+    for record in read_records(batch):
+        if record.offset < position:
+            continue
+        producer, record_id = record_identity(record.value)
+        if runs:
+            first_offset, count, run_producer, first_record_id = runs[-1]
+            continues = (first_offset + count, run_producer, first_record_id + count)
+            if continues == (record.offset, producer, record_id):
+                runs[-1] = (first_offset, count + 1, producer, first_record_id)
+                continue
+        runs.append((record.offset, 1, producer, record_id))
+    return runs

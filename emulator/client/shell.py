@@ -1,0 +1,139 @@
+"""Runs one client state machine: delivers inputs, keeps its clock, executes its effects.
+
+In one turn the lines of the history come first and are written before any request is sent.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import Final, Generic, Protocol, TypeVar
+
+from emulator.client.history import History
+from emulator.client.records import parse_fetched
+from emulator.core.effects import SendRequest
+from emulator.core.inputs import TimerFired
+from emulator.core.types import CauseId, NodeId
+from emulator.rpc.address_book import AddressBook
+from emulator.rpc.channel import Keepalive
+from emulator.rpc.data_codec import Attachment
+from emulator.rpc.outbound import Outbound, Outcome
+
+InputT = TypeVar("InputT", contravariant=True)
+EffectT = TypeVar("EffectT", covariant=True)
+
+_TIMER_CAUSE: Final = CauseId("timer")
+
+
+def now_ms() -> int:
+    """Returns the machine's monotonic clock."""
+    return time.monotonic_ns() // 1_000_000
+
+
+class StateMachine(Protocol[InputT, EffectT]):
+    """What producer and consumer have in common."""
+
+    def step(self, incoming: InputT | TimerFired, *, now_ms: int) -> Sequence[EffectT | SendRequest]:
+        """Takes in one thing that happened and returns what to do about it."""
+        ...
+
+    def next_deadline_ms(self) -> int | None:
+        """Returns when ``TimerFired`` is due."""
+        ...
+
+
+class Links:
+    """What a shell needs to reach the cluster: addresses by node id, keepalive, and a group that owns its tasks."""
+
+    def __init__(self, *, addresses: dict[int, str], keepalive: Keepalive, tasks: asyncio.TaskGroup) -> None:
+        self.addresses = AddressBook({NodeId(node): address for node, address in addresses.items()})
+        self.keepalive = keepalive
+        self.tasks = tasks
+
+
+class Shell(Generic[InputT, EffectT]):
+    """Driver of one state machine.
+
+    Args:
+        core: the state machine.
+        links: how to reach the cluster.
+        history: flushed before anything is sent.
+        to_input: turns an outcome and the bytes that came with it into the core's input.
+        record: writes an effect that is no request into the history.
+        attachments: bytes that belong to a request.
+    """
+
+    def __init__(
+        self,
+        *,
+        core: StateMachine[InputT, EffectT],
+        links: Links,
+        history: History,
+        to_input: Callable[[Outcome, tuple[bytes, ...]], InputT],
+        record: Callable[[EffectT], None],
+        attachments: Callable[[SendRequest], Sequence[Attachment]],
+    ) -> None:
+        self._core = core
+        self._history = history
+        self._to_input = to_input
+        self._record = record
+        self._attachments = attachments
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms: int | None = None
+        self._is_closed = False
+        self._outbound = Outbound(
+            addresses=links.addresses,
+            keepalive=links.keepalive,
+            tasks=links.tasks,
+            parse_fetched=parse_fetched,
+            deliver=self._deliver,
+        )
+
+    def step(self, incoming: InputT | TimerFired) -> None:
+        """Passes an input to the core and executes what it asks for. Nothing happens once the shell is closed."""
+        if self._is_closed:
+            return
+        requests: list[SendRequest] = []
+        for effect in self._core.step(incoming, now_ms=now_ms()):
+            if isinstance(effect, SendRequest):
+                requests.append(effect)
+            else:
+                self._record(effect)
+        self._history.flush()
+        for request in requests:
+            self._outbound.send(
+                destination=request.destination,
+                correlation_id=request.correlation_id,
+                request=request.request,
+                timeout_ms=request.timeout_ms,
+                cause_id=request.cause_id,
+                attachments=self._attachments(request),
+            )
+        self._set_timer()
+
+    async def close(self) -> None:
+        """Gives up unanswered requests and closes the connections."""
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._outbound.close()
+
+    def _deliver(self, outcome: Outcome, attachments: tuple[bytes, ...]) -> None:
+        if not self._is_closed:
+            self.step(self._to_input(outcome, attachments))
+
+    def _set_timer(self) -> None:
+        deadline_ms = self._core.next_deadline_ms()
+        if deadline_ms == self._timer_ms:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._timer_ms = deadline_ms
+        if deadline_ms is not None:
+            delay_s = max(0, deadline_ms - now_ms()) / 1000
+            self._timer = asyncio.get_running_loop().call_later(delay_s, self._fire)
+
+    def _fire(self) -> None:
+        self._timer = None
+        self._timer_ms = None
+        self.step(TimerFired(cause_id=_TIMER_CAUSE))
