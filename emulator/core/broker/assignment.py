@@ -1,0 +1,149 @@
+"""From a metadata difference to roles: which partitions this broker hosts, leads and follows (``ReplicaManager``).
+
+Only differences count: first that of the whole image, once the logs are loaded, then one per input. Several records may
+arrive as one difference; epochs, not the number of steps, decide what is done.
+"""
+
+from emulator.core.broker.config import BrokerConfig
+from emulator.core.broker.delayed_fetch import FetchDesk
+from emulator.core.broker.fetcher import FetcherPool
+from emulator.core.broker.hosted import HostedPartitions
+from emulator.core.broker.log_opening import create_log, open_log
+from emulator.core.broker.partition import Partition
+from emulator.core.broker.replica_log import ReplicaLog
+from emulator.core.broker.stray import stray_reason
+from emulator.core.broker.turn import Turn
+from emulator.core.effects import DeleteLog, RenameStrayLog
+from emulator.core.events import LogDeleted
+from emulator.core.image import ImageDelta, PartitionDelta, PartitionState
+from emulator.core.inputs import LoadedLog
+from emulator.core.properties import TopicProperties, is_topic_property, topic_properties
+from emulator.core.records import ConfigResource
+from emulator.core.types import TopicId, TopicPartition
+
+
+class Assignment:
+    """Applies differences to the hosted partitions and to the fetchers."""
+
+    def __init__(
+        self, config: BrokerConfig, hosted: HostedPartitions, fetchers: FetcherPool, fetches: FetchDesk
+    ) -> None:
+        self._config = config
+        self._hosted = hosted
+        self._fetchers = fetchers
+        self._fetches = fetches
+
+    def adopt(self, turn: Turn, logs: tuple[LoadedLog, ...]) -> None:
+        """Takes over the logs found at start that belong here, and puts the others aside."""
+        for loaded in logs:
+            reason = stray_reason(loaded, self._hosted.image, self._config.broker_id)
+            if reason is None and loaded.topic_id is not None:
+                self._host(open_log(turn, loaded, loaded.topic_id))
+                continue
+            turn.write(RenameStrayLog(partition=loaded.partition))
+            turn.record(
+                LogDeleted(
+                    cause_id=turn.cause_id,
+                    topic=loaded.partition.topic,
+                    partition=loaded.partition.partition,
+                    topic_id=loaded.topic_id or TopicId(""),
+                    reason="stray",
+                    log_end_offset=loaded.log_end_offset,
+                )
+            )
+
+    def _host(self, log: ReplicaLog) -> Partition:
+        partition = Partition(
+            log,
+            config=self._config,
+            registrations=self._hosted.image.brokers,
+            topic_properties=self._topic_properties(log.partition.topic),
+        )
+        self._hosted.add(partition)
+        return partition
+
+    def apply(self, turn: Turn, delta: ImageDelta) -> None:
+        """Acts on a difference: removals, roles, then configuration."""
+        for name, change in delta.partitions.items():
+            self._apply_partition(turn, name, change)
+        self._apply_configs(turn, delta)
+        self._stop_fetching_when_leaving()
+
+    def _apply_partition(self, turn: Turn, name: TopicPartition, change: PartitionDelta) -> None:
+        state = change.after
+        partition = self._hosted.get(name)
+        is_replica = state is not None and self._config.broker_id in state.replicas
+        if partition is not None and (state is None or not is_replica or state.topic_id != partition.log.topic_id):
+            self._remove(turn, partition)
+            partition = None
+        if state is None or not is_replica:
+            return
+        if partition is None:
+            partition = self._host(create_log(turn, name, state.topic_id))
+        self._take_role(turn, partition, state)
+
+    def _take_role(self, turn: Turn, partition: Partition, state: PartitionState) -> None:
+        if state.leader == self._config.broker_id:
+            was_leader = partition.is_leader
+            self._fetchers.unfollow(partition.name)
+            partition.become_leader(turn, state)
+            if not was_leader and partition.is_leader:
+                self._fetches.release_followers(turn, partition)
+            return
+        partition.become_follower(turn, state)
+        if partition.is_leader:
+            return
+        if partition.leader is None:
+            self._fetchers.unfollow(partition.name)
+        else:
+            self._fetchers.follow(turn, partition, partition.leader)
+
+    def _remove(self, turn: Turn, partition: Partition) -> None:
+        self._fetchers.unfollow(partition.name)
+        self._hosted.remove(partition.name)
+        turn.turned[partition.name] = None
+        turn.write(DeleteLog(partition=partition.name))
+        turn.record(
+            LogDeleted(
+                cause_id=turn.cause_id,
+                topic=partition.name.topic,
+                partition=partition.name.partition,
+                topic_id=partition.log.topic_id,
+                reason="deleted",
+                log_end_offset=partition.log.log_end_offset,
+            )
+        )
+
+    def _apply_configs(self, turn: Turn, delta: ImageDelta) -> None:
+        if not delta.configs:
+            return
+        everywhere = any(resource is ConfigResource.BROKER for resource, _ in delta.configs)
+        topics = {name for resource, name in delta.configs if resource is ConfigResource.TOPIC}
+        for partition in self._hosted:
+            if everywhere or partition.name.topic in topics:
+                partition.topic_properties = self._topic_properties(partition.name.topic)
+                if partition.is_leader:
+                    # A lowered min ISR may let waiting records commit; nothing else would look again.
+                    partition.advance_high_watermark(turn)
+
+    def _topic_properties(self, topic: str) -> TopicProperties:
+        image = self._hosted.image
+        given = {
+            name: value
+            for broker in ("", str(self._config.broker_id))
+            for name, value in image.configs(ConfigResource.BROKER, broker).items()
+            if is_topic_property(name)
+        }
+        given.update(image.configs(ConfigResource.TOPIC, topic))
+        return topic_properties(self._config.properties, given)
+
+    def _stop_fetching_when_leaving(self) -> None:
+        """Once the controller lets this broker go, it fetches only for ISRs that it is still in."""
+        own = self._config.broker_id
+        registration = self._hosted.image.brokers.get(own)
+        if registration is None or not registration.in_controlled_shutdown:
+            return
+        for name in list(self._fetchers.followed):
+            state = self._hosted.image.partitions.get(name)
+            if state is None or own not in state.isr:
+                self._fetchers.unfollow(name)

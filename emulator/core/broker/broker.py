@@ -1,0 +1,430 @@
+"""A broker: one state machine made of small ones, and the order in which they hear of things.
+
+``step`` hands an input to the part that it concerns, then settles what that stirred up: ISR changes go to the
+controller, waiting requests are looked at again, fetches go out. Life of a broker::
+
+    Started -> metadata stream and registration, side by side
+    image reaches the end named when the stream opened -> LoadLogs -> LogsLoaded -> first difference applied
+    registered and first difference applied -> asks to be unfenced -> serves
+    ShutdownRequested -> the controller moves its leaderships -> high watermarks, CloseLogs
+"""
+
+from enum import Enum
+from typing import Final, assert_never
+
+from emulator.core.broker.alter_partition_sender import AlterPartitionSender
+from emulator.core.broker.assignment import Assignment
+from emulator.core.broker.config import BrokerConfig
+from emulator.core.broker.delayed_fetch import FetchDesk
+from emulator.core.broker.delayed_produce import ProduceDesk
+from emulator.core.broker.fetcher import FetcherPool
+from emulator.core.broker.hosted import HostedPartitions
+from emulator.core.broker.lifecycle import BrokerLifecycle, BrokerState
+from emulator.core.broker.list_offsets import list_offsets
+from emulator.core.broker.log_writer import record_log_start_raised
+from emulator.core.broker.metadata_requests import metadata
+from emulator.core.broker.offset_for_leader_epoch import offsets_for_leader_epochs
+from emulator.core.broker.partition import Partition
+from emulator.core.broker.producer_ids import ProducerIds
+from emulator.core.broker.replica_log_info import replica_log_info
+from emulator.core.broker.request_ledger import RequestLedger
+from emulator.core.broker.turn import Turn
+from emulator.core.effects import (
+    BrokerEffect,
+    CloseLogs,
+    LoadLogs,
+    OpenMetadataStream,
+    SendResponse,
+    StopNode,
+    WriteHighWatermarks,
+    WriteLogCheckpoints,
+)
+from emulator.core.errors import ErrorCode, InvariantViolation
+from emulator.core.events import MetadataApplied
+from emulator.core.image import MetadataImage
+from emulator.core.inputs import (
+    BrokerInput,
+    LogsLoaded,
+    MetadataReceived,
+    MetadataStreamLost,
+    MetadataStreamOpened,
+    RequestFailed,
+    RequestReceived,
+    ResponseReceived,
+    SegmentsDeleted,
+    ShutdownRequested,
+    Started,
+    TimerFired,
+)
+from emulator.core.messages import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AlterPartitionResult,
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    FetchRequest,
+    FetchResponse,
+    GetReplicaLogInfoRequest,
+    InitProducerIdRequest,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    MetadataRequest,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    ProduceRequest,
+    Request,
+    Response,
+)
+from emulator.core.timers import TimerQueue
+from emulator.core.types import BrokerId, CauseId, MetadataOffset, Offset, TopicPartition
+
+_STREAM_BACKOFF_INITIAL_MS: Final = 20
+_STREAM_BACKOFF_MAX_MS: Final = 500
+_PRODUCER_EXPIRATION_CHECK_MS: Final = 600_000
+
+
+class _Chore(Enum):
+    """Periodic work, from the first applied difference on."""
+
+    SHRINK_ISR = "shrink_isr"
+    CHECKPOINT_HIGH_WATERMARKS = "checkpoint_high_watermarks"
+    CHECKPOINT_LOGS = "checkpoint_logs"
+    EXPIRE_PRODUCERS = "expire_producers"
+    REOPEN_STREAM = "reopen_stream"
+
+
+class _Logs(Enum):
+    """Whether logs are open."""
+
+    UNTOUCHED = "untouched"
+    LOADING = "loading"
+    OPEN = "open"
+
+
+class Broker:
+    """One incarnation of a broker."""
+
+    def __init__(self, config: BrokerConfig) -> None:
+        self._config = config
+        self._image = MetadataImage()
+        self._hosted = HostedPartitions(self._image)
+        self._ledger = RequestLedger()
+        self._lifecycle = BrokerLifecycle(config, self._ledger)
+        self._alter_partitions = AlterPartitionSender(config, self._ledger)
+        self._fetchers = FetcherPool(config, self._ledger)
+        self._produces = ProduceDesk(self._hosted)
+        self._fetches = FetchDesk(self._hosted, self._produces)
+        self._producer_ids = ProducerIds(config, self._ledger)
+        self._assignment = Assignment(config, self._hosted, self._fetchers, self._fetches)
+        self._chores: TimerQueue[_Chore] = TimerQueue()
+        self._logs = _Logs.UNTOUCHED
+        self._load_at: MetadataOffset | None = None
+        self._stream_failures = 0
+        self._timer_causes = 0
+        self._checkpointed: tuple[tuple[TopicPartition, Offset], ...] = ()
+        self._has_exited = False
+
+    @property
+    def state(self) -> BrokerState:
+        """Where it is in its life."""
+        return self._lifecycle.state
+
+    @property
+    def image(self) -> MetadataImage:
+        """The metadata that it has received; for reading only."""
+        return self._image
+
+    @property
+    def partitions(self) -> tuple[Partition, ...]:
+        """All hosted partitions; for reading only."""
+        return tuple(self._hosted)
+
+    def partition(self, name: TopicPartition) -> Partition | None:
+        """Returns a hosted partition; for reading only."""
+        return self._hosted.get(name)
+
+    def next_deadline_ms(self) -> int | None:
+        """Returns when ``TimerFired`` is due, or ``None`` if nothing waits for the time."""
+        if self._has_exited:
+            return None
+        earliest: int | None = None
+        for part in (
+            self._produces,
+            self._fetches,
+            self._fetchers,
+            self._lifecycle,
+            self._chores,
+            self._alter_partitions,
+        ):
+            deadline = part.next_deadline_ms()
+            if deadline is not None and (earliest is None or deadline < earliest):
+                earliest = deadline
+        return earliest
+
+    def step(self, incoming: BrokerInput, *, now_ms: int) -> list[BrokerEffect]:
+        """Reacts to an input; returns what is to be done, in order.
+
+        Raises:
+            InvariantViolation: the input cannot happen in this state; a bug of the driver or of the core.
+        """
+        if self._has_exited:
+            return []
+        turn = Turn(now_ms=now_ms, cause_id=incoming.cause_id)
+        match incoming:
+            case RequestReceived():
+                self._handle_request(turn, incoming)
+            case ResponseReceived(correlation_id=correlation_id, response=response):
+                sent = self._ledger.answered(turn, correlation_id)
+                self._handle_response(turn, BrokerId(sent.destination), sent.request, response)
+            case TimerFired():
+                turn.cause_id = self._timer_cause()
+                self._handle_timers(turn)
+            case MetadataReceived():
+                self._receive_metadata(turn, incoming)
+            case RequestFailed():
+                self._handle_failure(turn, incoming)
+            case Started():
+                turn.send(OpenMetadataStream(from_offset=self._image.next_offset))
+                self._lifecycle.start(turn)
+            case MetadataStreamOpened(end_offset=end_offset):
+                self._stream_failures = 0
+                self._load_at = end_offset
+                self._maybe_load_logs(turn)
+            case MetadataStreamLost():
+                backoff_ms = _STREAM_BACKOFF_INITIAL_MS << min(self._stream_failures, 16)
+                self._chores.set(_Chore.REOPEN_STREAM, at_ms=now_ms + min(backoff_ms, _STREAM_BACKOFF_MAX_MS))
+                self._stream_failures += 1
+            case LogsLoaded(logs=logs):
+                self._logs = _Logs.OPEN
+                self._assignment.adopt(turn, logs)
+                self._start_chores(now_ms)
+                self._apply_metadata(turn, MetadataOffset(0))
+            case SegmentsDeleted():
+                self._handle_segments_deleted(turn, incoming)
+            case ShutdownRequested():
+                self._lifecycle.begin_shutdown(turn)
+            case _:
+                assert_never(incoming)
+        self._settle(turn)
+        return turn.effects()
+
+    def _timer_cause(self) -> CauseId:
+        self._timer_causes += 1
+        return CauseId(f"timer-{self._config.broker_id}-{self._timer_causes}")
+
+    # --- Requests and responses -----------------------------------------------------------------------------------
+
+    def _handle_request(self, turn: Turn, incoming: RequestReceived) -> None:
+        request, request_id = incoming.request, incoming.request_id
+        response: Response
+        match request:
+            case ProduceRequest():
+                self._produces.handle_request(turn, request_id, request)
+                return
+            case FetchRequest():
+                self._fetches.handle_request(turn, request_id, request)
+                return
+            case InitProducerIdRequest():
+                self._producer_ids.handle_request(turn, request_id, request, self._lifecycle.broker_epoch)
+                return
+            case MetadataRequest():
+                response = metadata(self._image, request, self._config.controller_id)
+            case ListOffsetsRequest():
+                response = list_offsets(self._hosted, request)
+            case OffsetForLeaderEpochRequest():
+                response = offsets_for_leader_epochs(self._hosted, request)
+            case GetReplicaLogInfoRequest():
+                response = replica_log_info(self._hosted, request, self._lifecycle.broker_epoch)
+            case _:
+                raise InvariantViolation(f"{type(request).__name__} is not for a broker")
+        turn.send(SendResponse(request_id=request_id, response=response, cause_id=turn.cause_id))
+
+    def _handle_response(self, turn: Turn, peer: BrokerId, request: Request, response: Response) -> None:
+        match request, response:
+            case FetchRequest(), FetchResponse():
+                self._fetchers.handle_fetch(turn, peer, request, response)
+            case ListOffsetsRequest(), ListOffsetsResponse():
+                for position, result in zip(request.partitions, response.partitions, strict=True):
+                    self._fetchers.handle_offset(turn, peer, position, result)
+            case OffsetForLeaderEpochRequest(), OffsetForLeaderEpochResponse():
+                for asked, end in zip(request.partitions, response.partitions, strict=True):
+                    self._fetchers.handle_epoch_end(turn, peer, asked, end)
+            case AlterPartitionRequest(), AlterPartitionResponse():
+                for proposal, outcome in self._alter_partitions.handle_response(turn, request, response):
+                    partition = self._hosted.get(proposal.partition)
+                    if partition is not None:
+                        partition.handle_alter_partition_result(turn, proposal, outcome)
+            case BrokerHeartbeatRequest(), BrokerHeartbeatResponse():
+                self._lifecycle.handle_heartbeat(turn, response)
+            case BrokerRegistrationRequest(), BrokerRegistrationResponse():
+                self._lifecycle.handle_registration(turn, response)
+            case AllocateProducerIdsRequest(), AllocateProducerIdsResponse():
+                self._producer_ids.handle_block(turn, response, self._lifecycle.broker_epoch)
+            case _:
+                raise InvariantViolation(f"{type(response).__name__} answers {type(request).__name__}")
+
+    def _handle_failure(self, turn: Turn, incoming: RequestFailed) -> None:
+        sent = self._ledger.failed(turn, incoming.correlation_id, incoming.failure)
+        match sent.request:
+            case FetchRequest() | ListOffsetsRequest() | OffsetForLeaderEpochRequest():
+                self._fetchers.handle_failure(turn, BrokerId(sent.destination), sent.request)
+            case AlterPartitionRequest():
+                self._alter_partitions.handle_failure(turn)
+            case BrokerHeartbeatRequest() | BrokerRegistrationRequest():
+                self._lifecycle.handle_failure(turn)
+            case AllocateProducerIdsRequest():
+                self._producer_ids.handle_failure(turn)
+            case _:
+                raise InvariantViolation(f"{type(sent.request).__name__} failed, which a broker never sends")
+
+    # --- Metadata and logs ----------------------------------------------------------------------------------------
+
+    def _receive_metadata(self, turn: Turn, incoming: MetadataReceived) -> None:
+        start_offset = self._image.next_offset
+        for batch in incoming.batches:
+            for index, record in enumerate(batch.records):
+                offset = MetadataOffset(batch.base_offset + index)
+                if offset >= self._image.next_offset:  # a stream that was opened again may repeat some
+                    self._image.replay(record, offset=offset)
+        if self._logs is _Logs.OPEN:
+            self._apply_metadata(turn, start_offset)
+        else:
+            self._maybe_load_logs(turn)
+
+    def _maybe_load_logs(self, turn: Turn) -> None:
+        if self._logs is _Logs.UNTOUCHED and self._load_at is not None and self._image.next_offset >= self._load_at:
+            self._logs = _Logs.LOADING
+            turn.write(LoadLogs())
+
+    def _apply_metadata(self, turn: Turn, start_offset: MetadataOffset) -> None:
+        delta = self._image.take_delta()
+        turn.record(MetadataApplied(cause_id=turn.cause_id, start_offset=start_offset, end_offset=delta.end_offset))
+        self._assignment.apply(turn, delta)
+        self._lifecycle.applied_end_offset = delta.end_offset
+        if any(self._is_leaving(broker_id) for broker_id in delta.brokers):
+            # Its controlled shutdown waits until every active broker has said that it knows.
+            self._lifecycle.hurry(turn)
+
+    def _is_leaving(self, broker_id: BrokerId) -> bool:
+        registration = self._image.brokers.get(broker_id)
+        return registration is not None and registration.in_controlled_shutdown and not registration.fenced
+
+    def _handle_segments_deleted(self, turn: Turn, incoming: SegmentsDeleted) -> None:
+        partition = self._hosted.get(incoming.partition)
+        if partition is None or incoming.log_start_offset <= partition.log.log_start_offset:
+            return
+        old = partition.log.log_start_offset
+        partition.log.raise_log_start(incoming.log_start_offset)
+        record_log_start_raised(turn, partition.log, old=old)
+        turn.advanced[incoming.partition] = None
+
+    # --- Time -----------------------------------------------------------------------------------------------------
+
+    def _start_chores(self, now_ms: int) -> None:
+        for chore in _Chore:
+            if chore is not _Chore.REOPEN_STREAM:
+                self._chores.set(chore, at_ms=now_ms + self._interval_ms(chore))
+
+    def _interval_ms(self, chore: _Chore) -> int:
+        properties = self._config.properties
+        match chore:
+            case _Chore.SHRINK_ISR:
+                return max(1, properties.replica_lag_time_max_ms // 2)
+            case _Chore.CHECKPOINT_HIGH_WATERMARKS:
+                return properties.replica_high_watermark_checkpoint_interval_ms
+            case _Chore.CHECKPOINT_LOGS:
+                return properties.log_flush_offset_checkpoint_interval_ms
+            case _Chore.EXPIRE_PRODUCERS:
+                return _PRODUCER_EXPIRATION_CHECK_MS
+            case _Chore.REOPEN_STREAM:
+                return _STREAM_BACKOFF_MAX_MS
+
+    def _handle_timers(self, turn: Turn) -> None:
+        self._lifecycle.handle_timer(turn)
+        self._produces.handle_timer(turn)
+        self._fetches.handle_timer(turn)
+        self._fetchers.handle_timer(turn)
+        if self._lifecycle.broker_epoch is not None:
+            self._alter_partitions.handle_timer(turn, self._lifecycle.broker_epoch)
+        for chore in self._chores.pop_due(now_ms=turn.now_ms):
+            self._do_chore(turn, chore)
+
+    def _do_chore(self, turn: Turn, chore: _Chore) -> None:
+        match chore:
+            case _Chore.SHRINK_ISR:
+                for partition in self._hosted:
+                    partition.maybe_shrink_isr(turn)
+            case _Chore.CHECKPOINT_HIGH_WATERMARKS:
+                self._checkpoint_high_watermarks(turn)
+            case _Chore.CHECKPOINT_LOGS:
+                turn.write(WriteLogCheckpoints())
+            case _Chore.EXPIRE_PRODUCERS:
+                expiration_ms = self._config.properties.producer_id_expiration_ms
+                for partition in self._hosted:
+                    partition.log.producers.expire(now_ms=turn.now_ms, expiration_ms=expiration_ms)
+            case _Chore.REOPEN_STREAM:
+                turn.send(OpenMetadataStream(from_offset=self._image.next_offset))
+                return
+        self._chores.set(chore, at_ms=turn.now_ms + self._interval_ms(chore))
+
+    def _checkpoint_high_watermarks(self, turn: Turn) -> None:
+        high_watermarks = tuple(sorted((partition.name, partition.log.high_watermark) for partition in self._hosted))
+        if high_watermarks != self._checkpointed:
+            self._checkpointed = high_watermarks
+            turn.write(WriteHighWatermarks(high_watermarks=high_watermarks))
+
+    # --- The end of a step ----------------------------------------------------------------------------------------
+
+    def _settle(self, turn: Turn) -> None:
+        if not self._hosted.is_serving or self._lifecycle.state in (BrokerState.STARTING, BrokerState.RECOVERY):
+            self._check_readiness(turn)
+        self._submit_proposals(turn)
+        for name in turn.turned:
+            self._produces.check(turn, name)
+            self._fetches.check_role(turn, name)
+        for name in turn.grown:
+            self._fetches.check_growth(turn, name)
+        for name in turn.advanced:
+            self._produces.check(turn, name)
+            self._fetches.check_high_watermark(turn, name)
+        self._fetchers.send_due(turn, self._lifecycle.broker_epoch)
+        if self._lifecycle.is_exiting:
+            self._exit(turn)
+
+    def _submit_proposals(self, turn: Turn) -> None:
+        for proposal in turn.proposals:
+            error = self._alter_partitions.submit(proposal)
+            partition = self._hosted.get(proposal.partition)
+            if error is not ErrorCode.NONE and partition is not None:
+                refusal = AlterPartitionResult(
+                    topic=proposal.partition.topic,
+                    topic_id=proposal.topic_id,
+                    partition=proposal.partition.partition,
+                    error=error,
+                )
+                partition.handle_alter_partition_result(turn, proposal, refusal)
+        if self._lifecycle.broker_epoch is not None:
+            self._alter_partitions.send_queued(turn, self._lifecycle.broker_epoch)
+
+    def _check_readiness(self, turn: Turn) -> None:
+        """Asks to be unfenced when its logs are open and its image has its own registration; serves once unfenced."""
+        own = self._image.brokers.get(self._config.broker_id)
+        if self._logs is not _Logs.OPEN or own is None or own.broker_epoch != self._lifecycle.broker_epoch:
+            return
+        self._lifecycle.become_ready(turn)
+        if not own.fenced:
+            self._hosted.is_serving = True
+
+    def _exit(self, turn: Turn) -> None:
+        self._has_exited = True
+        self._fetchers.stop()
+        if self._logs is _Logs.OPEN:
+            self._checkpoint_high_watermarks(turn)
+            turn.exit(CloseLogs(broker_epoch=self._lifecycle.broker_epoch))
+        else:
+            # Checkpoints of logs that were never opened must not be overwritten with nothing.
+            turn.exit(StopNode())

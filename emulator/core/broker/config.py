@@ -1,0 +1,31 @@
+"""What one broker process is told when it starts: identity, properties, switches."""
+
+import msgspec
+
+from emulator.core.properties import NodeProperties
+from emulator.core.switches import Switches
+from emulator.core.types import BrokerEpoch, BrokerId, IncarnationId, NodeId
+
+
+class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """One frozen configuration per process.
+
+    Attributes:
+        broker_id: this broker.
+        controller_id: the controller that it registers with.
+        cluster_id: must equal the controller's.
+        incarnation_id: drawn by the process at start.
+        log_dirs: directory ids, sorted.
+        previous_broker_epoch: from the clean-shutdown files, read before logs are loaded; ``None`` without proof.
+        properties: Kafka's properties of this node.
+        switches: the rules of the era.
+    """
+
+    broker_id: BrokerId
+    controller_id: NodeId
+    cluster_id: str
+    incarnation_id: IncarnationId
+    log_dirs: tuple[str, ...] = ()
+    previous_broker_epoch: BrokerEpoch | None = None
+    properties: NodeProperties = NodeProperties()
+    switches: Switches = Switches()

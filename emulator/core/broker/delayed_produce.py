@@ -1,0 +1,205 @@
+"""Produce requests under way, and their answers (Kafka's ``DelayedProduce``).
+
+acks 0 and 1 are answered in the step that appends; acks=all waits until each of its partitions has committed the batch
+or cannot any more. The number of waiting requests is bounded: past the limit the oldest times out early, which tells
+its client no more than a time-out ever does.
+"""
+
+import heapq
+from itertools import count
+from typing import Final
+
+from emulator.core.broker.hosted import HostedPartitions
+from emulator.core.broker.produce import Appended, Refused, append_batch, commit_result
+from emulator.core.broker.turn import Turn
+from emulator.core.effects import CloseConnection, SendResponse
+from emulator.core.errors import ErrorCode
+from emulator.core.events import ProduceAnswered
+from emulator.core.messages import ProducePartition, ProducePartitionResponse, ProduceRequest, ProduceResponse
+from emulator.core.timers import TimerQueue
+from emulator.core.types import Acks, BrokerId, CauseId, LeaderEpoch, Offset, RequestId, TopicId, TopicPartition
+
+WAITING_MAX: Final = 10_000
+"""Waiting acks=all requests per broker."""
+
+
+class _Operation:
+    """A request: what became of each partition (its error once known), and how many are open."""
+
+    __slots__ = ("base_offsets", "cause_id", "errors", "number", "open_count", "request", "request_id")
+
+    def __init__(self, number: int, request_id: RequestId, request: ProduceRequest, cause_id: CauseId) -> None:
+        self.number = number
+        self.request_id = request_id
+        self.request = request
+        self.cause_id = cause_id
+        self.errors: list[ErrorCode | None] = []
+        self.base_offsets: list[Offset | None] = []
+        self.open_count = 0
+
+
+class ProduceDesk:
+    """Takes produce requests, keeps those that wait, answers them all."""
+
+    def __init__(self, hosted: HostedPartitions) -> None:
+        self._hosted = hosted
+        self._numbers = count()
+        self._waiting: dict[int, _Operation] = {}
+        self._by_partition: dict[TopicPartition, list[tuple[Offset, int, int]]] = {}
+        self._deadlines: TimerQueue[int] = TimerQueue()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def waiting_on(self, name: TopicPartition) -> int:
+        """Returns how many acks=all appends wait for a partition's high watermark."""
+        return len(self._by_partition.get(name, ()))
+
+    def next_deadline_ms(self) -> int | None:
+        """Returns when the first request times out."""
+        return self._deadlines.next_deadline_ms()
+
+    def handle_request(self, turn: Turn, request_id: RequestId, request: ProduceRequest) -> None:
+        """Appends what may be appended, and answers or waits."""
+        operation = _Operation(next(self._numbers), request_id, request, turn.cause_id)
+        waits: list[tuple[int, Offset]] = []
+        for index, asked in enumerate(request.partitions):
+            if not request.is_acks_valid:
+                outcome: Appended | Refused = Refused(ErrorCode.INVALID_REQUIRED_ACKS)
+            else:
+                outcome = append_batch(turn, self._hosted, asked, acks=request.acks)
+            if isinstance(outcome, Refused):
+                error: ErrorCode | None = outcome.error
+                operation.base_offsets.append(None)
+            else:
+                error = ErrorCode.NONE
+                operation.base_offsets.append(outcome.base_offset)
+                if request.acks == Acks.ALL:
+                    error = commit_result(self._hosted.get(asked.topic_partition), outcome.required_offset)
+            operation.errors.append(error)
+            if error is None and isinstance(outcome, Appended):
+                waits.append((index, outcome.required_offset))
+        if waits:
+            self._wait(turn, operation, waits)
+        else:
+            self._answer(turn, operation)
+
+    def _wait(self, turn: Turn, operation: _Operation, waits: list[tuple[int, Offset]]) -> None:
+        if len(self._waiting) >= WAITING_MAX:
+            self._time_out(turn, next(iter(self._waiting)))
+        operation.open_count = len(waits)
+        self._waiting[operation.number] = operation
+        self._deadlines.set(operation.number, at_ms=turn.now_ms + operation.request.timeout_ms)
+        for index, required_offset in waits:
+            name = operation.request.partitions[index].topic_partition
+            heapq.heappush(self._by_partition.setdefault(name, []), (required_offset, operation.number, index))
+
+    def check(self, turn: Turn, name: TopicPartition) -> None:
+        """Looks again at what waits for a partition whose high watermark, ISR or role changed."""
+        waiting = self._by_partition.get(name)
+        if waiting is None:
+            return
+        partition = self._hosted.get(name)
+        while waiting:
+            required_offset, number, index = waiting[0]
+            operation = self._waiting.get(number)
+            if operation is not None:
+                error = commit_result(partition, required_offset)
+                if error is None:
+                    return
+                self._settle(turn, operation, index, error)
+            heapq.heappop(waiting)
+        del self._by_partition[name]
+
+    def _settle(self, turn: Turn, operation: _Operation, index: int, error: ErrorCode) -> None:
+        operation.errors[index] = error
+        operation.open_count -= 1
+        if operation.open_count == 0:
+            del self._waiting[operation.number]
+            self._deadlines.cancel(operation.number)
+            self._answer(turn, operation)
+
+    def handle_timer(self, turn: Turn) -> None:
+        """Answers what has waited for too long."""
+        for number in self._deadlines.pop_due(now_ms=turn.now_ms):
+            self._time_out(turn, number)
+
+    def _time_out(self, turn: Turn, number: int) -> None:
+        operation = self._waiting.pop(number)
+        self._deadlines.cancel(number)
+        for index, error in enumerate(operation.errors):
+            if error is None:
+                operation.errors[index] = ErrorCode.REQUEST_TIMED_OUT
+                self._forget(operation, index)
+        self._answer(turn, operation)
+
+    def _forget(self, operation: _Operation, index: int) -> None:
+        name = operation.request.partitions[index].topic_partition
+        waiting = [entry for entry in self._by_partition.get(name, ()) if entry[1] != operation.number]
+        heapq.heapify(waiting)
+        if waiting:
+            self._by_partition[name] = waiting
+        else:
+            self._by_partition.pop(name, None)
+
+    def _answer(self, turn: Turn, operation: _Operation) -> None:
+        request = operation.request
+        answers: list[ProducePartitionResponse] = []
+        failed = False
+        for asked, settled, base_offset in zip(
+            request.partitions, operation.errors, operation.base_offsets, strict=True
+        ):
+            error = ErrorCode.REQUEST_TIMED_OUT if settled is None else settled
+            failed = failed or error is not ErrorCode.NONE
+            answers.append(self._partition_answer(turn, operation, asked, error, base_offset))
+        if request.acks != Acks.NONE:
+            turn.send(
+                SendResponse(
+                    request_id=operation.request_id,
+                    response=ProduceResponse(partitions=tuple(answers)),
+                    cause_id=operation.cause_id,
+                )
+            )
+        elif failed:
+            turn.send(CloseConnection(request_id=operation.request_id))
+
+    def _partition_answer(
+        self,
+        turn: Turn,
+        operation: _Operation,
+        asked: ProducePartition,
+        error: ErrorCode,
+        base_offset: Offset | None,
+    ) -> ProducePartitionResponse:
+        partition = self._hosted.get(asked.topic_partition)
+        record_count = getattr(asked.batch, "record_count", 0)
+        topic_id = self._hosted.image.topics.get(asked.topic, TopicId(""))
+        turn.record(
+            ProduceAnswered(
+                cause_id=operation.cause_id,
+                topic=asked.topic,
+                partition=asked.partition,
+                topic_id=topic_id if partition is None else partition.log.topic_id,
+                acks=operation.request.acks,
+                error=error.name,
+                base_offset=base_offset,
+                record_count=record_count,
+                high_watermark=Offset(0) if partition is None else partition.log.high_watermark,
+                committed_isr=() if partition is None else partition.committed_isr,
+            )
+        )
+        leader: BrokerId | None = None
+        leader_epoch: LeaderEpoch | None = None
+        if error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            state = self._hosted.image.partitions.get(asked.topic_partition)
+            if state is not None:
+                leader, leader_epoch = state.leader, state.leader_epoch
+        return ProducePartitionResponse(
+            topic=asked.topic,
+            partition=asked.partition,
+            error=error,
+            base_offset=base_offset if error is ErrorCode.NONE else None,
+            log_start_offset=None if partition is None else partition.log.log_start_offset,
+            current_leader=leader,
+            current_leader_epoch=leader_epoch,
+        )

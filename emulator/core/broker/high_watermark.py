@@ -1,0 +1,75 @@
+"""The high watermark rule, as pure functions (``kafka-broker.md`` section 7).
+
+A leader commits what every member of the maximal ISR holds, and nothing at all while the *committed* ISR is smaller
+than min ISR: one rule looks at each of the two sets, and mixing them up loses data.
+"""
+
+from collections.abc import Sequence
+from enum import Enum
+
+import msgspec
+
+from emulator.core.types import Offset
+
+
+class HighWatermarkReason(Enum):
+    """Why a leader's high watermark moved, or did not."""
+
+    ADVANCED = "advanced"
+    UNDER_MIN_ISR = "under_min_isr"
+    """The committed ISR is too small: frozen for all data, whatever its acks (KIP-966)."""
+
+    UNKNOWN_REPLICA = "unknown_replica"
+    """A member has not fetched since this broker became leader."""
+
+    NOT_HIGHER = "not_higher"
+    """The slowest member holds no more than is committed already."""
+
+
+class HighWatermarkDecision(msgspec.Struct, frozen=True):
+    """The high watermark after the rule was applied, and why."""
+
+    high_watermark: Offset
+    reason: HighWatermarkReason
+
+
+def effective_min_isr(*, min_insync_replicas: int, replica_count: int) -> int:
+    """Returns min ISR capped by the number of replicas that the leader knows to be assigned (KIP-966)."""
+    return min(min_insync_replicas, replica_count)
+
+
+def advance_high_watermark(
+    *,
+    high_watermark: Offset,
+    log_end_offset: Offset,
+    waited_for: Sequence[Offset | None],
+    committed_isr_size: int,
+    required_isr_size: int,
+) -> HighWatermarkDecision:
+    """Returns a leader's next high watermark; it never goes back.
+
+    Args:
+        high_watermark: the current one.
+        log_end_offset: the leader's.
+        waited_for: log end offsets of the maximal ISR's other members and of joiners; ``None`` where unknown.
+        committed_isr_size: members that the controller is known to have accepted, the leader included.
+        required_isr_size: the effective min ISR; 0 where the switch ``hw_requires_min_isr`` is off (S14).
+    """
+    if committed_isr_size < required_isr_size:
+        return HighWatermarkDecision(high_watermark, HighWatermarkReason.UNDER_MIN_ISR)
+    candidate = log_end_offset
+    for follower_end_offset in waited_for:
+        if follower_end_offset is None:
+            return HighWatermarkDecision(high_watermark, HighWatermarkReason.UNKNOWN_REPLICA)
+        if follower_end_offset < candidate:
+            candidate = follower_end_offset
+    if candidate <= high_watermark:
+        return HighWatermarkDecision(high_watermark, HighWatermarkReason.NOT_HIGHER)
+    return HighWatermarkDecision(candidate, HighWatermarkReason.ADVANCED)
+
+
+def follower_high_watermark(
+    *, leader_high_watermark: Offset, log_start_offset: Offset, log_end_offset: Offset
+) -> Offset:
+    """Returns a follower's high watermark after a fetch; it may go back, as a new leader may know of less."""
+    return min(max(leader_high_watermark, log_start_offset), log_end_offset)

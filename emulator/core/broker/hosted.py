@@ -1,0 +1,65 @@
+"""The partitions that this broker hosts, beside the metadata that says which exist.
+
+Requests name partitions; ``find`` tells one that does not exist from one that lives elsewhere.
+"""
+
+from collections.abc import Iterator
+
+from emulator.core.broker.partition import Partition
+from emulator.core.errors import ErrorCode
+from emulator.core.image import MetadataImage
+from emulator.core.types import TopicPartition
+
+
+class HostedPartitions:
+    """Partitions by name, and the image that they came from.
+
+    ``is_serving`` is false until the broker has been unfenced once: before that it answers as if it led nothing.
+    """
+
+    def __init__(self, image: MetadataImage) -> None:
+        self.image = image
+        self.is_serving = False
+        self._partitions: dict[TopicPartition, Partition] = {}
+
+    def __iter__(self) -> Iterator[Partition]:
+        return iter(self._partitions.values())
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    def get(self, name: TopicPartition) -> Partition | None:
+        """Returns a hosted partition."""
+        return self._partitions.get(name)
+
+    def add(self, partition: Partition) -> None:
+        """Hosts a partition."""
+        self._partitions[partition.name] = partition
+
+    def remove(self, name: TopicPartition) -> Partition | None:
+        """Hosts it no more; returns it if it was."""
+        return self._partitions.pop(name, None)
+
+    def find(self, name: TopicPartition) -> Partition | ErrorCode:
+        """Returns the partition, or the error for whoever asks for it."""
+        partition = self._partitions.get(name)
+        if partition is not None:
+            return partition if self.is_serving else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        exists = name in self.image.partitions
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    def find_leader(self, name: TopicPartition) -> Partition | ErrorCode:
+        """Returns the partition if this broker leads it, or the error."""
+        found = self.find(name)
+        if isinstance(found, Partition) and not found.is_leader:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return found
+
+
+def check_leader_epoch(partition: Partition, current_leader_epoch: int | None) -> ErrorCode:
+    """Compares the epoch that a request was made under with the local one, on leaders and followers (KIP-320)."""
+    if current_leader_epoch is None or current_leader_epoch == partition.leader_epoch:
+        return ErrorCode.NONE
+    if current_leader_epoch < partition.leader_epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    return ErrorCode.UNKNOWN_LEADER_EPOCH

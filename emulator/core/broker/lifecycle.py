@@ -1,0 +1,221 @@
+r"""A broker's life with its controller: registration, heartbeats, controlled shutdown (``BrokerLifecycleManager``).
+
+States and edges (``kafka-broker.md`` section 3)::
+
+    NOT_RUNNING -> STARTING -> RECOVERY -> RUNNING -> PENDING_CONTROLLED_SHUTDOWN -> SHUTTING_DOWN
+                          \___________\________\____________________________________^
+
+One request is in flight at a time, so the order of answers is the order of questions. A running broker ignores that
+the controller calls it fenced: it leads on until metadata says otherwise.
+"""
+
+from enum import Enum
+from typing import Final
+
+from emulator.core.broker.config import BrokerConfig
+from emulator.core.broker.request_ledger import RequestLedger
+from emulator.core.broker.turn import Turn
+from emulator.core.errors import ErrorCode
+from emulator.core.events import BrokerStateChanged
+from emulator.core.messages import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
+from emulator.core.metadata_version import BROKER_FEATURES
+from emulator.core.types import BrokerEpoch, MetadataOffset
+
+STARTING_INTERVAL_MS: Final = 10
+"""Between heartbeats until the controller says that this broker has caught up."""
+
+SHUTDOWN_INTERVAL_MS: Final = 50
+"""Before the second heartbeat of a controlled shutdown."""
+
+_BACKOFF_INITIAL_MS: Final = 20
+
+
+class BrokerState(Enum):
+    """States with Kafka's names."""
+
+    NOT_RUNNING = "NOT_RUNNING"
+    STARTING = "STARTING"
+    RECOVERY = "RECOVERY"
+    RUNNING = "RUNNING"
+    PENDING_CONTROLLED_SHUTDOWN = "PENDING_CONTROLLED_SHUTDOWN"
+    SHUTTING_DOWN = "SHUTTING_DOWN"
+
+
+class BrokerLifecycle:
+    """The state machine.
+
+    Attributes:
+        state: where it is.
+        broker_epoch: as granted; ``None`` before registration.
+        applied_end_offset: end (exclusive) of the metadata that this broker acts on.
+        offline_log_dirs: directories that failed, in that order; they never come back.
+    """
+
+    def __init__(self, config: BrokerConfig, ledger: RequestLedger) -> None:
+        self.state = BrokerState.NOT_RUNNING
+        self.broker_epoch: BrokerEpoch | None = None
+        self.applied_end_offset = MetadataOffset(0)
+        self.offline_log_dirs: list[str] = []
+        self._config = config
+        self._ledger = ledger
+        self._is_ready = False
+        self._is_in_flight = False
+        self._is_urgent = False
+        self._next_send_ms: int | None = None
+        self._give_up_ms: int | None = None
+        self._failures = 0
+        self._shutdown_answers = 0
+
+    @property
+    def is_exiting(self) -> bool:
+        """Whether the process is to end."""
+        return self.state is BrokerState.SHUTTING_DOWN
+
+    def next_deadline_ms(self) -> int | None:
+        """Returns when ``handle_timer`` has something to do."""
+        if self.is_exiting:
+            return None
+        waits = [at_ms for at_ms in (self._next_send_ms, self._give_up_ms) if at_ms is not None]
+        return min(waits, default=None)
+
+    def start(self, turn: Turn) -> None:
+        """Registers; gives up after ``initial.broker.registration.timeout.ms``."""
+        self._enter(turn, BrokerState.STARTING)
+        self._give_up_ms = turn.now_ms + self._config.properties.initial_broker_registration_timeout_ms
+        self._communicate(turn)
+
+    def become_ready(self, turn: Turn) -> None:
+        """Asks to be unfenced from the next heartbeat on, which goes out at once."""
+        if not self._is_ready:
+            self._is_ready = True
+            self.hurry(turn)
+
+    def hurry(self, turn: Turn) -> None:
+        """Sends the next heartbeat as soon as none is in flight: there is news."""
+        if self.broker_epoch is None or self.is_exiting:
+            return
+        if self._is_in_flight:
+            self._is_urgent = True
+        else:
+            self._communicate(turn)
+
+    def fail_log_dir(self, turn: Turn, log_dir: str) -> None:
+        """Reports a directory as offline from the next heartbeat on."""
+        self.offline_log_dirs.append(log_dir)
+        self.hurry(turn)
+
+    def begin_shutdown(self, turn: Turn) -> None:
+        """Asks the controller for leave if this broker runs; otherwise the process ends at once."""
+        if self.state is BrokerState.RUNNING and self._config.properties.controlled_shutdown_enable:
+            self._enter(turn, BrokerState.PENDING_CONTROLLED_SHUTDOWN)
+            # Silence of a whole session means that the controller has moved the leaderships, or is gone itself.
+            self._give_up_ms = turn.now_ms + self._config.properties.broker_session_timeout_ms
+            self.hurry(turn)
+        elif self.state is not BrokerState.PENDING_CONTROLLED_SHUTDOWN:
+            self.end(turn)
+
+    def end(self, turn: Turn) -> None:
+        """Stops talking; the process is to end."""
+        self._next_send_ms = self._give_up_ms = None
+        self._enter(turn, BrokerState.SHUTTING_DOWN)
+
+    def handle_timer(self, turn: Turn) -> None:
+        """Sends what is due, or gives up."""
+        if self._give_up_ms is not None and self._give_up_ms <= turn.now_ms:
+            self.end(turn)
+        elif self._next_send_ms is not None and self._next_send_ms <= turn.now_ms and not self._is_in_flight:
+            self._communicate(turn)
+
+    def handle_registration(self, turn: Turn, response: BrokerRegistrationResponse) -> None:
+        """Adopts the broker epoch, or tries again after a heartbeat interval."""
+        self._is_in_flight = False
+        if self.is_exiting:
+            return
+        if response.error is not ErrorCode.NONE or response.broker_epoch is None:
+            self._next_send_ms = turn.now_ms + self._config.properties.broker_heartbeat_interval_ms
+            return
+        self._failures = 0
+        self._give_up_ms = None
+        self.broker_epoch = response.broker_epoch
+        self._communicate(turn)
+
+    def handle_heartbeat(self, turn: Turn, response: BrokerHeartbeatResponse) -> None:
+        """Follows the controller's word. Any error, STALE_BROKER_EPOCH too, only delays the next heartbeat."""
+        self._is_in_flight = False
+        if self.is_exiting:
+            return
+        if response.error is not ErrorCode.NONE:
+            self._back_off(turn)
+            return
+        self._failures = 0
+        if self.state is BrokerState.STARTING and response.is_caught_up:
+            self._enter(turn, BrokerState.RECOVERY)
+        if self.state is BrokerState.RECOVERY and not response.is_fenced:
+            self._enter(turn, BrokerState.RUNNING)
+        interval_ms = self._config.properties.broker_heartbeat_interval_ms
+        match self.state:
+            case BrokerState.STARTING:
+                interval_ms = min(interval_ms, STARTING_INTERVAL_MS)
+            case BrokerState.PENDING_CONTROLLED_SHUTDOWN:
+                if response.should_shut_down:
+                    self.end(turn)
+                    return
+                self._give_up_ms = turn.now_ms + self._config.properties.broker_session_timeout_ms
+                self._shutdown_answers += 1
+                if self._shutdown_answers == 1:
+                    interval_ms = min(interval_ms, SHUTDOWN_INTERVAL_MS)
+        self._next_send_ms = turn.now_ms + interval_ms
+        if self._is_urgent:
+            self._communicate(turn)
+
+    def handle_failure(self, turn: Turn) -> None:
+        """No answer came; backs off exponentially up to the heartbeat interval and asks again."""
+        self._is_in_flight = False
+        if not self.is_exiting:
+            self._back_off(turn)
+
+    def _back_off(self, turn: Turn) -> None:
+        interval_ms = self._config.properties.broker_heartbeat_interval_ms
+        self._next_send_ms = turn.now_ms + min(interval_ms, _BACKOFF_INITIAL_MS << min(self._failures, 16))
+        self._failures += 1
+
+    def _communicate(self, turn: Turn) -> None:
+        self._is_in_flight = True
+        self._is_urgent = False
+        self._next_send_ms = None
+        config = self._config
+        request: BrokerRegistrationRequest | BrokerHeartbeatRequest
+        if self.broker_epoch is None:
+            request = BrokerRegistrationRequest(
+                broker_id=config.broker_id,
+                cluster_id=config.cluster_id,
+                incarnation_id=config.incarnation_id,
+                log_dirs=config.log_dirs,
+                features=BROKER_FEATURES,
+                previous_broker_epoch=config.previous_broker_epoch,
+            )
+        else:
+            request = BrokerHeartbeatRequest(
+                broker_id=config.broker_id,
+                broker_epoch=self.broker_epoch,
+                current_metadata_offset=MetadataOffset(self.applied_end_offset - 1),
+                want_fence=not self._is_ready,
+                want_shut_down=self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN,
+                offline_log_dirs=tuple(self.offline_log_dirs),
+            )
+        # Two tries fit into a session, so that one lost answer does not fence the broker.
+        timeout_ms = max(1, config.properties.broker_session_timeout_ms // 2)
+        self._ledger.send(turn, config.controller_id, request, timeout_ms=timeout_ms)
+
+    def _enter(self, turn: Turn, state: BrokerState) -> None:
+        turn.record(
+            BrokerStateChanged(
+                cause_id=turn.cause_id, old=self.state.value, new=state.value, broker_epoch=self.broker_epoch
+            )
+        )
+        self.state = state

@@ -1,0 +1,60 @@
+"""From what storage found to a log that is served: trimming and clamping (``kafka-broker.md`` section 17, steps 5-7).
+
+A checkpoint may be ahead of the log after a loss of page cache, and behind it always; none is believed unchecked.
+"""
+
+from emulator.core.broker.epoch_cache import LeaderEpochCache
+from emulator.core.broker.replica_log import ReplicaLog
+from emulator.core.broker.turn import Turn
+from emulator.core.effects import CreateLog
+from emulator.core.events import LogOpened
+from emulator.core.inputs import LoadedLog
+from emulator.core.types import Offset, TopicId, TopicPartition
+
+
+def open_log(turn: Turn, loaded: LoadedLog, topic_id: TopicId) -> ReplicaLog:
+    """Makes a loaded log ready.
+
+    Epochs that start at or above the log's end go, a restarted leader's own empty entry among them; those below the
+    log start checkpoint collapse. The high watermark is clamped between log start and log end.
+    """
+    log = ReplicaLog(loaded.partition, topic_id)
+    log.load(
+        loaded.batches,
+        log_start_offset=loaded.log_start_offset,
+        log_end_offset=loaded.log_end_offset,
+        producers=loaded.producers,
+        producers_offset=loaded.producers_offset,
+        now_ms=turn.now_ms,
+    )
+    log.epochs = LeaderEpochCache(loaded.epochs)
+    log.epochs.truncate_from_end(loaded.log_end_offset)
+    log.epochs.truncate_from_start(loaded.log_start_checkpoint)
+    log.high_watermark = min(max(loaded.high_watermark_checkpoint, log.log_start_offset), log.log_end_offset)
+    _record_opened(turn, log, loaded)
+    return log
+
+
+def create_log(turn: Turn, partition: TopicPartition, topic_id: TopicId) -> ReplicaLog:
+    """Makes a new, empty log."""
+    log = ReplicaLog(partition, topic_id)
+    turn.write(CreateLog(partition=partition, topic_id=topic_id))
+    _record_opened(turn, log, loaded=None)
+    return log
+
+
+def _record_opened(turn: Turn, log: ReplicaLog, loaded: LoadedLog | None) -> None:
+    turn.record(
+        LogOpened(
+            cause_id=turn.cause_id,
+            topic=log.partition.topic,
+            partition=log.partition.partition,
+            topic_id=log.topic_id,
+            is_clean=loaded is None or loaded.is_clean,
+            log_start_offset=log.log_start_offset,
+            log_end_offset=log.log_end_offset,
+            high_watermark=log.high_watermark,
+            recovery_point=Offset(0) if loaded is None else loaded.recovery_point,
+            epochs=tuple((entry.leader_epoch, entry.start_offset) for entry in log.epochs.entries),
+        )
+    )

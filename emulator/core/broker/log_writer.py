@@ -1,0 +1,149 @@
+"""Changes of a replica's log, each with the file effect and the event that belong to it.
+
+The index in memory, the effect that the driver executes and the line of the event log are made here together, so that
+they cannot tell different stories.
+"""
+
+from emulator.core.batch import BatchDescriptor
+from emulator.core.broker.replica_log import ReplicaLog
+from emulator.core.broker.turn import Turn
+from emulator.core.effects import AppendToLog, RaiseLogStart, RestartLog, TruncateLog, WriteEpochCheckpoint
+from emulator.core.events import AppendRole, BatchAppended, LogStartOffsetRaised, LogTruncated
+from emulator.core.types import BrokerId, LeaderEpoch, Offset
+
+
+def write_epochs(turn: Turn, log: ReplicaLog) -> None:
+    """Has the epoch checkpoint rewritten."""
+    turn.write(WriteEpochCheckpoint(partition=log.partition, epochs=log.epochs.entries))
+
+
+def append_batches(
+    turn: Turn,
+    log: ReplicaLog,
+    batches: tuple[BatchDescriptor, ...],
+    *,
+    role: AppendRole,
+    current_leader_epoch: LeaderEpoch,
+) -> None:
+    """Appends batches that have been checked, entering new leader epochs before the batch that starts them."""
+    partition = log.partition
+    epochs_changed = False
+    for batch in batches:
+        if batch.leader_epoch != log.epochs.latest_epoch:
+            epochs_changed |= log.epochs.assign(batch.leader_epoch, batch.base_offset)
+        log.append(batch, now_ms=turn.now_ms)
+        turn.record(
+            BatchAppended(
+                cause_id=turn.cause_id,
+                topic=partition.topic,
+                partition=partition.partition,
+                topic_id=log.topic_id,
+                role=role,
+                base_offset=batch.base_offset,
+                last_offset=batch.last_offset,
+                leader_epoch=batch.leader_epoch,
+                current_leader_epoch=current_leader_epoch,
+                crc=batch.crc,
+                record_count=batch.record_count,
+                producer_id=batch.producer_id,
+                producer_epoch=batch.producer_epoch,
+                base_sequence=batch.base_sequence,
+            )
+        )
+    turn.write(AppendToLog(partition=partition, batches=batches))
+    if epochs_changed:
+        write_epochs(turn, log)
+    turn.grown[partition] = None
+
+
+def truncate_log(
+    turn: Turn, log: ReplicaLog, offset: Offset, *, reason: str, leader: BrokerId | None, leader_epoch: LeaderEpoch
+) -> None:
+    """Cuts the log at ``offset``, or restarts it there where that is below its start."""
+    old_end_offset, high_watermark = log.log_end_offset, log.high_watermark
+    restarts = offset < log.log_start_offset
+    epochs_changed = log.truncate_to(offset, now_ms=turn.now_ms)
+    if log.log_end_offset != old_end_offset:
+        effect = RestartLog if restarts else TruncateLog
+        turn.write(effect(partition=log.partition, offset=offset))
+        _record_truncation(
+            turn,
+            log,
+            reason=reason,
+            old_end_offset=old_end_offset,
+            high_watermark=high_watermark,
+            leader=leader,
+            leader_epoch=leader_epoch,
+        )
+    if epochs_changed:
+        write_epochs(turn, log)
+
+
+def restart_log(
+    turn: Turn, log: ReplicaLog, offset: Offset, *, leader: BrokerId | None, leader_epoch: LeaderEpoch
+) -> None:
+    """Drops everything and starts again, empty, at ``offset``."""
+    old_end_offset, high_watermark = log.log_end_offset, log.high_watermark
+    epochs_changed = log.restart_at(offset)
+    turn.write(RestartLog(partition=log.partition, offset=offset))
+    _record_truncation(
+        turn,
+        log,
+        reason="restarted",
+        old_end_offset=old_end_offset,
+        high_watermark=high_watermark,
+        leader=leader,
+        leader_epoch=leader_epoch,
+    )
+    if epochs_changed:
+        write_epochs(turn, log)
+
+
+def raise_log_start(turn: Turn, log: ReplicaLog, offset: Offset) -> None:
+    """Has records below ``offset`` deleted."""
+    old = log.log_start_offset
+    epochs_changed = log.raise_log_start(offset)
+    turn.write(RaiseLogStart(partition=log.partition, offset=offset))
+    if epochs_changed:
+        write_epochs(turn, log)
+    record_log_start_raised(turn, log, old=old)
+
+
+def record_log_start_raised(turn: Turn, log: ReplicaLog, *, old: Offset) -> None:
+    """Writes down that the log starts later than it did."""
+    turn.record(
+        LogStartOffsetRaised(
+            cause_id=turn.cause_id,
+            topic=log.partition.topic,
+            partition=log.partition.partition,
+            topic_id=log.topic_id,
+            old=old,
+            new=log.log_start_offset,
+        )
+    )
+
+
+def _record_truncation(
+    turn: Turn,
+    log: ReplicaLog,
+    *,
+    reason: str,
+    old_end_offset: Offset,
+    high_watermark: Offset,
+    leader: BrokerId | None,
+    leader_epoch: LeaderEpoch,
+) -> None:
+    turn.record(
+        LogTruncated(
+            cause_id=turn.cause_id,
+            topic=log.partition.topic,
+            partition=log.partition.partition,
+            topic_id=log.topic_id,
+            reason=reason,
+            old_end_offset=old_end_offset,
+            new_end_offset=log.log_end_offset,
+            high_watermark=high_watermark,
+            leader=leader,
+            leader_epoch=leader_epoch,
+        )
+    )

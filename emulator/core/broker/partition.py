@@ -1,0 +1,506 @@
+"""One partition on one broker: its role, its ISR, its high watermark (Kafka's ``Partition``).
+
+Roles and edges::
+
+    NONE ----> LEADER <----> FOLLOWER <---- NONE        (each metadata change names one; a role may follow itself)
+
+As leader it keeps the ISR state machine of ``isr`` and a ``FollowerState`` per remote replica. As follower it takes
+what the fetcher brings. All changes of its log go through ``log_writer``.
+
+Invariants: leader epoch and partition epoch never go back; as leader the high watermark never goes back.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+
+from emulator.core.batch import BatchDescriptor
+from emulator.core.broker.config import BrokerConfig
+from emulator.core.broker.follower_state import FollowerState
+from emulator.core.broker.high_watermark import (
+    HighWatermarkReason,
+    advance_high_watermark,
+    effective_min_isr,
+    follower_high_watermark,
+)
+from emulator.core.broker.isr import (
+    Committed,
+    IsrProposal,
+    IsrState,
+    PendingExpand,
+    PendingShrink,
+    can_expand,
+    committed_isr,
+    is_isr_eligible,
+    maximal_isr,
+    out_of_sync_members,
+    proposed_isr,
+)
+from emulator.core.broker.log_writer import append_batches, raise_log_start, write_epochs
+from emulator.core.broker.replica_log import ReplicaLog
+from emulator.core.broker.turn import Turn
+from emulator.core.errors import ErrorCode
+from emulator.core.events import (
+    AlterPartitionAnswered,
+    AlterPartitionProposed,
+    AppendRole,
+    BecameFollower,
+    BecameLeader,
+    FollowerHighWatermarkUpdated,
+    HighWatermarkAdvanced,
+    ReplicaProgress,
+)
+from emulator.core.image import BrokerRegistration, PartitionState
+from emulator.core.messages import AlterPartitionResult, IsrMember
+from emulator.core.properties import TopicProperties
+from emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, Offset, PartitionEpoch
+
+
+class Role(Enum):
+    """What a broker is to a partition."""
+
+    NONE = "none"
+    LEADER = "leader"
+    FOLLOWER = "follower"
+
+
+_KEEPS_PENDING = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.INVALID_UPDATE_VERSION,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.NEW_LEADER_ELECTED,
+    }
+)
+_REVERTS = frozenset({ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED})
+
+
+class Partition:
+    """A hosted partition. ``registrations`` is the broker's live view of the cluster.
+
+    Attributes:
+        log: its log.
+        role: what this broker is to it.
+        leader: who leads by the last metadata; ``None`` if nobody.
+        leader_epoch: of the last metadata; -1 before any.
+        partition_epoch: of the last metadata or AlterPartition answer; -1 before any.
+        replicas: assigned brokers, those being added included.
+        isr_state: the ISR and what is asked of the controller; empty on a follower.
+        epoch_start_offset: where this leader's epoch starts in the log.
+        failed_isr_updates: AlterPartition answers that did not commit.
+        topic_properties: effective properties of the topic.
+    """
+
+    def __init__(
+        self,
+        log: ReplicaLog,
+        *,
+        config: BrokerConfig,
+        registrations: Mapping[BrokerId, BrokerRegistration],
+        topic_properties: TopicProperties,
+    ) -> None:
+        self.log = log
+        self.name = log.partition
+        self.topic_properties = topic_properties
+        self.role = Role.NONE
+        self.leader: BrokerId | None = None
+        self.leader_epoch = LeaderEpoch(-1)
+        self.partition_epoch = PartitionEpoch(-1)
+        self.replicas: tuple[BrokerId, ...] = ()
+        self.isr_state: IsrState = Committed(())
+        self.epoch_start_offset = Offset(0)
+        self.failed_isr_updates = 0
+        self._config = config
+        self._registrations = registrations
+        self._followers: dict[BrokerId, FollowerState] = {}
+
+    # --- What it is -----------------------------------------------------------------------------------------------
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this broker leads, by what it knows."""
+        return self.role is Role.LEADER
+
+    @property
+    def committed_isr(self) -> tuple[BrokerId, ...]:
+        """The last ISR known to be accepted by the controller."""
+        return committed_isr(self.isr_state)
+
+    @property
+    def maximal_isr(self) -> tuple[BrokerId, ...]:
+        """The ISR that bounds the high watermark."""
+        return maximal_isr(self.isr_state, rule=self._config.switches.maximal_isr)
+
+    @property
+    def effective_min_isr(self) -> int:
+        """Min ISR capped by the number of assigned replicas."""
+        return effective_min_isr(
+            min_insync_replicas=self.topic_properties.min_insync_replicas, replica_count=len(self.replicas)
+        )
+
+    @property
+    def is_under_min_isr(self) -> bool:
+        """Whether the committed ISR is too small to commit anything."""
+        return len(self.committed_isr) < self.effective_min_isr
+
+    @property
+    def followers(self) -> Mapping[BrokerId, FollowerState]:
+        """What a leader knows of the other replicas."""
+        return self._followers
+
+    def low_watermark(self) -> Offset:
+        """Returns the smallest log start over the live replicas (DeleteRecords)."""
+        starts = [self.log.log_start_offset]
+        for broker_id, follower in self._followers.items():
+            registration = self._registrations.get(broker_id)
+            if registration is not None and not registration.fenced:
+                starts.append(Offset(-1) if follower.log_start_offset is None else follower.log_start_offset)
+        return min(starts)
+
+    # --- Metadata -------------------------------------------------------------------------------------------------
+
+    def become_leader(self, turn: Turn, state: PartitionState) -> None:
+        """Leads by ``state``, for the first time or again.
+
+        An older partition epoch is ignored. Where both epochs are those at hand the AlterPartition answer told the
+        same before: only the assignment is taken, so that a change sent since then stays pending (the hazard of
+        ``kafka-broker.md`` section 11).
+        """
+        if state.partition_epoch < self.partition_epoch:
+            return
+        was_leader = self.is_leader
+        self.replicas = state.replicas
+        if was_leader and (state.leader_epoch, state.partition_epoch) == (self.leader_epoch, self.partition_epoch):
+            return
+        is_new_epoch = state.leader_epoch > self.leader_epoch
+        self.role = Role.LEADER
+        self.leader = self._config.broker_id
+        self.partition_epoch = state.partition_epoch
+        self.isr_state = Committed(state.isr)
+        self._assign_followers(state.replicas)
+        if is_new_epoch:
+            self._start_epoch(turn, state, was_leader=Role.LEADER if was_leader else Role.FOLLOWER)
+        self.advance_high_watermark(turn)
+        turn.turned[self.name] = None
+        if is_new_epoch or not was_leader:
+            turn.record(
+                BecameLeader(
+                    cause_id=turn.cause_id,
+                    topic=self.name.topic,
+                    partition=self.name.partition,
+                    topic_id=self.log.topic_id,
+                    leader_epoch=self.leader_epoch,
+                    partition_epoch=self.partition_epoch,
+                    epoch_start_offset=self.epoch_start_offset,
+                    high_watermark=self.log.high_watermark,
+                    isr=state.isr,
+                )
+            )
+
+    def _assign_followers(self, replicas: tuple[BrokerId, ...]) -> None:
+        self._followers = {
+            broker_id: self._followers.get(broker_id) or FollowerState(broker_id)
+            for broker_id in replicas
+            if broker_id != self._config.broker_id
+        }
+
+    def _start_epoch(self, turn: Turn, state: PartitionState, *, was_leader: Role) -> None:
+        self.leader_epoch = state.leader_epoch
+        self.epoch_start_offset = self.log.log_end_offset
+        # Entered before anything is written: followers of a later, empty epoch cut at it (KAFKA-7415).
+        if self.log.epochs.assign(state.leader_epoch, self.log.log_end_offset):
+            write_epochs(turn, self.log)
+        for follower in self._followers.values():
+            caught_up_ms = turn.now_ms if follower.broker_id in state.isr else 0
+            if was_leader is Role.LEADER:
+                follower.restart_lag_clock(last_caught_up_ms=caught_up_ms, leader_end_offset=self.log.log_end_offset)
+            else:
+                follower.forget(last_caught_up_ms=caught_up_ms)
+
+    def become_follower(self, turn: Turn, state: PartitionState) -> bool:
+        """Follows by ``state``; returns whether the leader epoch rose, so that fetching starts over.
+
+        The high watermark stays as it is. An older partition epoch is ignored.
+        """
+        if state.partition_epoch < self.partition_epoch:
+            return False
+        is_new_epoch = state.leader_epoch > self.leader_epoch
+        is_new_role = self.role is not Role.FOLLOWER
+        self.role = Role.FOLLOWER
+        self.leader = state.leader
+        self.leader_epoch = state.leader_epoch
+        self.partition_epoch = state.partition_epoch
+        self.replicas = state.replicas
+        self.isr_state = Committed(())
+        self._followers = {}
+        turn.turned[self.name] = None
+        if is_new_epoch or is_new_role:
+            turn.record(
+                BecameFollower(
+                    cause_id=turn.cause_id,
+                    topic=self.name.topic,
+                    partition=self.name.partition,
+                    topic_id=self.log.topic_id,
+                    leader=state.leader,
+                    leader_epoch=state.leader_epoch,
+                    partition_epoch=state.partition_epoch,
+                    log_end_offset=self.log.log_end_offset,
+                    high_watermark=self.log.high_watermark,
+                )
+            )
+        return is_new_epoch
+
+    # --- Leader ---------------------------------------------------------------------------------------------------
+
+    def append_as_leader(self, turn: Turn, batch: BatchDescriptor) -> None:
+        """Appends a batch stamped with this epoch, and applies the high watermark rule."""
+        append_batches(turn, self.log, (batch,), role=AppendRole.LEADER, current_leader_epoch=self.leader_epoch)
+        self.advance_high_watermark(turn)
+
+    def advance_high_watermark(self, turn: Turn) -> HighWatermarkReason:
+        """Applies the rule of ``high_watermark`` to what is known now; returns what came of it."""
+        maximal = self.maximal_isr
+        leader = self._config.broker_id
+        joiners = self._joiners(turn.now_ms, maximal)
+        waited_for = [
+            follower.log_end_offset
+            for broker_id, follower in self._followers.items()
+            if broker_id in maximal or broker_id in joiners
+        ]
+        min_isr = self.effective_min_isr
+        old = self.log.high_watermark
+        decision = advance_high_watermark(
+            high_watermark=old,
+            log_end_offset=self.log.log_end_offset,
+            waited_for=waited_for,
+            committed_isr_size=len(self.committed_isr),
+            required_isr_size=min_isr if self._config.switches.hw_requires_min_isr else 0,
+        )
+        if decision.reason is HighWatermarkReason.ADVANCED:
+            self.log.high_watermark = decision.high_watermark
+            turn.advanced[self.name] = None
+            turn.record(
+                HighWatermarkAdvanced(
+                    cause_id=turn.cause_id,
+                    topic=self.name.topic,
+                    partition=self.name.partition,
+                    topic_id=self.log.topic_id,
+                    old=old,
+                    new=decision.high_watermark,
+                    leader_epoch=self.leader_epoch,
+                    log_end_offset=self.log.log_end_offset,
+                    committed_isr=self.committed_isr,
+                    maximal_isr=maximal,
+                    joiners=joiners,
+                    effective_min_isr=min_isr,
+                    replicas=(
+                        ReplicaProgress(leader, self.log.log_end_offset, self.leader_epoch),
+                        *(
+                            ReplicaProgress(broker_id, follower.log_end_offset, follower.learned_in_epoch)
+                            for broker_id, follower in self._followers.items()
+                        ),
+                    ),
+                )
+            )
+        return decision.reason
+
+    def _joiners(self, now_ms: int, maximal: tuple[BrokerId, ...]) -> tuple[BrokerId, ...]:
+        """Returns the non-members that the high watermark waits for, so that they can get in.
+
+        Ineligible ones are not waited for: a dead ex-member would hold up commits for the lag time (KAFKA-15021).
+        """
+        if len(maximal) == len(self.replicas):
+            return ()
+        return tuple(
+            broker_id
+            for broker_id, follower in self._followers.items()
+            if broker_id not in maximal
+            and follower.is_caught_up(
+                log_end_offset=self.log.log_end_offset,
+                now_ms=now_ms,
+                lag_time_max_ms=self._config.properties.replica_lag_time_max_ms,
+            )
+            and is_isr_eligible(broker_id, fetch_broker_epoch=follower.broker_epoch, registrations=self._registrations)
+        )
+
+    def update_follower(
+        self,
+        turn: Turn,
+        follower: FollowerState,
+        *,
+        fetch_offset: Offset,
+        log_start_offset: Offset | None,
+        leader_end_offset: Offset,
+        broker_epoch: BrokerEpoch | None,
+    ) -> None:
+        """Takes note of an accepted fetch and moves the high watermark where that allows it.
+
+        Args:
+            turn: the step under way.
+            follower: who fetched.
+            fetch_offset: where it read; inside a batch it counts as the batch's base offset (KAFKA-17803).
+            log_start_offset: the follower's.
+            leader_end_offset: this log's end before the read.
+            broker_epoch: the follower's incarnation, if it said so.
+        """
+        old_end_offset, old_start_offset = follower.log_end_offset, follower.log_start_offset
+        follower.update(
+            fetch_offset=self.log.batch_base_offset(fetch_offset),
+            log_start_offset=log_start_offset,
+            leader_end_offset=leader_end_offset,
+            leader_epoch=self.leader_epoch,
+            broker_epoch=broker_epoch,
+            now_ms=turn.now_ms,
+        )
+        if log_start_offset != old_start_offset:
+            turn.advanced[self.name] = None
+        if follower.log_end_offset != old_end_offset:
+            self.advance_high_watermark(turn)
+
+    def maybe_expand_isr(self, turn: Turn, follower: FollowerState) -> None:
+        """Proposes a follower that just fetched as a member, if the rules allow it."""
+        if not isinstance(self.isr_state, Committed) or follower.broker_id in self.isr_state.isr:
+            return
+        if can_expand(
+            self.isr_state,
+            follower,
+            high_watermark=self.log.high_watermark,
+            epoch_start_offset=self.epoch_start_offset,
+            registrations=self._registrations,
+        ):
+            self._propose(turn, PendingExpand(self.isr_state.isr, follower.broker_id))
+
+    def out_of_sync_members(self, *, now_ms: int) -> frozenset[BrokerId]:
+        """Returns the members that a shrink would drop now."""
+        return out_of_sync_members(
+            self.isr_state,
+            self._followers,
+            leader=self._config.broker_id,
+            log_end_offset=self.log.log_end_offset,
+            now_ms=now_ms,
+            lag_time_max_ms=self._config.properties.replica_lag_time_max_ms,
+        )
+
+    def maybe_shrink_isr(self, turn: Turn) -> None:
+        """Proposes to drop members that lag, all in one request."""
+        if not self.is_leader or not isinstance(self.isr_state, Committed):
+            return
+        leaving = self.out_of_sync_members(now_ms=turn.now_ms)
+        if leaving:
+            self._propose(turn, PendingShrink(self.isr_state.isr, leaving))
+
+    def _propose(self, turn: Turn, state: PendingExpand | PendingShrink) -> None:
+        members = tuple(self._isr_member(member) for member in proposed_isr(state))
+        self.isr_state = state
+        turn.proposals.append(
+            IsrProposal(
+                partition=self.name,
+                topic_id=self.log.topic_id,
+                leader_epoch=self.leader_epoch,
+                partition_epoch=self.partition_epoch,
+                members=members,
+                state=state,
+            )
+        )
+        turn.record(
+            AlterPartitionProposed(
+                cause_id=turn.cause_id,
+                topic=self.name.topic,
+                partition=self.name.partition,
+                topic_id=self.log.topic_id,
+                leader_epoch=self.leader_epoch,
+                partition_epoch=self.partition_epoch,
+                committed_isr=state.committed,
+                proposed_isr=proposed_isr(state),
+                maximal_isr=self.maximal_isr,
+                broker_epochs=tuple(member.broker_epoch for member in members),
+            )
+        )
+
+    def _isr_member(self, broker_id: BrokerId) -> IsrMember:
+        if broker_id == self._config.broker_id:
+            registration = self._registrations.get(broker_id)
+            return IsrMember(broker_id, None if registration is None else registration.broker_epoch)
+        follower = self._followers.get(broker_id)
+        return IsrMember(broker_id, None if follower is None else follower.broker_epoch)
+
+    def handle_alter_partition_result(self, turn: Turn, proposal: IsrProposal, result: AlterPartitionResult) -> None:
+        """Settles a proposal as ``kafka-broker.md`` section 10 has it; may propose the same again.
+
+        Only where the controller asserts that it did nothing does the old ISR hold again. Where it may have acted the
+        change stays pending until metadata tells: the larger ISR is safe either way.
+        """
+        if self.isr_state is not proposal.state:
+            outcome = "ignored"
+        elif result.error is ErrorCode.NONE:
+            outcome = self._commit_isr(turn, result)
+        else:
+            self.failed_isr_updates += 1
+            outcome = "pending"
+            if result.error in _REVERTS:
+                self.isr_state = Committed(proposal.state.committed)
+                outcome = "reverted"
+        turn.record(
+            AlterPartitionAnswered(
+                cause_id=turn.cause_id,
+                topic=self.name.topic,
+                partition=self.name.partition,
+                topic_id=self.log.topic_id,
+                error=result.error.name,
+                outcome=outcome,
+                committed_isr=self.committed_isr,
+                partition_epoch=self.partition_epoch,
+            )
+        )
+        if outcome == "pending" and result.error is not ErrorCode.NONE and result.error not in _KEEPS_PENDING:
+            turn.proposals.append(proposal)
+
+    def _commit_isr(self, turn: Turn, result: AlterPartitionResult) -> str:
+        if result.leader_epoch != self.leader_epoch or result.partition_epoch < self.partition_epoch:
+            self.failed_isr_updates += 1
+            return "pending"
+        self.isr_state = Committed(result.isr)
+        self.partition_epoch = result.partition_epoch
+        self.advance_high_watermark(turn)
+        turn.turned[self.name] = None
+        return "committed"
+
+    # --- Follower -------------------------------------------------------------------------------------------------
+
+    def append_as_follower(self, turn: Turn, batches: tuple[BatchDescriptor, ...]) -> None:
+        """Appends fetched batches as they are; the fetcher has checked their offsets and epochs."""
+        append_batches(turn, self.log, batches, role=AppendRole.FOLLOWER, current_leader_epoch=self.leader_epoch)
+
+    def follow_high_watermark(self, turn: Turn, leader_high_watermark: Offset) -> None:
+        """Takes over the leader's high watermark, as far as this log reaches."""
+        old = self.log.high_watermark
+        new = follower_high_watermark(
+            leader_high_watermark=leader_high_watermark,
+            log_start_offset=self.log.log_start_offset,
+            log_end_offset=self.log.log_end_offset,
+        )
+        if new == old:
+            return
+        self.log.high_watermark = new
+        turn.record(
+            FollowerHighWatermarkUpdated(
+                cause_id=turn.cause_id,
+                topic=self.name.topic,
+                partition=self.name.partition,
+                topic_id=self.log.topic_id,
+                old=old,
+                new=new,
+                log_end_offset=self.log.log_end_offset,
+                leader_epoch=self.leader_epoch,
+            )
+        )
+
+    def follow_log_start(self, turn: Turn, leader_log_start_offset: Offset) -> bool:
+        """Raises the log start to the leader's; false where that lies above this high watermark, which is an error."""
+        if leader_log_start_offset <= self.log.log_start_offset:
+            return True
+        if leader_log_start_offset > self.log.high_watermark:
+            return False
+        raise_log_start(turn, self.log, leader_log_start_offset)
+        return True

@@ -1,0 +1,31 @@
+"""Which logs found at start no longer belong here (KIP-550 as KRaft shipped it).
+
+Decided once, against an image that reaches the end of the metadata log named when the stream opened: an incomplete
+image would throw live data away.
+"""
+
+from enum import Enum
+
+from emulator.core.image import MetadataImage
+from emulator.core.inputs import LoadedLog
+from emulator.core.types import BrokerId
+
+
+class StrayReason(Enum):
+    """Why a log is a stray."""
+
+    NO_TOPIC_ID = "no_topic_id"
+    UNKNOWN_TOPIC = "unknown_topic"
+    """Topic or partition is not there; a topic of that name may be, with another id."""
+
+    NOT_A_REPLICA = "not_a_replica"
+
+
+def stray_reason(log: LoadedLog, image: MetadataImage, broker_id: BrokerId) -> StrayReason | None:
+    """Returns why a log is a stray, or ``None`` if it belongs here."""
+    if log.topic_id is None:
+        return StrayReason.NO_TOPIC_ID
+    state = image.partitions.get(log.partition)
+    if state is None or state.topic_id != log.topic_id:
+        return StrayReason.UNKNOWN_TOPIC
+    return None if broker_id in state.replicas else StrayReason.NOT_A_REPLICA
