@@ -1,0 +1,302 @@
+"""Links between processes that can be cut: a real toxiproxy-server with one proxy per ordered pair.
+
+The link ``a -> b`` carries the connections that *a* dials to *b*. Its proxy listens on a loopback port, which *a* finds
+in its address book, and forwards to the port of *b*::
+
+            dials                          dials
+    a  ---------------->  listener 0->1  ---------->  b
+          upstream: requests a to b, downstream: responses b to a
+
+A cut puts Toxiproxy's ``timeout`` toxic with limit 0 on both byte directions. Established connections stay open and
+swallow every byte; new ones are accepted and are as silent. A close still gets through. Taking a toxic away closes the
+connections that it sat on: a heal looks like a reset.
+
+This module is the only one that imports ``toxiproxy-python``. That library knows one server per interpreter, opens a
+connection per call, waits forever, and heeds proxy settings of the environment. All its calls go through one class,
+which is replaced here by one that has none of these properties.
+"""
+
+import asyncio
+import enum
+from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Self, TypeVar
+
+import msgspec
+import requests
+import toxiproxy.proxy
+import toxiproxy.server
+from toxiproxy.api import validate_response
+from toxiproxy.exceptions import InvalidToxic, NotFound, ProxyExists
+
+from emulator.cluster.child import Child, ProcessSpec
+from emulator.cluster.ports import LOOPBACK, ReservedPort
+from emulator.cluster.probe import ProbeOutcome, probe
+from emulator.cluster.supervisor import Supervisor
+from emulator.core.errors import EmulatorError
+
+PROCESS_NAME = "toxiproxy"
+"""The server's name among the children of its supervisor."""
+
+_CALL_TIMEOUT_S = 10.0
+_START_TIMEOUT_S = 20.0
+_POLL_INTERVAL_S = 0.005
+_UPSTREAM = "upstream"
+_DOWNSTREAM = "downstream"
+
+ResultT = TypeVar("ResultT")
+
+
+class ToxiproxyError(EmulatorError):
+    """The server did not do what it was asked to.
+
+    Attributes:
+        request: method and path.
+        reason: the cause in words.
+    """
+
+    def __init__(self, *, request: str, reason: str) -> None:
+        super().__init__(f"toxiproxy-server, {request}: {reason}")
+        self.request = request
+        self.reason = reason
+
+
+class Link(msgspec.Struct, frozen=True, kw_only=True, order=True):
+    """The connections that ``source`` dials to ``target``; both are names of processes."""
+
+    source: str
+    target: str
+
+    def __str__(self) -> str:
+        return f"{self.source}->{self.target}"
+
+
+class LinkState(enum.Enum):
+    """What a link lets through."""
+
+    OPEN = "open"
+    RESPONSES_LOST = "responses lost"
+    """Requests arrive and are executed; nothing comes back, new connections included."""
+    CUT = "cut"
+
+
+_BLOCKED_STREAMS = {
+    LinkState.OPEN: (),
+    LinkState.RESPONSES_LOST: (_DOWNSTREAM,),
+    LinkState.CUT: (_UPSTREAM, _DOWNSTREAM),
+}
+
+
+class _Connection:
+    """One kept HTTP connection to one server."""
+
+    def __init__(self, address: str) -> None:
+        self._url = f"http://{address}"
+        self._session = requests.Session()
+        self._session.trust_env = False
+
+    def call(self, method: str, path: str, **arguments: object) -> requests.Response:
+        request = f"{method} {path}"
+        try:
+            response = self._session.request(method, self._url + path, timeout=_CALL_TIMEOUT_S, **arguments)  # type: ignore[arg-type]  # the library's own arguments, passed on
+            validate_response(response)
+        except requests.RequestException as error:
+            raise ToxiproxyError(request=request, reason=type(error).__name__) from error
+        except (InvalidToxic, NotFound, ProxyExists) as error:
+            raise ToxiproxyError(request=request, reason=str(error)) from error
+        if not response.ok:
+            raise ToxiproxyError(request=request, reason=f"{response.status_code} {response.text}")
+        return response
+
+    def close(self) -> None:
+        self._session.close()
+
+
+_connection: ContextVar[_Connection] = ContextVar("toxiproxy_connection")
+
+
+class _Consumer:
+    """The library's ``APIConsumer``, for the server of the current context."""
+
+    @staticmethod
+    def get(url: str, **arguments: object) -> requests.Response:
+        return _connection.get().call("GET", url, **arguments)
+
+    @staticmethod
+    def post(url: str, **arguments: object) -> requests.Response:
+        return _connection.get().call("POST", url, **arguments)
+
+    @staticmethod
+    def delete(url: str, **arguments: object) -> requests.Response:
+        return _connection.get().call("DELETE", url, **arguments)
+
+
+toxiproxy.proxy.APIConsumer = _Consumer
+toxiproxy.server.APIConsumer = _Consumer
+
+
+class Toxiproxy:
+    """One toxiproxy-server and the links that run through it."""
+
+    def __init__(self, *, child: Child, port: ReservedPort) -> None:
+        """Use ``Toxiproxy.start``."""
+        self._child = child
+        self._port = port
+        self._connection = _Connection(port.address)
+        self._proxies: dict[Link, toxiproxy.proxy.Proxy] = {}
+        self._states: dict[Link, LinkState] = {}
+        self._one_call = asyncio.Lock()
+
+    @classmethod
+    async def start(cls, *, supervisor: Supervisor, program: Path, log_path: Path) -> Self:
+        """Start a server on a free loopback port and wait until it answers.
+
+        Args:
+            supervisor: the server ends with it.
+            program: from ``toxiproxy_build.find_toxiproxy``.
+            log_path: file for what the server prints.
+
+        Raises:
+            ToxiproxyError: it ended, or did not answer within 20 s.
+        """
+        port = ReservedPort()
+        child = await supervisor.start(
+            ProcessSpec(
+                name=PROCESS_NAME,
+                argv=(str(program), "-host", LOOPBACK, "-port", str(port.number)),
+                environment={"LOG_LEVEL": "warn"},
+                stderr_path=log_path,
+            )
+        )
+        server = cls(child=child, port=port)
+        try:
+            await server._await_answer()
+        except BaseException:
+            await child.kill()
+            port.close()
+            raise
+        return server
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """All links, sorted."""
+        return tuple(sorted(self._states))
+
+    def links_of(self, name: str) -> tuple[Link, ...]:
+        """Return the links to and from a process, sorted."""
+        return tuple(link for link in self.links if name in (link.source, link.target))
+
+    def state(self, link: Link) -> LinkState:
+        """Return what a link lets through."""
+        return self._states[link]
+
+    def port(self, link: Link) -> int:
+        """Return the loopback port that ``link.source`` has to dial to reach ``link.target``."""
+        return int(self._proxies[link].listen.rpartition(":")[2])
+
+    async def create(self, upstreams: Mapping[Link, str]) -> None:
+        """Create links, all in one request; each gets a free port, which it keeps.
+
+        Args:
+            upstreams: for each link the ``host:port`` of its target. The target need not listen yet.
+
+        Raises:
+            ToxiproxyError: the server could not, or one of the links exists.
+        """
+        existing = [link for link in upstreams if link in self._proxies]
+        if existing:
+            raise ToxiproxyError(request="POST /populate", reason=f"{existing[0]} exists")
+        by_name = {str(link): link for link in upstreams}
+        wanted = [
+            {"name": name, "listen": f"{LOOPBACK}:0", "upstream": upstreams[link], "enabled": True}
+            for name, link in by_name.items()
+        ]
+        created = await self._in_thread(lambda: _Consumer.post("/populate", json=wanted).json()["proxies"])
+        for description in created:
+            link = by_name[description["name"]]
+            self._proxies[link] = toxiproxy.proxy.Proxy(**description)
+            self._states[link] = LinkState.OPEN
+
+    async def cut(self, links: Iterable[Link]) -> tuple[Link, ...]:
+        """Stop both byte directions of each link.
+
+        Returns:
+            The links that this changed: those that were not cut before.
+
+        Raises:
+            ToxiproxyError: the server could not.
+        """
+        return await self._change(links, LinkState.CUT)
+
+    async def lose_responses(self, links: Iterable[Link]) -> tuple[Link, ...]:
+        """Stop the bytes from target to source of each open link; one that is cut stays cut.
+
+        Returns:
+            The links that this changed: those that were open before.
+
+        Raises:
+            ToxiproxyError: the server could not.
+        """
+        still_open = [link for link in links if self._states[link] is LinkState.OPEN]
+        return await self._change(still_open, LinkState.RESPONSES_LOST)
+
+    async def restore(self, links: Iterable[Link]) -> tuple[Link, ...]:
+        """Let everything through again. Connections that were open meanwhile are closed.
+
+        Returns:
+            The links that this changed: those that were not open before.
+
+        Raises:
+            ToxiproxyError: the server could not.
+        """
+        return await self._change(links, LinkState.OPEN)
+
+    async def probe(self, link: Link, *, timeout_s: float) -> ProbeOutcome:
+        """Find out whether bytes pass through a link, by a connection of its own to an HTTP/2 server behind it."""
+        return await probe(self.port(link), timeout_s=timeout_s)
+
+    async def stop(self) -> None:
+        """End the server. All its connections are closed."""
+        await self._child.stop()
+        self._connection.close()
+        self._port.close()
+
+    async def _change(self, links: Iterable[Link], state: LinkState) -> tuple[Link, ...]:
+        changed = tuple(link for link in links if self._states[link] is not state)
+        if changed:
+            await self._in_thread(lambda: self._apply(changed, state))
+        return changed
+
+    def _apply(self, links: Iterable[Link], state: LinkState) -> None:
+        for link in links:
+            proxy = self._proxies[link]
+            before, after = _BLOCKED_STREAMS[self._states[link]], _BLOCKED_STREAMS[state]
+            for stream in after:
+                if stream not in before:
+                    proxy.add_toxic(name=stream, type="timeout", stream=stream, attributes={"timeout": 0})
+            for stream in before:
+                if stream not in after:
+                    proxy.destroy_toxic(stream)
+            self._states[link] = state
+
+    async def _await_answer(self) -> None:
+        deadline = asyncio.get_running_loop().time() + _START_TIMEOUT_S
+        while self._child.end is None:
+            try:
+                await self._in_thread(lambda: _Consumer.get("/version"))
+            except ToxiproxyError:
+                if asyncio.get_running_loop().time() > deadline:
+                    raise
+                await asyncio.sleep(_POLL_INTERVAL_S)
+            else:
+                return
+        raise ToxiproxyError(request="start", reason="\n".join(self._child.end.stderr_tail))
+
+    async def _in_thread(self, call: Callable[[], ResultT]) -> ResultT:
+        def with_connection() -> ResultT:
+            _connection.set(self._connection)
+            return call()
+
+        async with self._one_call:
+            return await asyncio.to_thread(with_connection)
