@@ -1,0 +1,26 @@
+"""Every handler by kind, from one module per subsystem."""
+
+import importlib.util
+from importlib import import_module
+from typing import Final
+
+from tests.conformance.harness import Handler
+
+_MODULES: Final = ("controller_kinds", "broker_kinds", "storage_kinds")
+
+
+def _collect() -> dict[str, Handler]:
+    kinds: dict[str, Handler] = {}
+    for name in _MODULES:
+        path = f"tests.conformance.{name}"
+        if importlib.util.find_spec(path) is None:
+            continue
+        handlers: dict[str, Handler] = import_module(path).KINDS
+        twice = sorted(kinds.keys() & handlers.keys())
+        if twice:
+            raise ValueError(f"{path} registers {twice} again")
+        kinds.update(handlers)
+    return kinds
+
+
+KINDS: Final = _collect()
