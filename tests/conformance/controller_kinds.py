@@ -98,7 +98,7 @@ from tests.conformance.controller_world import (
 from tests.conformance.describe_kind import run_describe_topic_partitions
 from tests.conformance.harness import Handler, Vector, mismatches
 
-_CAUSE: Final = CauseId("vector")
+CAUSE: Final = CauseId("vector")
 _ELSEWHERE: Final = TopicPartition(TOPIC, 99)
 _NOBODY: Final = -1
 
@@ -222,18 +222,18 @@ def run_session_expired(vector: Vector) -> list[str]:
 # --- Requests to a running controller -----------------------------------------------------------------------------
 
 
-def _step(controller: Controller, incoming: ControllerInput, *, now_ms: int) -> list[ControllerEffect]:
+def step(controller: Controller, incoming: ControllerInput, *, now_ms: int) -> list[ControllerEffect]:
     effects = controller.step(incoming, now_ms=now_ms)
     for effect in list(effects):
         if isinstance(effect, AppendMetadata):
-            synced = MetadataSynced(cause_id=_CAUSE, end_offset=effect.batch.end_offset)
+            synced = MetadataSynced(cause_id=CAUSE, end_offset=effect.batch.end_offset)
             effects += controller.step(synced, now_ms=now_ms)
     return effects
 
 
-def _ask(controller: Controller, request: Request, *, now_ms: int) -> tuple[Response, list[ControllerEffect]]:
-    received = RequestReceived(cause_id=_CAUSE, request_id=RequestId(1), request=request)
-    effects = _step(controller, received, now_ms=now_ms)
+def ask(controller: Controller, request: Request, *, now_ms: int) -> tuple[Response, list[ControllerEffect]]:
+    received = RequestReceived(cause_id=CAUSE, request_id=RequestId(1), request=request)
+    effects = step(controller, received, now_ms=now_ms)
     [response] = [effect.response for effect in effects if isinstance(effect, SendResponse)]
     return response, effects
 
@@ -241,7 +241,7 @@ def _ask(controller: Controller, request: Request, *, now_ms: int) -> tuple[Resp
 def run_alter_partition(vector: Vector) -> list[str]:
     event = vector.event
     world = World(vector)
-    _step(world.controller, Started(cause_id=_CAUSE), now_ms=0)
+    step(world.controller, Started(cause_id=CAUSE), now_ms=0)
     api_version = event.get("api_version", 3)
     data = AlterPartitionData(
         topic=TOPIC if event.get("topic_known", True) else "unknown",
@@ -258,7 +258,7 @@ def run_alter_partition(vector: Vector) -> list[str]:
         partitions=(data,),
         api_version=api_version,
     )
-    response, _ = _ask(world.controller, request, now_ms=1)
+    response, _ = ask(world.controller, request, now_ms=1)
     assert isinstance(response, AlterPartitionResponse)
     if response.error is not ErrorCode.NONE:
         return world.compare(vector, error=response.error.name, error_level="top")
@@ -295,7 +295,7 @@ def run_register_broker(vector: Vector) -> list[str]:
         world.replay([record])
     world.replay_up_to(event["next_offset"])
     controller = world.controller
-    _step(controller, Started(cause_id=_CAUSE), now_ms=0)
+    step(controller, Started(cause_id=CAUSE), now_ms=0)
     now_ms = world.properties.broker_session_timeout_ms
     if stored is not None and event["session_valid"]:
         sign_of_life = BrokerHeartbeatRequest(
@@ -305,7 +305,7 @@ def run_register_broker(vector: Vector) -> list[str]:
             want_fence=stored["fenced"],
             want_shut_down=False,
         )
-        _ask(controller, sign_of_life, now_ms=now_ms)
+        ask(controller, sign_of_life, now_ms=now_ms)
     else:
         now_ms += 1
     request = BrokerRegistrationRequest(
@@ -317,7 +317,7 @@ def run_register_broker(vector: Vector) -> list[str]:
         previous_broker_epoch=epoch_of(event.get("previous_broker_epoch")),
         api_version=event.get("api_version", 4),
     )
-    response, effects = _ask(controller, request, now_ms=now_ms)
+    response, effects = ask(controller, request, now_ms=now_ms)
     assert isinstance(response, BrokerRegistrationResponse)
     events = [effect.event for effect in effects if isinstance(effect, RecordEvent)]
     judged = [event for event in events if isinstance(event, BrokerRegistered)]
@@ -353,7 +353,7 @@ def run_controller_activate(vector: Vector) -> list[str]:
         for name, fields in vector.before["registrations"].items()
     ]
     world.replay(records)
-    _step(world.controller, Started(cause_id=_CAUSE), now_ms=vector.event["now"])
+    step(world.controller, Started(cause_id=CAUSE), now_ms=vector.event["now"])
     observed = {}
     for name in vector.expect.get("contact_times", {}):
         broker_id, epoch = (int(part) for part in name.split(":"))
@@ -366,7 +366,7 @@ def run_bootstrap(vector: Vector) -> list[str]:
     features = vector.event["features"]
     era = "kip-966" if features.get("eligible.leader.replicas.version", 0) else "kafka-3.9"
     controller = Controller(properties_of(vector), ERAS[era], CLUSTER, CONTROLLER)
-    effects = _step(controller, Started(cause_id=_CAUSE), now_ms=0)
+    effects = step(controller, Started(cause_id=CAUSE), now_ms=0)
     records = [record for e in effects if isinstance(e, AppendMetadata) for record in e.batch.records]
     names = sorted(controller.image.configs(ConfigResource.BROKER, ""))
     actual = {
