@@ -64,8 +64,9 @@ def create_log(
         StorageError: the directory exists, or a write failed.
     """
     filesystem.make_directory(path)
-    write_topic_id(filesystem, path, topic_id)
     segment = Segment(filesystem, path, Offset(0), index_interval_bytes=settings.index_interval_bytes)
+    # Last, because writing it syncs the partition directory and thereby the names of the segment's files.
+    write_topic_id(filesystem, path, topic_id)
     return PartitionLog(
         filesystem,
         path,
