@@ -1,0 +1,100 @@
+"""``docs/kip-966.md`` names code, and all of it exists."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from emulator.core.properties import is_node_property
+from emulator.core.switches import is_switch
+
+_ROOT = Path(__file__).parents[3]
+_DOCUMENT = (_ROOT / "docs" / "kip-966.md").read_text(encoding="utf-8")
+_HEADER = "| Rule | Where | Switch |"
+
+
+def _rows(document: str) -> list[tuple[str, str, str]]:
+    rows = []
+    for line in document.splitlines():
+        if line.startswith("|") and line != _HEADER and not line.startswith("|---"):
+            _, rule, where, switch, _ = line.split("|")
+            rows.append((rule.strip(), where.strip(), switch.strip()))
+    return rows
+
+
+def _defined(body: list[ast.stmt], prefix: str = "") -> Iterator[str]:
+    for node in body:
+        match node:
+            case ast.ClassDef(name=name):
+                yield prefix + name
+                yield from _defined(node.body, f"{prefix}{name}.")
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield prefix + name
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                yield prefix + name
+            case ast.Assign(targets=targets):
+                yield from (prefix + target.id for target in targets if isinstance(target, ast.Name))
+
+
+def _problems(document: str) -> list[str]:
+    """Returns a line for each cell that says something untrue."""
+    problems = []
+    for rule, where, switch in _rows(document):
+        for place in where.split("<br>"):
+            reference = re.fullmatch(r"`(?P<path>[\w/]+\.py)::(?P<name>[\w.]+)`", place)
+            if reference is None:
+                problems.append(f"{rule}: {place!r} is not `file::name`")
+                continue
+            path = _ROOT / "emulator" / reference["path"]
+            if not path.is_file():
+                problems.append(f"{rule}: no file {reference['path']}")
+            elif reference["name"] not in set(_defined(ast.parse(path.read_text(encoding="utf-8")).body)):
+                problems.append(f"{rule}: no {reference['name']} in {reference['path']}")
+        switches = [] if switch == "—" else switch.split(", ")
+        problems += [f"{rule}: {name} is no switch" for name in switches if not is_switch(name.strip("`"))]
+    return problems
+
+
+def test_every_named_place_and_switch_exists() -> None:
+    assert _problems(_DOCUMENT) == []
+
+
+def test_every_section_is_read() -> None:
+    """A table that the parser overlooked would be a check that cannot fail."""
+    assert _DOCUMENT.count(_HEADER) == _DOCUMENT.count("|---|---|---|") >= 9
+    assert len(_rows(_DOCUMENT)) == sum(line.startswith("| ") for line in _DOCUMENT.splitlines()) - _DOCUMENT.count(
+        _HEADER
+    )
+
+
+@pytest.mark.parametrize("switch", ["elr", "hw_requires_min_isr", "unclean_detection", "maximal_isr", "last_known"])
+def test_every_switch_that_the_kip_is_about_is_told(switch: str) -> None:
+    assert any(f"`{switch}`" in cell for _, _, cell in _rows(_DOCUMENT))
+
+
+def test_private_names_are_not_advertised() -> None:
+    assert not re.search(r"(::|\.)_", _DOCUMENT)
+
+
+def test_what_is_not_built_is_not_accepted_either() -> None:
+    missing = _DOCUMENT.partition("## Not built yet")[2]
+    names = re.findall(r"`(unclean\.recovery\.[\w.]+)`", missing)
+    assert len(names) == 3
+    assert [name for name in names if is_node_property(name)] == ["unclean.recovery.manager.enabled"]
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ("| r | `core/nowhere.py::x` | — |", "r: no file core/nowhere.py"),
+        ("| r | `core/switches.py::nothing` | — |", "r: no nothing in core/switches.py"),
+        ("| r | `core/switches.py::Switches.nothing` | — |", "r: no Switches.nothing in core/switches.py"),
+        ("| r | `core/switches.py` | — |", "r: '`core/switches.py`' is not `file::name`"),
+        ("| r | | — |", "r: '' is not `file::name`"),
+        ("| r | `core/switches.py::Switches.elr` | `erl` |", "r: `erl` is no switch"),
+    ],
+)
+def test_an_untrue_row_is_found(row: str, problem: str) -> None:
+    assert _problems(f"{_DOCUMENT}\n{row}\n") == [problem]
