@@ -9,12 +9,9 @@ from typing import Final, cast
 
 from emulator.core import messages
 from emulator.core.messages import Request, Response
-from emulator.core.types import CauseId, NodeId
+from emulator.core.types import CauseId
 from emulator.rpc.generated import broker_pb2, common_pb2, controller_pb2
 from emulator.rpc.struct_codec import StructCodec
-
-FIRST_CONTROLLER_ID: Final = NodeId(100)
-"""Node ids from here on are controllers'."""
 
 CONTROLLER_SERVICE: Final = "laststand.Controller"
 BROKER_SERVICE: Final = "laststand.Broker"
@@ -22,17 +19,26 @@ BROKER_SERVICE: Final = "laststand.Broker"
 _TRANSPORT_FIELDS: Final = ("cause_id",)
 
 
+def method_path(service: str, name: str) -> str:
+    """Returns the path of a method, as gRPC puts it in a request."""
+    return f"/{service}/{name}"
+
+
 class UnaryApi:
     """One request-response method.
 
     Attributes:
+        service: which serves it.
         name: Kafka's name of the API, which is the method's too.
         request_type: the core's request.
+        path: of the method, for gRPC.
     """
 
-    def __init__(self, request: type[messages.Message], response: type[messages.Message]) -> None:
+    def __init__(self, service: str, request: type[messages.Message], response: type[messages.Message]) -> None:
+        self.service = service
         self.request_type = request
         self.name = request.__name__.removesuffix("Request")
+        self.path = method_path(service, self.name)
         module = next(pb2 for pb2 in (controller_pb2, broker_pb2, common_pb2) if hasattr(pb2, request.__name__))
         self._request = StructCodec(request, getattr(module, request.__name__), _TRANSPORT_FIELDS)
         self._response = StructCodec(response, getattr(module, response.__name__), _TRANSPORT_FIELDS)
@@ -73,39 +79,25 @@ def _decode(codec: StructCodec[messages.Message], payload: bytes) -> tuple[messa
     return codec.read(message), CauseId(getattr(message, _TRANSPORT_FIELDS[0]))
 
 
-_DESCRIBE: Final = UnaryApi(messages.DescribeTopicPartitionsRequest, messages.DescribeTopicPartitionsResponse)
-
 CONTROLLER_APIS: Final = (
-    UnaryApi(messages.BrokerRegistrationRequest, messages.BrokerRegistrationResponse),
-    UnaryApi(messages.BrokerHeartbeatRequest, messages.BrokerHeartbeatResponse),
-    UnaryApi(messages.AlterPartitionRequest, messages.AlterPartitionResponse),
-    UnaryApi(messages.AllocateProducerIdsRequest, messages.AllocateProducerIdsResponse),
-    UnaryApi(messages.CreateTopicsRequest, messages.CreateTopicsResponse),
-    UnaryApi(messages.DeleteTopicsRequest, messages.DeleteTopicsResponse),
-    _DESCRIBE,
+    UnaryApi(CONTROLLER_SERVICE, messages.BrokerRegistrationRequest, messages.BrokerRegistrationResponse),
+    UnaryApi(CONTROLLER_SERVICE, messages.BrokerHeartbeatRequest, messages.BrokerHeartbeatResponse),
+    UnaryApi(CONTROLLER_SERVICE, messages.AlterPartitionRequest, messages.AlterPartitionResponse),
+    UnaryApi(CONTROLLER_SERVICE, messages.AllocateProducerIdsRequest, messages.AllocateProducerIdsResponse),
+    UnaryApi(CONTROLLER_SERVICE, messages.CreateTopicsRequest, messages.CreateTopicsResponse),
+    UnaryApi(CONTROLLER_SERVICE, messages.DeleteTopicsRequest, messages.DeleteTopicsResponse),
+    UnaryApi(CONTROLLER_SERVICE, messages.DescribeTopicPartitionsRequest, messages.DescribeTopicPartitionsResponse),
 )
 """What a controller serves, the metadata stream aside."""
 
 BROKER_APIS: Final = (
-    UnaryApi(messages.MetadataRequest, messages.MetadataResponse),
-    UnaryApi(messages.InitProducerIdRequest, messages.InitProducerIdResponse),
-    UnaryApi(messages.ListOffsetsRequest, messages.ListOffsetsResponse),
-    UnaryApi(messages.OffsetForLeaderEpochRequest, messages.OffsetForLeaderEpochResponse),
-    UnaryApi(messages.DeleteRecordsRequest, messages.DeleteRecordsResponse),
-    UnaryApi(messages.GetReplicaLogInfoRequest, messages.GetReplicaLogInfoResponse),
-    _DESCRIBE,
+    UnaryApi(BROKER_SERVICE, messages.MetadataRequest, messages.MetadataResponse),
+    UnaryApi(BROKER_SERVICE, messages.InitProducerIdRequest, messages.InitProducerIdResponse),
+    UnaryApi(BROKER_SERVICE, messages.ListOffsetsRequest, messages.ListOffsetsResponse),
+    UnaryApi(BROKER_SERVICE, messages.OffsetForLeaderEpochRequest, messages.OffsetForLeaderEpochResponse),
+    UnaryApi(BROKER_SERVICE, messages.GetReplicaLogInfoRequest, messages.GetReplicaLogInfoResponse),
 )
 """What a broker serves, Produce and Fetch aside."""
 
 API_OF_REQUEST: Final = MappingProxyType({api.request_type: api for api in (*CONTROLLER_APIS, *BROKER_APIS)})
 """The unary API of a type of request."""
-
-
-def service_of(node_id: NodeId) -> str:
-    """Returns the service that a node runs, which its id tells."""
-    return CONTROLLER_SERVICE if node_id >= FIRST_CONTROLLER_ID else BROKER_SERVICE
-
-
-def method_path(service: str, name: str) -> str:
-    """Returns the path of a method, as gRPC puts it in a request."""
-    return f"/{service}/{name}"

@@ -35,8 +35,8 @@ from emulator.rpc.struct_codec import StructCodec
 Attachment: TypeAlias = bytes | memoryview
 """The bytes of one partition's record batches; empty where there are none."""
 
-ParseProduced: TypeAlias = Callable[[str, bytes], BatchDescriptor | InvalidBatch]
-"""Reads the header of the one batch that a producer sent for a topic."""
+ParseProduced: TypeAlias = Callable[[bytes], BatchDescriptor | InvalidBatch]
+"""Reads the header of the one batch that a producer sent for a partition."""
 
 ParseFetched: TypeAlias = Callable[[bytes], tuple[BatchDescriptor, ...]]
 """Reads the headers of all batches in a fetched block; raises ``CodecError`` where it holds anything else."""
@@ -125,7 +125,7 @@ def decode_produce_requests(frame: bytes, parse: ParseProduced) -> list[Streamed
             timeout_ms=message.timeout_ms,
             partitions=tuple(
                 [
-                    ProducePartition(topic=entry.topic, partition=entry.partition, batch=parse(entry.topic, records))
+                    ProducePartition(topic=entry.topic, partition=entry.partition, batch=parse(records))
                     for entry, records in zip(message.partitions, attachments, strict=True)
                 ]
             ),

@@ -26,7 +26,7 @@ from emulator.core.messages import (
 )
 from emulator.core.types import Acks, CauseId, CorrelationId, NodeId
 from emulator.rpc.address_book import AddressBook
-from emulator.rpc.apis import API_OF_REQUEST, BROKER_SERVICE, UnaryApi, method_path, service_of
+from emulator.rpc.apis import API_OF_REQUEST, BROKER_SERVICE, UnaryApi, method_path
 from emulator.rpc.channel import Keepalive, as_is, open_channel
 from emulator.rpc.codec_error import CodecError
 from emulator.rpc.data_codec import (
@@ -202,7 +202,7 @@ class Outbound:
             is_session = api.request_type in (BrokerRegistrationRequest, BrokerHeartbeatRequest)
             channel = self.channel(destination, Role.SESSION if is_session else Role.CONTROL)
             self._methods[key] = channel.unary_unary(
-                method_path(service_of(destination), api.name),
+                api.path,
                 request_serializer=as_is,
                 response_deserializer=as_is,
             )

@@ -99,8 +99,9 @@ class StructCodec(Generic[StructT]):
 
 def _field(name: str, annotation: object, message: type[Message], where: str) -> tuple[_Write, _Read]:
     plain = _without_new_types(annotation)
-    if isinstance(plain, types.UnionType):
-        (inner,) = [member for member in plain.__args__ if member is not types.NoneType]
+    # ``X | None`` is a ``types.UnionType``, but a ``typing.Union`` where X is a NewType.
+    if typing.get_origin(plain) in (types.UnionType, typing.Union):
+        (inner,) = [member for member in typing.get_args(plain) if member is not types.NoneType]
         return _optional(name, *_field(name, inner, message, where))
     if typing.get_origin(plain) is tuple:
         return _repeated(name, typing.get_args(plain)[0], message)

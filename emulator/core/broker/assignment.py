@@ -57,7 +57,7 @@ class Assignment:
             log,
             config=self._config,
             registrations=self._hosted.image.brokers,
-            topic_properties=self._topic_properties(log.partition.topic),
+            topic_properties=self.topic_properties_of(log.partition.topic),
         )
         self._hosted.add(partition)
         return partition
@@ -121,12 +121,13 @@ class Assignment:
         topics = {name for resource, name in delta.configs if resource is ConfigResource.TOPIC}
         for partition in self._hosted:
             if everywhere or partition.name.topic in topics:
-                partition.topic_properties = self._topic_properties(partition.name.topic)
+                partition.topic_properties = self.topic_properties_of(partition.name.topic)
                 if partition.is_leader:
                     # A lowered min ISR may let waiting records commit; nothing else would look again.
                     partition.advance_high_watermark(turn)
 
-    def _topic_properties(self, topic: str) -> TopicProperties:
+    def topic_properties_of(self, topic: str) -> TopicProperties:
+        """Returns a topic's effective properties by the image; the node's where nothing is set."""
         image = self._hosted.image
         given = {
             name: value

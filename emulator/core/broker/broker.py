@@ -29,6 +29,7 @@ from emulator.core.broker.producer_ids import ProducerIds
 from emulator.core.broker.replica_log_info import replica_log_info
 from emulator.core.broker.request_ledger import RequestLedger
 from emulator.core.broker.turn import Turn
+from emulator.core.controller.describe import describe_topic_partitions
 from emulator.core.effects import (
     BrokerEffect,
     CloseLogs,
@@ -66,6 +67,7 @@ from emulator.core.messages import (
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
+    DescribeTopicPartitionsRequest,
     FetchRequest,
     FetchResponse,
     GetReplicaLogInfoRequest,
@@ -79,6 +81,7 @@ from emulator.core.messages import (
     Request,
     Response,
 )
+from emulator.core.properties import TopicProperties
 from emulator.core.timers import TimerQueue
 from emulator.core.types import BrokerId, CauseId, MetadataOffset, Offset, TopicPartition
 
@@ -146,6 +149,10 @@ class Broker:
     def partition(self, name: TopicPartition) -> Partition | None:
         """Returns a hosted partition; for reading only."""
         return self._hosted.get(name)
+
+    def topic_properties(self, topic: str) -> TopicProperties:
+        """Returns a topic's effective properties by the metadata received so far; the node's where nothing is set."""
+        return self._assignment.topic_properties_of(topic)
 
     def next_deadline_ms(self) -> int | None:
         """Returns when ``TimerFired`` is due, or ``None`` if nothing waits for the time."""
@@ -233,6 +240,9 @@ class Broker:
                 return
             case MetadataRequest():
                 response = metadata(self._image, request, self._config.controller_id)
+            case DescribeTopicPartitionsRequest():
+                limit = self._config.properties.max_request_partition_size_limit
+                response = describe_topic_partitions(self._image, request, partition_limit=limit)
             case ListOffsetsRequest():
                 response = list_offsets(self._hosted, request)
             case OffsetForLeaderEpochRequest():

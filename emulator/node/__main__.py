@@ -1,0 +1,131 @@
+"""``python -m emulator.node broker|controller --config FILE``: one node process, from its first event to its last.
+
+The event log is opened before anything slow is imported, so that an incarnation that was killed young still has a
+file. Exit codes: 0 after an orderly end (SIGTERM), 254 for a configuration that cannot be, 255 for everything else; a
+bug ends the process at once, with its traceback on standard error: a node that went on would prove nothing.
+"""
+
+import argparse
+import asyncio
+import base64
+import gc
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final
+
+import msgspec
+
+from emulator.core.errors import ConfigError
+from emulator.core.events import NodeStarted, NodeStopped
+from emulator.core.types import IncarnationId
+from emulator.node.cause_ids import CauseIds
+from emulator.node.config import NodeConfig, NodeRole, read_config
+from emulator.node.event_writer import EventWriter
+
+_EXIT_CONFIG: Final = 254
+_EXIT_FAILURE: Final = 255
+
+_SWITCH_FLAGS: Final = {True: "on", False: "off"}
+_PROPERTY_FLAGS: Final = {True: "true", False: "false"}
+
+
+def main() -> int:
+    """Runs a node and returns its exit code."""
+    arguments = _arguments()
+    role = NodeRole(arguments.role)
+    try:
+        config = read_config(arguments.config)
+        config.node_properties()
+    except ConfigError as error:
+        sys.stderr.write(f"{error}\n")
+        return _EXIT_CONFIG
+    events = EventWriter(config.event_file, run=config.run, node_id=config.node_id, incarnation=config.incarnation)
+    causes = CauseIds(node_id=config.node_id, incarnation=config.incarnation)
+    incarnation_id = IncarnationId(base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("="))
+    events.add(_started(role, config, causes, incarnation_id))
+    events.flush()
+    asyncio.run(_serve(role, config, events, incarnation_id))
+    events.add(NodeStopped(cause_id=causes.shutdown()))
+    events.close()
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m emulator.node", description="Runs one node of a cluster.")
+    parser.add_argument("role", choices=[role.value for role in NodeRole])
+    parser.add_argument("--config", required=True, help="the node's configuration, a JSON file")
+    return parser.parse_args()
+
+
+def _started(role: NodeRole, config: NodeConfig, causes: CauseIds, incarnation_id: IncarnationId) -> NodeStarted:
+    switches = msgspec.structs.asdict(config.switches)
+    properties = msgspec.structs.asdict(config.node_properties())
+    return NodeStarted(
+        cause_id=causes.start(),
+        role=role.value,
+        incarnation_id=incarnation_id,
+        switches={name: _text(value, flags=_SWITCH_FLAGS) for name, value in switches.items()},
+        properties={
+            name.replace("_", "."): _text(value, flags=_PROPERTY_FLAGS)
+            for name, value in properties.items()
+            if value is not None
+        },
+        wall_time_ns=time.time_ns(),
+    )
+
+
+def _text(value: object, *, flags: Mapping[bool, str]) -> str:
+    match value:
+        case Enum():
+            return str(value.value)
+        case bool():
+            return flags[value]
+        case _:
+            return str(value)
+
+
+async def _serve(role: NodeRole, config: NodeConfig, events: EventWriter, incarnation_id: IncarnationId) -> None:
+    # Imported here because gRPC takes a tenth of a second, and the event log must exist before that.
+    from emulator.node.broker_shell import BrokerShell
+    from emulator.node.controller_shell import ControllerShell
+    from emulator.node.handshake import report_ready
+    from emulator.node.logging_setup import configure_logging
+
+    configure_logging(role, config)
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(_stop_on_bug)
+    shell: ControllerShell | BrokerShell
+    match role:
+        case NodeRole.CONTROLLER:
+            shell = ControllerShell(config, events)
+        case NodeRole.BROKER:
+            shell = BrokerShell(config, events, incarnation_id)
+    port = await shell.listen()
+    # What was imported lives as long as the process: the collector need not look at it again.
+    gc.freeze()
+    loop.add_signal_handler(signal.SIGTERM, shell.request_shutdown)
+    report_ready(port)
+    await shell.run()
+
+
+def _stop_on_bug(_loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+    """Ends the process at once: nothing that it would do after a bug could be trusted."""
+    error = context.get("exception")
+    sys.stderr.write(f"{context.get('message')}\n")
+    if isinstance(error, BaseException):
+        traceback.print_exception(error)
+    sys.stderr.flush()
+    os._exit(_EXIT_FAILURE)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Exception:
+        traceback.print_exc()
+        sys.exit(_EXIT_FAILURE)

@@ -1,0 +1,71 @@
+"""Where the bytes of a batch are: the core names batches by their headers, their bytes came beside the input."""
+
+from collections.abc import Sequence
+from itertools import islice
+
+from emulator.core.batch import BatchDescriptor, InvalidBatch
+from emulator.core.errors import InvariantViolation
+from emulator.core.inputs import BrokerInput, RequestReceived, ResponseReceived
+from emulator.core.messages import FetchResponse, ProduceRequest
+from emulator.core.types import TopicPartition
+from emulator.rpc.codec_error import CodecError
+from emulator.storage import record_batch
+from emulator.storage.filesystem import Buffer
+from emulator.storage.record_batch import PARSE_ANYTHING, split_batches
+
+
+def parse_produced(records: bytes) -> BatchDescriptor | InvalidBatch:
+    """Reads the header of a batch that a producer sent; limits of size are the core's to check."""
+    return record_batch.parse_produced(records, max_message_bytes=PARSE_ANYTHING)
+
+
+def parse_fetched(records: bytes) -> tuple[BatchDescriptor, ...]:
+    """Reads the headers of fetched batches.
+
+    Raises:
+        CodecError: the bytes are anything but whole, intact batches.
+    """
+    batches = split_batches(records)
+    if isinstance(batches, InvalidBatch):
+        raise CodecError(message="FetchResponse", reason=batches.reason)
+    return tuple([descriptor for _, descriptor in batches])
+
+
+def batch_bytes(
+    incoming: BrokerInput, attachments: Sequence[bytes], partition: TopicPartition, *, count: int
+) -> list[Buffer]:
+    """Returns the bytes of the first ``count`` batches that an input carries for a partition.
+
+    Args:
+        incoming: a produce request or a fetch response.
+        attachments: one block of bytes per partition of it.
+        partition: which of them.
+        count: how many batches.
+
+    Raises:
+        InvariantViolation: it carries none.
+    """
+    match incoming:
+        case RequestReceived(request=ProduceRequest(partitions=produced)):
+            for block, entry in zip(attachments, produced, strict=True):
+                if entry.topic_partition == partition:
+                    return [block]
+        case ResponseReceived(response=FetchResponse(partitions=fetched)):
+            for block, answer in zip(attachments, fetched, strict=True):
+                if answer.topic_partition == partition:
+                    return _cut(block, answer.batches, count)
+        case _:
+            pass
+    raise InvariantViolation(f"{type(incoming).__name__} carries no batch of {partition}")
+
+
+def _cut(block: bytes, batches: Sequence[BatchDescriptor], count: int) -> list[Buffer]:
+    if len(batches) == 1:
+        return [block]
+    view = memoryview(block)
+    contents: list[Buffer] = []
+    position = 0
+    for batch in islice(batches, count):
+        contents.append(view[position : position + batch.size])
+        position += batch.size
+    return contents

@@ -1,0 +1,197 @@
+"""A broker's log directories, as the core's effects see them: one log per partition, wherever it lives.
+
+A new log goes to the directory that has the fewest. Every method returns when the files are as asked for; a failure is
+a ``StorageError``, which ends the process.
+"""
+
+import base64
+import os
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from emulator.core.batch import BatchDescriptor, EpochEntry, LogSpan
+from emulator.core.errors import StorageError
+from emulator.core.inputs import LoadedLog
+from emulator.core.properties import NodeProperties, TopicProperties
+from emulator.core.types import BrokerEpoch, NodeId, Offset, TopicId, TopicPartition
+from emulator.storage.clean_shutdown import previous_broker_epoch
+from emulator.storage.filesystem import Buffer, FileSystem
+from emulator.storage.log_directory import LogDirectory, make_log_directory
+from emulator.storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
+from emulator.storage.partition_log import FlushWork, LogSettings, PartitionLog
+from emulator.storage.retention import RetentionLimits
+
+TopicPropertiesOf = Callable[[str], TopicProperties]
+"""Finds the properties of a topic by its name; those of a topic that the metadata lacks are the node's."""
+
+_EMPTY: Final = b""
+
+
+class BrokerFiles:
+    """All logs of a broker. Opens and locks the directories, but no log yet.
+
+    Args:
+        filesystem: where they are.
+        paths: log directories, created where missing.
+        cluster_id: must be the one that a directory was formatted with.
+        node_id: likewise.
+        properties: of the node.
+        topic_properties_of: asked whenever a log is opened.
+
+    Raises:
+        StorageError: a directory is in use, unreadable, or of another node.
+    """
+
+    def __init__(
+        self,
+        filesystem: FileSystem,
+        paths: Sequence[str],
+        *,
+        cluster_id: str,
+        node_id: NodeId,
+        properties: NodeProperties,
+        topic_properties_of: TopicPropertiesOf,
+    ) -> None:
+        self._properties = properties
+        self._topic_properties_of = topic_properties_of
+        self._directories: list[LogDirectory] = []
+        ids: list[str] = []
+        for path in paths:
+            make_log_directory(filesystem, path)
+            self._directories.append(LogDirectory.open(filesystem, path))
+            ids.append(_format(filesystem, path, cluster_id=cluster_id, node_id=node_id).directory_id)
+        self.directory_ids = tuple(sorted(ids))
+        """What the broker registers with."""
+
+    def previous_broker_epoch(self) -> BrokerEpoch | None:
+        """Returns what the clean-shutdown files prove; to be asked before logs are loaded."""
+        return previous_broker_epoch(directory.clean_shutdown_epoch() for directory in self._directories)
+
+    def load(self) -> tuple[LoadedLog, ...]:
+        """Opens and where needed recovers every log; may take long."""
+        loaded = [log for directory in self._directories for log in directory.load_logs(self._settings_of)]
+        return tuple(sorted(loaded, key=lambda log: log.partition))
+
+    def create(self, partition: TopicPartition, topic_id: TopicId) -> None:
+        """Makes a log."""
+        directory = min(self._directories, key=lambda candidate: len(candidate.logs))
+        directory.create_log(partition, topic_id, self._settings_of(partition.topic))
+
+    def delete(self, partition: TopicPartition, *, now_ms: int) -> None:
+        """Sets a log aside; its files go after the delay."""
+        delay_ms = self._properties.log_segment_delete_delay_ms
+        self._directory_of(partition).delete_log(partition, now_ms=now_ms, delay_ms=delay_ms)
+
+    def rename_stray(self, partition: TopicPartition) -> None:
+        """Sets a log aside for good."""
+        self._directory_of(partition).rename_stray_log(partition)
+
+    def append(self, partition: TopicPartition, batches: Sequence[BatchDescriptor], contents: Sequence[Buffer]) -> None:
+        """Appends stamped batches."""
+        self._log(partition).append(batches, contents)
+
+    def read(self, partition: TopicPartition, span: LogSpan) -> bytes:
+        """Returns the bytes of a span."""
+        return _EMPTY.join(self._log(partition).read(span))
+
+    def truncate(self, partition: TopicPartition, offset: Offset) -> None:
+        """Cuts a log and rewrites its directory's recovery points."""
+        self._log(partition).truncate_to(offset)
+        self._directory_of(partition).write_recovery_points()
+
+    def restart(self, partition: TopicPartition, offset: Offset) -> None:
+        """Empties a log; it starts again at ``offset``."""
+        self._log(partition).restart_at(offset)
+        self._directory_of(partition).write_recovery_points()
+
+    def write_epochs(self, partition: TopicPartition, epochs: Sequence[EpochEntry]) -> None:
+        """Rewrites a log's epoch checkpoint."""
+        self._log(partition).write_epochs(epochs)
+
+    def raise_log_start(self, partition: TopicPartition, offset: Offset) -> None:
+        """Notes that records below ``offset`` are deleted."""
+        self._log(partition).raise_log_start(offset)
+
+    def write_high_watermarks(self, high_watermarks: Sequence[tuple[TopicPartition, Offset]]) -> None:
+        """Rewrites the high-watermark checkpoints."""
+        for directory in self._directories:
+            directory.write_high_watermarks(dict(high_watermarks))
+
+    def write_checkpoints(self) -> None:
+        """Rewrites the recovery-point and log-start checkpoints."""
+        for directory in self._directories:
+            directory.write_recovery_points()
+            directory.write_log_starts()
+
+    def close(self, broker_epoch: BrokerEpoch | None) -> None:
+        """Closes every log in order and says so in the clean-shutdown files."""
+        for directory in self._directories:
+            directory.close_logs(broker_epoch)
+
+    # --- What time brings -----------------------------------------------------------------------------------------
+
+    def flush_due(self, *, now_ms: int) -> None:
+        """Syncs logs whose ``flush.ms`` has passed."""
+        for log in self._logs():
+            log.flush_if_due(now_ms=now_ms)
+
+    def take_flush_works(self) -> list[tuple[PartitionLog, FlushWork]]:
+        """Returns, once, what rolled segments left to be synced, with the log to be told of its completion."""
+        works = ((log, log.take_flush_work()) for log in self._logs())
+        return [(log, work) for log, work in works if work is not None]
+
+    def delete_due(self, *, now_ms: int) -> None:
+        """Removes files whose delay has passed."""
+        for directory in self._directories:
+            directory.delete_due(now_ms=now_ms, delay_ms=self._properties.log_segment_delete_delay_ms)
+
+    def apply_retention(
+        self, high_watermark_of: Callable[[TopicPartition], Offset], *, now_ms: int
+    ) -> list[tuple[TopicPartition, Offset]]:
+        """Drops old segments, and returns the partitions whose log start rose, each with its new one."""
+        raised: list[tuple[TopicPartition, Offset]] = []
+        for log in self._logs():
+            topic = self._topic_properties_of(log.partition.topic)
+            limits = RetentionLimits(
+                retention_bytes=_limit(topic.retention_bytes), retention_ms=_limit(topic.retention_ms)
+            )
+            start = log.delete_old_segments(
+                high_watermark=high_watermark_of(log.partition), limits=limits, now_ms=now_ms
+            )
+            if start is not None:
+                raised.append((log.partition, start))
+        return raised
+
+    def _logs(self) -> list[PartitionLog]:
+        return [log for directory in self._directories for log in directory.logs.values()]
+
+    def _log(self, partition: TopicPartition) -> PartitionLog:
+        return self._directory_of(partition).log(partition)
+
+    def _directory_of(self, partition: TopicPartition) -> LogDirectory:
+        return next(directory for directory in self._directories if partition in directory.logs)
+
+    def _settings_of(self, topic: str) -> LogSettings:
+        properties = self._topic_properties_of(topic)
+        return LogSettings(
+            segment_bytes=properties.segment_bytes,
+            index_interval_bytes=self._properties.log_index_interval_bytes,
+            flush_messages=properties.flush_messages,
+            flush_ms=properties.flush_ms,
+        )
+
+
+def _limit(value: int) -> int | None:
+    """Kafka's -1 is no limit."""
+    return None if value < 0 else value
+
+
+def _format(filesystem: FileSystem, path: str, *, cluster_id: str, node_id: NodeId) -> MetaProperties:
+    meta = read_meta_properties(filesystem, path)
+    if meta is None:
+        directory_id = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
+        meta = MetaProperties(cluster_id=cluster_id, node_id=node_id, directory_id=directory_id)
+        write_meta_properties(filesystem, path, meta)
+    elif (meta.cluster_id, meta.node_id) != (cluster_id, node_id):
+        raise StorageError(path=path, reason=f"belongs to node {meta.node_id} of cluster {meta.cluster_id}")
+    return meta

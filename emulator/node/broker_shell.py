@@ -1,0 +1,280 @@
+"""A broker's process: receive, step, write files, record, send; repeat.
+
+The core knows batches by their headers, so an input that carries batches comes with their bytes, one block per
+partition of its message, and the effects of that very step find them there. Spans of a fetch response become bytes at
+the moment that the core asks for the response, before anything can truncate them, and leave after the turn's events.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias, assert_never
+
+import msgspec
+
+from emulator.core.broker.broker import Broker
+from emulator.core.broker.config import BrokerConfig
+from emulator.core.effects import (
+    AppendToLog,
+    BrokerEffect,
+    CloseConnection,
+    CloseLogs,
+    CreateLog,
+    DeleteLog,
+    LoadLogs,
+    OpenMetadataStream,
+    RaiseLogStart,
+    RecordEvent,
+    RenameStrayLog,
+    RestartLog,
+    SendRequest,
+    SendResponse,
+    StopNode,
+    TruncateLog,
+    WriteEpochCheckpoint,
+    WriteHighWatermarks,
+    WriteLogCheckpoints,
+)
+from emulator.core.inputs import (
+    BrokerInput,
+    LogsLoaded,
+    RequestReceived,
+    ShutdownRequested,
+    Started,
+    TimerFired,
+)
+from emulator.core.messages import FetchResponse, ProduceRequest, Request
+from emulator.core.types import Acks, BrokerId, CauseId, IncarnationId, MetadataOffset
+from emulator.node.batch_bytes import batch_bytes, parse_fetched, parse_produced
+from emulator.node.broker_files import BrokerFiles
+from emulator.node.cause_ids import CauseIds
+from emulator.node.config import NodeConfig
+from emulator.node.event_log import log_event
+from emulator.node.event_writer import EventWriter
+from emulator.node.log_chores import LogChores
+from emulator.node.request_table import RequestTable
+from emulator.node.turn_loop import TurnLoop, monotonic_ms
+from emulator.rpc.address_book import AddressBook
+from emulator.rpc.channel import keepalive_for
+from emulator.rpc.inbound import NodeServer, Responder
+from emulator.rpc.metadata_stream import read_metadata
+from emulator.rpc.outbound import Outbound, Outcome, Role
+from emulator.storage.os_filesystem import OsFileSystem
+
+_STOP_GRACE_S: Final = 0.2
+
+Departure: TypeAlias = Callable[[], None]
+
+
+class Arrival(msgspec.Struct, frozen=True, kw_only=True):
+    """An input, and the record bytes that came with it: one block per partition of its message."""
+
+    incoming: BrokerInput
+    attachments: tuple[bytes, ...] = ()
+
+
+class BrokerShell:
+    """Runs a broker. Create it on the event loop.
+
+    Args:
+        config: of this incarnation.
+        events: its event log, already opened.
+        incarnation_id: drawn for this process.
+
+    Raises:
+        StorageError: a log directory is in use, unreadable, or of another node.
+        ConfigError: impossible properties.
+    """
+
+    def __init__(self, config: NodeConfig, events: EventWriter, incarnation_id: IncarnationId) -> None:
+        properties = config.node_properties()
+        self._config = config
+        self._events = events
+        self._files = BrokerFiles(
+            OsFileSystem(ledger_folder=config.ledger_dir),
+            config.data_dirs,
+            cluster_id=config.cluster_id,
+            node_id=config.node_id,
+            properties=properties,
+            topic_properties_of=lambda topic: self._broker.topic_properties(topic),
+        )
+        self._broker = Broker(
+            BrokerConfig(
+                broker_id=BrokerId(config.node_id),
+                controller_id=config.controller_id,
+                cluster_id=config.cluster_id,
+                incarnation_id=incarnation_id,
+                log_dirs=self._files.directory_ids,
+                previous_broker_epoch=self._files.previous_broker_epoch(),
+                properties=properties,
+                switches=config.switches,
+            )
+        )
+        self._causes = CauseIds(node_id=config.node_id, incarnation=config.incarnation)
+        self._requests = RequestTable()
+        self._loop: TurnLoop[Arrival] = TurnLoop(
+            run_turn=self._run_turn,
+            next_deadline_ms=self._broker.next_deadline_ms,
+            timer_input=lambda: Arrival(incoming=TimerFired(cause_id=self._causes.timer())),
+        )
+        self._keepalive = keepalive_for(session_timeout_ms=properties.broker_session_timeout_ms)
+        self._server = NodeServer(keepalive=self._keepalive, on_request=self._receive)
+        self._server.add_broker(parse_produced)
+        self._departures: list[Departure] = []
+        self._stopped = asyncio.Event()
+        self._metadata_task: asyncio.Task[None] | None = None
+
+    async def listen(self) -> int:
+        """Binds the port and returns it; requests wait until ``run``."""
+        return await self._server.start(f"{self._config.host}:{self._config.port}")
+
+    async def run(self) -> None:
+        """Runs until the core wants the process to end."""
+        async with asyncio.TaskGroup() as tasks:
+            self._tasks = tasks
+            self._outbound = Outbound(
+                addresses=AddressBook(self._config.addresses),
+                keepalive=self._keepalive,
+                tasks=tasks,
+                parse_fetched=parse_fetched,
+                deliver=self._deliver,
+            )
+            chores = LogChores(self._files, self._broker, self._config.node_properties(), put=self._put)
+            chores_task = tasks.create_task(chores.run(self._causes))
+            self._loop.start(Arrival(incoming=Started(cause_id=self._causes.start())))
+            await self._stopped.wait()
+            chores_task.cancel()
+            if self._metadata_task is not None:
+                self._metadata_task.cancel()
+            await self._server.stop(grace_s=_STOP_GRACE_S)
+            await self._outbound.close()
+
+    def request_shutdown(self) -> None:
+        """Asks the core to end in order."""
+        self._put(ShutdownRequested(cause_id=self._causes.shutdown()))
+
+    # --- What comes in --------------------------------------------------------------------------------------------
+
+    def _put(self, incoming: BrokerInput) -> None:
+        self._loop.put(Arrival(incoming=incoming))
+
+    def _receive(
+        self, request: Request, cause_id: CauseId, attachments: tuple[bytes, ...], responder: Responder
+    ) -> None:
+        received = RequestReceived(cause_id=cause_id, request_id=self._requests.add(responder), request=request)
+        self._loop.put(Arrival(incoming=received, attachments=attachments))
+
+    def _deliver(self, outcome: Outcome, attachments: tuple[bytes, ...]) -> None:
+        self._loop.put(Arrival(incoming=outcome, attachments=attachments))
+
+    # --- Turns ----------------------------------------------------------------------------------------------------
+
+    def _run_turn(self, arrivals: list[Arrival]) -> None:
+        now_ms = monotonic_ms()
+        end: CloseLogs | StopNode | None = None
+        for arrival in arrivals:
+            for effect in self._broker.step(arrival.incoming, now_ms=now_ms):
+                match effect:
+                    case CloseLogs() | StopNode():
+                        end = effect
+                    case _:
+                        self._execute(effect, arrival, now_ms=now_ms)
+            self._forget_if_unanswered(arrival.incoming)
+        self._events.flush()
+        departures, self._departures = self._departures, []
+        for depart in departures:
+            depart()
+        if end is not None:
+            self._end(end)
+
+    def _execute(self, effect: BrokerEffect, arrival: Arrival, *, now_ms: int) -> None:
+        match effect:
+            case RecordEvent(event=event):
+                log_event(event)
+                self._events.add(event)
+            case AppendToLog(partition=partition, batches=batches):
+                contents = batch_bytes(arrival.incoming, arrival.attachments, partition, count=len(batches))
+                self._files.append(partition, batches, contents)
+            case SendResponse():
+                self._answer(effect)
+            case SendRequest():
+                self._departures.append(lambda: self._send(effect))
+            case CloseConnection(request_id=request_id):
+                self._departures.append(self._requests.take(request_id).disconnect)
+            case TruncateLog(partition=partition, offset=offset):
+                self._files.truncate(partition, offset)
+            case RestartLog(partition=partition, offset=offset):
+                self._files.restart(partition, offset)
+            case WriteEpochCheckpoint(partition=partition, epochs=epochs):
+                self._files.write_epochs(partition, epochs)
+            case RaiseLogStart(partition=partition, offset=offset):
+                self._files.raise_log_start(partition, offset)
+            case CreateLog(partition=partition, topic_id=topic_id):
+                self._files.create(partition, topic_id)
+            case DeleteLog(partition=partition):
+                self._files.delete(partition, now_ms=now_ms)
+            case RenameStrayLog(partition=partition):
+                self._files.rename_stray(partition)
+            case WriteHighWatermarks(high_watermarks=high_watermarks):
+                self._files.write_high_watermarks(high_watermarks)
+            case WriteLogCheckpoints():
+                self._files.write_checkpoints()
+            case LoadLogs():
+                self._tasks.create_task(self._load_logs(arrival.incoming.cause_id))
+            case OpenMetadataStream(from_offset=from_offset):
+                self._departures.append(lambda: self._open_metadata_stream(from_offset))
+            case CloseLogs() | StopNode():
+                raise AssertionError("the end of the process is not executed among other effects")
+            case _:
+                assert_never(effect)
+
+    def _answer(self, effect: SendResponse) -> None:
+        responder = self._requests.take(effect.request_id)
+        attachments: Sequence[bytes] = ()
+        if isinstance(effect.response, FetchResponse):
+            attachments = [
+                b"" if answer.span is None else self._files.read(answer.topic_partition, answer.span)
+                for answer in effect.response.partitions
+            ]
+        self._departures.append(
+            lambda: responder.answer(effect.response, cause_id=effect.cause_id, attachments=attachments)
+        )
+
+    def _send(self, effect: SendRequest) -> None:
+        self._outbound.send(
+            destination=effect.destination,
+            correlation_id=effect.correlation_id,
+            request=effect.request,
+            timeout_ms=effect.timeout_ms,
+            cause_id=effect.cause_id,
+        )
+
+    def _forget_if_unanswered(self, incoming: BrokerInput) -> None:
+        """A produce request with acks=0 gets no answer; a failure has closed its connection by now."""
+        if isinstance(incoming, RequestReceived):
+            request = incoming.request
+            if isinstance(request, ProduceRequest) and request.acks == Acks.NONE:
+                self._requests.forget(incoming.request_id)
+
+    # --- What takes longer than a turn ----------------------------------------------------------------------------
+
+    async def _load_logs(self, cause_id: CauseId) -> None:
+        # In a thread: heartbeats go on during a long recovery.
+        logs = await asyncio.to_thread(self._files.load)
+        self._put(LogsLoaded(cause_id=cause_id, logs=logs))
+
+    def _open_metadata_stream(self, from_offset: MetadataOffset) -> None:
+        if self._metadata_task is not None:
+            self._metadata_task.cancel()
+        channel = self._outbound.channel(self._config.controller_id, Role.METADATA)
+        self._metadata_task = self._tasks.create_task(
+            read_metadata(channel, from_offset=from_offset, cause_id=self._causes.stream(), deliver=self._put)
+        )
+
+    def _end(self, effect: CloseLogs | StopNode) -> None:
+        self._loop.stop()
+        match effect:
+            case CloseLogs(broker_epoch=broker_epoch):
+                self._files.close(broker_epoch)
+            case StopNode():
+                pass
+        self._stopped.set()

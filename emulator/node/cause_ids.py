@@ -1,0 +1,29 @@
+"""Cause ids of what starts inside a node: its start, its timers, its end."""
+
+from itertools import count
+
+from emulator.core.types import CauseId, NodeId
+
+
+class CauseIds:
+    """Makes cause ids that no other process of the run makes."""
+
+    def __init__(self, *, node_id: NodeId, incarnation: int) -> None:
+        self._suffix = f"{node_id}-{incarnation}"
+        self._numbers = count()
+
+    def start(self) -> CauseId:
+        """Returns the cause of everything that the start of the process sets off."""
+        return CauseId(f"start-{self._suffix}")
+
+    def shutdown(self) -> CauseId:
+        """Returns the cause of everything that the order to end sets off."""
+        return CauseId(f"shutdown-{self._suffix}")
+
+    def timer(self) -> CauseId:
+        """Returns a new timer's cause."""
+        return CauseId(f"timer-{self._suffix}-{next(self._numbers)}")
+
+    def stream(self) -> CauseId:
+        """Returns the cause of a newly opened metadata stream."""
+        return CauseId(f"stream-{self._suffix}-{next(self._numbers)}")

@@ -1,0 +1,85 @@
+"""What a node process is told at start: one JSON file, decoded and checked once, frozen from then on.
+
+Properties and switches arrive as the launcher resolved them, so a node knows nothing of eras or command lines.
+"""
+
+from enum import Enum
+from typing import Final
+
+import msgspec
+
+from emulator.core.errors import ConfigError
+from emulator.core.properties import NodeProperties, node_properties
+from emulator.core.switches import Switches
+from emulator.core.types import NodeId
+
+
+class NodeRole(Enum):
+    """What a node is."""
+
+    BROKER = "broker"
+    CONTROLLER = "controller"
+
+
+class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The configuration of one incarnation of one node.
+
+    Attributes:
+        run: the run's id, on every line of the event log.
+        node_id: brokers are 0..N-1, controllers 100 and up.
+        incarnation: counts the processes of this node in the run, from 0.
+        cluster_id: a node refuses data of another cluster.
+        controller_id: where brokers register.
+        data_dirs: log directories; a controller keeps its metadata log in the first. Created where missing.
+        ledger_dir: what was synced; outside the data directories.
+        event_file: this incarnation's event log; must not exist yet.
+        switches: the era's rules.
+        properties: by Kafka's names, as text; the rest is default.
+        host: interface to listen on.
+        port: where to listen; 0 picks any. A node keeps its port for a run.
+        addresses: where this very process reaches each node (``host:port``), which may be a proxy.
+    """
+
+    run: str
+    node_id: NodeId
+    incarnation: int
+    cluster_id: str
+    controller_id: NodeId
+    data_dirs: tuple[str, ...]
+    ledger_dir: str
+    event_file: str
+    switches: Switches = Switches()
+    properties: dict[str, str] = {}
+    host: str = "127.0.0.1"
+    port: int = 0
+    addresses: dict[NodeId, str] = {}
+
+    def node_properties(self) -> NodeProperties:
+        """Returns the properties, every default resolved.
+
+        Raises:
+            ConfigError: unknown name, or a value out of range.
+        """
+        return node_properties(self.properties)
+
+
+_ENCODER: Final = msgspec.json.Encoder()
+_DECODER: Final = msgspec.json.Decoder(NodeConfig)
+
+
+def encode_config(config: NodeConfig) -> bytes:
+    """Returns the content of a configuration file."""
+    return _ENCODER.encode(config)
+
+
+def read_config(path: str) -> NodeConfig:
+    """Reads a configuration file.
+
+    Raises:
+        ConfigError: it is missing, or no configuration.
+    """
+    try:
+        with open(path, "rb") as file:
+            return _DECODER.decode(file.read())
+    except (OSError, msgspec.DecodeError) as error:
+        raise ConfigError(key="config", value=path, expected=f"a node's configuration ({error})") from error

@@ -1,0 +1,97 @@
+"""The controller's process: receive, step, write and sync, record, send; repeat."""
+
+import asyncio
+from typing import Final
+
+from emulator.core.controller.controller import Controller
+from emulator.core.effects import PublishMetadata, SendResponse, StopNode
+from emulator.core.inputs import ControllerInput, RequestReceived, ShutdownRequested, Started, TimerFired
+from emulator.core.messages import Request
+from emulator.core.types import CauseId
+from emulator.node.cause_ids import CauseIds
+from emulator.node.config import NodeConfig
+from emulator.node.controller_turn import ControllerTurns
+from emulator.node.event_log import log_event
+from emulator.node.event_writer import EventWriter
+from emulator.node.metadata_hub import MetadataHub
+from emulator.node.metadata_journal import MetadataJournal
+from emulator.node.request_table import RequestTable
+from emulator.node.turn_loop import TurnLoop, monotonic_ms
+from emulator.rpc.channel import keepalive_for
+from emulator.rpc.inbound import NodeServer, Responder
+from emulator.storage.log_directory import make_log_directory
+from emulator.storage.os_filesystem import OsFileSystem
+
+_STOP_GRACE_S: Final = 0.2
+
+
+class ControllerShell:
+    """Runs a controller. Create it on the event loop.
+
+    Args:
+        config: of this incarnation.
+        events: its event log, already opened.
+
+    Raises:
+        StorageError: the metadata log cannot be read.
+        ConfigError: impossible properties.
+    """
+
+    def __init__(self, config: NodeConfig, events: EventWriter) -> None:
+        properties = config.node_properties()
+        data_dir = config.data_dirs[0]
+        filesystem = OsFileSystem(ledger_folder=config.ledger_dir)
+        make_log_directory(filesystem, data_dir)
+        journal = MetadataJournal(filesystem, data_dir)
+        controller = Controller(properties, config.switches, config.cluster_id, config.node_id)
+        self._config = config
+        self._events = events
+        self._causes = CauseIds(node_id=config.node_id, incarnation=config.incarnation)
+        self._turns = ControllerTurns(controller, journal)
+        self._hub = MetadataHub(journal.batches, cause_id=self._causes.start())
+        self._requests = RequestTable()
+        self._stopped = asyncio.Event()
+        self._loop: TurnLoop[ControllerInput] = TurnLoop(
+            run_turn=self._run_turn,
+            next_deadline_ms=controller.next_deadline_ms,
+            timer_input=lambda: TimerFired(cause_id=self._causes.timer()),
+        )
+        keepalive = keepalive_for(session_timeout_ms=properties.broker_session_timeout_ms)
+        self._server = NodeServer(keepalive=keepalive, on_request=self._receive)
+        self._server.add_controller(self._hub.subscribe)
+
+    async def listen(self) -> int:
+        """Binds the port and returns it; requests wait until ``run``."""
+        return await self._server.start(f"{self._config.host}:{self._config.port}")
+
+    async def run(self) -> None:
+        """Runs until the core wants the process to end."""
+        self._loop.start(Started(cause_id=self._causes.start()))
+        await self._stopped.wait()
+        await self._server.stop(grace_s=_STOP_GRACE_S)
+
+    def request_shutdown(self) -> None:
+        """Asks the core to end in order."""
+        self._loop.put(ShutdownRequested(cause_id=self._causes.shutdown()))
+
+    def _receive(
+        self, request: Request, cause_id: CauseId, _attachments: tuple[bytes, ...], responder: Responder
+    ) -> None:
+        request_id = self._requests.add(responder)
+        self._loop.put(RequestReceived(cause_id=cause_id, request_id=request_id, request=request))
+
+    def _run_turn(self, inputs: list[ControllerInput]) -> None:
+        events, departures = self._turns.run(inputs, now_ms=monotonic_ms())
+        for event in events:
+            log_event(event)
+            self._events.add(event)
+        self._events.flush()
+        for departure in departures:
+            match departure:
+                case SendResponse(request_id=request_id, response=response, cause_id=cause_id):
+                    self._requests.take(request_id).answer(response, cause_id=cause_id, attachments=())
+                case PublishMetadata(batch=batch, cause_id=cause_id):
+                    self._hub.publish(batch, cause_id=cause_id)
+                case StopNode():
+                    self._loop.stop()
+                    self._stopped.set()

@@ -1,0 +1,58 @@
+"""What a node says to people: selected events as log lines, in the words of ``Event.describe``.
+
+INFO is a change of leader, ISR or broker state, WARNING is possible loss, DEBUG is traffic.
+"""
+
+import logging
+from typing import Final
+
+from emulator.core.events import (
+    BecameFollower,
+    BecameLeader,
+    BrokerFenced,
+    BrokerRegistered,
+    BrokerStateChanged,
+    BrokerUnfenced,
+    Election,
+    Event,
+    LogTruncated,
+    PartitionChanged,
+    PeerReachable,
+    PeerUnreachable,
+)
+
+_log: Final = logging.getLogger(__name__)
+
+_INFO: Final = frozenset(
+    {
+        BecameFollower,
+        BecameLeader,
+        BrokerFenced,
+        BrokerRegistered,
+        BrokerStateChanged,
+        BrokerUnfenced,
+        LogTruncated,
+        PartitionChanged,
+        PeerReachable,
+        PeerUnreachable,
+    }
+)
+
+
+def log_event(event: Event) -> None:
+    """Logs an event at the level that it deserves."""
+    level = logging.INFO if type(event) in _INFO else logging.DEBUG
+    if _is_possible_loss(event):
+        level = logging.WARNING
+    if _log.isEnabledFor(level):
+        _log.log(level, "%s cause_id=%s", event.describe(), event.cause_id)
+
+
+def _is_possible_loss(event: Event) -> bool:
+    match event:
+        case LogTruncated(new_end_offset=new_end_offset, high_watermark=high_watermark):
+            return new_end_offset < high_watermark
+        case PartitionChanged(election=Election.UNCLEAN | Election.LAST_KNOWN_LEADER):
+            return True
+        case _:
+            return False

@@ -1,0 +1,73 @@
+"""The event log of one incarnation: JSON lines, one write per turn of the process, before the turn's messages leave.
+
+A line is the event's own JSON with an envelope spliced in front. A process that is killed loses nothing that it had
+written; a power loss does not touch this file. The last line of a killed process may be torn.
+"""
+
+import os
+import time
+from typing import Final
+
+import msgspec
+
+from emulator.core.errors import StorageError
+from emulator.core.events import Event
+from emulator.core.types import NodeId
+
+_ENCODER: Final = msgspec.json.Encoder()
+
+
+class EventWriter:
+    """Writes ``events/<node>-<incarnation>.jsonl``.
+
+    Args:
+        path: the file; it must not exist, because two incarnations never share one.
+        run: the run's id.
+        node_id: whose events these are.
+        incarnation: which of its processes.
+
+    Raises:
+        StorageError: the file exists, or cannot be made.
+    """
+
+    def __init__(self, path: str, *, run: str, node_id: NodeId, incarnation: int) -> None:
+        try:
+            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+        except OSError as error:
+            raise StorageError(path=path, reason=error.strerror or "cannot be made") from error
+        self._path = path
+        envelope = _ENCODER.encode({"run": run, "node": node_id, "incarnation": incarnation})
+        self._prefix = envelope[:-1] + b',"sequence":'
+        self._sequence = 0
+        self._events: list[Event] = []
+
+    def add(self, event: Event) -> None:
+        """Adds an event to the turn's write."""
+        self._events.append(event)
+
+    def flush(self) -> None:
+        """Writes the turn's events; no effect if there are none.
+
+        Raises:
+            StorageError: the write failed; the process has to end.
+        """
+        if not self._events:
+            return
+        stamp = b',"time_ns":%d,' % time.monotonic_ns()
+        prefix, encode = self._prefix, _ENCODER.encode
+        lines: list[bytes] = []
+        for sequence, event in enumerate(self._events, self._sequence):
+            lines += (prefix, b"%d" % sequence, stamp, encode(event)[1:], b"\n")
+        self._sequence += len(self._events)
+        self._events.clear()
+        rest = memoryview(b"".join(lines))
+        try:
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
+        except OSError as error:
+            raise StorageError(path=self._path, reason=error.strerror or "write failed") from error
+
+    def close(self) -> None:
+        """Closes the file after a last write."""
+        self.flush()
+        os.close(self._descriptor)

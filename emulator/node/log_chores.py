@@ -1,0 +1,65 @@
+"""What logs need from time to time: due flushes, delayed deletions, retention."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final
+
+from emulator.core.broker.broker import Broker
+from emulator.core.inputs import SegmentsDeleted
+from emulator.core.properties import NodeProperties
+from emulator.core.types import Offset, TopicPartition
+from emulator.node.broker_files import BrokerFiles
+from emulator.node.cause_ids import CauseIds
+from emulator.node.turn_loop import monotonic_ms
+
+INTERVAL_S: Final = 0.25
+"""Resolution of ``flush.ms`` and of delayed deletions."""
+
+
+class LogChores:
+    """Periodic work on a broker's logs.
+
+    Args:
+        files: the logs.
+        broker: knows the high watermarks, above which retention deletes nothing.
+        properties: of the node.
+        put: takes the inputs that tell the core of deleted segments.
+    """
+
+    def __init__(
+        self, files: BrokerFiles, broker: Broker, properties: NodeProperties, *, put: Callable[[SegmentsDeleted], None]
+    ) -> None:
+        self._files = files
+        self._broker = broker
+        self._properties = properties
+        self._put = put
+
+    async def run(self, causes: CauseIds) -> None:
+        """Works until it is cancelled.
+
+        Raises:
+            StorageError: the process has to end.
+        """
+        next_retention_ms = monotonic_ms() + self._properties.log_retention_check_interval_ms
+        while True:
+            await asyncio.sleep(INTERVAL_S)
+            now_ms = monotonic_ms()
+            self._files.flush_due(now_ms=now_ms)
+            for log, work in self._files.take_flush_works():
+                await asyncio.to_thread(work.run)  # a rolled segment may be large
+                log.complete_flush(work)
+            self._files.delete_due(now_ms=now_ms)
+            if now_ms >= next_retention_ms:
+                next_retention_ms = now_ms + self._properties.log_retention_check_interval_ms
+                self._apply_retention(causes)
+
+    def _apply_retention(self, causes: CauseIds) -> None:
+        # Records are dated by the calendar, not by the machine's monotonic clock.
+        wall_ms = time.time_ns() // 1_000_000
+        for partition, log_start_offset in self._files.apply_retention(self._high_watermark_of, now_ms=wall_ms):
+            self._put(SegmentsDeleted(cause_id=causes.timer(), partition=partition, log_start_offset=log_start_offset))
+
+    def _high_watermark_of(self, partition: TopicPartition) -> Offset:
+        hosted = self._broker.partition(partition)
+        return Offset(0) if hosted is None else hosted.log.high_watermark

@@ -1,0 +1,93 @@
+"""Who reads the committed metadata, and how far each of them is.
+
+Every committed batch is kept in memory. A subscriber is a position in that history, so a slow one costs nothing, needs
+no queue and is never dropped: it reads larger messages. What it is sent was durable before it got here.
+"""
+
+import asyncio
+from bisect import bisect_left
+from collections.abc import Iterable
+from typing import Final
+
+from emulator.core.records import MetadataBatch
+from emulator.core.types import CauseId, MetadataOffset
+from emulator.rpc.inbound import SubscriptionEndedError
+from emulator.rpc.metadata_codec import MetadataStreamRequest, encode_stream_response
+
+BATCHES_MAX: Final = 256
+"""Batches in one message of the stream."""
+
+
+class MetadataHub:
+    """The committed history and its readers.
+
+    Args:
+        batches: what was durable at start.
+        cause_id: of those batches, whose causes are not kept.
+    """
+
+    def __init__(self, batches: Iterable[MetadataBatch], *, cause_id: CauseId) -> None:
+        self._batches = list(batches)
+        self._causes = [cause_id] * len(self._batches)
+        self._subscriptions: set[Subscription] = set()
+
+    @property
+    def end_offset(self) -> MetadataOffset:
+        """End of the committed history, exclusive."""
+        return self._batches[-1].end_offset if self._batches else MetadataOffset(0)
+
+    def publish(self, batch: MetadataBatch, *, cause_id: CauseId) -> None:
+        """Adds a durable batch and wakes every reader."""
+        self._batches.append(batch)
+        self._causes.append(cause_id)
+        for subscription in self._subscriptions:
+            subscription.has_news.set()
+
+    def subscribe(self, request: MetadataStreamRequest) -> "Subscription":
+        """Returns a new reader, whose first message tells where the history ends now."""
+        position = bisect_left(self._batches, request.from_offset, key=lambda batch: batch.base_offset)
+        starts = self._batches[position].base_offset if position < len(self._batches) else self.end_offset
+        subscription = Subscription(self, None if starts != request.from_offset else position, request.cause_id)
+        self._subscriptions.add(subscription)
+        return subscription
+
+    def leave(self, subscription: "Subscription") -> None:
+        """Forgets a reader."""
+        self._subscriptions.discard(subscription)
+
+    def message_from(self, position: int) -> tuple[bytes, int]:
+        """Returns the encoded batches from a position on, and the position after them."""
+        batches = self._batches[position : position + BATCHES_MAX]
+        end = position + len(batches)
+        return encode_stream_response(batches, end_offset=self.end_offset, cause_id=self._causes[end - 1]), end
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+
+class Subscription:
+    """One reader of the history; implements ``emulator.rpc.inbound.Subscriber``."""
+
+    def __init__(self, hub: MetadataHub, position: int | None, cause_id: CauseId) -> None:
+        """Starts at a position, or (``None``) at an offset where no batch starts, which ends the stream at once."""
+        self.has_news = asyncio.Event()
+        self._hub = hub
+        self._position = position
+        self._opening: bytes | None = encode_stream_response((), end_offset=hub.end_offset, cause_id=cause_id)
+
+    async def next_message(self) -> bytes:
+        """Returns the next message; see ``emulator.rpc.inbound.Subscriber``."""
+        if self._position is None:
+            raise SubscriptionEndedError("no batch starts at the offset asked for")
+        if self._opening is not None:
+            opening, self._opening = self._opening, None
+            return opening
+        while self._position == len(self._hub):
+            self.has_news.clear()
+            await self.has_news.wait()
+        message, self._position = self._hub.message_from(self._position)
+        return message
+
+    def leave(self) -> None:
+        """The caller is gone."""
+        self._hub.leave(self)
