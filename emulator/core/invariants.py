@@ -1,0 +1,204 @@
+"""Named predicates that must hold after every step; each raises ``InvariantViolation`` with the values.
+
+Names start with the id. Tests and the simulator call them after each step, live nodes now and then. The oracle
+computes the same properties from the event log, by other code.
+"""
+
+from itertools import pairwise
+
+import msgspec
+
+from emulator.core.broker.isr import Committed
+from emulator.core.broker.partition import Partition
+from emulator.core.errors import InvariantViolation
+from emulator.core.image import BrokerRegistration, PartitionState
+from emulator.core.types import BrokerId, LeaderEpoch, Offset, PartitionEpoch, TopicPartition
+
+# --- Controller ---------------------------------------------------------------------------------------------------
+
+
+def check_m1_members(partition: TopicPartition, state: PartitionState) -> None:
+    """M1: ISR and ELR are disjoint subsets of the replicas, none twice; the leader, if any, is in the ISR.
+
+    Raises:
+        InvariantViolation: it does not hold.
+    """
+    members = (*state.isr, *state.elr)
+    if len(set(members)) < len(members) or not set(members) <= set(state.replicas):
+        raise InvariantViolation(f"M1: {partition} has ISR {state.isr}, ELR {state.elr}, replicas {state.replicas}")
+    if state.leader is not None and state.leader not in state.isr:
+        raise InvariantViolation(f"M1: leader {state.leader} of {partition} is not in ISR {state.isr}")
+
+
+def check_m2_active_leader(partition: TopicPartition, state: PartitionState, *, active: frozenset[BrokerId]) -> None:
+    """M2, first half: the leader is neither fenced nor shutting down.
+
+    Raises:
+        InvariantViolation: it does not hold.
+    """
+    if state.leader is not None and state.leader not in active:
+        raise InvariantViolation(f"M2: leader {state.leader} of {partition} is not among active {sorted(active)}")
+
+
+def check_m2_active_isr(partition: TopicPartition, state: PartitionState, *, active: frozenset[BrokerId]) -> None:
+    """M2, second half, where ELR is on: nobody in the ISR is fenced or shutting down.
+
+    Raises:
+        InvariantViolation: it does not hold.
+    """
+    if not set(state.isr) <= active:
+        raise InvariantViolation(f"M2: ISR {state.isr} of {partition}, active are {sorted(active)}")
+
+
+def check_m3_elr_only_under_min_isr(
+    partition: TopicPartition, state: PartitionState, *, effective_min_isr: int
+) -> None:
+    """M3: an ISR that is large enough leaves nothing in ELR and LastKnownELR.
+
+    Raises:
+        InvariantViolation: it does not hold.
+    """
+    if len(state.isr) >= effective_min_isr and (state.elr or state.last_known_elr):
+        raise InvariantViolation(
+            f"M3: {partition} has ISR {state.isr} (min {effective_min_isr}), ELR {state.elr}, "
+            f"LastKnownELR {state.last_known_elr}"
+        )
+
+
+def check_m9_epochs(partition: TopicPartition, *, before: PartitionState, after: PartitionState) -> None:
+    """M9, for two states one record apart: the partition epoch rises by one, the leader epoch with the leader.
+
+    Raises:
+        InvariantViolation: it does not hold.
+    """
+    is_new_leader = after.leader != before.leader
+    leader_step = after.leader_epoch - before.leader_epoch
+    if after.partition_epoch != before.partition_epoch + 1 or leader_step not in ((1,) if is_new_leader else (0, 1)):
+        raise InvariantViolation(f"M9: {partition} went from {before} to {after}")
+
+
+def check_m12_broker_epoch(*, before: BrokerRegistration | None, after: BrokerRegistration) -> None:
+    """M12: a broker epoch is a metadata offset, and a new incarnation has a larger one; the same one keeps it.
+
+    Raises:
+        InvariantViolation: it does not hold.
+    """
+    if after.broker_epoch > after.registration_offset:
+        raise InvariantViolation(f"M12: {after} has an epoch from beyond its record")
+    if before is None:
+        return
+    is_same = after.incarnation_id == before.incarnation_id
+    if after.broker_epoch != before.broker_epoch if is_same else after.broker_epoch <= before.broker_epoch:
+        raise InvariantViolation(f"M12: {after} follows {before}")
+
+
+def check_partition(
+    partition: TopicPartition, state: PartitionState, *, active: frozenset[BrokerId], effective_min_isr: int | None
+) -> None:
+    """Checks what must hold of one committed partition.
+
+    Args:
+        partition: its name.
+        state: as committed.
+        active: brokers that are neither fenced nor shutting down.
+        effective_min_isr: of the topic; ``None`` where ELR is off, and then nothing that depends on it is checked.
+
+    Raises:
+        InvariantViolation: M1, M2 or M3 does not hold.
+    """
+    check_m1_members(partition, state)
+    check_m2_active_leader(partition, state, active=active)
+    if effective_min_isr is not None:
+        check_m2_active_isr(partition, state, active=active)
+        check_m3_elr_only_under_min_isr(partition, state, effective_min_isr=effective_min_isr)
+
+
+# --- Broker -------------------------------------------------------------------------------------------------------
+
+
+class PartitionMark(msgspec.Struct, frozen=True, kw_only=True):
+    """What a later state of a hosted partition is compared with."""
+
+    is_leader: bool
+    leader_epoch: LeaderEpoch
+    partition_epoch: PartitionEpoch
+    high_watermark: Offset
+
+
+def partition_mark(partition: Partition) -> PartitionMark:
+    """Returns what ``check_progress`` needs of a partition as it is now."""
+    return PartitionMark(
+        is_leader=partition.is_leader,
+        leader_epoch=partition.leader_epoch,
+        partition_epoch=partition.partition_epoch,
+        high_watermark=partition.log.high_watermark,
+    )
+
+
+def check_d8_epoch_cache(partition: Partition) -> None:
+    """D8: epochs and their start offsets rise and lie in the log; a leader's own epoch is the last of them.
+
+    Raises:
+        InvariantViolation: it does not hold.
+    """
+    entries = partition.log.epochs.entries
+    for before, after in pairwise(entries):
+        if before.leader_epoch >= after.leader_epoch or before.start_offset >= after.start_offset:
+            raise InvariantViolation(f"D8: epochs of {partition.name} do not rise: {entries}")
+    if entries and entries[-1].start_offset > partition.log.log_end_offset:
+        raise InvariantViolation(f"D8: {entries[-1]} of {partition.name} lies beyond {partition.log.log_end_offset}")
+    if partition.is_leader and partition.log.epochs.latest_epoch != partition.leader_epoch:
+        raise InvariantViolation(f"D8: {partition.name} is led in {partition.leader_epoch}, its cache says {entries}")
+
+
+def check_d9_bounds(partition: Partition) -> None:
+    """D9: log start <= high watermark <= log end.
+
+    Raises:
+        InvariantViolation: it does not hold.
+    """
+    log = partition.log
+    if not log.log_start_offset <= log.high_watermark <= log.log_end_offset:
+        bounds = (log.log_start_offset, log.high_watermark, log.log_end_offset)
+        raise InvariantViolation(f"D9: {partition.name} has log start, high watermark, log end {bounds}")
+
+
+def check_h5_isr_state(partition: Partition) -> None:
+    """H5: a leader is in its ISR, a subset of the replicas, and knows the others; a follower has none of that.
+
+    Raises:
+        InvariantViolation: it does not hold.
+    """
+    isr, replicas = partition.committed_isr, set(partition.replicas)
+    if not partition.is_leader:
+        if partition.isr_state != Committed(()) or partition.followers:
+            raise InvariantViolation(f"H5: {partition.name} is followed, yet has ISR state {partition.isr_state}")
+        return
+    if partition.leader not in isr or len(set(isr)) < len(isr) or not set(isr) <= replicas:
+        raise InvariantViolation(f"H5: {partition.name} has leader {partition.leader}, ISR {isr}, replicas {replicas}")
+    if set(partition.followers) != replicas - {partition.leader}:
+        raise InvariantViolation(f"H5: {partition.name} knows followers {set(partition.followers)} of {replicas}")
+
+
+def check_hosted_partition(partition: Partition) -> None:
+    """Checks everything that must hold of one partition on one broker.
+
+    Raises:
+        InvariantViolation: something does not.
+    """
+    check_d8_epoch_cache(partition)
+    check_d9_bounds(partition)
+    check_h5_isr_state(partition)
+
+
+def check_progress(partition: Partition, before: PartitionMark) -> None:
+    """H3, M9: within an incarnation epochs never go back, nor the high watermark within a leadership.
+
+    Raises:
+        InvariantViolation: one did.
+    """
+    if partition.leader_epoch < before.leader_epoch or partition.partition_epoch < before.partition_epoch:
+        epochs = (partition.leader_epoch, partition.partition_epoch)
+        raise InvariantViolation(f"M9: {partition.name} is at {epochs} after {before}")
+    if before.is_leader and partition.is_leader and partition.log.high_watermark < before.high_watermark:
+        raise InvariantViolation(f"H3: high watermark of {partition.name} is {partition.log.high_watermark}, {before}")
