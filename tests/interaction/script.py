@@ -1,0 +1,387 @@
+"""The format of a script, and what its commands do.
+
+A script is a sequence of commands, each followed by ``----`` and the text that it must print. The line before ``----``
+is the command; comments (``#``) and blank lines may stand before it. Arguments are words and ``name=value`` pairs.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final, TypeAlias
+
+import msgspec
+
+from emulator.core.batch import BatchDescriptor
+from emulator.core.image import PartitionState
+from emulator.core.messages import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    ListOffsetsPosition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ProducePartition,
+    ProduceRequest,
+    ProduceResponse,
+)
+from emulator.core.properties import NodeProperties, is_node_property, node_properties
+from emulator.core.switches import DEFAULT_ERA, Switches, era_switches, is_switch, with_switch
+from emulator.core.types import BrokerId, LeaderEpoch, NodeId, Offset, ProducerEpoch, ProducerId, TopicPartition
+from tests.interaction.cluster import Cluster
+from tests.interaction.disk import CrashMode
+
+SEPARATOR: Final = "----"
+_ACKS: Final = {"all": -1, "0": 0, "1": 1}
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True):
+    """One command with its expected text. ``preface`` holds the comments and blank lines before it."""
+
+    preface: tuple[str, ...]
+    text: str
+    expected: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The first word."""
+        return self.text.split()[0]
+
+    @property
+    def words(self) -> list[str]:
+        """The other words that are no pairs."""
+        return [word for word in self.text.split()[1:] if "=" not in word]
+
+    @property
+    def pairs(self) -> dict[str, str]:
+        """The pairs."""
+        return dict(word.split("=", 1) for word in self.text.split()[1:] if "=" in word)
+
+
+def parse_script(text: str) -> Iterator[Command]:
+    """Yields the commands of a script."""
+    lines = text.splitlines()
+    marks = [index for index, line in enumerate(lines) if line == SEPARATOR]
+    start = 0
+    for mark, following in zip(marks, [*marks[1:], len(lines) + 1], strict=True):
+        end = following - 1
+        while end > mark + 1 and (lines[end - 1].startswith("#") or not lines[end - 1]):
+            end -= 1
+        yield Command(
+            preface=tuple(lines[start : mark - 1]), text=lines[mark - 1], expected=tuple(lines[mark + 1 : end])
+        )
+        start = end
+
+
+def format_script(commands: list[Command]) -> str:
+    """Returns the text of a script."""
+    lines = [line for command in commands for line in (*command.preface, command.text, SEPARATOR, *command.expected)]
+    return "\n".join(lines) + "\n"
+
+
+def describe_partition(name: TopicPartition, state: PartitionState | None) -> str:
+    """Returns the one line that scripts show of a partition's committed state."""
+    if state is None:
+        return f"{name} does not exist"
+    leader = "none" if state.leader is None else state.leader
+    line = (
+        f"{name} leader={leader} leader_epoch={state.leader_epoch} partition_epoch={state.partition_epoch}"
+        f" isr={_ids(state.isr)} elr={_ids(state.elr)}"
+    )
+    return line + (f" last_known_leader={state.last_known_leader}" if state.last_known_leader is not None else "")
+
+
+def _shown(state: PartitionState) -> dict[str, str]:
+    """Returns what ``until`` may wait for; the order of members does not matter to it."""
+    return {
+        "leader": "none" if state.leader is None else str(state.leader),
+        "isr": _in_any_order(_ids(state.isr)),
+        "elr": _in_any_order(_ids(state.elr)),
+        "leader_epoch": str(state.leader_epoch),
+        "partition_epoch": str(state.partition_epoch),
+    }
+
+
+def _in_any_order(value: str) -> str:
+    return ",".join(sorted(value.strip("()").split(",")))
+
+
+def _ids(brokers: tuple[BrokerId, ...]) -> str:
+    return "(" + ",".join(str(broker) for broker in brokers) + ")"
+
+
+def _partition(word: str) -> TopicPartition:
+    topic, _, index = word.rpartition("-")
+    return TopicPartition(topic, int(index))
+
+
+def _broker(word: str) -> BrokerId:
+    return BrokerId(NodeId(int(word)))
+
+
+Handler: TypeAlias = Callable[["Session", Command], list[str]]
+
+
+class Session:
+    """A script under way: its cluster, and a client that numbers what it sends."""
+
+    def __init__(self) -> None:
+        self._cluster: Cluster | None = None
+        self._operations = 0
+        self._sent: dict[TopicPartition, int] = {}
+        self._events_shown = 0
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster that the script's first command made."""
+        assert self._cluster is not None, "a script starts with 'cluster'"
+        return self._cluster
+
+    def run(self, command: Command) -> list[str]:
+        """Returns what a command prints."""
+        return HANDLERS[command.name](self, command)
+
+    def make_cluster(self, command: Command) -> list[str]:
+        """``cluster brokers=3 [era=...] [switch=...] [property=...]``: starts everything, waits until all serve."""
+        pairs = command.pairs
+        count = int(pairs.pop("brokers"))
+        switches = era_switches(pairs.pop("era", DEFAULT_ERA))
+        given: dict[str, str] = {}
+        for name, value in pairs.items():
+            if is_switch(name):
+                switches = with_switch(switches, name, value)
+            else:
+                assert is_node_property(name), name
+                given[name] = value
+        self._cluster = _started(count, switches, node_properties(given))
+        return [f"{count} brokers serve after {self._cluster.now_ms} ms"]
+
+    def create_topic(self, command: Command) -> list[str]:
+        """``create-topic orders replicas=(0,1,2);(1,2,0) [property=...]``."""
+        pairs = command.pairs
+        topic = command.words[0]
+        assignments = tuple(
+            tuple(int(broker) for broker in replicas.strip("()").split(","))
+            for replicas in pairs.pop("replicas").split(";")
+        )
+        self.cluster.create_topic(topic, assignments, pairs)
+        self.cluster.run(20)
+        return [self._state(TopicPartition(topic, index)) for index in range(len(assignments))]
+
+    def produce(self, command: Command) -> list[str]:
+        """``produce orders-0 to=0 acks=all [records=1] [timeout=..] [sequence=..] [producer=..] [wait=..]``."""
+        pairs = command.pairs
+        name = _partition(command.words[0])
+        count = int(pairs.get("records", "1"))
+        self._operations += 1
+        operation = f"op-{self._operations}"
+        producer = int(pairs["producer"]) if "producer" in pairs else None
+        batch = BatchDescriptor(
+            base_offset=Offset(0),
+            last_offset=Offset(count - 1),
+            leader_epoch=LeaderEpoch(0),
+            crc=self._operations,
+            size=100 * count,
+            record_count=count,
+            producer_id=None if producer is None else ProducerId(producer),
+            producer_epoch=ProducerEpoch(int(pairs.get("epoch", "0"))),
+            base_sequence=int(pairs.get("sequence", "-1")),
+        )
+        timeout_ms = int(pairs.get("timeout", "1000"))
+        request = ProduceRequest(
+            acks=_ACKS[pairs.get("acks", "all")],
+            timeout_ms=timeout_ms,
+            partitions=(ProducePartition(topic=name.topic, partition=name.partition, batch=batch),),
+        )
+        request_id = self.cluster.ask(_broker(pairs["to"]), request, cause=operation)
+        self.cluster.run_until(lambda: request_id in self.cluster.answers, within_ms=timeout_ms + 10)
+        response = self.cluster.answers.get(request_id)
+        if not isinstance(response, ProduceResponse):
+            return [f"{operation} no answer"]
+        (answer,) = response.partitions
+        offset = "" if answer.base_offset is None else f" base_offset={answer.base_offset}"
+        return [f"{operation} {answer.error.name}{offset}"]
+
+    def consume(self, command: Command) -> list[str]:
+        """``consume orders-0 from=0 offset=0``: what a consumer gets of one fetch."""
+        name = _partition(command.words[0])
+        asked = FetchPartition(
+            topic=name.topic,
+            topic_id=None,
+            partition=name.partition,
+            fetch_offset=Offset(int(command.pairs["offset"])),
+        )
+        request = FetchRequest(partitions=(asked,), max_wait_ms=0)
+        request_id = self.cluster.ask(_broker(command.pairs["from"]), request, cause="consume")
+        self.cluster.run_until(lambda: request_id in self.cluster.answers, within_ms=100)
+        response = self.cluster.answers.get(request_id)
+        if not isinstance(response, FetchResponse):
+            return ["no answer"]
+        (answer,) = response.partitions
+        batches = " ".join(_batch(batch) for batch in answer.batches)
+        return [f"{answer.error.name} high_watermark={answer.high_watermark} {batches}".rstrip()]
+
+    def list_offsets(self, command: Command) -> list[str]:
+        """``list-offsets orders-0 from=0 at=latest|earliest``."""
+        name = _partition(command.words[0])
+        timestamp = {"latest": -1, "earliest": -2}[command.pairs["at"]]
+        position = ListOffsetsPosition(topic=name.topic, partition=name.partition, timestamp=timestamp)
+        request = ListOffsetsRequest(partitions=(position,))
+        request_id = self.cluster.ask(_broker(command.pairs["from"]), request, cause="list-offsets")
+        self.cluster.run_until(lambda: request_id in self.cluster.answers, within_ms=100)
+        response = self.cluster.answers.get(request_id)
+        if not isinstance(response, ListOffsetsResponse):
+            return ["no answer"]
+        (answer,) = response.partitions
+        return [f"{answer.error.name} offset={answer.offset}"]
+
+    def init_producer(self, command: Command) -> list[str]:
+        """``init-producer from=0``: an id from the broker."""
+        request = InitProducerIdRequest()
+        request_id = self.cluster.ask(_broker(command.pairs["from"]), request, cause="init-producer")
+        self.cluster.run_until(lambda: request_id in self.cluster.answers, within_ms=100)
+        response = self.cluster.answers.get(request_id)
+        if not isinstance(response, InitProducerIdResponse):
+            return ["no answer"]
+        return [f"{response.error.name} producer_id={response.producer_id} producer_epoch={response.producer_epoch}"]
+
+    def wait_for(self, command: Command) -> list[str]:
+        """``until orders-0 [leader=1|none] [isr=(1,2)] [elr=(0)] [within=ms]``: waits for a committed state."""
+        name = _partition(command.words[0])
+        pairs = command.pairs
+        within_ms = int(pairs.pop("within", "30000"))
+        wanted = {key: _in_any_order(value) for key, value in pairs.items()}
+
+        def is_reached() -> bool:
+            state = self.cluster.state(name)
+            return state is not None and wanted.items() <= _shown(state).items()
+
+        reached = self.cluster.run_until(is_reached, within_ms=within_ms)
+        return [("" if reached else "NOT REACHED: ") + self._state(name)]
+
+    def wait_for_serving(self, command: Command) -> list[str]:
+        """``until-unfenced 2 [within=ms]``: waits until the controller has unfenced a broker."""
+        broker_id = _broker(command.words[0])
+        brokers = self.cluster.controller.image.brokers
+
+        def is_unfenced() -> bool:
+            node = self.cluster.nodes[broker_id]
+            registration = brokers[broker_id]
+            is_current = registration.incarnation_id == f"incarnation-{broker_id}-{node.incarnation}"
+            return is_current and not registration.fenced
+
+        within_ms = int(command.pairs.get("within", "30000"))
+        reached = self.cluster.run_until(is_unfenced, within_ms=within_ms)
+        return [f"broker {broker_id} {'is unfenced' if reached else 'IS NOT UNFENCED'}"]
+
+    def run_for(self, command: Command) -> list[str]:
+        """``run 1000``: lets milliseconds pass."""
+        self.cluster.run(int(command.words[0]))
+        return []
+
+    def isolate(self, command: Command) -> list[str]:
+        """``isolate 0``: cuts a broker off from all other nodes, not from clients."""
+        self.cluster.isolate(_broker(command.words[0]))
+        return []
+
+    def cut(self, command: Command) -> list[str]:
+        """``cut 0 1``: broker 0 cannot call broker 1 any more."""
+        self.cluster.cut(_broker(command.words[0]), _broker(command.words[1]))
+        return []
+
+    def heal(self, command: Command) -> list[str]:
+        """``heal``: mends every link."""
+        self.cluster.heal()
+        return []
+
+    def kill(self, command: Command) -> list[str]:
+        """``kill 0``: the process ends, the page cache survives."""
+        return self._crash(_broker(command.words[0]), CrashMode.KILL)
+
+    def power_loss(self, command: Command) -> list[str]:
+        """``power-loss 0``: the process ends, and nothing unsynced survives."""
+        return self._crash(_broker(command.words[0]), CrashMode.POWER_LOSS)
+
+    def _crash(self, broker_id: BrokerId, mode: CrashMode) -> list[str]:
+        logs = self.cluster.nodes[broker_id].disk.logs
+        before = {name: log.log_end_offset for name, log in sorted(logs.items())}
+        self.cluster.crash(broker_id, mode)
+        return [f"{name} log_end_offset {old} -> {logs[name].log_end_offset}" for name, old in before.items()]
+
+    def stop(self, command: Command) -> list[str]:
+        """``stop 0``: a controlled shutdown, waited for."""
+        broker_id = _broker(command.words[0])
+        self.cluster.stop(broker_id)
+        stopped = self.cluster.run_until(lambda: self.cluster.nodes[broker_id].broker is None)
+        return [f"broker {broker_id} {'stopped' if stopped else 'DID NOT STOP'}"]
+
+    def start(self, command: Command) -> list[str]:
+        """``start 0``: a new process on the broker's disk."""
+        self.cluster.start(_broker(command.words[0]))
+        return []
+
+    def describe(self, command: Command) -> list[str]:
+        """``describe orders-0``: the committed state."""
+        return [self._state(_partition(command.words[0]))]
+
+    def logs(self, command: Command) -> list[str]:
+        """``logs orders-0``: every replica's log."""
+        name = _partition(command.words[0])
+        lines: list[str] = []
+        for broker_id, node in self.cluster.nodes.items():
+            log = node.disk.logs.get(name)
+            if log is None:
+                continue
+            partition = None if node.broker is None else node.broker.partition(name)
+            role = "down" if partition is None else partition.role.value
+            high_watermark = "" if partition is None else f" high_watermark={partition.log.high_watermark}"
+            epochs = ",".join(f"{entry.leader_epoch}@{entry.start_offset}" for entry in log.epochs)
+            lines.append(
+                f"broker {broker_id} {role} log_end_offset={log.log_end_offset}{high_watermark} epochs=({epochs})"
+            )
+        return lines
+
+    def events(self, command: Command) -> list[str]:
+        """``events LogTruncated BecameLeader``: events of these types since the last time."""
+        events = self.cluster.events[self._events_shown :]
+        self._events_shown = len(self.cluster.events)
+        return [f"{node}: {event.describe()}" for node, event in events if type(event).__name__ in command.words]
+
+    def _state(self, name: TopicPartition) -> str:
+        return describe_partition(name, self.cluster.state(name))
+
+
+def _batch(batch: BatchDescriptor) -> str:
+    return f"{batch.base_offset}..{batch.last_offset}@{batch.leader_epoch}/op-{batch.crc}"
+
+
+def _started(count: int, switches: Switches, properties: NodeProperties) -> Cluster:
+    cluster = Cluster(brokers=count, switches=switches, properties=properties)
+    for broker_id in cluster.nodes:
+        cluster.start(broker_id)
+    brokers = cluster.controller.image.brokers
+    served = cluster.run_until(lambda: len(brokers) == count and not any(broker.fenced for broker in brokers.values()))
+    assert served, "the cluster did not come up"
+    return cluster
+
+
+HANDLERS: Final[dict[str, Handler]] = {
+    "cluster": Session.make_cluster,
+    "create-topic": Session.create_topic,
+    "produce": Session.produce,
+    "consume": Session.consume,
+    "list-offsets": Session.list_offsets,
+    "init-producer": Session.init_producer,
+    "until": Session.wait_for,
+    "until-unfenced": Session.wait_for_serving,
+    "run": Session.run_for,
+    "isolate": Session.isolate,
+    "cut": Session.cut,
+    "heal": Session.heal,
+    "kill": Session.kill,
+    "power-loss": Session.power_loss,
+    "stop": Session.stop,
+    "start": Session.start,
+    "describe": Session.describe,
+    "logs": Session.logs,
+    "events": Session.events,
+}
