@@ -436,19 +436,27 @@ class PowerLost(PartitionEvent, frozen=True, kw_only=True):
 
 
 class FaultInjected(Event, frozen=True, kw_only=True):
-    """The plan broke something. ``bit`` is how it was seen to take effect; ``None`` means it was a no-op."""
+    """The plan broke something. ``bit`` is how it was seen to take effect; ``None`` means it was a no-op.
+
+    ``metadata_offset`` is what the controller had committed before (exclusive), where the harness knows it.
+    """
 
     fault: str
     target: str
     bit: str | None
+    metadata_offset: MetadataOffset | None = None
 
 
 class FaultHealed(Event, frozen=True, kw_only=True):
-    """The plan mended something; ``seen`` is how that showed, ``None`` if it did not."""
+    """The plan mended something; ``seen`` is how that showed, ``None`` if it did not.
+
+    ``metadata_offset`` is what the controller had committed once it was seen (exclusive), where the harness knows it.
+    """
 
     fault: str
     target: str
     seen: str | None
+    metadata_offset: MetadataOffset | None = None
 
 
 class StepReached(Event, frozen=True, kw_only=True):

@@ -1,0 +1,22 @@
+"""D1 AckedDurable: what was acknowledged to an acks=all producer stays where it was acknowledged to be."""
+
+from emulator.verification.check import Check, CheckKind
+from emulator.verification.sentences import span
+
+CHECK = Check(
+    check_id="D1",
+    name="AckedDurable",
+    kind=CheckKind.OUTCOME,
+    statement=(
+        "Every record acknowledged with acks=all is on every later leader and on the last one, at its offset and with "
+        "its CRC, and the final consumer reads it."
+    ),
+    query=f"""
+        SELECT run, topic, partition, base_offset AS position,
+               concat(topic, '-', partition, ' ', {span("base_offset", "last_offset")}, ' (epoch ',
+                      coalesce(leader_epoch, '?'), '), acknowledged by broker ', coalesce(node, '?'), ': ', loss_class,
+                      coalesce(concat('; broker ', lacking_node, ' was elected in epoch ', lacking_epoch,
+                                      ' with a log that ended at ', lacking_end_offset), '')) AS sentence
+        FROM lost_batch WHERE acks = -1
+    """,
+)

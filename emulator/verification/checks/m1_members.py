@@ -1,0 +1,23 @@
+"""M1 Members: ISR and ELR are disjoint parts of the replicas, and the leader is in the ISR."""
+
+from emulator.verification.check import Check, CheckKind
+from emulator.verification.sentences import broker, listed
+
+CHECK = Check(
+    check_id="M1",
+    name="Members",
+    kind=CheckKind.RULE,
+    statement="ISR and ELR contain replicas only, have no member in common, and a leader is a member of the ISR.",
+    query=f"""
+        SELECT run, topic, partition, metadata_offset AS position,
+               concat(topic, '-', partition, ' at metadata offset ', metadata_offset, ': leader ', {broker("leader")},
+                      ', replicas ', {listed("replicas")}, ', ISR ', {listed("isr")}, ', ELR ', {listed("elr")}, ': ',
+                      CASE WHEN size(array_except(isr, replicas)) > 0 THEN 'the ISR is no part of the replicas'
+                           WHEN size(array_except(elr, replicas)) > 0 THEN 'the ELR is no part of the replicas'
+                           WHEN arrays_overlap(isr, elr) THEN 'ISR and ELR overlap'
+                           ELSE 'the leader is not in the ISR' END) AS sentence
+        FROM partition_changed
+        WHERE size(array_except(isr, replicas)) > 0 OR size(array_except(elr, replicas)) > 0
+              OR arrays_overlap(isr, elr) OR NOT array_contains(isr, leader)
+    """,
+)

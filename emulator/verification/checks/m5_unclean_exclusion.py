@@ -1,0 +1,73 @@
+"""M5 UncleanExclusion: a broker that may have lost data is no candidate until its leader vouches for it.
+
+A registration is unclean if it names another previous broker epoch than the one stored. From then on the broker must be
+in no ISR or ELR and lead nothing, until an AlterPartition that names its new broker epoch is committed, it is elected
+uncleanly, or it registers again. Partitions created later are not concerned. The change that removes it belongs to the
+same batch of records, so the state before that batch does not count.
+"""
+
+from emulator.verification.check import Check, CheckKind
+from emulator.verification.sentences import broker, listed
+
+_CHANGE = """
+    SELECT *, lead(metadata_offset) OVER w AS next_offset, lead(reason) OVER w AS next_reason,
+           lead(broker_id) OVER w AS next_broker, min(metadata_offset) OVER (
+               PARTITION BY run, topic_id, partition) AS created_offset
+    FROM partition_changed WINDOW w AS (PARTITION BY run, topic_id, partition ORDER BY metadata_offset)
+"""
+
+_UNCLEAN = """
+    SELECT run, broker_id, broker_epoch, metadata_offset, next_registration
+    FROM (SELECT *, lead(metadata_offset) OVER (PARTITION BY run, broker_id ORDER BY metadata_offset)
+                    AS next_registration FROM broker_registered)
+    WHERE stored_broker_epoch IS NOT NULL AND NOT (previous_broker_epoch <=> stored_broker_epoch)
+"""
+
+_VOUCHED = """
+    SELECT run, topic_id, partition, partition_epoch + 1 AS partition_epoch, member.proposed_isr AS broker_id,
+           member.broker_epochs AS broker_epoch
+    FROM (SELECT *, explode(arrays_zip(proposed_isr, broker_epochs)) AS member FROM alter_partition_decided
+          WHERE error = 'NONE')
+"""
+
+# Offset from which the broker is a candidate again.
+_READMITTED = """
+    SELECT u.run, u.broker_id, u.metadata_offset AS registered, c.topic_id, c.partition,
+           min(c.metadata_offset) AS metadata_offset
+    FROM unclean u
+    JOIN change c ON c.run = u.run AND c.metadata_offset > u.metadata_offset
+    LEFT JOIN vouched v ON v.run = c.run AND v.topic_id = c.topic_id AND v.partition = c.partition
+         AND v.partition_epoch = c.partition_epoch AND v.broker_id = u.broker_id
+         AND coalesce(v.broker_epoch, u.broker_epoch) = u.broker_epoch
+    WHERE (c.reason = 'alter_partition' AND v.run IS NOT NULL)
+          OR (c.election IN ('unclean', 'last_known_leader') AND c.leader = u.broker_id)
+    GROUP BY u.run, u.broker_id, u.metadata_offset, c.topic_id, c.partition
+"""
+
+CHECK = Check(
+    check_id="M5",
+    name="UncleanExclusion",
+    kind=CheckKind.RULE,
+    statement=(
+        "After an unclean registration a broker is in no ISR or ELR and leads nothing, until an AlterPartition names its "
+        "current broker epoch or it is elected uncleanly."
+    ),
+    query=f"""
+        WITH change AS ({_CHANGE}), unclean AS ({_UNCLEAN}), vouched AS ({_VOUCHED}), readmitted AS ({_READMITTED})
+        SELECT c.run, c.topic, c.partition, c.metadata_offset AS position,
+               concat(c.topic, '-', c.partition, ' at metadata offset ', c.metadata_offset, ': leader ',
+                      {broker("c.leader")}, ', ISR ', {listed("c.isr")}, ', ELR ', {listed("c.elr")}, ', though broker ',
+                      u.broker_id, ' registered uncleanly at metadata offset ', u.metadata_offset,
+                      ' and nobody vouched for it since') AS sentence
+        FROM unclean u
+        JOIN change c ON c.run = u.run AND c.created_offset < u.metadata_offset
+             AND (c.leader <=> u.broker_id OR array_contains(c.isr, u.broker_id) OR array_contains(c.elr, u.broker_id))
+        LEFT JOIN readmitted r ON r.run = u.run AND r.broker_id = u.broker_id AND r.registered = u.metadata_offset
+             AND r.topic_id = c.topic_id AND r.partition = c.partition
+        WHERE c.metadata_offset < least(u.next_registration, r.metadata_offset,
+                                        {2**62})
+              AND coalesce(c.next_offset, {2**62}) > u.metadata_offset
+              AND (c.metadata_offset > u.metadata_offset
+                   OR NOT (c.next_reason <=> 'broker_registered' AND c.next_broker <=> u.broker_id))
+    """,
+)

@@ -1,0 +1,23 @@
+"""M8 OneLeaderPerEpoch: an epoch has one leader, and every batch of that epoch comes from it."""
+
+from emulator.verification.check import Check, CheckKind
+
+CHECK = Check(
+    check_id="M8",
+    name="OneLeaderPerEpoch",
+    kind=CheckKind.OUTCOME,
+    statement="A leader epoch of a partition belongs to one broker: by the controller, by the brokers and in the logs.",
+    query="""
+        SELECT run, max(topic) AS topic, partition, leader_epoch AS position,
+               concat(max(topic), '-', partition, ' epoch ', leader_epoch, ' has more than one leader: ',
+                      array_join(sort_array(collect_set(concat('broker ', leader, ' ', source))), ', ')) AS sentence
+        FROM (SELECT run, topic, topic_id, partition, leader_epoch, leader, 'by the controller' AS source
+              FROM partition_changed WHERE leader IS NOT NULL
+              UNION ALL
+              SELECT run, topic, topic_id, partition, leader_epoch, node, 'by its own word' FROM became_leader
+              UNION ALL
+              SELECT DISTINCT run, topic, topic_id, partition, leader_epoch, node, 'by what it appended'
+              FROM batch_appended WHERE role = 'leader')
+        GROUP BY run, topic_id, partition, leader_epoch HAVING count(DISTINCT leader) > 1
+    """,
+)

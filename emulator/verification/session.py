@@ -1,0 +1,163 @@
+"""The one Spark session of this process, started early and in the background.
+
+A session costs several seconds, most of them inside a JVM that nobody waits for. ``SparkSessionStarter.start`` launches
+the JVM at the lowest priority and returns at once; a thread connects to it and runs a first query, so that classes are
+loaded and the first real query is quick. ``session()`` waits for the result::
+
+    starter = SparkSessionStarter(log_path=run_directory / "spark.log")
+    starter.start()                    # main thread; clusters run meanwhile
+    spark = starter.session()          # the nodes are gone: hurry, and wait for it
+    reports = verify_runs(paths, spark=spark)
+    starter.stop()
+
+Settings follow what was measured on small inputs: no UI, in-memory catalog, no adaptive execution, four shuffle
+partitions. ``pyspark`` is imported in the thread, never by importing this module.
+"""
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from emulator.core.errors import EmulatorError
+from emulator.verification.gateway import SparkGateway
+from emulator.verification.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DEFAULT_MASTER: Final = "local[2]"
+DEFAULT_HEAP_MB: Final = 2048
+START_TIMEOUT_S: Final = 120.0
+"""Longest wait for the JVM and the first query, on a machine that is busy with something else."""
+
+_SETTINGS: Final = {
+    "spark.app.name": "laststand",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.default.parallelism": "2",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.session.timeZone": "UTC",
+    # Hundreds of small files share a task: opening one is cheap on a local disk.
+    "spark.sql.files.openCostInBytes": "65536",
+    # Listing files is the driver's work: a job for it costs more.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
+}
+
+
+class SparkSessionError(EmulatorError):
+    """The session did not come up."""
+
+    def __init__(self, *, reason: str, log_path: Path) -> None:
+        super().__init__(f"Spark did not start: {reason}; see {log_path}")
+        self.reason = reason
+        self.log_path = log_path
+
+
+class SparkSessionStarter:
+    """Owner of the Spark session of this process, of which there is at most one at a time."""
+
+    def __init__(self, *, log_path: Path, master: str = DEFAULT_MASTER, heap_mb: int = DEFAULT_HEAP_MB) -> None:
+        """Nothing is started yet.
+
+        Args:
+            log_path: file that receives what the JVM prints; its directory must exist.
+            master: Spark's master URL.
+            heap_mb: upper bound of the Java heap, in MiB.
+        """
+        self._log_path = log_path
+        self._master = master
+        self._heap_mb = heap_mb
+        self._gateway: SparkGateway | None = None
+        self._thread: threading.Thread | None = None
+        self._session: SparkSession | None = None
+        self._failure: Exception | None = None
+
+    def start(self) -> None:
+        """Launches the JVM and returns at once. Main thread only: the JVM ends with the thread that started it.
+
+        Raises:
+            MissingToolError: no Java, or no pyspark.
+        """
+        self._gateway = SparkGateway.start(java=find_java(), log_path=self._log_path, heap_mb=self._heap_mb)
+        self._thread = threading.Thread(target=self._connect, args=(self._gateway,), name="spark", daemon=True)
+        self._thread.start()
+
+    def session(self) -> "SparkSession":
+        """Gives the JVM its normal priority back and waits for the session; starts it if nobody has.
+
+        Raises:
+            MissingToolError: no Java, or no pyspark.
+            SparkSessionError: it did not come up within ``START_TIMEOUT_S``.
+        """
+        if self._gateway is None or self._thread is None:
+            self.start()
+        assert self._gateway is not None
+        assert self._thread is not None
+        self._gateway.hurry()
+        self._thread.join(START_TIMEOUT_S)
+        if self._failure is not None:
+            raise SparkSessionError(reason=str(self._failure), log_path=self._log_path) from self._failure
+        if self._session is None:
+            raise SparkSessionError(reason=f"no session after {START_TIMEOUT_S:.0f} s", log_path=self._log_path)
+        return self._session
+
+    def stop(self) -> None:
+        """Ends session and JVM. Does nothing the second time."""
+        if self._gateway is None:
+            return
+        if self._session is not None:
+            self._session.stop()
+            _forget_gateway()
+            self._session = None
+        self._gateway.stop()
+        self._gateway = None
+
+    def __enter__(self) -> "SparkSession":
+        return self.session()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _connect(self, gateway: SparkGateway) -> None:
+        try:
+            gateway.attach(timeout_s=START_TIMEOUT_S)
+            session = _session(self._master)
+            _warm_up(session)
+            self._session = session
+        except Exception as error:  # top level of a thread: ``session`` raises it again
+            self._failure = error
+
+
+def _session(master: str) -> "SparkSession":
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(master)
+    for key, value in _SETTINGS.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _forget_gateway() -> None:
+    # A stopped context keeps its connection for the next one; the next starter brings another JVM.
+    from pyspark import SparkContext
+
+    if SparkContext._gateway is not None:
+        SparkContext._gateway.shutdown()
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+
+
+def _warm_up(session: "SparkSession") -> None:
+    # Loads the classes that every verification needs: JSON, shuffle, join, window, collect.
+    session.sql(
+        """
+        SELECT a.k, row_number() OVER (PARTITION BY a.k ORDER BY a.v) AS n, to_json(collect_list(b.v) OVER ()) AS j
+        FROM (SELECT id % 3 AS k, max(id) AS v FROM range(0, 10, 1, 2) GROUP BY 1) a
+        LEFT JOIN (SELECT id AS v, from_json(format_string('{"x": [%s]}', id), 'x ARRAY<INT>') AS s FROM range(5)) b
+        ON a.v = b.v AND b.s.x[0] >= 0
+        """
+    ).collect()

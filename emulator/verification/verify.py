@@ -1,0 +1,187 @@
+"""Verifies runs: loads them, asks every check, decides.
+
+All runs go through Spark together, keyed by run, so a hundred small runs cost little more than one. Independent queries
+run side by side: on small inputs most of a query's time is planning, which one thread does.
+"""
+
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import msgspec
+
+from emulator.verification.check import Check, Evidence
+from emulator.verification.checks import CHECKS
+from emulator.verification.chronicle import Chronicle, read_chronicles
+from emulator.verification.evidence import Doubt, find_doubts
+from emulator.verification.facts import define_facts
+from emulator.verification.guarantee import Guarantee
+from emulator.verification.reader import load_runs
+from emulator.verification.rule_switches import is_promised
+from emulator.verification.run_directory import RunDirectory, open_run_directory
+from emulator.verification.story import tell_leaders, tell_losses
+from emulator.verification.verdict import CheckResult, CheckStatus, Loss, RecordCounts, VerdictReport, decide
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EXAMPLES_MAX: Final = 10
+"""Findings of a check that are told per run; all are counted."""
+
+_QUERIES_AT_ONCE: Final = 3
+_Answer = TypeVar("_Answer")
+
+
+class _Finding(msgspec.Struct, frozen=True, kw_only=True):
+    run: int
+    total: int
+    sentence: str
+
+
+def verify_runs(
+    paths: Sequence[Path], *, spark: "SparkSession", work_parent: Path | None = None
+) -> tuple[VerdictReport, ...]:
+    """Judges any number of runs in one go.
+
+    Args:
+        paths: run directories; the reports come in the same order.
+        spark: the session; it is left without views' data.
+        work_parent: where a temporary directory is made that Spark's executors must see; the system's by default.
+
+    Raises:
+        ConfigError: one of ``paths`` is no run directory.
+    """
+    runs = tuple(open_run_directory(path) for path in paths)
+    if not runs:
+        return ()
+    with tempfile.TemporaryDirectory(prefix="laststand-verify-", dir=work_parent) as work:
+        try:
+            define_facts(spark, load_runs(runs, spark=spark, work=Path(work)))
+            return _reports(runs, spark)
+        finally:
+            spark.catalog.clearCache()
+
+
+def _reports(runs: tuple[RunDirectory, ...], spark: "SparkSession") -> tuple[VerdictReport, ...]:
+    with ThreadPoolExecutor(_QUERIES_AT_ONCE, thread_name_prefix="verify") as pool:
+        told = pool.submit(read_chronicles, spark, runs=len(runs))
+        counted = pool.submit(_record_counts, spark, len(runs))
+        found = [pool.submit(_findings, check, spark) for check in CHECKS]
+        chronicles = told.result()
+        doubted = pool.submit(find_doubts, runs, chronicles, spark=spark)
+        lost = pool.submit(tell_losses, chronicles, spark=spark)
+        doubts, losses, counts = doubted.result(), lost.result(), counted.result()
+        findings = {check.check_id: future.result() for check, future in zip(CHECKS, found, strict=True)}
+    return tuple(
+        _report(
+            run,
+            chronicles[number],
+            doubts[number],
+            losses[number],
+            counts[number],
+            {check_id: [f for f in rows if f.run == number] for check_id, rows in findings.items()},
+        )
+        for number, run in enumerate(runs)
+    )
+
+
+def _report(
+    run: RunDirectory,
+    chronicle: Chronicle,
+    doubts: tuple[Doubt, ...],
+    losses: tuple[Loss, ...],
+    counts: tuple[RecordCounts, ...],
+    findings: dict[str, list[_Finding]],
+) -> VerdictReport:
+    switches = dict(chronicle.switches())
+    doubtful = frozenset(doubt.about for doubt in doubts if doubt.about is not None)
+    checks = tuple(_result(check, findings[check.check_id], switches, doubtful) for check in CHECKS)
+    unknown_reasons = tuple(doubt.sentence for doubt in doubts)
+    kinds = {loss.guarantee for loss in losses}
+    return VerdictReport(
+        run=str(run.path),
+        scenario=run.scenario,
+        era=run.era,
+        switches=switches,
+        verdict=decide(checks, unknown_reasons),
+        guarantee=next((kind for kind in Guarantee if kind in kinds), None),
+        unknown_reasons=unknown_reasons,
+        checks=checks,
+        counts=counts,
+        losses=losses,
+        leaders=tell_leaders(chronicle),
+    )
+
+
+def _result(
+    check: Check, findings: list[_Finding], switches: dict[str, str], doubtful: frozenset[Evidence]
+) -> CheckResult:
+    if not is_promised(check.check_id, switches):
+        status, count = CheckStatus.NOT_PROMISED, 0
+    elif check.needs & doubtful:
+        status, count = CheckStatus.UNKNOWN, 0
+    elif findings:
+        status, count = CheckStatus.VIOLATED, findings[0].total
+    else:
+        status, count = CheckStatus.OK, 0
+    return CheckResult(
+        check_id=check.check_id,
+        name=check.name,
+        kind=check.kind,
+        statement=check.statement,
+        status=status,
+        count=count,
+        examples=tuple(f.sentence for f in findings) if status is CheckStatus.VIOLATED else (),
+    )
+
+
+def _findings(check: Check, spark: "SparkSession") -> list[_Finding]:
+    return _ask(
+        spark,
+        f"""
+        SELECT run, total, sentence
+        FROM (SELECT run, sentence, topic, partition, position, count(*) OVER (PARTITION BY run) AS total,
+                     row_number() OVER (PARTITION BY run ORDER BY topic, partition, position, sentence) AS place
+              FROM ({check.query}))
+        WHERE place <= {EXAMPLES_MAX} ORDER BY run, place
+        """,
+        _Finding,
+    )
+
+
+class _Counted(msgspec.Struct, frozen=True, kw_only=True):
+    run: int
+    acks: int
+    sent: int
+    acked: int
+    lost: int
+
+
+def _record_counts(spark: "SparkSession", runs: int) -> tuple[tuple[RecordCounts, ...], ...]:
+    rows = _ask(
+        spark,
+        """
+        SELECT s.run, s.acks, s.sent, s.acked, coalesce(l.lost, 0) AS lost
+        FROM (SELECT run, acks, sum(IF(type = 'invoke', record_count, 0)) AS sent,
+                     sum(IF(type = 'ok', record_count, 0)) AS acked
+              FROM send_operation GROUP BY run, acks) s
+        LEFT JOIN (SELECT run, acks, sum(record_count) AS lost FROM lost_batch GROUP BY run, acks) l
+             ON l.run = s.run AND l.acks = s.acks
+        ORDER BY s.run, s.acks
+        """,
+        _Counted,
+    )
+    return tuple(
+        tuple(
+            RecordCounts(acks=r.acks, sent=r.sent, acked=r.acked, lost=r.lost, never_acked=max(r.sent - r.acked, 0))
+            for r in rows
+            if r.run == number
+        )
+        for number in range(runs)
+    )
+
+
+def _ask(spark: "SparkSession", query: str, kind: type[_Answer]) -> list[_Answer]:
+    return [msgspec.convert(row.asDict(recursive=True), kind) for row in spark.sql(query).collect()]

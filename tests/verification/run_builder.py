@@ -1,0 +1,769 @@
+"""Writes run directories by hand: event logs, history and real segment bytes, as a cluster would leave them.
+
+Each verb does what it says to the log bytes *and* notes the event, so that a run is consistent until a test spoils it::
+
+    run = RunBuilder(tmp_path / "store/story/1")
+    run.start_brokers(0, 1, 2)
+    run.create_topic("orders", replicas=(0, 1, 2))
+    run.send("orders", leader=0, to=(0, 1, 2), records=10)
+    run.finish()
+"""
+
+import json
+import struct
+from pathlib import Path
+
+import msgspec
+from crc32c import crc32c
+
+from emulator.core import events as e
+from emulator.core.types import (
+    BrokerEpoch,
+    BrokerId,
+    CauseId,
+    IncarnationId,
+    LeaderEpoch,
+    LeaderRecoveryState,
+    MetadataOffset,
+    NodeId,
+    Offset,
+    PartitionEpoch,
+    ProducerEpoch,
+    ProducerId,
+    TopicId,
+)
+
+CONTROLLER = 100
+HARNESS = 1000
+CAUSE = CauseId("test")
+ON = {
+    "elr": "on",
+    "hw_requires_min_isr": "on",
+    "unclean_detection": "on",
+    "maximal_isr": "on",
+    "truncation": "leader_epoch",
+    "ap_partition_epoch_check": "on",
+    "ap_broker_epoch_check": "on",
+}
+
+
+class Batch(msgspec.Struct, kw_only=True):
+    """A batch in a log, with what a test may want to spoil."""
+
+    base_offset: int
+    leader_epoch: int
+    record_count: int
+    crc: int
+    body: bytes
+    sequence: int
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.record_count - 1
+
+    def encode(self) -> bytes:
+        head = struct.pack(">qiibI", self.base_offset, len(self.body) + 9, self.leader_epoch, 2, self.crc)
+        return head + self.body
+
+
+class Partition(msgspec.Struct, kw_only=True):
+    """The controller's view of a partition."""
+
+    topic: str
+    partition: int
+    topic_id: str
+    min_isr: int
+    leader: int | None
+    leader_epoch: int
+    partition_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    elr: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
+    last_known_leader: int | None = None
+    recovery: LeaderRecoveryState = LeaderRecoveryState.RECOVERED
+
+
+class RunBuilder:
+    """One run directory in the making."""
+
+    def __init__(self, path: Path, *, era: str = "kip-966", switches: dict[str, str] | None = None) -> None:
+        self.path = path
+        self.era = era
+        self.switches = ON | (switches or {})
+        self.files: dict[tuple[int, int], list[dict[str, object]]] = {}
+        self.incarnations: dict[int, int] = {}
+        self.running: set[int] = set()
+        self.epochs: dict[int, int] = {}
+        self.history: list[dict[str, object]] = []
+        self.partitions: dict[tuple[str, int], Partition] = {}
+        self.logs: dict[tuple[int, str, int], list[Batch]] = {}
+        self.killed: set[int] = set()
+        self.high_watermarks: dict[tuple[str, int, int, int], int] = {}
+        self.metadata_offset = 0
+        self.sent = 0
+        self.positions: dict[tuple[str, str, int], int] = {}
+        self.start(HARNESS, role="harness")
+        self.start(CONTROLLER, role="controller")
+
+    # --- nodes ---------------------------------------------------------------------------------------------------
+
+    def note(self, node: int, event: e.Event) -> None:
+        """Appends an event to the node's current file."""
+        key = (node, self.incarnations[node])
+        lines = self.files.setdefault(key, [])
+        envelope = {"run": "r", "node": node, "incarnation": key[1], "sequence": len(lines), "time_ns": len(lines)}
+        lines.append(envelope | msgspec.to_builtins(event))
+
+    def start(self, node: int, *, role: str = "broker") -> None:
+        """Starts a process; the harness notes it."""
+        self.incarnations[node] = self.incarnations.get(node, -1) + 1
+        incarnation = self.incarnations[node]
+        self.running.add(node)
+        if node != HARNESS:
+            name = f"{node}-{incarnation}.jsonl"
+            started = e.IncarnationStarted(
+                cause_id=CAUSE, started_node=NodeId(node), started_incarnation=incarnation, event_file=name
+            )
+            self.note(HARNESS, started)
+        self.note(
+            node,
+            e.NodeStarted(
+                cause_id=CAUSE,
+                role=role,
+                incarnation_id=IncarnationId(f"i{node}-{incarnation}"),
+                switches=self.switches,
+                properties={},
+                wall_time_ns=0,
+            ),
+        )
+        if role == "harness":
+            return
+
+    def end(self, node: int, how: e.IncarnationEnd) -> None:
+        """Ends a process."""
+        if how is e.IncarnationEnd.STOPPED:
+            self.note(node, e.NodeStopped(cause_id=CAUSE))
+        else:
+            self.killed.add(node)
+        self.running.discard(node)
+        self.note(
+            HARNESS,
+            e.IncarnationEnded(
+                cause_id=CAUSE,
+                ended_node=NodeId(node),
+                ended_incarnation=self.incarnations[node],
+                end=how,
+                exit_code=0 if how is e.IncarnationEnd.STOPPED else -9,
+                metadata_offset=MetadataOffset(self.metadata_offset),
+            ),
+        )
+
+    def register(self, node: int, *, clean: bool = True) -> None:
+        """Registers the node's current incarnation."""
+        stored = self.epochs.get(node)
+        self.epochs[node] = self.metadata_offset
+        self.note(
+            CONTROLLER,
+            e.BrokerRegistered(
+                cause_id=CAUSE,
+                metadata_offset=self._next(),
+                broker_id=BrokerId(NodeId(node)),
+                broker_epoch=BrokerEpoch(self.epochs[node]),
+                incarnation_id=IncarnationId(f"i{node}-{self.incarnations[node]}"),
+                previous_broker_epoch=None if stored is None or not clean else BrokerEpoch(stored),
+                stored_broker_epoch=None if stored is None else BrokerEpoch(stored),
+                is_clean=clean or stored is None,
+            ),
+        )
+
+    def unfence(self, node: int) -> None:
+        self.note(
+            CONTROLLER,
+            e.BrokerUnfenced(
+                cause_id=CAUSE,
+                metadata_offset=self._next(),
+                broker_id=BrokerId(NodeId(node)),
+                broker_epoch=BrokerEpoch(self.epochs[node]),
+            ),
+        )
+
+    def fence(self, node: int, *, reason: str = "session_expired") -> None:
+        self.note(
+            CONTROLLER,
+            e.BrokerFenced(
+                cause_id=CAUSE,
+                metadata_offset=self._next(),
+                broker_id=BrokerId(NodeId(node)),
+                broker_epoch=BrokerEpoch(self.epochs[node]),
+                reason=reason,
+            ),
+        )
+
+    def start_brokers(self, *nodes: int) -> "RunBuilder":
+        """Starts, registers and unfences brokers."""
+        for node in nodes:
+            self.start(node)
+            self.register(node)
+            self.unfence(node)
+        return self
+
+    def fault(self, name: str, target: str, *, bit: str | None = "probe timed out") -> None:
+        self.note(HARNESS, e.FaultInjected(cause_id=CAUSE, fault=name, target=target, bit=bit))
+
+    def heal(self, name: str, target: str) -> None:
+        self.note(HARNESS, e.FaultHealed(cause_id=CAUSE, fault=name, target=target, seen="probe succeeded"))
+
+    def power_loss(self, node: int, *, keep: int = 0) -> None:
+        """Kills the node; its logs keep what is below offset ``keep``."""
+        self.end(node, e.IncarnationEnd.POWER_LOST)
+        for (owner, topic, number), log in sorted(self.logs.items()):
+            if owner != node:
+                continue
+            partition = self.partitions[topic, number]
+            before = _end(log)
+            log[:] = [batch for batch in log if batch.last_offset < keep]
+            self.note(
+                HARNESS,
+                e.PowerLost(
+                    cause_id=CAUSE,
+                    topic=topic,
+                    partition=number,
+                    topic_id=TopicId(partition.topic_id),
+                    lost_node=NodeId(node),
+                    lost_incarnation=self.incarnations[node],
+                    keep="none",
+                    old_end_offset=Offset(before),
+                    new_end_offset=Offset(_end(log)),
+                ),
+            )
+
+    # --- partitions ----------------------------------------------------------------------------------------------
+
+    def create_topic(
+        self, topic: str = "orders", *, replicas: tuple[int, ...] = (0, 1, 2), min_isr: int = 2, partition: int = 0
+    ) -> Partition:
+        """Creates a partition led by its first replica."""
+        state = Partition(
+            topic=topic,
+            partition=partition,
+            topic_id=f"{topic}-id",
+            min_isr=min_isr,
+            leader=replicas[0],
+            leader_epoch=0,
+            partition_epoch=0,
+            replicas=replicas,
+            isr=replicas,
+        )
+        self.partitions[topic, partition] = state
+        self.changed(topic, partition, reason="created", election=e.Election.NONE)
+        for replica in replicas:
+            self.logs[replica, topic, partition] = []
+            self.open(replica, topic, partition)
+        self.lead(topic, partition)
+        return state
+
+    def changed(
+        self,
+        topic: str = "orders",
+        partition: int = 0,
+        *,
+        reason: str,
+        election: e.Election = e.Election.NONE,
+        broker: int | None = None,
+        effective_min_isr: int | None = None,
+    ) -> None:
+        """Notes the partition's present state as committed."""
+        p = self.partitions[topic, partition]
+        self.note(
+            CONTROLLER,
+            e.PartitionChanged(
+                cause_id=CAUSE,
+                topic=topic,
+                partition=partition,
+                topic_id=TopicId(p.topic_id),
+                metadata_offset=self._next(),
+                reason=reason,
+                election=election,
+                broker_id=_broker(broker),
+                effective_min_isr=p.min_isr if effective_min_isr is None else effective_min_isr,
+                leader=_broker(p.leader),
+                leader_epoch=LeaderEpoch(p.leader_epoch),
+                partition_epoch=PartitionEpoch(p.partition_epoch),
+                replicas=_brokers(p.replicas),
+                isr=_brokers(p.isr),
+                elr=_brokers(p.elr),
+                last_known_elr=_brokers(p.last_known_elr),
+                last_known_leader=_broker(p.last_known_leader),
+                leader_recovery_state=p.recovery,
+            ),
+        )
+
+    def alter(
+        self,
+        topic: str = "orders",
+        partition: int = 0,
+        *,
+        reason: str,
+        broker: int | None = None,
+        leader: int | str | None = "same",
+        election: e.Election = e.Election.NONE,
+        isr: tuple[int, ...] | None = None,
+        elr: tuple[int, ...] | None = None,
+        last_known_leader: int | None = None,
+    ) -> None:
+        """Commits a change, with the epochs that belong to it; a new leader takes over at once."""
+        p = self.partitions[topic, partition]
+        p.partition_epoch += 1
+        p.isr = p.isr if isr is None else isr
+        p.elr = p.elr if elr is None else elr
+        p.last_known_leader = last_known_leader
+        if not isinstance(leader, str):
+            p.leader = leader
+            p.leader_epoch += 1
+        self.changed(topic, partition, reason=reason, election=election, broker=broker)
+        if not isinstance(leader, str) and leader is not None:
+            self.lead(topic, partition)
+
+    def expand(self, isr: tuple[int, ...], topic: str = "orders", partition: int = 0) -> None:
+        """The leader's AlterPartition to ``isr`` is accepted."""
+        p = self.partitions[topic, partition]
+        assert p.leader is not None
+        self.note(
+            CONTROLLER,
+            e.AlterPartitionDecided(
+                cause_id=CAUSE,
+                topic=topic,
+                partition=partition,
+                topic_id=TopicId(p.topic_id),
+                broker_id=BrokerId(NodeId(p.leader)),
+                broker_epoch=BrokerEpoch(self.epochs[p.leader]),
+                leader_epoch=LeaderEpoch(p.leader_epoch),
+                partition_epoch=PartitionEpoch(p.partition_epoch),
+                proposed_isr=_brokers(isr),
+                broker_epochs=tuple(BrokerEpoch(self.epochs[b]) for b in isr),
+                error="NONE",
+            ),
+        )
+        elr = p.elr if len(isr) < p.min_isr else ()
+        self.alter(topic, partition, reason="alter_partition", broker=p.leader, isr=isr, elr=elr)
+
+    def lead(self, topic: str = "orders", partition: int = 0) -> None:
+        """The leader takes over; running replicas follow it."""
+        p = self.partitions[topic, partition]
+        assert p.leader is not None
+        log = self.logs[p.leader, topic, partition]
+        self.note(
+            p.leader,
+            e.MetadataApplied(
+                cause_id=CAUSE, start_offset=MetadataOffset(0), end_offset=MetadataOffset(self.metadata_offset)
+            ),
+        )
+        self.note(
+            p.leader,
+            e.BecameLeader(
+                cause_id=CAUSE,
+                topic=topic,
+                partition=partition,
+                topic_id=TopicId(p.topic_id),
+                leader_epoch=LeaderEpoch(p.leader_epoch),
+                partition_epoch=PartitionEpoch(p.partition_epoch),
+                epoch_start_offset=Offset(_end(log)),
+                high_watermark=Offset(0),
+                isr=_brokers(p.isr),
+            ),
+        )
+
+    def open(self, node: int, topic: str = "orders", partition: int = 0) -> None:
+        log = self.logs[node, topic, partition]
+        self.note(
+            node,
+            e.LogOpened(
+                cause_id=CAUSE,
+                topic=topic,
+                partition=partition,
+                topic_id=TopicId(self.partitions[topic, partition].topic_id),
+                is_clean=not log,
+                log_start_offset=Offset(0),
+                log_end_offset=Offset(_end(log)),
+                high_watermark=Offset(0),
+                recovery_point=Offset(0),
+                epochs=(),
+            ),
+        )
+
+    def restart(self, node: int, *, clean: bool = False) -> None:
+        """Starts a node again, registers it and opens its logs; still fenced."""
+        self.start(node)
+        self.register(node, clean=clean)
+        for owner, topic, partition in sorted(self.logs):
+            if owner == node:
+                self.open(node, topic, partition)
+
+    def truncate(
+        self, node: int, to: int, topic: str = "orders", partition: int = 0, *, reason: str = "diverging_epoch"
+    ) -> None:
+        p = self.partitions[topic, partition]
+        log = self.logs[node, topic, partition]
+        before = _end(log)
+        log[:] = [batch for batch in log if batch.last_offset < to]
+        self.note(
+            node,
+            e.LogTruncated(
+                cause_id=CAUSE,
+                topic=topic,
+                partition=partition,
+                topic_id=TopicId(p.topic_id),
+                reason=reason,
+                old_end_offset=Offset(before),
+                new_end_offset=Offset(to),
+                high_watermark=Offset(to),
+                leader=_broker(p.leader),
+                leader_epoch=LeaderEpoch(p.leader_epoch),
+            ),
+        )
+
+    # --- records -------------------------------------------------------------------------------------------------
+
+    def append(
+        self, node: int, batch: Batch, topic: str = "orders", partition: int = 0, *, leader: bool = False
+    ) -> None:
+        """Puts a batch into a node's log."""
+        p = self.partitions[topic, partition]
+        self.logs[node, topic, partition].append(batch)
+        self.note(
+            node,
+            e.BatchAppended(
+                cause_id=CAUSE,
+                topic=topic,
+                partition=partition,
+                topic_id=TopicId(p.topic_id),
+                role=e.AppendRole.LEADER if leader else e.AppendRole.FOLLOWER,
+                base_offset=Offset(batch.base_offset),
+                last_offset=Offset(batch.last_offset),
+                leader_epoch=LeaderEpoch(batch.leader_epoch),
+                current_leader_epoch=LeaderEpoch(p.leader_epoch),
+                crc=batch.crc,
+                record_count=batch.record_count,
+                producer_id=ProducerId(7),
+                producer_epoch=ProducerEpoch(0),
+                base_sequence=batch.sequence,
+            ),
+        )
+
+    def new_batch(self, topic: str = "orders", partition: int = 0, *, records: int = 10) -> Batch:
+        """A batch for the end of the leader's log."""
+        p = self.partitions[topic, partition]
+        assert p.leader is not None
+        self.sent += 1
+        body = struct.pack(">hiqqqhii", 0, records - 1, 0, 0, 7, 0, self.sent, records) + b"%06d" % self.sent
+        return Batch(
+            base_offset=_end(self.logs[p.leader, topic, partition]),
+            leader_epoch=p.leader_epoch,
+            record_count=records,
+            crc=crc32c(body),
+            body=body,
+            sequence=self.sent,
+        )
+
+    def send(
+        self,
+        topic: str = "orders",
+        partition: int = 0,
+        *,
+        to: tuple[int, ...] | None = None,
+        records: int = 10,
+        acks: int = -1,
+        outcome: e.OperationType = e.OperationType.OK,
+    ) -> Batch:
+        """A producer sends a batch, the leader and ``to`` (default: the ISR) append it, and it is answered."""
+        p = self.partitions[topic, partition]
+        assert p.leader is not None
+        batch = self.new_batch(topic, partition, records=records)
+        for node in p.isr if to is None else to:
+            self.append(node, batch, topic, partition, leader=node == p.leader)
+        if acks != 0 and outcome is e.OperationType.OK:
+            self.answer(batch, topic, partition, acks=acks)
+        self.operate(batch, topic, partition, acks=acks, outcome=outcome)
+        return batch
+
+    def answer(self, batch: Batch, topic: str = "orders", partition: int = 0, *, acks: int = -1) -> None:
+        p = self.partitions[topic, partition]
+        assert p.leader is not None
+        if acks == -1:
+            self.advance(batch.last_offset + 1, topic, partition)
+        self.note(
+            p.leader,
+            e.ProduceAnswered(
+                cause_id=CauseId(f"send-{self.sent}"),
+                topic=topic,
+                partition=partition,
+                topic_id=TopicId(p.topic_id),
+                acks=acks,
+                error="NONE",
+                base_offset=Offset(batch.base_offset),
+                record_count=batch.record_count,
+                high_watermark=Offset(batch.base_offset),
+                committed_isr=_brokers(p.isr),
+            ),
+        )
+
+    def advance(
+        self,
+        new: int,
+        topic: str = "orders",
+        partition: int = 0,
+        *,
+        old: int | None = None,
+        isr: tuple[int, ...] | None = None,
+        effective_min_isr: int | None = None,
+        leader_epoch: int | None = None,
+    ) -> None:
+        """The leader's high watermark rises."""
+        p = self.partitions[topic, partition]
+        assert p.leader is not None
+        log_end = _end(self.logs[p.leader, topic, partition])
+        term = (topic, partition, p.leader, p.leader_epoch)
+        before = self.high_watermarks.get(term, 0)
+        self.high_watermarks[term] = new
+        members = _brokers(p.isr if isr is None else isr)
+        self.note(
+            p.leader,
+            e.HighWatermarkAdvanced(
+                cause_id=CAUSE,
+                topic=topic,
+                partition=partition,
+                topic_id=TopicId(p.topic_id),
+                old=Offset(before if old is None else old),
+                new=Offset(new),
+                leader_epoch=LeaderEpoch(p.leader_epoch if leader_epoch is None else leader_epoch),
+                log_end_offset=Offset(log_end),
+                committed_isr=members,
+                maximal_isr=members,
+                joiners=(),
+                effective_min_isr=p.min_isr if effective_min_isr is None else effective_min_isr,
+                replicas=tuple(e.ReplicaProgress(b, Offset(log_end), LeaderEpoch(p.leader_epoch)) for b in members),
+            ),
+        )
+
+    def operate(
+        self,
+        batch: Batch,
+        topic: str = "orders",
+        partition: int = 0,
+        *,
+        acks: int = -1,
+        outcome: e.OperationType = e.OperationType.OK,
+    ) -> None:
+        """Writes both lines of a send."""
+        p = self.partitions[topic, partition]
+        common: dict[str, object] = {
+            "f": "send",
+            "process": "producer-0",
+            "operation_id": f"send-{batch.sequence}",
+            "topic": topic,
+            "topic_id": p.topic_id,
+            "partition": partition,
+            "acks": acks,
+            "first_record_id": batch.sequence * 1000,
+            "record_count": batch.record_count,
+        }
+        attempt = {
+            "node": p.leader,
+            "leader_epoch": p.leader_epoch,
+            "producer_id": 7,
+            "producer_epoch": 0,
+            "base_sequence": batch.sequence,
+            "crc": batch.crc,
+            "outcome": "NONE" if outcome is e.OperationType.OK else "REQUEST_TIMED_OUT",
+        }
+        self.record(common | {"type": "invoke", "base_offset": None, "attempts": [], "error": None})
+        base = batch.base_offset if outcome is e.OperationType.OK and acks != 0 else None
+        self.record(common | {"type": outcome.value, "base_offset": base, "attempts": [attempt], "error": None})
+
+    def record(self, line: dict[str, object]) -> None:
+        """Appends a line to the history."""
+        self.history.append({"index": len(self.history), "time_ns": len(self.history), **line})
+
+    def poll(
+        self,
+        batches: list[Batch],
+        topic: str = "orders",
+        partition: int = 0,
+        *,
+        process: str = "consumer-0",
+        phase: str = "live",
+        position: int | None = None,
+        seek: bool = False,
+    ) -> None:
+        """A consumer receives batches, by default from where it stopped."""
+        p = self.partitions[topic, partition]
+        key = (process, topic, partition)
+        at = self.positions.get(key, 0) if position is None else position
+        self.positions[key] = batches[-1].last_offset + 1 if batches else at
+        self.record(
+            {
+                "type": "ok",
+                "f": "poll",
+                "process": process,
+                "operation_id": f"poll-{len(self.history)}",
+                "phase": phase,
+                "topic": topic,
+                "topic_id": p.topic_id,
+                "partition": partition,
+                "node": p.leader or 0,
+                "position": at,
+                "seek": seek,
+                "high_watermark": None,
+                "log_start_offset": 0,
+                "batches": [
+                    {
+                        "base_offset": b.base_offset,
+                        "last_offset": b.last_offset,
+                        "leader_epoch": b.leader_epoch,
+                        "crc": b.crc,
+                        "producer": "producer-0",
+                        "first_record_id": b.sequence * 1000,
+                        "record_count": b.record_count,
+                    }
+                    for b in batches
+                ],
+                "error": None,
+            }
+        )
+
+    def final_read(self, topic: str, partition: int, *, end_offset: int | None, error: str | None = None) -> None:
+        p = self.partitions[topic, partition]
+        self.record(
+            {
+                "type": "ok" if error is None else "info",
+                "f": "final_read",
+                "process": "final",
+                "operation_id": f"final-{topic}-{partition}",
+                "topic": topic,
+                "topic_id": p.topic_id,
+                "partition": partition,
+                "start_offset": 0 if end_offset is not None else None,
+                "end_offset": end_offset,
+                "error": error,
+            }
+        )
+
+    # --- the end -------------------------------------------------------------------------------------------------
+
+    def read_all(self) -> None:
+        """A fresh consumer reads each partition from its leader."""
+        for (topic, number), p in sorted(self.partitions.items()):
+            if p.leader is None:
+                self.final_read(topic, number, end_offset=None, error="LEADER_NOT_AVAILABLE")
+                continue
+            log = self.logs[p.leader, topic, number]
+            self.poll(log, topic, number, process="final", phase="final", position=0, seek=True)
+            self.final_read(topic, number, end_offset=_end(log))
+
+    def stop_all(self, *, problem: str | None = None) -> None:
+        """Ends everything in order."""
+        for node in sorted(self.running - {HARNESS, CONTROLLER}):
+            self.end(node, e.IncarnationEnd.STOPPED)
+            self.killed.discard(node)
+        if CONTROLLER in self.running:
+            self.end(CONTROLLER, e.IncarnationEnd.STOPPED)
+        self.note(HARNESS, e.RunEnded(cause_id=CAUSE, problem=problem))
+
+    def finish(self) -> Path:
+        """Reads everything, stops everything and writes the run directory."""
+        self.read_all()
+        self.stop_all()
+        return self.write()
+
+    def write(self) -> Path:
+        """Writes the run directory as it is."""
+        events = self.path / "events"
+        events.mkdir(parents=True)
+        (self.path / "cluster.yaml").write_text(f"era: {self.era}\n")
+        (self.path / "scenario.yaml").write_text(f"name: {self.path.parent.name}\n")
+        for (node, incarnation), lines in self.files.items():
+            name = "harness.jsonl" if node == HARNESS else f"{node}-{incarnation}.jsonl"
+            (events / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+        (self.path / "history.jsonl").write_text("".join(json.dumps(line) + "\n" for line in self.history))
+        for node in {owner for owner, _, _ in self.logs}:
+            data = self.path / "nodes" / str(node) / "data"
+            data.mkdir(parents=True)
+            if node not in self.killed:
+                (data / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":1}')
+        for (node, topic, partition), log in self.logs.items():
+            directory = self.path / "nodes" / str(node) / "data" / f"{topic}-{partition}"
+            directory.mkdir()
+            topic_id = self.partitions[topic, partition].topic_id
+            (directory / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n")
+            (directory / f"{0:020}.log").write_bytes(b"".join(batch.encode() for batch in log))
+        return self.path
+
+    def _next(self) -> MetadataOffset:
+        self.metadata_offset += 1
+        return MetadataOffset(self.metadata_offset - 1)
+
+
+def last_replica_standing(path: Path, *, era: str, brokers: tuple[int, int, int] = (0, 1, 2)) -> RunBuilder:
+    """The story of KIP-966's Motivation; under ``kafka-3.9`` the emptied last replica is elected again."""
+    a, b, c = brokers
+    elr = era == "kip-966"
+    off = {} if elr else {"elr": "off", "unclean_detection": "off"}
+    run = RunBuilder(path, era=era, switches=off)
+    run.start_brokers(a, b, c)
+    run.create_topic(replicas=brokers)
+    for _ in range(5):
+        run.poll([run.send()])
+    run.fault("isolate", str(a))
+    run.fence(a)
+    run.alter(reason="broker_fenced", broker=a, leader=b, election=e.Election.ISR, isr=(b, c))
+    for _ in range(5):
+        run.poll([run.send()])
+    run.fault("isolate", str(b))
+    run.fence(b)
+    run.alter(reason="broker_fenced", broker=b, leader=c, election=e.Election.ISR, isr=(c,), elr=(b,) if elr else ())
+    run.send(acks=1)
+    run.power_loss(c)
+    run.fence(c)
+    if elr:
+        run.alter(
+            reason="broker_fenced", broker=c, leader=None, election=e.Election.NO_CANDIDATE, isr=(), elr=(b, c),
+            last_known_leader=c,
+        )  # fmt: skip
+        run.restart(c)
+        run.alter(reason="broker_registered", broker=c, elr=(b,), last_known_leader=c)
+        run.unfence(c)
+        run.heal("isolate", "all")
+        run.unfence(b)
+        run.alter(reason="broker_unfenced", broker=b, leader=b, election=e.Election.ELR, isr=(b,), elr=())
+        run.unfence(a)
+        for batch in run.logs[b, "orders", 0][len(run.logs[a, "orders", 0]) :]:
+            run.append(a, batch)
+        for batch in run.logs[b, "orders", 0]:
+            run.append(c, batch)
+        run.expand((a, b, c))
+    else:
+        run.alter(reason="broker_fenced", broker=c, leader=None, election=e.Election.NO_CANDIDATE, isr=(c,))
+        run.restart(c)
+        run.unfence(c)
+        run.alter(reason="broker_unfenced", broker=c, leader=c, election=e.Election.ISR)
+        run.heal("isolate", "all")
+        run.unfence(a)
+        run.unfence(b)
+        run.truncate(a, 0)
+        run.truncate(b, 0)
+        run.expand((a, b, c))
+    run.send()
+    return run
+
+
+def _end(log: list[Batch]) -> int:
+    return log[-1].last_offset + 1 if log else 0
+
+
+def _broker(broker: int | None) -> BrokerId | None:
+    return None if broker is None else BrokerId(NodeId(broker))
+
+
+def _brokers(brokers: tuple[int, ...]) -> tuple[BrokerId, ...]:
+    return tuple(BrokerId(NodeId(broker)) for broker in brokers)
