@@ -11,11 +11,24 @@ from typing import Any, Final
 import msgspec
 
 from emulator.core.batch import BatchDescriptor, EpochEntry, InvalidBatch, LogSpan
+from emulator.core.broker.config import BrokerConfig
 from emulator.core.broker.log_opening import open_log
+from emulator.core.broker.partition import Partition
 from emulator.core.broker.replica_log import ReplicaLog
 from emulator.core.broker.turn import Turn
 from emulator.core.errors import ErrorCode, StorageError
-from emulator.core.types import BrokerEpoch, CauseId, LeaderEpoch, Offset, TopicId, TopicPartition
+from emulator.core.properties import NodeProperties, topic_properties
+from emulator.core.types import (
+    BrokerEpoch,
+    BrokerId,
+    CauseId,
+    IncarnationId,
+    LeaderEpoch,
+    NodeId,
+    Offset,
+    TopicId,
+    TopicPartition,
+)
 from emulator.storage import clean_shutdown
 from emulator.storage.batch_scan import Check, ScanEnd, scan_batches
 from emulator.storage.checkpoints import (
@@ -412,7 +425,7 @@ class _LogLife:
         directory = LogDirectory.open(filesystem, _ROOT)
         (loaded,) = directory.load_logs(lambda _: self._settings)
         self._log = directory.log(_PARTITION)
-        self._core = open_log(Turn(now_ms=0, cause_id=CauseId("vector")), loaded, _TOPIC_ID)
+        self._core = open_log(_turn(), loaded, _TOPIC_ID)
 
     def _opened(self) -> tuple[PartitionLog, ReplicaLog]:
         if self._log is None or self._core is None:
@@ -423,10 +436,21 @@ class _LogLife:
 
     def _raise_log_start(self, offset: Offset) -> str:
         log, core = self._opened()
-        error = core.log_start_error(offset)
-        if error is not ErrorCode.NONE:
-            return error.name
-        core.raise_log_start(offset)
+        properties = NodeProperties()
+        partition = Partition(
+            core,
+            config=BrokerConfig(
+                broker_id=BrokerId(NodeId(0)),
+                controller_id=NodeId(100),
+                cluster_id="cluster",
+                incarnation_id=IncarnationId("incarnation"),
+                properties=properties,
+            ),
+            registrations={},
+            topic_properties=topic_properties(properties, {}),
+        )
+        if not partition.follow_log_start(_turn(), offset):
+            return ErrorCode.OFFSET_OUT_OF_RANGE.name
         log.raise_log_start(offset)
         return "OK"
 
@@ -473,6 +497,10 @@ class _LogLife:
             ],
             "files": sorted(names),
         }
+
+
+def _turn() -> Turn:
+    return Turn(now_ms=0, cause_id=CauseId("vector"))
 
 
 def _batch(
