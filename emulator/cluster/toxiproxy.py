@@ -18,10 +18,10 @@ which is replaced here by one that has none of these properties.
 
 import asyncio
 import enum
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Self, TypeAlias, TypeVar
 
 import msgspec
 import requests
@@ -45,6 +45,7 @@ _POLL_INTERVAL_S = 0.005
 _UPSTREAM = "upstream"
 _DOWNSTREAM = "downstream"
 
+_Json: TypeAlias = bool | int | str | Sequence["_Json"] | Mapping[str, "_Json"] | None
 ResultT = TypeVar("ResultT")
 
 
@@ -96,10 +97,10 @@ class _Connection:
         self._session = requests.Session()
         self._session.trust_env = False
 
-    def call(self, method: str, path: str, **arguments: object) -> requests.Response:
+    def call(self, method: str, path: str, *, body: _Json = None) -> requests.Response:
         request = f"{method} {path}"
         try:
-            response = self._session.request(method, self._url + path, timeout=_CALL_TIMEOUT_S, **arguments)  # type: ignore[arg-type]  # the library's own arguments, passed on
+            response = self._session.request(method, self._url + path, json=body, timeout=_CALL_TIMEOUT_S)
             validate_response(response)
         except requests.RequestException as error:
             raise ToxiproxyError(request=request, reason=type(error).__name__) from error
@@ -120,16 +121,16 @@ class _Consumer:
     """The library's ``APIConsumer``, for the server of the current context."""
 
     @staticmethod
-    def get(url: str, **arguments: object) -> requests.Response:
-        return _connection.get().call("GET", url, **arguments)
+    def get(url: str) -> requests.Response:
+        return _connection.get().call("GET", url)
 
     @staticmethod
-    def post(url: str, **arguments: object) -> requests.Response:
-        return _connection.get().call("POST", url, **arguments)
+    def post(url: str, json: _Json = None) -> requests.Response:
+        return _connection.get().call("POST", url, body=json)
 
     @staticmethod
-    def delete(url: str, **arguments: object) -> requests.Response:
-        return _connection.get().call("DELETE", url, **arguments)
+    def delete(url: str) -> requests.Response:
+        return _connection.get().call("DELETE", url)
 
 
 toxiproxy.proxy.APIConsumer = _Consumer
@@ -208,7 +209,7 @@ class Toxiproxy:
         if existing:
             raise ToxiproxyError(request="POST /populate", reason=f"{existing[0]} exists")
         by_name = {str(link): link for link in upstreams}
-        wanted = [
+        wanted: _Json = [
             {"name": name, "listen": f"{LOOPBACK}:0", "upstream": upstreams[link], "enabled": True}
             for name, link in by_name.items()
         ]

@@ -1,0 +1,262 @@
+"""A cluster of real processes: one controller, N brokers, and where needed a proxy for each pair of them.
+
+It knows where every node lives and what it has been through, and does to it what it is told: start, stop, kill, pause.
+Judging and recording is the business of whoever tells it. Layout below the run's directory::
+
+    events/<node>-<incarnation>.jsonl     written by the nodes
+    nodes/<node>/config-<incarnation>.json
+    nodes/<node>/data/                    log directory; the controller's metadata log
+    nodes/<node>/ledger/                  what was synced, for power loss
+    nodes/<node>/node.log                 standard error, over all incarnations
+"""
+
+import asyncio
+import base64
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import msgspec
+
+from emulator.cluster.child import EndCause, ProcessEnd, ProcessSpec, Readiness
+from emulator.cluster.ports import ReservedPort
+from emulator.cluster.probe import ProbeOutcome, probe
+from emulator.cluster.supervisor import Supervisor
+from emulator.cluster.toxiproxy import Link, Toxiproxy
+from emulator.core.switches import Switches
+from emulator.core.types import BrokerId, NodeId
+from emulator.node.config import NodeConfig, NodeRole, encode_config
+
+CLIENT_NAME: Final = "client"
+"""Name of the client process, in links and among the supervisor's children."""
+
+_SOURCES: Final = Path(__file__).parents[2]
+
+
+class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
+    """What a cluster is made of.
+
+    Attributes:
+        run: the run's id.
+        directory: the run's directory, absolute.
+        controller_id: the one controller.
+        broker_ids: all brokers.
+        switches: the rules that every node follows.
+        properties: of every node, by Kafka's names.
+        toxiproxy: the program, or ``None`` where no link will be broken.
+    """
+
+    run: str
+    directory: Path
+    controller_id: NodeId
+    broker_ids: tuple[BrokerId, ...]
+    switches: Switches
+    properties: tuple[tuple[str, str], ...]
+    toxiproxy: Path | None
+
+    @property
+    def node_ids(self) -> tuple[NodeId, ...]:
+        """All nodes, the controller first."""
+        return (self.controller_id, *self.broker_ids)
+
+    def node_directory(self, node_id: NodeId) -> Path:
+        """Where a node keeps everything but its events."""
+        return self.directory / "nodes" / str(node_id)
+
+    def data_directory(self, node_id: NodeId) -> Path:
+        """A node's log directory."""
+        return self.node_directory(node_id) / "data"
+
+    def ledger_directory(self, node_id: NodeId) -> Path:
+        """A node's sync ledger."""
+        return self.node_directory(node_id) / "ledger"
+
+    def event_file(self, node_id: NodeId, incarnation: int) -> Path:
+        """One incarnation's events."""
+        return self.directory / "events" / f"{node_id}-{incarnation}.jsonl"
+
+
+class ProcessCluster:
+    """The processes of one run. Use it as an asynchronous context manager: leaving it kills what still runs."""
+
+    def __init__(
+        self,
+        layout: ClusterLayout,
+        *,
+        on_start: Callable[[NodeId, int], None],
+        on_unexpected_end: Callable[[str, ProcessEnd], None],
+    ) -> None:
+        """Nothing runs yet.
+
+        Args:
+            layout: what the cluster is made of.
+            on_start: told of node and incarnation just before each process starts.
+            on_unexpected_end: told at once of every process, by its name, that ended unasked or not as it was asked to.
+        """
+        self.layout = layout
+        self.supervisor = Supervisor(on_end=self._ended)
+        self.toxiproxy: Toxiproxy | None = None
+        self._on_start = on_start
+        self._on_unexpected_end = on_unexpected_end
+        self._ports: dict[NodeId, ReservedPort] = {}
+        self._incarnations: dict[NodeId, int] = {}
+        # A cluster id is a UUID in Kafka's text form; nodes refuse data of another cluster.
+        self._cluster_id = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
+
+    async def __aenter__(self) -> Self:
+        """Returns this cluster."""
+        await self.supervisor.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Kills what still runs."""
+        await self.supervisor.__aexit__(kind, error, trace)
+        for port in self._ports.values():
+            port.close()
+
+    # --- Addresses ------------------------------------------------------------------------------------------------
+
+    def direct_addresses(self) -> dict[int, str]:
+        """Returns where every node listens, past the proxies."""
+        return {int(node): port.address for node, port in self._ports.items()}
+
+    def addresses_for(self, source: str) -> dict[int, str]:
+        """Returns where a process, by its name, reaches every node: the node's own port or that of the proxy."""
+        if self.toxiproxy is None:
+            return self.direct_addresses()
+        return {
+            int(node): f"127.0.0.1:{self.toxiproxy.port(Link(source=source, target=str(node)))}"
+            for node in self._ports
+            if str(node) != source
+        }
+
+    async def is_listening(self, node_id: NodeId, *, timeout_s: float) -> bool:
+        """Returns whether a node answers on its own port."""
+        return await probe(self._ports[node_id].number, timeout_s=timeout_s) is ProbeOutcome.PASSES
+
+    # --- Processes ------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Starts every process of the cluster at once, the proxies before.
+
+        Raises:
+            StartError: a node did not become ready.
+            ToxiproxyError: the proxies could not be made.
+        """
+        self._ports = {node_id: ReservedPort() for node_id in self.layout.node_ids}
+        (self.layout.directory / "events").mkdir(parents=True, exist_ok=True)
+        if self.layout.toxiproxy is not None:
+            await self._start_proxies(self.layout.toxiproxy)
+        async with asyncio.TaskGroup() as tasks:
+            for node_id in self.layout.node_ids:
+                tasks.create_task(self.start_node(node_id))
+
+    async def start_node(self, node_id: NodeId) -> int:
+        """Starts the next incarnation of a node that is down, waits until it listens, and returns its number.
+
+        Raises:
+            StartError: it did not become ready.
+            InvariantViolation: it runs.
+        """
+        incarnation = self._incarnations.get(node_id, -1) + 1
+        role = NodeRole.CONTROLLER if node_id == self.layout.controller_id else NodeRole.BROKER
+        directory = self.layout.node_directory(node_id)
+        directory.mkdir(parents=True, exist_ok=True)
+        config_path = directory / f"config-{incarnation}.json"
+        config_path.write_bytes(encode_config(self._config(node_id, incarnation)))
+        self._incarnations[node_id] = incarnation
+        self._on_start(node_id, incarnation)
+        await self.supervisor.start(
+            ProcessSpec(
+                name=str(node_id),
+                argv=(sys.executable, "-m", "emulator.node", role.value, "--config", str(config_path)),
+                environment=source_environment(),
+                stderr_path=directory / "node.log",
+                readiness=Readiness.REPORTED,
+            )
+        )
+        return incarnation
+
+    def incarnation(self, node_id: NodeId) -> int:
+        """Returns the number of a node's last process.
+
+        Raises:
+            KeyError: the node was never started.
+        """
+        return self._incarnations[node_id]
+
+    def is_running(self, node_id: NodeId) -> bool:
+        """Whether a node's process exists, paused or not."""
+        return str(node_id) in self.supervisor.children
+
+    def is_paused(self, node_id: NodeId) -> bool:
+        """Whether a node's process stands still."""
+        return self.is_running(node_id) and self.supervisor.children[str(node_id)].is_paused
+
+    async def stop_node(self, node_id: NodeId) -> ProcessEnd | None:
+        """Ends a node in order; ``None`` if it was down."""
+        child = self.supervisor.children.get(str(node_id))
+        return None if child is None else await child.stop()
+
+    async def kill_node(self, node_id: NodeId) -> ProcessEnd | None:
+        """Kills a node; ``None`` if it was down."""
+        child = self.supervisor.children.get(str(node_id))
+        return None if child is None else await child.kill()
+
+    async def pause_node(self, node_id: NodeId) -> bool:
+        """Stops a node's process from running; returns whether that changed anything."""
+        child = self.supervisor.children.get(str(node_id))
+        return child is not None and await child.pause()
+
+    async def resume_node(self, node_id: NodeId) -> bool:
+        """Lets a paused node run; returns whether that changed anything."""
+        child = self.supervisor.children.get(str(node_id))
+        return child is not None and await child.resume()
+
+    def _config(self, node_id: NodeId, incarnation: int) -> NodeConfig:
+        layout = self.layout
+        addresses = self.addresses_for(str(node_id))
+        return NodeConfig(
+            run=layout.run,
+            node_id=node_id,
+            incarnation=incarnation,
+            cluster_id=self._cluster_id,
+            controller_id=layout.controller_id,
+            data_dirs=(str(layout.data_directory(node_id)),),
+            ledger_dir=str(layout.ledger_directory(node_id)),
+            event_file=str(layout.event_file(node_id, incarnation)),
+            switches=layout.switches,
+            properties=dict(layout.properties),
+            port=self._ports[node_id].number,
+            addresses={NodeId(node): address for node, address in addresses.items()},
+        )
+
+    async def _start_proxies(self, program: Path) -> None:
+        self.toxiproxy = await Toxiproxy.start(
+            supervisor=self.supervisor, program=program, log_path=self.layout.directory / "toxiproxy.log"
+        )
+        # The controller dials nobody, and nobody dials the client.
+        sources = [CLIENT_NAME, *(str(broker) for broker in self.layout.broker_ids)]
+        await self.toxiproxy.create(
+            {
+                Link(source=source, target=str(node)): port.address
+                for source in sources
+                for node, port in self._ports.items()
+                if source != str(node)
+            }
+        )
+
+    def _ended(self, end: ProcessEnd) -> None:
+        if end.cause in (EndCause.UNEXPECTED, EndCause.STOP_TIMED_OUT):
+            self._on_unexpected_end(end.name, end)
+
+
+def source_environment() -> dict[str, str]:
+    """Returns what a child needs to import this very program, wherever the harness was started."""
+    known = os.environ.get("PYTHONPATH")
+    return {"PYTHONPATH": str(_SOURCES) if not known else f"{_SOURCES}{os.pathsep}{known}"}
