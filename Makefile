@@ -7,7 +7,7 @@ REQUIREMENTS := $(wildcard requirements/*.txt)
 PROTOS := $(wildcard proto/*.proto)
 GENERATED := $(PROTOS:proto/%.proto=emulator/rpc/generated/%_pb2.py)
 VECTORS ?= tests/conformance/vectors
-SOURCES := emulator chaos tests benchmarks scripts
+SOURCES := emulator chaos tests benchmarks
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo proto format lint types check test conformance rewrite bench clean
