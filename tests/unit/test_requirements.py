@@ -1,0 +1,57 @@
+"""What pyproject.toml asks for is what requirements/ pins: plain ``name==version`` lines, each name once."""
+
+import importlib.metadata
+import itertools
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[2]
+PINNED_LINE = re.compile(r"[A-Za-z0-9._-]+==[A-Za-z0-9.]+")
+FILES = sorted((ROOT / "requirements").glob("*.txt"))
+
+
+def pins() -> list[tuple[str, str]]:
+    lines = [line for path in FILES for line in path.read_text().splitlines() if not line.startswith("#")]
+    assert all(PINNED_LINE.fullmatch(line) for line in lines), [x for x in lines if not PINNED_LINE.fullmatch(x)]
+    return [(canonicalize_name(name), version) for name, version in (line.split("==") for line in lines)]
+
+
+def declared() -> list[Requirement]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    extras = project["project"]["optional-dependencies"].values()
+    texts = [*project["build-system"]["requires"], *project["project"]["dependencies"], *itertools.chain(*extras)]
+    return [Requirement(text) for text in texts]
+
+
+def test_each_name_is_pinned_once() -> None:
+    names = [name for name, _ in pins()]
+    assert len(names) > 50
+    assert sorted(names) == sorted(set(names))
+
+
+@pytest.mark.parametrize("requirement", declared(), ids=lambda requirement: requirement.name)
+def test_what_is_declared_is_pinned_within_its_bounds(requirement: Requirement) -> None:
+    version = dict(pins())[canonicalize_name(requirement.name)]
+    assert requirement.specifier.contains(version, prereleases=True)
+
+
+def test_what_is_installed_is_what_is_pinned() -> None:
+    # Without this, checks and tests would judge other versions than the ones that a user gets.
+    differing = {name: version for name, version in pins() if importlib.metadata.version(name) != version}
+    assert differing == {}
+
+
+def test_what_a_pinned_package_needs_is_pinned_too() -> None:
+    pinned = dict(pins())
+    missing = [
+        f"{name} needs {needed.name}"
+        for name in pinned
+        for needed in (Requirement(text) for text in importlib.metadata.requires(name) or ())
+        if needed.marker is None and canonicalize_name(needed.name) not in pinned
+    ]
+    assert missing == []
