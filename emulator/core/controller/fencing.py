@@ -68,11 +68,16 @@ def fence_broker(view: ClusterView, broker_id: BrokerId, *, reason: FenceReason)
 
 
 def unfence_broker(view: ClusterView, broker_id: BrokerId) -> list[Decision]:
-    """Returns the unfence record, then the elections of leaderless partitions, for which the broker counts already."""
+    """Returns the unfence record, then the elections of leaderless partitions, for which the broker counts already.
+
+    One that was shutting down stays inactive, as only a new incarnation ends that; Kafka would let it lead here.
+    """
     registration = view.image.brokers[broker_id]
     record = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=registration.broker_epoch, fenced=False)
     decisions = [Decision(record=record)]
-    acceptable = view.active_brokers() | {broker_id}
+    acceptable = view.active_brokers()
+    if not registration.in_controlled_shutdown:
+        acceptable |= {broker_id}
     for partition, _ in view.leaderless_partitions():
         target = PartitionTarget(acceptable=acceptable, election=view.election_type(partition.topic))
         decisions += view.change_partition(partition, target, reason=ChangeReason.BROKER_UNFENCED, broker_id=broker_id)

@@ -1,0 +1,417 @@
+"""The state machine as a whole: what waits for the disk, time, restart, and the story of the last replica standing."""
+
+import pytest
+
+from emulator.core.controller.controller import Controller
+from emulator.core.effects import StopNode
+from emulator.core.errors import ErrorCode, InvariantViolation
+from emulator.core.events import (
+    AlterPartitionDecided,
+    BrokerFenced,
+    BrokerRegistered,
+    Election,
+    PartitionChanged,
+    TopicCreated,
+)
+from emulator.core.inputs import MetadataSynced, RequestReceived, ShutdownRequested
+from emulator.core.messages import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    MetadataRequest,
+)
+from emulator.core.properties import NodeProperties
+from emulator.core.records import ConfigResource, MetadataBatch
+from emulator.core.switches import ERAS, SessionCheck, Switches, with_switch
+from emulator.core.types import BrokerEpoch, MetadataOffset, PartitionEpoch, RequestId, TopicId
+from tests.unit.core.controller.controller_driver import (
+    CAUSE,
+    CLUSTER,
+    CONTROLLER,
+    ORDERS,
+    ControllerDriver,
+    ids,
+)
+
+SESSION_MS = 2000
+PROPERTIES = NodeProperties(min_insync_replicas=2, broker_session_timeout_ms=SESSION_MS)
+
+
+def driver(era: str = "kip-966", *, switches: Switches | None = None) -> ControllerDriver:
+    return ControllerDriver(switches or ERAS[era], PROPERTIES)
+
+
+def booted(era: str = "kip-966", *, switches: Switches | None = None) -> ControllerDriver:
+    made = driver(era, switches=switches)
+    made.boot(0, 1, 2)
+    created = made.create_topic("orders", ids(0, 1, 2))
+    assert created.topics[0].error is ErrorCode.NONE
+    return made
+
+
+def elections(made: ControllerDriver) -> list[tuple[int | None, Election]]:
+    changes = [event for event in made.events if isinstance(event, PartitionChanged)]
+    return [(change.leader, change.election) for change in changes if change.election is not Election.NONE]
+
+
+def expire(made: ControllerDriver, *broker_ids: int, alive: tuple[int, ...] = ()) -> None:
+    made.now_ms += SESSION_MS
+    for broker_id in alive:
+        made.heartbeat(broker_id)
+    made.now_ms += 1
+    made.fire_timers()
+    assert all(made.image.brokers[node].fenced for node in ids(*broker_ids))
+
+
+# --- What waits for the disk --------------------------------------------------------------------------------------
+
+
+def test_nothing_leaves_before_its_records_are_durable() -> None:
+    made = booted()
+    made.auto_sync = False
+    before = len(made.published), len(made.events)
+    altered = made.send(made.alter_request(0, (0, 1)))
+    beaten = made.send(made.heartbeat_request(1))
+    assert made.image.partitions[ORDERS].isr == ids(0, 1)
+    assert altered not in made.responses
+    assert beaten not in made.responses, "an answer read off state that is not durable must wait, too"
+    assert (len(made.published), len(made.events)) == before
+    made.sync()
+    assert {altered, beaten} <= made.responses.keys()
+    assert made.published[-1].records == made.log[-1].records
+    assert isinstance(made.events[-1], AlterPartitionDecided)
+
+
+def test_one_sync_releases_several_turns_events_first() -> None:
+    made = booted()
+    made.auto_sync = False
+    made.send(made.alter_request(0, (0, 1)))
+    made.send(made.alter_request(0, (0,)))
+    effects = made.controller.step(
+        MetadataSynced(cause_id=CAUSE, end_offset=made.log[-1].end_offset), now_ms=made.now_ms
+    )
+    kinds = [type(effect).__name__ for effect in effects]
+    assert kinds == ["RecordEvent"] * 4 + ["PublishMetadata", "SendResponse"] * 2
+
+
+def test_a_partial_sync_releases_what_it_covers() -> None:
+    made = booted()
+    made.auto_sync = False
+    first = made.send(made.alter_request(0, (0, 1)))
+    second = made.send(made.alter_request(0, (0,)))
+    made.synced = made.log[-2].end_offset
+    made._take(made.controller.step(MetadataSynced(cause_id=CAUSE, end_offset=made.synced), now_ms=0))
+    assert first in made.responses
+    assert second not in made.responses
+
+
+def test_a_sync_of_what_was_never_appended_is_a_bug() -> None:
+    made = driver()
+    beyond = MetadataOffset(made.image.next_offset + 1)
+    with pytest.raises(InvariantViolation):
+        made.controller.step(MetadataSynced(cause_id=CAUSE, end_offset=beyond), now_ms=0)
+
+
+def test_a_stop_waits_for_answers_that_wait() -> None:
+    made = booted()
+    made.auto_sync = False
+    made.send(made.alter_request(0, (0, 1)))
+    assert made.controller.step(ShutdownRequested(cause_id=CAUSE), now_ms=0) == []
+    synced = MetadataSynced(cause_id=CAUSE, end_offset=made.log[-1].end_offset)
+    assert made.controller.step(synced, now_ms=0)[-1] == StopNode()
+
+
+def test_a_request_for_a_broker_is_a_bug() -> None:
+    made = driver()
+    stray = RequestReceived(cause_id=CAUSE, request_id=RequestId(99), request=MetadataRequest())
+    with pytest.raises(InvariantViolation):
+        made.controller.step(stray, now_ms=0)
+
+
+# --- Start and restart --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("era", "level", "min_isr"), [("kip-966", 1, "2"), ("kafka-4.2", 1, "2"), ("kafka-3.9", 0, None)]
+)
+def test_bootstrap_turns_elr_on_where_the_era_has_it(era: str, level: int, min_isr: str | None) -> None:
+    made = driver(era)
+    assert made.image.feature_level("eligible.leader.replicas.version") == level
+    assert made.image.feature_level("metadata.version") > 0
+    assert made.image.config(ConfigResource.BROKER, "", "min.insync.replicas") == min_isr
+
+
+def test_a_restart_keeps_what_was_durable_and_nothing_else() -> None:
+    made = booted()
+    durable = dict(made.image.partitions)
+    made.auto_sync = False
+    made.send(made.alter_request(0, (0,)))
+    assert made.image.partitions != durable
+    made.restart()
+    assert made.image.partitions == durable
+    made.auto_sync = True
+    assert made.alter(0, (0, 1)).partitions[0].error is ErrorCode.NONE
+
+
+def test_a_restart_writes_no_second_bootstrap() -> None:
+    made = booted()
+    batches = len(made.log)
+    made.restart()
+    assert len(made.log) == batches
+
+
+def test_after_a_restart_every_unfenced_broker_gets_a_full_session() -> None:
+    made = booted()
+    expire(made, 2, alive=(0, 1))
+    made.now_ms += SESSION_MS - 1
+    made.restart()
+    made.now_ms += SESSION_MS
+    made.fire_timers()
+    assert not made.image.brokers[ids(0)[0]].fenced
+    made.now_ms += 1
+    made.fire_timers()
+    assert all(registration.fenced for registration in made.image.brokers.values())
+
+
+def test_replay_refuses_a_gap() -> None:
+    made = driver()
+    fresh = Controller(PROPERTIES, ERAS["kip-966"], CLUSTER, CONTROLLER)
+    with pytest.raises(InvariantViolation):
+        fresh.replay(MetadataBatch(base_offset=MetadataOffset(1), records=made.log[0].records))
+
+
+# --- Sessions -----------------------------------------------------------------------------------------------------
+
+
+def test_a_session_lasts_exactly_its_timeout() -> None:
+    made = booted()
+    made.now_ms = SESSION_MS
+    made.fire_timers()
+    assert not any(broker.fenced for broker in made.image.brokers.values())
+    made.now_ms = SESSION_MS + 1
+    made.fire_timers()
+    assert all(broker.fenced for broker in made.image.brokers.values())
+    assert [event.reason for event in made.events if isinstance(event, BrokerFenced)] == ["session_expired"] * 3
+
+
+def test_brokers_that_expire_together_are_fenced_one_by_one() -> None:
+    made = booted()
+    expire(made, 0, 1, alive=(2,))
+    assert [leader for leader, _ in elections(made)] == [0, 1, 2]
+    assert made.image.partitions[ORDERS].leader_epoch == 2
+
+
+@pytest.mark.parametrize(
+    ("check", "error"),
+    [
+        (SessionCheck.CONTACT_TIME, ErrorCode.DUPLICATE_BROKER_REGISTRATION),
+        (SessionCheck.UNFENCED, ErrorCode.NONE),
+    ],
+)
+def test_a_fenced_broker_restarts_at_once_only_where_the_check_says_so(check: SessionCheck, error: ErrorCode) -> None:
+    made = booted(switches=with_switch(ERAS["kip-966"], "session_check", check.value))
+    assert made.register(2, "next").error is ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    made.heartbeat(2, "fence")
+    assert made.register(2, "next").error is error
+
+
+def test_the_same_incarnation_keeps_its_epoch_and_writes_nothing() -> None:
+    made = booted()
+    epoch, batches = made.broker_epochs[ids(2)[0]], len(made.log)
+    assert made.register(2, "incarnation-2").broker_epoch == epoch
+    assert len(made.log) == batches
+
+
+def test_controlled_shutdown_moves_leaders_then_waits_for_the_others() -> None:
+    made = booted()
+    made.heartbeat(0, "shut_down")
+    assert made.image.partitions[ORDERS].leader == 1
+    assert made.image.partitions[ORDERS].isr == ids(1, 2)
+    assert made.heartbeat(0, "shut_down").should_shut_down
+    assert made.image.brokers[ids(0)[0]].fenced
+
+
+# --- The story ----------------------------------------------------------------------------------------------------
+
+
+def last_replica_standing(made: ControllerDriver, *, previous: BrokerEpoch | None = None) -> None:
+    expire(made, 0, alive=(1, 2))
+    expire(made, 1, alive=(2,))
+    expire(made, 2)
+    made.register(2, "emptied", previous=previous)
+    made.heartbeat(2)
+
+
+def test_without_elr_the_emptied_broker_leads() -> None:
+    made = booted("kafka-3.9")
+    last_replica_standing(made)
+    state = made.image.partitions[ORDERS]
+    assert (state.leader, state.isr, state.elr) == (2, ids(2), ())
+    assert elections(made)[-1] == (2, Election.ISR)
+
+
+@pytest.mark.parametrize("era", ["kip-966", "kafka-4.2"])
+def test_with_elr_the_partition_waits_for_the_eligible_one(era: str) -> None:
+    made = booted(era)
+    last_replica_standing(made)
+    state = made.image.partitions[ORDERS]
+    assert (state.leader, state.isr, state.elr) == (None, (), ids(1))
+    assert state.last_known_leader == 2
+    made.heartbeat(0)
+    assert made.image.partitions[ORDERS].leader is None
+    made.heartbeat(1)
+    state = made.image.partitions[ORDERS]
+    assert (state.leader, state.isr, state.elr) == (1, ids(1), ())
+    assert elections(made)[-1] == (1, Election.ELR)
+
+
+def test_what_detection_finds_is_what_keeps_the_emptied_broker_out() -> None:
+    made = booted(switches=with_switch(ERAS["kip-966"], "unclean_detection", "off"))
+    last_replica_standing(made)
+    assert made.image.partitions[ORDERS].leader == 2
+    registered = [event for event in made.events if isinstance(event, BrokerRegistered)][-1]
+    assert registered.is_clean
+    assert registered.previous_broker_epoch is None
+
+
+def test_a_proved_clean_restart_stays_eligible() -> None:
+    made = booted()
+    last_replica_standing(made, previous=made.broker_epochs[ids(2)[0]])
+    assert made.image.partitions[ORDERS].leader == 2
+    assert elections(made)[-1] == (2, Election.ELR)
+
+
+# --- AlterPartition -----------------------------------------------------------------------------------------------
+
+
+def test_an_old_partition_epoch_is_refused_unless_the_check_is_off() -> None:
+    made = booted()
+    made.alter(0, (0, 1))
+    assert made.alter(0, (0, 1, 2), age=1).partitions[0].error is ErrorCode.INVALID_UPDATE_VERSION
+    lax = booted(switches=with_switch(ERAS["kip-966"], "ap_partition_epoch_check", "off"))
+    lax.alter(0, (0, 1))
+    assert lax.alter(0, (0, 1, 2), age=1).partitions[0].error is ErrorCode.NONE
+
+
+def test_a_member_of_an_earlier_incarnation_is_refused_unless_the_check_is_off() -> None:
+    for switches, error in (
+        (ERAS["kip-966"], ErrorCode.INELIGIBLE_REPLICA),
+        (with_switch(ERAS["kip-966"], "ap_broker_epoch_check", "off"), ErrorCode.NONE),
+    ):
+        made = booted(switches=switches)
+        made.alter(0, (0, 1))
+        made.broker_epochs[ids(2)[0]] = BrokerEpoch(0)
+        assert made.alter(0, (0, 1, 2)).partitions[0].error is error
+
+
+def test_a_partition_named_twice_in_one_request_is_judged_twice() -> None:
+    made = booted()
+    request = made.alter_request(0, (0, 1))
+    twice = type(request)(
+        broker_id=request.broker_id, broker_epoch=request.broker_epoch, partitions=request.partitions * 2
+    )
+    response = made.responses[made.send(twice)]
+    errors = [result.error for result in getattr(response, "partitions", ())]
+    assert errors == [ErrorCode.NONE, ErrorCode.INVALID_UPDATE_VERSION]
+    assert made.image.partitions[ORDERS].partition_epoch == PartitionEpoch(1)
+
+
+# --- Topics and producer ids --------------------------------------------------------------------------------------
+
+
+def test_placement_goes_round_the_unfenced_brokers() -> None:
+    made = driver()
+    made.boot(0, 1, 2, 3)
+    made.heartbeat(1, "fence")
+    topic = CreatableTopic(name="t", topic_id=TopicId("t-id"), num_partitions=4, replication_factor=2)
+    made.ask(CreateTopicsRequest(topics=(topic,)), CreateTopicsResponse)
+    assert [made.image.partitions[partition].replicas for partition in made.image.partitions_of("t")] == [
+        ids(0, 2),
+        ids(2, 3),
+        ids(3, 0),
+        ids(0, 2),
+    ]
+
+
+def test_fenced_brokers_are_chosen_last_and_stay_out_of_the_isr() -> None:
+    made = driver()
+    made.boot(0, 1, 2)
+    made.heartbeat(1, "fence")
+    topic = CreatableTopic(name="t", topic_id=TopicId("t-id"), num_partitions=1, replication_factor=3)
+    made.ask(CreateTopicsRequest(topics=(topic,)), CreateTopicsResponse)
+    state = made.image.partitions[made.image.partitions_of("t")[0]]
+    assert state.replicas == ids(0, 2, 1)
+    assert state.isr == ids(0, 2)
+
+
+@pytest.mark.parametrize(
+    ("topic", "error"),
+    [
+        (CreatableTopic(name="orders", topic_id=TopicId("x")), ErrorCode.TOPIC_ALREADY_EXISTS),
+        (CreatableTopic(name="", topic_id=TopicId("x")), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (CreatableTopic(name="..", topic_id=TopicId("x")), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (CreatableTopic(name="a b", topic_id=TopicId("x")), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (CreatableTopic(name="n", topic_id=TopicId("orders-id")), ErrorCode.INVALID_REQUEST),
+        (CreatableTopic(name="n", topic_id=TopicId("x"), num_partitions=0), ErrorCode.INVALID_PARTITIONS),
+        (CreatableTopic(name="n", topic_id=TopicId("x"), replication_factor=4), ErrorCode.INVALID_REPLICATION_FACTOR),
+        (CreatableTopic(name="n", topic_id=TopicId("x"), replication_factor=0), ErrorCode.INVALID_REPLICATION_FACTOR),
+        (
+            CreatableTopic(name="n", topic_id=TopicId("x"), assignments=(ids(0, 0),)),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        ),
+        (
+            CreatableTopic(name="n", topic_id=TopicId("x"), assignments=(ids(0, 1), ids(0))),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        ),
+        (
+            CreatableTopic(name="n", topic_id=TopicId("x"), assignments=(ids(7),)),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        ),
+        (
+            CreatableTopic(name="n", topic_id=TopicId("x"), assignments=(ids(0),), num_partitions=1),
+            ErrorCode.INVALID_REQUEST,
+        ),
+        (CreatableTopic(name="n", topic_id=TopicId("x"), configs=(("no.such", "1"),)), ErrorCode.INVALID_CONFIG),
+    ],
+)
+def test_a_topic_that_cannot_be_created_leaves_nothing(topic: CreatableTopic, error: ErrorCode) -> None:
+    made = booted()
+    batches = len(made.log)
+    response = made.ask(CreateTopicsRequest(topics=(topic,)), CreateTopicsResponse)
+    assert response.topics[0].error is error
+    assert response.topics[0].error_message
+    assert len(made.log) == batches
+
+
+def test_a_topic_comes_with_its_configuration_and_goes_with_it() -> None:
+    made = booted()
+    topic = CreatableTopic(name="t", topic_id=TopicId("t-id"), configs=(("min.insync.replicas", "1"),))
+    made.ask(CreateTopicsRequest(topics=(topic,)), CreateTopicsResponse)
+    created = [event for event in made.events if isinstance(event, PartitionChanged)][-1]
+    assert (created.reason, created.effective_min_isr) == ("created", 1)
+    deleted = made.ask(DeleteTopicsRequest(topics=("t", "t", "missing")), DeleteTopicsResponse)
+    assert [result.error for result in deleted.topics] == [
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
+    assert made.ask(DeleteTopicsRequest(topics=("t",)), DeleteTopicsResponse).topics[0].error is ErrorCode.NONE
+    assert "t" not in made.image.topics
+    assert made.image.configs(ConfigResource.TOPIC, "t") == {}
+    assert [event.topic for event in made.events if isinstance(event, TopicCreated)] == ["orders", "t"]
+
+
+def test_producer_id_blocks_are_given_once() -> None:
+    made = booted()
+    starts = []
+    for broker_id in (0, 1):
+        [node] = ids(broker_id)
+        request = AllocateProducerIdsRequest(broker_id=node, broker_epoch=made.broker_epochs[node])
+        starts.append(made.ask(request, AllocateProducerIdsResponse).producer_id_start)
+    assert starts == [0, 1000]
+    stale = AllocateProducerIdsRequest(broker_id=ids(0)[0], broker_epoch=BrokerEpoch(0))
+    assert made.ask(stale, AllocateProducerIdsResponse).error is ErrorCode.STALE_BROKER_EPOCH
