@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from emulator.core.types import Acks, BrokerId, NodeId, TopicPartition
+from emulator.storage.power_loss_plan import Keep
 
 CLIENT: Final = NodeId(1000)
 """The client process as an end of network links; it is no node of the cluster."""
@@ -68,15 +69,6 @@ class NamedNode:
 
 
 NodeRef: TypeAlias = FixedNode | RoleNode | NamedNode
-
-
-class Keep(Enum):
-    """What a power loss leaves of unsynced data."""
-
-    NONE = "none"
-    PREFIX = "prefix"
-    TORN = "torn"
-    PAGES = "pages"
 
 
 class Clients(Enum):

@@ -32,7 +32,6 @@ from chaos.scenario import (
     HealLink,
     HealNode,
     Isolate,
-    Keep,
     Kill,
     LoseResponses,
     NamedNode,
@@ -51,6 +50,7 @@ from chaos.scenario import (
 )
 from chaos.yaml_cursor import Cursor, Fields, suggestion
 from emulator.core.types import Acks, NodeId, TopicPartition
+from emulator.storage.power_loss_plan import Keep
 
 ACKS: Final = {"all": Acks.ALL, "-1": Acks.ALL, "1": Acks.LEADER, "0": Acks.NONE}
 """How a file writes ``acks``."""

@@ -1,8 +1,9 @@
 """What the harness and the client process tell each other: one JSON line per message, over a loopback connection.
 
-The client dials the harness, says ``Ready`` and waits. ``StartWork`` brings addresses and starts producers and consumers; ``StopWork`` lets
-producers finish and answers ``WorkStopped``; ``ReadAll`` reads everything with fresh consumers and answers ``AllRead``;
-``Exit``, or the end of the connection, ends the process. ``Progress`` comes by itself, whenever a count changed.
+The client dials the harness, says ``Ready`` and waits. ``StartWork`` brings addresses and starts producers and
+consumers; ``StopWork`` lets producers finish and answers ``WorkStopped``; ``ReadAll`` reads everything with fresh
+consumers and answers ``AllRead``; the end of the connection ends the process. ``Progress`` comes by itself, whenever a
+count changed.
 """
 
 from typing import Final, TypeAlias
@@ -33,10 +34,6 @@ class ReadAll(_Line, frozen=True, kw_only=True):
 
     addresses: dict[int, str]
     timeout_ms: int
-
-
-class Exit(_Line, frozen=True, kw_only=True):
-    """End."""
 
 
 class Count(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +75,7 @@ class AllRead(_Line, frozen=True, kw_only=True):
     errors: dict[str, str]
 
 
-Command: TypeAlias = StartWork | StopWork | ReadAll | Exit
+Command: TypeAlias = StartWork | StopWork | ReadAll
 Report: TypeAlias = Ready | Progress | WorkStopped | AllRead
 
 _ENCODER: Final = msgspec.json.Encoder()

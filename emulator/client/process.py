@@ -1,4 +1,4 @@
-"""The client process: obeys the harness until it says exit, or is gone."""
+"""The client process: obeys the harness until that is gone."""
 
 import asyncio
 import logging
@@ -9,7 +9,6 @@ from emulator.client.consuming import RunningConsumer
 from emulator.client.control import (
     AllRead,
     Command,
-    Exit,
     ReadAll,
     Ready,
     Report,
@@ -53,7 +52,7 @@ class ClientProcess:
         self._harness: asyncio.StreamWriter
 
     async def run(self) -> None:
-        """Dials the harness and obeys it until ``Exit`` or the end of the connection.
+        """Dials the harness and obeys it until the end of the connection.
 
         Raises:
             OSError: nobody listens.
@@ -66,10 +65,7 @@ class ClientProcess:
             reporter = tasks.create_task(self._report_progress())
             self._tell(Ready())
             while line := await commands.readline():
-                command = decode_command(line)
-                if isinstance(command, Exit):
-                    break
-                await self._obey(command, tasks)
+                await self._obey(decode_command(line), tasks)
             await self._stop_work(timeout_ms=0)
             reporter.cancel()
         self._harness.close()
@@ -84,8 +80,6 @@ class ClientProcess:
                 self._tell(WorkStopped(abandoned=abandoned))
             case ReadAll(addresses=addresses, timeout_ms=timeout_ms):
                 self._tell(AllRead(errors=await self._read_all(addresses, timeout_ms, tasks)))
-            case Exit():
-                raise AssertionError("ends the loop of commands")
             case _:
                 assert_never(command)
 

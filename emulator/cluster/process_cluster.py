@@ -107,8 +107,9 @@ class ProcessCluster:
         self._cluster_id = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
 
     async def __aenter__(self) -> Self:
-        """Returns this cluster."""
+        """Reserves the nodes' ports, so that addresses are known from now on, and returns this cluster."""
         await self.supervisor.__aenter__()
+        self._ports = {node_id: ReservedPort() for node_id in self.layout.node_ids}
         return self
 
     async def __aexit__(
@@ -148,7 +149,6 @@ class ProcessCluster:
             StartError: a node did not become ready.
             ToxiproxyError: the proxies could not be made.
         """
-        self._ports = {node_id: ReservedPort() for node_id in self.layout.node_ids}
         (self.layout.directory / "events").mkdir(parents=True, exist_ok=True)
         if self.layout.toxiproxy is not None:
             await self._start_proxies(self.layout.toxiproxy)

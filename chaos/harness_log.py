@@ -1,0 +1,130 @@
+"""The harness's own event file, ``events/harness-0.jsonl``: what it started, broke, mended and saw."""
+
+from pathlib import Path
+from typing import Final
+
+from emulator.cluster.child import ProcessEnd
+from emulator.core.events import (
+    Event,
+    FaultHealed,
+    FaultInjected,
+    IncarnationEnd,
+    IncarnationEnded,
+    IncarnationStarted,
+    NodeStarted,
+    NodeStopped,
+    PowerLost,
+    RunEnded,
+    StepReached,
+)
+from emulator.core.types import CauseId, IncarnationId, MetadataOffset, NodeId, Offset, TopicId, TopicPartition
+from emulator.node.event_writer import EventWriter
+
+HARNESS: Final = NodeId(2000)
+"""Stands for the harness on its lines; it is no node of the cluster."""
+
+
+class HarnessLog:
+    """Writer of the harness's events; each is on disk when its method returns.
+
+    Attributes:
+        cause_id: of what happens now: the step that is being played.
+    """
+
+    def __init__(self, path: Path, *, run: str, wall_time_ns: int) -> None:
+        self.cause_id = CauseId("harness")
+        self._writer = EventWriter(str(path), run=run, node_id=HARNESS, incarnation=0)
+        self._write(
+            NodeStarted(
+                cause_id=self.cause_id,
+                role="harness",
+                incarnation_id=IncarnationId("harness"),
+                switches={},
+                properties={},
+                wall_time_ns=wall_time_ns,
+            )
+        )
+
+    def started(self, node_id: NodeId, incarnation: int) -> None:
+        """A node's process is about to start."""
+        self._write(
+            IncarnationStarted(
+                cause_id=self.cause_id,
+                started_node=node_id,
+                started_incarnation=incarnation,
+                event_file=f"{node_id}-{incarnation}.jsonl",
+            )
+        )
+
+    def ended(
+        self,
+        node_id: NodeId,
+        incarnation: int,
+        end: IncarnationEnd,
+        *,
+        process_end: ProcessEnd,
+        metadata_offset: MetadataOffset | None,
+    ) -> None:
+        """A node's process is gone."""
+        self._write(
+            IncarnationEnded(
+                cause_id=self.cause_id,
+                ended_node=node_id,
+                ended_incarnation=incarnation,
+                end=end,
+                exit_code=process_end.exit_code,
+                metadata_offset=metadata_offset,
+            )
+        )
+
+    def power_lost(
+        self,
+        node_id: NodeId,
+        incarnation: int,
+        partition: TopicPartition,
+        *,
+        topic_id: TopicId,
+        keep: str,
+        old_end_offset: Offset,
+        new_end_offset: Offset,
+    ) -> None:
+        """What a power loss took from one log."""
+        self._write(
+            PowerLost(
+                cause_id=self.cause_id,
+                topic=partition.topic,
+                partition=partition.partition,
+                topic_id=topic_id,
+                lost_node=node_id,
+                lost_incarnation=incarnation,
+                keep=keep,
+                old_end_offset=old_end_offset,
+                new_end_offset=new_end_offset,
+            )
+        )
+
+    def injected(self, fault: str, target: str, *, bit: str | None, metadata_offset: MetadataOffset) -> None:
+        """Something was broken, and ``metadata_offset`` was committed before."""
+        self._write(
+            FaultInjected(cause_id=self.cause_id, fault=fault, target=target, bit=bit, metadata_offset=metadata_offset)
+        )
+
+    def healed(self, fault: str, target: str, *, seen: str | None, metadata_offset: MetadataOffset) -> None:
+        """Something was mended, and ``metadata_offset`` was committed by then."""
+        self._write(
+            FaultHealed(cause_id=self.cause_id, fault=fault, target=target, seen=seen, metadata_offset=metadata_offset)
+        )
+
+    def step_reached(self, step: int, text: str, *, seen: str) -> None:
+        """A step is done."""
+        self._write(StepReached(cause_id=self.cause_id, step=step, text=text, seen=seen))
+
+    def close(self, *, problem: str | None) -> None:
+        """The run is over; nothing is written after this."""
+        self._write(RunEnded(cause_id=self.cause_id, problem=problem))
+        self._write(NodeStopped(cause_id=self.cause_id))
+        self._writer.close()
+
+    def _write(self, event: Event) -> None:
+        self._writer.add(event)
+        self._writer.flush()

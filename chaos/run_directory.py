@@ -1,0 +1,79 @@
+"""A run's directory, ``<store>/<scenario>/<timestamp>/``, and the link ``latest`` beside it."""
+
+import os
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import yaml
+
+from chaos.scenario import Scenario
+from emulator.cluster.process_cluster import ClusterLayout
+from emulator.core.errors import ConfigError
+
+LATEST: Final = "latest"
+"""Link to the newest run of a scenario."""
+
+MARKER: Final = ".laststand-store"
+"""Empty file by which a store is recognised."""
+
+
+def check_store(store: Path) -> None:
+    """Checks that runs can be kept in ``store``.
+
+    Raises:
+        ConfigError: it is no directory, cannot be written, or is occupied by something that is no store.
+    """
+    if store.exists() and not store.is_dir():
+        raise ConfigError(key="--out", value=str(store), expected="a directory, and this is a file")
+    parent = store
+    while not parent.exists():
+        parent = parent.parent
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        raise ConfigError(key="--out", value=str(store), expected=f"a directory that can be written; {parent} cannot")
+    if store.exists() and not (store / MARKER).exists() and any(store.iterdir()):
+        raise ConfigError(
+            key="--out", value=str(store), expected="a new or empty directory, or a store; this one is occupied"
+        )
+
+
+def create_run_directory(store: Path, scenario: Scenario, *, now: datetime) -> Path:
+    """Makes a run's directory with the scenario's file in it, points ``latest`` to it, and returns it.
+
+    Runs that start in the same millisecond get directories a millisecond apart.
+
+    Raises:
+        ConfigError: it cannot be made.
+    """
+    try:
+        store.mkdir(parents=True, exist_ok=True)
+        (store / MARKER).touch()
+        parent = store.absolute() / scenario.name
+        while (path := parent / f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03d}").exists():
+            now += timedelta(milliseconds=1)
+        (path / "events").mkdir(parents=True)
+        (path / "scenario.yaml").write_text(scenario.text, encoding="utf-8")
+        fresh = parent / f".{path.name}.{LATEST}"
+        fresh.symlink_to(path.name, target_is_directory=True)
+        fresh.replace(parent / LATEST)
+    except OSError as error:
+        raise ConfigError(key="--out", value=str(store), expected=f"a store that can be written: {error}") from None
+    return path
+
+
+def write_cluster_file(path: Path, layout: ClusterLayout, *, era: str, scenario: str, seed: int) -> None:
+    """Writes ``cluster.yaml``: what ran, under which rules."""
+    rules = msgspec.to_builtins(layout.switches)
+    document = {
+        "run": layout.run,
+        "scenario": scenario,
+        "era": era,
+        "seed": seed,
+        "switches": {name: {True: "on", False: "off"}.get(rule, rule) for name, rule in rules.items()},
+        "properties": dict(layout.properties),
+        "controllers": [int(layout.controller_id)],
+        "brokers": [int(broker) for broker in layout.broker_ids],
+        "proxied": layout.toxiproxy is not None,
+    }
+    path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
