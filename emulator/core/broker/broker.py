@@ -17,6 +17,7 @@ from emulator.core.broker.assignment import Assignment
 from emulator.core.broker.config import BrokerConfig
 from emulator.core.broker.delayed_fetch import FetchDesk
 from emulator.core.broker.delayed_produce import ProduceDesk
+from emulator.core.broker.delete_records import DeleteRecordsDesk
 from emulator.core.broker.fetcher import FetcherPool
 from emulator.core.broker.hosted import HostedPartitions
 from emulator.core.broker.lifecycle import BrokerLifecycle, BrokerState
@@ -67,6 +68,7 @@ from emulator.core.messages import (
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
+    DeleteRecordsRequest,
     DescribeTopicPartitionsRequest,
     FetchRequest,
     FetchResponse,
@@ -121,6 +123,7 @@ class Broker:
         self._fetchers = FetcherPool(config, self._ledger)
         self._produces = ProduceDesk(self._hosted)
         self._fetches = FetchDesk(self._hosted, self._produces)
+        self._deletes = DeleteRecordsDesk(self._hosted)
         self._producer_ids = ProducerIds(config, self._ledger)
         self._assignment = Assignment(config, self._hosted, self._fetchers, self._fetches)
         self._chores: TimerQueue[_Chore] = TimerQueue()
@@ -166,6 +169,7 @@ class Broker:
             self._lifecycle,
             self._chores,
             self._alter_partitions,
+            self._deletes,
         ):
             deadline = part.next_deadline_ms()
             if deadline is not None and (earliest is None or deadline < earliest):
@@ -237,6 +241,9 @@ class Broker:
                 return
             case InitProducerIdRequest():
                 self._producer_ids.handle_request(turn, request_id, request, self._lifecycle.broker_epoch)
+                return
+            case DeleteRecordsRequest():
+                self._deletes.handle_request(turn, request_id, request)
                 return
             case MetadataRequest():
                 response = metadata(self._image, request, self._config.controller_id)
@@ -357,6 +364,7 @@ class Broker:
         self._lifecycle.handle_timer(turn)
         self._produces.handle_timer(turn)
         self._fetches.handle_timer(turn)
+        self._deletes.handle_timer(turn)
         self._fetchers.handle_timer(turn)
         if self._lifecycle.broker_epoch is not None:
             self._alter_partitions.handle_timer(turn, self._lifecycle.broker_epoch)
@@ -401,6 +409,8 @@ class Broker:
         for name in turn.advanced:
             self._produces.check(turn, name)
             self._fetches.check_high_watermark(turn, name)
+        if turn.advanced or turn.turned:
+            self._deletes.check(turn)
         self._fetchers.send_due(turn, self._lifecycle.broker_epoch)
         if self._lifecycle.is_exiting:
             self._exit(turn)

@@ -117,25 +117,16 @@ class FetchDesk:
     def _note_progress(
         self, turn: Turn, partition: Partition, asked: FetchPartition, reader: Reader, replica_id: BrokerId
     ) -> ErrorCode:
-        registration = self._hosted.image.brokers.get(replica_id)
-        if (
-            reader.replica_epoch is not None
-            and registration is not None
-            and reader.replica_epoch < registration.broker_epoch
-        ):
-            # KIP-903: a fetch of an earlier incarnation says nothing about this one.
-            return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        follower = partition.followers[replica_id]
-        partition.update_follower(
+        error = partition.note_fetch(
             turn,
-            follower,
+            replica_id,
             fetch_offset=asked.fetch_offset,
             log_start_offset=asked.log_start_offset,
-            leader_end_offset=partition.log.log_end_offset,
             broker_epoch=reader.replica_epoch,
         )
-        partition.maybe_expand_isr(turn, follower)
-        return ErrorCode.NONE
+        if error is ErrorCode.NONE:
+            partition.maybe_expand_isr(turn, replica_id)
+        return error
 
     def _park(self, turn: Turn, parked: _Parked) -> None:
         if len(self._parked) >= WAITING_MAX:

@@ -16,7 +16,6 @@ from enum import Enum
 from typing import Final
 
 from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.follower_append import AppendProblem, batches_to_append, plan_append
 from emulator.core.broker.log_writer import restart_log, truncate_log
 from emulator.core.broker.partition import Partition
 from emulator.core.broker.request_ledger import RequestLedger
@@ -307,17 +306,11 @@ class FetcherPool:
         self, turn: Turn, link: LeaderLink, followed: FollowedPartition, answer: FetchPartitionResponse
     ) -> None:
         partition = followed.partition
-        batches = batches_to_append(answer.batches, request_leader_epoch=followed.leader_epoch)
-        if batches:
-            plan = plan_append(partition.log, batches)
-            if isinstance(plan, AppendProblem):
+        if answer.batches:
+            problem = partition.append_as_follower(turn, answer.batches, request_leader_epoch=followed.leader_epoch)
+            if problem is not None:
                 followed.state = FollowState.FAILED
                 return
-            if plan.restart_at is not None:
-                restart_log(
-                    turn, partition.log, plan.restart_at, leader=followed.leader, leader_epoch=followed.leader_epoch
-                )
-            partition.append_as_follower(turn, batches)
             # Last in line for the next request: a full response serves the others first.
             del link.followed[partition.name]
             link.followed[partition.name] = followed

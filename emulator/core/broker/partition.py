@@ -15,6 +15,7 @@ from enum import Enum
 
 from emulator.core.batch import BatchDescriptor
 from emulator.core.broker.config import BrokerConfig
+from emulator.core.broker.follower_append import AppendProblem, batches_to_append, plan_append
 from emulator.core.broker.follower_state import FollowerState
 from emulator.core.broker.high_watermark import (
     HighWatermarkReason,
@@ -35,7 +36,7 @@ from emulator.core.broker.isr import (
     out_of_sync_members,
     proposed_isr,
 )
-from emulator.core.broker.log_writer import append_batches, raise_log_start, write_epochs
+from emulator.core.broker.log_writer import append_batches, raise_log_start, restart_log, write_epochs
 from emulator.core.broker.replica_log import ReplicaLog
 from emulator.core.broker.turn import Turn
 from emulator.core.errors import ErrorCode
@@ -324,31 +325,37 @@ class Partition:
             and is_isr_eligible(broker_id, fetch_broker_epoch=follower.broker_epoch, registrations=self._registrations)
         )
 
-    def update_follower(
+    def note_fetch(
         self,
         turn: Turn,
-        follower: FollowerState,
+        replica_id: BrokerId,
         *,
         fetch_offset: Offset,
         log_start_offset: Offset | None,
-        leader_end_offset: Offset,
         broker_epoch: BrokerEpoch | None,
-    ) -> None:
-        """Takes note of an accepted fetch and moves the high watermark where that allows it.
+    ) -> ErrorCode:
+        """Takes note of a follower's fetch that was read without error, and moves the high watermark with it.
 
         Args:
             turn: the step under way.
-            follower: who fetched.
+            replica_id: who fetched.
             fetch_offset: where it read; inside a batch it counts as the batch's base offset (KAFKA-17803).
             log_start_offset: the follower's.
-            leader_end_offset: this log's end before the read.
-            broker_epoch: the follower's incarnation, if it said so.
+            broker_epoch: the follower's incarnation, if it said so. An earlier one than the registered says nothing
+                about this one, and is refused (KIP-903).
+
+        Returns:
+            NONE, or NOT_LEADER_OR_FOLLOWER where nothing was noted.
         """
+        registration = self._registrations.get(replica_id)
+        if broker_epoch is not None and registration is not None and broker_epoch < registration.broker_epoch:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        follower = self._followers[replica_id]
         old_end_offset, old_start_offset = follower.log_end_offset, follower.log_start_offset
         follower.update(
             fetch_offset=self.log.batch_base_offset(fetch_offset),
             log_start_offset=log_start_offset,
-            leader_end_offset=leader_end_offset,
+            leader_end_offset=self.log.log_end_offset,
             leader_epoch=self.leader_epoch,
             broker_epoch=broker_epoch,
             now_ms=turn.now_ms,
@@ -357,19 +364,20 @@ class Partition:
             turn.advanced[self.name] = None
         if follower.log_end_offset != old_end_offset:
             self.advance_high_watermark(turn)
+        return ErrorCode.NONE
 
-    def maybe_expand_isr(self, turn: Turn, follower: FollowerState) -> None:
+    def maybe_expand_isr(self, turn: Turn, replica_id: BrokerId) -> None:
         """Proposes a follower that just fetched as a member, if the rules allow it."""
-        if not isinstance(self.isr_state, Committed) or follower.broker_id in self.isr_state.isr:
+        if not isinstance(self.isr_state, Committed) or replica_id in self.isr_state.isr:
             return
         if can_expand(
             self.isr_state,
-            follower,
+            self._followers[replica_id],
             high_watermark=self.log.high_watermark,
             epoch_start_offset=self.epoch_start_offset,
             registrations=self._registrations,
         ):
-            self._propose(turn, PendingExpand(self.isr_state.isr, follower.broker_id))
+            self._propose(turn, PendingExpand(self.isr_state.isr, replica_id))
 
     def out_of_sync_members(self, *, now_ms: int) -> frozenset[BrokerId]:
         """Returns the members that a shrink would drop now."""
@@ -441,6 +449,7 @@ class Partition:
             if result.error in _REVERTS:
                 self.isr_state = Committed(proposal.state.committed)
                 outcome = "reverted"
+                self.advance_high_watermark(turn)
         turn.record(
             AlterPartitionAnswered(
                 cause_id=turn.cause_id,
@@ -468,9 +477,23 @@ class Partition:
 
     # --- Follower -------------------------------------------------------------------------------------------------
 
-    def append_as_follower(self, turn: Turn, batches: tuple[BatchDescriptor, ...]) -> None:
-        """Appends fetched batches as they are; the fetcher has checked their offsets and epochs."""
-        append_batches(turn, self.log, batches, role=AppendRole.FOLLOWER, current_leader_epoch=self.leader_epoch)
+    def append_as_follower(
+        self, turn: Turn, batches: tuple[BatchDescriptor, ...], *, request_leader_epoch: LeaderEpoch
+    ) -> AppendProblem | None:
+        """Appends fetched batches as they are; returns what is wrong with their offsets, and appends none then.
+
+        Batches of an epoch above the one that the fetch was made under are left out.
+        """
+        fitting = batches_to_append(batches, request_leader_epoch=request_leader_epoch)
+        if not fitting:
+            return None
+        plan = plan_append(self.log, fitting)
+        if isinstance(plan, AppendProblem):
+            return plan
+        if plan.restart_at is not None:
+            restart_log(turn, self.log, plan.restart_at, leader=self.leader, leader_epoch=self.leader_epoch)
+        append_batches(turn, self.log, fitting, role=AppendRole.FOLLOWER, current_leader_epoch=self.leader_epoch)
+        return None
 
     def follow_high_watermark(self, turn: Turn, leader_high_watermark: Offset) -> None:
         """Takes over the leader's high watermark, as far as this log reaches."""
