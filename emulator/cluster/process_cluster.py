@@ -22,7 +22,7 @@ from typing import Final, Self
 import msgspec
 
 from emulator.cluster.child import EndCause, ProcessEnd, ProcessSpec, Readiness
-from emulator.cluster.ports import ReservedPort
+from emulator.cluster.ports import LOOPBACK, ReservedPort
 from emulator.cluster.probe import ProbeOutcome, probe
 from emulator.cluster.supervisor import Supervisor
 from emulator.cluster.toxiproxy import Link, Toxiproxy
@@ -131,9 +131,9 @@ class ProcessCluster:
         if self.toxiproxy is None:
             return self.direct_addresses()
         return {
-            int(node): f"127.0.0.1:{self.toxiproxy.port(Link(source=source, target=str(node)))}"
-            for node in self._ports
-            if str(node) != source
+            int(link.target): f"{LOOPBACK}:{self.toxiproxy.port(link)}"
+            for link in self.toxiproxy.links
+            if link.source == source
         }
 
     async def is_listening(self, node_id: NodeId, *, timeout_s: float) -> bool:

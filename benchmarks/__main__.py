@@ -1,0 +1,30 @@
+"""``python -m benchmarks [NAME]``: prints one line per figure as soon as it is known."""
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from benchmarks import boot, failover, produce
+from benchmarks.figure import Figure
+
+BENCHMARKS: Final[Mapping[str, Callable[[], Iterator[Figure]]]] = {
+    "boot": boot.measure,
+    "produce": produce.measure,
+    "failover": failover.measure,
+}
+"""What can be asked for by name, in the order in which all of them run."""
+
+
+def main() -> None:
+    """Runs the benchmarks that the command line asks for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("name", nargs="?", choices=list(BENCHMARKS), help="one of them; without it, all")
+    chosen = parser.parse_args().name
+    for name, measure in BENCHMARKS.items():
+        if chosen in (None, name):
+            for figure in measure():
+                print(figure.line(), flush=True)
+
+
+if __name__ == "__main__":
+    main()
