@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from emulator.core.events import BatchAppended, BecameLeader, PartitionChanged
 from emulator.verification.log_reader import FinalBatch, FinalLog, read_node_logs
 from emulator.verification.run_directory import RunDirectory
 from emulator.verification.vocabulary import (
@@ -64,6 +65,10 @@ _SETTINGS: Final = {
 _WRITE_BUFFER_LINES: Final = 10_000
 
 
+# Planning a query costs by the columns below it, and a line has a hundred.
+_ASKED_OFTEN: Final = frozenset({PartitionChanged, BecameLeader, BatchAppended})
+
+
 def load_runs(runs: tuple[RunDirectory, ...], *, spark: "SparkSession", work: Path) -> Scale:
     """Defines the views over ``runs``, whose keys are their positions, and returns how to hold what follows from them.
 
@@ -85,8 +90,8 @@ def load_runs(runs: tuple[RunDirectory, ...], *, spark: "SparkSession", work: Pa
     lines.createOrReplaceTempView("event_line")
     history = held(_read_lines(spark, work / "history", OPERATION_TYPES, {"f": "STRING"}), scale)
     history.createOrReplaceTempView("history_line")
-    _define_views(lines, "type", EVENT_TYPES, ("run", "node", "incarnation", "sequence"))
-    _define_views(history, "f", OPERATION_TYPES, ("run",))
+    _define_views(lines, "type", EVENT_TYPES, ("run", "node", "incarnation", "sequence"), scale)
+    _define_views(history, "f", OPERATION_TYPES, ("run",), scale)
     _load_final_logs(runs, spark=spark, work=work, scale=scale)
     return scale
 
@@ -132,7 +137,11 @@ def _read_lines(
 
 
 def _define_views(
-    source: "DataFrame", discriminator: str, structs: tuple[type[msgspec.Struct], ...], keys: tuple[str, ...]
+    source: "DataFrame",
+    discriminator: str,
+    structs: tuple[type[msgspec.Struct], ...],
+    keys: tuple[str, ...],
+    scale: Scale,
 ) -> None:
     wide = wide_columns(structs)
     lines = source.where(f"{CORRUPT} IS NULL")
@@ -141,7 +150,9 @@ def _define_views(
             _converted(name, kind, wide[name]) for name, kind in struct_columns(struct).items() if name not in keys
         ]
         frame = lines.where(f"{discriminator} = '{tag(struct)}'").selectExpr(*keys, *fields)
-        frame.createOrReplaceTempView(view_name(struct))
+        (held(frame, scale) if scale is Scale.SMALL and struct in _ASKED_OFTEN else frame).createOrReplaceTempView(
+            view_name(struct)
+        )
 
 
 def _converted(name: str, kind: str, read_as: str) -> str:

@@ -1,10 +1,10 @@
 """The one Spark session of this process, started early and in the background.
 
 A session costs several seconds, most of them inside a JVM that nobody waits for. ``SparkSessionStarter.start`` launches
-the JVM at the lowest priority and returns at once; a thread connects to it and runs a first query, so that classes are
-loaded and the first real query is quick. ``session()`` waits for the result::
+the JVM at the lowest priority and returns at once; a thread connects to it and rehearses, so that classes are loaded and
+the first real query is quick. ``session()`` waits for the result::
 
-    starter = SparkSessionStarter(log_path=run_directory / "spark.log")
+    starter = SparkSessionStarter(log_path=run_directory / "spark.log", rehearsal=rehearse)
     starter.start()                    # main thread; clusters run meanwhile
     spark = starter.session()          # the nodes are gone: hurry, and wait for it
     reports = verify_runs(paths, spark=spark)
@@ -15,6 +15,7 @@ partitions. ``pyspark`` is imported in the thread, never by importing this modul
 """
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -60,17 +61,27 @@ class SparkSessionError(EmulatorError):
 class SparkSessionStarter:
     """Owner of the Spark session of this process, of which there is at most one at a time."""
 
-    def __init__(self, *, log_path: Path, master: str = DEFAULT_MASTER, heap_mb: int = DEFAULT_HEAP_MB) -> None:
+    def __init__(
+        self,
+        *,
+        log_path: Path,
+        master: str = DEFAULT_MASTER,
+        heap_mb: int = DEFAULT_HEAP_MB,
+        rehearsal: "Callable[[SparkSession], None] | None" = None,
+    ) -> None:
         """Nothing is started yet.
 
         Args:
             log_path: file that receives what the JVM prints; its directory must exist.
             master: Spark's master URL.
             heap_mb: upper bound of the Java heap, in MiB.
+            rehearsal: queries to run in the background before the session counts as there, such as
+                ``verify.rehearse``: worth it where other things go on meanwhile.
         """
         self._log_path = log_path
         self._master = master
         self._heap_mb = heap_mb
+        self._rehearsal = rehearsal
         self._gateway: SparkGateway | None = None
         self._thread: threading.Thread | None = None
         self._session: SparkSession | None = None
@@ -126,7 +137,8 @@ class SparkSessionStarter:
         try:
             gateway.attach(timeout_s=START_TIMEOUT_S)
             session = _session(self._master)
-            _warm_up(session)
+            if self._rehearsal is not None:
+                self._rehearsal(session)
             self._session = session
         except Exception as error:  # top level of a thread: ``session`` raises it again
             self._failure = error
@@ -149,15 +161,3 @@ def _forget_gateway() -> None:
         SparkContext._gateway.shutdown()
     SparkContext._gateway = None
     SparkContext._jvm = None
-
-
-def _warm_up(session: "SparkSession") -> None:
-    # Loads the classes that every verification needs: JSON, shuffle, join, window, collect.
-    session.sql(
-        """
-        SELECT a.k, row_number() OVER (PARTITION BY a.k ORDER BY a.v) AS n, to_json(collect_list(b.v) OVER ()) AS j
-        FROM (SELECT id % 3 AS k, max(id) AS v FROM range(0, 10, 1, 2) GROUP BY 1) a
-        LEFT JOIN (SELECT id AS v, from_json(format_string('{"x": [%s]}', id), 'x ARRAY<INT>') AS s FROM range(5)) b
-        ON a.v = b.v AND b.s.x[0] >= 0
-        """
-    ).collect()

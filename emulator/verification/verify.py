@@ -64,6 +64,16 @@ def verify_runs(
             spark.catalog.clearCache()
 
 
+def rehearse(spark: "SparkSession") -> None:
+    """Verifies a run without content, which loads what every verification needs; the next one takes half the time."""
+    with tempfile.TemporaryDirectory(prefix="laststand-rehearsal-") as directory:
+        run = Path(directory)
+        (run / "events").mkdir()
+        (run / "events" / "nothing.jsonl").touch()
+        (run / "history.jsonl").touch()
+        verify_runs([run], spark=spark)
+
+
 def _reports(runs: tuple[RunDirectory, ...], spark: "SparkSession") -> tuple[VerdictReport, ...]:
     with ThreadPoolExecutor(_QUERIES_AT_ONCE, thread_name_prefix="verify") as pool:
         told = pool.submit(read_chronicles, spark, runs=len(runs))

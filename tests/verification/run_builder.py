@@ -492,6 +492,9 @@ class RunBuilder:
         assert p.leader is not None
         if acks == -1:
             self.advance(batch.last_offset + 1, topic, partition)
+            for follower in p.isr:
+                if follower != p.leader:
+                    self.follow(follower, batch.last_offset + 1, topic, partition)
         self.note(
             p.leader,
             e.ProduceAnswered(
@@ -543,6 +546,23 @@ class RunBuilder:
                 joiners=(),
                 effective_min_isr=p.min_isr if effective_min_isr is None else effective_min_isr,
                 replicas=tuple(e.ReplicaProgress(b, Offset(log_end), LeaderEpoch(p.leader_epoch)) for b in members),
+            ),
+        )
+
+    def follow(self, node: int, high_watermark: int, topic: str = "orders", partition: int = 0) -> None:
+        """A follower takes over its leader's high watermark."""
+        p = self.partitions[topic, partition]
+        self.note(
+            node,
+            e.FollowerHighWatermarkUpdated(
+                cause_id=CAUSE,
+                topic=topic,
+                partition=partition,
+                topic_id=TopicId(p.topic_id),
+                old=Offset(0),
+                new=Offset(high_watermark),
+                log_end_offset=Offset(_end(self.logs[node, topic, partition])),
+                leader_epoch=LeaderEpoch(p.leader_epoch),
             ),
         )
 
@@ -702,6 +722,16 @@ class RunBuilder:
     def _next(self) -> MetadataOffset:
         self.metadata_offset += 1
         return MetadataOffset(self.metadata_offset - 1)
+
+
+def healthy(path: Path, *, switches: dict[str, str] | None = None) -> RunBuilder:
+    """Three brokers, three batches, all read once: nothing is wrong."""
+    run = RunBuilder(path, switches=switches)
+    run.start_brokers(0, 1, 2)
+    run.create_topic()
+    for _ in range(3):
+        run.poll([run.send()])
+    return run
 
 
 def last_replica_standing(path: Path, *, era: str, brokers: tuple[int, int, int] = (0, 1, 2)) -> RunBuilder:
