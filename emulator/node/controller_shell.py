@@ -68,6 +68,7 @@ class ControllerShell:
         """Runs until the core wants the process to end."""
         self._loop.start(Started(cause_id=self._causes.start()))
         await self._stopped.wait()
+        self._hub.close()
         await self._server.stop(grace_s=_STOP_GRACE_S)
 
     def request_shutdown(self) -> None:

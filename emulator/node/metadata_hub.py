@@ -51,6 +51,11 @@ class MetadataHub:
         self._subscriptions.add(subscription)
         return subscription
 
+    def close(self) -> None:
+        """Ends every reader's stream."""
+        for subscription in self._subscriptions:
+            subscription.end()
+
     def leave(self, subscription: "Subscription") -> None:
         """Forgets a reader."""
         self._subscriptions.discard(subscription)
@@ -77,16 +82,21 @@ class Subscription:
 
     async def next_message(self) -> bytes:
         """Returns the next message; see ``emulator.rpc.inbound.Subscriber``."""
-        if self._position is None:
-            raise SubscriptionEndedError("no batch starts at the offset asked for")
-        if self._opening is not None:
+        if self._position is not None and self._opening is not None:
             opening, self._opening = self._opening, None
             return opening
         while self._position == len(self._hub):
             self.has_news.clear()
             await self.has_news.wait()
+        if self._position is None:
+            raise SubscriptionEndedError("no batch starts at the offset asked for, or the controller ends")
         message, self._position = self._hub.message_from(self._position)
         return message
+
+    def end(self) -> None:
+        """Makes the next message an end."""
+        self._position = None
+        self.has_news.set()
 
     def leave(self) -> None:
         """The caller is gone."""

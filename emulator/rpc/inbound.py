@@ -55,13 +55,13 @@ class Responder(Protocol):
 
 
 class Subscriber(Protocol):
-    """A caller of the metadata stream, for as long as it keeps up."""
+    """A caller of the metadata stream."""
 
     async def next_message(self) -> bytes:
         """Returns the next encoded ``MetadataStreamResponse``, waiting for it.
 
         Raises:
-            SubscriptionEndedError: the subscriber fell behind, or asked for what does not exist.
+            SubscriptionEndedError: it asked for what does not exist, or the node ends.
         """
         ...
 
@@ -119,6 +119,8 @@ class _ServedStream(Generic[RequestT]):
                 await asyncio.wait((reader, self._broken), return_when=asyncio.FIRST_COMPLETED)
                 reader.cancel()
                 writer.cancel()
+            while self._answers:
+                await self._context.write(join_frame(self._next_answers()))
         finally:
             self._broken.cancel()
 
@@ -190,6 +192,7 @@ class NodeServer:
 
     def __init__(self, *, keepalive: Keepalive, on_request: OnRequest) -> None:
         self._on_request = on_request
+        self._streams: set[_ServedStream[ProduceRequest] | _ServedStream[FetchRequest]] = set()
         self._server = grpc.aio.server(options=server_options(keepalive))
 
     def add_controller(self, on_subscribe: OnSubscribe) -> None:
@@ -218,7 +221,9 @@ class NodeServer:
         return port
 
     async def stop(self, *, grace_s: float) -> None:
-        """Accepts nothing more, lets answers under way leave for ``grace_s`` at most, and closes every connection."""
+        """Accepts nothing more, ends the streams, and closes every connection after ``grace_s`` at most."""
+        for stream in self._streams:
+            stream.break_off()
         await self._server.stop(grace_s)
 
     def _add(self, service: str, handlers: dict[str, "grpc.RpcMethodHandler[bytes, bytes]"]) -> None:
@@ -238,10 +243,14 @@ class NodeServer:
 
     def _stream_handler(self, decode: _Decode[RequestT]) -> "grpc.RpcMethodHandler[bytes, bytes]":
         async def behavior(_requests: object, context: _Context) -> None:
+            stream = _ServedStream(context, decode, self._on_request)
+            self._streams.add(stream)
             try:
-                await _ServedStream(context, decode, self._on_request).serve()
+                await stream.serve()
             except* CodecError as errors:
                 await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(errors.exceptions[0]))
+            finally:
+                self._streams.discard(stream)
 
         return grpc.stream_stream_rpc_method_handler(behavior, request_deserializer=as_is, response_serializer=as_is)
 
