@@ -34,6 +34,7 @@ from emulator.core.controller.reassignment_lists import (
     start_reassignment,
 )
 from emulator.core.controller.recovery import (
+    RecoveryAction,
     RecoveryStrategy,
     ReplicaReport,
     choose_leader,
@@ -493,8 +494,11 @@ def run_alter_config(vector: Vector) -> list[str]:
 
 
 def run_clear_elr(vector: Vector) -> list[str]:
-    world = World(vector)
-    topic_id = TOPIC_ID if vector.event["topic"] else None
+    another = TopicId("another-id")
+    world = World(vector, extra=[TopicRecord(name="another topic", topic_id=another)])
+    topic_id = None
+    if vector.event["topic"]:
+        topic_id = TOPIC_ID if vector.event.get("topic_matches", True) else another
     return _after(vector, world, [Decision(record=ClearElrRecord(topic_id=topic_id))])
 
 
@@ -550,7 +554,18 @@ def run_kip966_recovery_decision(vector: Vector) -> list[str]:
     state = partition_state(vector.before, switches_of(vector))
     strategy = RecoveryStrategy(vector.event["strategy"])
     decision = decide_recovery(state, active=world.view.active_brokers(), strategy=strategy)
-    actual = {"action": decision.action.value, "must_hear_from": list(decision.must_hear_from)}
+    acceptable = world.view.active_brokers()
+    result = elect_for_target(
+        state,
+        PartitionTarget(acceptable=acceptable),
+        rules=_rules(vector),
+        effective_min_isr=vector.config["min_isr"],
+    )
+    actual = {
+        "action": decision.action.value,
+        "must_hear_from": list(decision.must_hear_from),
+        "leader": result.leader if decision.action is RecoveryAction.ELECT else _NOBODY,
+    }
     return mismatches(vector.expect, actual, sets={"must_hear_from"})
 
 
