@@ -307,7 +307,7 @@ class PartitionLog:
             self.restart_at(offset)
             return
         kept = bisect_right(self._segments, offset, key=_base_offset)
-        self._drop_segments(kept, len(self._segments))
+        self._drop_newest(kept)
         self._active = self._segments[-1]
         self._active.truncate_to(offset)
         self._end_at(offset)
@@ -319,7 +319,7 @@ class PartitionLog:
         Raises:
             StorageError: a removal failed.
         """
-        self._drop_segments(0, len(self._segments))
+        self._drop_newest(0)
         self._active = self._open_segment(offset)
         self._segments.append(self._active)
         self._end_at(offset)
@@ -335,10 +335,23 @@ class PartitionLog:
             self._recent_bytes -= len(self._recent.pop(base_offset))
         self._reload_producers()
 
-    def _drop_segments(self, first: int, end: int) -> None:
-        for segment in self._segments[first:end]:
-            self._doomed += segment.rename_deleted()
-        del self._segments[first:end]
+    def _drop_oldest(self, count: int) -> None:
+        for segment in self._segments[:count]:
+            self._drop(segment)
+        del self._segments[:count]
+
+    def _drop_newest(self, kept: int) -> None:
+        for segment in reversed(self._segments[kept:]):
+            self._drop(segment)
+        del self._segments[kept:]
+
+    def _drop(self, segment: Segment) -> None:
+        """One by one from an end of the log, each made durable: a crash in between must not leave a hole.
+
+        Kafka renames in ascending order and syncs nothing here.
+        """
+        self._doomed += segment.rename_deleted()
+        self._filesystem.sync_directory(self.path)
 
     def raise_log_start(self, offset: Offset) -> None:
         """Makes ``offset`` the first that may be read; lifts the recovery point to it. Never lowers the log start."""
@@ -375,7 +388,7 @@ class PartitionLog:
         if count == len(self._segments):
             self.roll(self.log_end_offset)
         gone = {segment.base_offset for segment in self._segments[:count]}
-        self._drop_segments(0, count)
+        self._drop_oldest(count)
         for offset in snapshot_offsets(self._filesystem, self.path):
             if offset in gone:
                 delete_snapshot(self._filesystem, self.path, offset)

@@ -26,7 +26,7 @@ from emulator.core.inputs import LoadedLog
 from emulator.core.types import Offset, TopicId, TopicPartition
 from emulator.storage.batch_scan import Check, ScanEnd, SegmentScan, scan_batches
 from emulator.storage.checkpoints import LEADER_EPOCH_CHECKPOINT, read_epochs
-from emulator.storage.filesystem import FileSystem, OpenMode, file_name
+from emulator.storage.filesystem import FileSystem, OpenMode, file_name, read_file
 from emulator.storage.meta_properties import read_topic_id, write_topic_id
 from emulator.storage.partition_log import LogSettings, PartitionLog
 from emulator.storage.producer_snapshot import delete_stray_snapshots, newest_snapshot
@@ -106,10 +106,16 @@ def load_log(
         CorruptRecordError: clean, but the newest segment ends in bytes that can be no batch.
         StorageError: a file could not be read, cut or written.
     """
-    _remove_leftovers(filesystem, path)
-    bases = _segment_bases(filesystem, path)
-    loading = _Loading(filesystem, path, is_clean=is_clean, settings=settings)
-    segments = loading.open_segments(bases, recovery_point=checkpoints.recovery_point)
+    while True:
+        _remove_leftovers(filesystem, path)
+        bases = _segment_bases(filesystem, path)
+        loading = _Loading(filesystem, path, is_clean=is_clean, settings=settings)
+        try:
+            segments = loading.open_segments(bases, recovery_point=checkpoints.recovery_point)
+            break
+        except _OffsetOverflowError as overflow:  # at most once per segment: what a split leaves does not overflow
+            loading.close()
+            _split_segment(filesystem, path, overflow.base_offset, overflow.scan)
     log_end_offset = loading.log_end_offset(segments) if segments else checkpoints.log_start_offset
     if segments and log_end_offset < checkpoints.log_start_offset:
         _LOG.warning("log restarts partition=%s log_end_offset=%d reason=below log start", partition, log_end_offset)
@@ -215,6 +221,41 @@ def _complete_swaps(filesystem: FileSystem, path: str) -> None:
         filesystem.rename(f"{path}/{name}", f"{path}/{name.removesuffix(_SWAP_SUFFIX)}")
 
 
+class _OffsetOverflowError(Exception):
+    """A segment holds an offset that its index cannot express (Kafka's ``LogSegmentOffsetOverflowException``)."""
+
+    def __init__(self, base_offset: Offset, scan: SegmentScan) -> None:
+        super().__init__(base_offset)
+        self.base_offset = base_offset
+        self.scan = scan
+
+
+def _is_in_range(batch: BatchDescriptor, base_offset: Offset) -> bool:
+    return 0 <= batch.last_offset - base_offset <= MAX_RELATIVE_OFFSET
+
+
+def _split_segment(filesystem: FileSystem, path: str, base_offset: Offset, scan: SegmentScan) -> None:
+    """Replaces a segment by several, each named by its first batch, through ``.swap`` files that survive a crash."""
+    content = read_file(filesystem, offset_file_path(path, base_offset, LOG_SUFFIX))
+    starts: list[tuple[Offset, int]] = []
+    for batch, position in zip(scan.batches, scan.positions, strict=True):
+        if not starts or not _is_in_range(batch, starts[-1][0]):
+            starts.append((batch.base_offset, position))
+    ends = [position for _, position in starts[1:]] + [len(content)]
+    cleaned: list[str] = []
+    for (first, position), end in zip(starts, ends, strict=True):
+        name = offset_file_path(path, first, LOG_SUFFIX) + _CLEANED_SUFFIX
+        file = filesystem.open(name, OpenMode.APPEND)
+        file.append((content[position:end],))
+        file.sync()
+        file.close()
+        cleaned.append(name)
+    for name in cleaned:
+        filesystem.rename(name, name.removesuffix(_CLEANED_SUFFIX) + _SWAP_SUFFIX)
+    filesystem.sync_directory(path)
+    remove_segment(filesystem, path, base_offset)
+
+
 class _Loading:
     """The segments of one directory while they are opened; ``scanned`` collects what recovery read."""
 
@@ -224,11 +265,18 @@ class _Loading:
         self._is_clean = is_clean
         self._settings = settings
         self.scanned: list[BatchDescriptor] = []
+        self._opened: list[Segment] = []
+
+    def close(self) -> None:
+        for segment in self._opened:
+            segment.close()
 
     def new_segment(self, base_offset: Offset) -> Segment:
-        return Segment(
+        segment = Segment(
             self._filesystem, self._path, base_offset, index_interval_bytes=self._settings.index_interval_bytes
         )
+        self._opened.append(segment)
+        return segment
 
     def open_segments(self, bases: list[Offset], *, recovery_point: Offset) -> list[Segment]:
         first_scanned = len(bases) if self._is_clean else max(bisect_right(bases, recovery_point) - 1, 0)
@@ -258,7 +306,9 @@ class _Loading:
     def _recover(self, segment: Segment) -> bool:
         """Recovers one segment; returns whether it lost bytes."""
         size = segment.size
-        scan = _within_range(segment.scan(Check.CRC), base_offset=segment.base_offset)
+        scan = segment.scan(Check.CRC)
+        if not all(_is_in_range(batch, segment.base_offset) for batch in scan.batches):
+            raise _OffsetOverflowError(segment.base_offset, scan)
         try:
             segment.recover(scan)
         except OffsetsNotAscendingError:
@@ -281,17 +331,3 @@ class _Loading:
     def log_end_offset(self, segments: list[Segment]) -> Offset:
         newest = segments[-1]
         return newest.batches[-1].next_offset if newest.batches else newest.base_offset
-
-
-def _within_range(scan: SegmentScan, *, base_offset: Offset) -> SegmentScan:
-    """Ends a scan before the first batch whose last offset an index of this segment cannot express."""
-    for number, batch in enumerate(scan.batches):
-        if not 0 <= batch.last_offset - base_offset <= MAX_RELATIVE_OFFSET:
-            return SegmentScan(
-                batches=scan.batches[:number],
-                positions=scan.positions[:number],
-                valid_bytes=scan.positions[number],
-                end=ScanEnd.CORRUPT,
-                reason=f"last offset {batch.last_offset} is out of the segment's range",
-            )
-    return scan

@@ -1,6 +1,7 @@
 """Batches and disks that the storage tests share."""
 
 from collections.abc import Sequence
+from functools import cache
 
 import msgspec
 
@@ -15,6 +16,7 @@ PARTITION = TopicPartition("orders", 0)
 TOPIC_ID = TopicId("AAAAAAAAAAAAAAAAAAAAAQ")
 
 
+@cache
 def make_batch(
     base_offset: int,
     records: int = 1,
