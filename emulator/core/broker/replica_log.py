@@ -176,10 +176,10 @@ class ReplicaLog:
     def truncate_to(self, offset: Offset, *, now_ms: int) -> bool:
         """Drops every batch whose last offset is at or above ``offset``; the log then ends there, whole batches gone.
 
-        At or above the log's end only the epoch cache is cut. Below the log start the log restarts at ``offset``.
-        Returns whether the epoch cache changed.
+        At or above the log's end nothing is dropped but the entry of a leader that wrote nothing. Below the log start
+        the log restarts at ``offset``. Returns whether the epoch cache changed.
         """
-        epochs_changed = self.epochs.truncate_from_end(offset)
+        epochs_changed = self.epochs.truncate_from_end(min(offset, self.log_end_offset))
         if offset >= self.log_end_offset:
             return epochs_changed
         if offset < self.log_start_offset:

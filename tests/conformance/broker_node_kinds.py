@@ -1,0 +1,588 @@
+"""Vectors about a broker as a node: its life cycle, its AlterPartition queue, strays, parked requests."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from emulator.core.broker import Broker
+from emulator.core.broker.alter_partition_sender import AlterPartitionSender
+from emulator.core.broker.isr import IsrProposal, PendingShrink
+from emulator.core.broker.lifecycle import BrokerLifecycle, BrokerState
+from emulator.core.broker.replica_log_info import replica_log_info
+from emulator.core.broker.request_ledger import RequestLedger
+from emulator.core.broker.stray import stray_reason
+from emulator.core.broker.turn import Turn
+from emulator.core.effects import BrokerEffect, SendRequest, SendResponse
+from emulator.core.errors import ErrorCode
+from emulator.core.image import MetadataImage
+from emulator.core.inputs import (
+    BrokerInput,
+    LoadedLog,
+    LogsLoaded,
+    MetadataReceived,
+    MetadataStreamOpened,
+    RequestReceived,
+    ResponseReceived,
+    Started,
+    TimerFired,
+)
+from emulator.core.messages import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AlterPartitionResult,
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    GetReplicaLogInfoRequest,
+    IsrMember,
+    ProducePartition,
+    ProduceRequest,
+    ProduceResponse,
+    Request,
+    Response,
+)
+from emulator.core.records import (
+    MetadataBatch,
+    PartitionChangeRecord,
+    PartitionRecord,
+    Record,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
+from emulator.core.types import (
+    BrokerEpoch,
+    BrokerId,
+    CauseId,
+    IncarnationId,
+    LeaderEpoch,
+    MetadataOffset,
+    NodeId,
+    Offset,
+    PartitionEpoch,
+    RequestId,
+    TopicId,
+    TopicPartition,
+)
+from tests.conformance.broker_world import (
+    NAME,
+    TOPIC_ID,
+    broker_epoch,
+    broker_id,
+    broker_ids,
+    configured,
+    leader_epoch,
+    leading,
+    loaded_log,
+    record,
+    shown,
+)
+from tests.conformance.harness import Fields, Handler, Vector, mismatches
+
+_CAUSE: Final = CauseId("vector")
+
+
+def _at(step: int, found: list[str]) -> list[str]:
+    return [f"step {step}: {text}" for text in found]
+
+
+def _without(fields: Fields, *names: str) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if key not in names}
+
+
+class _Sender:
+    """The AlterPartition queue with a controller that answers by script."""
+
+    def __init__(self, vector: Vector) -> None:
+        self.now_ms = 0
+        self.broker_epoch = BrokerEpoch(vector.before.get("broker_epoch", 100))
+        self.sender = AlterPartitionSender(configured(vector.config, vector.switches), RequestLedger())
+        self.requests: list[AlterPartitionRequest] = []
+        self.callbacks: dict[str, str] = {}
+        self.last_callback: str | None = None
+        self.resubmits: dict[TopicPartition, IsrProposal] = {}
+
+    def turn(self) -> Turn:
+        return Turn(now_ms=self.now_ms, cause_id=_CAUSE)
+
+    def collect(self, turn: Turn) -> None:
+        for effect in turn.effects():
+            if isinstance(effect, SendRequest) and isinstance(effect.request, AlterPartitionRequest):
+                self.requests.append(effect.request)
+
+    def submit(self, step: Fields) -> str:
+        partition = _partition(step["tp"])
+        epochs = step.get("broker_epochs") or {}
+        proposal = IsrProposal(
+            partition=partition,
+            topic_id=TopicId(step["topic_id"] or "") or None if "topic_id" in step else TOPIC_ID,
+            leader_epoch=LeaderEpoch(step.get("leader_epoch", 1)),
+            partition_epoch=PartitionEpoch(step.get("partition_epoch", 1)),
+            members=tuple(IsrMember(BrokerId(NodeId(one)), broker_epoch(epochs.get(str(one)))) for one in step["isr"]),
+            state=PendingShrink((), frozenset()),
+        )
+        error = self.sender.submit(proposal)
+        if step.get("on_error") == "resubmit":
+            self.resubmits[partition] = proposal
+        turn = self.turn()
+        self.sender.send_queued(turn, self.broker_epoch)
+        self.collect(turn)
+        return "enqueued" if error is ErrorCode.NONE else error.name
+
+    def respond(self, step: Fields) -> None:
+        turn = self.turn()
+        request = self.requests[-1]
+        response = AlterPartitionResponse(
+            error=ErrorCode[step.get("top_level_error", "NONE")],
+            partitions=tuple(
+                AlterPartitionResult(
+                    topic=_partition(name).topic,
+                    topic_id=TOPIC_ID,
+                    partition=_partition(name).partition,
+                    error=ErrorCode[error],
+                )
+                for name, error in (step.get("partitions") or {}).items()
+            ),
+        )
+        self.callbacks = {}
+        for proposal, result in self.sender.handle_response(turn, request, response):
+            self.callbacks[str(proposal.partition)] = self.last_callback = result.error.name
+            if result.error is not ErrorCode.NONE and proposal.partition in self.resubmits:
+                self.sender.submit(self.resubmits[proposal.partition])
+        if response.error is ErrorCode.NONE:
+            self.sender.send_queued(turn, self.broker_epoch)
+        self.collect(turn)
+
+    def advance(self, ms: int) -> None:
+        self.now_ms += ms
+        turn = self.turn()
+        self.sender.handle_timer(turn, self.broker_epoch)
+        self.collect(turn)
+
+    def observe(self) -> dict[str, Any]:
+        last = self.requests[-1] if self.requests else None
+        data = () if last is None else last.partitions
+        return {
+            "requests_sent": len(self.requests),
+            "still_queued": [str(partition) for partition in self.sender.queued],
+            "last_request_only": [f"{one.topic}-{one.partition}" for one in data],
+            "last_request_isr": {
+                f"{one.topic}-{one.partition}": [member.broker_id for member in one.new_isr] for one in data
+            },
+            "callback": self.callbacks,
+            "callback_error": self.last_callback,
+            "request_version": None if last is None else last.api_version,
+            "version": None if last is None else last.api_version,
+            "api_version": None if last is None else last.api_version,
+            "broker_epoch": None if last is None else last.broker_epoch,
+        }
+
+
+def _partition(text: str) -> TopicPartition:
+    topic, _, index = text.rpartition("-")
+    return TopicPartition(topic, int(index))
+
+
+def run_alter_sender(vector: Vector) -> list[str]:
+    """Batching and retries of AlterPartition."""
+    play = _Sender(vector)
+    found: list[str] = []
+    for index, step in enumerate(vector.steps):
+        match step["op"]:
+            case "submit":
+                outcome = play.submit(step)
+                if "expect" in step:
+                    found += _at(index, mismatches({"submit": step["expect"]}, {"submit": outcome}))
+            case "response":
+                play.respond(step)
+            case "advance":
+                play.advance(step["ms"])
+            case "broker_epoch":
+                play.broker_epoch = BrokerEpoch(step["epoch"])
+            case "timeout" | "disconnect" | "no_response":
+                turn = play.turn()
+                play.sender.handle_failure(turn)
+                play.collect(turn)
+            case "check":
+                found += _at(index, mismatches(_without(step, "op"), play.observe()))
+            case unknown:
+                found.append(f"step {index}: operation {unknown} is not known")
+    return found + mismatches(_without(vector.expect, "all_steps"), play.observe())
+
+
+class _Life:
+    """A life cycle with a controller that answers by script, and by default as it did last."""
+
+    def __init__(self, vector: Vector) -> None:
+        self.now_ms = 0
+        config = configured(vector.config, vector.switches)
+        fields = {name: getattr(config, name) for name in config.__struct_fields__}
+        fields["previous_broker_epoch"] = broker_epoch(vector.before.get("previous_broker_epoch"))
+        fields["log_dirs"] = tuple(vector.before.get("log_dirs") or ())
+        self.lifecycle = BrokerLifecycle(type(config)(**fields), RequestLedger())
+        self.unanswered: list[Request] = []
+        self.looked_at = False
+        self.habit = BrokerHeartbeatResponse(error=ErrorCode.NONE, is_caught_up=False, is_fenced=True)
+
+    def turn(self) -> Turn:
+        return Turn(now_ms=self.now_ms, cause_id=_CAUSE)
+
+    def collect(self, turn: Turn) -> None:
+        for effect in turn.effects():
+            if isinstance(effect, SendRequest):
+                self.unanswered.append(effect.request)
+                self.looked_at = False
+
+    def do(self, action: Any, *arguments: Any) -> None:
+        turn = self.turn()
+        action(turn, *arguments)
+        self.collect(turn)
+
+    def answer_seen_heartbeat(self) -> None:
+        """Answers a heartbeat that the vector has looked at, as usual."""
+        if self.looked_at and self.unanswered:
+            self.answer_heartbeat(self.habit)
+
+    def answer_heartbeat(self, response: BrokerHeartbeatResponse) -> None:
+        self.habit = response
+        self.unanswered.pop()
+        self.looked_at = False
+        self.do(self.lifecycle.handle_heartbeat, response)
+
+    def next_request(self, kind: type[Request]) -> Any:
+        """Returns the request of a kind that is in flight, waiting for its time if need be."""
+        self.answer_seen_heartbeat()
+        for _ in range(3):
+            if self.unanswered and isinstance(self.unanswered[-1], kind):
+                self.looked_at = True
+                return self.unanswered[-1]
+            deadline = self.lifecycle.next_deadline_ms()
+            if deadline is None:
+                break
+            self.now_ms = max(self.now_ms, deadline)
+            self.do(self.lifecycle.handle_timer)
+        raise AssertionError(f"no {kind.__name__} is sent")
+
+    def advance(self, ms: int) -> None:
+        end_ms = self.now_ms + ms
+        while (deadline := self.lifecycle.next_deadline_ms()) is not None and deadline <= end_ms:
+            self.now_ms = max(self.now_ms, deadline)
+            self.do(self.lifecycle.handle_timer)
+        self.now_ms = end_ms
+
+    def observe(self) -> dict[str, Any]:
+        return {
+            "broker_epoch": shown(self.lifecycle.broker_epoch),
+            "state": self.lifecycle.state.value,
+            "offline_dirs": self.lifecycle.offline_log_dirs,
+            "exited": self.lifecycle.state is BrokerState.SHUTTING_DOWN,
+        }
+
+
+def _observe_heartbeat(heartbeat: BrokerHeartbeatRequest) -> dict[str, Any]:
+    return {
+        "offline_dirs": list(heartbeat.offline_log_dirs),
+        "want_fence": heartbeat.want_fence,
+        "want_shut_down": heartbeat.want_shut_down,
+        "want_shutdown": heartbeat.want_shut_down,
+        "broker_epoch": heartbeat.broker_epoch,
+        "current_metadata_offset": heartbeat.current_metadata_offset,
+    }
+
+
+def _observe_registration(request: BrokerRegistrationRequest) -> dict[str, Any]:
+    return {
+        "previous_broker_epoch": shown(request.previous_broker_epoch),
+        "broker_id": request.broker_id,
+        "log_dirs": list(request.log_dirs),
+        "cluster_id": request.cluster_id,
+    }
+
+
+def _life_step(life: _Life, step: Fields) -> list[str]:
+    lifecycle = life.lifecycle
+    if step["op"] not in ("heartbeat_response", "check"):
+        life.answer_seen_heartbeat()
+    match step["op"]:
+        case "start":
+            life.do(lifecycle.start)
+        case "expect_registration":
+            actual = _observe_registration(life.next_request(BrokerRegistrationRequest))
+            return mismatches(_without(step, "op"), actual)
+        case "registration_response":
+            response = BrokerRegistrationResponse(
+                error=ErrorCode[step.get("error", "NONE")], broker_epoch=broker_epoch(step.get("broker_epoch"))
+            )
+            if life.unanswered:
+                life.unanswered.pop()
+            life.do(lifecycle.handle_registration, response)
+        case "expect_heartbeat":
+            actual = _observe_heartbeat(life.next_request(BrokerHeartbeatRequest))
+            return mismatches(_without(step, "op"), actual)
+        case "heartbeat_response":
+            life.next_request(BrokerHeartbeatRequest) if not life.looked_at else None
+            life.answer_heartbeat(
+                BrokerHeartbeatResponse(
+                    error=ErrorCode[step.get("error", "NONE")],
+                    is_caught_up=bool(step.get("is_caught_up", life.habit.is_caught_up)),
+                    is_fenced=bool(step.get("is_fenced", life.habit.is_fenced)),
+                    should_shut_down=bool(step.get("should_shut_down", step.get("should_shutdown", False))),
+                )
+            )
+        case "dir_fails":
+            life.do(lifecycle.fail_log_dir, step["dir"])
+        case "ready_to_unfence" | "ready":
+            life.do(lifecycle.become_ready)
+        case "begin_controlled_shutdown" | "controlled_shutdown" | "shutdown":
+            life.do(lifecycle.begin_shutdown)
+        case "advance":
+            life.advance(step["ms"])
+        case "check":
+            return mismatches(_without(step, "op"), life.observe())
+        case unknown:
+            return [f"operation {unknown} is not known"]
+    return []
+
+
+def run_lifecycle(vector: Vector) -> list[str]:
+    """Registration, heartbeats, shutdown."""
+    life = _Life(vector)
+    found: list[str] = []
+    for index, step in enumerate(vector.steps):
+        found += _at(index, _life_step(life, step))
+    expect = _without(vector.expect, "all_steps")
+    actual = life.observe()
+    if "next_heartbeat_offline_dirs" in expect:
+        heartbeat = life.next_request(BrokerHeartbeatRequest)
+        actual["next_heartbeat_offline_dirs"] = list(heartbeat.offline_log_dirs)
+    return found + mismatches(expect, actual)
+
+
+def run_stray_kraft(vector: Vector) -> list[str]:
+    """Which logs on disk are strays."""
+    image = MetadataImage()
+    _fill_topics(image, vector.before.get("image") or {})
+    own = BrokerId(NodeId(vector.before["broker"]))
+    strays: list[str] = []
+    for entry in vector.before["on_disk"]:
+        name, _, label = entry.partition(":")
+        log = loaded_log({"leo": 0}, high_watermark_checkpoint=0)
+        fields = {field: getattr(log, field) for field in log.__struct_fields__}
+        fields |= {"partition": _partition(name), "topic_id": TopicId(label) if label else None}
+        if stray_reason(LoadedLog(**fields), image, own) is not None:
+            strays.append(name)
+    kept = [entry.partition(":")[0] for entry in vector.before["on_disk"]]
+    actual = {"stray": strays, "kept": [name for name in kept if name not in strays]}
+    found: list[str] = []
+    for index, step in enumerate(vector.steps):
+        if "expect" in step:
+            found += _at(index, mismatches(step["expect"], actual, sets=("stray", "kept")))
+    return found + mismatches(_without(vector.expect, "all_steps"), actual, sets=("stray", "kept"))
+
+
+def _fill_topics(image: MetadataImage, described: Fields) -> None:
+    for key, replicas in described.items():
+        name, _, label = key.partition(":")
+        partition = _partition(name)
+        if partition.topic not in image.topics:
+            _replay(image, TopicRecord(name=partition.topic, topic_id=TopicId(label)))
+        ids = tuple(BrokerId(NodeId(one)) for one in replicas)
+        _replay(
+            image,
+            PartitionRecord(
+                topic_id=image.topics[partition.topic],
+                partition=partition.partition,
+                replicas=ids,
+                isr=ids,
+                leader=ids[0] if ids else None,
+            ),
+        )
+
+
+def _replay(image: MetadataImage, one: Record) -> None:
+    image.replay(one, offset=image.next_offset)
+
+
+def run_replica_log_info(vector: Vector) -> list[str]:
+    """GetReplicaLogInfo."""
+    before = vector.before
+    log = before.get("log") or {"leo": before.get("leo", 0), "hw": before.get("hw", 0), "epochs": []}
+    world = leading(vector.config, vector.switches, before, log=log, isr=["L"])
+    world.image.topic_names[TOPIC_ID] = NAME.topic
+    found: list[str] = []
+    actual: dict[str, Any] = {}
+    for index, step in enumerate(vector.steps):
+        count = step.get("partitions", 1) if isinstance(step.get("partitions", 1), int) else 1
+        asked = GetReplicaLogInfoRequest(partitions=tuple((TOPIC_ID, 0) for _ in range(count)))
+        response = replica_log_info(world.hosted, asked, broker_epoch(before.get("broker_epoch", 100)))
+        first = response.partitions[0]
+        refused = [one.error for one in response.partitions if one.error is not ErrorCode.NONE]
+        actual = {
+            "served": count - len(refused),
+            "rest_error": refused[-1].name if refused else None,
+            "error": first.error.name,
+            "broker_epoch": shown(response.broker_epoch),
+            "last_written_leader_epoch": shown(first.last_written_leader_epoch),
+            "current_leader_epoch": shown(first.current_leader_epoch),
+            "log_end_offset": shown(first.log_end_offset),
+            "leo": shown(first.log_end_offset),
+        }
+        if "expect" in step:
+            found += _at(index, mismatches(step["expect"], actual))
+    return found + mismatches(_without(vector.expect, "all_steps"), actual)
+
+
+class _ServingBroker:
+    """A whole broker that leads one partition."""
+
+    def __init__(self, vector: Vector) -> None:
+        described = {"hw": 0, "epochs": [], **(vector.before.get("leader") or {})}
+        self.now_ms = 0
+        self.broker = Broker(configured(vector.config, vector.switches))
+        self.responses: dict[RequestId, Response] = {}
+        self.requests = 0
+        self.last: dict[str, RequestId] = {}
+        isr = described.get("isr") or ["L", "F1"]
+        replicas = broker_ids(vector.before.get("replicas") or list(dict.fromkeys(["L", "F1", *isr])))
+        self.records: list[Record] = [
+            *(
+                RegisterBrokerRecord(
+                    broker_id=one,
+                    incarnation_id=IncarnationId("incarnation"),
+                    broker_epoch=BrokerEpoch(100 + one),
+                    log_dirs=(),
+                    fenced=False,
+                )
+                for one in replicas
+            ),
+            TopicRecord(name=NAME.topic, topic_id=TOPIC_ID),
+            PartitionRecord(
+                topic_id=TOPIC_ID,
+                partition=NAME.partition,
+                replicas=replicas,
+                isr=broker_ids(isr),
+                leader=broker_id("L"),
+                leader_epoch=LeaderEpoch(vector.before.get("leader_epoch", 0)),
+            ),
+        ]
+        batch = MetadataBatch(base_offset=MetadataOffset(0), records=tuple(self.records))
+        log = loaded_log(described, high_watermark_checkpoint=described["hw"])
+        effects = self.step(Started(cause_id=_CAUSE))
+        (registration,) = [one for one in effects if isinstance(one, SendRequest)]
+        self.step(
+            ResponseReceived(
+                cause_id=_CAUSE,
+                correlation_id=registration.correlation_id,
+                response=BrokerRegistrationResponse(error=ErrorCode.NONE, broker_epoch=BrokerEpoch(100)),
+            )
+        )
+        self.step(MetadataReceived(cause_id=_CAUSE, batches=(batch,)))
+        self.step(MetadataStreamOpened(cause_id=_CAUSE, end_offset=batch.end_offset))
+        self.step(LogsLoaded(cause_id=_CAUSE, logs=(log,)))
+
+    def step(self, incoming: BrokerInput) -> list[BrokerEffect]:
+        effects = self.broker.step(incoming, now_ms=self.now_ms)
+        for effect in effects:
+            if isinstance(effect, SendResponse):
+                self.responses[effect.request_id] = effect.response
+        return effects
+
+    def ask(self, kind: str, request: Request) -> None:
+        self.requests += 1
+        self.last[kind] = RequestId(self.requests)
+        self.step(RequestReceived(cause_id=_CAUSE, request_id=RequestId(self.requests), request=request))
+
+    def advance(self, ms: int) -> None:
+        end_ms = self.now_ms + ms
+        while (deadline := self.broker.next_deadline_ms()) is not None and deadline <= end_ms:
+            self.now_ms = max(self.now_ms, deadline)
+            self.step(TimerFired(cause_id=_CAUSE))
+        self.now_ms = end_ms
+
+    def change(self, change: PartitionChangeRecord) -> None:
+        batch = MetadataBatch(base_offset=self.broker.image.next_offset, records=(change,))
+        self.step(MetadataReceived(cause_id=_CAUSE, batches=(batch,)))
+
+    def observe(self) -> dict[str, Any]:
+        partition = self.broker.partition(NAME)
+        assert partition is not None
+        fetch = self.responses.get(self.last.get("fetch", RequestId(0)))
+        produce = self.responses.get(self.last.get("produce", RequestId(0)))
+        actual: dict[str, Any] = {
+            "fetch_done": fetch is not None,
+            "produce_done": produce is not None,
+            "leader_hw": partition.log.high_watermark,
+            "hw": partition.log.high_watermark,
+            "leader_leo": partition.log.log_end_offset,
+            "leo": partition.log.log_end_offset,
+        }
+        if isinstance(fetch, FetchResponse):
+            (answer,) = fetch.partitions
+            actual["response_hw"] = shown(answer.high_watermark)
+            actual["response_error"] = actual["fetch_error"] = answer.error.name
+            actual["response_records"] = 0 if answer.span is None else answer.span.end_offset - answer.span.base_offset
+        if isinstance(produce, ProduceResponse):
+            actual["produce_error"] = produce.partitions[0].error.name
+        return actual
+
+
+def run_fetch_purgatory(vector: Vector) -> list[str]:
+    """Produce and fetch requests that wait."""
+    play = _ServingBroker(vector)
+    found: list[str] = []
+    for index, step in enumerate(vector.steps):
+        match step["op"]:
+            case "append" | "produce":
+                batch = record(0, 0, count=step.get("records", 1))
+                asked = ProducePartition(topic=NAME.topic, partition=NAME.partition, batch=batch)
+                timeout_ms = step.get("timeout_ms", 30_000)
+                request = ProduceRequest(acks=step.get("acks", -1), timeout_ms=timeout_ms, partitions=(asked,))
+                play.ask("produce", request)
+            case "fetch":
+                play.ask("fetch", _fetch_request(step))
+            case "advance":
+                play.advance(step["ms"])
+            case "become_follower":
+                play.change(
+                    PartitionChangeRecord(topic_id=TOPIC_ID, partition=0, leader=broker_id(step.get("leader", "F1")))
+                )
+            case "become_leader":
+                play.change(PartitionChangeRecord(topic_id=TOPIC_ID, partition=0, isr=broker_ids(step["isr"])))
+            case "check":
+                found += _at(index, mismatches(_without(step, "op"), play.observe()))
+            case unknown:
+                found.append(f"step {index}: operation {unknown} is not known")
+        if isinstance(step.get("expect"), dict):
+            found += _at(index, mismatches(step["expect"], play.observe()))
+    return found + mismatches(_without(vector.expect, "all_steps"), play.observe())
+
+
+def _fetch_request(step: Fields) -> FetchRequest:
+    replica = step.get("replica")
+    asked = FetchPartition(
+        topic=NAME.topic,
+        topic_id=TOPIC_ID,
+        partition=NAME.partition,
+        fetch_offset=Offset(step["offset"]),
+        current_leader_epoch=leader_epoch(step.get("current_leader_epoch")),
+        last_fetched_epoch=leader_epoch(step.get("last_fetched_epoch")),
+        log_start_offset=Offset(step.get("log_start", 0)),
+    )
+    return FetchRequest(
+        partitions=(asked,),
+        replica_id=None if replica in (None, "consumer") else broker_id(replica),
+        replica_epoch=None,
+        min_bytes=step.get("min_bytes", 1),
+        max_wait_ms=step.get("max_wait_ms", 500),
+    )
+
+
+KINDS: Final[Mapping[str, Handler]] = {
+    "alter_sender": run_alter_sender,
+    "lifecycle": run_lifecycle,
+    "stray_kraft": run_stray_kraft,
+    "replica_log_info": run_replica_log_info,
+    "fetch_purgatory": run_fetch_purgatory,
+}

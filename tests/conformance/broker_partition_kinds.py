@@ -1,0 +1,663 @@
+"""Vectors about one partition on its own: roles, ISR, high watermark, reads."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from emulator.core.batch import BatchDescriptor
+from emulator.core.broker.alter_partition_sender import AlterPartitionSender
+from emulator.core.broker.delete_records import delete_records
+from emulator.core.broker.fetch import Diverging, Read, Reader, ReadFailed, ReadResult, read_partition
+from emulator.core.broker.high_watermark import (
+    advance_high_watermark,
+    effective_min_isr,
+    follower_high_watermark,
+)
+from emulator.core.broker.isr import Committed, IsrProposal, PendingExpand, PendingShrink, proposed_isr
+from emulator.core.broker.list_offsets import Asker, list_offset
+from emulator.core.broker.log_opening import open_log
+from emulator.core.broker.log_writer import append_batches
+from emulator.core.broker.offset_for_leader_epoch import offsets_for_leader_epochs
+from emulator.core.broker.partition import Role
+from emulator.core.broker.produce import Appended, append_batch, commit_result
+from emulator.core.broker.request_ledger import RequestLedger
+from emulator.core.broker.turn import Turn
+from emulator.core.effects import SendRequest
+from emulator.core.errors import ErrorCode
+from emulator.core.events import AppendRole
+from emulator.core.messages import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AlterPartitionResult,
+    EpochPosition,
+    FetchPartition,
+    ListOffsetsPosition,
+    OffsetForLeaderEpochRequest,
+    ProducePartition,
+)
+from emulator.core.types import Acks, BrokerEpoch, BrokerId, LeaderEpoch, Offset, PartitionEpoch
+from tests.conformance.broker_world import (
+    NAME,
+    TOPIC_ID,
+    PartitionWorld,
+    broker_epoch,
+    broker_id,
+    broker_ids,
+    configured,
+    leader_epoch,
+    leading,
+    letters,
+    loaded_log,
+    make_log,
+    pairs,
+    record,
+    registration,
+    shown,
+    topic_settings,
+)
+from tests.conformance.harness import Fields, Handler, Vector, mismatches
+
+_SETS: Final = ("committed_isr", "maximal_isr", "alter_proposed_isr", "out_of_sync", "stray")
+_STATES: Final = {Committed: "committed", PendingExpand: "pending_expand", PendingShrink: "pending_shrink"}
+
+
+def numbered(step: int, found: list[str]) -> list[str]:
+    """Returns mismatches of a step with its position."""
+    return [f"step {step}: {text}" for text in found]
+
+
+class _PartitionPlay:
+    """Plays the operations of the kind ``partition``."""
+
+    def __init__(self, vector: Vector) -> None:
+        before = vector.before
+        self.vector = vector
+        self.world = PartitionWorld(
+            configured(vector.config, vector.switches),
+            make_log(before.get("log") or {}),
+            topic=topic_settings(vector.config),
+        )
+        self.world.now_ms = before.get("now_ms", 1_000_000)
+        self.world.register(before.get("brokers") or {})
+        self.ledger = RequestLedger()
+        self.sender = AlterPartitionSender(self.world.config, self.ledger)
+        self.request: AlterPartitionRequest | None = None
+        self.proposal: IsrProposal | None = None
+        self.last_append_error: ErrorCode | None = None
+        self.last_fetch_error: ErrorCode | None = None
+        self._set_up(before)
+
+    def _set_up(self, before: Fields) -> None:
+        partition = self.world.partition
+        match before.get("role", "none"):
+            case "leader":
+                high_watermark = partition.log.high_watermark
+                self.world.lead(self.world.turn(), before)
+                partition.log.high_watermark = high_watermark
+            case "follower":
+                leader = broker_id(before.get("leader", "F1"))
+                self.world.follow(self.world.turn(), before, leader=leader)
+            case _:
+                if before.get("leader_epoch") is not None:
+                    partition.leader_epoch = LeaderEpoch(before["leader_epoch"])
+                if before.get("partition_epoch") is not None:
+                    partition.partition_epoch = PartitionEpoch(before["partition_epoch"])
+        for letter, fields in (before.get("remote") or {}).items():
+            follower = partition.followers[broker_id(letter)]
+            if "leo" in fields:
+                follower.log_end_offset = None if fields["leo"] < 0 else Offset(fields["leo"])
+            if "last_caught_up_ms" in fields:
+                follower.last_caught_up_ms = fields["last_caught_up_ms"]
+            if "broker_epoch" in fields:
+                follower.broker_epoch = broker_epoch(fields["broker_epoch"])
+
+    def play(self) -> list[str]:
+        found: list[str] = []
+        for index, step in enumerate(self.vector.steps):
+            found += numbered(index, self._step(step))
+        expect = self.vector.expect
+        if "recommended" in expect:
+            expect = expect["recommended"]
+        if expect.get("all_steps") is not True:
+            found += self._compare(expect)
+        return found
+
+    def _step(self, step: Fields) -> list[str]:
+        world, partition = self.world, self.world.partition
+        turn = world.turn()
+        actual: object = None
+        match step["op"]:
+            case "check":
+                return self._compare({key: value for key, value in step.items() if key != "op"})
+            case "advance":
+                world.now_ms += step["ms"]
+                return []
+            case "become_leader":
+                world.lead(turn, step)
+                if "epoch_start_override" in step:
+                    partition.epoch_start_offset = Offset(step["epoch_start_override"])
+            case "become_follower":
+                world.follow(turn, step, leader=broker_id(step.get("leader", "F1")))
+            case "append":
+                actual = self._append(turn, step)
+            case "fetch":
+                actual = self._fetch(turn, step)
+            case "shrink_tick":
+                partition.maybe_shrink_isr(turn)
+            case "alter_response":
+                self._answer(turn, step)
+            case "broker_state":
+                self._change_broker(step)
+            case "open_log":
+                log = open_log(
+                    turn,
+                    loaded_log(self.vector.before["log"], high_watermark_checkpoint=step.get("hw_checkpoint") or 0),
+                    TOPIC_ID,
+                )
+                world.host(log, topic_settings(self.vector.config))
+            case "offset_for_leader_epoch":
+                actual = self._look_up(step)
+            case unknown:
+                return [f"operation {unknown} is not known"]
+        self._submit(turn)
+        if "expect" in step and actual is not None:
+            return mismatches({step["op"]: step["expect"]}, {step["op"]: actual})
+        return []
+
+    def _append(self, turn: Turn, step: Fields) -> str:
+        count = step.get("records", 1)
+        partition = self.world.partition
+        if step.get("no_hw_update"):
+            batch = record(partition.log.log_end_offset, partition.leader_epoch, count=count)
+            append_batches(
+                turn, partition.log, (batch,), role=AppendRole.LEADER, current_leader_epoch=partition.leader_epoch
+            )
+            self.last_append_error = ErrorCode.NONE
+        else:
+            asked = ProducePartition(topic=NAME.topic, partition=NAME.partition, batch=record(0, 0, count=count))
+            outcome = append_batch(turn, self.world.hosted, asked, acks=step.get("acks", Acks.LEADER))
+            self.last_append_error = ErrorCode.NONE if isinstance(outcome, Appended) else outcome.error
+        return self.last_append_error.name
+
+    def _fetch(self, turn: Turn, step: Fields) -> str:
+        replica = broker_id(step["replica"])
+        live = self.world.image.brokers.get(replica)
+        epoch = None if live is None else live.broker_epoch
+        if "broker_epoch" in step:
+            epoch = broker_epoch(step["broker_epoch"])
+        result = read(self.world, step, replica, epoch)
+        error = result.error if isinstance(result, ReadFailed) else ErrorCode.NONE
+        if isinstance(result, Read):
+            error = self.world.partition.note_fetch(
+                turn,
+                replica,
+                fetch_offset=Offset(step["offset"]),
+                log_start_offset=Offset(step.get("log_start", 0)),
+                broker_epoch=epoch,
+            )
+            if "live_epoch_becomes_before_isr_check" in step:
+                becomes = step["live_epoch_becomes_before_isr_check"]
+                self._change_broker({"broker": step["replica"], "epoch": becomes})
+            if error is ErrorCode.NONE:
+                self.world.partition.maybe_expand_isr(turn, replica)
+        self.last_fetch_error = error
+        return error.name
+
+    def _change_broker(self, step: Fields) -> None:
+        id_ = broker_id(step["broker"])
+        brokers = self.world.image.brokers
+        if step.get("epoch", 0) is None or step.get("registered") is False:
+            brokers.pop(id_, None)
+            return
+        current = brokers.get(id_) or registration(id_, {})
+        brokers[id_] = msgspec.structs.replace(
+            current,
+            broker_epoch=BrokerEpoch(step.get("epoch", current.broker_epoch)),
+            fenced=step.get("fenced", current.fenced),
+            in_controlled_shutdown=step.get("shutting_down", current.in_controlled_shutdown),
+        )
+
+    def _look_up(self, step: Fields) -> list[int]:
+        position = EpochPosition(topic=NAME.topic, partition=NAME.partition, leader_epoch=LeaderEpoch(step["epoch"]))
+        response = offsets_for_leader_epochs(self.world.hosted, OffsetForLeaderEpochRequest(partitions=(position,)))
+        (end,) = response.partitions
+        return [shown(end.leader_epoch), shown(end.end_offset)]
+
+    def _answer(self, turn: Turn, step: Fields) -> None:
+        assert self.request is not None, "no proposal is outstanding"
+        request, self.request = self.request, None
+        partition = self.world.partition
+        error = ErrorCode[step.get("error", "NONE")]
+        result = AlterPartitionResult(
+            topic=NAME.topic,
+            topic_id=TOPIC_ID,
+            partition=NAME.partition,
+            error=error,
+            leader=self.world.config.broker_id,
+            leader_epoch=LeaderEpoch(step.get("leader_epoch", partition.leader_epoch)),
+            isr=broker_ids(step.get("isr") or ()),
+            partition_epoch=PartitionEpoch(step.get("partition_epoch", partition.partition_epoch)),
+        )
+        response = AlterPartitionResponse(error=ErrorCode.NONE, partitions=(result,))
+        for proposal, answered in self.sender.handle_response(turn, request, response):
+            partition.handle_alter_partition_result(turn, proposal, answered)
+
+    def _submit(self, turn: Turn) -> None:
+        for proposal in turn.proposals:
+            error = self.sender.submit(proposal)
+            if error is ErrorCode.NONE:
+                self.proposal = proposal
+                continue
+            refusal = AlterPartitionResult(topic=NAME.topic, topic_id=TOPIC_ID, partition=NAME.partition, error=error)
+            self.world.partition.handle_alter_partition_result(turn, proposal, refusal)
+        self.sender.send_queued(turn, BrokerEpoch(100))
+        for effect in turn.effects():
+            if isinstance(effect, SendRequest) and isinstance(effect.request, AlterPartitionRequest):
+                self.request = effect.request
+
+    def _compare(self, expect: Fields) -> list[str]:
+        actual = self._observe()
+        remote = expect.get("remote") or {}
+        plain = {key: _as_set(key, value) for key, value in expect.items() if key != "remote"}
+        found = mismatches(plain, {key: _as_set(key, value) for key, value in actual.items()})
+        for letter, fields in remote.items():
+            follower = self.world.partition.followers.get(broker_id(letter))
+            observed = {} if follower is None else _observe_follower(follower)
+            found += [f"remote {letter} {text}" for text in mismatches(fields, observed)]
+        return found
+
+    def _observe(self) -> dict[str, Any]:
+        partition = self.world.partition
+        log = partition.log
+        outstanding = self.sender.queued
+        return {
+            "role": partition.role.value,
+            "committed_isr": letters(partition.committed_isr),
+            "maximal_isr": letters(partition.maximal_isr),
+            "state": _STATES[type(partition.isr_state)],
+            "alter_outstanding": len(outstanding),
+            "alter_proposed_isr": letters(proposed_isr(self.proposal.state)) if self.proposal else None,
+            "alter_proposed_broker_epochs": _member_epochs(self.proposal),
+            "alter_broker_epochs": _member_epochs(self.proposal),
+            "failures": partition.failed_isr_updates,
+            "under_min_isr": partition.is_leader and partition.is_under_min_isr,
+            "out_of_sync": letters(partition.out_of_sync_members(now_ms=self.world.now_ms)),
+            "hw": log.high_watermark,
+            "leo": log.log_end_offset,
+            "start": log.log_start_offset,
+            "log_start": log.log_start_offset,
+            "epochs": pairs(log.epochs),
+            "leader_epoch": partition.leader_epoch,
+            "partition_epoch": partition.partition_epoch,
+            "leader_epoch_start": partition.epoch_start_offset,
+            "epoch_start": partition.epoch_start_offset,
+            "epoch_start_offset": partition.epoch_start_offset,
+            "effective_min_isr": partition.effective_min_isr,
+            "replicas": letters(partition.replicas),
+            "last_append_error": None if self.last_append_error is None else self.last_append_error.name,
+            "last_fetch_error": None if self.last_fetch_error is None else self.last_fetch_error.name,
+        }
+
+
+def _member_epochs(proposal: IsrProposal | None) -> dict[str, int] | None:
+    if proposal is None:
+        return None
+    return {letters([member.broker_id])[0]: shown(member.broker_epoch) for member in proposal.members}
+
+
+def _as_set(key: str, value: Any) -> Any:
+    return sorted(value) if key in _SETS and value is not None else value
+
+
+def _observe_follower(follower: Any) -> dict[str, Any]:
+    return {
+        "leo": shown(follower.log_end_offset),
+        "start": shown(follower.log_start_offset),
+        "log_start": shown(follower.log_start_offset),
+        "last_caught_up_ms": follower.last_caught_up_ms,
+        "broker_epoch": shown(follower.broker_epoch),
+    }
+
+
+def read(world: PartitionWorld, step: Fields, replica: BrokerId | None, epoch: BrokerEpoch | None) -> ReadResult:
+    """Reads as a step of a vector asks."""
+    asked = FetchPartition(
+        topic=NAME.topic,
+        topic_id=None,
+        partition=NAME.partition,
+        fetch_offset=Offset(step["offset"]),
+        current_leader_epoch=leader_epoch(step.get("current_leader_epoch")),
+        last_fetched_epoch=leader_epoch(step.get("last_fetched_epoch")),
+        log_start_offset=Offset(step.get("log_start", 0)),
+        partition_max_bytes=step.get("max_bytes", 1 << 20),
+    )
+    reader = Reader(replica_id=replica, replica_epoch=epoch)
+    return read_partition(world.hosted, asked, reader, bytes_left=1 << 30, bytes_read=0)
+
+
+def run_partition(vector: Vector) -> list[str]:
+    """Roles, ISR changes and the high watermark of one partition."""
+    return _PartitionPlay(vector).play()
+
+
+def run_produce_completion(vector: Vector) -> list[str]:
+    """One look at a waiting acks=all append."""
+    before = vector.before
+    log = {"start": 0, "leo": max(before["hw"], before["required_offset"]), "hw": before["hw"], "epochs": [[0, 0]]}
+    world = leading(vector.config, vector.switches, before, log=log, isr=before["maximal_isr"])
+    if not before.get("is_leader", True):
+        world.follow(world.turn(), {"leader_epoch": 1}, leader=broker_id("F1"))
+    found: list[str] = []
+    actual: dict[str, Any] = {}
+    for index, step in enumerate(vector.steps):
+        error = commit_result(world.partition, Offset(before["required_offset"]))
+        if error is None and (step["op"] in ("deadline", "expire", "timeout") or before.get("deadline_passed")):
+            error = ErrorCode.REQUEST_TIMED_OUT
+        actual = {"complete": error is not None, "error": ErrorCode.NONE.name if error is None else error.name}
+        if "expect" in step:
+            found += numbered(index, mismatches(step["expect"], actual))
+    return found if vector.expect.get("all_steps") is True else found + mismatches(vector.expect, actual)
+
+
+def run_fetch_validation(vector: Vector) -> list[str]:
+    """The leader's check of where a follower is."""
+    world = leading(vector.config, vector.switches, vector.before, log=vector.before["log"], isr=["L"])
+    found: list[str] = []
+    for index, step in enumerate(vector.steps):
+        result = read(world, step, broker_id("F1"), None)
+        actual: dict[str, Any] = {"error": "NONE", "diverging": None}
+        match result:
+            case ReadFailed(error):
+                actual["error"] = error.name
+            case Diverging(_, end):
+                actual["diverging"] = [end.leader_epoch, end.end_offset]
+        found += numbered(index, mismatches(step["expect"], actual))
+    return found
+
+
+def run_epoch_check(vector: Vector) -> list[str]:
+    """Which epochs a request may name."""
+    before = vector.before
+    log = before.get("log") or {"start": 0, "leo": 0, "hw": 0, "epochs": []}
+    world = leading(vector.config, vector.switches, before, log=log, isr=["L", "F1"])
+    if before["role"] != Role.LEADER.value:
+        world.follow(world.turn(), {"leader_epoch": before["leader_epoch"]}, leader=broker_id("F1"))
+    found: list[str] = []
+    for index, step in enumerate(vector.steps):
+        actual = _epoch_check_error(world, step)
+        found += numbered(index, mismatches({step["op"]: step["expect"]}, {step["op"]: actual}))
+    return found
+
+
+def _epoch_check_error(world: PartitionWorld, step: Fields) -> str:
+    epoch = leader_epoch(step.get("current_leader_epoch"))
+    operation = step["op"]
+    if "epoch" in operation and "fetch" not in operation:
+        position = EpochPosition(
+            topic=NAME.topic,
+            partition=NAME.partition,
+            leader_epoch=LeaderEpoch(step.get("leader_epoch", 0)),
+            current_leader_epoch=epoch,
+        )
+        ends = offsets_for_leader_epochs(world.hosted, OffsetForLeaderEpochRequest(partitions=(position,)))
+        return ends.partitions[0].error.name
+    if "list" in operation:
+        asked = ListOffsetsPosition(
+            topic=NAME.topic, partition=NAME.partition, timestamp=-2, current_leader_epoch=epoch
+        )
+        leader = world.hosted.find_leader(NAME)
+        return leader.name if isinstance(leader, ErrorCode) else list_offset(leader, asked, Asker.CLIENT).error.name
+    is_consumer = "consumer" in operation or "client" in operation
+    replica = None if is_consumer else broker_id(step.get("replica", "F1"))
+    result = read(world, {"offset": 0, **step}, replica, None)
+    return result.error.name if isinstance(result, ReadFailed) else "NONE"
+
+
+def run_list_offsets(vector: Vector) -> list[str]:
+    """Lookups by clients and replicas."""
+    before = vector.before
+    log = {**before["log"], "timestamps": before.get("timestamps")}
+    world = leading(vector.config, vector.switches, before, log=log, isr=before.get("isr") or ["L", "F1"])
+    if "epoch_start_offset" in before:
+        world.partition.epoch_start_offset = Offset(before["epoch_start_offset"])
+    timestamps: dict[str, int] = {"latest": -1, "earliest": -2}
+    found: list[str] = []
+    for index, step in enumerate(vector.steps):
+        if step["op"] == "set_hw":
+            world.partition.log.high_watermark = Offset(step["offset"])
+            continue
+        asked = ListOffsetsPosition(
+            topic=NAME.topic,
+            partition=NAME.partition,
+            timestamp=timestamps[step["query"]] if step["query"] in timestamps else step["timestamp"],
+            current_leader_epoch=leader_epoch(step.get("current_leader_epoch")),
+        )
+        asker = Asker.REPLICA if step.get("isolation") is None else Asker.CLIENT
+        result = list_offset(world.partition, asked, asker)
+        actual = {"error": result.error.name, "offset": result.offset, "leader_epoch": shown(result.leader_epoch)}
+        found += numbered(index, mismatches(step["expect"], actual))
+    return found
+
+
+def run_fetch_isolation(vector: Vector) -> list[str]:
+    """What consumers and replicas get to see."""
+    before = vector.before
+    world = leading(vector.config, vector.switches, before, log=before["log"], isr=before.get("isr") or ["L", "F1"])
+    found: list[str] = []
+    actual: dict[str, Any] = {}
+    for index, step in enumerate(vector.steps):
+        if step["op"] == "set_hw":
+            world.partition.log.high_watermark = Offset(step["offset"])
+            continue
+        actual = _observe_read(world, step)
+        if "expect" in step:
+            expect = step["expect"] if isinstance(step["expect"], dict) else {"error": step["expect"]}
+            found += numbered(index, mismatches(expect, actual))
+    return found if vector.expect.get("all_steps") is True else found + mismatches(vector.expect, actual)
+
+
+def _observe_read(world: PartitionWorld, step: Fields) -> dict[str, Any]:
+    is_replica = step.get("replica") is not None or step.get("isolation") in (None, "log_end")
+    replica = broker_id(step.get("replica") or "F1") if is_replica else None
+    result = read(world, step, replica, None)
+    log = world.partition.log
+    span = result.span if isinstance(result, Read) else None
+    offsets = [] if span is None else list(range(max(span.base_offset, step["offset"]), span.end_offset))
+    return {
+        "error": result.error.name if isinstance(result, ReadFailed) else "NONE",
+        "records": len(offsets),
+        "count": len(offsets),
+        "empty": not offsets,
+        "offsets": offsets,
+        "first": offsets[0] if offsets else None,
+        "last": offsets[-1] if offsets else None,
+        "first_offset": offsets[0] if offsets else None,
+        "last_offset": offsets[-1] if offsets else None,
+        "end_offset": step["offset"] if span is None else span.end_offset,
+        "hw": log.high_watermark,
+        "high_watermark": log.high_watermark,
+        "lso": log.high_watermark,
+        "log_start": log.log_start_offset,
+    }
+
+
+def run_produce(vector: Vector) -> list[str]:
+    """Validation of produce requests."""
+    before = vector.before
+    log = before.get("log") or {"start": 0, "leo": before.get("leo", 0), "hw": before.get("hw", 0), "epochs": []}
+    isr = before.get("committed_isr") or before.get("isr") or ["L"]
+    world = leading(vector.config, vector.switches, before, log=log, isr=isr)
+    if before.get("role") == Role.FOLLOWER.value or before.get("is_leader") is False:
+        world.follow(world.turn(), {"leader_epoch": world.partition.leader_epoch + 1}, leader=broker_id("F1"))
+    found: list[str] = []
+    actual: dict[str, Any] = {}
+    for index, step in enumerate(vector.steps):
+        actual = _produce(world, step)
+        if "expect" in step:
+            expect = step["expect"] if isinstance(step["expect"], dict) else {"error": step["expect"]}
+            found += numbered(index, mismatches(expect, actual))
+    return found if vector.expect.get("all_steps") is True else found + mismatches(vector.expect, actual)
+
+
+def _produce(world: PartitionWorld, step: Fields) -> dict[str, Any]:
+    acks = step.get("acks", -1)
+    topic = step.get("topic", NAME.topic)
+    asked = ProducePartition(topic=topic, partition=NAME.partition, batch=_batch_to_produce(step))
+    before = world.partition.log.log_end_offset
+    outcome = append_batch(world.turn(), world.hosted, asked, acks=acks)
+    log = world.partition.log
+    return {
+        "error": "NONE" if isinstance(outcome, Appended) else outcome.error.name,
+        "base_offset": outcome.base_offset if isinstance(outcome, Appended) else -1,
+        "appended": log.log_end_offset > before,
+        "leo": log.log_end_offset,
+        "hw": log.high_watermark,
+    }
+
+
+def _batch_to_produce(step: Fields) -> BatchDescriptor:
+    batch = record(step.get("base_offset", 0), 0, count=step.get("records", 1))
+    return msgspec.structs.replace(batch, size=step.get("size", batch.size))
+
+
+def run_hw_basic(vector: Vector) -> list[str]:
+    """The high watermark's primitives."""
+    log = make_log(vector.before["log"])
+    found: list[str] = []
+    for index, step in enumerate(vector.steps):
+        match step["op"]:
+            case "append":
+                for _ in range(step["records"]):
+                    log.append(record(log.log_end_offset, 0), now_ms=0)
+            case "leader_hw":
+                decision = advance_high_watermark(
+                    high_watermark=log.high_watermark,
+                    log_end_offset=log.log_end_offset,
+                    waited_for=(Offset(step["offset"]),),
+                    committed_isr_size=2,
+                    required_isr_size=1,
+                )
+                log.high_watermark = decision.high_watermark
+            case "follower_hw":
+                log.high_watermark = follower_high_watermark(
+                    leader_high_watermark=Offset(step["offset"]),
+                    log_start_offset=log.log_start_offset,
+                    log_end_offset=log.log_end_offset,
+                )
+            case "truncate_to":
+                log.truncate_to(Offset(step["offset"]), now_ms=0)
+            case "truncate_fully":
+                log.restart_at(Offset(step["offset"]))
+            case "raise_log_start":
+                log.raise_log_start(Offset(step["offset"]))
+            case "check":
+                observed = {"hw": log.high_watermark, "leo": log.log_end_offset, "start": log.log_start_offset}
+                found += numbered(index, mismatches({k: v for k, v in step.items() if k != "op"}, observed))
+            case unknown:
+                found.append(f"step {index}: operation {unknown} is not known")
+    observed = {"hw": log.high_watermark, "leo": log.log_end_offset, "start": log.log_start_offset}
+    return found if vector.expect.get("all_steps") is True else found + mismatches(vector.expect, observed)
+
+
+def run_hw_advance(vector: Vector) -> list[str]:
+    """The leader's rule on plain numbers."""
+    event = vector.event
+    required = effective_min_isr(min_insync_replicas=event["min_isr"], replica_count=event["replicas"])
+    offsets = [Offset(event["leos"][str(member)]) for member in event["maximal_isr"]]
+    decision = advance_high_watermark(
+        high_watermark=Offset(event["hw"]),
+        log_end_offset=Offset(max(event["leos"].values())),
+        waited_for=offsets,
+        committed_isr_size=len(event["isr"]),
+        required_isr_size=required if vector.switches.hw_requires_min_isr else 0,
+    )
+    return mismatches(vector.expect, {"hw": decision.high_watermark})
+
+
+def run_follower_state(vector: Vector) -> list[str]:
+    """What fetches teach the leader."""
+    before = vector.before
+    log = {"start": 0, "hw": 0, "epochs": [[before.get("leader_epoch", 0), 0]], **(before.get("leader") or {})}
+    world = leading(vector.config, vector.switches, before, log=log, isr=before.get("isr") or ["L", "F1"])
+    world.now_ms = before.get("now_ms", world.now_ms)
+    found: list[str] = []
+
+    def compare(expect: Fields) -> list[str]:
+        plain = {key: value for key, value in expect.items() if key != "remote"}
+        differing = mismatches(plain, {"hw": world.partition.log.high_watermark})
+        for letter, fields in (expect.get("remote") or {}).items():
+            follower = world.partition.followers[broker_id(letter)]
+            differing += [f"remote {letter} {text}" for text in mismatches(fields, _observe_follower(follower))]
+        return differing
+
+    for index, step in enumerate(vector.steps):
+        match step["op"]:
+            case "check":
+                found += numbered(index, compare({k: v for k, v in step.items() if k != "op"}))
+            case "advance":
+                world.now_ms += step["ms"]
+            case "append":
+                append_batch(
+                    world.turn(),
+                    world.hosted,
+                    ProducePartition(
+                        topic=NAME.topic, partition=NAME.partition, batch=record(0, 0, count=step.get("records", 1))
+                    ),
+                    acks=Acks.LEADER,
+                )
+            case "fetch":
+                replica = broker_id(step["replica"])
+                epoch = broker_epoch(step.get("broker_epoch"))
+                result = read(world, step, replica, epoch)
+                error = result.error if isinstance(result, ReadFailed) else ErrorCode.NONE
+                if isinstance(result, Read):
+                    error = world.partition.note_fetch(
+                        world.turn(),
+                        replica,
+                        fetch_offset=Offset(step["offset"]),
+                        log_start_offset=Offset(step.get("log_start", 0)),
+                        broker_epoch=epoch,
+                    )
+                if isinstance(step.get("expect"), str):
+                    found += numbered(index, mismatches({"error": step["expect"]}, {"error": error.name}))
+            case unknown:
+                found.append(f"step {index}: operation {unknown} is not known")
+    return found if vector.expect.get("all_steps") is True else found + compare(vector.expect)
+
+
+def run_delete_records(vector: Vector) -> list[str]:
+    """DeleteRecords on the leader."""
+    log = {"epochs": [[0, 0]], **vector.before["log"]}
+    world = leading(vector.config, vector.switches, vector.before, log=log, isr=["L", "F1"])
+    found: list[str] = []
+    for index, step in enumerate(vector.steps):
+        offset = None if step["offset"] == -1 else Offset(step["offset"])
+        outcome = delete_records(world.turn(), world.partition, offset)
+        actual = {
+            "error": outcome.name if isinstance(outcome, ErrorCode) else "NONE",
+            "log_start": world.partition.log.log_start_offset,
+        }
+        if "expect" in step:
+            found += numbered(index, mismatches(step["expect"], actual))
+    observed = {
+        "log_start": world.partition.log.log_start_offset,
+        "hw": world.partition.log.high_watermark,
+        "leo": world.partition.log.log_end_offset,
+    }
+    return found if vector.expect.get("all_steps") is True else found + mismatches(vector.expect, observed)
+
+
+KINDS: Final[Mapping[str, Handler]] = {
+    "partition": run_partition,
+    "produce_completion": run_produce_completion,
+    "produce": run_produce,
+    "fetch_validation": run_fetch_validation,
+    "epoch_check": run_epoch_check,
+    "list_offsets": run_list_offsets,
+    "fetch_isolation": run_fetch_isolation,
+    "hw_basic": run_hw_basic,
+    "hw_advance": run_hw_advance,
+    "follower_state": run_follower_state,
+    "delete_records": run_delete_records,
+}
