@@ -53,7 +53,7 @@ SETTLE_TIMEOUT_S: Final = 45.0
 
 FINAL_READ_TIMEOUT_MS: Final = 30_000
 
-_log: Final = logging.getLogger(__name__)
+_LOG_FORMAT: Final = "[%(asctime)s] %(levelname)s %(message)s"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +101,7 @@ class Run:
         self._on_status = on_status
         self._lookout = Lookout()
         self._played: list[PlayedStep] = []
-        self._crashes: asyncio.Queue[tuple[str, ProcessEnd]] = asyncio.Queue()
+        self._logger = _open_log(order.directory)
         self._client = ClientLink(on_progress=self._lookout.change)
         properties = node_properties(dict(order.properties))
         self._session_timeout_ms = properties.broker_session_timeout_ms
@@ -144,6 +144,7 @@ class Run:
                 steps=self._played,
                 seed=order.seed,
             )
+            _close_log(self._logger)
 
     # --- Phases ---------------------------------------------------------------------------------------------------
 
@@ -260,7 +261,7 @@ class Run:
 
     def _notice_crash(self, name: str, end: ProcessEnd) -> None:
         what = f"process {name} ended by itself ({end.cause.value}, exit code {end.exit_code})"
-        _log.error("%s\n%s", what, "\n".join(end.stderr_tail))
+        self._logger.error("%s\n%s", what, "\n".join(end.stderr_tail))
         if name.isdigit():
             node_id = NodeId(int(name))
             self._log.ended(
@@ -274,11 +275,11 @@ class Run:
         self._lookout.fail(what)
 
     def _fail(self, problem: str) -> None:
-        _log.error("%s", problem)
+        self._logger.error("%s", problem)
         self.problem = self.problem or problem
 
     def _tell(self, step: int, text: str, *, seen: str | None = None) -> None:
-        _log.info("era=%s step=%d %s%s", self._order.era, step, text, "" if seen is None else f" -> {seen}")
+        self._logger.info("era=%s step=%d %s%s", self._order.era, step, text, "" if seen is None else f" -> {seen}")
         status = RunStatus(era=self._order.era, step=step, steps=len(self._order.scenario.steps), text=text, seen=seen)
         self._on_status(status)
 
@@ -295,6 +296,23 @@ def _settled(stage: Stage) -> Sight:
     if fenced:
         unsettled.append(f"brokers {fenced} are fenced")
     return Sight(reached=not unsettled, text="; ".join(unsettled) or "leaders and full ISRs")
+
+
+def _open_log(directory: Path) -> logging.Logger:
+    """Returns a logger that writes ``run.log``; runs side by side have one each."""
+    logger = logging.getLogger(f"laststand.run.{directory.name}")
+    handler = logging.FileHandler(directory / "run.log", encoding="utf-8")
+    handler.setFormatter(logging.Formatter(_LOG_FORMAT))
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    return logger
+
+
+def _close_log(logger: logging.Logger) -> None:
+    for handler in list(logger.handlers):
+        logger.removeHandler(handler)
+        handler.close()
 
 
 def _leaves(errors: BaseExceptionGroup[BaseException]) -> list[BaseException]:

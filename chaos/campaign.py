@@ -1,0 +1,121 @@
+"""Plays a scenario under one or several eras at once, has all runs verified together, and compares.
+
+The runs overlap, because they mostly wait for sessions to end; Spark starts at the lowest priority meanwhile.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from chaos.expectation import Outcome, compare
+from chaos.run_directory import create_run_directory
+from chaos.runner import Run, RunOrder, RunStatus
+from chaos.scenario import Scenario
+from emulator.core.switches import Switches
+from emulator.verification.session import SparkSessionStarter
+from emulator.verification.verdict import VerdictReport, write_verdict
+from emulator.verification.verify import verify_runs
+
+
+@dataclass(frozen=True, kw_only=True)
+class EraOrder:
+    """An era to play: its name, and its rules with what was asked for on top."""
+
+    era: str
+    switches: Switches
+
+
+@dataclass(frozen=True, kw_only=True)
+class Campaign:
+    """What to play.
+
+    Attributes:
+        properties: of every node, on top of the scenario's.
+        store: where run directories go.
+        seed: of all random choices of all runs.
+        toxiproxy: the program; needed where the scenario has network faults.
+    """
+
+    scenario: Scenario
+    eras: tuple[EraOrder, ...]
+    properties: tuple[tuple[str, str], ...]
+    store: Path
+    seed: int
+    toxiproxy: Path | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EraResult:
+    """One run's result: where it is, what was found, and whether that was expected."""
+
+    era: str
+    directory: Path
+    report: VerdictReport
+    outcome: Outcome
+    misses: tuple[str, ...]
+
+
+def play_campaign(
+    campaign: Campaign, *, on_status: Callable[[RunStatus], None], on_phase: Callable[[str], None]
+) -> tuple[EraResult, ...]:
+    """Plays and verifies; returns a result for each era, in order. Main thread only.
+
+    Args:
+        campaign: what to play.
+        on_status: told of every step of every run.
+        on_phase: told in words what all runs together have come to.
+
+    Raises:
+        ConfigError: the store cannot be used.
+        MissingToolError: no Java, or no pyspark.
+        SparkSessionError: Spark did not start.
+    """
+    directories = [
+        create_run_directory(campaign.store, campaign.scenario, now=datetime.now(UTC)) for _ in campaign.eras
+    ]
+    properties = {**dict(campaign.scenario.properties), **dict(campaign.properties)}
+    orders = [
+        RunOrder(
+            scenario=campaign.scenario,
+            directory=directory,
+            era=era.era,
+            switches=era.switches,
+            properties=tuple(properties.items()),
+            seed=campaign.seed,
+            toxiproxy=campaign.toxiproxy,
+        )
+        for era, directory in zip(campaign.eras, directories, strict=True)
+    ]
+    starter = SparkSessionStarter(log_path=directories[0] / "spark.log")
+    starter.start()
+    try:
+        asyncio.run(_play_all(orders, on_status))
+        on_phase("verify")
+        reports = verify_runs(directories, spark=starter.session())
+    finally:
+        starter.stop()
+    results = []
+    for order, report in zip(orders, reports, strict=True):
+        write_verdict(report, order.directory)
+        outcome, misses = compare(report, campaign.scenario.expectation(order.era))
+        results.append(
+            EraResult(era=order.era, directory=order.directory, report=report, outcome=outcome, misses=misses)
+        )
+    return tuple(results)
+
+
+async def _play_all(orders: list[RunOrder], on_status: Callable[[RunStatus], None]) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        for order in orders:
+            tasks.create_task(Run(order, on_status=on_status).play(), name=order.era)
+
+
+def worst(results: tuple[EraResult, ...]) -> Outcome:
+    """Returns the outcome of all: missed if any is missed, else undecided if any is, else met."""
+    outcomes = {result.outcome for result in results}
+    for outcome in (Outcome.MISSED, Outcome.UNDECIDED):
+        if outcome in outcomes:
+            return outcome
+    return Outcome.MET

@@ -1,0 +1,25 @@
+"""Exit codes, as Jepsen's. Click's own 2 and Python's own 1 never leave this program."""
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What the process returns."""
+
+    VALID = 0
+    """``run``: as expected; ``verify``: every run is valid."""
+
+    VIOLATION = 1
+    """``run``: not as expected; ``verify``: a run is a violation."""
+
+    UNKNOWN = 2
+    """Undecided."""
+
+    INTERRUPTED = 130
+    """Ctrl-C."""
+
+    USAGE = 254
+    """Something that the user can fix, found before anything started."""
+
+    INTERNAL = 255
+    """An uncaught exception."""

@@ -1,0 +1,52 @@
+"""``laststand``: reads the command line, runs a verb, and sees to it that the exit code means what it should."""
+
+import sys
+import traceback
+from typing import Final
+
+import click
+
+from emulator.cli.exit_codes import ExitCode
+from emulator.cli.run import run
+from emulator.cli.verify import verify
+
+_CONTEXT: Final = {"help_option_names": ["-h", "--help"]}
+
+
+@click.group(context_settings=_CONTEXT)
+@click.version_option(package_name="laststand")
+def cli() -> None:
+    """Break a Kafka-style cluster on purpose, and prove what it lost."""
+
+
+cli.add_command(run)
+cli.add_command(verify)
+
+
+def main() -> int:
+    """Runs the command line; returns the exit code of the process."""
+    from emulator.cli.user_error import UserError
+    from emulator.core.errors import ConfigError
+
+    try:
+        code = cli.main(standalone_mode=False)
+    except click.exceptions.Abort:
+        click.echo("interrupted", err=True)
+        return ExitCode.INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        return ExitCode.USAGE
+    except (ConfigError, UserError) as error:
+        click.echo(f"laststand: {error}", err=True)
+        return ExitCode.USAGE
+    except KeyboardInterrupt:
+        click.echo("interrupted", err=True)
+        return ExitCode.INTERRUPTED
+    except Exception:
+        traceback.print_exc()
+        return ExitCode.INTERNAL
+    return code if isinstance(code, int) else ExitCode.VALID
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,68 @@
+"""Results on stdout: a summary per run, and the comparison as the last lines."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from emulator.cli.exit_codes import ExitCode
+from emulator.cli.output import Output
+from emulator.verification.verdict import Verdict, VerdictReport, summary
+
+if TYPE_CHECKING:
+    from chaos.campaign import EraResult
+    from chaos.scenario import Scenario
+
+
+def print_verdicts(reports: Sequence[VerdictReport], *, output: Output) -> None:
+    """Prints verdicts, as text or as a JSON list."""
+    if output is Output.JSON:
+        click.echo(msgspec.json.format(msgspec.json.encode(reports)))
+        return
+    for report in reports:
+        click.echo(f"{report.run}\n{summary(report)}\n")
+
+
+def verdicts_exit_code(reports: Sequence[VerdictReport]) -> ExitCode:
+    """Returns what ``verify`` exits with."""
+    verdicts = {report.verdict for report in reports}
+    if Verdict.VIOLATION in verdicts:
+        return ExitCode.VIOLATION
+    return ExitCode.UNKNOWN if Verdict.UNKNOWN in verdicts else ExitCode.VALID
+
+
+def print_results(scenario: "Scenario", results: "tuple[EraResult, ...]", *, output: Output) -> None:
+    """Prints the results of a campaign, as text or as one JSON object."""
+    if output is Output.JSON:
+        document = {
+            "scenario": scenario.name,
+            "runs": [
+                {
+                    "era": result.era,
+                    "directory": str(result.directory),
+                    "outcome": result.outcome.name.lower(),
+                    "misses": result.misses,
+                    "verdict": result.report,
+                }
+                for result in results
+            ],
+        }
+        click.echo(msgspec.json.format(msgspec.json.encode(document)))
+        return
+    for result in results:
+        click.echo(f"{summary(result.report)}\n  run directory: {result.directory}\n")
+    width = max(len(result.era) for result in results)
+    for result in results:
+        click.echo(f"{result.era:<{width}}  {_comparison(scenario, result)}")
+
+
+def _comparison(scenario: "Scenario", result: "EraResult") -> str:
+    report = result.report
+    guarantee = "" if report.guarantee is None else f", guarantee {report.guarantee.value}"
+    found = f"{report.verdict.value}{guarantee}, {report.lost_records} acks=all records lost"
+    if scenario.expectation(result.era) is None:
+        return f"{found} (nothing was expected of this era)"
+    if not result.misses:
+        return f"{found}, as expected"
+    return f"{found}; {'; '.join(result.misses)}"

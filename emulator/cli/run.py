@@ -1,0 +1,91 @@
+"""``laststand run``: plays a scenario and says whether it went as expected."""
+
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from emulator.cli.output import Output, json_option
+from emulator.cli.user_error import UserError
+
+if TYPE_CHECKING:
+    from chaos.campaign import Campaign
+
+_SEED_BITS: Final = 31
+
+
+@click.command(short_help="Play a scenario and judge what it did.")
+@click.argument("scenario")
+@click.option("--era", "eras", multiple=True, metavar="ERA", help="Protocol to play; repeat to compare several.")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a switch or a Kafka property.")
+@click.option(
+    "--driver",
+    type=click.Choice(["process", "docker", "simulator"]),
+    default="process",
+    show_default=True,
+    help="What plays it.",
+)
+@click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Of all random choices; drawn if not given.")
+@click.option(
+    "--out", "store", type=click.Path(path_type=Path), default=Path("store"), show_default=True, help="Where runs go."
+)
+@json_option
+def run(
+    scenario: str,
+    eras: tuple[str, ...],
+    settings: tuple[str, ...],
+    driver: str,
+    seed: int | None,
+    store: Path,
+    output: Output,
+) -> int:
+    """Play SCENARIO, a file or a name under chaos/scenarios, and verify what it left.
+
+    Exit code: where the scenario states what it expects of the era, 0 if that came true, 1 if not, 2 if nobody can
+    tell; elsewhere 0 valid, 1 violation, 2 unknown. 254 for anything that you can fix.
+    """
+    campaign = _prepare(scenario, eras, settings, driver, seed, store)
+    from chaos.campaign import play_campaign, worst
+    from emulator.cli.progress import progress
+    from emulator.cli.results import print_results
+
+    with progress(tuple(era.era for era in campaign.eras)) as shown:
+        results = play_campaign(campaign, on_status=shown.status, on_phase=shown.phase)
+    print_results(campaign.scenario, results, output=output)
+    return worst(results).value
+
+
+def _prepare(
+    name: str, eras: tuple[str, ...], settings: tuple[str, ...], driver: str, seed: int | None, store: Path
+) -> "Campaign":
+    """Finds everything that the user can fix, before anything starts."""
+    from chaos.campaign import Campaign, EraOrder
+    from chaos.run_directory import check_store
+    from chaos.scenario_file import find_scenario, load_scenario
+    from chaos.yaml_cursor import ScenarioError
+    from emulator.cli.overrides import parse_overrides
+    from emulator.cli.requirements import require_spark, require_toxiproxy
+    from emulator.core.switches import DEFAULT_ERA, era_switches
+
+    if driver != "process":
+        raise UserError(f"--driver {driver} is not built yet; allowed: process")
+    try:
+        scenario = load_scenario(find_scenario(name))
+    except ScenarioError as error:
+        raise UserError(str(error)) from None
+    overrides = parse_overrides(settings)
+    chosen = tuple(dict.fromkeys(eras)) or (DEFAULT_ERA,)
+    orders = tuple(EraOrder(era=era, switches=overrides.apply(era_switches(era))) for era in chosen)
+    check_store(store)
+    require_spark()
+    if seed is None:
+        seed = scenario.seed if scenario.seed is not None else random.SystemRandom().getrandbits(_SEED_BITS)
+    return Campaign(
+        scenario=scenario,
+        eras=orders,
+        properties=overrides.properties,
+        store=store,
+        seed=seed,
+        toxiproxy=require_toxiproxy() if scenario.has_network_faults else None,
+    )
