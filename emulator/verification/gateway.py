@@ -59,7 +59,9 @@ _OPTIONS = (
     "--sun-misc-unsafe-memory-access=allow",
     "--enable-native-access=ALL-UNNAMED",
 )
-_NICE = 19
+_NICE = 5
+"""Enough for the nodes to come first. More would be a trap: an ordinary user cannot take it back, and on a machine that
+is busy with something else the JVM would hardly run at all."""
 _POLL_INTERVAL_S = 0.02
 _STOP_TIMEOUT_S = 5.0
 
@@ -89,7 +91,7 @@ class SparkGateway:
 
     @classmethod
     def start(cls, *, java: Java, log_path: Path, heap_mb: int) -> "SparkGateway":
-        """Start the JVM and return at once; it needs seconds of a core, which it takes at the lowest priority.
+        """Start the JVM and return at once; it needs seconds of a core, which it takes at a low priority.
 
         Args:
             java: from ``find_java``.

@@ -40,7 +40,7 @@ async def main(directory):
         await proxies.create({Link(source="0", target="1"): "127.0.0.1:1"})
         gateway = SparkGateway.start(java=find_java(), log_path=directory / "spark", heap_mb=256)
         print("spark starts", flush=True)
-        await asyncio.to_thread(gateway.attach, timeout_s=60)
+        await asyncio.to_thread(gateway.attach, timeout_s=100)
         print("spark listens", flush=True)
         await asyncio.sleep(3600)
 
@@ -78,22 +78,16 @@ def survivors(mark: str) -> list[psutil.Process]:
 def killed_at(line: str, *, program: str, directory: Path) -> tuple[str, int]:
     """Run a harness, kill it when it prints ``line``; returns the mark of its descendants and how many it had."""
     mark = uuid.uuid4().hex
-    harness = subprocess.Popen(
-        [sys.executable, "-c", program, str(directory)],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, MARK: mark},
-    )
-    assert harness.stdout is not None
-    for printed in harness.stdout:
-        if printed.strip() == line:
-            break
-    else:
-        pytest.fail(f"the harness ended with {harness.wait()} and never said {line!r}")
-    descendants = len(survivors(mark)) - 1
-    harness.kill()
-    harness.wait()
-    harness.stdout.close()
+    command = [sys.executable, "-c", program, str(directory)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, MARK: mark}) as harness:
+        assert harness.stdout is not None
+        for printed in harness.stdout:
+            if printed.strip() == line:
+                break
+        else:
+            pytest.fail(f"the harness ended with {harness.wait()} and never said {line!r}")
+        descendants = len(survivors(mark)) - 1
+        harness.kill()
     return mark, descendants
 
 

@@ -70,6 +70,16 @@ def test_a_jvm_that_is_too_slow_is_an_error_and_stop_ends_it(tmp_path: Path) -> 
     gateway.stop()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user cannot raise a priority")
+def test_the_jvm_is_less_urgent_than_we_are_until_it_has_to_hurry(tmp_path: Path) -> None:
+    gateway = SparkGateway.start(java=find_java(), log_path=tmp_path / "jvm.log", heap_mb=64)
+    ours = os.getpriority(os.PRIO_PROCESS, 0)
+    assert os.getpriority(os.PRIO_PROCESS, gateway.pid) > ours
+    gateway.hurry()
+    assert os.getpriority(os.PRIO_PROCESS, gateway.pid) == ours
+    gateway.stop()
+
+
 def test_it_starts_on_the_main_thread_only(tmp_path: Path) -> None:
     caught: list[InvariantViolation] = []
 
