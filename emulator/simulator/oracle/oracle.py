@@ -30,7 +30,7 @@ from emulator.core.events import (
 )
 from emulator.core.types import Acks, BrokerId, NodeId, Offset, TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.nodes import BrokerNode
+from emulator.simulator.nodes import BrokerNode, incarnation_name
 from emulator.simulator.oracle.clients import ClientChecks
 from emulator.simulator.oracle.finding import Alarm, CheckKind, Guarantee
 from emulator.simulator.oracle.rules import RuleChecks
@@ -157,6 +157,10 @@ class Oracle:
             holds=self._truth(partition).ledger.held(0, self._moment),
         )
 
+    def weak_candidates(self) -> tuple[tuple[TopicPartition, BrokerId], ...]:
+        """Returns who is a candidate now and lacks committed records."""
+        return tuple(sorted(self._weak))
+
     def mark(self, name: str) -> None:
         """Counts that a rule was seen at work."""
         self.marks[name] = self.marks.get(name, 0) + 1
@@ -199,8 +203,29 @@ class Oracle:
     # --- Brokers ----------------------------------------------------------------------------------------------------
 
     def _is_settled(self, node_id: NodeId, name: TopicPartition, leader_epoch: int) -> bool:
+        """Whether a node leads under the controller's epoch, as the process that the controller knows."""
         state = self._cluster.state(name)
-        return state is not None and state.leader == node_id and state.leader_epoch == leader_epoch
+        if state is None or state.leader != node_id or state.leader_epoch != leader_epoch:
+            return False
+        return self._is_registered(self._cluster.nodes[BrokerId(node_id)])
+
+    def _is_registered(self, node: BrokerNode) -> bool:
+        registration = self._cluster.controller.image.brokers.get(node.broker_id)
+        return (
+            node.broker is not None
+            and registration is not None
+            and registration.incarnation_id == incarnation_name(node.broker_id, node.incarnation)
+        )
+
+    def _settled_leader(self, name: TopicPartition) -> BrokerNode | None:
+        state = self._cluster.state(name)
+        if state is None or state.leader is None:
+            return None
+        node = self._cluster.nodes[state.leader]
+        partition = None if node.broker is None else node.broker.partition(name)
+        if partition is None or not partition.is_leader or partition.leader_epoch != state.leader_epoch:
+            return None
+        return node if self._is_registered(node) else None
 
     def _high_watermark_advanced(self, node_id: NodeId, event: Event) -> None:
         assert isinstance(event, HighWatermarkAdvanced)
@@ -265,12 +290,8 @@ class Oracle:
             moment=self._moment,
         )
         self._truth(record.partition).acked[base_offset] = promise
-        state = self._cluster.state(record.partition)
-        if state is None or state.leader is None:
-            return
-        node = self._cluster.nodes[state.leader]
-        partition = None if node.broker is None else node.broker.partition(record.partition)
-        if partition is not None and partition.is_leader and partition.leader_epoch == state.leader_epoch:
+        node = self._settled_leader(record.partition)
+        if node is not None:
             log = {batch.last_offset: batch.crc for batch in node.disk.logs[record.partition].batches[-64:]}
             if log.get(promise.last_offset, promise.crc) != promise.crc or (log and promise.last_offset > max(log)):
                 self._lost("D1", record.partition, promise, node)
@@ -324,7 +345,6 @@ class Oracle:
         truth = self.truths.get(name)
         if state is None or truth is None or not truth.high_watermark:
             return
-        brokers = self._cluster.controller.image.brokers
         for broker_id in (*state.isr, *state.elr):
             node = self._cluster.nodes[broker_id]
             log = node.disk.logs.get(name)
@@ -333,13 +353,7 @@ class Oracle:
             if end >= truth.high_watermark:
                 self._weak.discard(key)
                 continue
-            registration = brokers.get(broker_id)
-            if (
-                key in self._weak
-                or node.broker is None
-                or registration is None
-                or registration.incarnation_id != f"incarnation-{broker_id}-{node.incarnation}"
-            ):
+            if key in self._weak or not self._is_registered(node):
                 continue
             self._weak.add(key)
             self.alarm(
@@ -357,6 +371,9 @@ class Oracle:
             self._check_candidates(name)
             self._rules.check_superset(name)
             self._check_agreement(name)
+            leader = self._settled_leader(name)
+            if leader is not None:
+                self._check_leader(name, leader)
         for node in self._cluster.nodes.values():
             if node.broker is not None:
                 for partition in node.broker.partitions:
@@ -410,12 +427,9 @@ class Oracle:
                     )
                     break
             self._clients.check_stored(name, logs)
-            state = self._cluster.state(name)
-            if state is not None and state.leader is not None:
-                node = self._cluster.nodes[state.leader]
-                if node.broker is not None and name in node.disk.logs:
-                    self._check_leader(name, node)
-                    self._clients.check_duplicates(name, node.disk.logs[name].batches, truth.high_watermark)
+            leader = self._settled_leader(name)
+            if leader is not None:
+                self._clients.check_duplicates(name, leader.disk.logs[name].batches, truth.high_watermark)
 
     def crashed(self, error: Exception) -> None:
         """A core raised an exception."""

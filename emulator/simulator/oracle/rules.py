@@ -81,10 +81,14 @@ class RuleChecks:
         match event.election:
             case Election.ISR if event.leader not in before.isr:
                 self._alarm("M6", name, f"{name}: {event.leader} was elected from ISR {before.isr}")
-            case Election.ELR if event.leader not in before.elr or before.isr:
+            case Election.ELR if event.leader not in before.elr or self._any_active(before.isr):
                 self._alarm("M6", name, f"{name}: {event.leader} was elected from ELR {before.elr}, ISR {before.isr}")
             case _:
                 pass
+
+    def _any_active(self, members: tuple[BrokerId, ...]) -> bool:
+        brokers = self._cluster.controller.image.brokers
+        return any(member in brokers and brokers[member].is_active for member in members)
 
     def registered(self, event: BrokerRegistered) -> None:
         """A broker registered: from now on M5 concerns it, if uncleanly."""
