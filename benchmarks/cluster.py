@@ -17,7 +17,7 @@ from emulator.core.image import MetadataImage, PartitionState
 from emulator.core.messages import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from emulator.core.switches import DEFAULT_ERA, era_switches
 from emulator.core.types import BrokerId, CauseId, NodeId, TopicId, TopicPartition
-from emulator.rpc.apis import API_OF_REQUEST
+from emulator.rpc.apis import CONTROLLER_API_OF
 from emulator.rpc.channel import as_is, keepalive_for, open_channel
 
 BROKER_IDS: Final = (BrokerId(NodeId(0)), BrokerId(NodeId(1)), BrokerId(NodeId(2)))
@@ -135,7 +135,7 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
                 ),
             )
         )
-        api = API_OF_REQUEST[CreateTopicsRequest]
+        api = CONTROLLER_API_OF[CreateTopicsRequest]
         channel = open_channel(address, keepalive_for(session_timeout_ms=self.session_timeout_ms))
         try:
             method = channel.unary_unary(api.path, request_serializer=as_is, response_deserializer=as_is)
