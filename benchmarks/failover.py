@@ -25,7 +25,6 @@ REPETITIONS: Final = 7
 _SESSION_TIMEOUT_MS: Final = 2_000
 _HEARTBEAT_MS: Final = 250
 _RATE: Final = 200
-_START_TIMEOUT_S: Final = 30.0
 _SETTLE_S: Final = 0.5
 _PARTITION: Final = PARTITIONS[0]
 
@@ -48,7 +47,7 @@ async def _fail_over(directory: Path) -> tuple[list[int], list[Completion]]:
     ):
         await cluster.start()
         client.start(cluster.processes.direct_addresses())
-        await client.await_first_ack(timeout_s=_START_TIMEOUT_S)
+        await client.await_ack()
         for _ in range(REPETITIONS):
             await cluster.wait_until(are_isrs_full, what="full ISRs")
             await asyncio.sleep(_SETTLE_S)
@@ -58,7 +57,7 @@ async def _fail_over(directory: Path) -> tuple[list[int], list[Completion]]:
             kills.append(time.monotonic_ns())
             await cluster.processes.kill_node(leader)
             await cluster.wait_until(partial(_is_led_by_another, leader), what="new leader")
-            await client.await_first_ack(timeout_s=_START_TIMEOUT_S)
+            await client.await_ack()
             await cluster.processes.start_node(leader)
         await cluster.wait_until(are_isrs_full, what="full ISRs")
         await client.stop()

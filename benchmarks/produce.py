@@ -28,7 +28,6 @@ WINDOW_S: Final = 2.0
 WINDOWS: Final = 5
 
 _SESSION_TIMEOUT_MS: Final = 9_000
-_START_TIMEOUT_S: Final = 30.0
 _IN_FLIGHT: Final = 5
 _MEBIBYTE: Final = 1 << 20
 
@@ -63,7 +62,7 @@ async def _produce(directory: Path, batch_records: int) -> tuple[list[_Sample], 
         await cluster.start()
         await cluster.wait_until(are_isrs_full, what="full ISRs")
         client.start(cluster.processes.direct_addresses())
-        await client.await_first_ack(timeout_s=_START_TIMEOUT_S)
+        await client.await_ack()
         brokers = [psutil.Process(cluster.pid(broker)) for broker in BROKER_IDS]
         controller = psutil.Process(cluster.pid(CONTROLLER_ID))
         producer = psutil.Process(client.pid)
