@@ -139,10 +139,15 @@ class Assignment:
         return topic_properties(self._config.properties, given)
 
     def _stop_fetching_when_leaving(self) -> None:
-        """Once the controller lets this broker go, it fetches only for ISRs that it is still in."""
+        """Once the controller lets this broker go, it fetches only for ISRs that it is still in.
+
+        The registration of an earlier incarnation, which may still be there at start, says nothing about this one.
+        """
         own = self._config.broker_id
         registration = self._hosted.image.brokers.get(own)
-        if registration is None or not registration.in_controlled_shutdown:
+        if registration is None or registration.incarnation_id != self._config.incarnation_id:
+            return
+        if not registration.in_controlled_shutdown:
             return
         for name in list(self._fetchers.followed):
             state = self._hosted.image.partitions.get(name)
