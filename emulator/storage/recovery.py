@@ -127,6 +127,9 @@ def load_log(
     if not segments:
         segments = [loading.new_segment(checkpoints.log_start_offset)]
     delete_stray_snapshots(filesystem, path, [segment.base_offset for segment in segments])
+    if not is_clean:
+        # A segment that was dropped here must not come back behind what is appended from now on. Kafka does not sync.
+        filesystem.sync_directory(path)
 
     topic_id = read_topic_id(filesystem, path)
     log = PartitionLog(
