@@ -7,15 +7,17 @@ CHECK = Check(
     check_id="D5",
     name="ConsumedStable",
     kind=CheckKind.OUTCOME,
-    statement="A record that a consumer received is still at its offset on every later leader, unless deleted on purpose.",
+    statement=(
+        "A record that a consumer received is still at its offset on every later leader, unless deleted on purpose."
+    ),
     query=f"""
         SELECT run, topic, partition, base_offset AS position,
                concat(topic, '-', partition, ' ', {span("base_offset", "last_offset")}, ' of epoch ', batch_epoch,
                       ', given to ', process, ': ', coalesce(concat('broker ', lacking_node, ' was elected in epoch ',
                       lacking_epoch, ' with a log that ended at ', lacking_end_offset),
                       concat('not in the final log of leader ', leader))) AS sentence
-        FROM (SELECT c.run, c.topic, c.partition, c.base_offset, c.last_offset, c.leader_epoch AS batch_epoch, c.process,
-                     s.leader, max(f.node) AS on_leader, min(b.leader_epoch) AS lacking_epoch,
+        FROM (SELECT c.run, c.topic, c.partition, c.base_offset, c.last_offset, c.leader_epoch AS batch_epoch,
+                     c.process, s.leader, max(f.node) AS on_leader, min(b.leader_epoch) AS lacking_epoch,
                      min_by(b.node, b.leader_epoch) AS lacking_node,
                      min_by(b.epoch_start_offset, b.leader_epoch) AS lacking_end_offset
               FROM consumed_batch c
