@@ -47,7 +47,7 @@ from emulator.storage.memory_filesystem import MemoryFileSystem
 from emulator.storage.meta_properties import write_topic_id
 from emulator.storage.partition_log import LogSettings, PartitionLog
 from emulator.storage.producer_snapshot import encode_snapshot
-from emulator.storage.record_batch import HEADER, PARSE_ANYTHING, checksum, parse_batch, stamp
+from emulator.storage.record_batch import HEADER, PARSE_ANYTHING, checksum, crc_of, describe_header, parse_batch, stamp
 from emulator.storage.record_codec import RecordContent, build_batch, read_records
 from emulator.storage.retention import RetentionLimits
 from emulator.storage.segment import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, SNAPSHOT_SUFFIX, offset_file_path
@@ -66,21 +66,24 @@ _NONE: Final = Offset(0)
 def run_record_batch(vector: Vector) -> list[str]:
     """Header fields, CRC verdict and records of one batch."""
     content = bytes.fromhex(vector.before["hex"])
+    if vector.steps[0]["op"] == "check_crc":
+        header = describe_header(content, 0)
+        is_valid = header.size == len(content) and header.crc == crc_of(content)
+        return mismatches(vector.expect, {"valid": is_valid, "crc": header.crc, "computed_crc": crc_of(content)})
     parsed = parse_batch(content, max_message_bytes=PARSE_ANYTHING)
     actual: dict[str, Any] = {"valid": not isinstance(parsed, InvalidBatch)}
     if isinstance(parsed, BatchDescriptor):
-        header = HEADER.unpack_from(content)
-        attributes = header[5]
+        fields = HEADER.unpack_from(content)
         actual |= {
             "base_offset": parsed.base_offset,
-            "batch_length": header[1],
+            "batch_length": fields[1],
             "leader_epoch": parsed.leader_epoch,
-            "magic": header[3],
+            "magic": fields[3],
             "crc": parsed.crc,
-            "attributes": attributes,
+            "attributes": fields[5],
             "last_offset_delta": parsed.last_offset - parsed.base_offset,
             "last_offset": parsed.last_offset,
-            "base_timestamp": header[7],
+            "base_timestamp": fields[7],
             "max_timestamp": parsed.max_timestamp_ms,
             "producer_id": -1 if parsed.producer_id is None else parsed.producer_id,
             "producer_epoch": parsed.producer_epoch,
@@ -206,7 +209,7 @@ def run_clean_shutdown_write(vector: Vector) -> list[str]:
     before = vector.before
     filesystem = _FailingFileSystem()
     existing = before.get("existing", before.get("files")) or {}
-    failing = before.get("failing_dirs", before.get("failing", before.get("dir_fails", [])))
+    failing = next((value for key, value in before.items() if "fail" in key), ())
     given_epoch = before.get("broker_epoch", -1)
     broker_epoch = None if given_epoch == -1 else BrokerEpoch(given_epoch)
     files: dict[str, int | None] = {}
