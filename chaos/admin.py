@@ -4,7 +4,7 @@ import base64
 import os
 from typing import Final
 
-from chaos.scenario import CONTROLLER, TopicPlan
+from chaos.scenario import TopicPlan
 from emulator.core.errors import EmulatorError, ErrorCode
 from emulator.core.messages import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from emulator.core.types import CauseId, TopicId
