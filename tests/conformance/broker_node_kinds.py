@@ -401,6 +401,29 @@ def _fill_topics(image: MetadataImage, described: Fields) -> None:
         )
 
 
+def run_stray_check(vector: Vector) -> list[str]:
+    """Whether one log on disk is a stray; image keys are ``topicId:partition``."""
+    event = vector.event
+    image = MetadataImage()
+    _fill_topics(
+        image,
+        {
+            f"topic.{label}-{partition}:{label}": replicas
+            for label, _, partition in (key.rpartition(":") for key in event["image"])
+            for replicas in (event["image"][f"{label}:{partition}"],)
+        },
+    )
+    label = event["log"]["topic_id"]
+    base = loaded_log({"leo": 0}, high_watermark_checkpoint=0)
+    fields = {field: getattr(base, field) for field in base.__struct_fields__}
+    fields |= {
+        "partition": TopicPartition(f"topic.{label}", event["log"]["partition"]),
+        "topic_id": None if label is None else TopicId(label),
+    }
+    reason = stray_reason(LoadedLog(**fields), image, BrokerId(NodeId(event["broker"])))
+    return mismatches(vector.expect, {"stray": reason is not None})
+
+
 def _replay(image: MetadataImage, one: Record) -> None:
     image.replay(one, offset=image.next_offset)
 
@@ -582,6 +605,7 @@ def _fetch_request(step: Fields) -> FetchRequest:
 KINDS: Final[Mapping[str, Handler]] = {
     "alter_sender": run_alter_sender,
     "lifecycle": run_lifecycle,
+    "stray_check": run_stray_check,
     "stray_kraft": run_stray_kraft,
     "replica_log_info": run_replica_log_info,
     "fetch_purgatory": run_fetch_purgatory,
