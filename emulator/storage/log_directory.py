@@ -8,7 +8,7 @@
 
 A directory's life: ``open`` (lock), ``load_logs`` (deletes the clean-shutdown file first), appends, ``close_logs``
 (flush everything, checkpoints, clean-shutdown file last). Closing before loading touches nothing: rewriting the
-checkpoints then would forget every log start (``kafka-broker.md`` section 4).
+checkpoints then would forget every log start (Kafka's ``LogManager``).
 """
 
 import logging

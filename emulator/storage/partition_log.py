@@ -307,7 +307,7 @@ class PartitionLog:
         """Drops every batch whose last offset is at or above ``offset``; the log then ends at ``offset``.
 
         No effect at or above the log end. Below the first segment the log restarts at ``offset``. The recovery point
-        comes down with it: the caller writes its checkpoint at once (``kafka-broker.md`` section 14).
+        comes down with it: the caller writes its checkpoint at once (Kafka's ``AbstractFetcherThread``).
 
         Raises:
             StorageError: a cut failed.

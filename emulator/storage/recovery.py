@@ -1,6 +1,6 @@
 """Opening a partition directory, and repairing it where its log directory was not closed in order.
 
-Source: ``kafka-broker.md`` section 17, Kafka's ``LogLoader`` and ``LogSegment.recover``. In short:
+Source: Kafka's ``LogLoader`` and ``LogSegment.recover``. In short:
 
 - Clean: nothing is checked or cut; the recovery point becomes the log end. A segment that lacks its offset index is
   recovered all the same, and alone: what is cut from it may leave a hole.

@@ -1,4 +1,4 @@
-"""The follower's rules that are most often got wrong (``kafka-broker.md`` sections 14, 17, 24)."""
+"""The follower's rules that are most often got wrong (Kafka's ``AbstractFetcherThread``, ``LogLoader``)."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""The leader's rules that are most often got wrong (``kafka-broker.md`` sections 7, 9-11, 24)."""
+"""The leader's rules that are most often got wrong (Kafka's ``Partition``, ``AlterPartitionManager``)."""
 
 import pytest
 
@@ -154,7 +154,7 @@ def test_an_answer_to_a_state_that_metadata_replaced_is_ignored() -> None:
 
 
 def test_metadata_of_the_epochs_at_hand_does_not_touch_a_later_change() -> None:
-    # The hazard of kafka-broker.md section 11: resetting here would let the high watermark pass the joining replica.
+    # A hazard of Kafka's ``Partition``: resetting here would let the high watermark pass the joining replica.
     hosting = Hosting(records=5)
     hosting.lead(OWN)
     (proposal,) = hosting.fetch(FIRST, 5).proposals
