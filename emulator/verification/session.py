@@ -116,6 +116,11 @@ class SparkSessionStarter:
             raise SparkSessionError(reason=f"no session after {START_TIMEOUT_S:.0f} s", log_path=self._log_path)
         return self._session
 
+    @property
+    def jvm_pid(self) -> int | None:
+        """The JVM's process id while it runs."""
+        return None if self._gateway is None else self._gateway.pid
+
     def stop(self) -> None:
         """Ends session and JVM. Does nothing the second time."""
         if self._gateway is None:

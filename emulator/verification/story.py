@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 LEADER_LINES_MAX: Final = 60
 """Committed states told per run; further ones are counted."""
 
+_RANGES_TOLD_MAX: Final = 4
+
 # A leader may answer for one offset twice, after a truncation: the answer that belongs to a batch is the one with the
 # send's cause id, else the first after the batch was appended.
 _FATES: Final = """
@@ -134,6 +136,8 @@ def _sentences(fate: _Fate, chronicle: Chronicle) -> Iterator[str]:
     name = f"{fate.topic}-{fate.partition}"
     ranges = _merged(fate.offsets)
     offsets = ", ".join(map(str, ranges))
+    if len(ranges) > _RANGES_TOLD_MAX:
+        offsets = f"{ranges[0].first} to {ranges[-1].last} in {len(ranges)} ranges"
     yield (
         f"{fate.records:,} records of {name} acknowledged with acks=all, offsets {offsets}, "
         f"are {fate.loss_class.value}{f' (on {_brokers(fate.holders)})' if fate.holders else ''}."

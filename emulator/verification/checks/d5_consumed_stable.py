@@ -25,7 +25,8 @@ CHECK = Check(
               LEFT JOIN final_batch f ON f.run = s.run AND f.topic_id = s.topic_id AND f.partition = s.partition
                    AND f.node = s.leader AND f.base_offset = c.base_offset AND f.crc = c.crc
               LEFT JOIN became_leader b ON b.run = c.run AND b.topic_id = c.topic_id AND b.partition = c.partition
-                   AND b.leader_epoch > c.leader_epoch AND b.epoch_start_offset <= c.last_offset
+                   AND b.leader_epoch > greatest(c.served_epoch, c.leader_epoch)
+                   AND c.served_epoch IS NOT NULL AND b.epoch_start_offset <= c.last_offset
               LEFT JOIN deleted_below d ON d.run = c.run AND d.topic_id = c.topic_id AND d.partition = c.partition
               LEFT JOIN topic_deleted t ON t.run = c.run AND t.topic_id = c.topic_id
               WHERE t.run IS NULL AND (d.run IS NULL OR c.last_offset >= d.log_start_offset)
