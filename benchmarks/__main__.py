@@ -4,13 +4,14 @@ import argparse
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from benchmarks import boot, failover, produce
+from benchmarks import boot, failover, oracle, produce
 from benchmarks.figure import Figure
 
 BENCHMARKS: Final[Mapping[str, Callable[[], Iterator[Figure]]]] = {
     "boot": boot.measure,
     "produce": produce.measure,
     "failover": failover.measure,
+    "oracle": oracle.measure,
 }
 """What can be asked for by name, in the order in which all of them run."""
 
