@@ -33,7 +33,7 @@ def measure() -> Iterator[Figure]:
     """Yields ``failover_s``."""
     with tempfile.TemporaryDirectory(prefix="laststand-benchmark-") as directory:
         kills, completions = asyncio.run(_fail_over(Path(directory)))
-    values = tuple(_first_ack_after(kill_ns, completions) - _SESSION_TIMEOUT_MS / 1000 for kill_ns in kills)
+    values = tuple(first_ack_after(kill_ns, completions) - _SESSION_TIMEOUT_MS / 1000 for kill_ns in kills)
     yield Figure(name="failover_s", unit="s", values=values)
 
 
@@ -68,6 +68,13 @@ def _is_led_by_another(old: BrokerId, image: MetadataImage) -> bool:
     return image.partitions[_PARTITION].leader not in (None, old)
 
 
-def _first_ack_after(kill_ns: int, completions: list[Completion]) -> float:
-    """Returns the seconds from a kill to the first ack of a record that was made after it."""
-    return (min(each.acked_ns for each in completions if each.invoked_ns > kill_ns) - kill_ns) / 1e9
+def first_ack_after(kill_ns: int, completions: list[Completion]) -> float:
+    """Returns the seconds from a kill to the first ack of a record that was made after it.
+
+    Raises:
+        BenchmarkError: there is none.
+    """
+    acks = [each.acked_ns for each in completions if each.invoked_ns > kill_ns]
+    if not acks:
+        raise BenchmarkError("nothing was acknowledged after a kill")
+    return (min(acks) - kill_ns) / 1e9
