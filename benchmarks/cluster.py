@@ -46,12 +46,12 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
 
     Attributes:
         processes: the nodes, and the supervisor of anything else that runs beside them.
-        unexpected: ends that nobody asked for.
+        unexpected: ends that nobody asked for, in words.
     """
 
     def __init__(self, directory: Path, *, session_timeout_ms: int, properties: tuple[tuple[str, str], ...]) -> None:
         self.session_timeout_ms = session_timeout_ms
-        self.unexpected: list[ProcessEnd] = []
+        self.unexpected: list[str] = []
         self.processes = ProcessCluster(
             ClusterLayout(
                 run=directory.name,
@@ -63,7 +63,7 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
                 toxiproxy=None,
             ),
             on_start=lambda _node, _incarnation: None,
-            on_unexpected_end=lambda _name, end: self.unexpected.append(end),
+            on_unexpected_end=self._ended,
         )
         self._watch: MetadataWatch
         self._watching: asyncio.Task[None] | None = None
@@ -106,10 +106,11 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
         try:
             async with asyncio.timeout(_STATE_TIMEOUT_S):
                 while not condition(self._watch.image):
+                    self.check()
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
-            raise BenchmarkError(f"no {what} within {_STATE_TIMEOUT_S} s; ends: {self.unexpected}") from None
+            raise BenchmarkError(f"no {what} within {_STATE_TIMEOUT_S} s") from None
         self.check()
 
     def check(self) -> None:
@@ -119,7 +120,7 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
             BenchmarkError: one died.
         """
         if self.unexpected:
-            raise BenchmarkError(f"a process ended unasked: {self.unexpected}")
+            raise BenchmarkError("\n  ".join(["a process ended unasked", *self.unexpected]))
 
     def partition(self, partition: TopicPartition) -> PartitionState:
         """Returns a partition as last committed."""
@@ -128,6 +129,10 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
     def pid(self, node_id: NodeId) -> int:
         """Returns a running node's process id."""
         return self.processes.supervisor.children[str(node_id)].pid
+
+    def _ended(self, name: str, end: ProcessEnd) -> None:
+        self.unexpected.append(f"{name}: exit code {end.exit_code}, signal {end.signal_number}")
+        self._changed.set()
 
 
 def _are_all_active(image: MetadataImage) -> bool:
