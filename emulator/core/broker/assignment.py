@@ -63,10 +63,15 @@ class Assignment:
         return partition
 
     def apply(self, turn: Turn, delta: ImageDelta) -> None:
-        """Acts on a difference: removals, roles, then configuration."""
+        """Acts on a difference: removals, roles, then configuration and what became of other brokers."""
         for name, change in delta.partitions.items():
             self._apply_partition(turn, name, change)
         self._apply_configs(turn, delta)
+        if delta.brokers:
+            # A replica that was waited for so that it can join the ISR may be fenced now (KAFKA-15021).
+            for partition in self._hosted:
+                if partition.is_leader:
+                    partition.advance_high_watermark(turn)
         self._stop_fetching_when_leaving()
 
     def _apply_partition(self, turn: Turn, name: TopicPartition, change: PartitionDelta) -> None:

@@ -61,6 +61,8 @@ from emulator.core.types import (
     NodeId,
     Offset,
     RequestId,
+    TopicId,
+    TopicPartition,
 )
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, TOPIC_ID
 
@@ -150,19 +152,27 @@ class Life:
         self.answer(self.take(BrokerHeartbeatRequest), response)
 
 
-def produce(*, acks: int = -1, size: int = 100, timeout_ms: int = 1000) -> ProduceRequest:
+def produce(*, acks: int = -1, size: int = 100, timeout_ms: int = 1000, name: TopicPartition = NAME) -> ProduceRequest:
     batch = BatchDescriptor(
         base_offset=Offset(0), last_offset=Offset(0), leader_epoch=LeaderEpoch(0), crc=1, size=size, record_count=1
     )
-    asked = ProducePartition(topic=NAME.topic, partition=NAME.partition, batch=batch)
+    asked = ProducePartition(topic=name.topic, partition=name.partition, batch=batch)
     return ProduceRequest(acks=acks, timeout_ms=timeout_ms, partitions=(asked,))
 
 
-def fetch(offset: int, *, replica: BrokerId | None = FIRST, max_wait_ms: int = 500, min_bytes: int = 1) -> FetchRequest:
+def fetch(
+    offset: int,
+    *,
+    replica: BrokerId | None = FIRST,
+    max_wait_ms: int = 500,
+    min_bytes: int = 1,
+    name: TopicPartition = NAME,
+    topic_id: TopicId = TOPIC_ID,
+) -> FetchRequest:
     asked = FetchPartition(
-        topic=NAME.topic,
-        topic_id=TOPIC_ID,
-        partition=NAME.partition,
+        topic=name.topic,
+        topic_id=topic_id,
+        partition=name.partition,
         fetch_offset=Offset(offset),
         current_leader_epoch=LeaderEpoch(0),
         log_start_offset=Offset(0),
