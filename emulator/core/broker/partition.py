@@ -142,8 +142,8 @@ class Partition:
 
     @property
     def is_under_min_isr(self) -> bool:
-        """Whether the committed ISR is too small to commit anything."""
-        return len(self.committed_isr) < self.effective_min_isr
+        """Whether this broker leads with a committed ISR that is too small to commit anything."""
+        return self.is_leader and len(self.committed_isr) < self.effective_min_isr
 
     @property
     def followers(self) -> Mapping[BrokerId, FollowerState]:
