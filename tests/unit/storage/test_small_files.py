@@ -47,6 +47,7 @@ def test_offsets_are_text_sorted_by_partition() -> None:
     assert text == "0\n2\na 1 1500\nb 0 7\n"
     assert parse_offsets(text, path="x") == OFFSETS
     assert parse_offsets("", path="x") == {}
+    assert parse_offsets("0\n", path="x") == {}
 
 
 def test_epochs_are_text() -> None:
@@ -56,7 +57,7 @@ def test_epochs_are_text() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["7\n0\n", "x", "0\n", "0\nx\n", "0\n2\na 0 1\n", "0\n1\na 0 1\nb 0 2\n", "0\n1\na 0\n", "0\n1\na 0 x\n"]
+    "text", ["7\n0\n", "x", "0\nx\n", "0\n2\na 0 1\n", "0\n1\na 0 1\nb 0 2\n", "0\n1\na 0\n", "0\n1\na 0 x\n"]
 )
 def test_bad_checkpoint_is_an_error_or_counts_as_absent(text: str) -> None:
     filesystem = durable_directory("/d")
