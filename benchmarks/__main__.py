@@ -1,16 +1,19 @@
 """``python -m benchmarks [NAME]``: prints one line per figure as soon as it is known."""
 
 import argparse
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from benchmarks import boot, failover, produce
+from benchmarks import boot, failover, oracle, produce
+from benchmarks.cluster import BenchmarkError
 from benchmarks.figure import Figure
 
 BENCHMARKS: Final[Mapping[str, Callable[[], Iterator[Figure]]]] = {
     "boot": boot.measure,
     "produce": produce.measure,
     "failover": failover.measure,
+    "oracle": oracle.measure,
 }
 """What can be asked for by name, in the order in which all of them run."""
 
@@ -22,8 +25,11 @@ def main() -> None:
     chosen = parser.parse_args().name
     for name, measure in BENCHMARKS.items():
         if chosen in (None, name):
-            for figure in measure():
-                print(figure.line(), flush=True)
+            try:
+                for figure in measure():
+                    print(figure.line(), flush=True)
+            except BenchmarkError as error:
+                sys.exit(f"{name}: {error}")
 
 
 if __name__ == "__main__":

@@ -27,8 +27,6 @@ from emulator.tether import tethered
 
 REPETITIONS: Final = 7
 
-_TIMEOUT_S: Final = 30.0
-
 
 def measure() -> Iterator[Figure]:
     """Yields ``boot_s``."""
@@ -55,7 +53,7 @@ async def _boot(directory: Path) -> float:
             if launcher.stdout is None or not (line := await launcher.stdout.readline()):
                 raise BenchmarkError("the launcher ended")
             client.start(msgspec.json.decode(line, type=dict[int, str]))
-            await client.await_first_ack(timeout_s=_TIMEOUT_S)
+            await client.await_ack()
             await client.stop()
         finally:
             if launcher.returncode is None:

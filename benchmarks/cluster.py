@@ -1,24 +1,21 @@
 """The cluster that benchmarks run on: 1 controller, 3 brokers, RF 3, min ISR 2, the event log on, no proxies."""
 
 import asyncio
-import base64
-import os
-import uuid
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from chaos.admin import create_topics
 from chaos.metadata_watch import MetadataWatch
+from chaos.scenario import TopicPlan
 from emulator.cluster.child import ProcessEnd
 from emulator.cluster.process_cluster import ClusterLayout, ProcessCluster
 from emulator.core.image import MetadataImage, PartitionState
-from emulator.core.messages import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from emulator.core.switches import DEFAULT_ERA, era_switches
-from emulator.core.types import BrokerId, CauseId, NodeId, TopicId, TopicPartition
-from emulator.rpc.apis import API_OF_REQUEST
-from emulator.rpc.channel import as_is, keepalive_for, open_channel
+from emulator.core.types import BrokerId, NodeId, TopicPartition
+from emulator.rpc.channel import keepalive_for
 
 BROKER_IDS: Final = (BrokerId(NodeId(0)), BrokerId(NodeId(1)), BrokerId(NodeId(2)))
 CONTROLLER_ID: Final = NodeId(100)
@@ -28,6 +25,15 @@ PARTITIONS: Final = (TopicPartition(TOPIC, 0), TopicPartition(TOPIC, 1), TopicPa
 REPLICATION_FACTOR: Final = 3
 MIN_ISR: Final = 2
 
+# Leaders are three brokers: replica i of partition p is broker p + i.
+_TOPIC_PLAN: Final = TopicPlan(
+    name=TOPIC,
+    replicas=tuple(
+        tuple(BROKER_IDS[(partition + replica) % len(BROKER_IDS)] for replica in range(REPLICATION_FACTOR))
+        for partition in range(len(PARTITIONS))
+    ),
+    properties=(("min.insync.replicas", str(MIN_ISR)),),
+)
 _STATE_TIMEOUT_S: Final = 30.0
 
 
@@ -40,12 +46,12 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
 
     Attributes:
         processes: the nodes, and the supervisor of anything else that runs beside them.
-        unexpected: ends that nobody asked for.
+        unexpected: ends that nobody asked for, in words.
     """
 
     def __init__(self, directory: Path, *, session_timeout_ms: int, properties: tuple[tuple[str, str], ...]) -> None:
         self.session_timeout_ms = session_timeout_ms
-        self.unexpected: list[ProcessEnd] = []
+        self.unexpected: list[str] = []
         self.processes = ProcessCluster(
             ClusterLayout(
                 run=directory.name,
@@ -57,7 +63,7 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
                 toxiproxy=None,
             ),
             on_start=lambda _node, _incarnation: None,
-            on_unexpected_end=lambda _name, end: self.unexpected.append(end),
+            on_unexpected_end=self._ended,
         )
         self._watch: MetadataWatch
         self._watching: asyncio.Task[None] | None = None
@@ -89,7 +95,7 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
         self._watching = asyncio.create_task(self._watch.run())
         await nodes
         await self.wait_until(_are_all_active, what="three active brokers")
-        await self._create_topic(address)
+        await create_topics(address, (_TOPIC_PLAN,), keepalive=keepalive)
 
     async def wait_until(self, condition: Callable[[MetadataImage], bool], *, what: str) -> None:
         """Waits for the controller's committed state.
@@ -100,10 +106,11 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
         try:
             async with asyncio.timeout(_STATE_TIMEOUT_S):
                 while not condition(self._watch.image):
+                    self.check()
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
-            raise BenchmarkError(f"no {what} within {_STATE_TIMEOUT_S} s; ends: {self.unexpected}") from None
+            raise BenchmarkError(f"no {what} within {_STATE_TIMEOUT_S} s") from None
         self.check()
 
     def check(self) -> None:
@@ -113,7 +120,7 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
             BenchmarkError: one died.
         """
         if self.unexpected:
-            raise BenchmarkError(f"a process ended unasked: {self.unexpected}")
+            raise BenchmarkError("\n  ".join(["a process ended unasked", *self.unexpected]))
 
     def partition(self, partition: TopicPartition) -> PartitionState:
         """Returns a partition as last committed."""
@@ -123,28 +130,9 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
         """Returns a running node's process id."""
         return self.processes.supervisor.children[str(node_id)].pid
 
-    async def _create_topic(self, address: str) -> None:
-        request = CreateTopicsRequest(
-            topics=(
-                CreatableTopic(
-                    name=TOPIC,
-                    topic_id=TopicId(base64.urlsafe_b64encode(uuid.UUID(bytes=os.urandom(16)).bytes).decode()[:22]),
-                    num_partitions=len(PARTITIONS),
-                    replication_factor=REPLICATION_FACTOR,
-                    configs=(("min.insync.replicas", str(MIN_ISR)),),
-                ),
-            )
-        )
-        api = API_OF_REQUEST[CreateTopicsRequest]
-        channel = open_channel(address, keepalive_for(session_timeout_ms=self.session_timeout_ms))
-        try:
-            method = channel.unary_unary(api.path, request_serializer=as_is, response_deserializer=as_is)
-            payload = await method(api.encode_request(request, cause_id=CauseId("benchmark")), timeout=_STATE_TIMEOUT_S)
-            response, _ = api.decode_response(payload)
-        finally:
-            await channel.close(None)
-        if not isinstance(response, CreateTopicsResponse) or response.topics[0].error:
-            raise BenchmarkError(f"the topic was not created: {response}")
+    def _ended(self, name: str, end: ProcessEnd) -> None:
+        self.unexpected.append(f"{name}: exit code {end.exit_code}, signal {end.signal_number}")
+        self._changed.set()
 
 
 def _are_all_active(image: MetadataImage) -> bool:

@@ -6,7 +6,7 @@ latency includes encoding and waiting for one of the five places in flight.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from sys import executable
@@ -15,18 +15,8 @@ from typing import Final
 import msgspec
 
 from benchmarks.cluster import BROKER_IDS, BenchmarkError
+from chaos.client_link import ClientLink
 from emulator.client.config import ClientConfig, ProducerConfig, write_config
-from emulator.client.control import (
-    Command,
-    Progress,
-    Ready,
-    Report,
-    StartWork,
-    StopWork,
-    WorkStopped,
-    decode_report,
-    encode_line,
-)
 from emulator.cluster.child import ProcessSpec
 from emulator.cluster.process_cluster import CLIENT_NAME, source_environment
 from emulator.cluster.supervisor import Supervisor
@@ -40,8 +30,8 @@ RECORD_SIZE: Final = 1024
 _AS_MANY_AS_TAKEN: Final = 1 << 40
 _BATCH_HEADER_SIZE: Final = 61
 _RECORD_HEADER_SIZE_MAX: Final = 10
-_ANSWER_TIMEOUT_S: Final = 30.0
-_LINE_LENGTH_MAX: Final = 1 << 20
+_ACK_TIMEOUT_S: Final = 30.0
+_ANSWER_TIMEOUT_MS: Final = 15_000
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,47 +73,37 @@ class LoadClient:
         pid: its process id.
     """
 
-    def __init__(self, *, pid: int, history: Path, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, *, pid: int, history: Path, link: ClientLink, progressed: asyncio.Event) -> None:
         self.pid = pid
         self._history = history
-        self._reader = reader
-        self._writer = writer
+        self._link = link
+        self._progressed = progressed
 
     def start(self, addresses: dict[int, str]) -> None:
         """Begins to produce to the nodes at these addresses, which need not listen yet."""
-        self._tell(StartWork(addresses=addresses))
+        self._link.start_work(addresses)
 
-    async def await_first_ack(self, *, timeout_s: float) -> None:
-        """Waits until something was acknowledged.
+    async def await_ack(self) -> None:
+        """Waits until something is acknowledged that was not until now.
 
         Raises:
             BenchmarkError: nothing was in time.
         """
-        await self.hear(lambda report: isinstance(report, Progress) and bool(report.acked), timeout_s=timeout_s)
+        acked_before = self._acked()
+        try:
+            async with asyncio.timeout(_ACK_TIMEOUT_S):
+                while self._acked() == acked_before:
+                    self._progressed.clear()
+                    await self._progressed.wait()
+        except TimeoutError:
+            raise BenchmarkError(f"nothing was acknowledged within {_ACK_TIMEOUT_S} s") from None
 
     async def stop(self) -> None:
-        """Makes nothing new and waits for all answers.
+        """Makes nothing new and waits for all answers."""
+        await self._link.stop_work(timeout_ms=_ANSWER_TIMEOUT_MS)
 
-        Raises:
-            BenchmarkError: the client is silent.
-        """
-        self._tell(StopWork(timeout_ms=int(_ANSWER_TIMEOUT_S * 500)))
-        await self.hear(lambda report: isinstance(report, WorkStopped), timeout_s=_ANSWER_TIMEOUT_S)
-
-    async def hear(self, is_wanted: Callable[[Report], bool], *, timeout_s: float) -> None:
-        """Waits for a report.
-
-        Raises:
-            BenchmarkError: it did not come in time.
-        """
-        try:
-            async with asyncio.timeout(timeout_s):
-                while line := await self._reader.readline():
-                    if is_wanted(decode_report(line)):
-                        return
-        except TimeoutError:
-            raise BenchmarkError(f"the client did not say what was awaited for {timeout_s} s") from None
-        raise BenchmarkError("the client process ended")
+    def _acked(self) -> int:
+        return sum(count.records for count in self._link.progress.acked)
 
     def completions(self) -> list[Completion]:
         """Returns what was acknowledged, in that order; to be asked once the client has stopped.
@@ -151,30 +131,20 @@ class LoadClient:
                     raise BenchmarkError(f"not every record was acknowledged: {operation}")
         return completed
 
-    def _tell(self, command: Command) -> None:
-        self._writer.write(encode_line(command))
-
 
 @asynccontextmanager
 async def load_client(
     supervisor: Supervisor, directory: Path, load: Load, *, session_timeout_ms: int
 ) -> AsyncIterator[LoadClient]:
-    """Starts a client process and waits until it is ready to work; ends it in the end.
-
-    Raises:
-        BenchmarkError: it does not come up.
-    """
-    dialled: asyncio.Future[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = asyncio.Future()
-    server = await asyncio.start_server(
-        lambda reader, writer: dialled.set_result((reader, writer)), "127.0.0.1", 0, limit=_LINE_LENGTH_MAX
-    )
-    history = directory / "history.jsonl"
-    config = directory / "client.json"
+    """Starts a client process and waits until it is ready to work; ends it in the end."""
+    progressed = asyncio.Event()
+    link = ClientLink(on_progress=progressed.set)
+    history, config = directory / "history.jsonl", directory / "client.json"
     write_config(
         config,
         ClientConfig(
             history_path=str(history),
-            control_port=server.sockets[0].getsockname()[1],
+            control_port=await link.listen(),
             brokers=BROKER_IDS,
             session_timeout_ms=session_timeout_ms,
             partitions=load.partitions,
@@ -191,16 +161,10 @@ async def load_client(
         )
     )
     try:
-        async with asyncio.timeout(_ANSWER_TIMEOUT_S):
-            reader, writer = await dialled
-        client = LoadClient(pid=child.pid, history=history, reader=reader, writer=writer)
-        await client.hear(lambda report: isinstance(report, Ready), timeout_s=_ANSWER_TIMEOUT_S)
-        yield client
-        writer.close()
-    except TimeoutError:
-        raise BenchmarkError("the client process did not dial") from None
+        await link.ready()
+        yield LoadClient(pid=child.pid, history=history, link=link, progressed=progressed)
     finally:
-        server.close()
+        await link.close()
         await child.kill()
 
 

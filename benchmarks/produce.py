@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 import psutil
 
-from benchmarks.cluster import BROKER_IDS, CONTROLLER_ID, PARTITIONS, BenchmarkCluster, are_isrs_full
+from benchmarks.cluster import BROKER_IDS, CONTROLLER_ID, PARTITIONS, BenchmarkCluster, BenchmarkError, are_isrs_full
 from benchmarks.figure import Figure
 from benchmarks.load import RECORD_SIZE, Completion, Load, load_client, records_that_fit
 
@@ -28,7 +28,6 @@ WINDOW_S: Final = 2.0
 WINDOWS: Final = 5
 
 _SESSION_TIMEOUT_MS: Final = 9_000
-_START_TIMEOUT_S: Final = 30.0
 _IN_FLIGHT: Final = 5
 _MEBIBYTE: Final = 1 << 20
 
@@ -36,8 +35,8 @@ _MEBIBYTE: Final = 1 << 20
 _BUFFERED_BATCHES: Final = 2 * _IN_FLIGHT * len(PARTITIONS)
 
 
-class _Sample(msgspec.Struct, frozen=True, kw_only=True):
-    """What the processes had used at one moment."""
+class Sample(msgspec.Struct, frozen=True, kw_only=True):
+    """What the processes had used at one moment; sizes in bytes."""
 
     time_ns: int
     broker_cpu_s: float
@@ -47,14 +46,18 @@ class _Sample(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def measure() -> Iterator[Figure]:
-    """Yields the figures, batch size by batch size."""
+    """Yields the figures, batch size by batch size.
+
+    Raises:
+        BenchmarkError: a node died, or nothing was acknowledged.
+    """
     for name, batch_size in BATCH_SIZES.items():
         with tempfile.TemporaryDirectory(prefix="laststand-benchmark-") as directory:
             samples, completions = asyncio.run(_produce(Path(directory), records_that_fit(batch_size)))
-        yield from _figures(f"produce_{name}", samples, completions)
+        yield from figures(f"produce_{name}", samples, completions)
 
 
-async def _produce(directory: Path, batch_records: int) -> tuple[list[_Sample], list[Completion]]:
+async def _produce(directory: Path, batch_records: int) -> tuple[list[Sample], list[Completion]]:
     load = Load(partitions=PARTITIONS, batch_records=batch_records, buffer_records=_BUFFERED_BATCHES * batch_records)
     async with (
         BenchmarkCluster(directory, session_timeout_ms=_SESSION_TIMEOUT_MS, properties=()) as cluster,
@@ -63,7 +66,7 @@ async def _produce(directory: Path, batch_records: int) -> tuple[list[_Sample], 
         await cluster.start()
         await cluster.wait_until(are_isrs_full, what="full ISRs")
         client.start(cluster.processes.direct_addresses())
-        await client.await_first_ack(timeout_s=_START_TIMEOUT_S)
+        await client.await_ack()
         brokers = [psutil.Process(cluster.pid(broker)) for broker in BROKER_IDS]
         controller = psutil.Process(cluster.pid(CONTROLLER_ID))
         producer = psutil.Process(client.pid)
@@ -77,9 +80,9 @@ async def _produce(directory: Path, batch_records: int) -> tuple[list[_Sample], 
         return samples, client.completions()
 
 
-def _sample(brokers: list[psutil.Process], controller: psutil.Process, producer: psutil.Process) -> _Sample:
+def _sample(brokers: list[psutil.Process], controller: psutil.Process, producer: psutil.Process) -> Sample:
     times = [broker.cpu_times() for broker in brokers]
-    return _Sample(
+    return Sample(
         time_ns=time.monotonic_ns(),
         broker_cpu_s=sum(each.user + each.system for each in times),
         broker_rss=max(broker.memory_info().rss for broker in brokers),
@@ -88,10 +91,17 @@ def _sample(brokers: list[psutil.Process], controller: psutil.Process, producer:
     )
 
 
-def _figures(prefix: str, samples: list[_Sample], completions: list[Completion]) -> Iterator[Figure]:
+def figures(prefix: str, samples: list[Sample], completions: list[Completion]) -> Iterator[Figure]:
+    """Yields the figures of the windows between samples; what was acknowledged outside of them does not count.
+
+    Raises:
+        BenchmarkError: nothing was acknowledged in a window.
+    """
     megabytes, records, p50, p99, cpu = [], [], [], [], []
     for start, end in pairwise(samples):
         acked = [each for each in completions if start.time_ns <= each.acked_ns < end.time_ns]
+        if not acked:
+            raise BenchmarkError("nothing was acknowledged in a whole window")
         seconds = (end.time_ns - start.time_ns) / 1e9
         count = sum(each.records for each in acked)
         latencies = sorted((each.acked_ns - each.invoked_ns) / 1e6 for each in acked)

@@ -8,7 +8,7 @@ from chaos.scenario import TopicPlan
 from emulator.core.errors import EmulatorError, ErrorCode
 from emulator.core.messages import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from emulator.core.types import CauseId, TopicId
-from emulator.rpc.apis import API_OF_REQUEST
+from emulator.rpc.apis import CONTROLLER_API_OF
 from emulator.rpc.channel import Keepalive, as_is, open_channel
 
 _TIMEOUT_S: Final = 10.0
@@ -44,7 +44,7 @@ async def create_topics(address: str, topics: tuple[TopicPlan, ...], *, keepaliv
             for topic in topics
         )
     )
-    api = API_OF_REQUEST[CreateTopicsRequest]
+    api = CONTROLLER_API_OF[CreateTopicsRequest]
     async with open_channel(address, keepalive) as channel:
         method = channel.unary_unary(api.path, request_serializer=as_is, response_deserializer=as_is)
         payload = await method(api.encode_request(request, cause_id=_CAUSE), timeout=_TIMEOUT_S)

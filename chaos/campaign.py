@@ -16,7 +16,7 @@ from chaos.scenario import Scenario
 from emulator.core.switches import Switches
 from emulator.verification.session import SparkSessionStarter
 from emulator.verification.verdict import VerdictReport, write_verdict
-from emulator.verification.verify import verify_runs
+from emulator.verification.verify import rehearse, verify_runs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,7 @@ def play_campaign(
         )
         for era, directory in zip(campaign.eras, directories, strict=True)
     ]
-    starter = SparkSessionStarter(log_path=directories[0] / "spark.log")
+    starter = SparkSessionStarter(log_path=directories[0] / "spark.log", rehearsal=rehearse)
     starter.start()
     try:
         asyncio.run(_play_all(orders, on_status))

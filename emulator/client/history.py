@@ -81,6 +81,7 @@ class History:
                 log_start_offset=recorded.log_start_offset,
                 batches=recorded.batches,
                 error=recorded.error,
+                leader_epoch=recorded.leader_epoch,
             )
         )
 

@@ -116,6 +116,8 @@ class ProcessCluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Kills what still runs."""
+        if self.toxiproxy is not None:
+            await self.toxiproxy.stop()
         await self.supervisor.__aexit__(kind, error, trace)
         for port in self._ports.values():
             port.close()

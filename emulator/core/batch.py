@@ -2,7 +2,7 @@
 
 A log, to the core, is a sequence of ``BatchDescriptor``. Batches travel as opaque bytes from producer to follower; only
 base offset and leader epoch are stamped on the way, and both are outside the CRC, so the CRC is a batch's fingerprint
-everywhere (record batch v2, ``kafka-broker.md`` section 5).
+everywhere (record batch v2, Kafka's ``DefaultRecordBatch``).
 """
 
 import msgspec

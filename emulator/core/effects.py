@@ -121,7 +121,7 @@ class AppendToLog(Effect, frozen=True, kw_only=True):
 class TruncateLog(Effect, frozen=True, kw_only=True):
     """Drop every batch whose last offset is at or above ``offset``; the log then ends at ``offset``.
 
-    The recovery-point checkpoint is rewritten at once (``kafka-broker.md`` section 14).
+    The recovery-point checkpoint is rewritten at once (Kafka's ``AbstractFetcherThread``).
     """
 
     partition: TopicPartition

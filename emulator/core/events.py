@@ -596,6 +596,7 @@ class PollOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", ta
 
     ``phase`` is ``live`` during the run and ``final`` for the fresh consumer that reads everything at the end. A
     ``position`` is the offset asked for; ``seek`` says that the consumer jumped there (start, or out of range).
+    ``leader_epoch`` is the one that the fetch named and the answering leader had (KIP-320), if it is known.
     """
 
     index: int
@@ -614,6 +615,7 @@ class PollOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", ta
     log_start_offset: Offset | None
     batches: tuple[PolledBatch, ...] = ()
     error: str | None = None
+    leader_epoch: LeaderEpoch | None = None
 
 
 class FinalReadOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", tag="final_read"):

@@ -1,7 +1,7 @@
 """The metadata image: the fold of the metadata log, in the controller, in brokers and in whoever watches.
 
 ``replay`` is the only code that changes it. A broker acts on the difference of two images: ``take_delta`` returns what
-changed since it was last called, however many records that were (``kafka-controller.md`` sections 1, 2).
+changed since it was last called, however many records that were (Kafka's ``PartitionRegistration.merge``).
 """
 
 import msgspec

@@ -114,7 +114,7 @@ class ProducerSnapshotEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoadedLog(msgspec.Struct, frozen=True, kw_only=True):
-    """One partition's log as found on disk and, where unclean, recovered (``kafka-broker.md`` section 17).
+    """One partition's log as found on disk and, where unclean, recovered (Kafka's ``LogLoader``).
 
     Attributes:
         partition: by the name of its directory.

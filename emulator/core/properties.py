@@ -39,7 +39,6 @@ class NodeProperties(msgspec.Struct, frozen=True, kw_only=True):
     log_flush_interval_messages: int = _LONG_MAX
     log_flush_interval_ms: int | None = None
     log_flush_offset_checkpoint_interval_ms: int = 60_000
-    log_flush_start_offset_checkpoint_interval_ms: int = 60_000
     log_segment_bytes: int = 1 << 30
     log_index_interval_bytes: int = 4096
     log_segment_delete_delay_ms: int = 60_000
@@ -102,6 +101,7 @@ _POSITIVE: Final = _integer(1, _LONG_MAX)
 _NATURAL: Final = _integer(0, _LONG_MAX)
 _UNLIMITED: Final = _integer(-1, _LONG_MAX)
 _FLAG: Final = _Kind(_boolean, "true or false")
+_FALSE_ONLY: Final = _Kind({"false": False}.__getitem__, "false: the unclean recovery manager is not built yet")
 _TEXT: Final = _Kind(str, "text")
 
 _NODE_KINDS: Final[Mapping[str, _Kind]] = {
@@ -111,7 +111,7 @@ _NODE_KINDS: Final[Mapping[str, _Kind]] = {
     "controlled.shutdown.enable": _FLAG,
     "min.insync.replicas": _POSITIVE,
     "unclean.leader.election.enable": _FLAG,
-    "unclean.recovery.manager.enabled": _FLAG,
+    "unclean.recovery.manager.enabled": _FALSE_ONLY,
     "default.replication.factor": _POSITIVE,
     "num.partitions": _POSITIVE,
     "replica.lag.time.max.ms": _POSITIVE,
@@ -125,7 +125,6 @@ _NODE_KINDS: Final[Mapping[str, _Kind]] = {
     "log.flush.interval.messages": _POSITIVE,
     "log.flush.interval.ms": _NATURAL,
     "log.flush.offset.checkpoint.interval.ms": _POSITIVE,
-    "log.flush.start.offset.checkpoint.interval.ms": _POSITIVE,
     "log.segment.bytes": _integer(1024, _INT_MAX),
     "log.index.interval.bytes": _NATURAL,
     "log.segment.delete.delay.ms": _NATURAL,

@@ -6,9 +6,12 @@ at or after that time, and the state machine pops what is due.
 
 import heapq
 from collections.abc import Hashable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
+
+_SLACK: Final = 256
+"""Disarmed deadlines that are kept before the queue is rebuilt."""
 
 
 class TimerQueue(Generic[Key]):
@@ -27,7 +30,10 @@ class TimerQueue(Generic[Key]):
 
     def cancel(self, key: Key) -> None:
         """Disarms ``key``; no effect if it is not armed."""
-        self._live.pop(key, None)
+        if self._live.pop(key, None) is not None and len(self._heap) > 2 * len(self._live) + _SLACK:
+            # Deadlines that never come due (answered requests) would otherwise pile up until their time.
+            self._heap = [(at_ms, sequence, live) for live, (at_ms, sequence) in self._live.items()]
+            heapq.heapify(self._heap)
 
     def is_set(self, key: Key) -> bool:
         """Whether ``key`` is armed."""

@@ -84,7 +84,7 @@ class IsolationLevel(IntEnum):
 
 
 class ElectionType(Enum):
-    """How a leader may be chosen (``kafka-controller.md`` section 4)."""
+    """How a leader may be chosen (Kafka's ``PartitionChangeBuilder.electLeader``)."""
 
     PREFERRED = "PREFERRED"
     ONLINE = "ONLINE"

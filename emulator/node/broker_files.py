@@ -18,8 +18,8 @@ from emulator.storage.clean_shutdown import previous_broker_epoch
 from emulator.storage.filesystem import Buffer, FileSystem
 from emulator.storage.log_directory import LogDirectory, make_log_directory
 from emulator.storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
-from emulator.storage.partition_log import FlushWork, LogSettings, PartitionLog
-from emulator.storage.retention import RetentionLimits
+from emulator.storage.partition_log import FlushWork, LogSettings, PartitionLog, log_settings
+from emulator.storage.retention import retention_limits
 
 TopicPropertiesOf = Callable[[str], TopicProperties]
 """Finds the properties of a topic by its name; those of a topic that the metadata lacks are the node's."""
@@ -151,10 +151,7 @@ class BrokerFiles:
         """Drops old segments, and returns the partitions whose log start rose, each with its new one."""
         raised: list[tuple[TopicPartition, Offset]] = []
         for log in self._logs():
-            topic = self._topic_properties_of(log.partition.topic)
-            limits = RetentionLimits(
-                retention_bytes=_limit(topic.retention_bytes), retention_ms=_limit(topic.retention_ms)
-            )
+            limits = retention_limits(self._topic_properties_of(log.partition.topic))
             start = log.delete_old_segments(
                 high_watermark=high_watermark_of(log.partition), limits=limits, now_ms=now_ms
             )
@@ -172,18 +169,7 @@ class BrokerFiles:
         return next(directory for directory in self._directories if partition in directory.logs)
 
     def _settings_of(self, topic: str) -> LogSettings:
-        properties = self._topic_properties_of(topic)
-        return LogSettings(
-            segment_bytes=properties.segment_bytes,
-            index_interval_bytes=self._properties.log_index_interval_bytes,
-            flush_messages=properties.flush_messages,
-            flush_ms=properties.flush_ms,
-        )
-
-
-def _limit(value: int) -> int | None:
-    """Kafka's -1 is no limit."""
-    return None if value < 0 else value
+        return log_settings(self._properties, self._topic_properties_of(topic))
 
 
 def _format(filesystem: FileSystem, path: str, *, cluster_id: str, node_id: NodeId) -> MetaProperties:

@@ -9,7 +9,7 @@ from typing import Final, cast
 
 from emulator.core import messages
 from emulator.core.messages import Request, Response
-from emulator.core.types import CauseId
+from emulator.core.types import CauseId, NodeId
 from emulator.rpc.generated import broker_pb2, common_pb2, controller_pb2
 from emulator.rpc.struct_codec import StructCodec
 
@@ -95,9 +95,26 @@ BROKER_APIS: Final = (
     UnaryApi(BROKER_SERVICE, messages.InitProducerIdRequest, messages.InitProducerIdResponse),
     UnaryApi(BROKER_SERVICE, messages.ListOffsetsRequest, messages.ListOffsetsResponse),
     UnaryApi(BROKER_SERVICE, messages.OffsetForLeaderEpochRequest, messages.OffsetForLeaderEpochResponse),
+    UnaryApi(BROKER_SERVICE, messages.DeleteRecordsRequest, messages.DeleteRecordsResponse),
+    UnaryApi(BROKER_SERVICE, messages.DescribeTopicPartitionsRequest, messages.DescribeTopicPartitionsResponse),
     UnaryApi(BROKER_SERVICE, messages.GetReplicaLogInfoRequest, messages.GetReplicaLogInfoResponse),
 )
 """What a broker serves, Produce and Fetch aside."""
 
-API_OF_REQUEST: Final = MappingProxyType({api.request_type: api for api in (*CONTROLLER_APIS, *BROKER_APIS)})
-"""The unary API of a type of request."""
+_FIRST_CONTROLLER_ID: Final = NodeId(100)
+
+CONTROLLER_API_OF: Final = MappingProxyType({api.request_type: api for api in CONTROLLER_APIS})
+"""The controller's API of a type of request."""
+
+BROKER_API_OF: Final = MappingProxyType({api.request_type: api for api in BROKER_APIS})
+"""The broker's API of a type of request."""
+
+
+def api_of(request: Request, destination: NodeId) -> UnaryApi:
+    """Returns the API that a request belongs to; the destination's id tells which service runs there.
+
+    Raises:
+        KeyError: that service does not serve such requests.
+    """
+    apis = CONTROLLER_API_OF if destination >= _FIRST_CONTROLLER_ID else BROKER_API_OF
+    return apis[type(request)]

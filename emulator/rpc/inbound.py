@@ -6,8 +6,9 @@ dropped. A stream that has ``UNANSWERED_MAX`` requests open is not read until on
 """
 
 import asyncio
+import contextlib
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 import grpc
@@ -236,7 +237,8 @@ class NodeServer:
             except CodecError as error:
                 await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
             responder = _UnaryResponder(api, context)
-            self._on_request(request, cause_id, (), responder)
+            with _bugs_stop_the_process():
+                self._on_request(request, cause_id, (), responder)
             return await responder.payload
 
         return grpc.unary_unary_rpc_method_handler(behavior, request_deserializer=as_is, response_serializer=as_is)
@@ -246,13 +248,31 @@ class NodeServer:
             stream = _ServedStream(context, decode, self._on_request)
             self._streams.add(stream)
             try:
-                await stream.serve()
+                with _bugs_stop_the_process():
+                    await stream.serve()
             except* CodecError as errors:
                 await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(errors.exceptions[0]))
             finally:
                 self._streams.discard(stream)
 
         return grpc.stream_stream_rpc_method_handler(behavior, request_deserializer=as_is, response_serializer=as_is)
+
+
+_NO_BUGS: Final = (CodecError, SubscriptionEndedError, grpc.aio.BaseError)
+"""What a handler may meet: callers that send nonsense, streams that end, callers that are gone."""
+
+
+@contextlib.contextmanager
+def _bugs_stop_the_process() -> Iterator[None]:
+    """Hands any other exception to the event loop's handler too: gRPC would log it, and the node would go on."""
+    try:
+        yield
+    except Exception as error:
+        bug = error.split(_NO_BUGS)[1] if isinstance(error, ExceptionGroup) else error
+        if bug is not None and not isinstance(bug, _NO_BUGS):
+            context = {"message": "a request's handler failed", "exception": bug}
+            asyncio.get_running_loop().call_exception_handler(context)
+        raise
 
 
 def _metadata_behavior(on_subscribe: OnSubscribe) -> Callable[[bytes, _Context], object]:
@@ -262,8 +282,9 @@ def _metadata_behavior(on_subscribe: OnSubscribe) -> Callable[[bytes, _Context],
         except CodecError as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         try:
-            while True:
-                await context.write(await subscriber.next_message())
+            with _bugs_stop_the_process():
+                while True:
+                    await context.write(await subscriber.next_message())
         except SubscriptionEndedError as error:
             await context.abort(grpc.StatusCode.OUT_OF_RANGE, str(error))
         finally:

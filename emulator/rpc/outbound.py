@@ -26,7 +26,7 @@ from emulator.core.messages import (
 )
 from emulator.core.types import Acks, CauseId, CorrelationId, NodeId
 from emulator.rpc.address_book import AddressBook
-from emulator.rpc.apis import API_OF_REQUEST, BROKER_SERVICE, UnaryApi, method_path
+from emulator.rpc.apis import BROKER_SERVICE, UnaryApi, api_of, method_path
 from emulator.rpc.channel import Keepalive, as_is, open_channel
 from emulator.rpc.codec_error import CodecError
 from emulator.rpc.data_codec import (
@@ -148,7 +148,7 @@ class Outbound:
                         answer=AnswerPolicy.ANSWERED,
                     )
                 case _:
-                    api = API_OF_REQUEST[type(request)]
+                    api = api_of(request, destination)
                     method = self._method(destination, api)
                     call = self._call(method, api, destination, correlation_id, request, timeout_ms, cause_id)
                     task = self._tasks.create_task(call)

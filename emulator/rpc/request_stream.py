@@ -8,6 +8,7 @@ Requests that wait for the writer share a frame, so a busy stream needs fewer, l
 """
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable
 from enum import Enum
@@ -18,7 +19,10 @@ import grpc.aio
 from emulator.core.inputs import RequestFailure
 from emulator.core.messages import FetchResponse, ProduceResponse
 from emulator.core.types import CauseId, CorrelationId
+from emulator.rpc.codec_error import CodecError
 from emulator.rpc.data_codec import Streamed, join_frame
+
+_log: Final = logging.getLogger(__name__)
 
 FRAME_BYTES_MAX: Final = 4 << 20
 """A frame ends with the message that reaches this size; a larger message has a frame of its own."""
@@ -114,6 +118,8 @@ class RequestStream(Generic[ResponseT]):
                         self._on_answer(response)
         except grpc.aio.AioRpcError:
             pass  # The reason does not matter: whatever ended the call, nobody will answer on it any more.
+        except CodecError as error:
+            _log.warning("stream closed reason=%s", error)
         finally:
             writer.cancel()
             call.cancel()

@@ -2,7 +2,7 @@
 
 A reader stops *silently* when 17 bytes or fewer are left, or when the declared batch runs past the end of the file: a
 torn tail. A declared length below 14, or another format version, is *corruption*; so zeros, if more than 17, are
-corruption and not an end (``kafka-broker.md`` section 5, Kafka's ``FileLogInputStream``).
+corruption and not an end (Kafka's ``DefaultRecordBatch``, ``FileLogInputStream``).
 """
 
 from enum import Enum

@@ -35,7 +35,7 @@ def format_lines(lines: Iterable[str]) -> str:
 
 
 def parse_lines(text: str, *, path: str) -> list[list[str]]:
-    """Returns each entry's fields; none for an empty text.
+    """Returns each entry's fields; none for an empty text, or one that ends after its version.
 
     Raises:
         StorageError: unknown version, or the count is no number or not the number of lines.
@@ -45,8 +45,10 @@ def parse_lines(text: str, *, path: str) -> list[list[str]]:
     lines = text.splitlines()
     if lines[0].strip() != _VERSION:
         raise StorageError(path=path, reason=f"unknown checkpoint version {lines[0]!r}")
-    if len(lines) < 2 or not lines[1].strip().isdecimal():
-        raise StorageError(path=path, reason="no entry count")
+    if len(lines) < 2:
+        return []
+    if not lines[1].strip().isdecimal():
+        raise StorageError(path=path, reason=f"{lines[1]!r} is no entry count")
     count = int(lines[1])
     entries = [line.split() for line in lines[2:]]
     if len(entries) != count:

@@ -1,4 +1,4 @@
-"""``.kafka_cleanshutdown``: two facts in one file, and they must not be mixed up (``kafka-broker.md`` section 4).
+"""``.kafka_cleanshutdown``: two facts in one file, and they must not be mixed up (Kafka's ``LogManager``).
 
 Its *existence*, whatever is in it, says that the logs of its directory were closed in order and need no recovery. Its
 *content*, ``{"version":0,"brokerEpoch":N}``, is the proof that a registration shows the controller (KIP-966).

@@ -8,7 +8,7 @@
 
 A directory's life: ``open`` (lock), ``load_logs`` (deletes the clean-shutdown file first), appends, ``close_logs``
 (flush everything, checkpoints, clean-shutdown file last). Closing before loading touches nothing: rewriting the
-checkpoints then would forget every log start (``kafka-broker.md`` section 4).
+checkpoints then would forget every log start (Kafka's ``LogManager``).
 """
 
 import logging
@@ -28,7 +28,7 @@ from emulator.storage.checkpoints import (
     read_offsets_leniently,
     write_offsets,
 )
-from emulator.storage.filesystem import DirectoryLock, FileSystem
+from emulator.storage.filesystem import DirectoryLock, FileSystem, parent_directory
 from emulator.storage.partition_log import LogSettings, PartitionLog
 from emulator.storage.recovery import LogCheckpoints, create_log, load_log
 
@@ -104,6 +104,8 @@ class LogDirectory:
         """
         is_clean = clean_shutdown.is_clean(self._filesystem, self.path)
         clean_shutdown.delete(self._filesystem, self.path)
+        # An earlier process may have been killed between making a partition directory and syncing its name.
+        self._filesystem.sync_directory(self.path)
         recovery_points = read_offsets_leniently(self._filesystem, f"{self.path}/{RECOVERY_POINT_CHECKPOINT}")
         log_starts = read_offsets_leniently(self._filesystem, f"{self.path}/{LOG_START_OFFSET_CHECKPOINT}")
         high_watermarks = read_offsets(self._filesystem, f"{self.path}/{HIGH_WATERMARK_CHECKPOINT}")
@@ -253,11 +255,11 @@ class LogDirectory:
 
 
 def make_log_directory(filesystem: FileSystem, path: str) -> None:
-    """Creates a log directory and makes its name durable; no effect where it exists.
+    """Creates a log directory where it is missing, and makes its name durable.
 
     Raises:
         StorageError: the directory cannot be made.
     """
     if not filesystem.exists(path):
         filesystem.make_directory(path)
-        filesystem.sync_directory(path.rpartition("/")[0] or "/")
+    filesystem.sync_directory(parent_directory(path))

@@ -1,7 +1,7 @@
 """The controller's metadata log on disk: opaque payloads, one per batch of records, in Kafka's record batch format.
 
-``<directory>/00000000000000000000.log`` holds one record batch per append, whose single record's value is the payload.
-Base offset and last offset delta are metadata offsets, so an append of n records takes n offsets.
+``<directory>/00000000000000000000.log`` holds one record batch per append. Record offsets are metadata offsets: the
+value of the first record is the payload of all n, and n - 1 records without a value fill the other offsets.
 
 An append is only written; ``sync`` makes everything written durable, and one sync may serve several appends. On
 opening, the intact batches are replayed and whatever follows the last of them is cut off: it was never acknowledged. A
@@ -127,12 +127,12 @@ class MetadataLog:
 
 
 def _encode(entry: MetadataPayload) -> bytes:
-    # One record: length, attributes 0, timestamp delta 0, offset delta 0, no key, value, no headers.
+    # Length, attributes 0, timestamp delta 0, offset delta 0, no key, value, no headers.
     body = b"\x00\x00\x00\x01" + _varint(len(entry.payload)) + entry.payload + b"\x00"
-    record = _varint(len(body)) + body
+    records = _varint(len(body)) + body + _filling(entry.record_count)
     header = HEADER.pack(
         entry.base_offset,
-        HEADER_SIZE - LOG_OVERHEAD + len(record),
+        HEADER_SIZE - LOG_OVERHEAD + len(records),
         0,
         MAGIC,
         0,
@@ -143,9 +143,9 @@ def _encode(entry: MetadataPayload) -> bytes:
         _NO_PRODUCER,
         _NO_PRODUCER,
         _NO_PRODUCER,
-        1,
+        entry.record_count,
     )
-    batch = bytearray(header + record)
+    batch = bytearray(header + records)
     _CRC.pack_into(batch, _CRC_AT, crc_of(batch))
     return bytes(batch)
 
@@ -154,13 +154,23 @@ def _decode(content: bytes, batch: BatchDescriptor, *, path: str, position: int)
     length, at = _read_varint(content, HEADER_SIZE)
     end = at + length
     size, start = _read_varint(content, at + 4)
-    if end != len(content) or start + size + 1 != end:
+    record_count = batch.last_offset - batch.base_offset + 1
+    if start + size + 1 != end or content[end:] != _filling(record_count):
         raise CorruptRecordError(path=path, position=position, reason="not a batch of one metadata payload")
     return MetadataPayload(
         base_offset=MetadataOffset(batch.base_offset),
-        record_count=batch.last_offset - batch.base_offset + 1,
+        record_count=record_count,
         payload=content[start : start + size],
     )
+
+
+def _filling(record_count: int) -> bytes:
+    """Records without key and value for every offset but the first."""
+    records = bytearray()
+    for delta in range(1, record_count):
+        body = b"\x00\x00" + _varint(delta) + b"\x01\x01\x00"
+        records += _varint(len(body)) + body
+    return bytes(records)
 
 
 def _varint(value: int) -> bytes:

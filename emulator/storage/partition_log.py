@@ -21,6 +21,7 @@ import msgspec
 
 from emulator.core.batch import BatchDescriptor, EpochEntry, LogSpan
 from emulator.core.inputs import ProducerSnapshotEntry
+from emulator.core.properties import NodeProperties, TopicProperties
 from emulator.core.types import Offset, ProducerId, TopicId, TopicPartition
 from emulator.storage.checkpoints import LEADER_EPOCH_CHECKPOINT, write_epochs
 from emulator.storage.filesystem import Buffer, FileSystem
@@ -53,6 +54,16 @@ class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
     flush_messages: int = (1 << 63) - 1
     flush_ms: int | None = None
     recent_bytes_max: int = 16 << 20
+
+
+def log_settings(node: NodeProperties, topic: TopicProperties) -> LogSettings:
+    """Returns how a topic's logs are kept on a node."""
+    return LogSettings(
+        segment_bytes=topic.segment_bytes,
+        index_interval_bytes=node.log_index_interval_bytes,
+        flush_messages=topic.flush_messages,
+        flush_ms=topic.flush_ms,
+    )
 
 
 class FlushWork:
@@ -296,7 +307,7 @@ class PartitionLog:
         """Drops every batch whose last offset is at or above ``offset``; the log then ends at ``offset``.
 
         No effect at or above the log end. Below the first segment the log restarts at ``offset``. The recovery point
-        comes down with it: the caller writes its checkpoint at once (``kafka-broker.md`` section 14).
+        comes down with it: the caller writes its checkpoint at once (Kafka's ``AbstractFetcherThread``).
 
         Raises:
             StorageError: a cut failed.

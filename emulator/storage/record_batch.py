@@ -103,7 +103,7 @@ def parse_batch(buffer: Buffer, *, max_message_bytes: int) -> BatchDescriptor | 
         max_message_bytes: limit of the whole batch (``max.message.bytes``).
 
     Returns:
-        The descriptor, or the error that the batch deserves (``kafka-broker.md`` section 6): MESSAGE_TOO_LARGE,
+        The descriptor, or the error that the batch deserves (``ReplicaManager.appendRecords``): MESSAGE_TOO_LARGE,
         CORRUPT_MESSAGE (size or CRC), INVALID_RECORD (magic, count, more than one batch).
     """
     size = len(buffer)

@@ -1,6 +1,6 @@
 """Opening a partition directory, and repairing it where its log directory was not closed in order.
 
-Source: ``kafka-broker.md`` section 17, Kafka's ``LogLoader`` and ``LogSegment.recover``. In short:
+Source: Kafka's ``LogLoader`` and ``LogSegment.recover``. In short:
 
 - Clean: nothing is checked or cut; the recovery point becomes the log end. A segment that lacks its offset index is
   recovered all the same, and alone: what is cut from it may leave a hole.
@@ -127,6 +127,9 @@ def load_log(
     if not segments:
         segments = [loading.new_segment(checkpoints.log_start_offset)]
     delete_stray_snapshots(filesystem, path, [segment.base_offset for segment in segments])
+    if not is_clean:
+        # A segment that was dropped here must not come back behind what is appended from now on. Kafka does not sync.
+        filesystem.sync_directory(path)
 
     topic_id = read_topic_id(filesystem, path)
     log = PartitionLog(

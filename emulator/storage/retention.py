@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from emulator.core.properties import TopicProperties
 from emulator.core.types import Offset
 
 
@@ -30,6 +31,16 @@ class RetentionLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     retention_bytes: int | None
     retention_ms: int | None
+
+
+def retention_limits(topic: TopicProperties) -> RetentionLimits:
+    """Returns a topic's limits; a topic that is only compacted has none."""
+    if "delete" not in topic.cleanup_policy.split(","):
+        return RetentionLimits(retention_bytes=None, retention_ms=None)
+    return RetentionLimits(
+        retention_bytes=None if topic.retention_bytes < 0 else topic.retention_bytes,
+        retention_ms=None if topic.retention_ms < 0 else topic.retention_ms,
+    )
 
 
 def deletable_segments(

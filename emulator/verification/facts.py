@@ -4,7 +4,7 @@
 - ``settled_leader``: the leader whose log decides what a partition holds at the end.
 - ``acked_batch``: every batch that a producer was told is in the log, with the epoch in which it was appended.
 - ``final_copy``: which nodes hold a batch in their final logs.
-- ``consumed_batch``: every batch that a consumer received, once per consumer.
+- ``consumed_batch``: every batch that a consumer received, and the epoch of the leader that served it, if known.
 - ``last_high_watermark``, ``required_isr``: see ``high_watermark``.
 - ``lost_batch``: acknowledged batches that are not where they must be (see ``losses``).
 
@@ -50,13 +50,15 @@ _SETTLED_LEADER: Final = """
     WHERE x.run IS NULL AND (f.run IS NOT NULL OR s.leader_epoch = e.leader_epoch)
 """
 
-# Whoever acknowledged a batch has it in its own log: that copy tells the epoch in which it was appended.
+# Whoever acknowledged a batch has it in its own log: that copy tells the epoch in which it was appended. It may have
+# been acknowledged in a later one, when the producer tried again; leaders elected in between need not have it.
 _ACKED_BATCH: Final = """
     SELECT s.run, s.topic, s.partition, s.topic_id, s.base_offset, s.base_offset + s.record_count - 1 AS last_offset,
-           s.crc, s.record_count, s.acks, s.operation_id, s.node, max(b.leader_epoch) AS leader_epoch
+           s.crc, s.record_count, s.acks, s.operation_id, s.node, max(b.leader_epoch) AS leader_epoch,
+           greatest(s.acked_epoch, max(b.leader_epoch)) AS acked_epoch
     FROM (SELECT o.run, o.topic, o.partition, coalesce(o.topic_id, t.topic_id) AS topic_id, base_offset,
                  record_count, acks, operation_id, element_at(attempts, -1).crc AS crc,
-                 element_at(attempts, -1).node AS node
+                 element_at(attempts, -1).node AS node, element_at(attempts, -1).leader_epoch AS acked_epoch
           FROM send_operation o
           LEFT JOIN (SELECT run, topic, partition, max(topic_id) AS topic_id FROM partition_state
                      GROUP BY run, topic, partition) t
@@ -68,7 +70,7 @@ _ACKED_BATCH: Final = """
     LEFT JOIN topic_deleted d ON d.run = s.run AND d.topic_id = s.topic_id
     WHERE d.run IS NULL
     GROUP BY s.run, s.topic, s.partition, s.topic_id, s.base_offset, s.crc, s.record_count, s.acks, s.operation_id,
-             s.node
+             s.node, s.acked_epoch
 """
 
 _FINAL_COPY: Final = """
@@ -82,8 +84,10 @@ _DELETED_BELOW: Final = """
 """
 
 _CONSUMED_BATCH: Final = """
-    SELECT DISTINCT o.run, o.topic, o.partition, coalesce(o.topic_id, t.topic_id) AS topic_id, o.process, batch.*
-    FROM (SELECT run, topic, partition, topic_id, process, explode(batches) AS batch FROM poll_operation) o
+    SELECT DISTINCT o.run, o.topic, o.partition, coalesce(o.topic_id, t.topic_id) AS topic_id, o.process,
+           o.served_epoch, batch.*
+    FROM (SELECT run, topic, partition, topic_id, process, leader_epoch AS served_epoch, explode(batches) AS batch
+          FROM poll_operation) o
     LEFT JOIN (SELECT run, topic, partition, max(topic_id) AS topic_id FROM partition_state
                GROUP BY run, topic, partition) t
          ON t.run = o.run AND t.topic = o.topic AND t.partition = o.partition

@@ -92,7 +92,8 @@ def judge_guarantee(
     if len(worst) > allowed:
         return GuaranteeJudgement(
             guarantee=Guarantee.EXCEEDED,
-            reason=f"{names} {were} outstanding at once after ends without clean shutdown, and min ISR allows {allowed}",
+            reason=f"{names} {were} outstanding at once, each since an end without clean shutdown; "
+            f"min ISR allows {allowed}",
         )
     return GuaranteeJudgement(
         guarantee=Guarantee.BROKEN,

@@ -25,6 +25,8 @@ _AFTER_LENGTH: Final = 12
 _CRC_START: Final = 21
 _CONTROL_BIT: Final = 0x20
 _CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
+_METADATA_TOPIC: Final = "__cluster_metadata"
+"""The controller's own log, which no client writes to."""
 _LOG_START_FILE: Final = "log-start-offset-checkpoint"
 
 
@@ -74,7 +76,7 @@ def read_node_logs(*, run: int, node: int, directory: Path) -> Iterator[FinalBat
     starts = _log_starts(data / _LOG_START_FILE)
     for path in sorted(data.glob("*-*")):
         topic, _, number = path.name.rpartition("-")
-        if not topic or not number.isdigit() or not path.is_dir():
+        if topic in ("", _METADATA_TOPIC) or not number.isdigit() or not path.is_dir():
             continue
         yield from _read_log(
             run=run,

@@ -57,7 +57,7 @@ LOST_BATCH: Final = f"""
                           min_by(b.epoch_start_offset, b.leader_epoch) AS epoch_start_offset
                    FROM acked_batch q
                    JOIN became_leader b ON b.run = q.run AND b.topic_id = q.topic_id AND b.partition = q.partition
-                        AND b.leader_epoch > q.leader_epoch AND b.epoch_start_offset <= q.last_offset
+                        AND b.leader_epoch > q.acked_epoch AND b.epoch_start_offset <= q.last_offset
                    GROUP BY q.run, q.topic_id, q.partition, q.operation_id) l
              ON l.run = a.run AND l.topic_id = a.topic_id AND l.partition = a.partition
              AND l.operation_id = a.operation_id

@@ -7,8 +7,9 @@ Views (columns are the fields of the struct after ``run``):
 - ``final_batch``, ``final_log``: what the logs hold, by ``log_reader``; ``node_directory``: nodes that left any;
 - ``event_line``, ``history_line``: every line, for the questions that ask whether the evidence is whole.
 
-The runs' directories are linked into a work directory as ``events/run=3``, which makes ``run`` a partition column. What is small is
-held in memory as one partition; from ``LARGE_FROM_BYTES`` on events are converted to Parquet first, by type.
+The runs' directories are linked into a work directory as ``events/run=3``, which makes ``run`` a partition column.
+What is small is held in memory as one partition; from ``LARGE_FROM_BYTES`` on events are converted to Parquet first, by
+type.
 """
 
 from enum import Enum
@@ -49,6 +50,9 @@ class Scale(Enum):
     """Data is the cost: Parquet by type, several partitions, generated code."""
 
 
+# What is malformed becomes null and is counted, rather than ending the query.
+_ALWAYS: Final = {"spark.sql.ansi.enabled": "false"}
+
 _SETTINGS: Final = {
     Scale.SMALL: {
         "spark.sql.shuffle.partitions": "1",
@@ -78,7 +82,7 @@ def load_runs(runs: tuple[RunDirectory, ...], *, spark: "SparkSession", work: Pa
         work: empty directory for links and converted files, visible to Spark's executors.
     """
     scale = _scale(runs)
-    for setting, value in _SETTINGS[scale].items():
+    for setting, value in {**_ALWAYS, **_SETTINGS[scale]}.items():
         spark.conf.set(setting, value)
     _link(runs, work)
     lines = _read_lines(spark, work / "events", EVENT_TYPES, ENVELOPE)

@@ -1,8 +1,8 @@
 """The one Spark session of this process, started early and in the background.
 
 A session costs several seconds, most of them inside a JVM that nobody waits for. ``SparkSessionStarter.start`` launches
-the JVM at the lowest priority and returns at once; a thread connects to it and rehearses, so that classes are loaded and
-the first real query is quick. ``session()`` waits for the result::
+the JVM at the lowest priority and returns at once; a thread connects to it and rehearses, so that classes are loaded
+and the first real query is quick. ``session()`` waits for the result::
 
     starter = SparkSessionStarter(log_path=run_directory / "spark.log", rehearsal=rehearse)
     starter.start()                    # main thread; clusters run meanwhile
@@ -115,6 +115,11 @@ class SparkSessionStarter:
         if self._session is None:
             raise SparkSessionError(reason=f"no session after {START_TIMEOUT_S:.0f} s", log_path=self._log_path)
         return self._session
+
+    @property
+    def jvm_pid(self) -> int | None:
+        """The JVM's process id while it runs."""
+        return None if self._gateway is None else self._gateway.pid
 
     def stop(self) -> None:
         """Ends session and JVM. Does nothing the second time."""

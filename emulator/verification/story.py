@@ -22,39 +22,48 @@ if TYPE_CHECKING:
 LEADER_LINES_MAX: Final = 60
 """Committed states told per run; further ones are counted."""
 
+_RANGES_TOLD_MAX: Final = 4
+
+# A leader may answer for one offset twice, after a truncation: the answer that belongs to a batch is the one with the
+# send's cause id, else the first after the batch was appended.
 _FATES: Final = """
-    WITH acknowledgement AS (
-        SELECT l.run, l.operation_id, l.base_offset, max_by(p.committed_isr, answered) AS isr,
-               max(p.applied) AS acked_at
-        FROM lost_batch l
-        JOIN (SELECT run, topic_id, partition, node, base_offset, committed_isr, struct(incarnation, sequence) AS answered,
-                     applied
-              FROM (SELECT *, max(end_offset) OVER (PARTITION BY run, node, incarnation ORDER BY sequence) AS applied
-                    FROM (SELECT run, topic_id, partition, node, incarnation, sequence, base_offset, committed_isr, acks,
-                                 error, CAST(NULL AS BIGINT) AS end_offset FROM produce_answered
-                          UNION ALL
-                          SELECT run, NULL, NULL, node, incarnation, sequence, NULL, NULL, NULL, NULL, end_offset
-                          FROM metadata_applied))
-              WHERE acks = -1 AND error = 'NONE') p
-             ON p.run = l.run AND p.topic_id = l.topic_id AND p.partition = l.partition AND p.node = l.node
-             AND p.base_offset = l.base_offset
-        GROUP BY l.run, l.operation_id, l.base_offset),
-    held AS (
-        SELECT l.run, l.operation_id, l.base_offset, array_sort(collect_set(b.node)) AS held_by
+    WITH held AS (
+        SELECT l.run, l.operation_id, l.base_offset, array_sort(collect_set(b.node)) AS held_by,
+               min(IF(b.node = l.node, struct(b.incarnation, b.sequence), NULL)) AS appended
         FROM lost_batch l
         JOIN batch_appended b ON b.run = l.run AND b.topic_id = l.topic_id AND b.partition = l.partition
              AND b.base_offset = l.base_offset AND b.crc = l.crc
+        GROUP BY l.run, l.operation_id, l.base_offset),
+    answer AS (
+        SELECT run, topic_id, partition, node, base_offset, committed_isr, cause_id, applied,
+               struct(incarnation, sequence) AS answered
+        FROM (SELECT *, max(end_offset) OVER (PARTITION BY run, node, incarnation ORDER BY sequence) AS applied
+              FROM (SELECT run, topic_id, partition, node, incarnation, sequence, base_offset, committed_isr, acks,
+                           error, cause_id, CAST(NULL AS BIGINT) AS end_offset FROM produce_answered
+                    UNION ALL
+                    SELECT run, NULL, NULL, node, incarnation, sequence, NULL, NULL, NULL, NULL, NULL, end_offset
+                    FROM metadata_applied))
+        WHERE acks = -1 AND error = 'NONE'),
+    acknowledgement AS (
+        SELECT l.run, l.operation_id, l.base_offset,
+               min_by(p.committed_isr, struct(p.cause_id <> l.operation_id, answered)) AS isr,
+               min_by(p.applied, struct(p.cause_id <> l.operation_id, answered)) AS acked_at
+        FROM lost_batch l
+        JOIN held h ON h.run = l.run AND h.operation_id = l.operation_id AND h.base_offset = l.base_offset
+        JOIN answer p ON p.run = l.run AND p.topic_id = l.topic_id AND p.partition = l.partition AND p.node = l.node
+             AND p.base_offset = l.base_offset AND p.answered > h.appended
         GROUP BY l.run, l.operation_id, l.base_offset)
-    SELECT l.run, l.topic, l.topic_id, l.partition, l.node, l.leader_epoch, a.isr, max(a.acked_at) AS acked_at, h.held_by,
-           array_sort(l.holders) AS holders, l.lacking_epoch, l.lacking_node, max(l.lacking_end_offset) AS lacking_end_offset,
+    SELECT l.run, l.topic, l.topic_id, l.partition, l.node, l.leader_epoch, a.isr, max(a.acked_at) AS acked_at,
+           h.held_by, array_sort(l.holders) AS holders, l.lacking_epoch, l.lacking_node,
+           max(l.lacking_end_offset) AS lacking_end_offset,
            l.leader, l.settled_epoch, l.loss_class, sum(l.record_count) AS records,
            array_sort(collect_list(struct(l.base_offset AS first, l.last_offset AS last))) AS offsets
     FROM lost_batch l
     LEFT JOIN acknowledgement a ON a.run = l.run AND a.operation_id = l.operation_id AND a.base_offset = l.base_offset
     LEFT JOIN held h ON h.run = l.run AND h.operation_id = l.operation_id AND h.base_offset = l.base_offset
     WHERE l.acks = -1
-    GROUP BY l.run, l.topic, l.topic_id, l.partition, l.node, l.leader_epoch, a.isr, h.held_by, l.holders, l.lacking_epoch,
-             l.lacking_node, l.leader, l.settled_epoch, l.loss_class
+    GROUP BY l.run, l.topic, l.topic_id, l.partition, l.node, l.leader_epoch, a.isr, h.held_by, l.holders,
+             l.lacking_epoch, l.lacking_node, l.leader, l.settled_epoch, l.loss_class
 """
 
 
@@ -127,6 +136,8 @@ def _sentences(fate: _Fate, chronicle: Chronicle) -> Iterator[str]:
     name = f"{fate.topic}-{fate.partition}"
     ranges = _merged(fate.offsets)
     offsets = ", ".join(map(str, ranges))
+    if len(ranges) > _RANGES_TOLD_MAX:
+        offsets = f"{ranges[0].first} to {ranges[-1].last} in {len(ranges)} ranges"
     yield (
         f"{fate.records:,} records of {name} acknowledged with acks=all, offsets {offsets}, "
         f"are {fate.loss_class.value}{f' (on {_brokers(fate.holders)})' if fate.holders else ''}."

@@ -38,12 +38,13 @@ from tests.conformance.broker_world import (
     epoch_of,
     leader_epoch,
     make_log,
+    optional,
     pairs,
     record,
     shown,
     topic_settings,
 )
-from tests.conformance.harness import Fields, Handler, Vector, mismatches
+from tests.conformance.harness import Fields, Handler, Vector, mismatches, step_mismatches
 
 _LEADER: Final = broker_id("L")
 _FOLLOWER: Final = "F1"
@@ -55,9 +56,14 @@ def _at(step: int, found: list[str]) -> list[str]:
 
 def run_epoch_cache(vector: Vector) -> list[str]:
     """The leader epoch cache."""
-    cache = LeaderEpochCache(entries(vector.before["entries"]))
+    cache = LeaderEpochCache(entries(vector.before.get("entries") or []))
     found: list[str] = []
+
+    def observe() -> dict[str, Any]:
+        return {"entries": pairs(cache), "latest_epoch": shown(cache.latest_epoch)}
+
     for index, step in enumerate(vector.steps):
+        outcome: dict[str, Any] = {}
         match step["op"]:
             case "assign":
                 cache.assign(LeaderEpoch(step["epoch"]), Offset(step["start"]))
@@ -66,15 +72,16 @@ def run_epoch_cache(vector: Vector) -> list[str]:
             case "truncate_from_start":
                 cache.truncate_from_start(Offset(step["offset"]))
             case "end_offset_for":
-                end = cache.end_offset_for(LeaderEpoch(step["epoch"]), log_end_offset=Offset(step.get("leo", 0)))
-                actual = [-1, -1] if end is None else [end.leader_epoch, end.end_offset]
-                found += _at(index, mismatches({"end_offset_for": step["expect"]}, {"end_offset_for": actual}))
+                epoch = leader_epoch(step["epoch"])
+                leo = Offset(step.get("leo", 0))
+                end = None if epoch is None else cache.end_offset_for(epoch, log_end_offset=leo)
+                outcome["end_offset"] = [-1, -1] if end is None else [end.leader_epoch, end.end_offset]
             case "check":
-                found += _at(index, mismatches({"entries": step["entries"]}, {"entries": pairs(cache)}))
+                pass
             case unknown:
                 found.append(f"step {index}: operation {unknown} is not known")
-    expect = {key: value for key, value in vector.expect.items() if key != "all_steps"}
-    return found + mismatches(expect, {"entries": pairs(cache), "latest_epoch": shown(cache.latest_epoch)})
+        found += step_mismatches(index, step, {**observe(), **outcome}, outcome="end_offset")
+    return found + mismatches(vector.final, observe())
 
 
 def run_log_truncate(vector: Vector) -> list[str]:
@@ -82,15 +89,15 @@ def run_log_truncate(vector: Vector) -> list[str]:
     log = make_log(vector.before["log"])
     found: list[str] = []
 
-    def compare(expect: Fields) -> list[str]:
-        observed = {
+    def observe() -> dict[str, Any]:
+        return {
             "epochs": pairs(log.epochs),
             "leo": log.log_end_offset,
             "start": log.log_start_offset,
+            "log_start": log.log_start_offset,
             "hw": log.high_watermark,
             "batches": log.batch_count,
         }
-        return mismatches({k: v for k, v in expect.items() if k not in ("op", "all_steps")}, observed)
 
     for index, step in enumerate(vector.steps):
         match step["op"]:
@@ -107,10 +114,11 @@ def run_log_truncate(vector: Vector) -> list[str]:
                 log.epochs.assign(LeaderEpoch(epoch), log.log_end_offset)
                 log.append(record(log.log_end_offset, epoch, count=step.get("records", 1)), now_ms=0)
             case "check":
-                found += _at(index, compare(step))
+                pass
             case unknown:
                 found.append(f"step {index}: operation {unknown} is not known")
-    return found + compare(vector.expect)
+        found += step_mismatches(index, step, observe())
+    return found + mismatches(vector.final, observe())
 
 
 def run_truncation_decision(vector: Vector) -> list[str]:
@@ -125,15 +133,14 @@ def run_truncation_decision(vector: Vector) -> list[str]:
             floor = EpochEndOffset(leader_epoch=LeaderEpoch(own[0]), end_offset=Offset(own[1]))
         target = truncation_target(
             leader_epoch=leader_epoch(step["epoch"]),
-            end_offset=None if step["end"] < 0 else Offset(step["end"]),
+            end_offset=None if optional(step["end"]) is None else Offset(step["end"]),
             own_floor=floor,
             log_end_offset=Offset(before["leo"]),
             initial_offset=Offset(before.get("initial_offset", before.get("hw", 0))),
         )
         actual = {"truncate_to": target.offset, "complete": target.is_final}
-        if "expect" in step:
-            found += _at(index, mismatches(step["expect"], actual))
-    return found if vector.expect.get("all_steps") is True else found + mismatches(vector.expect, actual)
+        found += step_mismatches(index, step, actual, outcome="truncate_to")
+    return found + mismatches(vector.final, actual)
 
 
 class _Shelf:
@@ -404,7 +411,7 @@ def run_reconcile(vector: Vector) -> list[str]:
     def compare(expect: Fields) -> list[str]:
         observed = play.observe()
         nested = expect.get("follower") or {}
-        plain = {k: v for k, v in expect.items() if k not in ("op", "follower", "all_steps")}
+        plain = {k: v for k, v in expect.items() if k not in ("op", "follower")}
         return mismatches(plain, observed) + mismatches(nested, observed)
 
     for index, step in enumerate(vector.steps):
@@ -423,10 +430,13 @@ def run_reconcile(vector: Vector) -> list[str]:
             case "leader_wiped":
                 play.wipe_leader(step)
             case "check":
-                found += _at(index, compare(step))
+                found += _at(index, compare({key: value for key, value in step.items() if key != "expect"}))
             case unknown:
                 found.append(f"step {index}: operation {unknown} is not known")
-    return found + compare(vector.expect)
+        if "expect" in step:
+            expect = step["expect"]
+            found += _at(index, compare(expect if isinstance(expect, dict) else {f"outcome of {step['op']}": expect}))
+    return found + compare(vector.final)
 
 
 def _follower_world(vector: Vector) -> PartitionWorld:
@@ -464,19 +474,19 @@ def run_follower_append(vector: Vector) -> list[str]:
     world = _follower_world(vector)
     found: list[str] = []
     for index, step in enumerate(vector.steps):
+        actual: dict[str, Any] = {}
         match step["op"]:
             case "follower_append":
                 epoch = step.get("leader_epoch", world.partition.leader_epoch)
-                actual = _append(world, step["base"], step.get("records", 1), epoch)
-                if "expect" in step:
-                    found += _at(index, mismatches({"append": step["expect"]}, {"append": actual}))
+                base = step.get("base", world.partition.log.log_end_offset)
+                count = step["last"] - base + 1 if "last" in step else step.get("records", 1)
+                actual["append"] = _append(world, base, count, epoch)
             case "check":
-                expect = {k: v for k, v in step.items() if k != "op"}
-                found += _at(index, mismatches(expect, _observe_follower(world)))
+                pass
             case unknown:
                 found.append(f"step {index}: operation {unknown} is not known")
-    expect = {k: v for k, v in vector.expect.items() if k != "all_steps"}
-    return found + mismatches(expect, _observe_follower(world))
+        found += step_mismatches(index, step, {**_observe_follower(world), **actual}, outcome="append")
+    return found + mismatches(vector.final, _observe_follower(world))
 
 
 def run_follower_hw(vector: Vector) -> list[str]:
@@ -487,8 +497,7 @@ def run_follower_hw(vector: Vector) -> list[str]:
     for index, step in enumerate(vector.steps):
         match step["op"]:
             case "check":
-                expect = {k: v for k, v in step.items() if k != "op"}
-                found += _at(index, mismatches(expect, _observe_follower(world)))
+                pass
             case "truncate_to":
                 truncate_log(
                     world.turn(),
@@ -504,10 +513,8 @@ def run_follower_hw(vector: Vector) -> list[str]:
                 if step.get("records"):
                     _append(world, partition.log.log_end_offset, step["records"], partition.leader_epoch)
                 _take_leader_state(world, step)
-        if "expect" in step and isinstance(step["expect"], dict):
-            found += _at(index, mismatches(step["expect"], _observe_follower(world)))
-    expect = {k: v for k, v in vector.expect.items() if k != "all_steps"}
-    return found + mismatches(expect, _observe_follower(world))
+        found += step_mismatches(index, step, _observe_follower(world), outcome="hw")
+    return found + mismatches(vector.final, _observe_follower(world))
 
 
 def _take_leader_state(world: PartitionWorld, step: Fields) -> None:
@@ -544,11 +551,19 @@ class _Producers:
         self.log.append(batch, now_ms=0)
         self.batches.append(batch)
 
+    def _base_offset(self, step: Fields) -> int:
+        """Returns where a batch goes: to the end, or behind a gap that the vector names."""
+        return max(int(self.log.log_end_offset), int(step.get("base", step.get("offset", 0))))
+
+    def replicated_batch(self, step: Fields) -> dict[str, Any]:
+        """Appends as a follower does."""
+        batch = self.batch(step, base_offset=self._base_offset(step))
+        self.append(batch)
+        return {"outcome": "OK", "returns": [batch.base_offset, batch.last_offset], "offset": batch.base_offset}
+
     def client_batch(self, step: Fields) -> dict[str, Any]:
         """Appends as a leader does."""
-        batch = self.batch(step, base_offset=self.log.log_end_offset)
-        if "offset" in step and step["offset"] > self.log.log_end_offset:
-            batch = self.batch(step, base_offset=step["offset"])
+        batch = self.batch(step, base_offset=self._base_offset(step))
         verdict = self.log.producers.check(batch)
         if isinstance(verdict, RejectedBatch):
             return {"outcome": verdict.error.name}
@@ -559,16 +574,15 @@ class _Producers:
 
     def marker(self, step: Fields) -> dict[str, Any]:
         """Appends the end of a transaction."""
+        plain = {key: step[key] for key in ("producer_id", "producer_epoch") if key in step}
         batch = msgspec.structs.replace(
-            self.batch({"producer_epoch": step.get("producer_epoch", 0)}, base_offset=self.log.log_end_offset),
-            base_sequence=-1,
-            is_control=True,
+            self.batch(plain, base_offset=self._base_offset(step)), base_sequence=-1, is_control=True
         )
         verdict = self.log.producers.check(batch)
         if isinstance(verdict, RejectedBatch):
             return {"outcome": verdict.error.name}
         self.append(batch)
-        return {"outcome": "OK"}
+        return {"outcome": "OK", "offset": batch.base_offset}
 
     def reload(self) -> None:
         """Starts again from a snapshot of now."""
@@ -599,6 +613,7 @@ class _Producers:
             "first_seq": batches[-1].base_sequence if batches else -1,
             "last_seq": batches[-1].last_sequence if batches else -1,
             "last_offset": batches[-1].last_offset if batches else -1,
+            "first_offset": batches[0].base_offset if batches else -1,
             "batches": len(batches),
             "retained": len(batches),
         }
@@ -614,8 +629,7 @@ def run_producer_state(vector: Vector) -> list[str]:
             case "client_batch":
                 actual = producers.client_batch(step)
             case "replicated_batch":
-                producers.append(producers.batch(step, base_offset=step.get("base", producers.log.log_end_offset)))
-                actual = {"outcome": "OK"}
+                actual = producers.replicated_batch(step)
             case "txn_marker":
                 actual = producers.marker(step)
             case "snapshot_and_reload":
@@ -623,16 +637,13 @@ def run_producer_state(vector: Vector) -> list[str]:
             case "lose_tail":
                 producers.lose_tail(step["leo"])
             case "check":
-                expect = {k: v for k, v in step.items() if k != "op"}
-                found += _at(index, mismatches(expect, producers.observe()))
+                pass
             case unknown:
                 found.append(f"step {index}: operation {unknown} is not known")
-        expect = {key: step[key] for key in ("returns", "offset") if key in step}
-        if "expect" in step:
-            expect["outcome"] = step["expect"]
+        expect = {key: step[key] for key in ("returns", "offset") if key in step and step["op"] != "check"}
         found += _at(index, mismatches(expect, actual))
-    expect = {k: v for k, v in vector.expect.items() if k != "all_steps"}
-    return found + mismatches(expect, producers.observe())
+        found += step_mismatches(index, step, {**producers.observe(), **actual}, outcome="outcome")
+    return found + mismatches(vector.final, producers.observe())
 
 
 KINDS: Final[Mapping[str, Handler]] = {

@@ -31,7 +31,7 @@ from tests.conformance.harness import Fields
 
 NAME: Final = TopicPartition("topic", 0)
 TOPIC_ID: Final = TopicId("AAAAAAAAAAAAAAAAAAAAAQ")
-LETTERS: Final = ("L", "F1", "F2", "F3", "F4")
+LETTERS: Final = ("L", "F1", "F2", "F3", "F4", "F5", "X", "Z")
 CONTROLLER: Final = NodeId(100)
 RECORD_SIZE: Final = 100
 
@@ -203,9 +203,9 @@ class PartitionWorld:
         """Applies metadata that names this broker leader."""
         self.partition.become_leader(turn, self.state(fields, leader=self.config.broker_id))
 
-    def follow(self, turn: Turn, fields: Fields, *, leader: BrokerId) -> None:
-        """Applies metadata that names another leader."""
-        self.partition.become_follower(turn, self.state(fields, leader=leader))
+    def follow(self, turn: Turn, fields: Fields, *, leader: BrokerId) -> bool:
+        """Applies metadata that names another leader; returns whether the leader epoch rose."""
+        return self.partition.become_follower(turn, self.state(fields, leader=leader))
 
     def state(self, fields: Fields, *, leader: BrokerId | None) -> PartitionState:
         """Returns the metadata that a step describes; what it leaves out stays."""
@@ -225,7 +225,7 @@ class PartitionWorld:
 def leading(config: Fields, switches: Switches, before: Fields, *, log: Fields, isr: Sequence[str]) -> PartitionWorld:
     """Returns a world in which L leads with an ISR; the high watermark is as the log says."""
     world = PartitionWorld(configured(config, switches), make_log(log), topic=topic_settings(config))
-    world.register({letter: {} for letter in LETTERS})
+    world.register({letter: {} for letter in LETTERS} | dict(before.get("brokers") or {}))
     replicas = before.get("replicas") or list(dict.fromkeys([*isr, "L", "F1"]))
     epoch = before.get("leader_epoch")
     latest = world.partition.log.epochs.latest_epoch

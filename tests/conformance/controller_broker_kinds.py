@@ -40,7 +40,7 @@ from tests.conformance.controller_world import (
     partition_records,
     recovery_state,
 )
-from tests.conformance.harness import Fields, Handler, Vector, mismatches
+from tests.conformance.harness import Fields, Handler, Vector, outcome_mismatches
 
 _NAMES: Final = {"L": 0, "F1": 1, "F2": 2, "F3": 3, "B": 4, "X": 9}
 _ARGUMENTS: Final = frozenset(
@@ -54,6 +54,8 @@ _ARGUMENTS: Final = frozenset(
         "partition_epoch",
         "leader_recovery_state",
         "recovery_state",
+        "expect",
+        "note",
         "topic_known",
         "partition_known",
         "api_version",
@@ -110,9 +112,10 @@ def run_alter_validation(vector: Vector) -> list[str]:
         "isr": [_word(member) for member in after.isr],
         "partition_epoch": after.partition_epoch,
         "leader_epoch": after.leader_epoch,
+        "leader_recovery_state": after.leader_recovery_state.name,
         "no_change": after == state,
     }
-    return mismatches(vector.expect, actual)
+    return outcome_mismatches(vector, actual)
 
 
 def _registration(name: str, fields: Fields, request: Fields) -> RegisterBrokerRecord | None:
@@ -226,7 +229,7 @@ def run_registration(vector: Vector) -> list[str]:
         "isr": [_word(member) for member in after.isr],
         "elr": [_word(member) for member in after.elr],
     }
-    return mismatches(vector.expect, actual, sets={"elr"})
+    return outcome_mismatches(vector, actual, sets={"elr"})
 
 
 KINDS: Final[Mapping[str, Handler]] = {

@@ -12,7 +12,7 @@ from emulator.core.messages import (
 from emulator.core.records import PartitionRecord, Record, TopicRecord
 from emulator.core.types import MetadataOffset, TopicId
 from tests.conformance.controller_world import broker, error_name
-from tests.conformance.harness import Fields, Vector, mismatches
+from tests.conformance.harness import Fields, Vector, mismatches, step_mismatches
 
 _LIMIT = 2000
 
@@ -38,7 +38,8 @@ def run_describe_topic_partitions(vector: Vector) -> list[str]:
 def _run_steps(vector: Vector) -> list[str]:
     image = _image(vector.before["topics"])
     limit = vector.config.get("max.request.partition.size.limit", _LIMIT)
-    found = []
+    found: list[str] = []
+    observed: dict[str, Any] = {}
     for index, step in enumerate(vector.steps):
         cursor = step.get("cursor")
         response = describe_topic_partitions(
@@ -56,8 +57,8 @@ def _run_steps(vector: Vector) -> list[str]:
         observed["returned"] = [
             [topic.name, partition.partition] for topic in response.topics for partition in topic.partitions
         ]
-        found += [f"step {index}: {mismatch}" for mismatch in mismatches(step.get("expect", {}), observed)]
-    return found + mismatches(vector.expect, {"all_steps": True})
+        found += step_mismatches(index, step, observed, outcome="error")
+    return found + mismatches(vector.final, observed)
 
 
 def _observed(response: DescribeTopicPartitionsResponse) -> dict[str, Any]:

@@ -72,6 +72,11 @@ class Vector(msgspec.Struct, frozen=True, kw_only=True):
         return self._fields("expect")
 
     @property
+    def final(self) -> Fields:
+        """What ``expect`` says of the final state; ``all_steps`` only means that the steps say it all."""
+        return {key: value for key, value in self.expect.items() if key != "all_steps"}
+
+    @property
     def switches(self) -> Switches:
         """The switches of the vector's era."""
         is_kip = "kip" in (self.raw.get("provenance"), self.raw.get("authority"))
@@ -220,6 +225,32 @@ def mismatches(
         is_equal = _sorted(expected) == _sorted(observed) if key in sets else expected == observed
         if not is_equal:
             found.append(f"{key}: expected {_show(expected)}, actual {_show(observed)}")
+    return found
+
+
+def step_mismatches(index: int, step: Fields, observed: Fields, *, outcome: str | None = None) -> list[str]:
+    """Returns how a step differs from its own ``expect``, and from every other key of a ``check``.
+
+    Args:
+        index: the step's position.
+        step: the step. Its ``expect`` is an object of observed keys, or one value: the outcome of the operation.
+        observed: what can be seen after the step.
+        outcome: key of ``observed`` under which the operation's outcome is; ``None`` if it has none to compare.
+    """
+    expected: dict[str, Any] = {}
+    if step["op"] == "check":
+        expected = {key: value for key, value in step.items() if key not in ("op", "expect", "note")}
+    if "expect" in step:
+        expect = step["expect"]
+        expected |= expect if isinstance(expect, dict) else {outcome or f"outcome of {step['op']}": expect}
+    return [f"step {index}: {text}" for text in mismatches(expected, observed)]
+
+
+def outcome_mismatches(vector: Vector, observed: Fields, *, sets: Collection[str] = ()) -> list[str]:
+    """Returns the mismatches of a vector whose steps have one outcome together, whichever of them states it."""
+    found = mismatches(vector.final, observed, sets=sets)
+    for index, step in enumerate(vector.steps):
+        found += step_mismatches(index, step, observed)
     return found
 
 

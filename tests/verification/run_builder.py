@@ -649,6 +649,7 @@ class RunBuilder:
                     for b in batches
                 ],
                 "error": None,
+                "leader_epoch": p.leader_epoch,
             }
         )
 

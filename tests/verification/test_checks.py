@@ -275,6 +275,25 @@ def killed_with_an_unseen_batch(path: Path) -> Path:
     return run.finish()
 
 
+def acked_by_a_later_attempt(path: Path) -> Path:
+    """The leader is cut off with a batch that nobody else has, comes back with it, and only then acknowledges it."""
+    run = healthy(path)
+    late = run.new_batch()
+    run.append(0, late, leader=True)
+    run.fault("isolate", "0")
+    run.fence(0)
+    run.alter(reason="broker_fenced", broker=0, leader=1, election=e.Election.ISR, isr=(1, 2))
+    run.heal("isolate", "0")
+    run.unfence(0)
+    run.alter(reason="elect_leaders", leader=0, election=e.Election.ISR, isr=(0, 1, 2))
+    for node in (1, 2):
+        run.append(node, late)
+    run.answer(late)
+    run.operate(late)
+    run.poll([late])
+    return run.finish()
+
+
 def story(era: str) -> Build:
     return lambda path: last_replica_standing(path, era=era).finish()
 
@@ -336,6 +355,7 @@ HOLDS: Mapping[str, Build] = {
     "kip-966 story": story("kip-966"),
     "healthy": lambda path: healthy(path).finish(),
     "consumer seeks back": consumer_seeks_back,
+    "acked by a later attempt": acked_by_a_later_attempt,
     "unclean broker is vouched for": unclean_broker_leaves_and_is_vouched_for,
     "killed with an unseen batch": killed_with_an_unseen_batch,
 }

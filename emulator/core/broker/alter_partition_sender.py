@@ -27,7 +27,7 @@ _VERSION_BEFORE_TOPIC_IDS: Final = 1
 
 
 class AlterPartitionSender:
-    """The queue. ``retry_at_ms`` is set while it waits after an error."""
+    """The queue."""
 
     def __init__(self, config: BrokerConfig, ledger: RequestLedger) -> None:
         self._config = config
@@ -53,8 +53,8 @@ class AlterPartitionSender:
         return ErrorCode.NONE
 
     def send_queued(self, turn: Turn, broker_epoch: BrokerEpoch) -> None:
-        """Sends everything queued, under the broker epoch of now, unless a request is in flight."""
-        if self._is_in_flight or not self._queued:
+        """Sends everything queued, under the broker epoch of now, unless a request is in flight or an error recent."""
+        if self._is_in_flight or not self._queued or self._is_backing_off(turn):
             return
         self._is_in_flight = True
         self._retry_at_ms = None
@@ -78,6 +78,9 @@ class AlterPartitionSender:
         )
         timeout_ms = self._config.properties.broker_session_timeout_ms
         self._ledger.send(turn, self._config.controller_id, request, timeout_ms=timeout_ms)
+
+    def _is_backing_off(self, turn: Turn) -> bool:
+        return self._retry_at_ms is not None and self._retry_at_ms > turn.now_ms
 
     def handle_response(
         self, turn: Turn, request: AlterPartitionRequest, response: AlterPartitionResponse

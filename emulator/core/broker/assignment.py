@@ -63,10 +63,15 @@ class Assignment:
         return partition
 
     def apply(self, turn: Turn, delta: ImageDelta) -> None:
-        """Acts on a difference: removals, roles, then configuration."""
+        """Acts on a difference: removals, roles, then configuration and what became of other brokers."""
         for name, change in delta.partitions.items():
             self._apply_partition(turn, name, change)
         self._apply_configs(turn, delta)
+        if delta.brokers:
+            # A replica that was waited for so that it can join the ISR may be fenced now (KAFKA-15021).
+            for partition in self._hosted:
+                if partition.is_leader:
+                    partition.advance_high_watermark(turn)
         self._stop_fetching_when_leaving()
 
     def _apply_partition(self, turn: Turn, name: TopicPartition, change: PartitionDelta) -> None:
@@ -139,10 +144,15 @@ class Assignment:
         return topic_properties(self._config.properties, given)
 
     def _stop_fetching_when_leaving(self) -> None:
-        """Once the controller lets this broker go, it fetches only for ISRs that it is still in."""
+        """Once the controller lets this broker go, it fetches only for ISRs that it is still in.
+
+        The registration of an earlier incarnation, which may still be there at start, says nothing about this one.
+        """
         own = self._config.broker_id
         registration = self._hosted.image.brokers.get(own)
-        if registration is None or not registration.in_controlled_shutdown:
+        if registration is None or registration.incarnation_id != self._config.incarnation_id:
+            return
+        if not registration.in_controlled_shutdown:
             return
         for name in list(self._fetchers.followed):
             state = self._hosted.image.partitions.get(name)

@@ -376,6 +376,9 @@ class Broker:
             case _Chore.SHRINK_ISR:
                 for partition in self._hosted:
                     partition.maybe_shrink_isr(turn)
+                    if partition.is_leader:
+                        # Time alone ends the wait for a replica that is no member and has stopped to fetch.
+                        partition.advance_high_watermark(turn)
             case _Chore.CHECKPOINT_HIGH_WATERMARKS:
                 self._checkpoint_high_watermarks(turn)
             case _Chore.CHECKPOINT_LOGS:

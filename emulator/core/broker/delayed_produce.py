@@ -10,6 +10,7 @@ from itertools import count
 from typing import Final
 
 from emulator.core.broker.hosted import HostedPartitions
+from emulator.core.broker.partition import Partition
 from emulator.core.broker.produce import Appended, Refused, append_batch, commit_result
 from emulator.core.broker.turn import Turn
 from emulator.core.effects import CloseConnection, SendResponse
@@ -24,9 +25,9 @@ WAITING_MAX: Final = 10_000
 
 
 class _Operation:
-    """A request: what became of each partition (its error once known), and how many are open."""
+    """A request: which partition took each batch, what became of it (its error once known), and how many are open."""
 
-    __slots__ = ("base_offsets", "cause_id", "errors", "number", "open_count", "request", "request_id")
+    __slots__ = ("base_offsets", "cause_id", "errors", "hosts", "number", "open_count", "request", "request_id")
 
     def __init__(self, number: int, request_id: RequestId, request: ProduceRequest, cause_id: CauseId) -> None:
         self.number = number
@@ -35,6 +36,7 @@ class _Operation:
         self.cause_id = cause_id
         self.errors: list[ErrorCode | None] = []
         self.base_offsets: list[Offset | None] = []
+        self.hosts: list[Partition | None] = []
         self.open_count = 0
 
 
@@ -64,6 +66,8 @@ class ProduceDesk:
         operation = _Operation(next(self._numbers), request_id, request, turn.cause_id)
         waits: list[tuple[int, Offset]] = []
         for index, asked in enumerate(request.partitions):
+            host = self._hosted.get(asked.topic_partition)
+            operation.hosts.append(host)
             if not request.is_acks_valid:
                 outcome: Appended | Refused = Refused(ErrorCode.INVALID_REQUIRED_ACKS)
             else:
@@ -75,7 +79,7 @@ class ProduceDesk:
                 error = ErrorCode.NONE
                 operation.base_offsets.append(outcome.base_offset)
                 if request.acks == Acks.ALL:
-                    error = commit_result(self._hosted.get(asked.topic_partition), outcome.required_offset)
+                    error = commit_result(host, outcome.required_offset)
             operation.errors.append(error)
             if error is None and isinstance(outcome, Appended):
                 waits.append((index, outcome.required_offset))
@@ -99,12 +103,14 @@ class ProduceDesk:
         waiting = self._by_partition.get(name)
         if waiting is None:
             return
-        partition = self._hosted.get(name)
+        hosted = self._hosted.get(name)
         while waiting:
             required_offset, number, index = waiting[0]
             operation = self._waiting.get(number)
             if operation is not None:
-                error = commit_result(partition, required_offset)
+                # By identity: a topic of the same name may have been created again since.
+                host = operation.hosts[index]
+                error = commit_result(host if host is hosted else None, required_offset)
                 if error is None:
                     return
                 self._settle(turn, operation, index, error)

@@ -1,7 +1,7 @@
 """The leader epoch cache: where each leader epoch started in one log (KIP-101, ``LeaderEpochFileCache``).
 
 Entries rise strictly in both epoch and start offset. An entry may have no records: a leader enters its epoch when it is
-elected, so that followers of a later leader can find where to cut (``kafka-broker.md`` sections 13 and 27).
+elected, so that followers of a later leader can find where to cut (Kafka's ``LeaderEpochFileCache``).
 """
 
 from collections.abc import Iterable

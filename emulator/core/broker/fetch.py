@@ -2,7 +2,7 @@
 
 The checks come in Kafka's order; divergence is found before an offset beyond the log's end is. What a follower's fetch
 teaches the leader is applied by the caller after the read, so the high watermark in the answer is the one from before
-(``kafka-broker.md`` section 12).
+(Kafka's ``ReplicaManager.fetchMessages``).
 """
 
 from typing import TypeAlias

@@ -1,4 +1,4 @@
-"""Which fetched batches a follower may append (``kafka-broker.md`` section 14).
+"""Which fetched batches a follower may append (Kafka's ``AbstractFetcherThread``).
 
 Batches keep their offsets and epochs. A gap above the log's end is accepted, as compaction makes them; so a follower
 cannot notice a hole.

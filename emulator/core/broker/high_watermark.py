@@ -1,4 +1,4 @@
-"""The high watermark rule, as pure functions (``kafka-broker.md`` section 7).
+"""The high watermark rule, as pure functions (Kafka's ``Partition.maybeIncrementLeaderHW``).
 
 A leader commits what every member of the maximal ISR holds, and nothing at all while the *committed* ISR is smaller
 than min ISR: one rule looks at each of the two sets, and mixing them up loses data.

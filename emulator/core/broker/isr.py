@@ -103,7 +103,7 @@ def can_expand(
     epoch_start_offset: Offset,
     registrations: Mapping[BrokerId, BrokerRegistration],
 ) -> bool:
-    """Whether a follower that just fetched may be proposed as a member (``kafka-broker.md`` section 9).
+    """Whether a follower that just fetched may be proposed as a member (Kafka's ``Partition.maybeExpandIsr``).
 
     The epoch start keeps out a replica that holds only data of older epochs; the high watermark may lie below it
     (KAFKA-7128). Being caught up by time is not asked for.

@@ -1,6 +1,6 @@
 r"""A broker's life with its controller: registration, heartbeats, controlled shutdown (``BrokerLifecycleManager``).
 
-States and edges (``kafka-broker.md`` section 3)::
+States and edges (Kafka's ``BrokerLifecycleManager``)::
 
     NOT_RUNNING -> STARTING -> RECOVERY -> RUNNING -> PENDING_CONTROLLED_SHUTDOWN -> SHUTTING_DOWN
                           \___________\________\____________________________________^

@@ -29,7 +29,7 @@ def list_offsets(hosted: HostedPartitions, request: ListOffsetsRequest) -> ListO
     asker = Asker.CLIENT if request.replica_id is None else Asker.REPLICA
     results: list[ListOffsetsResult] = []
     for asked in request.partitions:
-        partition = hosted.find_leader(TopicPartition(asked.topic, asked.partition))
+        partition = hosted.find(TopicPartition(asked.topic, asked.partition))
         if isinstance(partition, ErrorCode):
             results.append(ListOffsetsResult(topic=asked.topic, partition=asked.partition, error=partition))
         else:
@@ -38,8 +38,10 @@ def list_offsets(hosted: HostedPartitions, request: ListOffsetsRequest) -> ListO
 
 
 def list_offset(partition: Partition, asked: ListOffsetsPosition, asker: Asker) -> ListOffsetsResult:
-    """Answers one position on the leader. A timestamp above all others gives no offset and no error."""
+    """Answers one position; only the leader knows. A timestamp above all others gives no offset and no error."""
     error = check_leader_epoch(partition, asked.current_leader_epoch)
+    if error is ErrorCode.NONE and not partition.is_leader:
+        error = ErrorCode.NOT_LEADER_OR_FOLLOWER
     offset: Offset | None = None
     leader_epoch: LeaderEpoch | None = None
     if error is ErrorCode.NONE:

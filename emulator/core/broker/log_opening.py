@@ -1,4 +1,4 @@
-"""From what storage found to a log that is served: trimming and clamping (``kafka-broker.md`` section 17, steps 5-7).
+"""From what storage found to a log that is served: trimming and clamping (Kafka's ``LogLoader``, steps 5-7).
 
 A checkpoint may be ahead of the log after a loss of page cache, and behind it always; none is believed unchecked.
 """

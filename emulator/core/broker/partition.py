@@ -142,8 +142,8 @@ class Partition:
 
     @property
     def is_under_min_isr(self) -> bool:
-        """Whether the committed ISR is too small to commit anything."""
-        return len(self.committed_isr) < self.effective_min_isr
+        """Whether this broker leads with a committed ISR that is too small to commit anything."""
+        return self.is_leader and len(self.committed_isr) < self.effective_min_isr
 
     @property
     def followers(self) -> Mapping[BrokerId, FollowerState]:
@@ -166,7 +166,7 @@ class Partition:
 
         An older partition epoch is ignored. Where both epochs are those at hand the AlterPartition answer told the
         same before: only the assignment is taken, so that a change sent since then stays pending (the hazard of
-        ``kafka-broker.md`` section 11).
+        Kafka's ``Partition.makeLeader``).
         """
         if state.partition_epoch < self.partition_epoch:
             return
@@ -434,7 +434,7 @@ class Partition:
         return IsrMember(broker_id, None if follower is None else follower.broker_epoch)
 
     def handle_alter_partition_result(self, turn: Turn, proposal: IsrProposal, result: AlterPartitionResult) -> None:
-        """Settles a proposal as ``kafka-broker.md`` section 10 has it; may propose the same again.
+        """Settles a proposal as Kafka's ``AlterPartitionManager`` has it; may propose the same again.
 
         Only where the controller asserts that it did nothing does the old ISR hold again. Where it may have acted the
         change stays pending until metadata tells: the larger ISR is safe either way.

@@ -2,7 +2,7 @@
 
 Kept per producer: epoch and the last five batches. Sequences are checked only for batches that clients send to the
 leader; followers and replay never reject. A snapshot keeps one batch per producer, so after a restart an older retry is
-out of order rather than a duplicate (``kafka-broker.md`` section 15, ``ProducerStateManager``).
+out of order rather than a duplicate (Kafka's ``ProducerStateManager``).
 """
 
 from collections import deque

@@ -36,7 +36,7 @@ from emulator.core.messages import (
     Request,
 )
 from emulator.core.timers import TimerQueue
-from emulator.core.types import BrokerId, CauseId, CorrelationId, NodeId, Offset, TopicId, TopicPartition
+from emulator.core.types import BrokerId, CauseId, CorrelationId, NodeId, Offset, TopicPartition
 
 _EARLIEST: Final = -2
 _METADATA: Final = "metadata"
@@ -66,12 +66,17 @@ class _Asked:
     """A request that is out: about which partition (the metadata, if ``None``), to whom, for which poll."""
 
     def __init__(
-        self, *, partition: TopicPartition | None, broker: BrokerId, operation_id: CauseId, topic_id: TopicId | None
+        self,
+        *,
+        partition: TopicPartition | None,
+        broker: BrokerId,
+        operation_id: CauseId,
+        leadership: PartitionLeader | None,
     ) -> None:
         self.partition = partition
         self.broker = broker
         self.operation_id = operation_id
-        self.topic_id = topic_id
+        self.leadership = leadership
 
 
 class Consumer:
@@ -155,7 +160,7 @@ class Consumer:
             if reading.position is None
             else self._fetch(partition, leadership, reading.position)
         )
-        reading.in_flight = self._send(leadership.leader, request, partition, leadership.topic_id)
+        reading.in_flight = self._send(leadership.leader, request, partition, leadership)
 
     def _list_offsets(self, partition: TopicPartition, leadership: PartitionLeader) -> Request:
         position = ListOffsetsPosition(
@@ -178,13 +183,17 @@ class Consumer:
         return FetchRequest(partitions=(target,), max_wait_ms=self._settings.fetch_max_wait_ms)
 
     def _send(
-        self, destination: BrokerId, request: Request, partition: TopicPartition | None, topic_id: TopicId | None
+        self,
+        destination: BrokerId,
+        request: Request,
+        partition: TopicPartition | None,
+        leadership: PartitionLeader | None,
     ) -> CorrelationId:
         self._next_correlation += 1
         correlation_id = CorrelationId(self._next_correlation)
         operation_id = CauseId(f"{self._name}:{self._phase.value}:{correlation_id}")
         self._asked[correlation_id] = _Asked(
-            partition=partition, broker=destination, operation_id=operation_id, topic_id=topic_id
+            partition=partition, broker=destination, operation_id=operation_id, leadership=leadership
         )
         self._effects.append(
             SendRequest(
@@ -309,8 +318,9 @@ class Consumer:
                 type=OperationType.OK if error is None else OperationType.INFO,
                 operation_id=asked.operation_id,
                 partition=partition,
-                topic_id=asked.topic_id,
+                topic_id=asked.leadership.topic_id if asked.leadership is not None else None,
                 node=NodeId(asked.broker),
+                leader_epoch=asked.leadership.leader_epoch if asked.leadership is not None else None,
                 position=reading.position,
                 seek=reading.is_seek,
                 high_watermark=answer.high_watermark if answer is not None else None,

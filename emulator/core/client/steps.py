@@ -17,6 +17,7 @@ from emulator.core.messages import FetchPartitionResponse
 from emulator.core.types import (
     CauseId,
     CorrelationId,
+    LeaderEpoch,
     NodeId,
     Offset,
     ProducerEpoch,
@@ -90,6 +91,7 @@ class PollRecorded(Effect, frozen=True, kw_only=True):
     partition: TopicPartition
     topic_id: TopicId | None
     node: NodeId
+    leader_epoch: LeaderEpoch | None
     position: Offset
     seek: bool
     high_watermark: Offset | None = None

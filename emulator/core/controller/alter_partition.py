@@ -1,8 +1,8 @@
 """AlterPartition: a leader proposes an ISR, the controller judges it (KIP-497, KIP-841, KIP-903).
 
-The first check that fails answers, in the order of ``kafka-controller.md`` section 8. An epoch from the future means
-that *this controller* is behind, hence NOT_CONTROLLER. There is no idempotency: a proposal that was applied and is sent
-again carries an old partition epoch.
+The first check that fails answers, in the order of Kafka's ``ReplicationControlManager``. An epoch from the future
+means that *this controller* is behind, hence NOT_CONTROLLER. There is no idempotency: a proposal that was applied and
+is sent again carries an old partition epoch.
 """
 
 from typing import Final

@@ -2,7 +2,7 @@
 
 With ELR on, any record for ``min.insync.replicas`` empties the ELR of the topic (or of all topics), raise and lower
 alike, in the same batch; the key cannot be set per broker, and the cluster's value cannot be deleted
-(``kafka-controller.md`` section 12). That also strikes partitions that are offline.
+(Kafka's ``ConfigurationControlManager``). That also strikes partitions that are offline.
 """
 
 from collections.abc import Mapping

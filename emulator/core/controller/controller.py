@@ -11,7 +11,7 @@ durable.
                               -> RecordEvent*, PublishMetadata, SendResponse   (once synced, in that order)
 
 Beside the image there is only soft state, lost on restart: contact times, applied offsets, timers, held effects.
-``kafka-controller.md`` sections 7 and 13, Kafka's ``QuorumController``.
+Kafka's ``BrokerHeartbeatManager``, ``QuorumController``.
 """
 
 from collections import deque

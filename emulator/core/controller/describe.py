@@ -1,7 +1,7 @@
 """DescribeTopicPartitions: partitions page by page, with what Metadata does not show (KIP-966).
 
 Answered from any node's image, so two pages may show different moments. A page holds at most ``partition_limit``
-partitions over all topics; topics that do not exist cost nothing. ``kafka-controller.md`` section 14.
+partitions over all topics; topics that do not exist cost nothing. Kafka's ``DescribeTopicPartitionsRequestHandler``.
 """
 
 import msgspec

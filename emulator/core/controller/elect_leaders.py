@@ -1,7 +1,7 @@
 """Elections that somebody asks for, and those that the controller holds from time to time.
 
-``kafka-controller.md`` section 11. An UNCLEAN request ignores the topic's own setting, yet is a clean election where a
-clean candidate lives; a PREFERRED one on a leaderless partition may elect another clean candidate.
+After Kafka's ``ReplicationControlManager``. An UNCLEAN request ignores the topic's own setting, yet is a clean election
+where a clean candidate lives; a PREFERRED one on a leaderless partition may elect another clean candidate.
 """
 
 from typing import Final

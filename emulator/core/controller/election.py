@@ -1,7 +1,7 @@
 """Choosing a leader: a pure function over the replica sets as they will be after the change.
 
 A candidate is *valid* if it may lead and is in the ISR, or in the ELR while the ISR is empty: an ELR member never leads
-while the ISR has members, not even when none of them may lead. In order (``kafka-controller.md`` section 4)::
+while the ISR has members, not even when none of them may lead. In the order of Kafka's ``PartitionChangeBuilder``::
 
     PREFERRED   first replica of the assignment if valid, then as ONLINE
     ONLINE      current leader if valid, first valid in assignment order, last known leader

@@ -1,7 +1,7 @@
 """Features: what a new cluster starts with, what may be changed, and whether eligible leader replicas act.
 
 ``eligible.leader.replicas.version`` has level 0 or 1; with switch ``elr`` off only 0 is supported, so that the rule
-acts where both the switch and the finalized level say so (``kafka-controller.md`` section 12).
+acts where both the switch and the finalized level say so (Kafka's ``ConfigurationControlManager``).
 """
 
 from enum import Enum

@@ -1,7 +1,7 @@
 """Brokers that come and go: what fencing, unfencing, controlled shutdown and unregistering do to partitions.
 
 A broker that leaves is taken out of every ISR, and its leaderships move; a broker that returns is offered to leaderless
-partitions only and joins no ISR. ``kafka-controller.md`` section 7, Kafka's ``ReplicationControlManager``.
+partitions only and joins no ISR. Kafka's ``BrokerHeartbeatManager``, ``ReplicationControlManager``.
 """
 
 import msgspec
@@ -99,7 +99,7 @@ def begin_controlled_shutdown(view: ClusterView, broker_id: BrokerId) -> list[De
 def unregister_broker(view: ClusterView, broker_id: BrokerId) -> UnregisterOutcome:
     """Decides on UnregisterBroker.
 
-    As in Kafka the broker stays in the ELR, or enters it, as a ghost (``kafka-controller.md`` section 6).
+    As in Kafka the broker stays in the ELR, or enters it, as a ghost (``ClusterControlManager``).
     """
     registration = view.image.brokers.get(broker_id)
     if registration is None:

@@ -8,7 +8,7 @@
        v                      v leads nothing        v broker knows of the shutdown
        +--------------> SHUTDOWN_NOW <---------------+
 
-``kafka-controller.md`` section 7, Kafka's ``BrokerHeartbeatManager.calculateNextBrokerState``.
+Kafka's ``BrokerHeartbeatManager.calculateNextBrokerState``.
 """
 
 from enum import Enum

@@ -1,7 +1,7 @@
 """Configuration as the controller resolves it: topic over its own node over cluster over static.
 
 The effective min ISR is capped by the replica count of *partition 0*, for every partition of the topic
-(``kafka-controller.md`` section 5); a broker caps by its own partition's count instead.
+(Kafka's ``PartitionChangeBuilder``); a broker caps by its own partition's count instead.
 """
 
 from typing import Final

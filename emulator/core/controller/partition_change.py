@@ -2,8 +2,7 @@
 
 An event only chooses the inputs: targets, election mode, who may lead. The pipeline completes a reassignment that the
 target ISR makes complete, updates the ELR, elects, decides on the epochs and what to remember of a leaderless
-partition, and returns one record, or none where nothing changes (``kafka-controller.md`` section 3, whose steps are
-numbered here).
+partition, and returns one record, or none where nothing changes. The steps are numbered.
 """
 
 import msgspec

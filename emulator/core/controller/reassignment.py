@@ -1,7 +1,8 @@
 """Moving a partition to other brokers, and calling that off (AlterPartitionReassignments).
 
 The arithmetic is in ``reassignment_lists``; completion is part of every change. As in Kafka the ELR is not filtered to
-the new replicas, and a cancellation that leaves no ISR member is taken as clean (``kafka-controller.md`` section 10).
+the new replicas, and a cancellation that leaves no ISR member is taken as clean (Kafka's
+``ReplicationControlManager``).
 """
 
 from enum import Enum

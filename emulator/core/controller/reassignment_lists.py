@@ -1,7 +1,7 @@
 """List arithmetic of a reassignment: start, completion, cancellation (KIP-455; Kafka's ``PartitionReassignment*``).
 
 During a reassignment ``replicas`` is the targets followed by those to be removed. It completes as part of whatever
-change brings every target into the ISR. ``kafka-controller.md`` section 10.
+change brings every target into the ISR. Kafka's ``ReplicationControlManager.alterPartitionReassignments``.
 """
 
 import msgspec

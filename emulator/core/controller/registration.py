@@ -2,7 +2,7 @@
 
 A process names its incarnation. The same incarnation asking again is told its epoch; another one is refused while the
 old one's session lives, gets the next metadata offset as its epoch, and starts fenced. Only the previous broker epoch,
-read from the clean-shutdown file, proves that the log survived (KIP-966; ``kafka-controller.md`` section 6).
+read from the clean-shutdown file, proves that the log survived (KIP-966; Kafka's ``ClusterControlManager``).
 """
 
 import base64

@@ -2,7 +2,7 @@
 
 A session belongs to a broker id *and* epoch. It expires strictly: exactly at the timeout it is alive. Besides, each
 broker's applied metadata offset, and the offset that others must have applied before a leaving broker may stop
-(``kafka-controller.md`` sections 1 and 7, Kafka's ``BrokerHeartbeatManager``).
+(Kafka's ``PartitionRegistration``, ``BrokerHeartbeatManager``).
 """
 
 from collections.abc import Iterable

@@ -2,7 +2,7 @@
 
 The ISR of a new partition is its active replicas in assignment order, the first of them leads. Automatic placement puts
 replica i of partition p on the (p+i)-th unfenced broker by id: the core draws no random numbers. Brokers that are down
-may be chosen once the others are used up; they join the ISR later. ``kafka-controller.md`` section 9.
+may be chosen once the others are used up; they join the ISR later. Kafka's ``ReplicationControlManager.createTopics``.
 """
 
 import re

@@ -24,7 +24,7 @@ CHECK = Check(
                   WHEN batches[0].base_offset > position
                       THEN concat('asked for offset ', position, ' and got ', batches[0].base_offset)
                   WHEN batches[0].last_offset < position
-                      THEN concat('asked for offset ', position, ' and got a batch that ends at ', batches[0].last_offset)
+                      THEN concat('asked for offset ', position, ' and got a batch up to ', batches[0].last_offset)
                   WHEN size(batches) > 1 AND exists(sequence(1, size(batches) - 1),
                           i -> batches[i].base_offset <> batches[i - 1].last_offset + 1)
                       THEN concat('got batches from offset ', position, ' on that do not follow each other: ',

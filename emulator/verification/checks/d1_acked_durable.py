@@ -14,7 +14,8 @@ CHECK = Check(
     query=f"""
         SELECT run, topic, partition, base_offset AS position,
                concat(topic, '-', partition, ' ', {span("base_offset", "last_offset")}, ' (epoch ',
-                      coalesce(leader_epoch, '?'), '), acknowledged by broker ', coalesce(node, '?'), ': ', loss_class,
+                      coalesce(CAST(leader_epoch AS STRING), '?'), '), acknowledged by broker ',
+                      coalesce(CAST(node AS STRING), '?'), ': ', loss_class,
                       coalesce(concat('; broker ', lacking_node, ' was elected in epoch ', lacking_epoch,
                                       ' with a log that ended at ', lacking_end_offset), '')) AS sentence
         FROM lost_batch WHERE acks = -1

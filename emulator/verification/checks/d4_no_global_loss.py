@@ -22,7 +22,8 @@ CHECK = Check(
               JOIN batch_appended b ON b.run = l.run AND b.topic_id = l.topic_id AND b.partition = l.partition
                    AND b.base_offset = l.base_offset AND b.crc = l.crc
               LEFT JOIN power_lost p ON p.run = b.run AND p.topic_id = b.topic_id AND p.partition = b.partition
-                   AND p.lost_node = b.node AND p.lost_incarnation >= b.incarnation AND p.new_end_offset <= l.last_offset
+                   AND p.lost_node = b.node AND p.lost_incarnation >= b.incarnation
+                   AND p.new_end_offset <= l.last_offset
               WHERE l.acks = -1 AND l.loss_class = '{LossClass.GONE_EVERYWHERE.value}'
               GROUP BY l.run, l.topic, l.partition, l.topic_id, l.base_offset, l.last_offset, l.crc)
         WHERE held > lost

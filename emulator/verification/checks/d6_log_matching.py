@@ -51,8 +51,8 @@ CHECK = Check(
         WITH pair AS ({_PAIR})
         SELECT run, topic, partition, base_offset AS position,
                concat(topic, '-', partition, ' ', {span("base_offset", "last_offset")}, ': broker ', min(node),
-                      ' has a batch of epoch ', leader_epoch, ' with CRC ', crc, ' below the common high watermark that ',
-                      'broker ', IF(min(node) = replica, reference, replica), ' does not have there') AS sentence
+                      ' has a batch of epoch ', leader_epoch, ' with CRC ', crc, ' below the common high watermark ',
+                      'that broker ', IF(min(node) = replica, reference, replica), ' does not have there') AS sentence
         FROM ({_SIDE.format(side="node")} UNION ALL {_SIDE.format(side="reference")})
         GROUP BY run, topic, partition, replica, reference, base_offset, last_offset, leader_epoch, crc, record_count
         HAVING count(DISTINCT node) < 2

@@ -12,7 +12,7 @@ from emulator.verification.sentences import span
 _LIMIT = 2**62
 
 # Everything that moves the end of a log, in its node's order. A power loss comes after all events of its incarnation.
-_STEP = """
+_STEP = f"""
     SELECT run, topic, topic_id, partition, node, incarnation, sequence, base_offset, last_offset, leader_epoch, crc,
            record_count, last_offset + 1 AS log_end_offset, CAST(NULL AS BIGINT) AS cut FROM batch_appended
     UNION ALL
@@ -25,30 +25,30 @@ _STEP = """
     SELECT run, topic, topic_id, partition, node, incarnation, sequence, NULL, NULL, NULL, NULL, NULL, log_end_offset,
            CAST(NULL AS BIGINT) FROM log_opened
     UNION ALL
-    SELECT run, topic, topic_id, partition, lost_node, lost_incarnation, {limit}, NULL, NULL, NULL, NULL, NULL,
+    SELECT run, topic, topic_id, partition, lost_node, lost_incarnation, {_LIMIT}, NULL, NULL, NULL, NULL, NULL,
            new_end_offset, new_end_offset FROM power_lost
-""".format(limit=_LIMIT)
+"""
 
 # A batch is expected if nothing later cuts it off. (A descending frame is linear; an unbounded following one is not.)
-_EXPECTED = """
+_EXPECTED = f"""
     SELECT * FROM (
         SELECT *, min(cut) OVER (PARTITION BY run, topic_id, partition, node
                                  ORDER BY incarnation DESC, sequence DESC
                                  ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS later_cut
         FROM step)
-    WHERE crc IS NOT NULL AND last_offset < coalesce(later_cut, {limit})
-""".format(limit=_LIMIT)
+    WHERE crc IS NOT NULL AND last_offset < coalesce(later_cut, {_LIMIT})
+"""
 
 # Where the events of killed incarnations end: there, and only there, a log may go on without events.
-_UNSEEN = """
+_UNSEEN = f"""
     SELECT s.run, s.topic_id, s.partition, s.node, s.incarnation,
            max_by(s.log_end_offset, s.sequence) AS log_end_offset
     FROM step s
     JOIN incarnation_ended x ON x.run = s.run AND x.ended_node = s.node AND x.ended_incarnation = s.incarnation
          AND x.end <> 'stopped'
-    WHERE s.sequence < {limit}
+    WHERE s.sequence < {_LIMIT}
     GROUP BY s.run, s.topic_id, s.partition, s.node, s.incarnation
-""".format(limit=_LIMIT)
+"""
 
 CHECK = Check(
     check_id="E1",
@@ -59,8 +59,9 @@ CHECK = Check(
     query=f"""
         WITH step AS ({_STEP}), expected AS ({_EXPECTED}), unseen AS ({_UNSEEN})
         SELECT e.run, e.topic, e.partition, e.base_offset AS position,
-               concat(e.topic, '-', e.partition, ' ', {span("e.base_offset", "e.last_offset")}, ': the event log of broker ',
-                      e.node, ' has a batch of epoch ', e.leader_epoch, ' with CRC ', e.crc,
+               concat(e.topic, '-', e.partition, ' ', {span("e.base_offset", "e.last_offset")},
+                      ': the event log of broker ', e.node, ' has a batch of epoch ',
+                      e.leader_epoch, ' with CRC ', e.crc,
                       ' that its final log does not have, and nothing explains it') AS sentence
         FROM expected e
         LEFT JOIN deleted_below d ON d.run = e.run AND d.topic_id = e.topic_id AND d.partition = e.partition
@@ -70,8 +71,9 @@ CHECK = Check(
         WHERE d.run IS NULL OR e.last_offset >= d.log_start_offset
         UNION ALL
         SELECT f.run, f.topic, f.partition, f.base_offset,
-               concat(f.topic, '-', f.partition, ' ', {span("f.base_offset", "f.last_offset")}, ': the final log of broker ',
-                      f.node, ' has a batch of epoch ', f.leader_epoch, ' with CRC ', f.crc,
+               concat(f.topic, '-', f.partition, ' ', {span("f.base_offset", "f.last_offset")},
+                      ': the final log of broker ', f.node, ' has a batch of epoch ',
+                      f.leader_epoch, ' with CRC ', f.crc,
                       ' that its event log does not have')
         FROM final_batch f
         LEFT ANTI JOIN expected e ON f.run = e.run AND f.node = e.node AND f.topic_id = e.topic_id
@@ -81,8 +83,8 @@ CHECK = Check(
              AND u.partition = f.partition AND f.base_offset >= u.log_end_offset
         UNION ALL
         SELECT run, topic, partition, log_end_offset,
-               concat(topic, '-', partition, ': the final log of broker ', node, ', which stopped in order, is unreadable ',
-                      'from offset ', log_end_offset, ' on: ', problem)
+               concat(topic, '-', partition, ': the final log of broker ', node, ', which stopped in order, is ',
+                      'unreadable from offset ', log_end_offset, ' on: ', problem)
         FROM final_log WHERE problem IS NOT NULL AND is_clean
     """,
 )

@@ -49,15 +49,15 @@ CHECK = Check(
     name="UncleanExclusion",
     kind=CheckKind.RULE,
     statement=(
-        "After an unclean registration a broker is in no ISR or ELR and leads nothing, until an AlterPartition names its "
-        "current broker epoch or it is elected uncleanly."
+        "After an unclean registration a broker is in no ISR or ELR and leads nothing, until an AlterPartition names "
+        "its current broker epoch or it is elected uncleanly."
     ),
     query=f"""
         WITH change AS ({_CHANGE}), unclean AS ({_UNCLEAN}), vouched AS ({_VOUCHED}), readmitted AS ({_READMITTED})
         SELECT c.run, c.topic, c.partition, c.metadata_offset AS position,
                concat(c.topic, '-', c.partition, ' at metadata offset ', c.metadata_offset, ': leader ',
-                      {broker("c.leader")}, ', ISR ', {listed("c.isr")}, ', ELR ', {listed("c.elr")}, ', though broker ',
-                      u.broker_id, ' registered uncleanly at metadata offset ', u.metadata_offset,
+                      {broker("c.leader")}, ', ISR ', {listed("c.isr")}, ', ELR ', {listed("c.elr")},
+                      ', though broker ', u.broker_id, ' registered uncleanly at metadata offset ', u.metadata_offset,
                       ' and nobody vouched for it since') AS sentence
         FROM unclean u
         JOIN change c ON c.run = u.run AND c.created_offset < u.metadata_offset

@@ -19,13 +19,15 @@ CHECK = Check(
         applied AS (
             SELECT *, max(partition_epoch) OVER (PARTITION BY run, topic_id, partition, node, incarnation
                        ORDER BY sequence ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
-            FROM (SELECT run, topic, topic_id, partition, node, incarnation, sequence, partition_epoch FROM became_leader
+            FROM (SELECT run, topic, topic_id, partition, node, incarnation, sequence, partition_epoch
+                  FROM became_leader
                   UNION ALL
                   SELECT run, topic, topic_id, partition, node, incarnation, sequence, partition_epoch
                   FROM became_follower))
         SELECT run, topic, partition, metadata_offset AS position,
-               concat(topic, '-', partition, ' at metadata offset ', metadata_offset, ': leader epoch ', old.leader_epoch,
-                      ' to ', leader_epoch, ', partition epoch ', old.partition_epoch, ' to ', partition_epoch,
+               concat(topic, '-', partition, ' at metadata offset ', metadata_offset, ': leader epoch ',
+                      old.leader_epoch, ' to ', leader_epoch,
+                      ', partition epoch ', old.partition_epoch, ' to ', partition_epoch,
                       ', leader ', {broker("old.leader")}, ' to ', {broker("leader")}) AS sentence
         FROM change
         WHERE old IS NOT NULL AND (partition_epoch <> old.partition_epoch + 1

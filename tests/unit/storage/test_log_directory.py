@@ -173,7 +173,12 @@ class _Story:
             assert batch == make_batch(batch.base_offset, leader_epoch=batch.leader_epoch)[0]
         directory.log(PARTITION).append(*make_batches([log.log_end_offset], leader_epoch=2))
         directory.close_logs(BrokerEpoch(6))
-        assert _load(self.filesystem)[1][0].log_end_offset == log.log_end_offset + 1
+        # What an orderly close left is durable, also names that an earlier process had no time to sync.
+        self.filesystem.lose_power(keep=Keep.NONE, seed=1)
+        self.filesystem.restart()
+        (closed,) = _load(self.filesystem)[1]
+        assert closed.is_clean
+        assert closed.log_end_offset == log.log_end_offset + 1
 
 
 @pytest.mark.parametrize("outcome", [Outcome.DONE, Outcome.NOT_DONE])

@@ -1,4 +1,4 @@
-"""Each rule of kafka-broker.md section 17."""
+"""Each rule of Kafka's ``LogLoader``."""
 
 from collections.abc import Sequence
 

@@ -1,0 +1,267 @@
+"""Node processes from first event to last, and a controller that is killed while it decides."""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from emulator.cluster.child import EndCause, ProcessEnd
+from emulator.cluster.process_cluster import ClusterLayout, ProcessCluster
+from emulator.core.controller.controller import Controller
+from emulator.core.errors import ErrorCode
+from emulator.core.image import MetadataImage
+from emulator.core.inputs import MetadataReceived, MetadataStreamLost, MetadataStreamOpened, ResponseReceived
+from emulator.core.messages import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    ProducePartition,
+    ProduceRequest,
+    ProduceResponse,
+    Request,
+)
+from emulator.core.properties import NodeProperties
+from emulator.core.records import MetadataBatch
+from emulator.core.switches import Switches
+from emulator.core.types import (
+    BrokerId,
+    CauseId,
+    CorrelationId,
+    MetadataOffset,
+    NodeId,
+    Offset,
+    TopicId,
+)
+from emulator.node.batch_bytes import parse_fetched, parse_produced
+from emulator.node.metadata_journal import MetadataJournal
+from emulator.rpc.address_book import AddressBook
+from emulator.rpc.channel import keepalive_for, open_channel
+from emulator.rpc.metadata_stream import read_metadata
+from emulator.rpc.outbound import Outbound, Outcome
+from emulator.storage.os_filesystem import OsFileSystem
+from emulator.storage.record_codec import RecordContent, build_batch
+
+pytestmark = pytest.mark.cluster
+
+CONTROLLER = NodeId(100)
+BROKERS = tuple(BrokerId(NodeId(number)) for number in range(3))
+CAUSE = CauseId("test")
+KEEPALIVE = keepalive_for(session_timeout_ms=9000)
+
+
+def topic_id(name: str) -> TopicId:
+    return TopicId(name.ljust(22, "A"))
+
+
+def create(name: str, *, replicas: tuple[BrokerId, ...]) -> CreateTopicsRequest:
+    return CreateTopicsRequest(topics=(CreatableTopic(name=name, topic_id=topic_id(name), assignments=(replicas,)),))
+
+
+class Client:
+    """Sends requests past all proxies."""
+
+    def __init__(self, addresses: dict[int, str], tasks: asyncio.TaskGroup) -> None:
+        self._numbers = itertools.count()
+        self._waiting: dict[CorrelationId, asyncio.Future[Outcome]] = {}
+        self.outbound = Outbound(
+            addresses=AddressBook({NodeId(node): address for node, address in addresses.items()}),
+            keepalive=KEEPALIVE,
+            tasks=tasks,
+            parse_fetched=parse_fetched,
+            deliver=self._deliver,
+        )
+
+    async def call(self, node: NodeId, request: Request, *attachments: bytes) -> Outcome:
+        correlation_id = CorrelationId(next(self._numbers))
+        answer: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self._waiting[correlation_id] = answer
+        self.outbound.send(
+            destination=node,
+            correlation_id=correlation_id,
+            request=request,
+            timeout_ms=5000,
+            cause_id=CAUSE,
+            attachments=attachments,
+        )
+        return await answer
+
+    def _deliver(self, outcome: Outcome, _attachments: tuple[bytes, ...]) -> None:
+        answer = self._waiting.pop(outcome.correlation_id)
+        if not answer.done():
+            answer.set_result(outcome)
+
+
+class Watch:
+    """Everything that the controller streamed, over all its incarnations."""
+
+    def __init__(self, address: str) -> None:
+        self.batches: list[MetadataBatch] = []
+        self.image = MetadataImage()
+        self._address = address
+        self._has_news = asyncio.Event()
+
+    async def run(self) -> None:
+        async with open_channel(self._address, KEEPALIVE) as channel:
+            while True:
+                await read_metadata(channel, from_offset=self.image.next_offset, cause_id=CAUSE, deliver=self._receive)
+                await asyncio.sleep(0.02)
+
+    def _receive(self, incoming: MetadataStreamOpened | MetadataReceived | MetadataStreamLost) -> None:
+        if isinstance(incoming, MetadataReceived):
+            self.batches += incoming.batches
+            for batch in incoming.batches:
+                for index, record in enumerate(batch.records):
+                    self.image.replay(record, offset=MetadataOffset(batch.base_offset + index))
+            self._has_news.set()
+
+    async def until_offset(self, end_offset: MetadataOffset) -> None:
+        await self.until(lambda image: image.next_offset >= end_offset)
+
+    async def until(self, condition: Callable[[MetadataImage], bool]) -> None:
+        async with asyncio.timeout(30):
+            while not condition(self.image):
+                self._has_news.clear()
+                await self._has_news.wait()
+
+
+@asynccontextmanager
+async def running(
+    directory: Path, *brokers: BrokerId, unexpected: list[ProcessEnd]
+) -> AsyncIterator[tuple[ProcessCluster, Client, Watch]]:
+    layout = ClusterLayout(
+        run="test",
+        directory=directory,
+        controller_id=CONTROLLER,
+        broker_ids=brokers,
+        switches=Switches(),
+        properties=(("min.insync.replicas", "2"),),
+        toxiproxy=None,
+    )
+    cluster = ProcessCluster(
+        layout,
+        on_start=lambda _node, _incarnation: None,
+        on_unexpected_end=lambda _name, end: unexpected.append(end),
+    )
+    async with cluster, asyncio.TaskGroup() as tasks:
+        await cluster.start()
+        addresses = cluster.direct_addresses()
+        client = Client(addresses, tasks)
+        watch = Watch(addresses[CONTROLLER])
+        watching = tasks.create_task(watch.run())
+        yield cluster, client, watch
+        watching.cancel()
+        await client.outbound.close()
+
+
+def read_events(path: Path) -> list[dict[str, object]]:
+    return [msgspec.json.decode(line) for line in path.read_bytes().splitlines()]
+
+
+async def produce(client: Client, value: bytes) -> Offset | None:
+    """Sends one record with acks=all until it is acknowledged, and returns its offset."""
+    batch = build_batch([RecordContent(value=value, timestamp_ms=0)])
+    partition = ProducePartition(topic="orders", partition=0, batch=parse_produced(batch))
+    while True:
+        outcome = await client.call(
+            BROKERS[0], ProduceRequest(acks=-1, timeout_ms=5000, partitions=(partition,)), batch
+        )
+        assert isinstance(outcome, ResponseReceived)
+        assert isinstance(outcome.response, ProduceResponse)
+        (result,) = outcome.response.partitions
+        if result.error is ErrorCode.NONE:
+            return result.base_offset
+
+
+async def test_a_cluster_boots_replicates_and_ends_in_order(tmp_path: Path) -> None:
+    unexpected: list[ProcessEnd] = []
+    async with running(tmp_path, *BROKERS, unexpected=unexpected) as (cluster, client, watch):
+        await watch.until(lambda image: len([b for b in image.brokers.values() if b.is_active]) == len(BROKERS))
+        created = await client.call(CONTROLLER, create("orders", replicas=BROKERS))
+        assert isinstance(created, ResponseReceived)
+        offsets = [await produce(client, b"%d" % number) for number in range(20)]
+        for node in (*BROKERS, CONTROLLER):
+            end = await cluster.stop_node(node)
+            assert end is not None
+            assert (end.cause, end.exit_code) == (EndCause.STOPPED, 0)
+
+    assert offsets == list(range(20))
+    assert unexpected == []
+    logs = {
+        (tmp_path / "nodes" / str(broker) / "data" / "orders-0" / f"{0:020}.log").read_bytes() for broker in BROKERS
+    }
+    assert len(logs) == 1
+    for node in (*BROKERS, CONTROLLER):
+        events = read_events(tmp_path / "events" / f"{node}-0.jsonl")
+        assert events[0]["type"] == "NodeStarted"
+        assert events[-1]["type"] == "NodeStopped"
+        assert [event["sequence"] for event in events] == list(range(len(events)))
+        assert {(event["run"], event["node"], event["incarnation"]) for event in events} == {("test", node, 0)}
+
+
+class Creator:
+    """Creates topics without end, and knows which the controller acknowledged."""
+
+    def __init__(self, client: Client) -> None:
+        self.acknowledged: set[str] = set()
+        self._client = client
+        self._numbers = itertools.count()
+        self._has_news = asyncio.Event()
+
+    async def run(self) -> None:
+        for number in self._numbers:
+            name = f"topic{number}"
+            outcome = await self._client.call(CONTROLLER, create(name, replicas=BROKERS[:1]))
+            if isinstance(outcome, ResponseReceived):
+                assert isinstance(outcome.response, CreateTopicsResponse)
+                assert outcome.response.topics[0].error is ErrorCode.NONE
+                self.acknowledged.add(name)
+                self._has_news.set()
+            else:
+                await asyncio.sleep(0.01)
+
+    async def until_more(self, count: int) -> None:
+        goal = len(self.acknowledged) + count
+        async with asyncio.timeout(30):
+            while len(self.acknowledged) < goal:
+                self._has_news.clear()
+                await self._has_news.wait()
+
+
+async def test_a_killed_controller_keeps_what_it_said(tmp_path: Path) -> None:
+    unexpected: list[ProcessEnd] = []
+    async with running(tmp_path, BROKERS[0], unexpected=unexpected) as (cluster, client, watch):
+        await watch.until(lambda image: any(broker.is_active for broker in image.brokers.values()))
+        creator = Creator(client)
+        creating = [asyncio.create_task(creator.run()) for _ in range(4)]
+        for incarnation in range(1, 4):
+            await creator.until_more(25)
+            await cluster.kill_node(CONTROLLER)
+            streamed, told = list(watch.batches), set(creator.acknowledged)
+
+            assert await cluster.start_node(CONTROLLER) == incarnation
+            successor = Watch(cluster.direct_addresses()[CONTROLLER])
+            async with asyncio.TaskGroup() as tasks:
+                reading = tasks.create_task(successor.run())
+                await successor.until_offset(streamed[-1].end_offset)
+                reading.cancel()
+            assert successor.batches[: len(streamed)] == streamed
+            assert told <= set(successor.image.topics)
+        for task in creating:
+            task.cancel()
+        await asyncio.gather(*creating, return_exceptions=True)
+        await cluster.stop_node(BROKERS[0])
+        await cluster.stop_node(CONTROLLER)
+
+    node = tmp_path / "nodes" / str(CONTROLLER)
+    journal = MetadataJournal(OsFileSystem(ledger_folder=str(node / "ledger")), str(node / "data"))
+    controller = Controller(NodeProperties(), Switches(), "any", CONTROLLER)
+    for batch in journal.batches:
+        controller.replay(batch)
+    journal.close()
+    assert unexpected == []
+    assert list(journal.batches[: len(watch.batches)]) == watch.batches
+    assert creator.acknowledged <= set(controller.image.topics)

@@ -1,0 +1,216 @@
+"""Links that go silent, and slow links, under real gRPC connections.
+
+The link is a forwarder in this process: it can stop carrying bytes without closing anything, as a cut network does, and
+it can delay them.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+
+from emulator.core.errors import ErrorCode
+from emulator.core.inputs import RequestFailed, RequestFailure, ResponseReceived
+from emulator.core.messages import (
+    FetchRequest,
+    FetchResponse,
+    MetadataRequest,
+    MetadataResponse,
+    Request,
+)
+from emulator.core.types import BrokerId, CauseId, CorrelationId, NodeId
+from emulator.node.batch_bytes import parse_fetched, parse_produced
+from emulator.rpc.address_book import AddressBook
+from emulator.rpc.channel import Keepalive, keepalive_for
+from emulator.rpc.inbound import NodeServer, Responder
+from emulator.rpc.outbound import Outbound, Outcome
+
+pytestmark = pytest.mark.cluster
+
+PEER = NodeId(1)
+CAUSE = CauseId("test")
+QUICK = Keepalive(interval_ms=200, timeout_ms=200)
+
+
+class Forwarder:
+    """Carries bytes between whoever connects and one port, until told otherwise."""
+
+    def __init__(self, target_port: int, *, delay_s: float) -> None:
+        self.is_cut = False
+        self._target_port = target_port
+        self._delay_s = delay_s
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._writers: list[asyncio.StreamWriter] = []
+
+    async def start(self) -> int:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def stop(self) -> None:
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for writer in self._writers:
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there = await asyncio.open_connection("127.0.0.1", self._target_port)
+        self._writers += (writer, there[1])
+        for source, sink in ((reader, there[1]), (there[0], writer)):
+            task = asyncio.create_task(self._carry(source, sink))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _carry(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        loop = asyncio.get_running_loop()
+        with suppress(ConnectionError):
+            while chunk := await source.read(1 << 16):
+                if not self.is_cut:
+                    loop.call_later(self._delay_s, sink.write, chunk)
+        loop.call_later(self._delay_s, sink.close)
+
+
+class Peer:
+    """Answers metadata requests at once, and fetches never, as a leader without new records does."""
+
+    def __init__(self) -> None:
+        self.parked: asyncio.Queue[Responder] = asyncio.Queue()
+
+    def receive(
+        self, request: Request, cause_id: CauseId, _attachments: tuple[bytes, ...], responder: Responder
+    ) -> None:
+        if isinstance(request, MetadataRequest):
+            response = MetadataResponse(brokers=(BrokerId(PEER),), controller_id=None, topics=())
+            responder.answer(response, cause_id=cause_id, attachments=())
+        else:
+            self.parked.put_nowait(responder)
+
+
+class Caller:
+    """Sends requests through the link, and waits for their outcomes."""
+
+    def __init__(self, outbound: Outbound, outcomes: "asyncio.Queue[Outcome]") -> None:
+        self._outbound = outbound
+        self._outcomes = outcomes
+        self._count = 0
+
+    async def call(self, request: Request, *, timeout_ms: int = 10_000) -> Outcome:
+        self._count += 1
+        self._outbound.send(
+            destination=PEER,
+            correlation_id=CorrelationId(self._count),
+            request=request,
+            timeout_ms=timeout_ms,
+            cause_id=CAUSE,
+        )
+        async with asyncio.timeout(20):
+            outcome = await self._outcomes.get()
+        assert outcome.correlation_id == self._count
+        return outcome
+
+
+@asynccontextmanager
+async def linked(*, keepalive: Keepalive, delay_s: float = 0.0) -> AsyncIterator[tuple[Caller, Forwarder, Peer]]:
+    peer = Peer()
+    server = NodeServer(keepalive=keepalive, on_request=peer.receive)
+    server.add_broker(parse_produced)
+    forwarder = Forwarder(await server.start("127.0.0.1:0"), delay_s=delay_s)
+    port = await forwarder.start()
+    outcomes: asyncio.Queue[Outcome] = asyncio.Queue()
+    async with asyncio.TaskGroup() as tasks:
+        outbound = Outbound(
+            addresses=AddressBook({PEER: f"127.0.0.1:{port}"}),
+            keepalive=keepalive,
+            tasks=tasks,
+            parse_fetched=parse_fetched,
+            deliver=lambda outcome, _attachments: outcomes.put_nowait(outcome),
+        )
+        yield Caller(outbound, outcomes), forwarder, peer
+        await outbound.close()
+        await forwarder.stop()
+        await server.stop(grace_s=0)
+
+
+async def test_a_cut_under_an_idle_stream_is_noticed_by_keepalive() -> None:
+    async with linked(keepalive=QUICK) as (caller, forwarder, peer):
+        fetch = asyncio.create_task(caller.call(FetchRequest(partitions=())))
+        await peer.parked.get()
+        forwarder.is_cut = True
+        started = time.monotonic()
+        outcome = await fetch
+
+        assert isinstance(outcome, RequestFailed)
+        assert outcome.failure is RequestFailure.DISCONNECTED
+        assert time.monotonic() - started < 5  # its own deadline would be 10 s
+
+
+async def test_without_a_cut_an_idle_stream_stays() -> None:
+    async with linked(keepalive=QUICK) as (caller, _, peer):
+        fetch = asyncio.create_task(caller.call(FetchRequest(partitions=())))
+        responder = await peer.parked.get()
+        await asyncio.wait((fetch,), timeout=1.5)  # several pings' time
+        assert not fetch.done()
+        responder.answer(FetchResponse(partitions=()), cause_id=CAUSE, attachments=())
+
+        outcome = await fetch
+        assert isinstance(outcome, ResponseReceived)
+        assert outcome.response == FetchResponse(partitions=(), error=ErrorCode.NONE)
+
+
+async def test_a_request_into_a_cut_times_out_and_the_heal_is_noticed() -> None:
+    async with linked(keepalive=QUICK) as (caller, forwarder, _):
+        assert isinstance(await caller.call(MetadataRequest()), ResponseReceived)
+        forwarder.is_cut = True
+        assert isinstance(await caller.call(MetadataRequest(), timeout_ms=300), RequestFailed)
+        forwarder.is_cut = False
+
+        outcomes: Sequence[Outcome] = []
+        async with asyncio.timeout(10):
+            while not (outcomes and isinstance(outcomes[-1], ResponseReceived)):
+                outcomes = [*outcomes, await caller.call(MetadataRequest(), timeout_ms=1000)]
+
+
+async def test_a_stream_times_out_its_requests_one_by_one() -> None:
+    async with linked(keepalive=keepalive_for(session_timeout_ms=9000)) as (caller, _, peer):
+        outcome = await caller.call(FetchRequest(partitions=()), timeout_ms=200)
+        assert isinstance(outcome, RequestFailed)
+        assert outcome.failure is RequestFailure.TIMED_OUT
+
+        fetch = asyncio.create_task(caller.call(FetchRequest(partitions=())))
+        late, current = await peer.parked.get(), await peer.parked.get()
+        for responder in (late, current):  # the first answer is late, and must not be taken for the second
+            responder.answer(FetchResponse(partitions=()), cause_id=CAUSE, attachments=())
+        assert isinstance(await fetch, ResponseReceived)
+
+
+async def test_a_link_of_300_ms_one_way_carries_unary_and_streams() -> None:
+    async with linked(keepalive=keepalive_for(session_timeout_ms=9000), delay_s=0.3) as (caller, _, peer):
+        started = time.monotonic()
+        assert isinstance(await caller.call(MetadataRequest()), ResponseReceived)
+        assert time.monotonic() - started >= 0.6
+        fetch = asyncio.create_task(caller.call(FetchRequest(partitions=())))
+        responder = await peer.parked.get()
+        responder.answer(FetchResponse(partitions=()), cause_id=CAUSE, attachments=())
+        assert isinstance(await fetch, ResponseReceived)
+
+
+async def test_a_peer_that_nobody_knows_is_disconnected() -> None:
+    async with asyncio.TaskGroup() as tasks:
+        outcomes: asyncio.Queue[Outcome] = asyncio.Queue()
+        outbound = Outbound(
+            addresses=AddressBook({}),
+            keepalive=QUICK,
+            tasks=tasks,
+            parse_fetched=parse_fetched,
+            deliver=lambda outcome, _attachments: outcomes.put_nowait(outcome),
+        )
+        for request in (MetadataRequest(), FetchRequest(partitions=())):
+            outcome = await Caller(outbound, outcomes).call(request)
+            assert isinstance(outcome, RequestFailed)
+            assert outcome.failure is RequestFailure.DISCONNECTED
+        await outbound.close()

@@ -1,0 +1,106 @@
+"""What a node's gRPC server makes of bugs in its own process, of nonsense, and of callers that vanish."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import cast
+
+import grpc.aio
+import pytest
+
+from emulator.core.messages import Request
+from emulator.core.types import CauseId
+from emulator.node.batch_bytes import parse_produced
+from emulator.rpc.channel import as_is, keepalive_for, open_channel
+from emulator.rpc.inbound import NodeServer, OnRequest, Responder
+from emulator.rpc.request_stream import StreamCall
+
+pytestmark = pytest.mark.cluster
+
+KEEPALIVE = keepalive_for(session_timeout_ms=2000)
+FETCH_STREAM = "/laststand.Broker/Fetch"
+METADATA = "/laststand.Broker/Metadata"
+NONSENSE = b"\xff\xff\xff"
+EMPTY_FETCH = b"\x0a\x00"
+
+
+class Bugs:
+    """What reached the event loop's exception handler, which ends a node's process."""
+
+    def __init__(self) -> None:
+        self.found: list[object] = []
+        self.happened = asyncio.Event()
+        asyncio.get_running_loop().set_exception_handler(self._note)
+
+    def _note(self, _loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+        self.found.append(context.get("exception"))
+        self.happened.set()
+
+
+@asynccontextmanager
+async def serving(on_request: OnRequest) -> AsyncIterator[grpc.aio.Channel]:
+    server = NodeServer(keepalive=KEEPALIVE, on_request=on_request)
+    server.add_broker(parse_produced)
+    port = await server.start("127.0.0.1:0")
+    channel = open_channel(f"127.0.0.1:{port}", KEEPALIVE)
+    try:
+        yield channel
+    finally:
+        await channel.close(None)
+        await server.stop(grace_s=0.1)
+
+
+def open_fetch(channel: grpc.aio.Channel) -> StreamCall:
+    method = channel.stream_stream(FETCH_STREAM, request_serializer=as_is, response_deserializer=as_is)
+    return cast(StreamCall, method())  # type: ignore[call-arg]  # stubs want the iterator, gRPC does not
+
+
+def stumble(_request: Request, _cause_id: CauseId, _attachments: tuple[bytes, ...], _responder: Responder) -> None:
+    raise AssertionError("a bug")
+
+
+async def test_a_bug_in_a_stream_reaches_the_handler_that_ends_the_process() -> None:
+    bugs = Bugs()
+    async with serving(stumble) as channel, asyncio.timeout(5):
+        call = open_fetch(channel)
+        await call.write(EMPTY_FETCH)
+        await bugs.happened.wait()
+        assert await call.code() is grpc.StatusCode.UNKNOWN
+    assert "a bug" in repr(bugs.found)
+
+
+async def test_a_bug_in_a_unary_call_reaches_the_handler_that_ends_the_process() -> None:
+    bugs = Bugs()
+    async with serving(stumble) as channel, asyncio.timeout(5):
+        call = channel.unary_unary(METADATA, request_serializer=as_is, response_deserializer=as_is)(b"")
+        await bugs.happened.wait()
+        assert await call.code() is grpc.StatusCode.UNKNOWN
+    assert "a bug" in repr(bugs.found)
+
+
+async def test_nonsense_is_refused_and_is_no_bug() -> None:
+    bugs = Bugs()
+    async with serving(stumble) as channel, asyncio.timeout(5):
+        stream = open_fetch(channel)
+        await stream.write(NONSENSE)
+        assert await stream.code() is grpc.StatusCode.INVALID_ARGUMENT
+        unary = channel.unary_unary(METADATA, request_serializer=as_is, response_deserializer=as_is)(NONSENSE)
+        assert await unary.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert bugs.found == []
+
+
+async def test_a_caller_that_vanishes_is_no_bug() -> None:
+    bugs = Bugs()
+    arrived: list[Responder] = []
+    has_arrived = asyncio.Event()
+
+    def keep(_request: Request, _cause_id: CauseId, _attachments: tuple[bytes, ...], responder: Responder) -> None:
+        arrived.append(responder)
+        has_arrived.set()
+
+    async with serving(keep) as channel, asyncio.timeout(5):
+        stream = open_fetch(channel)
+        await stream.write(EMPTY_FETCH)
+        await has_arrived.wait()
+        stream.cancel()
+    assert bugs.found == []

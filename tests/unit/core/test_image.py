@@ -1,0 +1,134 @@
+import pytest
+
+from emulator.core.errors import InvariantViolation
+from emulator.core.image import MetadataImage
+from emulator.core.records import (
+    BrokerRegistrationChangeRecord,
+    ClearElrRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    Record,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    decode_records,
+    encode_records,
+)
+from emulator.core.types import (
+    BrokerEpoch,
+    BrokerId,
+    IncarnationId,
+    MetadataOffset,
+    NodeId,
+    TopicId,
+    TopicPartition,
+)
+
+B0, B1, B2 = (BrokerId(NodeId(number)) for number in range(3))
+ORDERS = TopicPartition("orders", 0)
+
+
+def fold(image: MetadataImage, *records: Record) -> None:
+    for record in records:
+        image.replay(record, offset=image.next_offset)
+
+
+def with_topic(topic_id: str = "first") -> tuple[Record, Record]:
+    replicas = (B0, B1, B2)
+    return (
+        TopicRecord(name="orders", topic_id=TopicId(topic_id)),
+        PartitionRecord(topic_id=TopicId(topic_id), partition=0, replicas=replicas, isr=replicas, leader=B0),
+    )
+
+
+def change(**fields: object) -> PartitionChangeRecord:
+    return PartitionChangeRecord(topic_id=TopicId("first"), partition=0, **fields)  # type: ignore[arg-type] # any field
+
+
+def test_a_change_raises_the_leader_epoch_only_where_it_names_a_leader() -> None:
+    image = MetadataImage()
+    fold(image, *with_topic())
+
+    fold(image, change(isr=(B0, B1)))
+    assert (image.partitions[ORDERS].leader_epoch, image.partitions[ORDERS].partition_epoch) == (0, 1)
+    fold(image, change(leader=B0))
+    assert (image.partitions[ORDERS].leader_epoch, image.partitions[ORDERS].partition_epoch) == (1, 2)
+    fold(image, change(leader=None))
+    assert image.partitions[ORDERS].leader is None
+    assert image.partitions[ORDERS].leader_epoch == 2
+
+
+def test_several_records_are_one_difference() -> None:
+    image = MetadataImage()
+    fold(image, *with_topic())
+    image.take_delta()
+    before = image.partitions[ORDERS]
+
+    fold(image, change(isr=(B0, B1)), change(isr=(B0,)))
+    delta = image.take_delta()
+
+    assert delta.partitions[ORDERS].before == before
+    assert delta.partitions[ORDERS].after == image.partitions[ORDERS]
+    assert image.take_delta().is_empty
+
+
+def test_a_topic_that_was_replaced_shows_both_topic_ids() -> None:
+    image = MetadataImage()
+    fold(image, *with_topic("first"))
+    image.take_delta()
+
+    fold(image, RemoveTopicRecord(topic_id=TopicId("first")), *with_topic("second"))
+    delta = image.take_delta().partitions[ORDERS]
+
+    assert delta.before is not None
+    assert delta.after is not None
+    assert (delta.before.topic_id, delta.after.topic_id) == ("first", "second")
+
+
+def test_clearing_the_elr_touches_only_partitions_that_have_something_to_clear() -> None:
+    image = MetadataImage()
+    fold(image, *with_topic())
+    fold(image, ClearElrRecord(topic_id=None))
+    assert image.partitions[ORDERS].partition_epoch == 0
+
+    fold(image, change(isr=(B0,), elr=(B1,)), ClearElrRecord(topic_id=TopicId("first")))
+
+    assert image.partitions[ORDERS].elr == ()
+    assert image.partitions[ORDERS].partition_epoch == 2
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        change(leader=B1),
+        RemoveTopicRecord(topic_id=TopicId("nowhere")),
+        BrokerRegistrationChangeRecord(broker_id=B0, broker_epoch=BrokerEpoch(7), fenced=False),
+    ],
+)
+def test_changing_what_does_not_exist_is_a_bug(record: Record) -> None:
+    with pytest.raises(InvariantViolation):
+        fold(MetadataImage(), record)
+
+
+def test_a_change_of_another_incarnation_is_a_bug() -> None:
+    image = MetadataImage()
+    registration = RegisterBrokerRecord(
+        broker_id=B0, incarnation_id=IncarnationId("one"), broker_epoch=BrokerEpoch(0), log_dirs=("dir",)
+    )
+    fold(image, registration)
+
+    with pytest.raises(InvariantViolation):
+        fold(image, BrokerRegistrationChangeRecord(broker_id=B0, broker_epoch=BrokerEpoch(1), fenced=False))
+
+
+def test_records_are_replayed_in_order_and_once() -> None:
+    image = MetadataImage()
+
+    with pytest.raises(InvariantViolation):
+        image.replay(TopicRecord(name="orders", topic_id=TopicId("first")), offset=MetadataOffset(1))
+
+
+def test_records_survive_the_way_to_bytes_and_back() -> None:
+    records = (*with_topic(), change(leader=None, elr=(B1,)), ClearElrRecord(topic_id=None))
+
+    assert decode_records(encode_records(records)) == records

@@ -1,0 +1,41 @@
+"""What the documents show works: the scenario in README is a scenario, and links lead somewhere."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from chaos.scenario_file import read_scenario
+from emulator.core.switches import ERAS
+
+_ROOT = Path(__file__).parents[3]
+_README = (_ROOT / "README.md").read_text(encoding="utf-8")
+_DOCUMENTS = sorted(
+    path
+    for path in _ROOT.rglob("*.md")
+    if not any(part.startswith(".") or part in ("store", "build") for part in path.relative_to(_ROOT).parts)
+)
+
+
+def _dead_links(text: str, folder: Path) -> list[str]:
+    links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text)
+    return [link for link in links if "://" not in link and not (folder / link).exists()]
+
+
+def test_the_scenario_in_readme_is_one() -> None:
+    (text,) = re.findall(r"```yaml\n(.*?)```", _README, flags=re.DOTALL)
+    scenario = read_scenario(Path("README.md"), text)
+    assert scenario.name == "paused-leader"
+
+
+def test_readme_names_every_era() -> None:
+    assert [era for era in ERAS if f"`{era}`" not in _README] == []
+
+
+@pytest.mark.parametrize("path", _DOCUMENTS, ids=lambda path: str(path.relative_to(_ROOT)))
+def test_links_lead_somewhere(path: Path) -> None:
+    assert _dead_links(path.read_text(encoding="utf-8"), path.parent) == []
+
+
+def test_a_dead_link_is_found() -> None:
+    assert _dead_links("[a](README.md) [b](nowhere.md#x) [c](https://kafka.apache.org)", _ROOT) == ["nowhere.md"]

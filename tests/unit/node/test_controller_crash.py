@@ -1,0 +1,239 @@
+"""A controller that dies at any file operation never takes back what it acknowledged or streamed.
+
+A scripted history runs on the file system in memory. It is repeated once per file operation and outcome of that
+operation, with and without a loss of power afterwards; then the log is opened and replayed, and must hold
+
+- every batch that was streamed, as the beginning of the history that a controller without accident writes;
+- every fact that an answer stated.
+"""
+
+import contextlib
+from collections.abc import Iterable
+
+import pytest
+
+from emulator.core.controller.controller import Controller
+from emulator.core.effects import PublishMetadata, SendResponse
+from emulator.core.errors import ErrorCode, StorageError
+from emulator.core.image import MetadataImage
+from emulator.core.inputs import ControllerInput, RequestReceived, Started, TimerFired
+from emulator.core.messages import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+    AlterPartitionData,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    IsrMember,
+    Request,
+    Response,
+)
+from emulator.core.metadata_version import BROKER_FEATURES
+from emulator.core.properties import NodeProperties
+from emulator.core.records import MetadataBatch
+from emulator.core.switches import Switches
+from emulator.core.types import (
+    BrokerId,
+    CauseId,
+    IncarnationId,
+    MetadataOffset,
+    NodeId,
+    RequestId,
+    TopicId,
+    TopicPartition,
+)
+from emulator.node.controller_turn import ControllerTurns
+from emulator.node.metadata_journal import MetadataJournal
+from emulator.storage.memory_filesystem import CrashPoint, MemoryFileSystem, Outcome, SimulatedCrash
+from emulator.storage.power_loss_plan import Keep
+
+DATA_DIR = "/data"
+CAUSE = CauseId("test")
+SESSION_MS = NodeProperties().broker_session_timeout_ms
+ORDERS = TopicId("orders" + "A" * 16)
+PAYMENTS = TopicId("payments" + "A" * 14)
+BROKERS = tuple(BrokerId(NodeId(number)) for number in range(3))
+
+
+def requests(*messages: Request) -> list[ControllerInput]:
+    return [
+        RequestReceived(cause_id=CAUSE, request_id=RequestId(number), request=message)
+        for number, message in enumerate(messages)
+    ]
+
+
+def register(broker_id: BrokerId) -> BrokerRegistrationRequest:
+    return BrokerRegistrationRequest(
+        broker_id=broker_id,
+        cluster_id="cluster",
+        incarnation_id=IncarnationId(f"incarnation-{broker_id}"),
+        log_dirs=(f"directory-{broker_id}",),
+        features=BROKER_FEATURES,
+    )
+
+
+def heartbeat(controller: Controller, broker_id: BrokerId) -> BrokerHeartbeatRequest:
+    return BrokerHeartbeatRequest(
+        broker_id=broker_id,
+        broker_epoch=controller.image.brokers[broker_id].broker_epoch,
+        current_metadata_offset=controller.image.next_offset,
+        want_fence=False,
+        want_shut_down=False,
+    )
+
+
+def create(name: str, topic_id: TopicId) -> CreateTopicsRequest:
+    topic = CreatableTopic(name=name, topic_id=topic_id, assignments=(BROKERS, BROKERS[::-1]))
+    return CreateTopicsRequest(topics=(topic,))
+
+
+def shrink(controller: Controller) -> AlterPartitionRequest:
+    state = controller.image.partitions[TopicPartition("orders", 0)]
+    return AlterPartitionRequest(
+        broker_id=BROKERS[0],
+        broker_epoch=controller.image.brokers[BROKERS[0]].broker_epoch,
+        partitions=(
+            AlterPartitionData(
+                topic="orders",
+                topic_id=ORDERS,
+                partition=0,
+                leader_epoch=state.leader_epoch,
+                partition_epoch=state.partition_epoch,
+                new_isr=(IsrMember(BROKERS[0]), IsrMember(BROKERS[1])),
+            ),
+        ),
+    )
+
+
+class History:
+    """Plays the script on a disk and keeps what left the controller."""
+
+    def __init__(self, filesystem: MemoryFileSystem) -> None:
+        self.streamed: list[MetadataBatch] = []
+        self.answers: list[Response] = []
+        self.controller = new_controller()
+        if not filesystem.exists(DATA_DIR):
+            filesystem.make_directory(DATA_DIR)
+        filesystem.sync_directory("/")
+        journal = MetadataJournal(filesystem, DATA_DIR)
+        self.found = list(journal.batches)
+        self.turns = ControllerTurns(self.controller, journal)
+
+    def play(self) -> None:
+        self.turn([Started(cause_id=CAUSE)])
+        self.turn(requests(*(register(broker) for broker in BROKERS)))
+        self.turn(requests(*(heartbeat(self.controller, broker) for broker in BROKERS)))
+        self.turn(requests(create("orders", ORDERS), create("payments", PAYMENTS), create("orders", PAYMENTS)))
+        self.turn(requests(shrink(self.controller)))
+        epoch = self.controller.image.brokers[BROKERS[1]].broker_epoch
+        self.turn(requests(AllocateProducerIdsRequest(broker_id=BROKERS[1], broker_epoch=epoch)))
+        self.turn(requests(heartbeat(self.controller, BROKERS[1])), now_ms=SESSION_MS - 1)
+        self.turn([TimerFired(cause_id=CAUSE)], now_ms=SESSION_MS + 1)  # fences the brokers that said nothing since
+        self.turn([TimerFired(cause_id=CAUSE)], now_ms=SESSION_MS + 1)
+        self.turn(requests(DeleteTopicsRequest(topics=("payments",))), now_ms=SESSION_MS + 1)
+
+    def turn(self, inputs: list[ControllerInput], *, now_ms: int = 0) -> None:
+        _, departures = self.turns.run(inputs, now_ms=now_ms)
+        for departure in departures:
+            match departure:
+                case PublishMetadata(batch=batch):
+                    self.streamed.append(batch)
+                case SendResponse(response=response):
+                    self.answers.append(response)
+                case _:
+                    raise AssertionError(departure)
+
+
+def new_controller() -> Controller:
+    return Controller(NodeProperties(), Switches(), "cluster", NodeId(100))
+
+
+def fold(batches: Iterable[MetadataBatch]) -> MetadataImage:
+    image = MetadataImage()
+    for batch in batches:
+        for index, record in enumerate(batch.records):
+            image.replay(record, offset=MetadataOffset(batch.base_offset + index))
+    return image
+
+
+def check_facts(answers: list[Response], image: MetadataImage, *, deleted: set[str]) -> None:
+    """Checks every fact stated in an answer; facts only grow in the script, so they still hold in what was replayed."""
+    registered = dict(zip((a for a in answers if isinstance(a, BrokerRegistrationResponse)), BROKERS, strict=False))
+    for answer in answers:
+        match answer:
+            case BrokerRegistrationResponse(error=ErrorCode.NONE, broker_epoch=broker_epoch):
+                assert image.brokers[registered[answer]].broker_epoch == broker_epoch
+            case CreateTopicsResponse(topics=(result,)) if result.error is ErrorCode.NONE:
+                assert result.name in image.topics or result.name in deleted
+            case AlterPartitionResponse(error=ErrorCode.NONE, partitions=(altered,)):
+                assert altered.error is ErrorCode.NONE
+                assert image.partitions[TopicPartition("orders", 0)].partition_epoch >= altered.partition_epoch
+            case AllocateProducerIdsResponse(producer_id_start=start, producer_id_len=length):
+                assert image.next_producer_id >= start + length
+            case DeleteTopicsResponse(topics=(result,)):
+                assert result.name not in image.topics
+            case BrokerHeartbeatResponse() | CreateTopicsResponse():
+                pass
+            case _:
+                raise AssertionError(answer)
+
+
+def undisturbed() -> tuple[History, list[str]]:
+    filesystem = MemoryFileSystem()
+    history = History(filesystem)
+    history.play()
+    return history, filesystem.operations
+
+
+WHOLE, OPERATIONS = undisturbed()
+
+
+def test_the_script_reaches_what_it_is_about() -> None:
+    image = WHOLE.controller.image
+
+    assert [type(answer).__name__ for answer in WHOLE.answers].count("BrokerRegistrationResponse") == len(BROKERS)
+    assert set(image.topics) == {"orders"}
+    assert image.partitions[TopicPartition("orders", 0)].leader == BROKERS[1]
+    assert image.next_producer_id > 0
+    assert sum("sync" in operation for operation in OPERATIONS) >= 10
+
+
+@pytest.mark.parametrize("loss", [None, *Keep], ids=lambda keep: "kill" if keep is None else f"power-{keep.value}")
+@pytest.mark.parametrize("outcome", Outcome, ids=lambda outcome: outcome.value)
+def test_nothing_that_left_is_taken_back(outcome: Outcome, loss: Keep | None) -> None:
+    for operation in range(1, len(OPERATIONS) + 1):
+        filesystem = MemoryFileSystem()
+        filesystem.restart(crash_at=CrashPoint(operation=operation, outcome=outcome))
+        streamed: list[MetadataBatch] = []
+        answers: list[Response] = []
+        with contextlib.suppress(SimulatedCrash, StorageError):
+            history = History(filesystem)
+            streamed, answers = history.streamed, history.answers
+            history.play()
+            pytest.fail("the accident did not happen")
+        if loss is not None:
+            filesystem.lose_power(keep=loss, seed=operation)
+
+        filesystem.restart()
+        successor = History(filesystem)
+        found = successor.found
+
+        where = f"operation {operation}: {OPERATIONS[operation - 1]}"
+        assert found[: len(streamed)] == streamed, where
+        assert found == WHOLE.streamed[: len(found)], where
+        deleted = {"payments"} if len(found) == len(WHOLE.streamed) else set[str]()
+        check_facts(answers, fold(found), deleted=deleted)
+        successor.turn([Started(cause_id=CAUSE)])
+
+
+def test_a_lost_batch_would_be_noticed() -> None:
+    with pytest.raises((AssertionError, KeyError)):
+        check_facts(WHOLE.answers, fold(WHOLE.streamed[:3]), deleted={"payments"})

@@ -1,0 +1,235 @@
+"""Every message survives the way to bytes and back, and bytes that are no message are refused."""
+
+import types
+import typing
+from enum import IntEnum
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from emulator.core import messages
+from emulator.core.batch import BatchDescriptor, InvalidBatch
+from emulator.core.errors import ErrorCode
+from emulator.core.messages import FetchPartitionResponse, FetchRequest, FetchResponse, ProduceRequest, ProduceResponse
+from emulator.core.records import MetadataBatch, ProducerIdsRecord, TopicRecord
+from emulator.core.types import (
+    BrokerEpoch,
+    BrokerId,
+    CauseId,
+    CorrelationId,
+    LeaderEpoch,
+    MetadataOffset,
+    NodeId,
+    Offset,
+    ProducerId,
+    TopicId,
+)
+from emulator.rpc.apis import BROKER_APIS, CONTROLLER_APIS, UnaryApi, api_of
+from emulator.rpc.codec_error import CodecError
+from emulator.rpc.data_codec import (
+    decode_fetch_requests,
+    decode_fetch_responses,
+    decode_produce_requests,
+    decode_produce_responses,
+    encode_fetch_request,
+    encode_fetch_response,
+    encode_produce_request,
+    encode_produce_response,
+    join_frame,
+)
+from emulator.rpc.metadata_codec import (
+    MetadataStreamRequest,
+    MetadataStreamResponse,
+    decode_stream_request,
+    decode_stream_response,
+    encode_stream_request,
+    encode_stream_response,
+)
+
+CAUSE = CauseId("send-7")
+CORRELATION = CorrelationId(41)
+NUMBERS = st.integers(min_value=0, max_value=2**31 - 1)
+TEXTS = st.text(max_size=8)
+
+BATCH = BatchDescriptor(
+    base_offset=Offset(0), last_offset=Offset(2), leader_epoch=LeaderEpoch(0), crc=9, size=80, record_count=3
+)
+INVALID = InvalidBatch(error=ErrorCode.CORRUPT_MESSAGE, reason="too short")
+
+
+def values(annotation: object) -> st.SearchStrategy[object]:
+    """A strategy for any annotation that messages use."""
+    while isinstance(annotation, typing.NewType):
+        annotation = annotation.__supertype__
+    arguments = typing.get_args(annotation)
+    if typing.get_origin(annotation) in (types.UnionType, typing.Union):
+        return st.none() | values(next(item for item in arguments if item is not types.NoneType))
+    if typing.get_origin(annotation) is tuple:
+        if arguments[1:] == (Ellipsis,):
+            return st.lists(values(arguments[0]), max_size=3).map(tuple)
+        return st.tuples(*(values(item) for item in arguments))
+    assert isinstance(annotation, type)
+    if issubclass(annotation, IntEnum):
+        return st.sampled_from(annotation)
+    if issubclass(annotation, msgspec.Struct):
+        return structs(annotation)
+    return {int: NUMBERS, str: TEXTS, bool: st.booleans()}[annotation]
+
+
+def structs(struct: type[msgspec.Struct], *without: str) -> st.SearchStrategy[typing.Any]:
+    fields = {field.name: values(field.type) for field in msgspec.structs.fields(struct) if field.name not in without}
+    return st.builds(struct, **fields)
+
+
+@pytest.mark.parametrize("api", [*CONTROLLER_APIS, *BROKER_APIS], ids=lambda api: f"{api.service}.{api.name}")
+@given(data=st.data())
+@settings(max_examples=30, deadline=None)
+def test_unary_messages_survive(api: UnaryApi, data: st.DataObject) -> None:
+    request = data.draw(structs(api.request_type))
+    response = data.draw(structs(getattr(messages, f"{api.name}Response")))
+
+    assert api.decode_request(api.encode_request(request, cause_id=CAUSE)) == (request, CAUSE)
+    assert api.decode_response(api.encode_response(response, cause_id=CAUSE)) == (response, CAUSE)
+
+
+def test_every_request_of_the_core_has_an_api() -> None:
+    unary = {api.request_type for api in (*CONTROLLER_APIS, *BROKER_APIS)}
+
+    assert unary | {ProduceRequest, FetchRequest} == set(typing.get_args(messages.Request))
+
+
+def test_the_destination_tells_the_service() -> None:
+    request = messages.DescribeTopicPartitionsRequest()
+
+    assert api_of(request, NodeId(100)).path == "/laststand.Controller/DescribeTopicPartitions"
+    assert api_of(request, NodeId(2)).path == "/laststand.Broker/DescribeTopicPartitions"
+
+
+@given(
+    request=structs(ProduceRequest, "partitions", "acks"),
+    acks=st.sampled_from((-1, 0, 1, 7)),
+    blocks=st.lists(st.binary(max_size=100), max_size=3),
+)
+@settings(deadline=None)
+def test_produce_requests_survive_with_their_bytes(request: ProduceRequest, acks: int, blocks: list[bytes]) -> None:
+    read = {block: BATCH if len(block) % 2 else INVALID for block in blocks}
+    partitions = tuple(
+        messages.ProducePartition(topic="orders", partition=number, batch=read[block])
+        for number, block in enumerate(blocks)
+    )
+    request = msgspec.structs.replace(request, acks=acks, partitions=partitions)
+
+    payload = encode_produce_request(request, correlation_id=CORRELATION, cause_id=CAUSE, attachments=blocks)
+    first, second = decode_produce_requests(join_frame([payload, payload]), read.__getitem__)
+
+    assert first == second
+    assert (first.message, first.attachments) == (request, tuple(blocks))
+    assert (first.correlation_id, first.cause_id) == (CORRELATION, CAUSE)
+
+
+@given(response=structs(ProduceResponse))
+@settings(deadline=None)
+def test_produce_responses_survive(response: ProduceResponse) -> None:
+    payload = encode_produce_response(response, correlation_id=CORRELATION, cause_id=CAUSE)
+    (decoded,) = decode_produce_responses(join_frame([payload]))
+
+    assert (decoded.message, decoded.correlation_id, decoded.cause_id) == (response, CORRELATION, CAUSE)
+
+
+@given(request=structs(FetchRequest))
+@settings(deadline=None)
+def test_fetch_requests_survive(request: FetchRequest) -> None:
+    payload = encode_fetch_request(request, correlation_id=CORRELATION, cause_id=CAUSE)
+    (decoded,) = decode_fetch_requests(join_frame([payload]))
+
+    assert (decoded.message, decoded.correlation_id, decoded.cause_id) == (request, CORRELATION, CAUSE)
+
+
+@given(
+    answers=st.lists(
+        st.tuples(structs(FetchPartitionResponse, "span", "batches"), st.binary(max_size=100)), max_size=3
+    ),
+    error=st.sampled_from(ErrorCode),
+)
+@settings(deadline=None)
+def test_fetch_responses_turn_spans_into_bytes_and_bytes_into_batches(
+    answers: list[tuple[FetchPartitionResponse, bytes]], error: ErrorCode
+) -> None:
+    sent = FetchResponse(partitions=tuple(answer for answer, _ in answers), error=error)
+    blocks = [block for _, block in answers]
+
+    payload = encode_fetch_response(sent, correlation_id=CORRELATION, cause_id=CAUSE, attachments=blocks)
+    (decoded,) = decode_fetch_responses(join_frame([payload]), lambda _block: (BATCH,))
+
+    assert decoded.attachments == tuple(blocks)
+    assert decoded.message.error is error
+    assert decoded.message.partitions == tuple(
+        msgspec.structs.replace(answer, batches=(BATCH,) if block else ()) for answer, block in answers
+    )
+
+
+@given(sizes=st.lists(st.sampled_from((0, 1, 127, 128, 16_383, 16_384, 70_000)), max_size=4))
+@settings(deadline=None)
+def test_a_frame_put_together_by_hand_is_protobuf(sizes: list[int]) -> None:
+    payloads = [
+        encode_produce_request(
+            ProduceRequest(
+                acks=1,
+                timeout_ms=0,
+                partitions=(messages.ProducePartition(topic="t", partition=0, batch=BATCH),),
+            ),
+            correlation_id=CorrelationId(number),
+            cause_id=CAUSE,
+            attachments=[bytes(size)],
+        )
+        for number, size in enumerate(sizes)
+    ]
+
+    decoded = decode_produce_requests(join_frame(payloads), lambda _records: BATCH)
+
+    assert [len(request.attachments[0]) for request in decoded] == sizes
+
+
+def test_the_metadata_stream_survives() -> None:
+    batches = (
+        MetadataBatch(base_offset=MetadataOffset(3), records=(TopicRecord(name="orders", topic_id=TopicId("A" * 22)),)),
+        MetadataBatch(
+            base_offset=MetadataOffset(4),
+            records=(
+                ProducerIdsRecord(
+                    broker_id=BrokerId(NodeId(1)), broker_epoch=BrokerEpoch(2), next_producer_id=ProducerId(1000)
+                ),
+            ),
+        ),
+    )
+    request = MetadataStreamRequest(from_offset=MetadataOffset(3), cause_id=CAUSE)
+
+    assert decode_stream_request(encode_stream_request(request)) == request
+    assert decode_stream_response(
+        encode_stream_response(batches, end_offset=MetadataOffset(5), cause_id=CAUSE)
+    ) == MetadataStreamResponse(end_offset=MetadataOffset(5), batches=batches, cause_id=CAUSE)
+
+
+@pytest.mark.parametrize(
+    "decode",
+    [
+        api_of(messages.MetadataRequest(), NodeId(0)).decode_request,
+        decode_produce_responses,
+        decode_fetch_requests,
+        decode_stream_request,
+        decode_stream_response,
+    ],
+)
+def test_bytes_that_are_no_message_are_refused(decode: typing.Callable[[bytes], object]) -> None:
+    with pytest.raises(CodecError):
+        decode(b"\xff\xff\xff")
+
+
+def test_an_unknown_error_code_is_refused() -> None:
+    api = api_of(messages.InitProducerIdRequest(), NodeId(0))
+    response = messages.InitProducerIdResponse(error=typing.cast(ErrorCode, 31_999))
+
+    with pytest.raises(CodecError):
+        api.decode_response(api.encode_response(response, cause_id=CAUSE))

@@ -1,0 +1,145 @@
+"""The kind of a loss: inside or outside the guarantee."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from emulator.core import events as e
+from emulator.verification.chronicle import TOLD, Chronicle, ToldEvent
+from emulator.verification.guarantee import Guarantee, judge_guarantee
+from emulator.verification.vocabulary import tag
+from tests.verification.run_builder import RunBuilder, last_replica_standing
+
+Play = Callable[[RunBuilder], None]
+
+
+def chronicle_of(run: RunBuilder) -> Chronicle:
+    kinds = {tag(kind): kind for kind in TOLD}
+    return Chronicle(
+        events=tuple(
+            ToldEvent(
+                node=node,
+                incarnation=incarnation,
+                sequence=sequence,
+                event=msgspec.convert(line, kinds[str(line["type"])], strict=False),
+            )
+            for (node, incarnation), lines in sorted(run.files.items())
+            for sequence, line in enumerate(lines)
+            if line["type"] in kinds
+        )
+    )
+
+
+def elect(run: RunBuilder, broker: int, election: e.Election) -> None:
+    run.alter(reason="elect_leaders", leader=broker, election=election, isr=(broker,))
+
+
+def nobody_fails(run: RunBuilder) -> None:
+    elect(run, 1, e.Election.ISR)
+
+
+def one_is_killed(run: RunBuilder) -> None:
+    run.end(0, e.IncarnationEnd.KILLED)
+    elect(run, 1, e.Election.ISR)
+
+
+def two_are_killed(run: RunBuilder) -> None:
+    run.end(0, e.IncarnationEnd.KILLED)
+    run.end(2, e.IncarnationEnd.POWER_LOST)
+    elect(run, 1, e.Election.ISR)
+
+
+def two_are_stopped(run: RunBuilder) -> None:
+    run.end(0, e.IncarnationEnd.STOPPED)
+    run.end(2, e.IncarnationEnd.STOPPED)
+    elect(run, 1, e.Election.ISR)
+
+
+def two_are_killed_in_turn(run: RunBuilder) -> None:
+    run.end(2, e.IncarnationEnd.KILLED)
+    run.restart(2)
+    run.alter(reason="broker_registered", broker=2, isr=(0, 1))
+    run.unfence(2)
+    run.expand((0, 1, 2))
+    run.end(0, e.IncarnationEnd.KILLED)
+    elect(run, 1, e.Election.ISR)
+
+
+def second_is_killed_before_the_first_is_back(run: RunBuilder) -> None:
+    run.end(2, e.IncarnationEnd.KILLED)
+    run.restart(2)
+    run.alter(reason="broker_registered", broker=2, isr=(0, 1))
+    run.unfence(2)  # Registered again, but no committed ISR has it yet.
+    run.end(0, e.IncarnationEnd.KILLED)
+    elect(run, 1, e.Election.ISR)
+
+
+def two_are_killed_after_the_election(run: RunBuilder) -> None:
+    elect(run, 1, e.Election.ISR)
+    run.end(0, e.IncarnationEnd.KILLED)
+    run.end(2, e.IncarnationEnd.KILLED)
+
+
+def elected_uncleanly(run: RunBuilder) -> None:
+    elect(run, 1, e.Election.UNCLEAN)
+
+
+def last_known_leader_elected(run: RunBuilder) -> None:
+    elect(run, 1, e.Election.LAST_KNOWN_LEADER)
+
+
+def other_brokers_are_killed(run: RunBuilder) -> None:
+    run.end(3, e.IncarnationEnd.KILLED)
+    run.end(4, e.IncarnationEnd.KILLED)
+    elect(run, 1, e.Election.ISR)
+
+
+@pytest.mark.parametrize(
+    ("play", "guarantee"),
+    [
+        (nobody_fails, Guarantee.BROKEN),
+        (one_is_killed, Guarantee.BROKEN),
+        (two_are_killed, Guarantee.EXCEEDED),
+        (two_are_stopped, Guarantee.BROKEN),
+        (two_are_killed_in_turn, Guarantee.BROKEN),
+        (second_is_killed_before_the_first_is_back, Guarantee.EXCEEDED),
+        (two_are_killed_after_the_election, Guarantee.BROKEN),
+        (elected_uncleanly, Guarantee.EXCEEDED),
+        (last_known_leader_elected, Guarantee.EXCEEDED),
+        (other_brokers_are_killed, Guarantee.BROKEN),
+    ],
+)
+def test_guarantee(play: Play, guarantee: Guarantee, tmp_path: Path) -> None:
+    run = RunBuilder(tmp_path)
+    run.start_brokers(0, 1, 2, 3, 4)
+    run.create_topic()
+    acked_at = run.metadata_offset
+    play(run)
+    epoch = next(c.leader_epoch for c in chronicle_of(run).of(e.PartitionChanged) if c.leader == 1)
+    judgement = judge_guarantee(
+        chronicle_of(run), topic_id="orders-id", partition=0, acked_at=acked_at, lacking_epoch=epoch
+    )
+    assert judgement.guarantee is guarantee
+    assert judgement.reason
+
+
+def test_min_isr_of_one_promises_nothing_after_one_kill(tmp_path: Path) -> None:
+    run = RunBuilder(tmp_path)
+    run.start_brokers(0, 1, 2)
+    run.create_topic(min_isr=1)
+    acked_at = run.metadata_offset
+    one_is_killed(run)
+    judgement = judge_guarantee(
+        chronicle_of(run), topic_id="orders-id", partition=0, acked_at=acked_at, lacking_epoch=1
+    )
+    assert judgement.guarantee is Guarantee.EXCEEDED
+    assert "broker 0 was outstanding" in judgement.reason
+
+
+def test_the_loss_of_the_motivating_story_is_inside_the_guarantee(tmp_path: Path) -> None:
+    run = last_replica_standing(tmp_path, era="kafka-3.9")
+    judgement = judge_guarantee(chronicle_of(run), topic_id="orders-id", partition=0, acked_at=7, lacking_epoch=4)
+    assert judgement.guarantee is Guarantee.BROKEN
+    assert judgement.reason == "only broker 2 was outstanding, min ISR allows 1, and no election was unclean"

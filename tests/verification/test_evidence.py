@@ -1,0 +1,224 @@
+"""Whatever is missing from a run makes its verdict unknown, and unknown is never success."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from emulator.core import events as e
+from emulator.verification.verdict import CheckStatus, Verdict, VerdictReport
+from tests.verification.conftest import Judge
+from tests.verification.run_builder import CONTROLLER, RunBuilder, healthy, last_replica_standing
+
+pytestmark = pytest.mark.spark
+
+Build = Callable[[Path], Path]
+EVENT_FILES = ("harness.jsonl", "100-0.jsonl", "0-0.jsonl", "1-0.jsonl", "2-0.jsonl", "2-1.jsonl")
+
+
+def spoiled(spoil: Callable[[Path], object]) -> Build:
+    def build(path: Path) -> Path:
+        run = healthy(path).finish()
+        spoil(run)
+        return run
+
+    return build
+
+
+def built(change: Callable[[RunBuilder], None]) -> Build:
+    def build(path: Path) -> Path:
+        run = healthy(path)
+        change(run)
+        return run.finish()
+
+    return build
+
+
+def fault_then_fencing(fault: str, target: str, *, broker: int) -> Build:
+    def change(run: RunBuilder) -> None:
+        run.fault(fault, target)
+        run.fence(broker)
+
+    return built(change)
+
+
+def killed_then_fenced(path: Path) -> Path:
+    run = healthy(path)
+    run.end(1, e.IncarnationEnd.KILLED)
+    run.fence(1)
+    return run.finish()
+
+
+def without_event_file(name: str) -> Build:
+    def build(path: Path) -> Path:
+        run = last_replica_standing(path, era="kip-966").finish()
+        (run / "events" / name).unlink()
+        return run
+
+    return build
+
+
+def edit(name: str, change: Callable[[list[str]], list[str]]) -> Build:
+    def spoil(run: Path) -> None:
+        path = run / name
+        path.write_text("".join(change(path.read_text().splitlines(keepends=True))))
+
+    return spoiled(spoil)
+
+
+def renumbered(lines: list[str]) -> list[str]:
+    """One line before these is gone, and nobody sees it by the numbers."""
+    fields = [json.loads(line) for line in lines]
+    return [json.dumps(f | {"index": f["index"] - 1}) + "\n" for f in fields]
+
+
+def without_field(line: str) -> str:
+    fields = json.loads(line)
+    del fields["crc"]
+    return json.dumps(fields) + "\n"
+
+
+def ended_with_a_problem(path: Path) -> Path:
+    run = healthy(path)
+    run.read_all()
+    run.stop_all(problem="step 3 waited 30 s for orders-0 leader 1")
+    return run.write()
+
+
+def harness_died(path: Path) -> Path:
+    run = healthy(path).finish()
+    lines = (run / "events/harness.jsonl").read_text().splitlines(keepends=True)
+    (run / "events/harness.jsonl").write_text("".join(lines[:-1]))
+    return run
+
+
+def process_ended_by_itself(path: Path) -> Path:
+    run = healthy(path)
+    run.end(2, e.IncarnationEnd.UNEXPECTED)
+    return run.finish()
+
+
+def nothing_acked(path: Path) -> Path:
+    run = RunBuilder(path)
+    run.start_brokers(0, 1, 2)
+    run.create_topic()
+    run.send(acks=1)
+    return run.finish()
+
+
+def not_read_at_the_end(path: Path) -> Path:
+    run = healthy(path)
+    run.final_read("orders", 0, end_offset=None, error="LEADER_NOT_AVAILABLE")
+    run.stop_all()
+    return run.write()
+
+
+def fenced_again_without_a_fault(path: Path) -> Path:
+    run = healthy(path)
+    run.start(9)
+    run.fault("isolate", "2")
+    run.fence(2)
+    run.heal("isolate", "2")
+    run.end(9, e.IncarnationEnd.STOPPED)  # The harness learns an offset, which bounds the heal.
+    run.unfence(2)
+    run.fence(2)
+    return run.finish()
+
+
+def torn(path: Path, *, how: e.IncarnationEnd) -> Path:
+    run = healthy(path)
+    run.end(2, how)
+    directory = run.finish()
+    with (directory / "events/2-0.jsonl").open("a") as file:
+        file.write('{"run": "r", "node": 2, "incarn')
+    return directory
+
+
+def no_switches_in_common(run: RunBuilder) -> None:
+    run.switches = run.switches | {"elr": "off"}
+    run.start(5)
+
+
+UNKNOWN: Mapping[str, Build] = {
+    **{f"without {name}": without_event_file(name) for name in EVENT_FILES},
+    "history missing": spoiled(lambda run: (run / "history.jsonl").unlink()),
+    "history empty": spoiled(lambda run: (run / "history.jsonl").write_text("")),
+    "history with a gap": edit("history.jsonl", lambda lines: lines[:1] + lines[2:]),
+    "history with a broken line": edit("history.jsonl", lambda lines: [*lines[:3], lines[3][:20] + "\n", *lines[4:]]),
+    "history without an answer": edit("history.jsonl", lambda lines: [*lines[:-4], *renumbered(lines[-3:])]),
+    "events with a gap": edit("events/1-0.jsonl", lambda lines: lines[:2] + lines[3:]),
+    "events with a broken line": edit("events/1-0.jsonl", lambda lines: [lines[0], "{oops\n", *lines[1:]]),
+    "events of an unknown type": edit(
+        "events/1-0.jsonl", lambda lines: [*lines[:1], lines[1].replace("LogOpened", "LogOpend"), *lines[2:]]
+    ),
+    "events without a field": edit(
+        "events/1-0.jsonl", lambda lines: [without_field(x) if "BatchAppended" in x else x for x in lines]
+    ),
+    "events without their beginning": edit("events/1-0.jsonl", lambda lines: lines[1:]),
+    "events without their end": edit("events/1-0.jsonl", lambda lines: lines[:-1]),
+    "event file empty": edit("events/1-0.jsonl", lambda lines: lines[:0]),
+    "torn though stopped": lambda path: torn(path, how=e.IncarnationEnd.STOPPED),
+    "plan not finished": ended_with_a_problem,
+    "harness died": harness_died,
+    "process ended by itself": process_ended_by_itself,
+    "fault did not bite": built(lambda run: run.fault("isolate", "2", bit=None)),
+    "unexplained fencing": built(lambda run: run.fence(1)),
+    "fencing of another broker's fault": fault_then_fencing("isolate", "0", broker=1),
+    "fencing by a cut between brokers": fault_then_fencing("cut", "0->1", broker=1),
+    "fenced again without a fault": fenced_again_without_a_fault,
+    "nothing acked": nothing_acked,
+    "not read at the end": not_read_at_the_end,
+    "switches differ": built(no_switches_in_common),
+    "logs of a broker missing": spoiled(lambda run: (run / "nodes/2").rename(run / "nodes/gone")),
+}
+
+EXPLAINED: Mapping[str, Build] = {
+    "fencing by isolation": fault_then_fencing("isolate", "1", broker=1),
+    "fencing by a cut from the controller": fault_then_fencing("cut", "1->100", broker=1),
+    "fencing by a paused controller": fault_then_fencing("pause", str(CONTROLLER), broker=1),
+    "fencing on request": built(lambda run: run.fence(1, reason="requested")),
+    "fencing after a kill": killed_then_fenced,
+    "torn when killed": lambda path: torn(path, how=e.IncarnationEnd.KILLED),
+}
+
+
+def lost_and_incomplete(path: Path) -> Path:
+    run = last_replica_standing(path, era="kafka-3.9").finish()
+    (run / "events/1-0.jsonl").unlink()
+    return run
+
+
+@pytest.fixture(scope="module")
+def reports(judge: Judge, tmp_path_factory: pytest.TempPathFactory) -> dict[str, VerdictReport]:
+    base = tmp_path_factory.mktemp("evidence")
+    builds = {**UNKNOWN, **EXPLAINED, "lost and incomplete": lost_and_incomplete}
+    return judge({name: build(base / f"run{n}" / "1") for n, (name, build) in enumerate(builds.items())})
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_is_unknown(name: str, reports: dict[str, VerdictReport]) -> None:
+    report = reports[name]
+    assert report.unknown_reasons
+    assert report.violated() == ()
+    assert report.verdict is Verdict.UNKNOWN
+
+
+@pytest.mark.parametrize("name", EXPLAINED)
+def test_is_explained(name: str, reports: dict[str, VerdictReport]) -> None:
+    assert reports[name].unknown_reasons == ()
+    assert reports[name].verdict is Verdict.VALID
+
+
+def test_a_violation_stays_one_even_if_something_is_unknown(reports: dict[str, VerdictReport]) -> None:
+    report = reports["lost and incomplete"]
+    assert report.unknown_reasons == ("event file 1-0.jsonl is missing or empty",)
+    assert "D1" in {check.check_id for check in report.violated()}
+    assert report.verdict is Verdict.VIOLATION
+
+
+def test_a_check_without_its_evidence_is_unknown(reports: dict[str, VerdictReport]) -> None:
+    statuses = {check.check_id: check.status for check in reports["history missing"].checks}
+    assert statuses["D10"] is CheckStatus.UNKNOWN
+    statuses = {check.check_id: check.status for check in reports["without 1-0.jsonl"].checks}
+    assert statuses["E1"] is CheckStatus.UNKNOWN
