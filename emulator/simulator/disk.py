@@ -95,15 +95,14 @@ class StoredLog:
         Args:
             keep: shape of the loss.
             kept: unsynced batches that survive ``prefix`` and ``pages``; at least one is always lost.
-            truncation: what becomes of a truncation that was not synced; ``none`` always undoes it.
+            truncation: what becomes of a truncation that was not synced.
         """
         shared = 0
         for present, durable in zip(self.batches, self.durable, strict=False):
             if present is not durable:
                 break
             shared += 1
-        is_undone = shared < len(self.durable) and (keep is Keep.NONE or truncation is TruncationFate.UNDONE)
-        if is_undone:
+        if shared < len(self.durable) and truncation is TruncationFate.UNDONE:
             self.batches = list(self.durable)
         else:
             unsynced = len(self.batches) - shared

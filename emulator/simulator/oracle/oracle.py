@@ -17,12 +17,16 @@ from emulator.core.events import (
     AppendRole,
     BatchAppended,
     BecameLeader,
+    BrokerFenced,
     BrokerRegistered,
+    BrokerUnfenced,
+    ControlledShutdownStarted,
     Election,
     Event,
     HighWatermarkAdvanced,
     IncarnationEnded,
     LogTruncated,
+    NodeStarted,
     OperationType,
     PartitionChanged,
     PartitionEvent,
@@ -30,7 +34,7 @@ from emulator.core.events import (
 )
 from emulator.core.types import Acks, BrokerId, NodeId, Offset, TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.nodes import BrokerNode, incarnation_name
+from emulator.simulator.nodes import CONTROLLER, BrokerNode, incarnation_name
 from emulator.simulator.oracle.clients import ClientChecks
 from emulator.simulator.oracle.finding import Alarm, CheckKind, Guarantee
 from emulator.simulator.oracle.rules import RuleChecks
@@ -71,6 +75,10 @@ class Oracle:
         self._handlers: Mapping[type[Event], Callable[[NodeId, Event], None]] = {
             PartitionChanged: self._partition_changed,
             BrokerRegistered: self._registered,
+            BrokerFenced: self._fenced,
+            ControlledShutdownStarted: self._fenced,
+            BrokerUnfenced: self._unfenced,
+            NodeStarted: self._node_started,
             AlterPartitionDecided: self._decided,
             HighWatermarkAdvanced: self._high_watermark_advanced,
             BecameLeader: self._became_leader,
@@ -194,6 +202,19 @@ class Oracle:
             truth.ledger.registered(event)
             self._dirty[name] = None
         self._rules.registered(event)
+
+    def _fenced(self, _: NodeId, event: Event) -> None:
+        assert isinstance(event, BrokerFenced | ControlledShutdownStarted)
+        self.mark(f"fenced:{event.reason}" if isinstance(event, BrokerFenced) else "controlled_shutdown")
+        self._rules.fenced(event)
+
+    def _unfenced(self, _: NodeId, event: Event) -> None:
+        assert isinstance(event, BrokerUnfenced)
+        self._rules.unfenced(event)
+
+    def _node_started(self, node_id: NodeId, _: Event) -> None:
+        if node_id == CONTROLLER:
+            self._rules.controller_started()
 
     def _decided(self, _: NodeId, event: Event) -> None:
         assert isinstance(event, AlterPartitionDecided)

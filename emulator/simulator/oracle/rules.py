@@ -10,13 +10,16 @@ from emulator.core.broker.partition import Partition
 from emulator.core.errors import InvariantViolation
 from emulator.core.events import (
     AlterPartitionDecided,
+    BrokerFenced,
     BrokerRegistered,
+    BrokerUnfenced,
+    ControlledShutdownStarted,
     Election,
     HighWatermarkAdvanced,
     PartitionChanged,
 )
 from emulator.core.invariants import check_hosted_partition, check_partition, check_progress, partition_mark
-from emulator.core.types import BrokerId, LeaderEpoch, NodeId, TopicPartition
+from emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, NodeId, TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.nodes import BrokerNode
 
@@ -30,10 +33,20 @@ class RuleChecks:
         self._last: dict[TopicPartition, PartitionChanged] = {}
         self._leaders: dict[tuple[TopicPartition, LeaderEpoch], NodeId] = {}
         self._unclean: dict[TopicPartition, set[BrokerId]] = {}
+        self._epochs: dict[BrokerId, BrokerEpoch] = {}
+        self._active: set[BrokerId] = set()
 
     def attach(self, cluster: SimulatedCluster) -> None:
         """Says which cluster is watched."""
         self._cluster = cluster
+
+    def controller_started(self) -> None:
+        """The controller runs anew; a killed one may have taken events of committed records with it."""
+        self._last.clear()
+        self._unclean.clear()
+        image = self._cluster.controller.image
+        self._epochs = {broker: each.broker_epoch for broker, each in image.brokers.items()}
+        self._active = {broker for broker, each in image.brokers.items() if each.is_active}
 
     # --- Controller -------------------------------------------------------------------------------------------------
 
@@ -81,17 +94,23 @@ class RuleChecks:
         match event.election:
             case Election.ISR if event.leader not in before.isr:
                 self._alarm("M6", name, f"{name}: {event.leader} was elected from ISR {before.isr}")
-            case Election.ELR if event.leader not in before.elr or self._any_active(before.isr):
+            case Election.ELR if event.leader not in before.elr or self._active & set(before.isr) - {event.broker_id}:
                 self._alarm("M6", name, f"{name}: {event.leader} was elected from ELR {before.elr}, ISR {before.isr}")
             case _:
                 pass
 
-    def _any_active(self, members: tuple[BrokerId, ...]) -> bool:
-        brokers = self._cluster.controller.image.brokers
-        return any(member in brokers and brokers[member].is_active for member in members)
+    def fenced(self, event: BrokerFenced | ControlledShutdownStarted) -> None:
+        """A broker may lead no longer."""
+        self._active.discard(event.broker_id)
+
+    def unfenced(self, event: BrokerUnfenced) -> None:
+        """A broker may lead."""
+        self._active.add(event.broker_id)
 
     def registered(self, event: BrokerRegistered) -> None:
         """A broker registered: from now on M5 concerns it, if uncleanly."""
+        self._active.discard(event.broker_id)
+        self._epochs[event.broker_id] = event.broker_epoch
         for name, last in self._last.items():
             excluded = self._unclean.setdefault(name, set())
             excluded.discard(event.broker_id)
@@ -106,11 +125,10 @@ class RuleChecks:
         if event.error != "NONE":
             return
         name = TopicPartition(event.topic, event.partition)
-        brokers = self._cluster.controller.image.brokers
         for member, epoch in zip(event.proposed_isr, event.broker_epochs, strict=True):
-            registration = brokers.get(member)
-            if registration is None or (epoch is not None and epoch != registration.broker_epoch):
-                self._alarm("M10", name, f"{name}: accepted {member} under epoch {epoch}, registered: {registration}")
+            registered = self._epochs.get(member)
+            if registered is None or (epoch is not None and epoch != registered):
+                self._alarm("M10", name, f"{name}: accepted {member} under epoch {epoch}, registered was {registered}")
 
     # --- Brokers ----------------------------------------------------------------------------------------------------
 
