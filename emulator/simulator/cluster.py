@@ -102,6 +102,10 @@ class SimulatedCluster:
         watcher: is told everything.
         book: makes the producers' batches.
         attach: gets the cluster before anything runs.
+
+    Attributes:
+        steps: of all nodes together.
+        is_halted: time stands still while this is set; for whoever wants to look closer at what just happened.
     """
 
     def __init__(
@@ -125,6 +129,7 @@ class SimulatedCluster:
         self.consumers: list[ConsumerNode] = []
         self.cause_id = _HARNESS_CAUSE
         self.steps = 0
+        self.is_halted = False
         self._watcher = watcher or NobodyWatches()
         self._book = book or RecordBook()
         self._streams = MetadataStreams(self.queue, self.network, self.wire, self.controller_node, self._step)
@@ -443,16 +448,21 @@ class SimulatedCluster:
     # --- Time -------------------------------------------------------------------------------------------------------
 
     def run(self, duration_ms: int) -> None:
-        """Lets time pass."""
+        """Lets time pass, until it is halted."""
         end_ms = self.now_ms + duration_ms
-        while (happening := self.queue.take(until_ms=end_ms)) is not None:
+        while not self.is_halted:
+            happening = self.queue.take(until_ms=end_ms)
+            if happening is None:
+                self.queue.now_ms = end_ms
+                return
             happening()
-        self.queue.now_ms = end_ms
 
     def run_until(self, condition: Callable[[], bool], *, within_ms: int = 30_000) -> bool:
-        """Lets time pass until a condition holds; returns whether it came to hold."""
+        """Lets time pass until a condition holds, or it is halted; returns whether it came to hold."""
         end_ms = self.now_ms + within_ms
         while not condition():
+            if self.is_halted:
+                return False
             happening = self.queue.take(until_ms=end_ms)
             if happening is None:
                 self.queue.now_ms = end_ms

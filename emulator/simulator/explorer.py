@@ -11,14 +11,15 @@ from typing import Final
 import msgspec
 
 from emulator.core.switches import DEFAULT_ERA
-from emulator.simulator.actions import Action, LinkVerb, OnLink, Wait
+from emulator.simulator.actions import Action, ChannelVerb, LinkVerb, NodeVerb, OnChannel, OnLink, OnNode, Wait
 from emulator.simulator.journal import Journal
 from emulator.simulator.moves import MOVES, Situation
+from emulator.simulator.network import Channel, Way
 from emulator.simulator.nodes import CONTROLLER
 from emulator.simulator.oracle.finding import CheckKind
 from emulator.simulator.plan import Plan, PlannedTopic
 from emulator.simulator.profiles import PROFILES, swarm
-from emulator.simulator.simulation import Outcome, Simulation
+from emulator.simulator.simulation import Halts, Outcome, Simulation
 
 _REPLICATION_FACTOR: Final = 3
 _STEPS_MIN: Final = 250
@@ -87,7 +88,15 @@ def explore(seed: int, orders: Orders, *, journal: Journal | None = None) -> Sch
     )
     simulation = Simulation(plan, journal=journal)
     simulation.begin()
-    situation = Situation(simulation.cluster, simulation.oracle, plan.partitions, budget=profile.budget, seed=str(seed))
+    simulation.halt(Halts.AT_FINDINGS)
+    situation = Situation(
+        simulation.cluster,
+        simulation.oracle,
+        plan.partitions,
+        budget=profile.budget,
+        fates=profile.fates,
+        seed=str(seed),
+    )
     played = _play_moves(simulation, situation, profile.weights, profile.moves, orders.ambition)
     simulation.finish()
     return Schedule(seed=seed, profile=name, plan=plan.with_actions(merge_waits(played)), outcome=simulation.outcome())
@@ -98,36 +107,56 @@ def _play_moves(
 ) -> list[Action]:
     names, frequencies = list(weights), list(weights.values())
     played: list[Action] = []
-    seen = 0
     budget = moves
     while budget > 0 or simulation.cluster.steps < _STEPS_MIN:
         budget -= 1
         (move,) = situation.schedule.choices(names, frequencies)
-        played += [action for action in MOVES[move](situation) if simulation.play(action)]
+        for action in MOVES[move](situation):
+            played += play_until_halted(simulation, action)
+            if simulation.cluster.is_halted or simulation.has_crashed:
+                break
         if simulation.has_crashed:
             break
-        if len(simulation.oracle.alarms) > seen:
-            seen = len(simulation.oracle.alarms)
+        if simulation.cluster.is_halted:
             findings = simulation.findings()
-            if ambition is Ambition.FIRST_FINDING and findings:
+            if ambition is Ambition.FIRST_FINDING or any(alarm.kind is CheckKind.OUTCOME for alarm in findings):
                 break
-            if any(alarm.kind is CheckKind.OUTCOME for alarm in findings):
-                break
-            if ambition is Ambition.OUTCOME and findings:
+            simulation.halt(Halts.AT_FINDINGS)
+            if simulation.oracle.weak_candidates():
                 played += push(simulation)
                 break
     return played
 
 
+def play_until_halted(simulation: Simulation, action: Action) -> list[Action]:
+    """Plays an action; returns what was played, which is a part of it where time stood still in its midst."""
+    started_ms = simulation.cluster.now_ms
+    if not simulation.play(action):
+        return []
+    if not simulation.cluster.is_halted:
+        return [action]
+    passed = Wait(duration_ms=simulation.cluster.now_ms - started_ms)
+    match action:
+        case Wait():
+            return [passed]
+        case OnNode(verb=NodeVerb.EXPIRE, nodes=nodes):
+            heartbeats = [Channel(node, CONTROLLER, "BrokerHeartbeat", Way.REQUEST) for node in nodes]
+            return [*(OnChannel(verb=ChannelVerb.HOLD, channel=channel) for channel in heartbeats), passed]
+        case _:
+            return [action]
+
+
 def push(simulation: Simulation) -> list[Action]:
-    """Plays what lets a weak candidate lead, and returns it: the others lose the controller."""
+    """Plays what lets a weak candidate lead, and returns it: it learns nothing more, the others lose the controller."""
     played: list[Action] = []
+    simulation.halt(Halts.NEVER)
     for name, broker_id in simulation.oracle.weak_candidates():
         state = simulation.cluster.state(name)
         if state is None:
             continue
         others = [other for other in (*state.isr, *state.elr) if other != broker_id]
         actions: list[Action] = [
+            *(OnLink(verb=LinkVerb.CUT, source=broker_id, destination=other) for other in others),
             *(OnLink(verb=LinkVerb.CUT, source=other, destination=CONTROLLER) for other in others),
             Wait(duration_ms=700),
         ]

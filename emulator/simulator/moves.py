@@ -46,12 +46,14 @@ class Situation:
         partitions: tuple[TopicPartition, ...],
         *,
         budget: Budget,
+        fates: tuple[TruncationFate, ...],
         seed: str,
     ) -> None:
         self.cluster = cluster
         self.oracle = oracle
         self.partitions = partitions
         self.budget = budget
+        self.fates = fates
         self.workload = Random(f"{seed}/workload")
         self.network = Random(f"{seed}/network")
         self.storage = Random(f"{seed}/storage")
@@ -246,7 +248,61 @@ def _lag(s: Situation) -> Actions:
         return []
     return [
         OnLink(verb=LinkVerb.CUT, source=s.network.choice(followers), destination=leader),
+        Produce(partition=found[0], acks=Acks.LEADER, records=1),  # an idle partition never lags
         Wait(duration_ms=s.schedule.randint(320, 520)),
+    ]
+
+
+def _race_shrink(s: Situation) -> Actions:
+    """S09: a proposal to drop one follower is under way while another leaves the ISR and comes back, behind."""
+    found = s.a_state()
+    if found is None or found[1].leader is None or len(found[1].isr) < 3:
+        return []
+    name, leader = found[0], found[1].leader
+    dropped, returning = s.network.sample([member for member in found[1].isr if member != leader], 2)
+    proposals = Channel(leader, CONTROLLER, "AlterPartition", Way.REQUEST)
+    heartbeats = Channel(returning, CONTROLLER, "BrokerHeartbeat", Way.REQUEST)
+    return [
+        OnChannel(verb=ChannelVerb.HOLD, channel=proposals),
+        OnLink(verb=LinkVerb.CUT, source=dropped, destination=leader),
+        Produce(partition=name, acks=Acks.LEADER, records=1),
+        Wait(duration_ms=s.schedule.randint(330, 480)),
+        OnLink(verb=LinkVerb.MEND, source=dropped, destination=leader),
+        Wait(duration_ms=s.schedule.randint(20, 60)),
+        OnChannel(verb=ChannelVerb.HOLD, channel=heartbeats),
+        Wait(duration_ms=s.schedule.randint(420, 520)),
+        OnLink(verb=LinkVerb.CUT, source=returning, destination=leader),
+        Produce(partition=name, acks=Acks.ALL, records=1),
+        Wait(duration_ms=s.schedule.randint(5, 120)),
+        OnChannel(verb=ChannelVerb.RELEASE, channel=heartbeats),
+        Wait(duration_ms=s.schedule.randint(2, 20)),
+        OnChannel(verb=ChannelVerb.RELEASE, channel=proposals),
+        Wait(duration_ms=s.schedule.randint(2, 20)),
+    ]
+
+
+def _race_expand(s: Situation) -> Actions:
+    """S10: a proposal to add a follower is under way while that follower loses its log and comes back."""
+    found = s.a_state()
+    if found is None or found[1].leader is None:
+        return []
+    name, leader = found[0], found[1].leader
+    followers = [member for member in found[1].isr if member != leader and s.may_crash(s.cluster.nodes[member])]
+    if not followers:
+        return []
+    joining = s.network.choice(followers)
+    proposals = Channel(leader, CONTROLLER, "AlterPartition", Way.REQUEST)
+    return [
+        Produce(partition=name, acks=Acks.ALL, records=1),
+        OnNode(verb=NodeVerb.EXPIRE, nodes=(joining,)),
+        OnChannel(verb=ChannelVerb.HOLD, channel=proposals),
+        Wait(duration_ms=s.schedule.randint(100, 260)),
+        _loses_power(s, (joining,)),
+        OnLink(verb=LinkVerb.CUT, source=joining, destination=leader),
+        OnNode(verb=NodeVerb.START, nodes=(joining,)),
+        Wait(duration_ms=s.schedule.randint(450, 700)),
+        OnChannel(verb=ChannelVerb.RELEASE, channel=proposals),
+        Wait(duration_ms=s.schedule.randint(2, 20)),
     ]
 
 
@@ -261,7 +317,7 @@ def _loses_power(s: Situation, nodes: tuple[NodeId, ...]) -> PowerLoss:
         nodes=nodes,
         keep=s.storage.choice((Keep.NONE, Keep.NONE, Keep.PREFIX, Keep.TORN, Keep.PAGES)),
         kept=s.storage.randint(0, max(0, most - 1)),
-        truncation=s.storage.choice((TruncationFate.KEPT, TruncationFate.UNDONE)),
+        truncation=s.storage.choice(s.fates),
     )
 
 
@@ -393,6 +449,8 @@ MOVES: Final = MappingProxyType(
         "slow": _slow,
         "isolate": _isolate,
         "lag": _lag,
+        "race_shrink": _race_shrink,
+        "race_expand": _race_expand,
         "kill": _kill,
         "power_loss": _power_loss,
         "bounce": _bounce,

@@ -124,7 +124,7 @@ def _expire(cluster: SimulatedCluster, node: BrokerNode) -> None:
 
     limit_ms = 3 * cluster.properties.broker_session_timeout_ms
     cluster.run_until(is_over, within_ms=limit_ms)
-    if not was_held:
+    if not was_held and not cluster.is_halted:
         cluster.release(heartbeats)
 
 

@@ -12,6 +12,8 @@ from typing import Final
 
 import msgspec
 
+from emulator.simulator.disk import TruncationFate
+
 PROGRESS: Final = frozenset({"produce", "produce_one", "step", "pass", "linger", "start", "release", "rejoin", "heal"})
 """Moves without which nothing happens, or nothing ends."""
 
@@ -37,6 +39,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
         min_isr: to choose from, at most the replication factor.
         partitions: at most.
         budget: how much may be broken.
+        fates: what may become of truncations that were not synced, when the power goes.
     """
 
     name: str
@@ -46,6 +49,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     min_isr: tuple[int, ...] = (2,)
     partitions: int = 1
     budget: Budget = Budget.WITHIN
+    fates: tuple[TruncationFate, ...] = (TruncationFate.KEPT,)
 
 
 _COMMON: Final = {
@@ -82,6 +86,8 @@ PROFILES: Final = {
                 "cut": 3,
                 "lose_held": 2,
                 "release_one": 3,
+                "race_shrink": 3,
+                "race_expand": 3,
             },
             moves=34,
             brokers=(3,),

@@ -6,6 +6,7 @@ everything, and the last checks are made.
 """
 
 from collections.abc import Callable
+from enum import Enum
 from typing import Final
 
 import msgspec
@@ -65,6 +66,13 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     marks: dict[str, int]
 
 
+class Halts(Enum):
+    """Whether time stops when something is found."""
+
+    NEVER = "never"
+    AT_FINDINGS = "at_findings"
+
+
 class _Both:
     """A watcher that tells the oracle and a journal."""
 
@@ -95,10 +103,11 @@ class Simulation:
 
     def __init__(self, plan: Plan, *, journal: Journal | None = None, book: RecordBook | None = None) -> None:
         self.plan = plan
-        self.oracle = Oracle()
+        self.oracle = Oracle(self._alarmed)
         self.has_crashed = False
         self._excuses = 0
         self._rules = plan.rules()
+        self._halts = Halts.NEVER
         self.cluster = SimulatedCluster(
             brokers=plan.brokers,
             switches=self._rules,
@@ -132,6 +141,15 @@ class Simulation:
         cluster.add_consumer("consumer-0", Phase.LIVE, _CONSUMER, self.plan.partitions)
         cluster.run(20)
 
+    def halt(self, halts: Halts) -> None:
+        """Says when time shall stop from now on, and lets it go on if it stood."""
+        self._halts = halts
+        self.cluster.is_halted = False
+
+    def _alarmed(self, alarm: Alarm) -> None:
+        if self._halts is Halts.AT_FINDINGS and is_finding(alarm, self._rules):
+            self.cluster.is_halted = True
+
     def play(self, action: Action) -> bool:
         """Performs an action; returns whether it was enabled. Nothing is after a crash of the core."""
         if self.has_crashed:
@@ -147,6 +165,7 @@ class Simulation:
 
     def finish(self) -> None:
         """Heals, waits for convergence, reads everything, checks everything."""
+        self.halt(Halts.NEVER)
         self._guarded(self._heal)
         self._guarded(self._read)
 

@@ -56,7 +56,7 @@ class Oracle:
         marks: rules that were seen at work, with how often.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, on_alarm: Callable[[Alarm], None] | None = None) -> None:
         self.alarms: list[Alarm] = []
         self.truths: dict[TopicPartition, PartitionTruth] = {}
         self.acks = 0
@@ -64,6 +64,7 @@ class Oracle:
         self.truncations = 0
         self.unclean_restarts = 0
         self.marks: dict[str, int] = {}
+        self._on_alarm = on_alarm
         self._cluster: SimulatedCluster
         self._moment = 0
         self._next_scan = FULL_SCAN_STEPS
@@ -142,16 +143,17 @@ class Oracle:
         self, check_id: str, kind: CheckKind, partition: TopicPartition | None, sentence: str, *, holds: bool = True
     ) -> None:
         """Raises an alarm; ``holds`` says whether the guarantee did."""
-        self.alarms.append(
-            Alarm(
-                check_id=check_id,
-                kind=kind,
-                partition=partition,
-                guarantee=Guarantee.HOLDS if holds else Guarantee.EXCEEDED,
-                sentence=sentence,
-                step=self._cluster.steps,
-            )
+        alarm = Alarm(
+            check_id=check_id,
+            kind=kind,
+            partition=partition,
+            guarantee=Guarantee.HOLDS if holds else Guarantee.EXCEEDED,
+            sentence=sentence,
+            step=self._cluster.steps,
         )
+        self.alarms.append(alarm)
+        if self._on_alarm is not None:
+            self._on_alarm(alarm)
 
     def _raise_rule_alarm(self, check_id: str, partition: TopicPartition, sentence: str) -> None:
         self.alarm(check_id, CheckKind.RULE, partition, sentence)
