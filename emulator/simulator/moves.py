@@ -103,8 +103,10 @@ Move: TypeAlias = Callable[[Situation], Actions]
 
 
 def _produce(s: Situation) -> Actions:
-    records = s.workload.choice((1, 1, 1, 2, 5))
-    return [Produce(partition=s.a_partition(), acks=Acks.ALL, records=records)]
+    return [
+        Produce(partition=s.a_partition(), acks=Acks.ALL, records=s.workload.choice((1, 1, 1, 2, 5)))
+        for _ in range(s.workload.choice((1, 1, 2, 4, 6)))
+    ]
 
 
 def _produce_one(s: Situation) -> Actions:
@@ -250,6 +252,27 @@ def _lag(s: Situation) -> Actions:
         OnLink(verb=LinkVerb.CUT, source=s.network.choice(followers), destination=leader),
         Produce(partition=found[0], acks=Acks.LEADER, records=1),  # an idle partition never lags
         Wait(duration_ms=s.schedule.randint(320, 520)),
+    ]
+
+
+def _fork(s: Situation) -> Actions:
+    """The leader appends what no follower gets, and is deposed: it has to truncate when it is back."""
+    found = s.a_state()
+    if found is None or found[1].leader is None:
+        return []
+    name, leader = found[0], found[1].leader
+    followers = [member for member in found[1].isr if member != leader]
+    if not followers:
+        return []
+    cuts = [OnLink(verb=LinkVerb.CUT, source=member, destination=leader) for member in followers]
+    return [
+        *cuts,
+        Produce(partition=name, acks=Acks.LEADER, records=s.workload.choice((1, 2))),
+        Wait(duration_ms=s.schedule.randint(3, 20)),
+        OnLink(verb=LinkVerb.CUT, source=leader, destination=CONTROLLER),
+        Wait(duration_ms=s.schedule.randint(420, 520)),
+        OnNode(verb=NodeVerb.REJOIN, nodes=(leader,)),
+        Wait(duration_ms=s.schedule.randint(5, 60)),
     ]
 
 
@@ -449,6 +472,7 @@ MOVES: Final = MappingProxyType(
         "slow": _slow,
         "isolate": _isolate,
         "lag": _lag,
+        "fork": _fork,
         "race_shrink": _race_shrink,
         "race_expand": _race_expand,
         "kill": _kill,

@@ -14,7 +14,9 @@ import msgspec
 
 from emulator.simulator.disk import TruncationFate
 
-PROGRESS: Final = frozenset({"produce", "produce_one", "step", "pass", "linger", "start", "release", "rejoin", "heal"})
+PROGRESS: Final = frozenset(
+    {"produce", "produce_one", "step", "pass", "linger", "start", "release", "rejoin", "heal", "fork", "bounce"}
+)
 """Moves without which nothing happens, or nothing ends."""
 
 
@@ -44,7 +46,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     weights: Mapping[str, int]
-    moves: int = 40
+    moves: int = 48
     brokers: tuple[int, ...] = (3, 3, 4)
     min_isr: tuple[int, ...] = (2,)
     partitions: int = 1
@@ -62,6 +64,8 @@ _COMMON: Final = {
     "release": 8,
     "rejoin": 5,
     "heal": 1,
+    "fork": 3,
+    "bounce": 2,
 }
 
 PROFILES: Final = {
