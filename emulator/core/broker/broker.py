@@ -30,7 +30,7 @@ from emulator.core.broker.producer_ids import ProducerIds
 from emulator.core.broker.replica_log_info import replica_log_info
 from emulator.core.broker.request_ledger import RequestLedger
 from emulator.core.broker.turn import Turn
-from emulator.core.controller.describe import describe_topic_partitions
+from emulator.core.describe import describe_topic_partitions
 from emulator.core.effects import (
     BrokerEffect,
     CloseLogs,

@@ -23,7 +23,7 @@ import msgspec
 from emulator.core.controller.alter_partition import alter_partition, alter_partition_result, sender_error
 from emulator.core.controller.committed_events import committed_events
 from emulator.core.controller.decision import Decision, FenceReason
-from emulator.core.controller.describe import describe_topic_partitions
+from emulator.core.describe import describe_topic_partitions
 from emulator.core.controller.elect_leaders import SWEEP_LIMIT, sweep_preferred, sweep_unclean
 from emulator.core.controller.features import bootstrap
 from emulator.core.controller.fencing import begin_controlled_shutdown, fence_broker, unfence_broker
