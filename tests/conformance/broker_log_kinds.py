@@ -28,6 +28,7 @@ from emulator.core.messages import (
     OffsetForLeaderEpochRequest,
 )
 from emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, Offset, ProducerEpoch, ProducerId
+from emulator.storage.producer_snapshot import snapshot_entry
 from tests.conformance.broker_world import (
     NAME,
     TOPIC_ID,
@@ -586,13 +587,14 @@ class _Producers:
 
     def reload(self) -> None:
         """Starts again from a snapshot of now."""
-        log, snapshot = self.log, self.log.producers.snapshot()
+        log = self.log
+        last = {batch.producer_id: batch for batch in self.batches if not batch.is_control}
         self.log = ReplicaLog(NAME, TOPIC_ID)
         self.log.load(
             self.batches,
             log_start_offset=log.log_start_offset,
             log_end_offset=log.log_end_offset,
-            producers=snapshot,
+            producers=tuple(snapshot_entry(batch) for batch in last.values()),
             producers_offset=log.log_end_offset,
             now_ms=0,
         )
