@@ -4,7 +4,7 @@ The runs overlap, because they mostly wait for sessions to end; Spark starts at 
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -72,41 +72,52 @@ def play_campaign(
         MissingToolError: no Java, or no pyspark.
         SparkSessionError: Spark did not start.
     """
-    directories = [
-        create_run_directory(campaign.store, campaign.scenario, now=datetime.now(UTC)) for _ in campaign.eras
-    ]
+    orders = run_orders(campaign)
+    directories = [order.directory for order in orders]
+    starter = SparkSessionStarter(log_path=directories[0] / "spark.log", rehearsal=rehearse)
+    starter.start()
+    try:
+        play_runs(orders, on_status=on_status)
+        on_phase("verify")
+        reports = verify_runs(directories, spark=starter.session())
+    finally:
+        starter.stop()
+    return tuple(_result(order, report) for order, report in zip(orders, reports, strict=True))
+
+
+def run_orders(campaign: Campaign) -> tuple[RunOrder, ...]:
+    """Makes a run directory for each era, and returns what to play in it, in order.
+
+    Raises:
+        ConfigError: the store cannot be used.
+    """
     properties = {**dict(campaign.scenario.properties), **dict(campaign.properties)}
-    orders = [
+    return tuple(
         RunOrder(
             scenario=campaign.scenario,
-            directory=directory,
+            directory=create_run_directory(campaign.store, campaign.scenario, now=datetime.now(UTC)),
             era=era.era,
             switches=era.switches,
             properties=tuple(properties.items()),
             seed=campaign.seed,
             toxiproxy=campaign.toxiproxy,
         )
-        for era, directory in zip(campaign.eras, directories, strict=True)
-    ]
-    starter = SparkSessionStarter(log_path=directories[0] / "spark.log", rehearsal=rehearse)
-    starter.start()
-    try:
-        asyncio.run(_play_all(orders, on_status))
-        on_phase("verify")
-        reports = verify_runs(directories, spark=starter.session())
-    finally:
-        starter.stop()
-    results = []
-    for order, report in zip(orders, reports, strict=True):
-        write_verdict(report, order.directory)
-        outcome, misses = compare(report, campaign.scenario.expectation(order.era))
-        results.append(
-            EraResult(era=order.era, directory=order.directory, report=report, outcome=outcome, misses=misses)
-        )
-    return tuple(results)
+        for era in campaign.eras
+    )
 
 
-async def _play_all(orders: list[RunOrder], on_status: Callable[[RunStatus], None]) -> None:
+def play_runs(orders: Sequence[RunOrder], *, on_status: Callable[[RunStatus], None]) -> None:
+    """Plays runs side by side, to the end of the last of them. Main thread only."""
+    asyncio.run(_play_all(orders, on_status))
+
+
+def _result(order: RunOrder, report: VerdictReport) -> EraResult:
+    write_verdict(report, order.directory)
+    outcome, misses = compare(report, order.scenario.expectation(order.era))
+    return EraResult(era=order.era, directory=order.directory, report=report, outcome=outcome, misses=misses)
+
+
+async def _play_all(orders: Sequence[RunOrder], on_status: Callable[[RunStatus], None]) -> None:
     async with asyncio.TaskGroup() as tasks:
         for order in orders:
             tasks.create_task(Run(order, on_status=on_status).play(), name=order.era)

@@ -132,7 +132,7 @@ class Run:
         )
         try:
             async with self._cluster:
-                await self._play()
+                await self._play_or_note_interrupt()
         except* (EmulatorError, grpc.aio.AioRpcError, OSError, Missed) as errors:
             self._fail("; ".join(str(error) for error in _leaves(errors)))
         finally:
@@ -145,6 +145,13 @@ class Run:
                 seed=order.seed,
             )
             _close_log(self._logger)
+
+    async def _play_or_note_interrupt(self) -> None:
+        try:
+            await self._play()
+        except asyncio.CancelledError:
+            self._fail("interrupted")
+            raise
 
     # --- Phases ---------------------------------------------------------------------------------------------------
 

@@ -20,16 +20,19 @@ from chaos.roles import resolve
 from chaos.scenario import (
     Action,
     Cut,
+    FixedNode,
     HealAll,
     HealLink,
     HealNode,
     Isolate,
     Kill,
     LoseResponses,
+    NamedNode,
     NodeRef,
     Pause,
     PowerLoss,
     Resume,
+    RoleNode,
     Start,
     Step,
     Stop,
@@ -62,12 +65,14 @@ class StepPlayer:
         if isinstance(action, Until):
             sight = await self._wait(action)
             return PlayedStep(text=fill_in(step.text, self._names, seed=None), seen=sight.text)
-        nodes = {str(ref): self._resolve(ref) for ref in _refs(action)}
+        refs = _refs(action)
+        nodes = {str(ref): self._resolve(ref) for ref in refs}
         seed = self._step_seed(action, number) if isinstance(action, PowerLoss) else None
         seen = await self._act(action, nodes, seed)
         if step.bind is not None:
             self._names[step.bind] = next(iter(nodes.values()))
-        return PlayedStep(text=fill_in(step.text, nodes, seed=seed), seen=seen)
+        found = {text: nodes[str(ref)] for ref in refs for text in _found_texts(ref)}
+        return PlayedStep(text=fill_in(step.text, found, seed=seed), seen=seen)
 
     async def break_with(self, fault: Awaitable[Injury]) -> str:
         """Injects a fault and records it; returns what was seen."""
@@ -142,6 +147,19 @@ class StepPlayer:
                 raise AssertionError("a barrier is waited for, not acted out")
             case _:
                 assert_never(action)
+
+
+def _found_texts(ref: NodeRef) -> tuple[str, ...]:
+    """Returns how a scenario may have written a node that had to be found out."""
+    match ref:
+        case FixedNode():
+            return ()  # it keeps its name: `client` has no id in a scenario
+        case NamedNode(name=name):
+            return (name,)
+        case RoleNode(role=role):
+            return (str(ref), role.value)  # the short form where there is one partition
+        case _:
+            assert_never(ref)
 
 
 def _refs(action: Action) -> tuple[NodeRef, ...]:

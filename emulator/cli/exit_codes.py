@@ -16,7 +16,7 @@ class ExitCode(IntEnum):
     """Undecided."""
 
     INTERRUPTED = 130
-    """Ctrl-C."""
+    """Ctrl-C, or SIGTERM."""
 
     USAGE = 254
     """Something that the user can fix, found before anything started."""

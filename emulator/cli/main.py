@@ -1,7 +1,9 @@
 """``laststand``: reads the command line, runs a verb, and sees to it that the exit code means what it should."""
 
+import signal
 import sys
 import traceback
+from types import FrameType
 from typing import Final
 
 import click
@@ -28,6 +30,7 @@ def main() -> int:
     from emulator.cli.user_error import UserError
     from emulator.core.errors import ConfigError
 
+    signal.signal(signal.SIGTERM, _interrupt)
     try:
         code = cli.main(standalone_mode=False)
     except click.exceptions.Abort:
@@ -46,6 +49,14 @@ def main() -> int:
         traceback.print_exc()
         return ExitCode.INTERNAL
     return code if isinstance(code, int) else ExitCode.VALID
+
+
+def _interrupt(_signal: int, frame: FrameType | None) -> None:
+    """Does what Ctrl-C does at this moment; also where Ctrl-C itself is ignored, as in a job in the background."""
+    on_ctrl_c = signal.getsignal(signal.SIGINT)
+    if not callable(on_ctrl_c):
+        raise KeyboardInterrupt
+    on_ctrl_c(signal.SIGINT, frame)
 
 
 if __name__ == "__main__":

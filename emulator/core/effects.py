@@ -10,7 +10,7 @@ from typing import TypeAlias
 import msgspec
 
 from emulator.core.batch import BatchDescriptor, EpochEntry
-from emulator.core.events import Event
+from emulator.core.events import ControllerEvent, Event
 from emulator.core.messages import Request, Response
 from emulator.core.records import MetadataBatch
 from emulator.core.types import (
@@ -64,9 +64,14 @@ class RecordEvent(Effect, frozen=True, kw_only=True):
 
 
 class AppendMetadata(Effect, frozen=True, kw_only=True):
-    """Write a batch to the metadata log and sync it; completes as ``MetadataSynced``. One sync may serve several."""
+    """Write a batch to the metadata log and sync it; completes as ``MetadataSynced``. One sync may serve several.
+
+    ``events`` tell of it. They follow as ``RecordEvent`` once it is durable, and are kept with it, so that a successor
+    can write down what this process was killed before telling.
+    """
 
     batch: MetadataBatch
+    events: tuple[ControllerEvent, ...]
 
 
 class PublishMetadata(Effect, frozen=True, kw_only=True):

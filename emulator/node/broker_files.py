@@ -14,6 +14,7 @@ from emulator.core.errors import StorageError
 from emulator.core.inputs import LoadedLog
 from emulator.core.properties import NodeProperties, TopicProperties
 from emulator.core.types import BrokerEpoch, NodeId, Offset, TopicId, TopicPartition
+from emulator.storage.batch_memory import BatchMemory
 from emulator.storage.clean_shutdown import previous_broker_epoch
 from emulator.storage.filesystem import Buffer, FileSystem
 from emulator.storage.log_directory import LogDirectory, make_log_directory
@@ -56,9 +57,10 @@ class BrokerFiles:
         self._topic_properties_of = topic_properties_of
         self._directories: list[LogDirectory] = []
         ids: list[str] = []
+        memory = BatchMemory()
         for path in paths:
             make_log_directory(filesystem, path)
-            self._directories.append(LogDirectory.open(filesystem, path))
+            self._directories.append(LogDirectory.open(filesystem, path, memory=memory))
             ids.append(_format(filesystem, path, cluster_id=cluster_id, node_id=node_id).directory_id)
         self.directory_ids = tuple(sorted(ids))
         """What the broker registers with."""

@@ -121,6 +121,7 @@ class BrokerShell:
         self._server.add_broker(parse_produced)
         self._departures: list[Departure] = []
         self._stopped = asyncio.Event()
+        self._logs_task: asyncio.Task[None] | None = None
         self._metadata_task: asyncio.Task[None] | None = None
 
     async def listen(self) -> int:
@@ -138,13 +139,11 @@ class BrokerShell:
                 parse_fetched=parse_fetched,
                 deliver=self._deliver,
             )
-            chores = LogChores(self._files, self._broker, self._config.node_properties(), put=self._put)
-            chores_task = tasks.create_task(chores.run(self._causes))
             self._loop.start(Arrival(incoming=Started(cause_id=self._causes.start())))
             await self._stopped.wait()
-            chores_task.cancel()
-            if self._metadata_task is not None:
-                self._metadata_task.cancel()
+            for task in (self._logs_task, self._metadata_task):
+                if task is not None:
+                    task.cancel()
             await self._server.stop(grace_s=_STOP_GRACE_S)
             await self._outbound.close()
 
@@ -156,6 +155,9 @@ class BrokerShell:
 
     def _put(self, incoming: BrokerInput) -> None:
         self._loop.put(Arrival(incoming=incoming))
+
+    def _put_first(self, incoming: BrokerInput) -> None:
+        self._loop.put_first(Arrival(incoming=incoming))
 
     def _receive(
         self, request: Request, cause_id: CauseId, attachments: tuple[bytes, ...], responder: Responder
@@ -219,7 +221,7 @@ class BrokerShell:
             case WriteLogCheckpoints():
                 self._files.write_checkpoints()
             case LoadLogs():
-                self._tasks.create_task(self._load_logs(arrival.incoming.cause_id))
+                self._logs_task = self._tasks.create_task(self._keep_logs(arrival.incoming.cause_id))
             case OpenMetadataStream(from_offset=from_offset):
                 self._departures.append(lambda: self._open_metadata_stream(from_offset))
             case CloseLogs() | StopNode():
@@ -257,10 +259,12 @@ class BrokerShell:
 
     # --- What takes longer than a turn ----------------------------------------------------------------------------
 
-    async def _load_logs(self, cause_id: CauseId) -> None:
-        # In a thread: heartbeats go on during a long recovery.
+    async def _keep_logs(self, cause_id: CauseId) -> None:
+        # In a thread, which alone touches them until it is done: heartbeats go on during a long recovery.
         logs = await asyncio.to_thread(self._files.load)
         self._put(LogsLoaded(cause_id=cause_id, logs=logs))
+        chores = LogChores(self._files, self._broker, self._config.node_properties(), put_first=self._put_first)
+        await chores.run(self._causes)
 
     def _open_metadata_stream(self, from_offset: MetadataOffset) -> None:
         if self._metadata_task is not None:

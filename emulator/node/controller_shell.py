@@ -17,6 +17,7 @@ from emulator.node.metadata_hub import MetadataHub
 from emulator.node.metadata_journal import MetadataJournal
 from emulator.node.request_table import RequestTable
 from emulator.node.turn_loop import TurnLoop, monotonic_ms
+from emulator.node.untold_events import earlier_event_files, read_told, untold_events
 from emulator.rpc.channel import keepalive_for
 from emulator.rpc.inbound import NodeServer, Responder
 from emulator.storage.log_directory import make_log_directory
@@ -48,6 +49,8 @@ class ControllerShell:
         self._events = events
         self._causes = CauseIds(node_id=config.node_id, incarnation=config.incarnation)
         self._turns = ControllerTurns(controller, journal)
+        told = read_told(earlier_event_files(config.event_file, incarnation=config.incarnation))
+        self._untold = untold_events(journal.events, told)
         self._hub = MetadataHub(journal.batches, cause_id=self._causes.start())
         self._requests = RequestTable()
         self._stopped = asyncio.Event()
@@ -66,6 +69,8 @@ class ControllerShell:
 
     async def run(self) -> None:
         """Runs until the core wants the process to end."""
+        for event in self._untold:
+            self._events.add(event)
         self._loop.start(Started(cause_id=self._causes.start()))
         await self._stopped.wait()
         self._hub.close()

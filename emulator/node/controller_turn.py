@@ -66,8 +66,8 @@ class ControllerTurns:
         self, effect: ControllerEffect, events: list[Event], departures: list[Departure]
     ) -> MetadataOffset | None:
         match effect:
-            case AppendMetadata(batch=batch):
-                self._journal.append(batch)
+            case AppendMetadata(batch=batch, events=told):
+                self._journal.append(batch, told)
                 return batch.end_offset
             case RecordEvent(event=event):
                 events.append(event)

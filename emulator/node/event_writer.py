@@ -15,6 +15,17 @@ from emulator.core.events import Event
 from emulator.core.types import NodeId
 
 _ENCODER: Final = msgspec.json.Encoder()
+_EVENT_STARTS: Final = b'"type":'
+
+
+def encode_event(event: Event) -> bytes:
+    """Returns an event as it ends its line: its own JSON without the opening brace."""
+    return _ENCODER.encode(event)[1:]
+
+
+def event_of_line(line: bytes) -> bytes:
+    """Returns what ``encode_event`` made of the event on a line."""
+    return line[line.index(_EVENT_STARTS) :]
 
 
 class EventWriter:
@@ -54,10 +65,10 @@ class EventWriter:
         if not self._events:
             return
         stamp = b',"time_ns":%d,' % time.monotonic_ns()
-        prefix, encode = self._prefix, _ENCODER.encode
+        prefix = self._prefix
         lines: list[bytes] = []
         for sequence, event in enumerate(self._events, self._sequence):
-            lines += (prefix, b"%d" % sequence, stamp, encode(event)[1:], b"\n")
+            lines += (prefix, b"%d" % sequence, stamp, encode_event(event), b"\n")
         self._sequence += len(self._events)
         self._events.clear()
         rest = memoryview(b"".join(lines))

@@ -1,4 +1,8 @@
-"""What logs need from time to time: due flushes, delayed deletions, retention."""
+"""What loaded logs need from time to time: due flushes, delayed deletions, retention.
+
+Retention drops segments between two turns. The core is told before it sees any other input, or it could still offer
+somebody what is gone.
+"""
 
 import asyncio
 import time
@@ -24,16 +28,21 @@ class LogChores:
         files: the logs.
         broker: knows the high watermarks, above which retention deletes nothing.
         properties: of the node.
-        put: takes the inputs that tell the core of deleted segments.
+        put_first: takes the inputs that tell the core of deleted segments, ahead of those that wait.
     """
 
     def __init__(
-        self, files: BrokerFiles, broker: Broker, properties: NodeProperties, *, put: Callable[[SegmentsDeleted], None]
+        self,
+        files: BrokerFiles,
+        broker: Broker,
+        properties: NodeProperties,
+        *,
+        put_first: Callable[[SegmentsDeleted], None],
     ) -> None:
         self._files = files
         self._broker = broker
         self._properties = properties
-        self._put = put
+        self._put_first = put_first
 
     async def run(self, causes: CauseIds) -> None:
         """Works until it is cancelled.
@@ -58,7 +67,8 @@ class LogChores:
         # Records are dated by the calendar, not by the machine's monotonic clock.
         wall_ms = time.time_ns() // 1_000_000
         for partition, log_start_offset in self._files.apply_retention(self._high_watermark_of, now_ms=wall_ms):
-            self._put(SegmentsDeleted(cause_id=causes.timer(), partition=partition, log_start_offset=log_start_offset))
+            deleted = SegmentsDeleted(cause_id=causes.timer(), partition=partition, log_start_offset=log_start_offset)
+            self._put_first(deleted)
 
     def _high_watermark_of(self, partition: TopicPartition) -> Offset:
         hosted = self._broker.partition(partition)

@@ -1,6 +1,7 @@
 """The controller's metadata log: batches of records above, ``MetadataLog``'s opaque payloads below.
 
-A batch counts from the moment that ``sync`` returns; what opening finds is durable when it returns.
+A batch counts from the moment that ``sync`` returns; what opening finds is durable when it returns. The events that
+tell of a batch are kept with it: a process that is killed after the sync has decided, but has not said so.
 """
 
 from typing import Final
@@ -8,12 +9,22 @@ from typing import Final
 import msgspec
 
 from emulator.core.errors import InvariantViolation, StorageError
+from emulator.core.events import ControllerEvent
 from emulator.core.records import MetadataBatch, decode_records, encode_records
 from emulator.storage.filesystem import FileSystem
 from emulator.storage.metadata_log import MetadataLog
 
 DIRECTORY: Final = "__cluster_metadata-0"
 """Where the log lives below the data directory, by Kafka's name of the partition."""
+
+
+class _Entry(msgspec.Struct, frozen=True, array_like=True):
+    records: bytes
+    events: tuple[ControllerEvent, ...]
+
+
+_ENCODER: Final = msgspec.msgpack.Encoder()
+_DECODER: Final = msgspec.msgpack.Decoder(_Entry)
 
 
 class MetadataJournal:
@@ -34,17 +45,21 @@ class MetadataJournal:
         # Also where it exists: whoever made it may have been killed before the name was durable.
         filesystem.sync_directory(data_dir)
         self._log = MetadataLog(filesystem, directory)
+        found = self._log.take_recovered()
         try:
+            entries = [_DECODER.decode(payload.payload) for payload in found]
             self.batches = tuple(
-                MetadataBatch(base_offset=entry.base_offset, records=decode_records(entry.payload))
-                for entry in self._log.take_recovered()
+                MetadataBatch(base_offset=payload.base_offset, records=decode_records(entry.records))
+                for payload, entry in zip(found, entries, strict=True)
             )
             """What was found at opening, in order."""
+            self.events = tuple(event for entry in entries for event in entry.events)
+            """What tells of those batches, in order."""
         except msgspec.DecodeError as error:
             raise StorageError(path=directory, reason=str(error)) from error
 
-    def append(self, batch: MetadataBatch) -> None:
-        """Writes a batch, which is durable once ``sync`` has returned.
+    def append(self, batch: MetadataBatch, events: tuple[ControllerEvent, ...]) -> None:
+        """Writes a batch and what tells of it; both are durable once ``sync`` has returned.
 
         Raises:
             StorageError: the write failed; the process has to end.
@@ -54,7 +69,8 @@ class MetadataJournal:
             raise InvariantViolation(
                 f"batch at {batch.base_offset} appended to a log that ends at {self._log.end_offset}"
             )
-        self._log.append(encode_records(batch.records), record_count=len(batch.records))
+        entry = _Entry(records=encode_records(batch.records), events=events)
+        self._log.append(_ENCODER.encode(entry), record_count=len(batch.records))
 
     def sync(self) -> None:
         """Makes every appended batch durable.

@@ -46,6 +46,7 @@ class TurnLoop(Generic[InputT]):
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[InputT] = deque()
         self._is_scheduled = True  # until ``start``
+        self._is_stopped = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms: int | None = None
 
@@ -56,26 +57,39 @@ class TurnLoop(Generic[InputT]):
 
     def put(self, incoming: InputT) -> None:
         """Adds an input to the next turn."""
-        self._waiting.append(incoming)
+        if not self._is_stopped:
+            self._waiting.append(incoming)
+            self._schedule()
+
+    def put_first(self, incoming: InputT) -> None:
+        """Adds an input that tells of something done already: before those that wait and do not know of it yet."""
+        if not self._is_stopped:
+            self._waiting.appendleft(incoming)
+            self._schedule()
+
+    def _schedule(self) -> None:
         if not self._is_scheduled:
             self._is_scheduled = True
             self._loop.call_soon(self._turn)
 
     def stop(self) -> None:
         """Runs no further turn; inputs are dropped from now on."""
-        self._is_scheduled = True
+        self._is_stopped = True
         self._waiting.clear()
         if self._timer is not None:
             self._timer.cancel()
-        self._next_deadline_ms = lambda: None
 
     def _turn(self) -> None:
+        if self._is_stopped:
+            return
         count = min(len(self._waiting), TURN_INPUTS_MAX)
         inputs = [self._waiting.popleft() for _ in range(count)]
         has_more = self._is_scheduled = bool(self._waiting)
         if inputs:
             self._run_turn(inputs)
-        if has_more and self._waiting:
+        if self._is_stopped:
+            return
+        if has_more:
             self._loop.call_soon(self._turn)
         self._arm()
 

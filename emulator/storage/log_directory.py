@@ -20,6 +20,7 @@ from typing import Final
 from emulator.core.inputs import LoadedLog
 from emulator.core.types import BrokerEpoch, Offset, TopicId, TopicPartition
 from emulator.storage import clean_shutdown
+from emulator.storage.batch_memory import BatchMemory
 from emulator.storage.checkpoints import (
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
@@ -53,23 +54,30 @@ def partition_of_directory(name: str) -> TopicPartition | None:
 class LogDirectory:
     """A live log directory. Not thread-safe."""
 
-    def __init__(self, filesystem: FileSystem, path: str, *, lock: DirectoryLock) -> None:
+    def __init__(self, filesystem: FileSystem, path: str, *, lock: DirectoryLock, memory: BatchMemory) -> None:
         """Use ``open``."""
         self.path = path
         self._filesystem = filesystem
         self._lock = lock
+        self._memory = memory
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._is_loaded = False
         self._due: list[tuple[int, str]] = []
 
     @classmethod
-    def open(cls, filesystem: FileSystem, path: str) -> "LogDirectory":
+    def open(cls, filesystem: FileSystem, path: str, *, memory: BatchMemory | None = None) -> "LogDirectory":
         """Locks an existing directory. No log is opened yet.
+
+        Args:
+            filesystem: where it is.
+            path: of the directory.
+            memory: shared by the node's directories; ``None`` gives this one its own.
 
         Raises:
             StorageError: missing, or in use.
         """
-        return cls(filesystem, path, lock=filesystem.lock(f"{path}/{LOCK_FILE}"))
+        lock = filesystem.lock(f"{path}/{LOCK_FILE}")
+        return cls(filesystem, path, lock=lock, memory=BatchMemory() if memory is None else memory)
 
     @property
     def logs(self) -> Mapping[TopicPartition, PartitionLog]:
@@ -133,6 +141,7 @@ class LogDirectory:
                 is_clean=is_clean,
                 checkpoints=checkpoints,
                 settings=settings_of(partition.topic),
+                memory=self._memory,
             )
             loaded.append(input_of_core)
         self._is_loaded = True
@@ -152,6 +161,7 @@ class LogDirectory:
             partition=partition,
             topic_id=topic_id,
             settings=settings,
+            memory=self._memory,
         )
         self._filesystem.sync_directory(self.path)
         self._logs[partition] = log

@@ -14,7 +14,6 @@ Invariants: log_start_offset <= log_end_offset; recovery_point <= log_end_offset
 """
 
 from bisect import bisect_right
-from collections import OrderedDict
 from collections.abc import Sequence
 
 import msgspec
@@ -23,6 +22,7 @@ from emulator.core.batch import BatchDescriptor, EpochEntry, LogSpan
 from emulator.core.inputs import ProducerSnapshotEntry
 from emulator.core.properties import NodeProperties, TopicProperties
 from emulator.core.types import Offset, ProducerId, TopicId, TopicPartition
+from emulator.storage.batch_memory import BatchMemory, Recent
 from emulator.storage.checkpoints import LEADER_EPOCH_CHECKPOINT, write_epochs
 from emulator.storage.filesystem import Buffer, FileSystem
 from emulator.storage.producer_snapshot import (
@@ -46,14 +46,12 @@ class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
         index_interval_bytes: distance of index entries (``index.interval.bytes``).
         flush_messages: sync, within the append, after so many records (``flush.messages``).
         flush_ms: sync when so much time has passed since the last (``flush.ms``); ``None`` for never.
-        recent_bytes_max: newest batches kept in memory.
     """
 
     segment_bytes: int = 1 << 30
     index_interval_bytes: int = 4096
     flush_messages: int = (1 << 63) - 1
     flush_ms: int | None = None
-    recent_bytes_max: int = 16 << 20
 
 
 def log_settings(node: NodeProperties, topic: TopicProperties) -> LogSettings:
@@ -99,6 +97,7 @@ class PartitionLog:
         log_start_offset: Offset,
         log_end_offset: Offset,
         recovery_point: Offset,
+        memory: BatchMemory,
     ) -> None:
         """Takes over opened segments; use ``create_log`` or ``recovery.load_log``.
 
@@ -112,6 +111,7 @@ class PartitionLog:
             log_start_offset: first offset that may be read.
             log_end_offset: next offset.
             recovery_point: everything below is synced.
+            memory: where the newest batches are kept, beside those of other logs.
         """
         self.partition = partition
         self.topic_id = topic_id
@@ -123,8 +123,8 @@ class PartitionLog:
         self._filesystem = filesystem
         self._segments = segments
         self._active = segments[-1]
-        self._recent: OrderedDict[int, Buffer] = OrderedDict()
-        self._recent_bytes = 0
+        self._memory = memory
+        self._recent: Recent = {}
         self._producers: dict[ProducerId, LastBatch] = {}
         self._flush_work: FlushWork | None = None
         self._generation = 0
@@ -223,14 +223,9 @@ class PartitionLog:
         self._note_producer(batch)
 
     def _remember(self, batches: Sequence[BatchDescriptor], contents: Sequence[Buffer]) -> None:
-        recent = self._recent
         for batch, content in zip(batches, contents, strict=True):
             self._note_producer(batch)
-            recent[batch.base_offset] = content
-            self._recent_bytes += batch.size
-        while self._recent_bytes > self.settings.recent_bytes_max:
-            _, evicted = recent.popitem(last=False)
-            self._recent_bytes -= len(evicted)
+            self._memory.keep(self._recent, batch.base_offset, content)
 
     def _note_producer(self, batch: BatchDescriptor) -> None:
         if batch.producer_id is not None and not batch.is_control:
@@ -343,7 +338,7 @@ class PartitionLog:
         self._generation += 1
         newest = next((segment.batches[-1].base_offset for segment in reversed(self._segments) if segment.batches), -1)
         for base_offset in [known for known in self._recent if known > newest]:
-            self._recent_bytes -= len(self._recent.pop(base_offset))
+            del self._recent[base_offset]
         self._reload_producers()
 
     def _drop_oldest(self, count: int) -> None:

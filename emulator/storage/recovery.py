@@ -24,6 +24,7 @@ from emulator.core.batch import BatchDescriptor, EpochEntry
 from emulator.core.errors import CorruptRecordError
 from emulator.core.inputs import LoadedLog
 from emulator.core.types import Offset, TopicId, TopicPartition
+from emulator.storage.batch_memory import BatchMemory
 from emulator.storage.batch_scan import Check, ScanEnd, SegmentScan, scan_batches
 from emulator.storage.checkpoints import LEADER_EPOCH_CHECKPOINT, read_epochs
 from emulator.storage.filesystem import FileSystem, OpenMode, file_name, read_file
@@ -56,7 +57,13 @@ class LogCheckpoints(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def create_log(
-    filesystem: FileSystem, path: str, *, partition: TopicPartition, topic_id: TopicId, settings: LogSettings
+    filesystem: FileSystem,
+    path: str,
+    *,
+    partition: TopicPartition,
+    topic_id: TopicId,
+    settings: LogSettings,
+    memory: BatchMemory,
 ) -> PartitionLog:
     """Makes a new, empty partition directory with its topic id. The caller syncs the directory that holds it.
 
@@ -77,6 +84,7 @@ def create_log(
         log_start_offset=Offset(0),
         log_end_offset=Offset(0),
         recovery_point=Offset(0),
+        memory=memory,
     )
 
 
@@ -88,6 +96,7 @@ def load_log(
     is_clean: bool,
     checkpoints: LogCheckpoints,
     settings: LogSettings,
+    memory: BatchMemory,
 ) -> tuple[PartitionLog, LoadedLog]:
     """Opens a partition directory and, unless it was closed in order, recovers it.
 
@@ -98,6 +107,7 @@ def load_log(
         is_clean: whether the clean-shutdown file of its log directory existed.
         checkpoints: of its log directory.
         settings: of the topic.
+        memory: where its newest batches will be kept.
 
     Returns:
         The open log, and what the core has to know of it.
@@ -142,6 +152,7 @@ def load_log(
         log_start_offset=max(checkpoints.log_start_offset, segments[0].base_offset),
         log_end_offset=log_end_offset,
         recovery_point=log_end_offset if is_clean else min(checkpoints.recovery_point, log_end_offset),
+        memory=memory,
     )
     producers_offset, producers = newest_snapshot(filesystem, path, at_most=log_end_offset)
     on_disk = read_epochs(filesystem, f"{path}/{LEADER_EPOCH_CHECKPOINT}")

@@ -198,7 +198,8 @@ class SyncLedger:
 
     def _apply_forget(self, inode: int) -> list[CutPiece]:
         self._remove_name(inode)
-        self.names.pop(inode, None)
+        for child in self.names.pop(inode, {}).values():
+            self._name_of.pop(child, None)
         covered = self.coverage.pop(inode, None)
         return covered.pieces if covered is not None else []
 
@@ -222,13 +223,16 @@ class SyncLedger:
             status = os.lstat(path)
         except FileNotFoundError:
             return
-        is_last = os.path.isdir(path) or status.st_nlink == 1
-        if is_last:
+        is_directory = os.path.isdir(path)
+        children = tuple(self.names.get(inode, {}).values())
+        if is_directory or status.st_nlink == 1:
             self.record_forget(inode)
-        if os.path.isdir(path):
+        if is_directory:
             os.rmdir(path)
         else:
             os.unlink(path)
+        for child in children:  # they could only have come back with their directory
+            self._free_kept(child)
 
     # --- File -----------------------------------------------------------------------------------------------------
 

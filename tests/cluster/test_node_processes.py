@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -265,3 +266,7 @@ async def test_a_killed_controller_keeps_what_it_said(tmp_path: Path) -> None:
     assert unexpected == []
     assert list(journal.batches[: len(watch.batches)]) == watch.batches
     assert creator.acknowledged <= set(controller.image.topics)
+    files = [file.read_text() for file in (tmp_path / "events").glob(f"{CONTROLLER}-*.jsonl")]
+    lines = [line for text in files for line in text.split("\n")[:-1]]  # the last may be torn
+    created = [json.loads(line)["topic"] for line in lines if '"TopicCreated"' in line]
+    assert sorted(created) == sorted(controller.image.topics), "each committed topic is told of once"

@@ -100,6 +100,7 @@ async def test_a_run_leaves_its_whole_directory(tmp_path: Path) -> None:
     assert all(end.metadata_offset for end in ends)
     plan = load_scenario(played.directory / "plan.yaml")
     assert [step.text.split(":")[0].strip("{") for step in plan.steps] == ["until", "kill", "until", "start", "until"]
+    assert [step.text for step in plan.steps[1::2]] == ["{kill: {node: 1}}", "{start: {node: 1}}"]
 
 
 async def test_the_history_is_whole_and_says_what_became_of_every_record(tmp_path: Path) -> None:

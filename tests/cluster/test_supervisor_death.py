@@ -9,10 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-pytestmark = pytest.mark.cluster
+from tests.cluster.survivors import DEADLINE_S, MARK, await_end, survivors
 
-MARK = "LASTSTAND_TEST_MARK"
-DEADLINE_S = 30.0
+pytestmark = pytest.mark.cluster
 
 BUSY_HARNESS = """
 import asyncio, sys
@@ -63,18 +62,6 @@ asyncio.run(main(Path(sys.argv[1])))
 """
 
 
-def survivors(mark: str) -> list[psutil.Process]:
-    """All processes that inherited the mark, however they are related; a zombie has no environment and is none."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.environ().get(MARK) == mark:
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found
-
-
 def killed_at(line: str, *, program: str, directory: Path) -> tuple[str, int]:
     """Run a harness, kill it when it prints ``line``; returns the mark of its descendants and how many it had."""
     mark = uuid.uuid4().hex
@@ -95,14 +82,12 @@ def killed_at(line: str, *, program: str, directory: Path) -> tuple[str, int]:
 def test_nothing_outlives_a_killed_harness(moment: str, tmp_path: Path) -> None:
     mark, descendants = killed_at(moment, program=BUSY_HARNESS, directory=tmp_path)
     assert descendants == 4
-    psutil.wait_procs(survivors(mark), timeout=DEADLINE_S)
-    assert survivors(mark) == []
+    assert await_end(mark) == []
 
 
 def test_nothing_outlives_a_harness_that_is_killed_while_it_starts_children(tmp_path: Path) -> None:
     mark, _ = killed_at("starts", program=STARTING_HARNESS, directory=tmp_path)
-    psutil.wait_procs(survivors(mark), timeout=DEADLINE_S)
-    assert survivors(mark) == []
+    assert await_end(mark) == []
 
 
 def test_an_untethered_child_is_found_among_the_survivors(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from emulator.core.messages import (
     OffsetForLeaderEpochRequest,
 )
 from emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, Offset, ProducerEpoch, ProducerId
+from emulator.storage.producer_snapshot import snapshot_entry
 from tests.conformance.broker_world import (
     NAME,
     TOPIC_ID,
@@ -463,10 +464,24 @@ def _observe_follower(world: PartitionWorld) -> dict[str, Any]:
     }
 
 
-def _append(world: PartitionWorld, base: int, count: int, epoch: int) -> str:
-    batch = record(base, epoch, count=count)
-    problem = world.partition.append_as_follower(world.turn(), (batch,), request_leader_epoch=LeaderEpoch(epoch))
-    return "NONE" if problem is None else "UNEXPECTED_APPEND_OFFSET"
+def _append(world: PartitionWorld, *batches: BatchDescriptor) -> str:
+    epoch = max(batch.leader_epoch for batch in batches)
+    problem = world.partition.append_as_follower(world.turn(), batches, request_leader_epoch=epoch)
+    if problem is None:
+        return "NONE"
+    # Kafka has one exception for a first batch below the log's end, and one for batches that do not ascend.
+    is_first = problem.base_offset == batches[0].base_offset
+    return "UNEXPECTED_APPEND_OFFSET" if is_first else "OFFSETS_OUT_OF_ORDER"
+
+
+def _batches_to_append(world: PartitionWorld, step: Fields) -> list[BatchDescriptor]:
+    """Returns the batches of a step, which names them all, or one by its first offset and its size or last offset."""
+    batches = []
+    for one in step.get("batches") or [step]:
+        epoch = one.get("leader_epoch", world.partition.leader_epoch)
+        base = one.get("base", world.partition.log.log_end_offset)
+        batches.append(record(base, epoch, count=one["last"] - base + 1 if "last" in one else one.get("records", 1)))
+    return batches
 
 
 def run_follower_append(vector: Vector) -> list[str]:
@@ -477,10 +492,7 @@ def run_follower_append(vector: Vector) -> list[str]:
         actual: dict[str, Any] = {}
         match step["op"]:
             case "follower_append":
-                epoch = step.get("leader_epoch", world.partition.leader_epoch)
-                base = step.get("base", world.partition.log.log_end_offset)
-                count = step["last"] - base + 1 if "last" in step else step.get("records", 1)
-                actual["append"] = _append(world, base, count, epoch)
+                actual["append"] = _append(world, *_batches_to_append(world, step))
             case "check":
                 pass
             case unknown:
@@ -508,10 +520,10 @@ def run_follower_hw(vector: Vector) -> list[str]:
                     leader_epoch=partition.leader_epoch,
                 )
             case "append" | "follower_append":
-                _append(world, partition.log.log_end_offset, step.get("records", 1), partition.leader_epoch)
+                _append(world, *_batches_to_append(world, step))
             case _:
-                if step.get("records"):
-                    _append(world, partition.log.log_end_offset, step["records"], partition.leader_epoch)
+                if step.get("records") or step.get("batches"):
+                    _append(world, *_batches_to_append(world, step))
                 _take_leader_state(world, step)
         found += step_mismatches(index, step, _observe_follower(world), outcome="hw")
     return found + mismatches(vector.final, _observe_follower(world))
@@ -586,13 +598,14 @@ class _Producers:
 
     def reload(self) -> None:
         """Starts again from a snapshot of now."""
-        log, snapshot = self.log, self.log.producers.snapshot()
+        log = self.log
+        last = {batch.producer_id: batch for batch in self.batches if not batch.is_control}
         self.log = ReplicaLog(NAME, TOPIC_ID)
         self.log.load(
             self.batches,
             log_start_offset=log.log_start_offset,
             log_end_offset=log.log_end_offset,
-            producers=snapshot,
+            producers=tuple(snapshot_entry(batch) for batch in last.values()),
             producers_offset=log.log_end_offset,
             now_ms=0,
         )
@@ -616,6 +629,7 @@ class _Producers:
             "first_offset": batches[0].base_offset if batches else -1,
             "batches": len(batches),
             "retained": len(batches),
+            "retained_batches": len(batches),
         }
 
 

@@ -115,9 +115,10 @@ class _Sender:
     def submit(self, step: Fields) -> str:
         partition = _partition(step["tp"])
         epochs = step.get("broker_epochs") or {}
+        topic_id = TopicId(step["topic_id"] or "") or None if "topic_id" in step else TOPIC_ID
         proposal = IsrProposal(
             partition=partition,
-            topic_id=TopicId(step["topic_id"] or "") or None if "topic_id" in step else TOPIC_ID,
+            topic_id=None if step.get("has_topic_id") is False else topic_id,
             leader_epoch=LeaderEpoch(step.get("leader_epoch", 1)),
             partition_epoch=PartitionEpoch(step.get("partition_epoch", 1)),
             members=tuple(IsrMember(BrokerId(NodeId(one)), broker_epoch(epochs.get(str(one)))) for one in step["isr"]),
@@ -179,6 +180,7 @@ class _Sender:
                 f"{one.topic}-{one.partition}": [shown(member.broker_epoch) for member in one.new_isr] for one in data
             },
             "last_request_recovery": {f"{one.topic}-{one.partition}": one.leader_recovery_state.name for one in data},
+            "last_request_max_version": None if last is None else last.api_version,
             "uses_topic_ids": all(one.topic_id is not None for one in data),
             "request_version": None if last is None else last.api_version,
             "version": None if last is None else last.api_version,
@@ -323,7 +325,7 @@ def _apply_life_step(life: _Life, step: Fields) -> list[str]:
             life.do(lifecycle.start)
         case "expect_registration":
             actual = _observe_registration(life.next_request(BrokerRegistrationRequest))
-            return mismatches(_without(step, "op"), actual)
+            return mismatches(_without(step, "op"), actual, sets=_DIRECTORY_SETS)
         case "registration_response":
             response = BrokerRegistrationResponse(
                 error=ErrorCode[step.get("error", "NONE")], broker_epoch=broker_epoch(step.get("broker_epoch"))
@@ -333,7 +335,7 @@ def _apply_life_step(life: _Life, step: Fields) -> list[str]:
             life.do(lifecycle.handle_registration, response)
         case "expect_heartbeat":
             actual = _observe_heartbeat(life.next_request(BrokerHeartbeatRequest))
-            return mismatches(_without(step, "op"), actual)
+            return mismatches(_without(step, "op"), actual, sets=_DIRECTORY_SETS)
         case "heartbeat_response":
             life.next_request(BrokerHeartbeatRequest) if not life.looked_at else None
             life.answer_heartbeat(
@@ -374,7 +376,10 @@ def run_lifecycle(vector: Vector) -> list[str]:
     if any(key.startswith("next_heartbeat_") for key in vector.final):
         heartbeat = _observe_heartbeat(life.next_request(BrokerHeartbeatRequest))
         actual |= {f"next_heartbeat_{key}": value for key, value in heartbeat.items()}
-    return found + mismatches(vector.final, actual)
+    return found + mismatches(vector.final, actual, sets=_DIRECTORY_SETS)
+
+
+_DIRECTORY_SETS: Final = ("log_dirs", "offline_dirs", "next_heartbeat_offline_dirs")
 
 
 def run_stray_kraft(vector: Vector) -> list[str]:

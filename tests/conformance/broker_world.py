@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
+
 from emulator.core.batch import BatchDescriptor, EpochEntry
 from emulator.core.broker.config import BrokerConfig
 from emulator.core.broker.epoch_cache import LeaderEpochCache
@@ -12,7 +14,7 @@ from emulator.core.broker.replica_log import ReplicaLog
 from emulator.core.broker.turn import Turn
 from emulator.core.image import BrokerRegistration, MetadataImage, PartitionState
 from emulator.core.inputs import LoadedLog
-from emulator.core.properties import is_node_property, node_properties, topic_properties
+from emulator.core.properties import field_name, is_node_property, node_properties, topic_properties
 from emulator.core.switches import Switches
 from emulator.core.types import (
     BrokerEpoch,
@@ -171,7 +173,7 @@ def configured(config: Fields, switches: Switches, *, own: str = "L") -> BrokerC
 class PartitionWorld:
     """One partition, the metadata cache beside it, and a clock."""
 
-    def __init__(self, config: BrokerConfig, log: ReplicaLog, *, topic: Mapping[str, str] | None = None) -> None:
+    def __init__(self, config: BrokerConfig, log: ReplicaLog, *, topic: Mapping[str, str | int] | None = None) -> None:
         self.config = config
         self.image = MetadataImage()
         self.hosted = HostedPartitions(self.image)
@@ -179,13 +181,14 @@ class PartitionWorld:
         self.now_ms = 1_000_000
         self.partition = self.host(log, topic or {})
 
-    def host(self, log: ReplicaLog, topic: Mapping[str, str]) -> Partition:
+    def host(self, log: ReplicaLog, topic: Mapping[str, str | int]) -> Partition:
         """Puts a log in the place of the one at hand."""
         self.partition = Partition(
             log,
             config=self.config,
             registrations=self.image.brokers,
-            topic_properties=topic_properties(self.config.properties, topic),
+            # Vectors use segments of a few bytes, which the parser of a configuration would refuse.
+            topic_properties=msgspec.structs.replace(topic_properties(self.config.properties, {}), **topic),
         )
         self.hosted.add(self.partition)
         return self.partition
@@ -243,10 +246,10 @@ def leading(config: Fields, switches: Switches, before: Fields, *, log: Fields, 
     return world
 
 
-def topic_settings(config: Fields) -> dict[str, str]:
-    """Returns the topic properties among a vector's settings."""
-    names = {"cleanup.policy", "max.message.bytes", "segment.bytes"}
-    return {name: str(value) for name, value in config.items() if name in names}
+def topic_settings(config: Fields) -> dict[str, str | int]:
+    """Returns the fields of ``TopicProperties`` that a vector sets."""
+    parsers: dict[str, type[str] | type[int]] = {"cleanup.policy": str, "max.message.bytes": int, "segment.bytes": int}
+    return {field_name(name): parse(config[name]) for name, parse in parsers.items() if name in config}
 
 
 def named(value: Any) -> Any:

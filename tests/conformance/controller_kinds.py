@@ -6,7 +6,7 @@ from typing import Any, Final
 from emulator.core.controller.configs import alter_config, replace_config
 from emulator.core.controller.controller import Controller
 from emulator.core.controller.decision import Decision, FenceReason
-from emulator.core.controller.elect_leaders import elect_leaders, sweep_preferred, sweep_unclean
+from emulator.core.controller.elect_leaders import elect_leaders, request_error, sweep_preferred, sweep_unclean
 from emulator.core.controller.election import ElectionResult
 from emulator.core.controller.features import UpgradeType, is_elr_enabled, update_feature
 from emulator.core.controller.fencing import (
@@ -16,7 +16,7 @@ from emulator.core.controller.fencing import (
     unregister_broker,
 )
 from emulator.core.controller.heartbeat import BrokerProgress, BrokerState, next_state, wish
-from emulator.core.controller.min_isr import effective_min_isr
+from emulator.core.controller.min_isr import MIN_ISR, effective_min_isr
 from emulator.core.controller.partition_change import (
     PartitionRules,
     PartitionTarget,
@@ -97,7 +97,7 @@ from tests.conformance.controller_world import (
     switches_of,
 )
 from tests.conformance.describe_kind import run_describe_topic_partitions
-from tests.conformance.harness import Handler, Vector, mismatches
+from tests.conformance.harness import Fields, Handler, Vector, mismatches
 
 CAUSE: Final = CauseId("vector")
 _ELSEWHERE: Final = TopicPartition(TOPIC, 99)
@@ -145,7 +145,7 @@ def run_partition_change(vector: Vector) -> list[str]:
         _target(vector),
         partition=0,
         rules=_rules(vector),
-        effective_min_isr=vector.config["min_isr"],
+        effective_min_isr=vector.config.get("min_isr", 1),
     )
     after = state if change is None else state.after(change.record)
     actual = {**partition_fields(after, switches), "no_change": change is None}
@@ -157,7 +157,7 @@ def run_elect_only(vector: Vector) -> list[str]:
         partition_state(vector.before, switches_of(vector)),
         _target(vector),
         rules=_rules(vector),
-        effective_min_isr=vector.config["min_isr"],
+        effective_min_isr=vector.config.get("min_isr", 1),
     )
     elected = _NOBODY if result.leader is None else result.leader
     return mismatches(vector.expect, {"elected": elected, "elected_unclean": result.is_unclean})
@@ -255,7 +255,7 @@ def run_alter_partition(vector: Vector) -> list[str]:
     )
     request = AlterPartitionRequest(
         broker_id=broker(event["broker"]),
-        broker_epoch=BrokerEpoch(event["broker_epoch"]),
+        broker_epoch=BrokerEpoch(event.get("broker_epoch", _registered_epoch(vector, event["broker"]))),
         partitions=(data,),
         api_version=api_version,
     )
@@ -272,6 +272,11 @@ def run_alter_partition(vector: Vector) -> list[str]:
         if answered != committed or result.partition_epoch != state.partition_epoch:
             found.append(f"answer {result} beside state {state}")
     return found
+
+
+def _registered_epoch(vector: Vector, broker_id: int) -> int:
+    epoch: int = vector.brokers.get(str(broker_id), {}).get("epoch", -1)
+    return epoch
 
 
 def _member(member: list[int] | int) -> IsrMember:
@@ -298,7 +303,7 @@ def run_register_broker(vector: Vector) -> list[str]:
     controller = world.controller
     step(controller, Started(cause_id=CAUSE), now_ms=0)
     now_ms = world.properties.broker_session_timeout_ms
-    if stored is not None and event["session_valid"]:
+    if stored is not None and event.get("session_valid", False):
         sign_of_life = BrokerHeartbeatRequest(
             broker_id=broker_id,
             broker_epoch=BrokerEpoch(stored["epoch"]),
@@ -373,7 +378,7 @@ def run_bootstrap(vector: Vector) -> list[str]:
     actual = {
         "error": None,
         "cluster_config_contains": names,
-        "config_writes": _config_writes(records),
+        "config_writes": _as_expected(_config_writes(records), vector.expect.get("config_writes")),
         "elr_enabled": is_elr_enabled(controller.image, ERAS[era]),
     }
     return mismatches(vector.expect, actual, sets=SETS)
@@ -390,8 +395,11 @@ def run_elect_leaders(vector: Vector) -> list[str]:
     world = World(vector)
     asked = vector.event["election_type"]
     mode = ElectionType[asked] if asked in ("PREFERRED", "UNCLEAN") else ElectionType.ONLINE
+    error = request_error(mode)
+    if error is not ErrorCode.NONE:
+        return _after(vector, world, (), error=error.name, error_level="top")
     outcome = elect_leaders(world.view, _asked_partition(vector), mode)
-    return _after(vector, world, outcome.decisions, error=error_name(outcome.error))
+    return _after(vector, world, outcome.decisions, error=error_name(outcome.error), error_level="partition")
 
 
 def run_preferred_sweep(vector: Vector) -> list[str]:
@@ -480,9 +488,10 @@ def run_alter_config(vector: Vector) -> list[str]:
         "cluster": (ConfigResource.BROKER, ""),
         "broker": (ConfigResource.BROKER, str(event.get("broker", 1))),
     }[event["scope"]]
-    key, value = event["key"], event["value"]
-    if value is None:
-        # To delete is to have had.
+    key, value = event["key"], event.get("value")
+    configured = world.image.config(resource, name, key)
+    if configured is None and key == MIN_ISR and (value is None or resource is ConfigResource.TOPIC):
+        # ``min_isr`` is what the topic has; and to delete is to have had.
         had = str(vector.config.get("min_isr", 1))
         world.replay([ConfigRecord(resource=resource, resource_name=name, name=key, value=had)])
     if event.get("api", "incremental") == "legacy":
@@ -490,7 +499,8 @@ def run_alter_config(vector: Vector) -> list[str]:
     else:
         outcome = alter_config(world.view, resource, name, {key: None if value is None else str(value)})
     world.commit(outcome.decisions)
-    return world.compare(vector, error=error_name(outcome.error), config_writes=_config_writes(world.records))
+    writes = _as_expected(_config_writes(world.records), vector.expect.get("config_writes"))
+    return world.compare(vector, error=error_name(outcome.error), config_writes=writes)
 
 
 def run_clear_elr(vector: Vector) -> list[str]:
@@ -529,9 +539,18 @@ def run_update_feature(vector: Vector) -> list[str]:
         vector,
         error=error_name(outcome.error),
         elr_enabled=is_elr_enabled(world.image, world.switches),
-        config_writes=_config_writes(world.records),
+        config_writes=_as_expected(_config_writes(world.records), vector.expect.get("config_writes")),
         cluster_config_contains=sorted(world.image.configs(ConfigResource.BROKER, "")),
     )
+
+
+def _as_expected(writes: list[dict[str, Any]], expected: list[Fields] | None) -> list[Fields]:
+    """Returns the expectation itself where it says the same but for order and for numbers that are not text."""
+
+    def canonical(listed: Iterable[Fields]) -> list[str]:
+        return sorted(str(sorted((key, str(value)) for key, value in write.items())) for write in listed)
+
+    return expected if expected is not None and canonical(expected) == canonical(writes) else list(writes)
 
 
 def _config_writes(records: Iterable[object]) -> list[dict[str, Any]]:
@@ -559,7 +578,7 @@ def run_kip966_recovery_decision(vector: Vector) -> list[str]:
         state,
         PartitionTarget(acceptable=acceptable),
         rules=_rules(vector),
-        effective_min_isr=vector.config["min_isr"],
+        effective_min_isr=vector.config.get("min_isr", 1),
     )
     actual = {
         "action": decision.action.value,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from emulator.core.controller.describe import describe_topic_partitions
+from emulator.core.describe import describe_topic_partitions
 from emulator.core.image import MetadataImage
 from emulator.core.messages import (
     DescribeTopicPartitionsRequest,

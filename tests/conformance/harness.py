@@ -17,6 +17,7 @@ import msgspec
 from emulator.core.switches import ERAS, Switches
 
 VECTORS: Final = Path(__file__).parent / "vectors"
+OWN_VECTORS: Final = Path(__file__).parent / "own_vectors"
 NOT_BUILT: Final = Path(__file__).parent / "not_built.toml"
 
 SILENT_ERA: Final = "kafka-4.2"

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.harness import (
+    OWN_VECTORS,
     VECTORS,
     NotBuilt,
     Vector,
@@ -24,6 +25,13 @@ def test_every_vector_of_a_built_kind_passes() -> None:
     assert [failure.describe() for failure in report.failures] == []
     assert report.passed > 250
     assert [reason for reason in report.skipped if not reason.startswith("not built yet")] == []
+
+
+def test_every_own_vector_passes() -> None:
+    report = run_vectors(load_vectors(OWN_VECTORS), KINDS, load_not_built())
+    assert [failure.describe() for failure in report.failures] == []
+    assert report.skipped == {}
+    assert report.passed > 400
 
 
 def test_the_list_of_what_is_not_built_names_nothing_that_is() -> None:

@@ -22,7 +22,7 @@ from emulator.core.broker.fetcher import FetcherPool
 from emulator.core.broker.hosted import HostedPartitions
 from emulator.core.broker.lifecycle import BrokerLifecycle, BrokerState
 from emulator.core.broker.list_offsets import list_offsets
-from emulator.core.broker.log_writer import record_log_start_raised
+from emulator.core.broker.log_writer import follow_segments
 from emulator.core.broker.metadata_requests import metadata
 from emulator.core.broker.offset_for_leader_epoch import offsets_for_leader_epochs
 from emulator.core.broker.partition import Partition
@@ -30,7 +30,7 @@ from emulator.core.broker.producer_ids import ProducerIds
 from emulator.core.broker.replica_log_info import replica_log_info
 from emulator.core.broker.request_ledger import RequestLedger
 from emulator.core.broker.turn import Turn
-from emulator.core.controller.describe import describe_topic_partitions
+from emulator.core.describe import describe_topic_partitions
 from emulator.core.effects import (
     BrokerEffect,
     CloseLogs,
@@ -334,9 +334,7 @@ class Broker:
         partition = self._hosted.get(incoming.partition)
         if partition is None or incoming.log_start_offset <= partition.log.log_start_offset:
             return
-        old = partition.log.log_start_offset
-        partition.log.raise_log_start(incoming.log_start_offset)
-        record_log_start_raised(turn, partition.log, old=old)
+        follow_segments(turn, partition.log, incoming.log_start_offset)
         turn.advanced[incoming.partition] = None
 
     # --- Time -----------------------------------------------------------------------------------------------------

@@ -65,11 +65,15 @@ class ProduceDesk:
         """Appends what may be appended, and answers or waits."""
         operation = _Operation(next(self._numbers), request_id, request, turn.cause_id)
         waits: list[tuple[int, Offset]] = []
+        # The bytes that came along are found by partition, so each may be named once.
+        repeats = len({asked.topic_partition for asked in request.partitions}) < len(request.partitions)
         for index, asked in enumerate(request.partitions):
             host = self._hosted.get(asked.topic_partition)
             operation.hosts.append(host)
             if not request.is_acks_valid:
                 outcome: Appended | Refused = Refused(ErrorCode.INVALID_REQUIRED_ACKS)
+            elif repeats:
+                outcome = Refused(ErrorCode.INVALID_REQUEST)
             else:
                 outcome = append_batch(turn, self._hosted, asked, acks=request.acks)
             if isinstance(outcome, Refused):

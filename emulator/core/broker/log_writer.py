@@ -101,16 +101,15 @@ def restart_log(
 
 def raise_log_start(turn: Turn, log: ReplicaLog, offset: Offset) -> None:
     """Has records below ``offset`` deleted."""
-    old = log.log_start_offset
-    epochs_changed = log.raise_log_start(offset)
     turn.write(RaiseLogStart(partition=log.partition, offset=offset))
-    if epochs_changed:
+    follow_segments(turn, log, offset)
+
+
+def follow_segments(turn: Turn, log: ReplicaLog, offset: Offset) -> None:
+    """Takes note that storage has nothing below ``offset`` any more."""
+    old = log.log_start_offset
+    if log.raise_log_start(offset):
         write_epochs(turn, log)
-    record_log_start_raised(turn, log, old=old)
-
-
-def record_log_start_raised(turn: Turn, log: ReplicaLog, *, old: Offset) -> None:
-    """Writes down that the log starts later than it did."""
     turn.record(
         LogStartOffsetRaised(
             cause_id=turn.cause_id,

@@ -36,6 +36,7 @@ from emulator.core.broker.isr import (
     out_of_sync_members,
     proposed_isr,
 )
+from emulator.core.broker.isr_answer import IsrAnswer, is_sent_again, judge_answer
 from emulator.core.broker.log_writer import append_batches, raise_log_start, restart_log, write_epochs
 from emulator.core.broker.replica_log import ReplicaLog
 from emulator.core.broker.turn import Turn
@@ -62,19 +63,6 @@ class Role(Enum):
     NONE = "none"
     LEADER = "leader"
     FOLLOWER = "follower"
-
-
-_KEEPS_PENDING = frozenset(
-    {
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.INVALID_UPDATE_VERSION,
-        ErrorCode.INVALID_REQUEST,
-        ErrorCode.NEW_LEADER_ELECTED,
-    }
-)
-_REVERTS = frozenset({ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED})
 
 
 class Partition:
@@ -434,22 +422,11 @@ class Partition:
         return IsrMember(broker_id, None if follower is None else follower.broker_epoch)
 
     def handle_alter_partition_result(self, turn: Turn, proposal: IsrProposal, result: AlterPartitionResult) -> None:
-        """Settles a proposal as Kafka's ``AlterPartitionManager`` has it; may propose the same again.
-
-        Only where the controller asserts that it did nothing does the old ISR hold again. Where it may have acted the
-        change stays pending until metadata tells: the larger ISR is safe either way.
-        """
-        if self.isr_state is not proposal.state:
-            outcome = "ignored"
-        elif result.error is ErrorCode.NONE:
-            outcome = self._commit_isr(turn, result)
-        else:
-            self.failed_isr_updates += 1
-            outcome = "pending"
-            if result.error in _REVERTS:
-                self.isr_state = Committed(proposal.state.committed)
-                outcome = "reverted"
-                self.advance_high_watermark(turn)
+        """Settles a proposal, or leaves it pending until metadata tells; may propose the same again."""
+        answer = IsrAnswer.IGNORED
+        if self.isr_state is proposal.state:
+            answer = judge_answer(result, leader_epoch=self.leader_epoch, partition_epoch=self.partition_epoch)
+            self._take_answer(turn, proposal, result, answer)
         turn.record(
             AlterPartitionAnswered(
                 cause_id=turn.cause_id,
@@ -457,23 +434,25 @@ class Partition:
                 partition=self.name.partition,
                 topic_id=self.log.topic_id,
                 error=result.error.name,
-                outcome=outcome,
+                outcome=answer.value,
                 committed_isr=self.committed_isr,
                 partition_epoch=self.partition_epoch,
             )
         )
-        if outcome == "pending" and result.error is not ErrorCode.NONE and result.error not in _KEEPS_PENDING:
+        if is_sent_again(answer, result.error):
             turn.proposals.append(proposal)
 
-    def _commit_isr(self, turn: Turn, result: AlterPartitionResult) -> str:
-        if result.leader_epoch != self.leader_epoch or result.partition_epoch < self.partition_epoch:
+    def _take_answer(self, turn: Turn, proposal: IsrProposal, result: AlterPartitionResult, answer: IsrAnswer) -> None:
+        if answer is IsrAnswer.COMMITTED:
+            self.isr_state = Committed(result.isr)
+            self.partition_epoch = result.partition_epoch
+            turn.turned[self.name] = None
+        else:
             self.failed_isr_updates += 1
-            return "pending"
-        self.isr_state = Committed(result.isr)
-        self.partition_epoch = result.partition_epoch
-        self.advance_high_watermark(turn)
-        turn.turned[self.name] = None
-        return "committed"
+        if answer is IsrAnswer.REVERTED:
+            self.isr_state = Committed(proposal.state.committed)
+        if answer is not IsrAnswer.PENDING:
+            self.advance_high_watermark(turn)
 
     # --- Follower -------------------------------------------------------------------------------------------------
 

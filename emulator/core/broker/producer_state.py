@@ -123,20 +123,6 @@ class ProducerStates:
         for producer_id in idle:
             del self._entries[producer_id]
 
-    def snapshot(self) -> tuple[ProducerSnapshotEntry, ...]:
-        """Returns what a snapshot file keeps: the last batch of each producer."""
-        return tuple(
-            ProducerSnapshotEntry(
-                producer_id=producer_id,
-                producer_epoch=entry.producer_epoch,
-                last_sequence=entry.batches[-1].last_sequence if entry.batches else -1,
-                last_offset=entry.batches[-1].last_offset if entry.batches else Offset(-1),
-                offset_delta=entry.batches[-1].last_offset - entry.batches[-1].base_offset if entry.batches else 0,
-                timestamp_ms=entry.batches[-1].max_timestamp_ms if entry.batches else 0,
-            )
-            for producer_id, entry in sorted(self._entries.items())
-        )
-
     def reload(self, snapshot: Iterable[ProducerSnapshotEntry], *, now_ms: int) -> None:
         """Forgets everything and starts from a snapshot; the log after it is to be replayed with ``update``."""
         self._entries.clear()

@@ -21,8 +21,8 @@ from emulator.core.events import (
     BrokerUnfenced,
     ConfigChanged,
     ControlledShutdownStarted,
+    ControllerEvent,
     Election,
-    Event,
     FeatureChanged,
     PartitionChanged,
     TopicCreated,
@@ -47,7 +47,7 @@ from emulator.core.types import CauseId, MetadataOffset, TopicPartition
 
 def committed_events(
     decision: Decision, *, offset: MetadataOffset, delta: ImageDelta, view: ClusterView, cause_id: CauseId
-) -> list[Event]:
+) -> list[ControllerEvent]:
     """Returns what to write down once the record at ``offset`` is durable.
 
     Args:
@@ -160,8 +160,8 @@ def _partition_changed(
 
 def _broker_changed(
     record: BrokerRegistrationChangeRecord, *, cause: Cause | None, offset: MetadataOffset, cause_id: CauseId
-) -> list[Event]:
-    events: list[Event] = []
+) -> list[ControllerEvent]:
+    events: list[ControllerEvent] = []
     if record.fenced is True:
         events.append(
             BrokerFenced(

@@ -23,7 +23,6 @@ import msgspec
 from emulator.core.controller.alter_partition import alter_partition, alter_partition_result, sender_error
 from emulator.core.controller.committed_events import committed_events
 from emulator.core.controller.decision import Decision, FenceReason
-from emulator.core.controller.describe import describe_topic_partitions
 from emulator.core.controller.elect_leaders import SWEEP_LIMIT, sweep_preferred, sweep_unclean
 from emulator.core.controller.features import bootstrap
 from emulator.core.controller.fencing import begin_controlled_shutdown, fence_broker, unfence_broker
@@ -33,6 +32,7 @@ from emulator.core.controller.registration import Session, register_broker
 from emulator.core.controller.sessions import SessionKey, SessionTracker
 from emulator.core.controller.topics import TopicOutcome, create_topic, delete_topic
 from emulator.core.controller.view import ClusterView
+from emulator.core.describe import describe_topic_partitions
 from emulator.core.effects import (
     AppendMetadata,
     ControllerEffect,
@@ -42,7 +42,7 @@ from emulator.core.effects import (
     StopNode,
 )
 from emulator.core.errors import ErrorCode, InvariantViolation
-from emulator.core.events import AlterPartitionDecided, Event
+from emulator.core.events import AlterPartitionDecided, ControllerEvent
 from emulator.core.image import BrokerRegistration, MetadataImage
 from emulator.core.inputs import (
     ControllerInput,
@@ -106,7 +106,7 @@ class _Turn:
         self.base_offset = base_offset
         self.now_ms = now_ms
         self.records: list[Record] = []
-        self.events: list[Event] = []
+        self.events: list[ControllerEvent] = []
         self.responses: list[SendResponse] = []
 
     def respond(self, request_id: RequestId, response: Response) -> None:
@@ -195,7 +195,7 @@ class Controller:
         messages: list[ControllerEffect] = []
         if turn.records:
             batch = MetadataBatch(base_offset=turn.base_offset, records=tuple(turn.records))
-            effects.append(AppendMetadata(batch=batch))
+            effects.append(AppendMetadata(batch=batch, events=tuple(turn.events)))
             messages.append(PublishMetadata(batch=batch, cause_id=turn.cause_id))
         held = _Held(
             end_offset=self.image.next_offset,

@@ -26,10 +26,13 @@ class ElectOutcome(msgspec.Struct, frozen=True, kw_only=True):
     decisions: tuple[Decision, ...] = ()
 
 
+def request_error(mode: ElectionType) -> ErrorCode:
+    """Returns the error of a whole ElectLeaders request: only PREFERRED and UNCLEAN can be asked for."""
+    return ErrorCode.INVALID_REQUEST if mode is ElectionType.ONLINE else ErrorCode.NONE
+
+
 def elect_leaders(view: ClusterView, partition: TopicPartition, mode: ElectionType) -> ElectOutcome:
-    """Decides on one partition of ElectLeaders; only PREFERRED and UNCLEAN can be asked for."""
-    if mode is ElectionType.ONLINE:
-        return ElectOutcome(error=ErrorCode.INVALID_REQUEST)
+    """Decides on one partition of an ElectLeaders request that ``request_error`` finds nothing wrong with."""
     state = view.image.partitions.get(partition)
     if state is None:
         return ElectOutcome(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

@@ -4,7 +4,9 @@ A scripted history runs on the file system in memory. It is repeated once per fi
 operation, with and without a loss of power afterwards; then the log is opened and replayed, and must hold
 
 - every batch that was streamed, as the beginning of the history that a controller without accident writes;
-- every fact that an answer stated.
+- every fact that an answer stated;
+
+and what the two processes wrote down is, once each, what the records that were found call for.
 """
 
 import contextlib
@@ -15,6 +17,7 @@ import pytest
 from emulator.core.controller.controller import Controller
 from emulator.core.effects import PublishMetadata, SendResponse
 from emulator.core.errors import ErrorCode, StorageError
+from emulator.core.events import Event
 from emulator.core.image import MetadataImage
 from emulator.core.inputs import ControllerInput, RequestReceived, Started, TimerFired
 from emulator.core.messages import (
@@ -51,7 +54,9 @@ from emulator.core.types import (
     TopicPartition,
 )
 from emulator.node.controller_turn import ControllerTurns
+from emulator.node.event_writer import encode_event
 from emulator.node.metadata_journal import MetadataJournal
+from emulator.node.untold_events import untold_events
 from emulator.storage.memory_filesystem import CrashPoint, MemoryFileSystem, Outcome, SimulatedCrash
 from emulator.storage.power_loss_plan import Keep
 
@@ -125,6 +130,8 @@ class History:
         filesystem.sync_directory("/")
         journal = MetadataJournal(filesystem, DATA_DIR)
         self.found = list(journal.batches)
+        self.kept = journal.events
+        self.told: list[Event] = []
         self.turns = ControllerTurns(self.controller, journal)
 
     def play(self) -> None:
@@ -141,7 +148,8 @@ class History:
         self.turn(requests(DeleteTopicsRequest(topics=("payments",))), now_ms=SESSION_MS + 1)
 
     def turn(self, inputs: list[ControllerInput], *, now_ms: int = 0) -> None:
-        _, departures = self.turns.run(inputs, now_ms=now_ms)
+        events, departures = self.turns.run(inputs, now_ms=now_ms)
+        self.told += events
         for departure in departures:
             match departure:
                 case PublishMetadata(batch=batch):
@@ -186,6 +194,14 @@ def check_facts(answers: list[Response], image: MetadataImage, *, deleted: set[s
                 raise AssertionError(answer)
 
 
+def offset_of(event: Event) -> int:
+    return int(getattr(event, "metadata_offset", -1))
+
+
+def of_records(events: list[Event]) -> list[Event]:
+    return [event for event in events if offset_of(event) >= 0]
+
+
 def undisturbed() -> tuple[History, list[str]]:
     filesystem = MemoryFileSystem()
     history = History(filesystem)
@@ -214,9 +230,10 @@ def test_nothing_that_left_is_taken_back(outcome: Outcome, loss: Keep | None) ->
         filesystem.restart(crash_at=CrashPoint(operation=operation, outcome=outcome))
         streamed: list[MetadataBatch] = []
         answers: list[Response] = []
+        told: list[Event] = []
         with contextlib.suppress(SimulatedCrash, StorageError):
             history = History(filesystem)
-            streamed, answers = history.streamed, history.answers
+            streamed, answers, told = history.streamed, history.answers, history.told
             history.play()
             pytest.fail("the accident did not happen")
         if loss is not None:
@@ -231,6 +248,9 @@ def test_nothing_that_left_is_taken_back(outcome: Outcome, loss: Keep | None) ->
         assert found == WHOLE.streamed[: len(found)], where
         deleted = {"payments"} if len(found) == len(WHOLE.streamed) else set[str]()
         check_facts(answers, fold(found), deleted=deleted)
+        told += untold_events(successor.kept, frozenset(map(encode_event, told)))
+        end_offset = found[-1].end_offset if found else 0
+        assert of_records(told) == [event for event in of_records(WHOLE.told) if offset_of(event) < end_offset], where
         successor.turn([Started(cause_id=CAUSE)])
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from emulator.core.batch import LogSpan
 from emulator.core.types import Offset
+from emulator.storage.batch_memory import BatchMemory
 from emulator.storage.filesystem import read_file
 from emulator.storage.memory_filesystem import MemoryFileSystem
 from emulator.storage.partition_log import LogSettings, PartitionLog
@@ -18,9 +19,18 @@ PATH = "/logs/orders-0"
 NO_LIMITS = RetentionLimits(retention_bytes=None, retention_ms=None)
 
 
-def _open(settings: LogSettings | None = None) -> tuple[MemoryFileSystem, PartitionLog]:
+def _open(
+    settings: LogSettings | None = None, memory: BatchMemory | None = None
+) -> tuple[MemoryFileSystem, PartitionLog]:
     filesystem = durable_directory("/logs")
-    log = create_log(filesystem, PATH, partition=PARTITION, topic_id=TOPIC_ID, settings=settings or LogSettings())
+    log = create_log(
+        filesystem,
+        PATH,
+        partition=PARTITION,
+        topic_id=TOPIC_ID,
+        settings=settings or LogSettings(),
+        memory=memory or BatchMemory(),
+    )
     filesystem.sync_directory("/logs")
     return filesystem, log
 
@@ -41,7 +51,13 @@ def _end_after_power_loss(filesystem: MemoryFileSystem, recovery_point: int = 0)
     filesystem.restart()
     checkpoints = LogCheckpoints(recovery_point=Offset(recovery_point))
     loaded = load_log(
-        filesystem, PATH, partition=PARTITION, is_clean=False, checkpoints=checkpoints, settings=LogSettings()
+        filesystem,
+        PATH,
+        partition=PARTITION,
+        is_clean=False,
+        checkpoints=checkpoints,
+        settings=LogSettings(),
+        memory=BatchMemory(),
     )[1]
     return loaded.log_end_offset
 
@@ -58,7 +74,7 @@ def test_append_stamps_what_a_producer_sent() -> None:
 @pytest.mark.parametrize("recent_bytes", [0, 200, 1 << 20])
 def test_read_returns_whole_batches_from_memory_or_file(recent_bytes: int) -> None:
     size = len(make_batch(0)[1])
-    _, log = _open(LogSettings(segment_bytes=3 * size, recent_bytes_max=recent_bytes))
+    _, log = _open(LogSettings(segment_bytes=3 * size), BatchMemory(recent_bytes))
     contents = _append(log, range(10))
     assert log.segment_bases == (0, 3, 6, 9)
     for base in range(10):

@@ -8,6 +8,7 @@ from emulator.core.batch import EpochEntry
 from emulator.core.errors import CorruptRecordError
 from emulator.core.inputs import LoadedLog
 from emulator.core.types import LeaderEpoch, Offset
+from emulator.storage.batch_memory import BatchMemory
 from emulator.storage.checkpoints import LEADER_EPOCH_CHECKPOINT, format_epochs
 from emulator.storage.filesystem import read_file
 from emulator.storage.memory_filesystem import MemoryFileSystem
@@ -45,6 +46,7 @@ def _load(
         is_clean=is_clean,
         checkpoints=LogCheckpoints(recovery_point=Offset(recovery_point), log_start_offset=Offset(log_start)),
         settings=SETTINGS,
+        memory=BatchMemory(),
     )
 
 

@@ -1,0 +1,55 @@
+"""What a leader makes of the controller's answer to an ISR change (Kafka's ``AlterPartitionManager``, ``Partition``).
+
+Only where the controller asserts that it did nothing does the old ISR hold again. Where it may have acted, perhaps by
+another process or for an earlier try, the change stays pending until metadata tells: the larger ISR is safe either way.
+"""
+
+from enum import Enum
+from typing import Final
+
+from emulator.core.errors import ErrorCode
+from emulator.core.messages import AlterPartitionResult
+from emulator.core.types import LeaderEpoch, PartitionEpoch
+
+
+class IsrAnswer(Enum):
+    """What follows from an answer; the value is what the event log says."""
+
+    IGNORED = "ignored"
+    """The change that it answers is not under way any more."""
+
+    COMMITTED = "committed"
+    REVERTED = "reverted"
+    PENDING = "pending"
+
+
+_REVERTS: Final = frozenset({ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED})
+_LEAVES_OPEN: Final = frozenset(
+    {
+        ErrorCode.NONE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.INVALID_UPDATE_VERSION,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.NEW_LEADER_ELECTED,
+    }
+)
+
+
+def judge_answer(
+    result: AlterPartitionResult, *, leader_epoch: LeaderEpoch, partition_epoch: PartitionEpoch
+) -> IsrAnswer:
+    """Judges the answer to a change that is under way, by the leader's own epochs.
+
+    A success of another leader epoch, or of an older partition epoch, tells nothing.
+    """
+    if result.error in _REVERTS:
+        return IsrAnswer.REVERTED
+    is_success = result.error is ErrorCode.NONE and result.leader_epoch == leader_epoch
+    return IsrAnswer.COMMITTED if is_success and result.partition_epoch >= partition_epoch else IsrAnswer.PENDING
+
+
+def is_sent_again(answer: IsrAnswer, error: ErrorCode) -> bool:
+    """Whether the identical change goes out once more at once: the error says nothing about the change itself."""
+    return answer is IsrAnswer.PENDING and error not in _LEAVES_OPEN

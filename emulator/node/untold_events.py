@@ -1,0 +1,35 @@
+"""What an earlier process of a controller decided durably, but was killed before writing down.
+
+Between the sync of a record and the write of its event lies the moment at which a kill leaves a decision that no event
+tells of. The metadata log keeps the events with their records; whatever no earlier event file has is told again by the
+next process, before anything else.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from emulator.core.events import ControllerEvent
+from emulator.node.event_writer import encode_event, event_of_line
+
+
+def earlier_event_files(event_file: str, *, incarnation: int) -> list[str]:
+    """Returns the paths of the node's earlier event files, ``<node>-<incarnation>.jsonl`` beside this one."""
+    stem = event_file.removesuffix(f"{incarnation}.jsonl")
+    return [f"{stem}{earlier}.jsonl" for earlier in range(incarnation)]
+
+
+def read_told(paths: Iterable[str]) -> frozenset[bytes]:
+    """Returns the events on the whole lines of files, encoded; a file that is not there has none."""
+    told: set[bytes] = set()
+    for path in paths:
+        try:
+            with open(path, "rb") as file:
+                content = file.read()
+        except FileNotFoundError:
+            continue
+        told.update(event_of_line(line) for line in content.split(b"\n")[:-1])
+    return frozenset(told)
+
+
+def untold_events(kept: Sequence[ControllerEvent], told: frozenset[bytes]) -> list[ControllerEvent]:
+    """Returns, in order, the events of the metadata log that are not among those told."""
+    return [event for event in kept if encode_event(event) not in told]

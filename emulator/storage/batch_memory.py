@@ -1,0 +1,40 @@
+"""The newest batches of all logs of a broker, kept in memory so that a fetch near the end of a log reads no file.
+
+One budget for all of them: a broker's memory must not grow with the number of its partitions. What was appended first
+goes first, whichever log it belongs to.
+"""
+
+from collections import deque
+from typing import Final, TypeAlias
+
+from emulator.storage.filesystem import Buffer
+
+BYTES_MAX: Final = 24 << 20
+"""Budget of a broker: a second or so of fast traffic, which is more than followers lag behind."""
+
+Recent: TypeAlias = dict[int, Buffer]
+"""The batches of one log that are in memory, by base offset. The log may drop entries, and adds none itself."""
+
+
+class BatchMemory:
+    """The budget. Not thread-safe.
+
+    Invariant: what is held, dropped by its log or not, takes at most ``bytes_max``.
+    """
+
+    def __init__(self, bytes_max: int = BYTES_MAX) -> None:
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self._held: deque[tuple[Recent, int, Buffer]] = deque()
+
+    def keep(self, recent: Recent, base_offset: int, content: Buffer) -> None:
+        """Adds a batch to a log's own, and takes as many of the oldest from theirs as the budget wants."""
+        held = self._held
+        recent[base_offset] = content
+        held.append((recent, base_offset, content))
+        self._bytes += len(content)
+        while self._bytes > self._bytes_max:
+            owner, oldest, gone = held.popleft()
+            self._bytes -= len(gone)
+            if owner.get(oldest) is gone:
+                del owner[oldest]

@@ -1,0 +1,24 @@
+"""Finds what a process left running: its descendants inherit a mark in their environment, however they are related."""
+
+import psutil
+
+MARK = "LASTSTAND_TEST_MARK"
+DEADLINE_S = 30.0
+
+
+def survivors(mark: str) -> list[psutil.Process]:
+    """All processes that inherited the mark; a zombie has no environment and is none."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get(MARK) == mark:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def await_end(mark: str) -> list[psutil.Process]:
+    """Waits until all processes with the mark are gone; returns those that are not after half a minute."""
+    psutil.wait_procs(survivors(mark), timeout=DEADLINE_S)
+    return survivors(mark)

@@ -1,0 +1,134 @@
+"""The command line, killed or interrupted at several moments: nothing is left running, and what was written is kept."""
+
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import msgspec
+import psutil
+import pytest
+
+from chaos.scenario_file import load_scenario
+from emulator.core.events import AnyEvent, NodeStopped, Operation, RunEnded
+from tests.cluster.survivors import DEADLINE_S, MARK, await_end, survivors
+
+pytestmark = [pytest.mark.cluster, pytest.mark.spark]
+
+ROOT = Path(__file__).parents[2]
+
+SCENARIO = """\
+name: test/interrupted
+cluster:
+  brokers: 2
+  properties: {broker.session.timeout.ms: 2000, broker.heartbeat.interval.ms: 250}
+topics: [{name: orders, replicas: [[0, 1]], min.insync.replicas: 1}]
+workload: {producers: [{acks: all, rate: 200}], consumers: [{}]}
+steps:
+  - until: {acked: 50, acks: all}
+  - cut: {from: client, to: 1}
+"""
+HOLD = """\
+  - pause: {node: follower}
+  - until: {partition: orders-0, isr: [], within: 100 s}
+"""
+
+NODES_START = "start the cluster"
+NODE_IS_PAUSED = "pause: {node: follower}} ->"
+SPARK_IS_AWAITED = "] verify"
+
+MOMENTS = [
+    pytest.param(NODES_START, "", id="nodes start"),
+    pytest.param(NODE_IS_PAUSED, HOLD, id="a node is paused"),
+    pytest.param(SPARK_IS_AWAITED, "", id="spark is awaited"),
+]
+"""What the program says at the moment, and what the scenario needs to get there and stay."""
+
+
+class Campaign:
+    """A running ``laststand run``."""
+
+    def __init__(self, process: "subprocess.Popen[str]", stderr: IO[str], mark: str, store: Path) -> None:
+        self.process = process
+        self.mark = mark
+        self._stderr = stderr
+        self._store = store
+        self._told: list[str] = []
+
+    @property
+    def run(self) -> Path:
+        return self._store / "test/interrupted/latest"
+
+    @property
+    def descendants(self) -> list[psutil.Process]:
+        return [process for process in survivors(self.mark) if process.pid != self.process.pid]
+
+    def read_until(self, text: str) -> None:
+        for line in self._stderr:
+            self._told.append(line)
+            if text in line:
+                return
+        pytest.fail(f"the program ended with {self.process.wait()} and never said {text!r}:\n{''.join(self._told)}")
+
+    def read_rest(self) -> str:
+        return self._stderr.read()
+
+
+@contextmanager
+def campaign(directory: Path, more_steps: str) -> Iterator[Campaign]:
+    path, store, mark = directory / "scenario.yaml", directory / "store", uuid.uuid4().hex
+    path.write_text(SCENARIO + more_steps)
+    command = [sys.executable, "-m", "emulator.cli", "run", str(path), "--out", str(store)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), MARK: mark}
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stderr is not None
+        try:
+            yield Campaign(process, process.stderr, mark, store)
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize(("moment", "more_steps"), MOMENTS)
+def test_nothing_outlives_a_program_that_is_killed(moment: str, more_steps: str, tmp_path: Path) -> None:
+    with campaign(tmp_path, more_steps) as played:
+        played.read_until(moment)
+        assert played.descendants, "nobody could be left behind"
+        played.process.kill()
+        played.process.wait()
+        assert await_end(played.mark) == []
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(("moment", "more_steps"), MOMENTS)
+def test_an_interrupted_program_ends_its_processes_first(
+    moment: str, more_steps: str, signal_number: signal.Signals, tmp_path: Path
+) -> None:
+    with campaign(tmp_path, more_steps) as played:
+        played.read_until(moment)
+        assert played.descendants, "nobody could be left behind"
+        played.process.send_signal(signal_number)
+        assert played.process.wait(DEADLINE_S) == 130
+        assert played.descendants == []
+        told = played.read_rest()
+        assert told.endswith("interrupted\n")
+        assert "Traceback" not in told
+        check_kept(played.run, interrupted=moment != SPARK_IS_AWAITED, has_played=bool(more_steps))
+
+
+def check_kept(run: Path, *, interrupted: bool, has_played: bool) -> None:
+    events = msgspec.json.Decoder(AnyEvent).decode_lines((run / "events/harness-0.jsonl").read_bytes())
+    problem = next(event.problem for event in events if isinstance(event, RunEnded))
+    assert problem == ("interrupted" if interrupted else None)
+    assert isinstance(events[-1], NodeStopped)
+    assert not (run / "verdict.json").exists()
+    if has_played:
+        played = [step.text for step in load_scenario(run / "plan.yaml").steps]
+        assert played[1:] == ["{cut: {from: client, to: 1}}", "{pause: {node: 1}}"]
+        assert msgspec.json.Decoder(Operation).decode_lines((run / "history.jsonl").read_bytes())

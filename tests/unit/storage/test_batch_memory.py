@@ -1,0 +1,32 @@
+"""The one budget that all logs of a broker share."""
+
+from emulator.storage.batch_memory import BatchMemory, Recent
+
+
+def test_the_oldest_goes_first_whichever_log_it_belongs_to() -> None:
+    memory = BatchMemory(bytes_max=30)
+    orders: Recent = {}
+    payments: Recent = {}
+    memory.keep(orders, 0, bytes(10))
+    memory.keep(payments, 0, bytes(10))
+    memory.keep(payments, 1, bytes(10))
+    memory.keep(payments, 2, bytes(20))
+    assert list(orders) == []
+    assert list(payments) == [1, 2]
+
+
+def test_a_batch_above_the_budget_is_not_kept() -> None:
+    memory = BatchMemory(bytes_max=30)
+    orders: Recent = {}
+    memory.keep(orders, 0, bytes(31))
+    assert orders == {}
+
+
+def test_what_replaced_a_truncated_batch_outlives_it() -> None:
+    memory = BatchMemory(bytes_max=30)
+    orders: Recent = {}
+    memory.keep(orders, 0, b"a" * 10)
+    del orders[0]
+    memory.keep(orders, 0, b"b" * 10)
+    memory.keep(orders, 1, b"c" * 15)
+    assert orders == {0: b"b" * 10, 1: b"c" * 15}
