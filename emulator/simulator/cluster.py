@@ -195,6 +195,10 @@ class SimulatedCluster:
         """Asks a broker to end in order."""
         self._step(self.nodes[broker_id], ShutdownRequested(cause_id=CauseId(f"stop-{broker_id}")))
 
+    def stop_controller(self) -> None:
+        """Asks the controller to end in order."""
+        self._step(self.controller_node, ShutdownRequested(cause_id=CauseId("stop")))
+
     def kill(self, broker_id: BrokerId) -> None:
         """Ends a process at once; the page cache survives."""
         self._end(self.nodes[broker_id], IncarnationEnd.KILLED)

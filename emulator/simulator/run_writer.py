@@ -195,9 +195,5 @@ def _operation(index: int, entry: HistoryEntry) -> Operation:
 def _write_log(path: Path, log: StoredLog, by_crc: dict[int, bytes]) -> None:
     path.mkdir()
     (path / "partition.metadata").write_text(f"version: 0\ntopic_id: {log.topic_id}\n")
-    parts: list[bytes] = []
-    for batch in log.batches:
-        encoded = bytearray(by_crc[batch.crc])
-        stamp(encoded, 0, base_offset=batch.base_offset, leader_epoch=batch.leader_epoch)
-        parts.append(bytes(encoded))
+    parts = [bytes(stamp(by_crc[batch.crc], batch)) for batch in log.batches]
     (path / _LOG_FILE).write_bytes(b"".join(parts))

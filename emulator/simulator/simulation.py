@@ -234,6 +234,20 @@ class Simulation:
         cluster.abandon(final)
         self.oracle.finish()
 
+    def stop(self) -> None:
+        """Stops every node in order; one that cannot leave in time is killed."""
+        self._guarded(self._stop)
+
+    def _stop(self) -> None:
+        cluster = self.cluster
+        for broker_id in cluster.nodes:
+            cluster.stop(broker_id)
+        cluster.run_until(lambda: all(node.core is None for node in cluster.nodes.values()))
+        for broker_id in cluster.nodes:
+            cluster.kill(broker_id)
+        cluster.stop_controller()
+        cluster.run(1)
+
     def outcome(self) -> Outcome:
         """Returns what the run came to so far."""
         oracle = self.oracle
