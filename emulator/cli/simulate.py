@@ -147,7 +147,7 @@ def _print_report(report: "SweepReport", output: Output) -> None:
     click.echo(_line(report))
     click.echo("medians per schedule: " + ", ".join(f"{name} {value:g}" for name, value in report.medians.items()))
     if report.too_little:
-        click.echo(f"unknown: too few {', '.join(report.too_little)} to prove anything")
+        click.echo(f"unknown: too little of {', '.join(report.too_little)} to prove anything")
     if report.excuses:
         click.echo(f"{report.excuses} partitions ended without a candidate, as the protocol allows")
     if report.exceeded:

@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from emulator.core.switches import DEFAULT_ERA
 from emulator.simulator.explorer import Orders, Schedule, explore
 from emulator.simulator.oracle.finding import Guarantee
 from emulator.simulator.profiles import PROFILES
@@ -26,6 +27,29 @@ PROOF_SCHEDULES: Final = 1000
 
 PROGRESS_MIN: Final = {"acks": 20, "elections": 2, "unclean_restarts": 1, "truncations": 1}
 """Medians per schedule below which a green sweep proves nothing."""
+
+
+COVERAGE: Final = (
+    "alter_partition:FENCED_LEADER_EPOCH",
+    "alter_partition:INELIGIBLE_REPLICA",
+    "alter_partition:INVALID_UPDATE_VERSION",
+    "alter_partition:NONE",
+    "alter_partition:STALE_BROKER_EPOCH",
+    "controlled_shutdown",
+    "election:elr",
+    "election:isr",
+    "election:last_known_leader",
+    "election:no_candidate",
+    "fenced:session_expired",
+    "fenced:shutdown",
+    "partition_changed:broker_registered",
+    "partition_changed:elect_leaders",
+    "power_loss:bytes",
+    "registered:unclean",
+    "truncated:below_high_watermark",
+    "truncated:diverging_epoch",
+)
+"""Marks that a broad sweep of era ``kip-966`` must hit: a rule that was never at work was not tested."""
 
 
 class SweepReport(msgspec.Struct, kw_only=True):
@@ -44,7 +68,7 @@ class SweepReport(msgspec.Struct, kw_only=True):
         medians: per schedule.
         findings: schedules with findings; the first only, or one per distinct finding.
         found: number of schedules with findings.
-        too_little: medians below ``PROGRESS_MIN``, where they are asked for.
+        too_little: medians below ``PROGRESS_MIN`` and marks of ``COVERAGE`` never hit, where they are asked for.
     """
 
     schedules: int = 0
@@ -103,6 +127,8 @@ class _Tally:
         report.too_little = [
             name for name, least in PROGRESS_MIN.items() if is_broad and report.medians.get(name, 0) < least
         ]
+        if is_broad and self._orders.era == DEFAULT_ERA and not self._orders.switches:
+            report.too_little += [mark for mark in COVERAGE if not self._marks[mark]]
         return report
 
 

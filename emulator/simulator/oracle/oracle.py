@@ -70,7 +70,7 @@ class Oracle:
         self._next_scan = FULL_SCAN_STEPS
         self._dirty: dict[TopicPartition, None] = {}
         self._weak: set[tuple[TopicPartition, BrokerId]] = set()
-        self._lossy: set[tuple[NodeId, TopicPartition]] = set()
+        self._disagreeing: set[tuple[TopicPartition, BrokerId, BrokerId]] = set()
         self._clients = ClientChecks(self._raise_client_alarm)
         self._rules = RuleChecks(self._raise_rule_alarm)
         self._handlers: Mapping[type[Event], Callable[[NodeId, Event], None]] = {
@@ -297,7 +297,6 @@ class Oracle:
         assert isinstance(event, PowerLost)
         if event.new_end_offset < event.old_end_offset:
             self.mark("power_loss:bytes")
-            self._lossy.add((event.lost_node, TopicPartition(event.topic, event.partition)))
 
     # --- Clients ----------------------------------------------------------------------------------------------------
 
@@ -419,6 +418,10 @@ class Oracle:
                 for offset, batch in batches.items():
                     twin = other_batches.get(offset)
                     if batch.last_offset < bound and (twin is None or twin.crc != batch.crc):
+                        pair = (name, other.broker_id, node.broker_id)
+                        if pair in self._disagreeing:
+                            return
+                        self._disagreeing.add(pair)
                         self.alarm(
                             "D6",
                             CheckKind.OUTCOME,
