@@ -170,6 +170,7 @@ def _operation(index: int, entry: HistoryEntry) -> Operation:
                 partition=record.partition.partition,
                 node=record.node,
                 position=record.position,
+                leader_epoch=record.leader_epoch,
                 seek=record.seek,
                 high_watermark=record.high_watermark,
                 log_start_offset=record.log_start_offset,

@@ -1,4 +1,4 @@
-"""The alarm works: with a rule off the simulator finds what that rule prevents, and with everything on it finds nothing."""
+"""The alarm works: with a rule off the simulator finds what it prevents, and with everything on it finds nothing."""
 
 import pytest
 

@@ -435,7 +435,6 @@ class Oracle:
 
     def finish(self) -> None:
         """Checks what can only be said at the end: D4, D11, D12, and everything else once more."""
-        self.scan()
         for name, truth in self.truths.items():
             logs = [
                 {batch.last_offset: batch.crc for batch in log.batches}
@@ -456,6 +455,7 @@ class Oracle:
             leader = self._settled_leader(name)
             if leader is not None:
                 self._clients.check_duplicates(name, leader.disk.logs[name].batches, truth.high_watermark)
+        self.scan()
 
     def crashed(self, error: Exception) -> None:
         """A core raised an exception."""
