@@ -623,7 +623,7 @@ class _Producers:
             "leo": self.log.log_end_offset,
             "known": entry is not None,
             "producer_epoch": -1 if entry is None else entry.producer_epoch,
-            "first_seq": batches[-1].base_sequence if batches else -1,
+            "first_seq": batches[0].base_sequence if batches else -1,
             "last_seq": batches[-1].last_sequence if batches else -1,
             "last_offset": batches[-1].last_offset if batches else -1,
             "first_offset": batches[0].base_offset if batches else -1,

@@ -263,8 +263,14 @@ class _PartitionPlay:
         remote = expect.get("remote") or {}
         plain = {key: _as_set(key, value) for key, value in expect.items() if key != "remote"}
         found = mismatches(plain, {key: _as_set(key, value) for key, value in actual.items()})
+        followers = self.world.partition.followers
+        if "remote" in expect and not remote:
+            found += mismatches({"remote": []}, {"remote": letters(followers)})
         for letter, fields in remote.items():
-            follower = self.world.partition.followers.get(broker_id(letter))
+            follower = followers.get(broker_id(letter))
+            if fields is None:
+                found += mismatches({f"remote {letter}": None}, {f"remote {letter}": follower})
+                continue
             observed = {} if follower is None else _observe_follower(follower, self.world)
             found += [f"remote {letter} {text}" for text in mismatches(fields, observed)]
         return found
@@ -294,6 +300,7 @@ class _PartitionPlay:
             "partition_epoch": partition.partition_epoch,
             "leader_epoch_start": partition.epoch_start_offset,
             "epoch_start": partition.epoch_start_offset,
+            "leader_epoch_start_offset": partition.epoch_start_offset,
             "epoch_start_offset": partition.epoch_start_offset,
             "effective_min_isr": partition.effective_min_isr,
             "replicas": letters(partition.replicas),

@@ -49,7 +49,7 @@ from emulator.storage.partition_log import LogSettings, PartitionLog
 from emulator.storage.producer_snapshot import encode_snapshot
 from emulator.storage.record_batch import HEADER, PARSE_ANYTHING, checksum, crc_of, describe_header, parse_batch, stamp
 from emulator.storage.record_codec import RecordContent, build_batch, read_records
-from emulator.storage.retention import RetentionLimits
+from emulator.storage.retention import retention_limits
 from emulator.storage.segment import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, SNAPSHOT_SUFFIX, offset_file_path
 from tests.conformance.harness import Fields, Handler, Vector, mismatches, outcome_mismatches, step_mismatches
 
@@ -358,7 +358,9 @@ class _LogLife:
         for base, batches in self._segments():
             content = b""
             for number, given in enumerate(batches):
-                _, (stamped,) = _batch(given["base"], given["last"], given["leader_epoch"], given.get("timestamp", 0))
+                _, (stamped,) = _batch(
+                    given["base"], given["last"], given.get("leader_epoch", 0), self._timestamp(given)
+                )
                 self._batches[base, number] = (len(content), bytes(stamped))
                 content += stamped
             self._original += content
@@ -372,6 +374,9 @@ class _LogLife:
         for offset in self._before.get("producer_snapshots", ()):
             self._write_file(offset, SNAPSHOT_SUFFIX, encode_snapshot(()))
         self._names_before = set(filesystem.list_directory(_DIRECTORY))
+
+    def _timestamp(self, batch: Fields) -> int:
+        return int(batch.get("timestamp", batch.get("timestamp_ms", self._before.get("timestamp", 0))))
 
     def _segments(self) -> list[tuple[int, list[Fields]]]:
         """As given, or cut into segments of so many records, as rolling would have."""
@@ -409,10 +414,10 @@ class _LogLife:
                 content += self._random.randbytes(step["bytes"])
             case "append_zeros":
                 content += bytes(step["bytes"])
-            case "truncate_file":
+            case "truncate_file" | "cut_file" | "torn_tail":
                 # Either to so many bytes, or inside a batch after so many of its bytes.
                 position = self._batches[segment, step["batch"]][0] if "batch" in step else 0
-                del content[position + step.get("bytes", step.get("keep_bytes", 0)) :]
+                del content[position + step.get("bytes", step.get("keep_bytes", step.get("at", 0))) :]
         self._write_file(segment, suffix, bytes(content))
 
     # --- Operations -----------------------------------------------------------------------------------------------
@@ -429,8 +434,12 @@ class _LogLife:
                 | "append_garbage"
                 | "append_zeros"
                 | "truncate_file"
+                | "cut_file"
+                | "torn_tail"
             ):
                 self._damage(step)
+            case "delete_index":
+                self._filesystem.unlink(offset_file_path(_DIRECTORY, step.get("segment", 0), OFFSET_INDEX_SUFFIX))
             case "delete_file":
                 name = step["file"]
                 is_kind = name in ("log", "index", "timeindex", "txnindex", "snapshot")
@@ -500,11 +509,16 @@ class _LogLife:
         log, core = self._opened()
         records = self._before.get("retention_records")
         record_bytes = len(next(iter(self._batches.values()))[1])
-        limits = RetentionLimits(
-            retention_bytes=self._before.get("retention_bytes") if records is None else records * record_bytes,
-            retention_ms=self._before.get("retention_ms"),
+        config = self._vector.config
+        retention_bytes = self._before.get("retention_bytes", config.get("retention.bytes", -1))
+        topic = msgspec.structs.replace(
+            topic_properties(NodeProperties(), {}),
+            retention_bytes=retention_bytes if records is None else records * record_bytes,
+            retention_ms=self._before.get("retention_ms", config.get("retention.ms", -1)),
+            cleanup_policy=config.get("cleanup.policy", self._before.get("cleanup_policy", "delete")),
         )
-        now_ms = step.get("now_ms", self._before.get("now_ms", 0))
+        limits = retention_limits(topic)
+        now_ms = step.get("now_ms", self._before.get("now_ms", config.get("now_ms", 0)))
         raised = log.delete_old_segments(high_watermark=core.high_watermark, limits=limits, now_ms=now_ms)
         if raised is not None:
             core.raise_log_start(raised)
