@@ -507,6 +507,7 @@ def run_follower_hw(vector: Vector) -> list[str]:
     partition = world.partition
     found: list[str] = []
     for index, step in enumerate(vector.steps):
+        before = partition.log.high_watermark
         match step["op"]:
             case "check":
                 pass
@@ -525,7 +526,10 @@ def run_follower_hw(vector: Vector) -> list[str]:
                 if step.get("records") or step.get("batches"):
                     _append(world, *_batches_to_append(world, step))
                 _take_leader_state(world, step)
-        found += step_mismatches(index, step, _observe_follower(world), outcome="hw")
+        # ``null`` is how Kafka's method says that it changed nothing.
+        is_same = partition.log.high_watermark == before and step.get("expect") is None
+        outcome = {"outcome": None if is_same else partition.log.high_watermark}
+        found += step_mismatches(index, step, {**_observe_follower(world), **outcome}, outcome="outcome")
     return found + mismatches(vector.final, _observe_follower(world))
 
 

@@ -9,7 +9,15 @@ from emulator.core.batch import BatchDescriptor, InvalidBatch
 from emulator.core.broker.alter_partition_sender import AlterPartitionSender
 from emulator.core.broker.delayed_produce import ProduceDesk
 from emulator.core.broker.delete_records import delete_records
-from emulator.core.broker.fetch import Diverging, Read, Reader, ReadFailed, ReadResult, read_partition
+from emulator.core.broker.fetch import (
+    Diverging,
+    Read,
+    Reader,
+    ReadFailed,
+    ReadResult,
+    read_partition,
+    visible_end_offset,
+)
 from emulator.core.broker.follower_state import FollowerState
 from emulator.core.broker.high_watermark import (
     advance_high_watermark,
@@ -486,16 +494,23 @@ def run_fetch_isolation(vector: Vector) -> list[str]:
     found: list[str] = []
     actual: dict[str, Any] = {}
     for index, step in enumerate(vector.steps):
-        if step["op"] == "set_hw":
-            world.partition.log.high_watermark = Offset(step["offset"])
-        else:
-            actual = _observe_read(world, step)
+        match step["op"]:
+            case "set_hw":
+                world.partition.log.high_watermark = Offset(step["offset"])
+            case "append":
+                asked = ProducePartition(
+                    topic=NAME.topic, partition=NAME.partition, batch=record(0, 0, count=step.get("records", 1))
+                )
+                append_batch(world.turn(), world.hosted, asked, acks=Acks.LEADER)
+            case _:
+                actual = _observe_read(world, step)
         found += step_mismatches(index, step, actual, outcome="error")
     return found + mismatches(vector.final, actual)
 
 
 def _observe_read(world: PartitionWorld, step: Fields) -> dict[str, Any]:
-    is_replica = step.get("replica") is not None or step.get("isolation") in (None, "log_end")
+    isolation = str(step.get("isolation") or "log_end").lower()
+    is_replica = step.get("replica") is not None or isolation == "log_end"
     replica = broker_id(step.get("replica") or "F1") if is_replica else None
     result = read(world, step, replica, None)
     log = world.partition.log
@@ -503,8 +518,10 @@ def _observe_read(world: PartitionWorld, step: Fields) -> dict[str, Any]:
     offsets = [] if span is None else list(range(max(span.base_offset, step["offset"]), span.end_offset))
     return {
         "error": result.error.name if isinstance(result, ReadFailed) else "NONE",
-        "records": len(offsets),
+        "records": offsets if _wants_offsets(step) else len(offsets),
         "count": len(offsets),
+        "max_offset": offsets[-1] if offsets else None,
+        "upper_bound": visible_end_offset(world.partition, Reader(replica_id=replica)),
         "empty": not offsets,
         "offsets": offsets,
         "first": offsets[0] if offsets else None,
@@ -519,6 +536,11 @@ def _observe_read(world: PartitionWorld, step: Fields) -> dict[str, Any]:
         "log_start": log.log_start_offset,
         "leo": log.log_end_offset,
     }
+
+
+def _wants_offsets(step: Fields) -> bool:
+    expect = step.get("expect")
+    return isinstance(expect, dict) and isinstance(expect.get("records"), list)
 
 
 def run_produce(vector: Vector) -> list[str]:
