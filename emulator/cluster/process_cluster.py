@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import msgspec
 
@@ -25,10 +25,12 @@ from emulator.cluster.child import EndCause, ProcessEnd, ProcessSpec, Readiness
 from emulator.cluster.ports import LOOPBACK, ReservedPort
 from emulator.cluster.probe import ProbeOutcome, probe
 from emulator.cluster.supervisor import Supervisor
-from emulator.cluster.toxiproxy import Link, Toxiproxy
 from emulator.core.switches import Switches
 from emulator.core.types import BrokerId, NodeId
 from emulator.node.config import NodeConfig, NodeRole, encode_config
+
+if TYPE_CHECKING:
+    from emulator.cluster.toxiproxy import Toxiproxy
 
 CLIENT_NAME: Final = "client"
 """Name of the client process, in links and among the supervisor's children."""
@@ -239,6 +241,9 @@ class ProcessCluster:
         )
 
     async def _start_proxies(self, program: Path) -> None:
+        # Imported where there are proxies: its HTTP client takes as long to import as gRPC.
+        from emulator.cluster.toxiproxy import Link, Toxiproxy
+
         self.toxiproxy = await Toxiproxy.start(
             supervisor=self.supervisor, program=program, log_path=self.layout.directory / "toxiproxy.log"
         )
