@@ -59,15 +59,10 @@ from tests.conformance.broker_world import (
     shown,
     topic_settings,
 )
-from tests.conformance.harness import Fields, Handler, Vector, mismatches, step_mismatches
+from tests.conformance.harness import Fields, Handler, Vector, mismatches, numbered, step_mismatches
 
 _SETS: Final = ("committed_isr", "maximal_isr", "alter_proposed_isr", "out_of_sync", "stray")
 _STATES: Final = {Committed: "committed", PendingExpand: "pending_expand", PendingShrink: "pending_shrink"}
-
-
-def numbered(step: int, found: list[str]) -> list[str]:
-    """Returns mismatches of a step with its position."""
-    return [f"step {step}: {text}" for text in found]
 
 
 class _PartitionPlay:

@@ -244,7 +244,12 @@ def step_mismatches(index: int, step: Fields, observed: Fields, *, outcome: str 
     if "expect" in step:
         expect = step["expect"]
         expected |= expect if isinstance(expect, dict) else {outcome or f"outcome of {step['op']}": expect}
-    return [f"step {index}: {text}" for text in mismatches(expected, observed)]
+    return numbered(index, mismatches(expected, observed))
+
+
+def numbered(index: int, found: list[str]) -> list[str]:
+    """Returns mismatches of a step with its position."""
+    return [f"step {index}: {text}" for text in found]
 
 
 def outcome_mismatches(vector: Vector, observed: Fields, *, sets: Collection[str] = ()) -> list[str]:
