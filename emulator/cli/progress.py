@@ -71,10 +71,10 @@ class LiveProgress:
 
     def __rich__(self) -> Table:
         """Returns what is shown now; asked for at every refresh."""
-        table = Table.grid(padding=(0, 1))
-        table.add_column(min_width=max(map(len, self._lines)))
-        table.add_column(min_width=max(len(number) for number, _ in self._lines.values()))
-        table.add_column(no_wrap=True, overflow="ellipsis")
+        table = Table.grid(padding=(0, 1), expand=True)
+        table.add_column(no_wrap=True)
+        table.add_column(no_wrap=True)
+        table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
         for era, (number, text) in self._lines.items():
             table.add_row(era, number, Text(text))
         table.add_row(f"{time.monotonic() - self._started:.0f} s", "", self._phase)
