@@ -40,6 +40,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
 
     time_ns: int
     broker_cpu_s: float
+    producer_cpu_s: float
     broker_rss: int  # of the largest
     controller_rss: int
     producer_rss: int
@@ -81,14 +82,19 @@ async def _produce(directory: Path, batch_records: int) -> tuple[list[Sample], l
 
 
 def _sample(brokers: list[psutil.Process], controller: psutil.Process, producer: psutil.Process) -> Sample:
-    times = [broker.cpu_times() for broker in brokers]
     return Sample(
         time_ns=time.monotonic_ns(),
-        broker_cpu_s=sum(each.user + each.system for each in times),
+        broker_cpu_s=sum(map(_cpu_s, brokers)),
+        producer_cpu_s=_cpu_s(producer),
         broker_rss=max(broker.memory_info().rss for broker in brokers),
         controller_rss=controller.memory_info().rss,
         producer_rss=producer.memory_info().rss,
     )
+
+
+def _cpu_s(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)
 
 
 def figures(prefix: str, samples: list[Sample], completions: list[Completion]) -> Iterator[Figure]:
@@ -97,7 +103,7 @@ def figures(prefix: str, samples: list[Sample], completions: list[Completion]) -
     Raises:
         BenchmarkError: nothing was acknowledged in a window.
     """
-    megabytes, records, p50, p99, cpu = [], [], [], [], []
+    megabytes, records, p50, p99, broker_cpu, producer_cpu = [], [], [], [], [], []
     for start, end in pairwise(samples):
         acked = [each for each in completions if start.time_ns <= each.acked_ns < end.time_ns]
         if not acked:
@@ -105,16 +111,19 @@ def figures(prefix: str, samples: list[Sample], completions: list[Completion]) -
         seconds = (end.time_ns - start.time_ns) / 1e9
         count = sum(each.records for each in acked)
         latencies = sorted((each.acked_ns - each.invoked_ns) / 1e6 for each in acked)
+        size = count * RECORD_SIZE / _MEBIBYTE
         records.append(count / seconds)
-        megabytes.append(count * RECORD_SIZE / _MEBIBYTE / seconds)
+        megabytes.append(size / seconds)
         p50.append(latencies[len(latencies) // 2])
         p99.append(latencies[len(latencies) * 99 // 100])
-        cpu.append((end.broker_cpu_s - start.broker_cpu_s) * 1e6 / (count * RECORD_SIZE / _MEBIBYTE))
+        broker_cpu.append((end.broker_cpu_s - start.broker_cpu_s) * 1e6 / size)
+        producer_cpu.append((end.producer_cpu_s - start.producer_cpu_s) * 1e6 / size)
     yield Figure(name=f"{prefix}_throughput", unit="MB/s", values=tuple(megabytes))
     yield Figure(name=f"{prefix}_records", unit="records/s", values=tuple(records))
     yield Figure(name=f"{prefix}_latency_p50", unit="ms", values=tuple(p50))
     yield Figure(name=f"{prefix}_latency_p99", unit="ms", values=tuple(p99))
-    yield Figure(name=f"{prefix}_broker_cpu", unit="us/MB", values=tuple(cpu))
+    yield Figure(name=f"{prefix}_broker_cpu", unit="us/MB", values=tuple(broker_cpu))
+    yield Figure(name=f"{prefix}_producer_cpu", unit="us/MB", values=tuple(producer_cpu))
     ends = samples[1:]
     yield Figure(name=f"{prefix}_broker_rss", unit="MB", values=_megabytes(each.broker_rss for each in ends))
     yield Figure(name=f"{prefix}_controller_rss", unit="MB", values=_megabytes(each.controller_rss for each in ends))

@@ -1,7 +1,7 @@
 """Plays the steps of a scenario: waits at barriers, breaks and mends things, and notes what was seen."""
 
 import random
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Final, assert_never
 
 from chaos.barriers import Sight, View, look
@@ -74,10 +74,10 @@ class StepPlayer:
         found = {text: nodes[str(ref)] for ref in refs for text in _found_texts(ref)}
         return PlayedStep(text=fill_in(step.text, found, seed=seed), seen=seen)
 
-    async def break_with(self, fault: Awaitable[Injury]) -> str:
+    async def break_with(self, inject: Callable[[], Awaitable[Injury]]) -> str:
         """Injects a fault and records it; returns what was seen."""
         committed = await self._stage.watch.committed_end()
-        return self._note_injury(await fault, committed)
+        return self._note_injury(await inject(), committed)
 
     async def mend_with(self, recovery: Awaitable[Recovery]) -> str:
         """Mends a fault and records it; returns what was seen."""
@@ -119,20 +119,20 @@ class StepPlayer:
         stage = self._stage
         match action:
             case Isolate(node=node, clients=clients):
-                return await self.break_with(isolate(stage, nodes[str(node)], clients))
+                return await self.break_with(lambda: isolate(stage, nodes[str(node)], clients))
             case Cut(source=source, target=target):
-                return await self.break_with(cut(stage, nodes[str(source)], nodes[str(target)]))
+                return await self.break_with(lambda: cut(stage, nodes[str(source)], nodes[str(target)]))
             case LoseResponses(source=source, target=target):
-                return await self.break_with(lose_responses(stage, nodes[str(source)], nodes[str(target)]))
+                return await self.break_with(lambda: lose_responses(stage, nodes[str(source)], nodes[str(target)]))
             case Kill(node=node):
-                return await self.break_with(kill(stage, nodes[str(node)]))
+                return await self.break_with(lambda: kill(stage, nodes[str(node)]))
             case Pause(node=node):
-                return await self.break_with(pause(stage, nodes[str(node)]))
+                return await self.break_with(lambda: pause(stage, nodes[str(node)]))
             case Stop(node=node):
-                return await self.break_with(stop(stage, nodes[str(node)]))
+                return await self.break_with(lambda: stop(stage, nodes[str(node)]))
             case PowerLoss(keep=keep):
                 seeds = {node: random.Random(f"{seed}:node-{node}").getrandbits(_SEED_BITS) for node in nodes.values()}
-                return await self.break_with(power_loss(stage, seeds, keep))
+                return await self.break_with(lambda: power_loss(stage, seeds, keep))
             case Resume(node=node):
                 return await self.mend_with(resume(stage, nodes[str(node)]))
             case Start(node=node):

@@ -9,6 +9,7 @@ import click
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from chaos.runner import RunStatus
 
@@ -51,32 +52,33 @@ class PlainProgress:
 
 
 class LiveProgress:
-    """A line per run that is redrawn: for terminals."""
+    """A line per run, cut to the terminal's width, and a clock that goes on also while nothing happens."""
 
-    def __init__(self, eras: tuple[str, ...], live: Live) -> None:
+    def __init__(self, eras: tuple[str, ...]) -> None:
         self._started = time.monotonic()
-        self._live = live
         self._lines: dict[str, tuple[str, str]] = dict.fromkeys(eras, ("", "waiting"))
         self._phase = ""
 
     def status(self, status: RunStatus) -> None:
-        """Redraws a run's line."""
+        """Changes a run's line."""
         number = f"{status.step}/{status.steps}" if 1 <= status.step <= status.steps else ""
         text = status.text if status.seen is None else f"{status.text} -> {status.seen}"
         self._lines[status.era] = (number, text)
-        self._draw()
 
     def phase(self, text: str) -> None:
-        """Redraws the last line."""
+        """Changes the last line."""
         self._phase = text
-        self._draw()
 
-    def _draw(self) -> None:
-        table = Table.grid(padding=(0, 1))
+    def __rich__(self) -> Table:
+        """Returns what is shown now; asked for at every refresh."""
+        table = Table.grid(padding=(0, 1), expand=True)
+        table.add_column(no_wrap=True)
+        table.add_column(no_wrap=True)
+        table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
         for era, (number, text) in self._lines.items():
-            table.add_row(era, number, text.replace("[", "\\["))
+            table.add_row(era, number, Text(text))
         table.add_row(f"{time.monotonic() - self._started:.0f} s", "", self._phase)
-        self._live.update(table)
+        return table
 
 
 @contextlib.contextmanager
@@ -86,5 +88,6 @@ def progress(eras: tuple[str, ...]) -> Iterator[Progress]:
     if not console.is_terminal:
         yield PlainProgress()
         return
-    with Live(console=console, refresh_per_second=_REFRESH_PER_SECOND, transient=True) as live:
-        yield LiveProgress(eras, live)
+    shown = LiveProgress(eras)
+    with Live(shown, console=console, refresh_per_second=_REFRESH_PER_SECOND, transient=True):
+        yield shown

@@ -13,7 +13,8 @@ from emulator.core.events import PolledBatch
 from emulator.core.types import Offset
 from emulator.rpc.codec_error import CodecError
 from emulator.storage.record_batch import describe_header, split_batches
-from emulator.storage.record_codec import ProducerFields, RecordContent, build_batch, read_records
+from emulator.storage.record_codec import read_records
+from emulator.storage.value_batch import build_value_batch
 
 UNKNOWN_PRODUCER: Final = "?"
 """Stands for the producer of a record whose value is not of the form above; its record id is 0."""
@@ -21,7 +22,7 @@ UNKNOWN_PRODUCER: Final = "?"
 
 def record_value(producer: str, record_id: int, size: int) -> bytes:
     """Returns a record's value; longer than ``size`` if that is too short for the id."""
-    return b"%s:%d." % (producer.encode(), record_id) + b"." * (size - len(producer) - len(str(record_id)) - 2)
+    return (b"%s:%d." % (producer.encode(), record_id)).ljust(size, b".")
 
 
 def record_identity(value: bytes | None) -> tuple[str, int]:
@@ -34,19 +35,16 @@ def record_identity(value: bytes | None) -> tuple[str, int]:
 
 def encode_batch(producer: str, content: BatchContent, *, record_size: int) -> tuple[bytes, BatchDescriptor]:
     """Returns a batch's bytes and header."""
-    timestamp_ms = time.time_ns() // 1_000_000
-    identity = None
-    if content.producer_id is not None and content.producer_epoch is not None and content.base_sequence is not None:
-        identity = ProducerFields(
-            producer_id=content.producer_id,
-            producer_epoch=content.producer_epoch,
-            base_sequence=content.base_sequence,
-        )
-    records = [
-        RecordContent(value=record_value(producer, record_id, record_size), timestamp_ms=timestamp_ms)
-        for record_id in range(content.first_record_id, content.first_record_id + content.record_count)
-    ]
-    encoded = build_batch(records, producer=identity)
+    encoded = build_value_batch(
+        [
+            record_value(producer, record_id, record_size)
+            for record_id in range(content.first_record_id, content.first_record_id + content.record_count)
+        ],
+        timestamp_ms=time.time_ns() // 1_000_000,
+        producer_id=content.producer_id,
+        producer_epoch=content.producer_epoch,
+        base_sequence=content.base_sequence,
+    )
     return encoded, describe_header(encoded, 0)
 
 

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import msgspec
 
@@ -25,10 +25,12 @@ from emulator.cluster.child import EndCause, ProcessEnd, ProcessSpec, Readiness
 from emulator.cluster.ports import LOOPBACK, ReservedPort
 from emulator.cluster.probe import ProbeOutcome, probe
 from emulator.cluster.supervisor import Supervisor
-from emulator.cluster.toxiproxy import Link, Toxiproxy
 from emulator.core.switches import Switches
 from emulator.core.types import BrokerId, NodeId
 from emulator.node.config import NodeConfig, NodeRole, encode_config
+
+if TYPE_CHECKING:
+    from emulator.cluster.toxiproxy import Toxiproxy
 
 CLIENT_NAME: Final = "client"
 """Name of the client process, in links and among the supervisor's children."""
@@ -145,18 +147,43 @@ class ProcessCluster:
     # --- Processes ------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Starts every process of the cluster at once, the proxies before.
+        """Starts every process of the cluster at once; before them the proxies, unless they run already.
 
         Raises:
             StartError: a node did not become ready.
             ToxiproxyError: the proxies could not be made.
         """
-        (self.layout.directory / "events").mkdir(parents=True, exist_ok=True)
-        if self.layout.toxiproxy is not None:
-            await self._start_proxies(self.layout.toxiproxy)
+        if self.layout.toxiproxy is not None and self.toxiproxy is None:
+            await self.start_proxies(self.layout.toxiproxy)
         async with asyncio.TaskGroup() as tasks:
             for node_id in self.layout.node_ids:
                 tasks.create_task(self.start_node(node_id))
+
+    async def start_proxies(self, program: Path) -> None:
+        """Starts a proxy for every link, all of them open; addresses lead through them from now on.
+
+        Args:
+            program: of toxiproxy-server.
+
+        Raises:
+            ToxiproxyError: the proxies could not be made.
+        """
+        # Imported where there are proxies: its HTTP client takes as long to import as gRPC.
+        from emulator.cluster.toxiproxy import Link, Toxiproxy
+
+        self.toxiproxy = await Toxiproxy.start(
+            supervisor=self.supervisor, program=program, log_path=self.layout.directory / "toxiproxy.log"
+        )
+        # The controller dials nobody, and nobody dials the client.
+        sources = [CLIENT_NAME, *(str(broker) for broker in self.layout.broker_ids)]
+        await self.toxiproxy.create(
+            {
+                Link(source=source, target=str(node)): port.address
+                for source in sources
+                for node, port in self._ports.items()
+                if source != str(node)
+            }
+        )
 
     async def start_node(self, node_id: NodeId) -> int:
         """Starts the next incarnation of a node that is down, waits until it listens, and returns its number.
@@ -169,6 +196,7 @@ class ProcessCluster:
         role = NodeRole.CONTROLLER if node_id == self.layout.controller_id else NodeRole.BROKER
         directory = self.layout.node_directory(node_id)
         directory.mkdir(parents=True, exist_ok=True)
+        self.layout.event_file(node_id, incarnation).parent.mkdir(exist_ok=True)
         config_path = directory / f"config-{incarnation}.json"
         config_path.write_bytes(encode_config(self._config(node_id, incarnation)))
         self._incarnations[node_id] = incarnation
@@ -236,21 +264,6 @@ class ProcessCluster:
             properties=dict(layout.properties),
             port=self._ports[node_id].number,
             addresses={NodeId(node): address for node, address in addresses.items()},
-        )
-
-    async def _start_proxies(self, program: Path) -> None:
-        self.toxiproxy = await Toxiproxy.start(
-            supervisor=self.supervisor, program=program, log_path=self.layout.directory / "toxiproxy.log"
-        )
-        # The controller dials nobody, and nobody dials the client.
-        sources = [CLIENT_NAME, *(str(broker) for broker in self.layout.broker_ids)]
-        await self.toxiproxy.create(
-            {
-                Link(source=source, target=str(node)): port.address
-                for source in sources
-                for node, port in self._ports.items()
-                if source != str(node)
-            }
         )
 
     def _ended(self, end: ProcessEnd) -> None:

@@ -253,6 +253,19 @@ class Toxiproxy:
         """
         return await self._change(links, LinkState.OPEN)
 
+    async def delay(self, links: Iterable[Link], *, latency_ms: int) -> None:
+        """Delay every byte of each link, in both directions, from now on; whatever its state is or becomes.
+
+        Args:
+            links: not delayed before.
+            latency_ms: one-way; a round trip takes twice as long.
+
+        Raises:
+            ToxiproxyError: the server could not, or one of the links is delayed already.
+        """
+        proxies = [self._proxies[link] for link in links]
+        await self._in_thread(lambda: _delay(proxies, latency_ms))
+
     async def probe(self, link: Link, *, timeout_s: float) -> ProbeOutcome:
         """Find out whether bytes pass through a link, by a connection of its own to an HTTP/2 server behind it."""
         return await probe(self.port(link), timeout_s=timeout_s)
@@ -301,3 +314,9 @@ class Toxiproxy:
 
         async with self._one_call:
             return await asyncio.to_thread(with_connection)
+
+
+def _delay(proxies: Iterable[toxiproxy.proxy.Proxy], latency_ms: int) -> None:
+    for proxy in proxies:
+        for stream in (_UPSTREAM, _DOWNSTREAM):
+            proxy.add_toxic(name=f"latency_{stream}", type="latency", stream=stream, attributes={"latency": latency_ms})

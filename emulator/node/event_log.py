@@ -41,9 +41,9 @@ _INFO: Final = frozenset(
 
 def log_event(event: Event) -> None:
     """Logs an event at the level that it deserves."""
-    level = logging.INFO if type(event) in _INFO else logging.DEBUG
-    if _is_possible_loss(event):
-        level = logging.WARNING
+    level = logging.DEBUG
+    if type(event) in _INFO:
+        level = logging.WARNING if _is_possible_loss(event) else logging.INFO
     if _log.isEnabledFor(level):
         _log.log(level, "%s cause_id=%s", event.describe(), event.cause_id)
 

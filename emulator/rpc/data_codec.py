@@ -4,10 +4,12 @@ The core names batches by their headers, the wire carries their bytes. So a mess
 *attachments*: one block of bytes per partition, in the order of its partitions. What a block means is the caller's
 knowledge: it passes the function that reads batch headers, because this package knows no log format.
 
-A frame is what a stream carries in one go: any number of messages that were ready together. Its encoding is that of a
-protobuf message with one repeated field, put together by hand so that a batch is copied once::
+A frame is what a stream carries in one go: any number of messages that were ready together. Frames, and messages that
+carry batches, are protobuf put together by hand, so that a batch is copied once, when its frame is joined::
 
-    frame   = { tag 0x0a, varint length, message }
+    frame     = { tag 0x0a | varint length | message }
+    message   = its other fields | { tag of partitions | varint length | partition }
+    partition = its other fields | tag of records | varint length | batches
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -45,6 +47,7 @@ PRODUCE: Final = "Produce"
 FETCH: Final = "Fetch"
 
 _FRAME_TAG: Final = b"\x0a"
+_LENGTH_DELIMITED: Final = 2
 
 _FETCH_REQUEST: Final = StructCodec(FetchRequest, broker_pb2.FetchRequest, ("cause_id", "correlation_id"))
 _FETCH_RESULT: Final = StructCodec(
@@ -75,12 +78,37 @@ class Streamed(msgspec.Struct, Generic[MessageT], frozen=True, kw_only=True):
     attachments: tuple[bytes, ...] = ()
 
 
-def join_frame(payloads: Iterable[bytes]) -> bytes:
+class Payload(msgspec.Struct, frozen=True):
+    """An encoded message in pieces, and its size in bytes."""
+
+    pieces: tuple[Attachment, ...]
+    size: int
+
+
+def join_frame(payloads: Iterable[Payload]) -> bytes:
     """Returns the frame that carries these encoded messages."""
-    parts: list[bytes] = []
+    parts: list[Attachment] = []
     for payload in payloads:
-        parts += (_FRAME_TAG, _varint(len(payload)), payload)
+        parts += (_FRAME_TAG, _varint(payload.size), *payload.pieces)
     return b"".join(parts)
+
+
+def _payload(encoded: bytes) -> Payload:
+    return Payload((encoded,), len(encoded))
+
+
+def _payload_with_records(
+    message: Message, partitions: Iterable[Message], attachments: Sequence[Attachment]
+) -> Payload:
+    """Returns a message whose partitions, given without their records, carry the attachments."""
+    partitions_tag, records_tag = _RECORDS_TAGS[type(message)]
+    pieces: list[Attachment] = [message.SerializeToString()]
+    for partition, records in zip(partitions, attachments, strict=True):
+        fields = partition.SerializeToString()
+        if records:
+            fields += records_tag + _varint(len(records))
+        pieces += (partitions_tag + _varint(len(fields) + len(records)) + fields, records)
+    return Payload(tuple(pieces), sum(map(len, pieces)))
 
 
 def _varint(value: int) -> bytes:
@@ -92,6 +120,20 @@ def _varint(value: int) -> bytes:
     return bytes(encoded)
 
 
+def _tag(message: type[Message], field: str) -> bytes:
+    return _varint(message.DESCRIPTOR.fields_by_name[field].number << 3 | _LENGTH_DELIMITED)
+
+
+_RECORDS_TAGS: Final[dict[type[Message], tuple[bytes, bytes]]] = {
+    message: (_tag(message, "partitions"), _tag(partition, "records"))
+    for message, partition in (
+        (broker_pb2.ProduceRequest, broker_pb2.ProducePartition),
+        (broker_pb2.FetchResponse, broker_pb2.FetchPartitionResponse),
+    )
+}
+"""By message: the tag of a partition in it, and that of the records in a partition."""
+
+
 def _parse_frame(frame_type: type[FrameT], frame: bytes) -> FrameT:
     try:
         return frame_type.FromString(frame)
@@ -101,14 +143,16 @@ def _parse_frame(frame_type: type[FrameT], frame: bytes) -> FrameT:
 
 def encode_produce_request(
     request: ProduceRequest, *, correlation_id: CorrelationId, cause_id: CauseId, attachments: Sequence[Attachment]
-) -> bytes:
-    """Returns a produce request's bytes; the batches are the attachments, one per partition."""
+) -> Payload:
+    """Returns a produce request, encoded; the batches are the attachments, one per partition."""
     message = broker_pb2.ProduceRequest(
         cause_id=cause_id, correlation_id=correlation_id, acks=request.acks, timeout_ms=request.timeout_ms
     )
-    for partition, records in zip(request.partitions, attachments, strict=True):
-        message.partitions.add(topic=partition.topic, partition=partition.partition, records=bytes(records))
-    return message.SerializeToString()
+    partitions = [
+        broker_pb2.ProducePartition(topic=partition.topic, partition=partition.partition)
+        for partition in request.partitions
+    ]
+    return _payload_with_records(message, partitions, attachments)
 
 
 def decode_produce_requests(frame: bytes, parse: ParseProduced) -> list[Streamed[ProduceRequest]]:
@@ -141,12 +185,12 @@ def decode_produce_requests(frame: bytes, parse: ParseProduced) -> list[Streamed
     return decoded
 
 
-def encode_produce_response(response: ProduceResponse, *, correlation_id: CorrelationId, cause_id: CauseId) -> bytes:
-    """Returns a produce response's bytes."""
+def encode_produce_response(response: ProduceResponse, *, correlation_id: CorrelationId, cause_id: CauseId) -> Payload:
+    """Returns a produce response, encoded."""
     message = broker_pb2.ProduceResponse(cause_id=cause_id, correlation_id=correlation_id)
     for result in response.partitions:
         _PRODUCE_RESULT.write(result, message.partitions.add())
-    return message.SerializeToString()
+    return _payload(message.SerializeToString())
 
 
 def decode_produce_responses(frame: bytes) -> list[Streamed[ProduceResponse]]:
@@ -165,9 +209,9 @@ def decode_produce_responses(frame: bytes) -> list[Streamed[ProduceResponse]]:
     ]
 
 
-def encode_fetch_request(request: FetchRequest, *, correlation_id: CorrelationId, cause_id: CauseId) -> bytes:
-    """Returns a fetch request's bytes."""
-    return _FETCH_REQUEST.serialize(request, cause_id=cause_id, correlation_id=correlation_id)
+def encode_fetch_request(request: FetchRequest, *, correlation_id: CorrelationId, cause_id: CauseId) -> Payload:
+    """Returns a fetch request, encoded."""
+    return _payload(_FETCH_REQUEST.serialize(request, cause_id=cause_id, correlation_id=correlation_id))
 
 
 def decode_fetch_requests(frame: bytes) -> list[Streamed[FetchRequest]]:
@@ -188,12 +232,14 @@ def decode_fetch_requests(frame: bytes) -> list[Streamed[FetchRequest]]:
 
 def encode_fetch_response(
     response: FetchResponse, *, correlation_id: CorrelationId, cause_id: CauseId, attachments: Sequence[Attachment]
-) -> bytes:
-    """Returns a fetch response's bytes; the attachments stand for the partitions' spans."""
+) -> Payload:
+    """Returns a fetch response, encoded; the attachments stand for the partitions' spans."""
     message = broker_pb2.FetchResponse(cause_id=cause_id, correlation_id=correlation_id, error=response.error)
-    for partition, records in zip(response.partitions, attachments, strict=True):
-        _FETCH_RESULT.write(partition, message.partitions.add(records=bytes(records)))
-    return message.SerializeToString()
+    partitions = []
+    for partition in response.partitions:
+        partitions.append(broker_pb2.FetchPartitionResponse())
+        _FETCH_RESULT.write(partition, partitions[-1])
+    return _payload_with_records(message, partitions, attachments)
 
 
 def decode_fetch_responses(frame: bytes, parse: ParseFetched) -> list[Streamed[FetchResponse]]:

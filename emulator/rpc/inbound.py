@@ -31,6 +31,7 @@ from emulator.rpc.data_codec import (
     PRODUCE,
     Attachment,
     ParseProduced,
+    Payload,
     Streamed,
     decode_fetch_requests,
     decode_produce_requests,
@@ -105,7 +106,7 @@ class _ServedStream(Generic[RequestT]):
         self._context = context
         self._decode: _Decode[RequestT] = decode
         self._on_request = on_request
-        self._answers: deque[bytes] = deque()
+        self._answers: deque[Payload] = deque()
         self._has_answers = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
@@ -143,15 +144,15 @@ class _ServedStream(Generic[RequestT]):
             while self._answers:
                 await self._context.write(join_frame(self._next_answers()))
 
-    def _next_answers(self) -> list[bytes]:
+    def _next_answers(self) -> list[Payload]:
         payloads = [self._answers.popleft()]
-        size = len(payloads[0])
-        while self._answers and size + len(self._answers[0]) <= FRAME_BYTES_MAX:
+        size = payloads[0].size
+        while self._answers and size + self._answers[0].size <= FRAME_BYTES_MAX:
             payloads.append(self._answers.popleft())
-            size += len(payloads[-1])
+            size += payloads[-1].size
         return payloads
 
-    def put(self, payload: bytes) -> None:
+    def put(self, payload: Payload) -> None:
         self._unanswered -= 1
         self._room.set()
         self._answers.append(payload)

@@ -20,7 +20,7 @@ from emulator.core.inputs import RequestFailure
 from emulator.core.messages import FetchResponse, ProduceResponse
 from emulator.core.types import CauseId, CorrelationId
 from emulator.rpc.codec_error import CodecError
-from emulator.rpc.data_codec import Streamed, join_frame
+from emulator.rpc.data_codec import Payload, Streamed, join_frame
 
 _log: Final = logging.getLogger(__name__)
 
@@ -70,12 +70,18 @@ class RequestStream(Generic[ResponseT]):
         self._on_answer: Callable[[Streamed[ResponseT]], None] = on_answer
         self._on_failure = on_failure
         self._outstanding: dict[CorrelationId, tuple[asyncio.TimerHandle, CauseId]] = {}
-        self._waiting: deque[tuple[CorrelationId, bytes, AnswerPolicy]] = deque()
+        self._waiting: deque[tuple[CorrelationId, Payload, AnswerPolicy]] = deque()
         self._wakeup = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def send(
-        self, *, correlation_id: CorrelationId, cause_id: CauseId, payload: bytes, timeout_ms: int, answer: AnswerPolicy
+        self,
+        *,
+        correlation_id: CorrelationId,
+        cause_id: CauseId,
+        payload: Payload,
+        timeout_ms: int,
+        answer: AnswerPolicy,
     ) -> None:
         """Queues a request; its outcome is reported within ``timeout_ms``.
 
@@ -136,11 +142,11 @@ class RequestStream(Generic[ResponseT]):
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
             call.cancel()  # ends the reader, which reports the failure
 
-    def _next_payloads(self) -> list[bytes]:
-        payloads: list[bytes] = []
+    def _next_payloads(self) -> list[Payload]:
+        payloads: list[Payload] = []
         size = 0
         while self._waiting and size < FRAME_BYTES_MAX:
-            if payloads and size + len(self._waiting[0][1]) > FRAME_BYTES_MAX:
+            if payloads and size + self._waiting[0][1].size > FRAME_BYTES_MAX:
                 break
             correlation_id, payload, answer = self._waiting.popleft()
             if correlation_id not in self._outstanding:
@@ -148,7 +154,7 @@ class RequestStream(Generic[ResponseT]):
             if answer is AnswerPolicy.UNANSWERED:
                 self._outstanding.pop(correlation_id)[0].cancel()
             payloads.append(payload)
-            size += len(payload)
+            size += payload.size
         return payloads
 
     def _fail_all(self) -> None:

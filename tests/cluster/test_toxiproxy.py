@@ -22,6 +22,7 @@ THERE = Link(source="0", target="1")
 BACK = Link(source="1", target="0")
 DEADLINE_S = 20.0
 SILENCE_S = 0.15
+LATENCY_MS = 100
 
 
 class Echo:
@@ -243,6 +244,21 @@ async def test_two_servers_in_one_process_are_apart(
         assert await others.probe(THERE, timeout_s=SILENCE_S) is ProbeOutcome.SILENT
         await others.stop()
     assert [end.cause for end in second.ends] == [EndCause.STOPPED]
+
+
+async def test_a_delayed_link_takes_its_time_both_ways(proxies: Toxiproxy, echo: Echo) -> None:
+    await proxies.delay([THERE], latency_ms=LATENCY_MS)
+    loop = asyncio.get_running_loop()
+    async with caller(proxies, THERE) as connection:
+        sent = loop.time()
+        connection.send(b"slow")
+        assert await arrived(echo) == b"slow"
+        there = loop.time()
+        assert await connection.next_bytes() == b"slow"
+        back = loop.time()
+    assert min(there - sent, back - there) >= LATENCY_MS / 1000 * 0.9
+    with pytest.raises(ToxiproxyError):
+        await proxies.delay([THERE], latency_ms=LATENCY_MS)
 
 
 async def test_the_server_listens_on_loopback_only(proxies: Toxiproxy, supervisor: Supervisor) -> None:

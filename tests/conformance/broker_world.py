@@ -1,7 +1,7 @@
 """What the broker kinds share: replicas by letter, logs prefilled one record per batch, a partition on its own."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -194,9 +194,10 @@ class PartitionWorld:
         return self.partition
 
     def register(self, brokers: Fields) -> None:
-        """Fills the metadata cache."""
+        """Fills the metadata cache; a broker without an epoch is not registered."""
         for letter, fields in brokers.items():
-            self.image.brokers[broker_id(letter)] = registration(broker_id(letter), fields)
+            if fields.get("epoch", 0) is not None:
+                self.image.brokers[broker_id(letter)] = registration(broker_id(letter), fields)
 
     def turn(self) -> Turn:
         """Starts a step."""
@@ -250,8 +251,3 @@ def topic_settings(config: Fields) -> dict[str, str | int]:
     """Returns the fields of ``TopicProperties`` that a vector sets."""
     parsers: dict[str, type[str] | type[int]] = {"cleanup.policy": str, "max.message.bytes": int, "segment.bytes": int}
     return {field_name(name): parse(config[name]) for name, parse in parsers.items() if name in config}
-
-
-def named(value: Any) -> Any:
-    """Returns enum names and ids as vectors write them."""
-    return value.name if hasattr(value, "name") else value

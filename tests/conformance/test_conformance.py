@@ -91,7 +91,6 @@ def test_sets_are_compared_without_order_and_lists_with_it() -> None:
         ("[]", "expected an object with a list 'vectors'"),
         ('{"vectors": [1]}', r"vectors\[0\]: expected an object with a string 'id'"),
         ('{"vectors": [{"id": "a"}]}', r"vectors\[0\] \(a\): expected a string in 'event.type' or 'kind'"),
-        ('{"vectors": [{"id": "a", "kind": "crc"}]}', r"vectors\[0\] \(a\): expected an object 'expect'"),
     ],
 )
 def test_a_broken_file_is_named_with_the_place(tmp_path: Path, content: str, where: str) -> None:
@@ -99,6 +98,12 @@ def test_a_broken_file_is_named_with_the_place(tmp_path: Path, content: str, whe
     with pytest.raises(VectorFileError, match=where):
         load_vectors(tmp_path)
     assert main([str(tmp_path)]) == 254
+
+
+def test_a_vector_that_states_no_fact_fails_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "facts.json").write_text('{"vectors": [{"id": "a", "kind": "crc"}]}')
+    assert main([str(tmp_path)]) == 1
+    assert "FAIL a (crc): it has no object 'expect'" in capsys.readouterr().out
 
 
 def test_an_empty_or_missing_directory_is_an_error(tmp_path: Path) -> None:

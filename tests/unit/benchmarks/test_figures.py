@@ -17,10 +17,11 @@ def _acked(*, invoked_ms: int, acked_ms: int, records: int = 1024) -> Completion
     )
 
 
-def _sample(second: int, *, broker_cpu_s: float = 0.0) -> Sample:
+def _sample(second: int, *, broker_cpu_s: float = 0.0, producer_cpu_s: float = 0.0) -> Sample:
     return Sample(
         time_ns=second * _SECOND,
         broker_cpu_s=broker_cpu_s,
+        producer_cpu_s=producer_cpu_s,
         broker_rss=3 << 20,
         controller_rss=1 << 20,
         producer_rss=2 << 20,
@@ -52,13 +53,13 @@ def test_a_window_counts_what_was_acknowledged_in_it() -> None:
         _acked(invoked_ms=1900, acked_ms=1999),
         _acked(invoked_ms=1990, acked_ms=2000),
     ]
-    measured = {
-        figure.name: figure.values for figure in figures("p", [_sample(1), _sample(2, broker_cpu_s=0.5)], completions)
-    }
+    samples = [_sample(1), _sample(2, broker_cpu_s=0.5, producer_cpu_s=0.25)]
+    measured = {figure.name: figure.values for figure in figures("p", samples, completions)}
     assert measured["p_throughput"] == (2.0,)
     assert measured["p_records"] == (2048.0,)
     assert measured["p_latency_p99"] == (100.0,)
     assert measured["p_broker_cpu"] == (250_000.0,)
+    assert measured["p_producer_cpu"] == (125_000.0,)
     assert measured["p_broker_rss"] == (3.0,)
 
 

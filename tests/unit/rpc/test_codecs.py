@@ -39,6 +39,7 @@ from emulator.rpc.data_codec import (
     encode_produce_response,
     join_frame,
 )
+from emulator.rpc.generated import broker_pb2
 from emulator.rpc.metadata_codec import (
     MetadataStreamRequest,
     MetadataStreamResponse,
@@ -187,9 +188,33 @@ def test_a_frame_put_together_by_hand_is_protobuf(sizes: list[int]) -> None:
         for number, size in enumerate(sizes)
     ]
 
-    decoded = decode_produce_requests(join_frame(payloads), lambda _records: BATCH)
+    frame = join_frame(payloads)
+    decoded = decode_produce_requests(frame, lambda _records: BATCH)
 
     assert [len(request.attachments[0]) for request in decoded] == sizes
+    assert [payload.size for payload in payloads] == [sum(map(len, payload.pieces)) for payload in payloads]
+    assert broker_pb2.ProduceRequestFrame.FromString(frame).SerializeToString() == frame
+
+
+@given(sizes=st.lists(st.sampled_from((0, 1, 127, 128, 70_000)), max_size=4))
+@settings(deadline=None)
+def test_a_fetch_response_put_together_by_hand_is_protobuf(sizes: list[int]) -> None:
+    partitions = tuple(
+        FetchPartitionResponse(topic="t", partition=number, error=ErrorCode.NONE, high_watermark=Offset(number))
+        for number in range(len(sizes))
+    )
+    payload = encode_fetch_response(
+        FetchResponse(partitions=partitions),
+        correlation_id=CORRELATION,
+        cause_id=CAUSE,
+        attachments=[memoryview(bytes(size)) for size in sizes],
+    )
+
+    frame = join_frame([payload])
+    (message,) = broker_pb2.FetchResponseFrame.FromString(frame).messages
+
+    assert [len(partition.records) for partition in message.partitions] == sizes
+    assert broker_pb2.FetchResponseFrame.FromString(frame).SerializeToString() == frame
 
 
 def test_the_metadata_stream_survives() -> None:

@@ -9,7 +9,7 @@ from emulator.core.inputs import RequestFailure
 from emulator.core.messages import FetchResponse
 from emulator.core.types import CauseId, CorrelationId
 from emulator.rpc.codec_error import CodecError
-from emulator.rpc.data_codec import Streamed
+from emulator.rpc.data_codec import Payload, Streamed
 from emulator.rpc.request_stream import AnswerPolicy, RequestStream, StreamCall
 
 
@@ -66,7 +66,7 @@ class Ends:
         self.stream.send(
             correlation_id=CorrelationId(correlation_id),
             cause_id=CauseId("unit"),
-            payload=b"request",
+            payload=Payload((b"request",), 7),
             timeout_ms=timeout_ms,
             answer=AnswerPolicy.ANSWERED,
         )

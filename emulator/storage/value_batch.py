@@ -1,0 +1,82 @@
+"""One batch of records that have a value and nothing else, all of one timestamp: what a producer under load writes.
+
+::
+
+    record  = length varint | attributes 0 | timestamp delta 0 | offset delta varint | key -1 | value length varint
+              | value | headers 0                             (all varints zig-zag; source: Kafka's ``DefaultRecord``)
+
+What is in front of the value depends on its length and its place in the batch alone, so it is made once and kept; a
+batch is then one join, several times as fast as a builder's call per record.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+from emulator.core.types import ProducerEpoch, ProducerId
+from emulator.storage.record_batch import HEADER, LOG_OVERHEAD, MAGIC, checksum
+
+_CRC_START: Final = 21
+_NO_ATTRIBUTES: Final = b"\x00"
+_NO_TIMESTAMP_DELTA: Final = b"\x00"
+_NO_KEY: Final = b"\x01"
+_NO_HEADERS: Final = b"\x00"
+_NO_LEADER_EPOCH: Final = -1
+_NO_PRODUCER: Final = -1
+
+_PLACES_KEPT: Final = 8_192
+"""Beginnings of records that are kept, of about ten bytes each."""
+
+
+def build_value_batch(
+    values: Sequence[bytes],
+    *,
+    timestamp_ms: int,
+    producer_id: ProducerId | None,
+    producer_epoch: ProducerEpoch | None,
+    base_sequence: int | None,
+) -> bytes:
+    """Returns one uncompressed batch with offsets from 0, as a producer sends it.
+
+    Args:
+        values: of the records; at least one.
+        timestamp_ms: of each record.
+        producer_id: ``None``, like the next two, for a producer that is not idempotent.
+        producer_epoch: of the producer.
+        base_sequence: of the first record.
+    """
+    records: list[bytes] = []
+    for offset_delta, value in enumerate(values):
+        records += (_beginning(offset_delta, len(value)), value, _NO_HEADERS)
+    size = HEADER.size + sum(map(len, records))
+    last_offset_delta = len(values) - 1
+    fields = (
+        0,
+        last_offset_delta,
+        timestamp_ms,
+        timestamp_ms,
+        _NO_PRODUCER if producer_id is None else producer_id,
+        _NO_PRODUCER if producer_epoch is None else producer_epoch,
+        _NO_PRODUCER if base_sequence is None else base_sequence,
+        len(values),
+    )
+    covered = b"".join((HEADER.pack(0, 0, _NO_LEADER_EPOCH, MAGIC, 0, *fields)[_CRC_START:], *records))
+    header = HEADER.pack(0, size - LOG_OVERHEAD, _NO_LEADER_EPOCH, MAGIC, checksum(covered), *fields)
+    return header[:_CRC_START] + covered
+
+
+@lru_cache(maxsize=_PLACES_KEPT)
+def _beginning(offset_delta: int, value_length: int) -> bytes:
+    body = _NO_ATTRIBUTES + _NO_TIMESTAMP_DELTA + _zig_zag(offset_delta) + _NO_KEY + _zig_zag(value_length)
+    return _zig_zag(len(body) + value_length + len(_NO_HEADERS)) + body
+
+
+def _zig_zag(value: int) -> bytes:
+    """Returns the varint of a number that is not negative."""
+    value <<= 1
+    encoded = bytearray()
+    while value >= 0x80:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)

@@ -1,0 +1,118 @@
+"""A cluster on slow lines: whatever one process sends to another takes 300 ms to get there."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from chaos.admin import create_topics
+from chaos.barriers import Sight
+from chaos.client_link import ClientLink
+from chaos.metadata_watch import MetadataWatch
+from chaos.scenario import CONTROLLER
+from chaos.scenario_file import read_scenario
+from chaos.waiting import Lookout
+from chaos.workload import client_config
+from emulator.client.config import write_config
+from emulator.cluster.child import ProcessSpec
+from emulator.cluster.process_cluster import CLIENT_NAME, ClusterLayout, ProcessCluster, source_environment
+from emulator.cluster.toxiproxy_build import find_toxiproxy
+from emulator.core.events import AnyEvent, BrokerFenced, PeerUnreachable
+from emulator.core.properties import node_properties
+from emulator.core.switches import Switches
+from emulator.rpc.channel import keepalive_for
+
+pytestmark = pytest.mark.cluster
+
+LATENCY_MS = 300
+DEADLINE_S = 60.0
+RECORDS = 40
+"""With five batches under way, which cross the line four times each, they take longer than it takes a silent peer to be
+given up: half of a session timeout of 9 s."""
+
+SCENARIO = """\
+name: test/slow-lines
+cluster: {brokers: 2}
+topics: [{name: orders, replicas: [[0, 1]], min.insync.replicas: 2}]
+workload: {producers: [{acks: all, rate: 100}], consumers: [{}]}
+steps: [{until: {acked: 1, acks: all}}]
+"""
+
+
+def read_events(directory: Path) -> list[AnyEvent]:
+    """What nodes have written so far; the last line of a file may not be whole yet."""
+    decoder = msgspec.json.Decoder(AnyEvent)
+    return [decoder.decode(line) for path in directory.iterdir() for line in path.read_bytes().split(b"\n")[:-1]]
+
+
+async def test_a_cluster_runs_over_300_ms_of_one_way_latency(tmp_path: Path) -> None:
+    scenario = read_scenario(tmp_path / "scenario.yaml", SCENARIO)
+    session_timeout_ms = node_properties({}).broker_session_timeout_ms
+    keepalive = keepalive_for(session_timeout_ms=session_timeout_ms)
+    layout = ClusterLayout(
+        run="slow",
+        directory=tmp_path,
+        controller_id=CONTROLLER,
+        broker_ids=scenario.broker_ids,
+        switches=Switches(),
+        properties=(),
+        toxiproxy=find_toxiproxy(),
+    )
+    unexpected: list[str] = []
+    lookout = Lookout()
+    client = ClientLink(on_progress=lookout.change)
+    async with (
+        ProcessCluster(
+            layout,
+            on_start=lambda _node, _incarnation: None,
+            on_unexpected_end=lambda name, _end: unexpected.append(name),
+        ) as cluster,
+        asyncio.TaskGroup() as tasks,
+    ):
+        await cluster.start_proxies(find_toxiproxy())
+        assert cluster.toxiproxy is not None
+        await cluster.toxiproxy.delay(cluster.toxiproxy.links, latency_ms=LATENCY_MS)
+        # The controller first: a node that is not up yet is unreachable, too.
+        for node_id in layout.node_ids:
+            await cluster.start_node(node_id)
+        direct = cluster.direct_addresses()[CONTROLLER]
+        watch = MetadataWatch(direct, keepalive=keepalive, on_change=lookout.change)
+        watching = tasks.create_task(watch.run())
+
+        def active() -> Sight:
+            count = sum(broker.is_active for broker in watch.image.brokers.values())
+            return Sight(reached=count == len(scenario.broker_ids), text=f"{count} active brokers")
+
+        def acked() -> Sight:
+            count = sum(each.records for each in client.progress.acked)
+            return Sight(reached=count >= RECORDS and client.progress.consumed >= RECORDS, text=f"{client.progress}")
+
+        await lookout.wait(active, timeout_s=DEADLINE_S)
+        await create_topics(direct, scenario.topics, keepalive=keepalive)
+        config = client_config(
+            scenario,
+            history_path=tmp_path / "history.jsonl",
+            control_port=await client.listen(),
+            session_timeout_ms=session_timeout_ms,
+        )
+        write_config(tmp_path / "client.json", config)
+        await cluster.supervisor.start(
+            ProcessSpec(
+                name=CLIENT_NAME,
+                argv=(sys.executable, "-m", "emulator.client", "--config", str(tmp_path / "client.json")),
+                environment=source_environment(),
+                stderr_path=tmp_path / "client.log",
+            )
+        )
+        await client.ready()
+        client.start_work(cluster.addresses_for(CLIENT_NAME))
+        await lookout.wait(acked, timeout_s=DEADLINE_S)
+        assert all(broker.is_active for broker in watch.image.brokers.values())
+        events = read_events(tmp_path / "events")
+        watching.cancel()
+        await client.close()
+    assert unexpected == []
+    assert [event for event in events if isinstance(event, PeerUnreachable)] == []
+    assert [event for event in events if isinstance(event, BrokerFenced) and event.reason == "session_expired"] == []

@@ -1,0 +1,305 @@
+"""Last replica standing, end to end: played, judged, spoiled afterwards; and its controls.
+
+The story goes through the command line as a user would call it. Its controls are played here, two eras at a time, and
+judged together with spoiled copies of the story's own run directories, because starting Spark takes longer than either.
+"""
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+import pytest
+from pyspark.sql import SparkSession
+
+from chaos.campaign import Campaign, EraOrder, play_runs, run_orders
+from chaos.expectation import Outcome, compare
+from chaos.runner import Run, RunStatus
+from chaos.scenario_file import find_scenario, load_scenario
+from emulator.cli.exit_codes import ExitCode
+from emulator.cli.overrides import parse_overrides
+from emulator.cli.results import verdicts_exit_code
+from emulator.cluster.toxiproxy_build import find_toxiproxy
+from emulator.core.switches import era_switches
+from emulator.verification.guarantee import Guarantee
+from emulator.verification.session import SparkSessionStarter
+from emulator.verification.verdict import CheckStatus, Verdict, VerdictReport
+from emulator.verification.verify import verify_runs
+
+pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.timeout(900)]
+
+ROOT = Path(__file__).parents[2]
+STORY = "kip-966/last-replica-standing"
+ISR_ONLY, ELR = "kafka-3.9", "kip-966"
+SEED = 966
+
+EVENT_FILES = ("harness-0", "100-0", "0-0", "1-0", "2-0", "2-1")
+"""The story's incarnations: broker 2 comes back."""
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line said about the story."""
+
+    exit_code: int
+    lines: list[str]
+    store: Path
+
+    def run(self, era: str) -> Path:
+        """The run directory of an era."""
+        directory = self.store / STORY
+        (found,) = [path.parent for path in directory.glob("2*/cluster.yaml") if f"era: {era}\n" in path.read_text()]
+        return found
+
+    def report(self, era: str) -> VerdictReport:
+        """The verdict that was left in the run directory."""
+        return msgspec.json.decode((self.run(era) / "verdict.json").read_bytes(), type=VerdictReport)
+
+
+def laststand(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "emulator.cli", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Told:
+    store = tmp_path_factory.mktemp("story") / "store"
+    result = laststand("run", STORY, "--era", ISR_ONLY, "--era", ELR, "--out", str(store), "--seed", str(SEED))
+    assert result.returncode in (ExitCode.VALID, ExitCode.VIOLATION, ExitCode.UNKNOWN), result.stderr
+    return Told(exit_code=result.returncode, lines=result.stdout.splitlines(), store=store)
+
+
+# --- The story ------------------------------------------------------------------------------------------------------
+
+
+def test_each_era_does_what_is_expected_of_it_and_the_last_lines_compare_them(story: Told) -> None:
+    lost = story.report(ISR_ONLY).lost_records
+    assert story.exit_code == 0, "\n".join(story.lines)
+    assert story.lines[-2:] == [
+        f"kafka-3.9  violation, guarantee broken, {lost} acks=all records lost, as expected",
+        "kip-966    valid, 0 acks=all records lost, as expected",
+    ]
+
+
+def test_without_eligible_leader_replicas_acknowledged_records_are_gone(story: Told) -> None:
+    report = story.report(ISR_ONLY)
+    assert (report.verdict, report.guarantee) == (Verdict.VIOLATION, Guarantee.BROKEN)
+    assert report.unknown_reasons == ()
+    assert report.lost_records >= 1000
+    assert "D1" in {check.check_id for check in report.violated()}
+    assert sum(loss.records for loss in report.losses) == report.lost_records
+    for loss in report.losses:
+        told = " ".join(loss.story)
+        assert "acknowledged" in told
+        assert "Broker 2 lost power (keep: none)" in told
+        assert "The controller elected broker 2" in told
+        assert "truncated its log" in told
+
+
+def test_with_them_nothing_is_gone_and_writes_resume_under_the_eligible_member(story: Told) -> None:
+    report = story.report(ELR)
+    assert (report.verdict, report.guarantee, report.losses) == (Verdict.VALID, None, ())
+    assert report.unknown_reasons == ()
+    assert all(check.status is CheckStatus.OK for check in report.checks)
+    acked = [counts.acked for counts in report.counts if counts.acks == -1]
+    assert acked[0] >= 1500
+
+
+def test_both_tell_the_story_that_kafka_tells(story: Told) -> None:
+    without, with_elr = story.report(ISR_ONLY).leaders, story.report(ELR).leaders
+    assert without != with_elr
+    assert any("leader none, ISR [2], ELR []" in line for line in without)
+    assert any("leader none, ISR [], ELR [1, 2]" in line for line in with_elr)
+    assert any("leader none, ISR [], ELR [1]" in line for line in with_elr)
+
+
+def test_a_run_leaves_its_directory(story: Told) -> None:
+    run = story.run(ELR)
+    assert {path.name for path in run.iterdir()} >= {
+        "scenario.yaml", "plan.yaml", "cluster.yaml", "events", "history.jsonl", "nodes", "verdict.json", "junit.xml",
+        "run.log",
+    }  # fmt: skip
+    assert {path.stem for path in (run / "events").iterdir()} == set(EVENT_FILES)
+
+
+# --- Controls and spoiled runs ----------------------------------------------------------------------------------------
+
+
+def campaign_of(name: str, store: Path, *, eras: tuple[str, ...], settings: tuple[str, ...] = ()) -> Campaign:
+    overrides = parse_overrides(settings)
+    return Campaign(
+        scenario=load_scenario(find_scenario(name)),
+        eras=tuple(EraOrder(era=era, switches=overrides.apply(era_switches(era))) for era in eras),
+        properties=overrides.properties,
+        store=store,
+        seed=SEED,
+        toxiproxy=find_toxiproxy(),
+    )
+
+
+CONTROLS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
+    "kill": (f"{STORY}-kill", (ISR_ONLY, ELR), ()),
+    "flush": (f"{STORY}-flush", (ISR_ONLY, ELR), ()),
+    "undetected": (STORY, (ELR,), ("unclean_detection=off",)),
+    "wide": (f"{STORY}-wide", (ISR_ONLY, ELR), ()),
+}
+"""Scenario, eras and settings."""
+
+PARTITION = "data/orders-0/00000000000000000000.log"
+
+
+def without(name: str) -> Callable[[Path], None]:
+    return lambda run: (run / name).unlink()
+
+
+def emptied(name: str) -> Callable[[Path], None]:
+    return lambda run: os.truncate(run / name, 0)
+
+
+def flipped(node: int, *, part: float) -> Callable[[Path], None]:
+    """Flips one bit at a place within a replica's final log."""
+
+    def flip(run: Path) -> None:
+        path = run / f"nodes/{node}/{PARTITION}"
+        content = bytearray(path.read_bytes())
+        content[int(len(content) * part)] ^= 1
+        path.write_bytes(content)
+
+    return flip
+
+
+def repeated(_run: Path) -> None:
+    """Nothing is spoiled."""
+
+
+MISSING: Mapping[str, Callable[[Path], None]] = {
+    **{f"{name} is deleted": without(f"events/{name}.jsonl") for name in EVENT_FILES},
+    "100-0 is empty": emptied("events/100-0.jsonl"),
+    "the history is deleted": without("history.jsonl"),
+    "the history is empty": emptied("history.jsonl"),
+}
+FLIPS: Mapping[str, Callable[[Path], None]] = {
+    "a bit of broker 0 at the start": flipped(0, part=0.01),
+    "a bit of broker 1 in the middle": flipped(1, part=0.5),
+    "a bit of broker 2 at the end": flipped(2, part=0.99),
+}
+SPOILED: Mapping[str, Callable[[Path], None]] = {"nothing": repeated, **MISSING, **FLIPS}
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    starter = SparkSessionStarter(log_path=tmp_path_factory.mktemp("spark") / "spark.log", heap_mb=2048)
+    yield starter.session()
+    starter.stop()
+
+
+def play_until_interrupted(campaign: Campaign) -> Path:
+    (order,) = run_orders(campaign)
+
+    async def play() -> None:
+        reached = asyncio.Event()
+
+        def look(status: RunStatus) -> None:
+            if status.step == 2:
+                reached.set()
+
+        playing = asyncio.create_task(Run(order, on_status=look).play())
+        await reached.wait()
+        playing.cancel()
+        await asyncio.gather(playing, return_exceptions=True)
+
+    asyncio.run(play())
+    return order.directory
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Run directories of the controls, by control and era."""
+    store = tmp_path_factory.mktemp("controls")
+    runs = {}
+    for name, (scenario, eras, settings) in CONTROLS.items():
+        orders = run_orders(campaign_of(scenario, store, eras=eras, settings=settings))
+        play_runs(orders, on_status=lambda _status: None)
+        runs.update({f"{name} {order.era}": order.directory for order in orders})
+    runs["interrupted"] = play_until_interrupted(campaign_of(STORY, store, eras=(ELR,)))
+    return runs
+
+
+@pytest.fixture(scope="module")
+def reports(
+    story: Told, played: dict[str, Path], tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> dict[str, VerdictReport]:
+    """Verdicts on the controls and on spoiled copies of the story's run under kip-966, from one verification."""
+    copies = tmp_path_factory.mktemp("spoiled")
+    runs = dict(played)
+    for number, (name, spoil) in enumerate(SPOILED.items()):
+        runs[name] = shutil.copytree(story.run(ELR), copies / str(number), symlinks=True)
+        spoil(runs[name])
+    # Spark starts once every cluster is gone: it would take their time.
+    spark: SparkSession = request.getfixturevalue("spark")
+    return dict(zip(runs, verify_runs(tuple(runs.values()), spark=spark), strict=True))
+
+
+@pytest.mark.parametrize("control", [f"{name} {era}" for name, (_, eras, _) in CONTROLS.items() for era in eras])
+def test_controls_are_what_their_scenarios_expect(control: str, reports: dict[str, VerdictReport]) -> None:
+    name, _, era = control.partition(" ")
+    report = reports[control]
+    outcome, misses = compare(report, load_scenario(find_scenario(CONTROLS[name][0])).expectation(era))
+    assert report.unknown_reasons == ()
+    if name == "undetected":
+        assert (outcome, report.verdict, report.guarantee) == (Outcome.MISSED, Verdict.VIOLATION, Guarantee.BROKEN)
+        assert report.lost_records >= 1000
+    else:
+        assert (outcome, misses) == (Outcome.MET, ())
+        assert (report.lost_records == 0) == (report.verdict is Verdict.VALID)
+
+
+def test_the_wide_story_loses_records_of_each_of_its_partitions(reports: dict[str, VerdictReport]) -> None:
+    losses = {(loss.topic, loss.partition) for loss in reports[f"wide {ISR_ONLY}"].losses}
+    assert losses == {(topic, partition) for topic in ("orders", "refunds") for partition in range(3)}
+
+
+def test_a_run_is_judged_the_same_again(story: Told, reports: dict[str, VerdictReport]) -> None:
+    first, again = story.report(ELR), reports["nothing"]
+    assert (again.verdict, again.checks, again.counts, again.leaders) == (
+        first.verdict,
+        first.checks,
+        first.counts,
+        first.leaders,
+    )
+
+
+@pytest.mark.parametrize("missing", MISSING)
+def test_a_file_that_is_missing_or_empty_makes_the_verdict_unknown(
+    missing: str, reports: dict[str, VerdictReport]
+) -> None:
+    assert reports[missing].verdict is Verdict.UNKNOWN
+    assert reports[missing].unknown_reasons
+    assert verdicts_exit_code([reports[missing]]) is ExitCode.UNKNOWN
+
+
+def test_verify_exits_with_2_where_an_event_file_is_gone(story: Told, tmp_path: Path) -> None:
+    run = shutil.copytree(story.run(ELR), tmp_path / "run", symlinks=True)
+    (run / "events" / "1-0.jsonl").unlink()
+    result = laststand("verify", str(run))
+    assert result.returncode == 2, result.stderr
+    assert "UNKNOWN" in result.stdout
+
+
+@pytest.mark.parametrize("flip", FLIPS)
+def test_a_flipped_bit_in_a_final_log_is_found(flip: str, reports: dict[str, VerdictReport]) -> None:
+    assert reports[flip].verdict is Verdict.VIOLATION
+
+
+def test_an_interrupted_run_is_unknown(reports: dict[str, VerdictReport]) -> None:
+    assert reports["interrupted"].verdict is Verdict.UNKNOWN
+    assert any("interrupted" in reason for reason in reports["interrupted"].unknown_reasons)
