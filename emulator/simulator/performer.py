@@ -6,6 +6,7 @@ So a plan stays playable when parts of it are taken away, which is what shrinkin
 from collections.abc import Callable
 from typing import assert_never
 
+from emulator.core.events import FaultInjected
 from emulator.core.types import BrokerId, NodeId
 from emulator.simulator.actions import (
     Action,
@@ -28,11 +29,44 @@ from emulator.simulator.nodes import CLIENT, CONTROLLER, BrokerNode, ControllerN
 
 
 def perform(cluster: SimulatedCluster, action: Action) -> bool:
-    """Performs an action; returns whether it was enabled."""
+    """Performs an action and notes it as a fault if it is one; returns whether it was enabled."""
+    offset = cluster.controller.committed_end_offset
+    is_enabled = _perform(cluster, action)
+    fault = _fault(action)
+    if is_enabled and fault is not None:
+        name, target = fault
+        cluster.note(
+            FaultInjected(cause_id=cluster.cause_id, fault=name, target=target, bit="simulated", metadata_offset=offset)
+        )
+    return is_enabled
+
+
+def _fault(action: Action) -> tuple[str, str] | None:
+    """Returns a fault's name and target as the harness of real processes would write them."""
+    match action:
+        case OnNode(verb=NodeVerb.PAUSE | NodeVerb.ISOLATE | NodeVerb.KILL as verb, nodes=nodes):
+            return verb.value, ",".join(map(str, nodes))
+        case OnNode(verb=NodeVerb.EXPIRE, nodes=nodes):
+            return "lose_responses", f"{nodes[0]}->{CONTROLLER}"
+        case PowerLoss(nodes=nodes):
+            return "power_loss", ",".join(map(str, nodes))
+        case ClockRate(node=node):
+            return "pause", str(node)
+        case OnLink(verb=LinkVerb.CUT | LinkVerb.LOSE_RESPONSES | LinkVerb.RESET, source=source, destination=end):
+            return "cut", f"{source}->{end}"
+        case Slow(source=source, destination=end):
+            return "cut", f"{source}->{end}"
+        case OnChannel(verb=ChannelVerb.HOLD, channel=channel):
+            return "cut", f"{channel.source}->{channel.destination}"
+        case _:
+            return None
+
+
+def _perform(cluster: SimulatedCluster, action: Action) -> bool:
     match action:
         case Wait(duration_ms=duration_ms):
-            cluster.run(duration_ms)
-            return duration_ms > 0
+            cluster.run(duration_ms)  # even none delivers what is due at this very millisecond
+            return True
         case Produce(partition=partition, acks=acks, records=records):
             producer = cluster.producers.get(acks)
             if producer is None or cluster.state(partition) is None:

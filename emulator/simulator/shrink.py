@@ -20,7 +20,7 @@ from emulator.simulator.simulation import Simulation
 
 LIMIT_S: Final = 60.0
 
-_WAITS_MS: Final = (1, 5, 20, 100, 450)
+_WAITS_MS: Final = (0, 1, 5, 20, 100, 450)
 
 
 class Goal(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,7 +99,11 @@ class _Search:
 
 
 def shrink(plan: Plan, goal: Goal, *, limit_s: float = LIMIT_S) -> Shrunk | None:
-    """Returns the shortest plan that was found within the limit; ``None`` if the plan does not lead to the goal."""
+    """Returns the shortest plan that was found within the limit; ``None`` if the plan does not lead to the goal.
+
+    Raises:
+        InvariantViolation: the result does not lead there either; something is not determined by the plan.
+    """
     started = time.monotonic()
     found = replay(plan, goal)
     if found is None:
