@@ -1,21 +1,24 @@
-"""The cluster that benchmarks run on: 1 controller, 3 brokers, RF 3, min ISR 2, the event log on, no proxies."""
+"""The cluster that benchmarks run on: 1 controller, 3 brokers, RF 3, min ISR 2, the event log on, no proxies.
+
+What speaks gRPC is imported when the nodes are on their way: that takes as long here as it takes them.
+"""
 
 import asyncio
+import importlib
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
-from chaos.admin import create_topics
-from chaos.metadata_watch import MetadataWatch
-from chaos.scenario import TopicPlan
 from emulator.cluster.child import ProcessEnd
 from emulator.cluster.process_cluster import ClusterLayout, ProcessCluster
 from emulator.core.image import MetadataImage, PartitionState
 from emulator.core.switches import DEFAULT_ERA, era_switches
 from emulator.core.types import BrokerId, NodeId, TopicPartition
-from emulator.rpc.channel import keepalive_for
+
+if TYPE_CHECKING:
+    from chaos.metadata_watch import MetadataWatch
 
 BROKER_IDS: Final = (BrokerId(NodeId(0)), BrokerId(NodeId(1)), BrokerId(NodeId(2)))
 CONTROLLER_ID: Final = NodeId(100)
@@ -26,13 +29,9 @@ REPLICATION_FACTOR: Final = 3
 MIN_ISR: Final = 2
 
 # Leaders are three brokers: replica i of partition p is broker p + i.
-_TOPIC_PLAN: Final = TopicPlan(
-    name=TOPIC,
-    replicas=tuple(
-        tuple(BROKER_IDS[(partition + replica) % len(BROKER_IDS)] for replica in range(REPLICATION_FACTOR))
-        for partition in range(len(PARTITIONS))
-    ),
-    properties=(("min.insync.replicas", str(MIN_ISR)),),
+_REPLICAS: Final = tuple(
+    tuple(BROKER_IDS[(partition + replica) % len(BROKER_IDS)] for replica in range(REPLICATION_FACTOR))
+    for partition in range(len(PARTITIONS))
 )
 _STATE_TIMEOUT_S: Final = 30.0
 
@@ -89,13 +88,21 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
             BenchmarkError: that took too long, or a node died.
         """
         nodes = asyncio.create_task(self.processes.start())
+        for module in ("chaos.admin", "chaos.metadata_watch"):
+            await asyncio.to_thread(importlib.import_module, module)
+        from chaos.admin import create_topics
+        from chaos.metadata_watch import MetadataWatch
+        from chaos.scenario import TopicPlan
+        from emulator.rpc.channel import keepalive_for
+
         address = self.processes.direct_addresses()[CONTROLLER_ID]
         keepalive = keepalive_for(session_timeout_ms=self.session_timeout_ms)
         self._watch = MetadataWatch(address, keepalive=keepalive, on_change=self._changed.set)
         self._watching = asyncio.create_task(self._watch.run())
         await nodes
         await self.wait_until(_are_all_active, what="three active brokers")
-        await create_topics(address, (_TOPIC_PLAN,), keepalive=keepalive)
+        plan = TopicPlan(name=TOPIC, replicas=_REPLICAS, properties=(("min.insync.replicas", str(MIN_ISR)),))
+        await create_topics(address, (plan,), keepalive=keepalive)
 
     async def wait_until(self, condition: Callable[[MetadataImage], bool], *, what: str) -> None:
         """Waits for the controller's committed state.

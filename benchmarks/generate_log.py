@@ -108,7 +108,14 @@ def _broker_events(node: int, batches: tuple[tuple[int, int, bytes], ...]) -> It
             "replicas": [{"broker_id": b, "log_end_offset": end, "leader_epoch": 0} for b in _BROKERS],
         }
         answer = {"acks": -1, "error": "NONE", "base_offset": base_offset, "record_count": _RECORDS}
-        yield {"type": "ProduceAnswered", **_PARTITION, **answer, "high_watermark": end, "committed_isr": _BROKERS}
+        yield {
+            "type": "ProduceAnswered",
+            **_PARTITION,
+            **answer,
+            "high_watermark": end,
+            "committed_isr": _BROKERS,
+            "leader_epoch": 0,
+        }
     yield {"type": "NodeStopped"}
 
 

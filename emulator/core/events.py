@@ -235,7 +235,10 @@ class AlterPartitionAnswered(PartitionEvent, frozen=True, kw_only=True):
 
 
 class ProduceAnswered(PartitionEvent, frozen=True, kw_only=True):
-    """A broker answered a produce request; ``base_offset`` is ``None`` where nothing was appended."""
+    """A broker answered a produce request; ``base_offset`` is ``None`` where nothing was appended.
+
+    ``leader_epoch`` is the broker's own when it answered; ``None`` where it has no such partition.
+    """
 
     acks: int
     error: str
@@ -243,6 +246,7 @@ class ProduceAnswered(PartitionEvent, frozen=True, kw_only=True):
     record_count: int
     high_watermark: Offset
     committed_isr: tuple[BrokerId, ...]
+    leader_epoch: LeaderEpoch | None = None
 
 
 class PeerUnreachable(Event, frozen=True, kw_only=True):

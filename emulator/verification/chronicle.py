@@ -1,12 +1,12 @@
 """The small part of a run that is told event by event: what controller and harness decided, and what logs lost.
 
 Batches, acknowledgements and high watermarks stay in Spark, however many there are. What remains (elections,
-registrations, fencings, ends of processes, faults, truncations) is collected in one query for all runs and decoded into
-the vocabulary's own structs.
+registrations, fencings, ends of processes, faults, truncations) is kept by ``line_reader`` in the vocabulary's own
+structs.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -14,9 +14,12 @@ from emulator.core.events import (
     BrokerFenced,
     BrokerRegistered,
     BrokerUnfenced,
+    ConfigChanged,
+    ControlledShutdownStarted,
     Event,
     FaultHealed,
     FaultInjected,
+    FeatureChanged,
     IncarnationEnded,
     IncarnationStarted,
     LogTruncated,
@@ -24,12 +27,9 @@ from emulator.core.events import (
     PartitionChanged,
     PowerLost,
     RunEnded,
+    TopicCreated,
     TopicDeleted,
 )
-from emulator.verification.vocabulary import CORRUPT, EVENT_TYPES, struct_columns, tag, wide_columns
-
-if TYPE_CHECKING:
-    from pyspark.sql import Row, SparkSession
 
 TOLD: Final[tuple[type[Event], ...]] = (
     NodeStarted,
@@ -42,7 +42,11 @@ TOLD: Final[tuple[type[Event], ...]] = (
     BrokerRegistered,
     BrokerFenced,
     BrokerUnfenced,
+    ControlledShutdownStarted,
+    TopicCreated,
     TopicDeleted,
+    ConfigChanged,
+    FeatureChanged,
     PartitionChanged,
     LogTruncated,
 )
@@ -82,43 +86,3 @@ class Chronicle(msgspec.Struct, frozen=True, kw_only=True):
             if isinstance(told.event, NodeStarted) and told.event.incarnation_id == incarnation_id:
                 return told.incarnation
         return None
-
-
-def read_chronicles(spark: "SparkSession", *, runs: int) -> tuple[Chronicle, ...]:
-    """Collects the chronicles of runs 0 to ``runs`` - 1."""
-    wide = wide_columns(TOLD)
-    as_text = {name for name, kind in wide_columns(EVENT_TYPES).items() if kind == "STRING"}
-    names = ", ".join(f"'{tag(kind)}'" for kind in TOLD)
-    rows = (
-        spark.table("event_line")
-        .where(f"{CORRUPT} IS NULL AND type IN ({names})")
-        .select("run", "node", "incarnation", "sequence", "type", *wide)
-        .collect()
-    )
-    decoded: list[list[ToldEvent]] = [[] for _ in range(runs)]
-    for run, told in _decoded(rows, as_text):
-        decoded[run].append(told)
-    return tuple(
-        Chronicle(events=tuple(sorted(told, key=lambda t: (t.node, t.incarnation, t.sequence)))) for told in decoded
-    )
-
-
-def _decoded(rows: Iterable["Row"], as_text: set[str]) -> Iterator[tuple[int, ToldEvent]]:
-    structs = {tag(kind): kind for kind in TOLD}
-    columns = {name: struct_columns(kind) for name, kind in structs.items()}
-    for row in rows:
-        values = row.asDict(recursive=True)
-        fields: dict[str, object] = {}
-        for name, kind in columns[values["type"]].items():
-            value = values[name]
-            if isinstance(value, str) and name in as_text and kind != "STRING":
-                value = msgspec.json.decode(value)
-            fields[name] = value
-        try:
-            event = msgspec.convert({"type": values["type"], **fields}, structs[values["type"]])
-        except msgspec.ValidationError:
-            continue  # An event with missing or impossible fields: ``evidence`` counts those.
-        yield (
-            values["run"],
-            ToldEvent(node=values["node"], incarnation=values["incarnation"], sequence=values["sequence"], event=event),
-        )

@@ -9,41 +9,56 @@ One tear is normal: the last line of a process that was killed while it wrote. E
 
 from collections import Counter
 from collections.abc import Iterator
-from os import SEEK_END
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
 from emulator.core.events import (
+    BrokerFenced,
+    BrokerRegistered,
+    BrokerUnfenced,
+    ConfigChanged,
+    ControlledShutdownStarted,
     FaultInjected,
+    FeatureChanged,
     IncarnationEnd,
     IncarnationEnded,
     IncarnationStarted,
     NodeStarted,
     NodeStopped,
+    PartitionChanged,
     RunEnded,
+    TopicCreated,
+    TopicDeleted,
 )
 from emulator.verification.check import Evidence
 from emulator.verification.chronicle import Chronicle
 from emulator.verification.fencings import unexplained_fencings
-from emulator.verification.run_directory import RunDirectory
-from emulator.verification.vocabulary import (
-    CORRUPT,
-    EVENT_TYPES,
-    OPERATION_TYPES,
-    required_columns,
-    tag,
-)
+from emulator.verification.line_reader import FileCensus, HistoryCensus, RunLines
+from emulator.verification.vocabulary import tag
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SHOWN_CHARACTERS: Final = 80
-_TAIL_BYTES: Final = 4096
 _State = TypeVar("_State", bound=msgspec.Struct)
 
+_ACKS_ALL: Final = -1
 _KILLED: Final = frozenset({IncarnationEnd.KILLED, IncarnationEnd.POWER_LOST})
+
+
+# Every record but a block of producer ids leaves at least one event.
+_COMMITTED: Final = (
+    BrokerRegistered,
+    BrokerFenced,
+    BrokerUnfenced,
+    ControlledShutdownStarted,
+    TopicCreated,
+    TopicDeleted,
+    ConfigChanged,
+    FeatureChanged,
+    PartitionChanged,
+)
 
 
 class Doubt(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,31 +66,6 @@ class Doubt(msgspec.Struct, frozen=True, kw_only=True):
 
     about: Evidence | None
     sentence: str
-
-
-class _FileState(msgspec.Struct, frozen=True, kw_only=True):
-    file_name: str
-    node: int | None
-    incarnation: int | None
-    lines: int
-    first: int | None
-    last: int | None
-    distinct: int
-    corrupt: tuple[str, ...]
-    strangers: tuple[str, ...]
-    incomplete: tuple[str, ...]
-    first_type: str | None
-    last_type: str | None
-
-
-class _HistoryState(msgspec.Struct, frozen=True, kw_only=True):
-    lines: int
-    last: int | None
-    distinct: int
-    corrupt: int
-    invoked: int
-    completed: int
-    acked: int
 
 
 class _ReadState(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,29 +81,25 @@ class _Gap(msgspec.Struct, frozen=True, kw_only=True):
     replica: int
 
 
-def find_doubts(
-    runs: tuple[RunDirectory, ...], chronicles: tuple[Chronicle, ...], *, spark: "SparkSession"
-) -> tuple[tuple[Doubt, ...], ...]:
+def find_doubts(lines: tuple[RunLines, ...], *, spark: "SparkSession") -> tuple[tuple[Doubt, ...], ...]:
     """Returns the doubts about each run, in a fixed order.
 
     Args:
-        runs: what was loaded.
-        chronicles: of the same runs.
-        spark: session with the tables and facts.
+        lines: of each run.
+        spark: session with the tables and facts of the same runs.
     """
-    files = _by_run(spark, _FILES, _FileState, len(runs))
-    histories = _by_run(spark, _HISTORY, _HistoryState, len(runs))
-    reads = _by_run(spark, _READS, _ReadState, len(runs))
-    gaps = _by_run(spark, _GAPS, _Gap, len(runs))
+    reads = _by_run(spark, _READS, _ReadState, len(lines))
+    gaps = _by_run(spark, _GAPS, _Gap, len(lines))
     return tuple(
         (
-            *_about_harness(chronicle),
-            *_about_files(run, chronicle, files[number]),
-            *_about_history(histories[number]),
+            *_about_harness(run.chronicle),
+            *_about_files(run.chronicle, run.files),
+            *_about_controller(run),
+            *_about_history(run.history),
             *_about_reads(reads[number], gaps[number]),
-            *(Doubt(about=None, sentence=sentence) for sentence in unexplained_fencings(chronicle)),
+            *(Doubt(about=None, sentence=sentence) for sentence in unexplained_fencings(run.chronicle)),
         )
-        for number, (run, chronicle) in enumerate(zip(runs, chronicles, strict=True))
+        for number, run in enumerate(lines)
     )
 
 
@@ -144,78 +130,77 @@ def _about_harness(chronicle: Chronicle) -> Iterator[Doubt]:
         yield Doubt(about=None, sentence="the nodes of the run did not all have the same switches")
 
 
-def _about_files(run: RunDirectory, chronicle: Chronicle, files: list[_FileState]) -> Iterator[Doubt]:
-    states: dict[str, list[_FileState]] = {}
-    for state in files:
-        states.setdefault(state.file_name, []).append(state)
+def _about_files(chronicle: Chronicle, files: tuple[FileCensus, ...]) -> Iterator[Doubt]:
+    found = {census.file_name: census for census in files if census.lines or census.torn}
     ends = {(end.ended_node, end.ended_incarnation): end.end for end in chronicle.of(IncarnationEnded)}
     announced = {process.event_file.rpartition("/")[2]: process for process in chronicle.of(IncarnationStarted)}
-    for name in sorted(announced.keys() - states.keys()):
+    for name in sorted(announced.keys() - found.keys()):
         yield Doubt(about=Evidence.EVENTS, sentence=f"event file {name} is missing or empty")
-    torn = {path.name: _torn_tail(path) for path in run.event_files()}
-    for name, parts in sorted(states.items()):
+    for name, census in sorted(found.items()):
         process = announced.get(name)
         end = None if process is None else ends.get((process.started_node, process.started_incarnation))
-        tear = torn.get(name) if end in _KILLED else None
-        for sentence in _file_problems(parts, tear=tear, is_stopped=end is IncarnationEnd.STOPPED):
+        for sentence in _file_problems(census, end):
             yield Doubt(about=Evidence.EVENTS, sentence=f"event file {name} {sentence}")
 
 
-def _file_problems(parts: list[_FileState], *, tear: str | None, is_stopped: bool) -> Iterator[str]:
-    corrupt = [line for part in parts for line in part.corrupt]
-    if tear is not None and tear in corrupt:
-        corrupt.remove(tear)
+def _file_problems(census: FileCensus, end: IncarnationEnd | None) -> Iterator[str]:
+    corrupt, samples = census.corrupt, list(census.samples)
+    if census.torn is not None and end not in _KILLED:
+        corrupt += 1
+        samples.append(census.torn)
     if corrupt:
-        yield f"has {len(corrupt)} lines that are no events, such as {corrupt[0][:_SHOWN_CHARACTERS]!r}"
-    for part in parts:
-        if part.strangers:
-            yield f"has events of unknown type {', '.join(part.strangers)}"
-        if part.incomplete:
-            yield f"has events with missing fields: {', '.join(part.incomplete)}"
-    whole = [part for part in parts if part.lines > len(part.corrupt)]
-    if len(whole) > 1:
+        yield f"has {corrupt} lines that are no events, such as {samples[0][:_SHOWN_CHARACTERS]!r}"
+    if census.strangers:
+        yield f"has events of unknown type {', '.join(sorted(census.strangers))}"
+    if census.incomplete:
+        yield f"has events with missing or impossible fields: {', '.join(sorted(census.incomplete))}"
+    if len(census.parts) > 1:
         yield "mixes lines of several incarnations"
-    for part in whole:
-        count = part.lines - len(part.corrupt)
-        if part.first != 0 or part.last != count - 1 or part.distinct != count:
-            yield f"has gaps: {count} events, numbered {part.first} to {part.last}"
+    for part in census.parts.values():
+        if not part.is_gapless:
+            yield f"has gaps: {part.count} events, numbered {part.first} to {part.last}"
         if part.first_type != tag(NodeStarted):
             yield f"begins with {part.first_type} instead of {tag(NodeStarted)}"
-        if is_stopped and part.last_type != tag(NodeStopped):
+        if end is IncarnationEnd.STOPPED and part.last_type != tag(NodeStopped):
             yield f"ends with {part.last_type}, though the process was not killed"
 
 
-def _torn_tail(path: Path) -> str | None:
-    """Returns the text after the last line end; ``None`` if the file ends with one."""
-    with path.open("rb") as file:
-        size = file.seek(0, SEEK_END)
-        tail = b""
-        while size > 0 and b"\n" not in tail:
-            step = min(size, _TAIL_BYTES)
-            size -= step
-            file.seek(size)
-            tail = file.read(step) + tail
-    return tail.rpartition(b"\n")[2].decode(errors="replace") or None
+def _about_controller(run: RunLines) -> Iterator[Doubt]:
+    """A controller that died between a record's fsync and its event leaves a hole where the next one goes on."""
+    for sentence in run.contradictions:
+        yield Doubt(about=Evidence.EVENTS, sentence=sentence)
+    offsets: dict[int, list[int]] = {}
+    for told in run.chronicle.events:
+        if isinstance(told.event, _COMMITTED):
+            offsets.setdefault(told.incarnation, []).append(told.event.metadata_offset)
+    known = -1
+    for incarnation, noted in sorted(offsets.items()):
+        if known >= 0 and min(noted) > known + 1:
+            yield Doubt(
+                about=Evidence.EVENTS,
+                sentence=f"nothing is known of the metadata records {known + 1}-{min(noted) - 1}, "
+                f"committed before the controller's incarnation {incarnation}",
+            )
+        known = max(known, *noted)
 
 
-def _about_history(states: list[_HistoryState]) -> Iterator[Doubt]:
-    state = states[0] if states else None
-    if state is None or state.lines == 0:
+def _about_history(census: HistoryCensus) -> Iterator[Doubt]:
+    if census.lines == 0:
         yield Doubt(about=Evidence.HISTORY, sentence="the history is missing or empty")
         return
-    if state.corrupt:
-        yield Doubt(about=Evidence.HISTORY, sentence=f"the history has {state.corrupt} lines that are no operations")
-    whole = state.lines - state.corrupt
-    if state.distinct != whole or (state.last is not None and state.last != whole - 1):
+    if census.corrupt:
+        yield Doubt(about=Evidence.HISTORY, sentence=f"the history has {census.corrupt} lines that are no operations")
+    if not census.is_gapless:
+        whole = census.lines - census.corrupt
         yield Doubt(
-            about=Evidence.HISTORY, sentence=f"the history has gaps: {whole} lines, numbered up to {state.last}"
+            about=Evidence.HISTORY, sentence=f"the history has gaps: {whole} lines, numbered up to {census.last}"
         )
-    if state.invoked != state.completed:
+    if census.invoked != census.completed:
         yield Doubt(
             about=Evidence.HISTORY,
-            sentence=f"{state.invoked} sends were begun and {state.completed} completed",
+            sentence=f"{len(census.invoked)} sends were begun and {len(census.completed)} completed",
         )
-    if state.acked == 0:
+    if not census.acked.get(_ACKS_ALL):
         yield Doubt(about=None, sentence="no record was acknowledged with acks=all")
 
 
@@ -229,38 +214,6 @@ def _about_reads(reads: list[_ReadState], gaps: list[_Gap]) -> Iterator[Doubt]:
             about=Evidence.FINAL_LOGS, sentence=f"the logs of broker {node} are missing ({count} partitions' replicas)"
         )
 
-
-_INCOMPLETE = " ".join(
-    f"WHEN '{tag(kind)}' THEN {' OR '.join(f'`{name}` IS NULL' for name in required_columns(kind))}"
-    for kind in EVENT_TYPES
-)
-
-_FILES = f"""
-    SELECT run, file_name, node, incarnation, count(*) AS lines, min(sequence) AS first, max(sequence) AS last,
-           count(DISTINCT sequence) AS distinct, collect_list({CORRUPT}) AS corrupt,
-           array_distinct(collect_list(IF({CORRUPT} IS NULL AND type IS NULL OR type NOT IN (
-               {", ".join(f"'{tag(kind)}'" for kind in EVENT_TYPES)}), coalesce(type, 'none'), NULL))) AS strangers,
-           array_distinct(collect_list(IF({CORRUPT} IS NULL AND CASE type {_INCOMPLETE} ELSE FALSE END, type, NULL)))
-               AS incomplete,
-           min_by(type, sequence) AS first_type, max_by(type, sequence) AS last_type
-    FROM event_line
-    GROUP BY run, file_name, node, incarnation
-"""
-
-_OPERATION_INCOMPLETE = " ".join(
-    f"WHEN '{tag(kind)}' THEN {' OR '.join(f'`{name}` IS NULL' for name in required_columns(kind))}"
-    for kind in OPERATION_TYPES
-)
-
-_HISTORY = f"""
-    SELECT run, count(*) AS lines, max(index) AS last,
-           count(DISTINCT IF(is_bad, NULL, index)) AS distinct, count_if(is_bad) AS corrupt,
-           count(DISTINCT IF(NOT is_bad AND f = 'send' AND type = 'invoke', operation_id, NULL)) AS invoked,
-           count(DISTINCT IF(NOT is_bad AND f = 'send' AND type <> 'invoke', operation_id, NULL)) AS completed,
-           count_if(NOT is_bad AND f = 'send' AND type = 'ok' AND acks = -1) AS acked
-    FROM (SELECT *, {CORRUPT} IS NOT NULL OR CASE f {_OPERATION_INCOMPLETE} ELSE TRUE END AS is_bad FROM history_line)
-    GROUP BY run
-"""
 
 _READS = """
     SELECT a.run, a.topic, a.partition, count_if(f.type = 'ok') > 0 AS is_read, max(f.error) AS error

@@ -2,7 +2,9 @@
 
 - ``partition_state``: the controller's last word on each partition.
 - ``settled_leader``: the leader whose log decides what a partition holds at the end.
-- ``acked_batch``: every batch that a producer was told is in the log, with the epoch in which it was appended.
+- ``leader_terms``: each broker that led a partition, with its epoch and where its log ended when it took over.
+- ``acked_batch``: every batch that a producer was told is in the log, with the epochs in which it was
+  appended and acknowledged.
 - ``final_copy``: which nodes hold a batch in their final logs.
 - ``consumed_batch``: every batch that a consumer received, and the epoch of the leader that served it, if known.
 - ``last_high_watermark``, ``required_isr``: see ``high_watermark``.
@@ -51,26 +53,35 @@ _SETTLED_LEADER: Final = """
 """
 
 # Whoever acknowledged a batch has it in its own log: that copy tells the epoch in which it was appended. It may have
-# been acknowledged in a later one, when the producer tried again; leaders elected in between need not have it.
+# been acknowledged in a later one, when the producer tried again; leaders elected in between need not have it. The
+# leader's own answer names that epoch; what the client believed counts only where there is no such event.
 _ACKED_BATCH: Final = """
     SELECT s.run, s.topic, s.partition, s.topic_id, s.base_offset, s.base_offset + s.record_count - 1 AS last_offset,
            s.crc, s.record_count, s.acks, s.operation_id, s.node, max(b.leader_epoch) AS leader_epoch,
-           greatest(s.acked_epoch, max(b.leader_epoch)) AS acked_epoch
-    FROM (SELECT o.run, o.topic, o.partition, coalesce(o.topic_id, t.topic_id) AS topic_id, base_offset,
-                 record_count, acks, operation_id, element_at(attempts, -1).crc AS crc,
-                 element_at(attempts, -1).node AS node, element_at(attempts, -1).leader_epoch AS acked_epoch
-          FROM send_operation o
+           greatest(coalesce(max(p.leader_epoch), s.believed_epoch), max(b.leader_epoch)) AS acked_epoch
+    FROM (SELECT o.run, o.topic, o.partition, coalesce(o.topic_id, t.topic_id) AS topic_id, o.base_offset,
+                 o.record_count, o.acks, o.operation_id, o.crc, o.node, o.leader_epoch AS believed_epoch
+          FROM sent_batch o
           LEFT JOIN (SELECT run, topic, partition, max(topic_id) AS topic_id FROM partition_state
                      GROUP BY run, topic, partition) t
                ON t.run = o.run AND t.topic = o.topic AND t.partition = o.partition
-          WHERE type = 'ok' AND base_offset IS NOT NULL) s
+          WHERE o.type = 'ok' AND o.base_offset IS NOT NULL) s
     LEFT JOIN batch_appended b
          ON b.run = s.run AND b.topic_id = s.topic_id AND b.partition = s.partition
          AND b.base_offset = s.base_offset AND b.crc = s.crc AND b.node = s.node
+    LEFT JOIN produce_answered p
+         ON p.run = s.run AND p.topic_id = s.topic_id AND p.partition = s.partition AND p.node = s.node
+         AND p.base_offset = s.base_offset AND p.cause_id = s.operation_id AND p.error = 'NONE'
     LEFT JOIN topic_deleted d ON d.run = s.run AND d.topic_id = s.topic_id
     WHERE d.run IS NULL
     GROUP BY s.run, s.topic, s.partition, s.topic_id, s.base_offset, s.crc, s.record_count, s.acks, s.operation_id,
-             s.node, s.acked_epoch
+             s.node, s.believed_epoch
+"""
+
+_LEADER_TERMS: Final = """
+    SELECT run, topic_id, partition,
+           collect_set(struct(leader_epoch, node, epoch_start_offset AS log_end_offset)) AS terms
+    FROM became_leader GROUP BY run, topic_id, partition
 """
 
 _FINAL_COPY: Final = """
@@ -84,18 +95,19 @@ _DELETED_BELOW: Final = """
 """
 
 _CONSUMED_BATCH: Final = """
-    SELECT DISTINCT o.run, o.topic, o.partition, coalesce(o.topic_id, t.topic_id) AS topic_id, o.process,
-           o.served_epoch, batch.*
-    FROM (SELECT run, topic, partition, topic_id, process, leader_epoch AS served_epoch, explode(batches) AS batch
-          FROM poll_operation) o
+    SELECT DISTINCT b.run, b.topic, b.partition, coalesce(b.topic_id, t.topic_id) AS topic_id, b.process,
+           b.served_epoch, b.base_offset, b.last_offset, b.leader_epoch, b.crc, b.producer, b.first_record_id,
+           b.record_count
+    FROM received_batch b
     LEFT JOIN (SELECT run, topic, partition, max(topic_id) AS topic_id FROM partition_state
                GROUP BY run, topic, partition) t
-         ON t.run = o.run AND t.topic = o.topic AND t.partition = o.partition
+         ON t.run = b.run AND t.topic = b.topic AND t.partition = b.partition
 """
 
 _FACTS: Final = (
     ("partition_state", _PARTITION_STATE),
     ("settled_leader", _SETTLED_LEADER),
+    ("leader_terms", _LEADER_TERMS),
     ("acked_batch", _ACKED_BATCH),
     ("final_copy", _FINAL_COPY),
     ("deleted_below", _DELETED_BELOW),

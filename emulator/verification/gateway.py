@@ -54,6 +54,8 @@ wheel's Java lacks it, and Spark only uses it for linear algebra."""
 _OPTIONS = (
     "-XX:+IgnoreUnrecognizedVMOptions",
     "-XX:TieredStopAtLevel=1",
+    # The 48 MiB that go with one compiler fill up after a few hundred queries, and then nothing is compiled any more.
+    "-XX:ReservedCodeCacheSize=256m",
     "-XX:+UseSerialGC",
     "-Dio.netty.tryReflectionSetAccessible=true",
     "--sun-misc-unsafe-memory-access=allow",

@@ -33,7 +33,6 @@ _LOG_START_FILE: Final = "log-start-offset-checkpoint"
 class FinalBatch(msgspec.Struct, frozen=True, kw_only=True):
     """One batch in a final log. Offsets inclusive; ``producer_id`` is ``None`` without idempotence."""
 
-    run: int
     node: int
     topic: str
     partition: int
@@ -52,7 +51,6 @@ class FinalBatch(msgspec.Struct, frozen=True, kw_only=True):
 class FinalLog(msgspec.Struct, frozen=True, kw_only=True):
     """One final log: its bounds (end exclusive), and why reading ended early, if it did."""
 
-    run: int
     node: int
     topic: str
     partition: int
@@ -63,11 +61,10 @@ class FinalLog(msgspec.Struct, frozen=True, kw_only=True):
     problem: str | None
 
 
-def read_node_logs(*, run: int, node: int, directory: Path) -> Iterator[FinalBatch | FinalLog]:
+def read_node_logs(*, node: int, directory: Path) -> Iterator[FinalBatch | FinalLog]:
     """Yields, log by log, the batches and then the log itself.
 
     Args:
-        run: key of the run, copied.
         node: the node, copied.
         directory: the node's directory, which holds its log directory ``data``.
     """
@@ -79,7 +76,6 @@ def read_node_logs(*, run: int, node: int, directory: Path) -> Iterator[FinalBat
         if topic in ("", _METADATA_TOPIC) or not number.isdigit() or not path.is_dir():
             continue
         yield from _read_log(
-            run=run,
             node=node,
             topic=topic,
             partition=int(number),
@@ -90,7 +86,7 @@ def read_node_logs(*, run: int, node: int, directory: Path) -> Iterator[FinalBat
 
 
 def _read_log(
-    *, run: int, node: int, topic: str, partition: int, directory: Path, checkpointed_start: int, is_clean: bool
+    *, node: int, topic: str, partition: int, directory: Path, checkpointed_start: int, is_clean: bool
 ) -> Iterator[FinalBatch | FinalLog]:
     topic_id = _topic_id(directory / "partition.metadata")
     segments = sorted(directory.glob("[0-9]*.log"))
@@ -109,7 +105,6 @@ def _read_log(
             base_offset, length, leader_epoch, _, crc, attributes, delta = header[:7]
             producer_id, producer_epoch, base_sequence, record_count = header[9:13]
             yield FinalBatch(
-                run=run,
                 node=node,
                 topic=topic,
                 partition=partition,
@@ -129,7 +124,6 @@ def _read_log(
         if problem is not None:
             break
     yield FinalLog(
-        run=run,
         node=node,
         topic=topic,
         partition=partition,

@@ -2,36 +2,29 @@
 
 Views (columns are the fields of the struct after ``run``):
 
-- ``node_started`` ... ``run_ended``: one per event, with ``node``, ``incarnation`` and ``sequence``;
-- ``send_operation``, ``poll_operation``, ``final_read_operation``: the history;
-- ``final_batch``, ``final_log``: what the logs hold, by ``log_reader``; ``node_directory``: nodes that left any;
-- ``event_line``, ``history_line``: every line, for the questions that ask whether the evidence is whole.
+- ``batch_appended``, ``partition_changed`` and so on: one per event that a check asks for, with ``node``,
+  ``incarnation`` and ``sequence``;
+- ``sent_batch``, ``received_batch``, ``poll``, ``final_read_operation``: the history;
+- ``final_batch``, ``final_log``: what the logs hold, by ``log_reader``; ``node_directory``: nodes that left any.
 
-The runs' directories are linked into a work directory as ``events/run=3``, which makes ``run`` a partition column.
-What is small is held in memory as one partition; from ``LARGE_FROM_BYTES`` on events are converted to Parquet first, by
-type.
+``line_reader`` and ``log_reader`` write one file of lines per frequent kind of fact and one for all rare ones. What is
+small is held in memory as one partition; from ``LARGE_FROM_BYTES`` on frequent kinds are converted to Parquet first.
 """
 
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import ExitStack
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import msgspec
 
-from emulator.core.events import BatchAppended, BecameLeader, PartitionChanged
+from emulator.core import events as e
+from emulator.verification.line_reader import Poll, ReceivedBatch, RunLines, SentBatch, read_run
 from emulator.verification.log_reader import FinalBatch, FinalLog, read_node_logs
 from emulator.verification.run_directory import RunDirectory
-from emulator.verification.vocabulary import (
-    CORRUPT,
-    ENVELOPE,
-    EVENT_TYPES,
-    OPERATION_TYPES,
-    ddl,
-    struct_columns,
-    tag,
-    view_name,
-    wide_columns,
-)
+from emulator.verification.vocabulary import EVENT_TYPES, ddl, struct_columns, view_name, wide_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,57 +40,101 @@ class Scale(Enum):
     """Planning is the cost: one partition, no generated code."""
 
     LARGE = "large"
-    """Data is the cost: Parquet by type, several partitions, generated code."""
+    """Data is the cost: Parquet by kind, several partitions, generated code."""
 
 
-# What is malformed becomes null and is counted, rather than ending the query.
+class NodeDirectory(msgspec.Struct, frozen=True, kw_only=True):
+    """A node that left a directory."""
+
+    node: int
+
+
+# What is malformed becomes null rather than ending the query.
 _ALWAYS: Final = {"spark.sql.ansi.enabled": "false"}
 
 _SETTINGS: Final = {
+    # One partition needs no exchange, so a broadcast would only be a second job.
     Scale.SMALL: {
         "spark.sql.shuffle.partitions": "1",
+        "spark.sql.autoBroadcastJoinThreshold": "-1",
+        "spark.sql.optimizer.disableHints": "true",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     },
     Scale.LARGE: {
         "spark.sql.shuffle.partitions": "4",
+        "spark.sql.autoBroadcastJoinThreshold": str(10 << 20),
+        "spark.sql.optimizer.disableHints": "false",
         "spark.sql.codegen.wholeStage": "true",
         "spark.sql.codegen.factoryMode": "FALLBACK",
     },
 }
 
+_FREQUENT: Final = (
+    e.BatchAppended,
+    e.HighWatermarkAdvanced,
+    e.FollowerHighWatermarkUpdated,
+    e.ProduceAnswered,
+    SentBatch,
+    ReceivedBatch,
+    Poll,
+    FinalBatch,
+)
+_RARE: Final = (
+    e.NodeStarted,
+    e.IncarnationEnded,
+    e.PowerLost,
+    e.MetadataApplied,
+    e.LogOpened,
+    e.LogDeleted,
+    e.LogTruncated,
+    e.LogStartOffsetRaised,
+    e.BecameLeader,
+    e.BecameFollower,
+    e.BrokerRegistered,
+    e.TopicDeleted,
+    e.ConfigChanged,
+    e.PartitionChanged,
+    e.AlterPartitionDecided,
+    e.FinalReadOperation,
+    FinalLog,
+    NodeDirectory,
+)
+_ASKED_OFTEN: Final = frozenset({e.PartitionChanged, e.BecameLeader})
+
+_RARE_FILE: Final = "rare"
 _WRITE_BUFFER_LINES: Final = 10_000
+_ENVELOPE: Final = {"node": "BIGINT", "incarnation": "BIGINT", "sequence": "BIGINT"}
 
 
-# Planning a query costs by the columns below it, and a line has a hundred.
-_ASKED_OFTEN: Final = frozenset({PartitionChanged, BecameLeader, BatchAppended})
-
-
-def load_runs(runs: tuple[RunDirectory, ...], *, spark: "SparkSession", work: Path) -> Scale:
-    """Defines the views over ``runs``, whose keys are their positions, and returns how to hold what follows from them.
+def load_runs(
+    runs: tuple[RunDirectory, ...], *, spark: "SparkSession", work: Path, pool: Executor
+) -> tuple[Scale, tuple[RunLines, ...]]:
+    """Defines the views over ``runs``, whose keys are their positions.
 
     Args:
         runs: whose directories must stay in place until verification ends.
         spark: the session that gets the views.
-        work: empty directory for links and converted files, visible to Spark's executors.
+        work: empty directory for sorted and converted files, visible to Spark's executors.
+        pool: runs what is independent side by side.
+
+    Returns:
+        How to hold what follows from the views, and what was read beside them.
     """
-    scale = _scale(runs)
+    scale = scale_of(runs)
     for setting, value in {**_ALWAYS, **_SETTINGS[scale]}.items():
         spark.conf.set(setting, value)
-    _link(runs, work)
-    lines = _read_lines(spark, work / "events", EVENT_TYPES, ENVELOPE)
-    if scale is Scale.LARGE:
-        lines.write.partitionBy("type").parquet(str(work / "parquet"))
-        lines = spark.read.schema(lines.schema).parquet(str(work / "parquet"))
-    else:
-        lines = held(lines, scale)
-    lines.createOrReplaceTempView("event_line")
-    history = held(_read_lines(spark, work / "history", OPERATION_TYPES, {"f": "STRING"}), scale)
-    history.createOrReplaceTempView("history_line")
-    _define_views(lines, "type", EVENT_TYPES, ("run", "node", "incarnation", "sequence"), scale)
-    _define_views(history, "f", OPERATION_TYPES, ("run",), scale)
-    _load_final_logs(runs, spark=spark, work=work, scale=scale)
-    return scale
+    lines = tuple(_sort(runs, work))
+
+    def define(kind: type[msgspec.Struct]) -> None:
+        frame = _table(spark, work / view_name(kind), _columns(kind))
+        _hold(frame, scale, work / f"{view_name(kind)}.parquet").createOrReplaceTempView(view_name(kind))
+
+    defined = [pool.submit(define, kind) for kind in _FREQUENT]
+    _define_rare(spark, work, scale)
+    for future in defined:
+        future.result()
+    return scale, lines
 
 
 def held(frame: "DataFrame", scale: Scale) -> "DataFrame":
@@ -109,89 +146,87 @@ def held(frame: "DataFrame", scale: Scale) -> "DataFrame":
     return frame.coalesce(1).localCheckpoint() if scale is Scale.SMALL else frame.persist()
 
 
-def _scale(runs: tuple[RunDirectory, ...]) -> Scale:
+def scale_of(runs: tuple[RunDirectory, ...]) -> Scale:
+    """Returns how much there is to verify."""
     size = sum(path.stat().st_size for run in runs for path in run.event_files())
     return Scale.LARGE if size >= LARGE_FROM_BYTES else Scale.SMALL
 
 
-def _link(runs: tuple[RunDirectory, ...], work: Path) -> None:
-    for kind in ("events", "history"):
-        (work / kind).mkdir()
-    for number, run in enumerate(runs):
-        if run.events.is_dir():
-            (work / "events" / f"run={number}").symlink_to(run.events, target_is_directory=True)
-        if run.history.is_file():
-            (work / "history" / f"run={number}").mkdir()
-            (work / "history" / f"run={number}" / "history.jsonl").symlink_to(run.history)
+class _Sorter:
+    """Writes lines into one file per kind, with run and kind in front."""
+
+    def __init__(self, work: Path, files: ExitStack) -> None:
+        self._targets = {kind.__name__: view_name(kind) for kind in _FREQUENT}
+        self._targets.update({kind.__name__: _RARE_FILE for kind in _RARE})
+        self._files: dict[str, BinaryIO] = {
+            name: files.enter_context((work / name).open("wb")) for name in dict.fromkeys(self._targets.values())
+        }
+        self._pending: dict[str, list[bytes]] = {name: [] for name in self._files}
+        self._heads: dict[str, bytes] = {}
+
+    def begin(self, run: int) -> None:
+        """What follows is of this run."""
+        self._heads = {
+            kind: b'{"_run":%d,"_kind":"%s",' % (run, kind.encode()) for kind, target in self._targets.items()
+        }
+
+    def put(self, kind: str, line: bytes) -> None:
+        """Takes a JSON object; kinds that no view asks for are dropped."""
+        head = self._heads.get(kind)
+        if head is None:
+            return
+        target = self._targets[kind]
+        pending = self._pending[target]
+        pending.append(head + line.strip()[1:])
+        if len(pending) >= _WRITE_BUFFER_LINES:
+            self.flush(target)
+
+    def flush(self, target: str) -> None:
+        """Writes what waits for one file."""
+        self._files[target].write(b"".join(line + b"\n" for line in self._pending[target]))
+        self._pending[target].clear()
+
+    def close(self) -> None:
+        """Writes everything that waits."""
+        for target in self._files:
+            self.flush(target)
 
 
-def _read_lines(
-    spark: "SparkSession", path: Path, structs: tuple[type[msgspec.Struct], ...], envelope: dict[str, str]
-) -> "DataFrame":
-    from pyspark.sql import functions
-
-    columns = {"run": "INT", **envelope, **wide_columns(structs), CORRUPT: "STRING"}
-    frame = (
-        spark.read.schema(ddl(columns))
-        .option("columnNameOfCorruptRecord", CORRUPT)
-        .option("pathGlobFilter", "*.jsonl")
-        .json(str(path))
-    )
-    return frame.withColumn("file_name", functions.col("_metadata.file_name"))
-
-
-def _define_views(
-    source: "DataFrame",
-    discriminator: str,
-    structs: tuple[type[msgspec.Struct], ...],
-    keys: tuple[str, ...],
-    scale: Scale,
-) -> None:
-    wide = wide_columns(structs)
-    lines = source.where(f"{CORRUPT} IS NULL")
-    for struct in structs:
-        fields = [
-            _converted(name, kind, wide[name]) for name, kind in struct_columns(struct).items() if name not in keys
-        ]
-        frame = lines.where(f"{discriminator} = '{tag(struct)}'").selectExpr(*keys, *fields)
-        (held(frame, scale) if scale is Scale.SMALL and struct in _ASKED_OFTEN else frame).createOrReplaceTempView(
-            view_name(struct)
-        )
-
-
-def _converted(name: str, kind: str, read_as: str) -> str:
-    if kind == read_as:
-        return f"`{name}`"
-    if kind in ("BIGINT", "BOOLEAN"):
-        return f"try_cast(`{name}` AS {kind}) AS `{name}`"
-    return f"from_json(`{name}`, '{kind}') AS `{name}`"
-
-
-def _load_final_logs(runs: tuple[RunDirectory, ...], *, spark: "SparkSession", work: Path, scale: Scale) -> None:
+def _sort(runs: tuple[RunDirectory, ...], work: Path) -> Iterator[RunLines]:
     encoder = msgspec.json.Encoder()
-    directories = work / "node_directory.jsonl"
-    directories.write_bytes(
-        encoder.encode_lines(
-            [{"run": n, "node": node} for n, run in enumerate(runs) for node, _ in run.node_directories()]
-        )
-    )
-    known = spark.read.schema("run INT, node BIGINT").json(str(directories))
-    held(known, scale).createOrReplaceTempView("node_directory")
-    batches_path, logs_path = work / "final_batch.jsonl", work / "final_log.jsonl"
-    with batches_path.open("wb") as batches, logs_path.open("wb") as logs:
-        pending: list[FinalBatch] = []
+    with ExitStack() as files:
+        sorter = _Sorter(work, files)
         for number, run in enumerate(runs):
+            sorter.begin(number)
+            yield read_run(run, put=sorter.put)
             for node, directory in run.node_directories():
-                for found in read_node_logs(run=number, node=node, directory=directory):
-                    match found:
-                        case FinalBatch():
-                            pending.append(found)
-                            if len(pending) >= _WRITE_BUFFER_LINES:
-                                batches.write(encoder.encode_lines(pending))
-                                pending.clear()
-                        case FinalLog():
-                            logs.write(encoder.encode_lines([found]))
-        batches.write(encoder.encode_lines(pending))
-    for struct, path in ((FinalBatch, batches_path), (FinalLog, logs_path)):
-        frame = spark.read.schema(ddl(struct_columns(struct))).json(str(path))
-        held(frame, scale).createOrReplaceTempView(view_name(struct))
+                sorter.put(NodeDirectory.__name__, encoder.encode(NodeDirectory(node=node)))
+                for found in read_node_logs(node=node, directory=directory):
+                    sorter.put(type(found).__name__, encoder.encode(found))
+        sorter.close()
+
+
+def _columns(kind: type[msgspec.Struct]) -> dict[str, str]:
+    return {**(_ENVELOPE if kind in EVENT_TYPES else {}), **struct_columns(kind)}
+
+
+def _table(spark: "SparkSession", path: Path, columns: dict[str, str]) -> "DataFrame":
+    read = spark.read.schema(ddl({"_run": "INT", **columns})).json(str(path))
+    return read.selectExpr("_run AS run", *(f"`{name}`" for name in columns))
+
+
+def _hold(frame: "DataFrame", scale: Scale, path: Path) -> "DataFrame":
+    if scale is Scale.SMALL:
+        return held(frame, scale)
+    frame.write.parquet(str(path))
+    return frame.sparkSession.read.schema(frame.schema).parquet(str(path))
+
+
+def _define_rare(spark: "SparkSession", work: Path, scale: Scale) -> None:
+    everything = held(_table(spark, work / _RARE_FILE, {"_kind": "STRING", **_ENVELOPE, **wide_columns(_RARE)}), scale)
+    for kind in _RARE:
+        names = ("run", *_columns(kind))
+        frame = everything.where(f"_kind = '{kind.__name__}'").select(*dict.fromkeys(names))
+        if scale is Scale.SMALL and kind in _ASKED_OFTEN:
+            frame = held(frame, scale)
+        frame.createOrReplaceTempView(view_name(kind))

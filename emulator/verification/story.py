@@ -114,7 +114,11 @@ def _loss(fate: _Fate, chronicle: Chronicle) -> Loss:
         loss_class=fate.loss_class,
         guarantee=judgement.guarantee,
         reason=judgement.reason,
-        story=(*_sentences(fate, chronicle), f"Guarantee {judgement.guarantee.value}: {judgement.reason}."),
+        story=(
+            " ".join(_head(fate)),
+            *_what_happened(fate, chronicle),
+            f"Guarantee {judgement.guarantee.value}: {judgement.reason}.",
+        ),
     )
 
 
@@ -132,7 +136,7 @@ def _epoch_start(fate: _Fate, chronicle: Chronicle) -> int:
     )
 
 
-def _sentences(fate: _Fate, chronicle: Chronicle) -> Iterator[str]:
+def _head(fate: _Fate) -> Iterator[str]:
     name = f"{fate.topic}-{fate.partition}"
     ranges = _merged(fate.offsets)
     offsets = ", ".join(map(str, ranges))
@@ -149,8 +153,11 @@ def _sentences(fate: _Fate, chronicle: Chronicle) -> Iterator[str]:
     )
     if fate.held_by:
         yield f"They were in the logs of {_brokers(fate.held_by)}."
-    first = ranges[0].first
-    last = ranges[-1].last
+
+
+def _what_happened(fate: _Fate, chronicle: Chronicle) -> Iterator[str]:
+    first = fate.offsets[0].first
+    last = max(span.last for span in fate.offsets)
     for lost in chronicle.of(PowerLost):
         if (lost.topic_id, lost.partition) == (fate.topic_id, fate.partition) and lost.new_end_offset <= last:
             yield from _power_loss_sentence(lost, fate)

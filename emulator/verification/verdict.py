@@ -76,7 +76,8 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
         loss_class: what is left of them.
         guarantee: kind of the violation.
         reason: why it is of that kind.
-        story: who acknowledged them, who held them, what was not flushed, who was elected and why, who truncated.
+        story: first who acknowledged and who held them, then what was not flushed, who was elected and why, who
+            truncated; losses with other fates may share what follows the first.
     """
 
     topic: str
@@ -228,8 +229,8 @@ def summary(report: VerdictReport) -> str:
         "  checks: " + ", ".join(f"{status.value} {' '.join(ids)}" for status, ids in by_status.items() if ids)
     )
     details = [f"unknown: {reason}" for reason in report.unknown_reasons]
-    for loss in report.losses:
-        details.extend(loss.story)
+    details.extend(loss.story[0] for loss in report.losses)
+    details.extend(dict.fromkeys(sentence for loss in report.losses for sentence in loss.story[1:]))
     if not report.losses:
         details.extend(f"{check.check_id}: {check.examples[0]}" for check in report.violated())
     left = _SUMMARY_LINES - len(lines)

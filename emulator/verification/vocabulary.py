@@ -1,8 +1,7 @@
 """Spark schemas, derived from the structs of the event vocabulary.
 
-All events share one wide row: the envelope, then every field of every event. Two events may give one name to different
-types (``old`` is an offset here and a state there); such a field is read as text and converted where one event's rows
-are looked at. So a field that is added to an event reaches the oracle without a second list.
+A frequent event has a table of its own; rare ones share a wide row with every field of each of them. So a field that is
+added to an event reaches the oracle without a second list.
 """
 
 import re
@@ -15,19 +14,12 @@ import msgspec
 
 from emulator.core import events
 
-CORRUPT: Final = "_corrupt_record"
-"""Column that receives a line which is no valid event."""
-
-ENVELOPE: Final = {"node": "BIGINT", "incarnation": "BIGINT", "sequence": "BIGINT", "type": "STRING"}
-"""What the writer adds to each event, as far as the oracle looks at it (never at the clock)."""
-
 
 def _members(union: object) -> tuple[type[msgspec.Struct], ...]:
     return typing.get_args(union)
 
 
 EVENT_TYPES: Final = _members(events.AnyEvent)
-OPERATION_TYPES: Final = _members(events.Operation)
 
 
 def spark_type(annotation: object) -> str:
@@ -43,8 +35,7 @@ def spark_type(annotation: object) -> str:
         (value,) = (argument for argument in typing.get_args(annotation) if argument is not NoneType)
         return spark_type(value)
     if origin is tuple:
-        inner = spark_type(typing.get_args(annotation)[0])
-        return f"ARRAY<{inner}>"
+        return f"ARRAY<{spark_type(typing.get_args(annotation)[0])}>"
     if origin is dict:
         key, value = (spark_type(argument) for argument in typing.get_args(annotation))
         return f"MAP<{key},{value}>"
@@ -64,22 +55,17 @@ def struct_columns(struct: type[msgspec.Struct]) -> dict[str, str]:
     return {name: spark_type(hints[name]) for name in struct.__struct_fields__}
 
 
-def required_columns(struct: type[msgspec.Struct]) -> tuple[str, ...]:
-    """Returns the fields that every event of this type has a value for."""
-    hints = typing.get_type_hints(struct)
-    return tuple(
-        field.encode_name
-        for field in msgspec.structs.fields(struct)
-        if field.required and NoneType not in typing.get_args(hints[field.name])
-    )
-
-
 def wide_columns(structs: tuple[type[msgspec.Struct], ...]) -> dict[str, str]:
-    """Returns the union of all fields; a name with two types is text."""
+    """Returns the union of all fields.
+
+    Raises:
+        TypeError: two structs give one name to different types.
+    """
     columns: dict[str, str] = {}
     for struct in structs:
         for name, kind in struct_columns(struct).items():
-            columns[name] = kind if columns.get(name, kind) == kind else "STRING"
+            if columns.setdefault(name, kind) != kind:
+                raise TypeError(f"{name} is {columns[name]} and, in {struct.__name__}, {kind}")
     return columns
 
 

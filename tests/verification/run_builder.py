@@ -508,6 +508,7 @@ class RunBuilder:
                 record_count=batch.record_count,
                 high_watermark=Offset(batch.base_offset),
                 committed_isr=_brokers(p.isr),
+                leader_epoch=LeaderEpoch(p.leader_epoch),
             ),
         )
 

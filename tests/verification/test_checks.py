@@ -12,7 +12,7 @@ from emulator.verification.losses import LossClass
 from emulator.verification.rule_switches import RULE_SWITCHES
 from emulator.verification.verdict import CheckStatus, Verdict, VerdictReport
 from tests.verification.conftest import Judge
-from tests.verification.run_builder import RunBuilder, healthy, last_replica_standing
+from tests.verification.run_builder import CONTROLLER, RunBuilder, healthy, last_replica_standing
 
 pytestmark = pytest.mark.spark
 
@@ -294,6 +294,28 @@ def acked_by_a_later_attempt(path: Path) -> Path:
     return run.finish()
 
 
+def acked_by_a_later_attempt_of_a_client_behind(path: Path) -> Path:
+    """As before, but the client still believes in the first epoch: the leader's answer tells the one that counts."""
+    directory = acked_by_a_later_attempt(path)
+    history = directory / "history.jsonl"
+    history.write_text(history.read_text().replace('"node": 0, "leader_epoch": 2,', '"node": 0, "leader_epoch": 0,'))
+    return directory
+
+
+def controller_notes_its_records_twice(path: Path) -> Path:
+    run = healthy(path)
+    run.fault("kill", str(CONTROLLER))
+    before = [line for line in run.files[CONTROLLER, 0] if "metadata_offset" in line]
+    run.end(CONTROLLER, e.IncarnationEnd.KILLED)
+    run.start(CONTROLLER, role="controller")
+    lines = run.files[CONTROLLER, 1]
+    for line in before:
+        lines.append(line | {"incarnation": 1, "sequence": len(lines)})
+    run.alter(reason="alter_partition", broker=0, isr=(0, 1))
+    run.alter(reason="alter_partition", broker=0, isr=(0, 1, 2))
+    return run.finish()
+
+
 def story(era: str) -> Build:
     return lambda path: last_replica_standing(path, era=era).finish()
 
@@ -356,6 +378,8 @@ HOLDS: Mapping[str, Build] = {
     "healthy": lambda path: healthy(path).finish(),
     "consumer seeks back": consumer_seeks_back,
     "acked by a later attempt": acked_by_a_later_attempt,
+    "acked by a later attempt of a client behind": acked_by_a_later_attempt_of_a_client_behind,
+    "controller notes its records twice": controller_notes_its_records_twice,
     "unclean broker is vouched for": unclean_broker_leaves_and_is_vouched_for,
     "killed with an unseen batch": killed_with_an_unseen_batch,
 }

@@ -135,6 +135,17 @@ def torn(path: Path, *, how: e.IncarnationEnd) -> Path:
     return directory
 
 
+def controller_forgets_a_record(path: Path) -> Path:
+    run = healthy(path)
+    run.fault("kill", str(CONTROLLER))
+    run.end(CONTROLLER, e.IncarnationEnd.KILLED)
+    run.start(CONTROLLER, role="controller")
+    run.metadata_offset += 1
+    run.alter(reason="alter_partition", broker=0, isr=(0, 1))
+    run.alter(reason="alter_partition", broker=0, isr=(0, 1, 2))
+    return run.finish()
+
+
 def no_switches_in_common(run: RunBuilder) -> None:
     run.switches = run.switches | {"elr": "off"}
     run.start(5)
@@ -169,6 +180,7 @@ UNKNOWN: Mapping[str, Build] = {
     "fenced again without a fault": fenced_again_without_a_fault,
     "nothing acked": nothing_acked,
     "not read at the end": not_read_at_the_end,
+    "controller forgot a record": controller_forgets_a_record,
     "switches differ": built(no_switches_in_common),
     "logs of a broker missing": spoiled(lambda run: (run / "nodes/2").rename(run / "nodes/gone")),
 }

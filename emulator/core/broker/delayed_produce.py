@@ -196,6 +196,7 @@ class ProduceDesk:
                 record_count=record_count,
                 high_watermark=Offset(0) if partition is None else partition.log.high_watermark,
                 committed_isr=() if partition is None else partition.committed_isr,
+                leader_epoch=None if partition is None else partition.leader_epoch,
             )
         )
         leader: BrokerId | None = None

@@ -11,8 +11,8 @@ CHECK = Check(
     needs=frozenset({Evidence.HISTORY}),
     query=f"""
         WITH sent AS (
-            SELECT DISTINCT run, topic, partition, process, first_record_id, record_count, attempt.crc AS crc
-            FROM (SELECT *, explode(attempts) AS attempt FROM send_operation))
+            SELECT DISTINCT run, topic, partition, process, first_record_id, record_count, explode(crcs) AS crc
+            FROM sent_batch)
         SELECT run, topic, partition, base_offset AS position,
                concat(topic, '-', partition, ' ', {span("base_offset", "last_offset")}, ': ', what,
                       ' has a batch with CRC ', crc, ' and ', record_count, ' records that nobody sent') AS sentence

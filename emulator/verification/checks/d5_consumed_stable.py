@@ -13,25 +13,22 @@ CHECK = Check(
     query=f"""
         SELECT run, topic, partition, base_offset AS position,
                concat(topic, '-', partition, ' ', {span("base_offset", "last_offset")}, ' of epoch ', batch_epoch,
-                      ', given to ', process, ': ', coalesce(concat('broker ', lacking_node, ' was elected in epoch ',
-                      lacking_epoch, ' with a log that ended at ', lacking_end_offset),
+                      ', given to ', process, ': ', coalesce(concat('broker ', lacking.node, ' was elected in epoch ',
+                      lacking.leader_epoch, ' with a log that ended at ', lacking.log_end_offset),
                       concat('not in the final log of leader ', leader))) AS sentence
         FROM (SELECT c.run, c.topic, c.partition, c.base_offset, c.last_offset, c.leader_epoch AS batch_epoch,
-                     c.process, s.leader, max(f.node) AS on_leader, min(b.leader_epoch) AS lacking_epoch,
-                     min_by(b.node, b.leader_epoch) AS lacking_node,
-                     min_by(b.epoch_start_offset, b.leader_epoch) AS lacking_end_offset
+                     c.process, s.leader, f.run IS NOT NULL AS is_on_leader,
+                     array_min(filter(l.terms, x -> x.leader_epoch > greatest(c.served_epoch, c.leader_epoch)
+                         AND c.served_epoch IS NOT NULL AND x.log_end_offset <= c.last_offset)) AS lacking
               FROM consumed_batch c
               LEFT JOIN settled_leader s ON s.run = c.run AND s.topic_id = c.topic_id AND s.partition = c.partition
-              LEFT JOIN final_batch f ON f.run = s.run AND f.topic_id = s.topic_id AND f.partition = s.partition
+              LEFT JOIN leader_terms l ON l.run = c.run AND l.topic_id = c.topic_id AND l.partition = c.partition
+              LEFT JOIN (SELECT DISTINCT run, topic_id, partition, node, base_offset, crc FROM final_batch) f
+                   ON f.run = s.run AND f.topic_id = s.topic_id AND f.partition = s.partition
                    AND f.node = s.leader AND f.base_offset = c.base_offset AND f.crc = c.crc
-              LEFT JOIN became_leader b ON b.run = c.run AND b.topic_id = c.topic_id AND b.partition = c.partition
-                   AND b.leader_epoch > greatest(c.served_epoch, c.leader_epoch)
-                   AND c.served_epoch IS NOT NULL AND b.epoch_start_offset <= c.last_offset
               LEFT JOIN deleted_below d ON d.run = c.run AND d.topic_id = c.topic_id AND d.partition = c.partition
               LEFT JOIN topic_deleted t ON t.run = c.run AND t.topic_id = c.topic_id
-              WHERE t.run IS NULL AND (d.run IS NULL OR c.last_offset >= d.log_start_offset)
-              GROUP BY c.run, c.topic, c.partition, c.base_offset, c.last_offset, c.leader_epoch, c.process, s.leader,
-                       c.crc)
-        WHERE lacking_epoch IS NOT NULL OR (leader IS NOT NULL AND on_leader IS NULL)
+              WHERE t.run IS NULL AND (d.run IS NULL OR c.last_offset >= d.log_start_offset))
+        WHERE lacking IS NOT NULL OR (leader IS NOT NULL AND NOT is_on_leader)
     """,
 )

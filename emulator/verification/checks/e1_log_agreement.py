@@ -57,30 +57,30 @@ CHECK = Check(
     statement="Each final log holds exactly the batches that its node's event log says it must hold.",
     needs=frozenset({Evidence.EVENTS, Evidence.FINAL_LOGS}),
     query=f"""
-        WITH step AS ({_STEP}), expected AS ({_EXPECTED}), unseen AS ({_UNSEEN})
-        SELECT e.run, e.topic, e.partition, e.base_offset AS position,
-               concat(e.topic, '-', e.partition, ' ', {span("e.base_offset", "e.last_offset")},
-                      ': the event log of broker ', e.node, ' has a batch of epoch ',
-                      e.leader_epoch, ' with CRC ', e.crc,
-                      ' that its final log does not have, and nothing explains it') AS sentence
-        FROM expected e
-        LEFT JOIN deleted_below d ON d.run = e.run AND d.topic_id = e.topic_id AND d.partition = e.partition
-        LEFT ANTI JOIN final_batch f ON f.run = e.run AND f.node = e.node AND f.topic_id = e.topic_id
-             AND f.partition = e.partition AND f.base_offset = e.base_offset AND f.last_offset = e.last_offset
-             AND f.leader_epoch = e.leader_epoch AND f.crc = e.crc AND f.record_count = e.record_count
-        WHERE d.run IS NULL OR e.last_offset >= d.log_start_offset
-        UNION ALL
-        SELECT f.run, f.topic, f.partition, f.base_offset,
-               concat(f.topic, '-', f.partition, ' ', {span("f.base_offset", "f.last_offset")},
-                      ': the final log of broker ', f.node, ' has a batch of epoch ',
-                      f.leader_epoch, ' with CRC ', f.crc,
-                      ' that its event log does not have')
-        FROM final_batch f
-        LEFT ANTI JOIN expected e ON f.run = e.run AND f.node = e.node AND f.topic_id = e.topic_id
-             AND f.partition = e.partition AND f.base_offset = e.base_offset AND f.last_offset = e.last_offset
-             AND f.leader_epoch = e.leader_epoch AND f.crc = e.crc AND f.record_count = e.record_count
-        LEFT ANTI JOIN unseen u ON u.run = f.run AND u.node = f.node AND u.topic_id = f.topic_id
-             AND u.partition = f.partition AND f.base_offset >= u.log_end_offset
+        WITH step AS ({_STEP}), expected AS ({_EXPECTED}), unseen AS ({_UNSEEN}),
+        disagreement AS (
+            SELECT run, topic_id, partition, node, base_offset, last_offset, leader_epoch, crc, record_count,
+                   max(topic) AS topic, max(side) AS side
+            FROM (SELECT run, topic, topic_id, partition, node, base_offset, last_offset, leader_epoch, crc,
+                         record_count, 'events' AS side FROM expected
+                  UNION ALL
+                  SELECT run, topic, topic_id, partition, node, base_offset, last_offset, leader_epoch, crc,
+                         record_count, 'final log' FROM final_batch)
+            GROUP BY run, topic_id, partition, node, base_offset, last_offset, leader_epoch, crc, record_count
+            HAVING min(side) = max(side))
+        SELECT g.run, g.topic, g.partition, g.base_offset AS position,
+               concat(g.topic, '-', g.partition, ' ', {span("g.base_offset", "g.last_offset")}, ': the ',
+                      IF(g.side = 'events', 'event', 'final'), ' log of broker ', g.node, ' has a batch of epoch ',
+                      g.leader_epoch, ' with CRC ', g.crc, IF(g.side = 'events',
+                      ' that its final log does not have, and nothing explains it',
+                      ' that its event log does not have')) AS sentence
+        FROM disagreement g
+        LEFT JOIN deleted_below d ON d.run = g.run AND d.topic_id = g.topic_id AND d.partition = g.partition
+        LEFT JOIN (SELECT run, topic_id, partition, node, min(log_end_offset) AS log_end_offset
+                   FROM unseen GROUP BY run, topic_id, partition, node) u
+             ON u.run = g.run AND u.node = g.node AND u.topic_id = g.topic_id AND u.partition = g.partition
+        WHERE IF(g.side = 'events', d.run IS NULL OR g.last_offset >= d.log_start_offset,
+                 u.run IS NULL OR g.base_offset < u.log_end_offset)
         UNION ALL
         SELECT run, topic, partition, log_end_offset,
                concat(topic, '-', partition, ': the final log of broker ', node, ', which stopped in order, is ',

@@ -12,7 +12,7 @@ Spoil = Callable[[bytes], bytes]
 
 
 def read(directory: Path) -> tuple[list[FinalBatch], FinalLog]:
-    found = list(read_node_logs(run=0, node=1, directory=directory))
+    found = list(read_node_logs(node=1, directory=directory))
     (log,) = (item for item in found if isinstance(item, FinalLog))
     return [item for item in found if isinstance(item, FinalBatch)], log
 
@@ -74,4 +74,4 @@ def test_strangers_in_the_data_directory_are_left_alone(tmp_path: Path) -> None:
     (directory / "data/no-partition").mkdir()
     (directory / "data/orders-0").rename(directory / "data/__cluster_metadata-0")
     (directory / "data/orders-1").touch()
-    assert list(read_node_logs(run=0, node=1, directory=directory)) == []
+    assert list(read_node_logs(node=1, directory=directory)) == []

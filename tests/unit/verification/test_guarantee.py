@@ -76,6 +76,18 @@ def second_is_killed_before_the_first_is_back(run: RunBuilder) -> None:
     elect(run, 1, e.Election.ISR)
 
 
+def eligible_replica_is_killed_before_the_last_in_the_isr_loses_power(run: RunBuilder) -> None:
+    """ISR [0], ELR [1]: the kill of 1 loses nothing and still empties the ELR, so only 0's own return is left."""
+    run.alter(reason="broker_fenced", broker=2, isr=(0, 1))
+    run.alter(reason="broker_fenced", broker=1, isr=(0,), elr=(1,))
+    run.end(1, e.IncarnationEnd.KILLED)
+    run.restart(1)
+    run.alter(reason="broker_registered", broker=1, elr=())
+    run.end(0, e.IncarnationEnd.POWER_LOST)
+    run.alter(reason="broker_fenced", broker=0, leader=None, election=e.Election.NO_CANDIDATE, isr=())
+    elect(run, 1, e.Election.ISR)
+
+
 def two_are_killed_after_the_election(run: RunBuilder) -> None:
     elect(run, 1, e.Election.ISR)
     run.end(0, e.IncarnationEnd.KILLED)
@@ -105,6 +117,7 @@ def other_brokers_are_killed(run: RunBuilder) -> None:
         (two_are_stopped, Guarantee.BROKEN),
         (two_are_killed_in_turn, Guarantee.BROKEN),
         (second_is_killed_before_the_first_is_back, Guarantee.EXCEEDED),
+        (eligible_replica_is_killed_before_the_last_in_the_isr_loses_power, Guarantee.EXCEEDED),
         (two_are_killed_after_the_election, Guarantee.BROKEN),
         (elected_uncleanly, Guarantee.EXCEEDED),
         (last_known_leader_elected, Guarantee.EXCEEDED),
