@@ -6,11 +6,12 @@ BIN := $(VENV)/bin
 REQUIREMENTS := $(wildcard requirements/*.txt)
 PROTOS := $(wildcard proto/*.proto)
 GENERATED := $(PROTOS:proto/%.proto=emulator/rpc/generated/%_pb2.py)
+JOBS ?= $(shell nproc)
 VECTORS ?= tests/conformance/vectors
 SOURCES := emulator chaos tests benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo proto format lint types check test conformance rewrite bench clean
+.PHONY: help setup demo proto format lint types check test simulate mutation soak conformance rewrite bench clean
 .DELETE_ON_ERROR:
 
 help: ## print this list
@@ -45,10 +46,19 @@ test: lint types conformance ## everything: what continuous integration runs
 conformance: setup ## run the vectors in VECTORS=DIR against core and storage
 	$(BIN)/python -m tests.conformance.run $(VECTORS)
 
+simulate: setup ## explore 1,000 seeded schedules in virtual time
+	$(BIN)/laststand simulate --seeds 1..1000 --jobs $(JOBS)
+
+mutation: setup ## switch each rule off in turn, until the simulator finds what it prevents
+	$(BIN)/python -m tests.simulation.mutation
+
+soak: setup ## explore 100,000 schedules; something found, or a rule never at work, fails
+	$(BIN)/laststand simulate --seeds 1..100000 --jobs $(JOBS) --keep-going
+
 rewrite: setup ## rewrite the expected text of the interaction scripts
 	$(BIN)/python -m pytest -q tests/interaction --rewrite
 
-bench: setup ## run all benchmarks, or one: NAME=boot|produce|failover|oracle
+bench: setup ## run all benchmarks, or one: NAME=boot|produce|failover|oracle|simulator
 	$(BIN)/python -m benchmarks $(NAME)
 
 clean: ## remove generated code, caches and build output; runs in store/ and .venv stay

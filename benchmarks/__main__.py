@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from benchmarks import boot, failover, oracle, produce
+from benchmarks import boot, failover, oracle, produce, simulator
 from benchmarks.cluster import BenchmarkError
 from benchmarks.figure import Figure
 
@@ -14,6 +14,7 @@ BENCHMARKS: Final[Mapping[str, Callable[[], Iterator[Figure]]]] = {
     "produce": produce.measure,
     "failover": failover.measure,
     "oracle": oracle.measure,
+    "simulator": simulator.measure,
 }
 """What can be asked for by name, in the order in which all of them run."""
 

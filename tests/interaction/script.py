@@ -27,8 +27,8 @@ from emulator.core.messages import (
 from emulator.core.properties import NodeProperties, is_node_property, node_properties
 from emulator.core.switches import DEFAULT_ERA, Switches, era_switches, is_switch, with_switch
 from emulator.core.types import BrokerId, LeaderEpoch, NodeId, Offset, ProducerEpoch, ProducerId, TopicPartition
-from tests.interaction.cluster import Cluster
-from tests.interaction.disk import CrashMode
+from emulator.simulator.cluster import HARNESS, SimulatedCluster
+from emulator.simulator.journal import Journal
 
 SEPARATOR: Final = "----"
 _ACKS: Final = {"all": -1, "0": 0, "1": 1}
@@ -125,13 +125,14 @@ class Session:
     """A script under way: its cluster, and a client that numbers what it sends."""
 
     def __init__(self) -> None:
-        self._cluster: Cluster | None = None
+        self._cluster: SimulatedCluster | None = None
         self._operations = 0
         self._sent: dict[TopicPartition, int] = {}
+        self._journal = Journal()
         self._events_shown = 0
 
     @property
-    def cluster(self) -> Cluster:
+    def cluster(self) -> SimulatedCluster:
         """The cluster that the script's first command made."""
         assert self._cluster is not None, "a script starts with 'cluster'"
         return self._cluster
@@ -152,7 +153,7 @@ class Session:
             else:
                 assert is_node_property(name), name
                 given[name] = value
-        self._cluster = _started(count, switches, node_properties(given))
+        self._cluster = _started(count, switches, node_properties(given), self._journal)
         return [f"{count} brokers serve after {self._cluster.now_ms} ms"]
 
     def create_topic(self, command: Command) -> list[str]:
@@ -295,16 +296,16 @@ class Session:
 
     def kill(self, command: Command) -> list[str]:
         """``kill 0``: the process ends, the page cache survives."""
-        return self._crash(_broker(command.words[0]), CrashMode.KILL)
+        return self._lost_by(_broker(command.words[0]), self.cluster.kill)
 
     def power_loss(self, command: Command) -> list[str]:
         """``power-loss 0``: the process ends, and nothing unsynced survives."""
-        return self._crash(_broker(command.words[0]), CrashMode.POWER_LOSS)
+        return self._lost_by(_broker(command.words[0]), self.cluster.power_loss)
 
-    def _crash(self, broker_id: BrokerId, mode: CrashMode) -> list[str]:
+    def _lost_by(self, broker_id: BrokerId, crash: Callable[[BrokerId], None]) -> list[str]:
         logs = self.cluster.nodes[broker_id].disk.logs
         before = {name: log.log_end_offset for name, log in sorted(logs.items())}
-        self.cluster.crash(broker_id, mode)
+        crash(broker_id)
         return [f"{name} log_end_offset {old} -> {logs[name].log_end_offset}" for name, old in before.items()]
 
     def stop(self, command: Command) -> list[str]:
@@ -342,9 +343,13 @@ class Session:
 
     def events(self, command: Command) -> list[str]:
         """``events LogTruncated BecameLeader``: events of these types since the last time."""
-        events = self.cluster.events[self._events_shown :]
-        self._events_shown = len(self.cluster.events)
-        return [f"{node}: {event.describe()}" for node, event in events if type(event).__name__ in command.words]
+        entries = self._journal.entries[self._events_shown :]
+        self._events_shown = len(self._journal.entries)
+        return [
+            f"{entry.node_id}: {entry.event.describe()}"
+            for entry in entries
+            if type(entry.event).__name__ in command.words and entry.node_id != HARNESS
+        ]
 
     def _state(self, name: TopicPartition) -> str:
         return describe_partition(name, self.cluster.state(name))
@@ -354,8 +359,8 @@ def _batch(batch: BatchDescriptor) -> str:
     return f"{batch.base_offset}..{batch.last_offset}@{batch.leader_epoch}/op-{batch.crc}"
 
 
-def _started(count: int, switches: Switches, properties: NodeProperties) -> Cluster:
-    cluster = Cluster(brokers=count, switches=switches, properties=properties)
+def _started(count: int, switches: Switches, properties: NodeProperties, journal: Journal) -> SimulatedCluster:
+    cluster = SimulatedCluster(brokers=count, switches=switches, properties=properties, watcher=journal)
     for broker_id in cluster.nodes:
         cluster.start(broker_id)
     brokers = cluster.controller.image.brokers

@@ -14,7 +14,6 @@ from emulator.core.batch import BatchDescriptor
 from emulator.core.broker.broker import Broker
 from emulator.core.broker.delayed_fetch import LINGER_MS, FetchDesk
 from emulator.core.errors import ErrorCode
-from emulator.core.inputs import BrokerInput
 from emulator.core.messages import FetchPartition, FetchRequest, ProducePartition, ProduceRequest, ProduceResponse
 from emulator.core.properties import NodeProperties
 from emulator.core.switches import DEFAULT_ERA, era_switches
@@ -28,8 +27,9 @@ from emulator.core.types import (
     RequestId,
     TopicPartition,
 )
-from tests.interaction.cluster import LATENCY_MS, BrokerNode, Cluster
-from tests.interaction.disk import CrashMode
+from emulator.simulator.cluster import SimulatedCluster
+from emulator.simulator.network import LATENCY_MS
+from emulator.simulator.watcher import NobodyWatches
 
 BROKERS: Final = 3
 PARTITIONS: Final = tuple(TopicPartition("orders", number) for number in range(3))
@@ -55,17 +55,27 @@ def check_parked_fetches(broker: Broker, *, now_ms: int) -> None:
                 assert deadline_ms <= now_ms + LINGER_MS
 
 
-class WatchedCluster(Cluster):
-    """A cluster whose parked fetches are looked at after every step."""
+class FetchWatch(NobodyWatches):
+    """Looks at the parked fetches after every step of a broker."""
 
-    def _step_broker(self, node: BrokerNode, incoming: BrokerInput) -> None:
-        super()._step_broker(node, incoming)
-        if node.broker is not None:
-            check_parked_fetches(node.broker, now_ms=self.now_ms)
+    def attach(self, cluster: SimulatedCluster) -> None:
+        self._cluster = cluster
+
+    def stepped(self, node_id: NodeId) -> None:
+        node = self._cluster.nodes.get(BrokerId(node_id))
+        if node is not None and node.broker is not None:
+            check_parked_fetches(node.broker, now_ms=self._cluster.now_ms)
 
 
-def started_cluster() -> WatchedCluster:
-    cluster = WatchedCluster(brokers=BROKERS, switches=era_switches(DEFAULT_ERA), properties=NodeProperties())
+def started_cluster() -> SimulatedCluster:
+    watch = FetchWatch()
+    cluster = SimulatedCluster(
+        brokers=BROKERS,
+        switches=era_switches(DEFAULT_ERA),
+        properties=NodeProperties(),
+        watcher=watch,
+        attach=watch.attach,
+    )
     for broker_id in cluster.nodes:
         cluster.start(broker_id)
     cluster.run(2_000)
@@ -78,7 +88,7 @@ def started_cluster() -> WatchedCluster:
 class Load:
     """Produce requests, and how long each took to be acknowledged."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
         self._asked_at_ms: dict[RequestId, int] = {}
         self._made = 0
@@ -176,7 +186,7 @@ def test_no_fetch_sleeps_on_records_while_leaders_and_isrs_change(seed: int) -> 
             case "cut":
                 cluster.cut(broker_id, NodeId((broker_id + 1) % BROKERS))
             case _:
-                cluster.crash(broker_id, CrashMode.KILL)
+                cluster.kill(broker_id)
         for _ in range(randomness.randrange(1, 60)):
             load.produce(randomness.choice(PARTITIONS), acks=randomness.choice((Acks.ALL, Acks.LEADER)))
             load.consume(randomness.choice(PARTITIONS))

@@ -70,13 +70,17 @@ class LeaderEpochCache:
         raise AssertionError("the last entry's epoch is above the one asked for")
 
     def floor_epoch_end(self, leader_epoch: LeaderEpoch, *, log_end_offset: Offset) -> EpochEndOffset | None:
-        """Returns the largest epoch of this cache that is not above ``leader_epoch``, and its end; else ``None``."""
+        """Returns the largest epoch of this cache that is not above ``leader_epoch``, and its end.
+
+        Where all are above, that is ``leader_epoch`` itself, ending where the first of them starts: a follower has
+        nothing of it, and must cut everything (``LeaderEpochFileCache.endOffsetFor``). ``None`` for an empty cache.
+        """
         end = log_end_offset
         for entry in reversed(self._entries):
             if entry.leader_epoch <= leader_epoch:
                 return EpochEndOffset(leader_epoch=entry.leader_epoch, end_offset=end)
             end = entry.start_offset
-        return None
+        return EpochEndOffset(leader_epoch=leader_epoch, end_offset=end) if self._entries else None
 
     def _replace(self, entries: list[EpochEntry]) -> bool:
         changed = entries != self._entries

@@ -1,0 +1,237 @@
+"""Actions: everything that does not happen by itself, each with all of its choices as arguments.
+
+One text form, a line per action, serves scripts by hand, regression files, shrinking and replay::
+
+    wait 120                                     let virtual milliseconds pass, everything being delivered promptly
+    produce orders-0 acks=all records=1
+    kill 1                                       or several nodes at once: kill 0,1; the controller is 100
+    power-loss 1 keep=prefix kept=2 truncation=kept
+    replace-disk 1 | start 1 | stop 1 | pause 1 | resume 1 | sync 1 | clock 1 rate=1100000
+    expire 1                                     its heartbeats wait until the controller has fenced it
+    cut 0->1 | lose-responses 0->1 | mend 0->1 | reset 0->1 | slow 0->1 ms=40
+    isolate 1 | rejoin 1
+    hold 0->100 AlterPartition request           messages of this kind wait from now on
+    release 0->100 AlterPartition request count=1     without a count: all, and hold no longer
+    release-newest 100->1 Stream response        several metadata batches are then applied as one
+    lose 0->1 Fetch response                     the oldest held message is lost
+    heal                                         mend every link, release everything
+"""
+
+from enum import Enum
+from typing import Final, TypeAlias
+
+import msgspec
+
+from emulator.core.errors import ConfigError
+from emulator.core.types import Acks, NodeId, TopicPartition
+from emulator.simulator.disk import Keep, TruncationFate
+from emulator.simulator.network import Channel, Way
+
+
+class _Action(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of all actions."""
+
+
+class Wait(_Action, frozen=True, kw_only=True):
+    """Let time pass."""
+
+    duration_ms: int
+
+
+class Produce(_Action, frozen=True, kw_only=True):
+    """Offer a batch to the producer with these acks."""
+
+    partition: TopicPartition
+    acks: Acks
+    records: int
+
+
+class NodeVerb(Enum):
+    """What may be done to nodes without any further choice."""
+
+    KILL = "kill"
+    REPLACE_DISK = "replace-disk"
+    START = "start"
+    STOP = "stop"
+    PAUSE = "pause"
+    RESUME = "resume"
+    SYNC = "sync"
+    EXPIRE = "expire"
+    ISOLATE = "isolate"
+    REJOIN = "rejoin"
+
+
+class OnNode(_Action, frozen=True, kw_only=True):
+    """Do something to nodes, at the same moment."""
+
+    verb: NodeVerb
+    nodes: tuple[NodeId, ...]
+
+
+class PowerLoss(_Action, frozen=True, kw_only=True):
+    """Take the power from nodes at the same moment."""
+
+    nodes: tuple[NodeId, ...]
+    keep: Keep
+    kept: int
+    truncation: TruncationFate
+
+
+class ClockRate(_Action, frozen=True, kw_only=True):
+    """Let a node's clock run at another rate, in parts per million."""
+
+    node: NodeId
+    rate_ppm: int
+
+
+class LinkVerb(Enum):
+    """What may be done to a link."""
+
+    CUT = "cut"
+    LOSE_RESPONSES = "lose-responses"
+    MEND = "mend"
+    RESET = "reset"
+
+
+class OnLink(_Action, frozen=True, kw_only=True):
+    """Do something to the connections that one node dials to another."""
+
+    verb: LinkVerb
+    source: NodeId
+    destination: NodeId
+
+
+class Slow(_Action, frozen=True, kw_only=True):
+    """Make a link's messages take longer."""
+
+    source: NodeId
+    destination: NodeId
+    latency_ms: int
+
+
+class ChannelVerb(Enum):
+    """What may be done to messages of one kind."""
+
+    HOLD = "hold"
+    RELEASE = "release"
+    RELEASE_NEWEST = "release-newest"
+    LOSE = "lose"
+
+
+class OnChannel(_Action, frozen=True, kw_only=True):
+    """Do something to a channel. ``count`` belongs to ``release``; ``None`` there means all."""
+
+    verb: ChannelVerb
+    channel: Channel
+    count: int | None = None
+
+
+class Heal(_Action, frozen=True, kw_only=True):
+    """Mend the network."""
+
+
+Action: TypeAlias = Wait | Produce | OnNode | PowerLoss | ClockRate | OnLink | Slow | OnChannel | Heal
+
+_ACKS: Final = {"all": Acks.ALL, "0": Acks.NONE, "1": Acks.LEADER}
+_REPAIRS: Final = frozenset({NodeVerb.RESUME, NodeVerb.REJOIN})
+
+
+def is_counted(action: Action) -> bool:
+    """Whether an action counts towards a plan's length: time and repairs do not."""
+    match action:
+        case Wait() | Heal() | OnLink(verb=LinkVerb.MEND):
+            return False
+        case OnChannel(verb=ChannelVerb.RELEASE, count=None):
+            return False
+        case OnNode(verb=verb):
+            return verb not in _REPAIRS
+        case _:
+            return True
+
+
+def format_action(action: Action) -> str:
+    """Returns an action's line."""
+    match action:
+        case Wait(duration_ms=duration_ms):
+            return f"wait {duration_ms}"
+        case Produce(partition=partition, acks=acks, records=records):
+            return f"produce {partition} acks={'all' if acks is Acks.ALL else int(acks)} records={records}"
+        case OnNode(verb=verb, nodes=nodes):
+            return f"{verb.value} {_ids(nodes)}"
+        case PowerLoss(nodes=nodes, keep=keep, kept=kept, truncation=truncation):
+            return f"power-loss {_ids(nodes)} keep={keep.value} kept={kept} truncation={truncation.value}"
+        case ClockRate(node=node, rate_ppm=rate_ppm):
+            return f"clock {node} rate={rate_ppm}"
+        case OnLink(verb=verb, source=source, destination=destination):
+            return f"{verb.value} {source}->{destination}"
+        case Slow(source=source, destination=destination, latency_ms=latency_ms):
+            return f"slow {source}->{destination} ms={latency_ms}"
+        case OnChannel(verb=verb, channel=channel, count=count):
+            return f"{verb.value} {channel}" + ("" if count is None else f" count={count}")
+        case Heal():
+            return "heal"
+
+
+def parse_action(line: str) -> Action:
+    """Returns the action of a line.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    words = [word for word in line.split() if "=" not in word]
+    pairs = dict(word.split("=", 1) for word in line.split() if "=" in word)
+    try:
+        action = _parse(words[0], words[1:], pairs)
+    except (ValueError, KeyError, IndexError):
+        action = None
+    if action is None or format_action(action).split() != line.split():
+        raise ConfigError(key="action", value=line, expected="a line as emulator/simulator/actions.py describes")
+    return action
+
+
+def _parse(verb: str, words: list[str], pairs: dict[str, str]) -> Action | None:
+    match verb, words:
+        case "wait", [duration]:
+            return Wait(duration_ms=int(duration))
+        case "produce", [partition]:
+            return Produce(partition=_partition(partition), acks=_ACKS[pairs["acks"]], records=int(pairs["records"]))
+        case "power-loss", [nodes]:
+            return PowerLoss(
+                nodes=_nodes(nodes),
+                keep=Keep(pairs["keep"]),
+                kept=int(pairs["kept"]),
+                truncation=TruncationFate(pairs["truncation"]),
+            )
+        case "clock", [node]:
+            return ClockRate(node=NodeId(int(node)), rate_ppm=int(pairs["rate"]))
+        case "slow", [link]:
+            return Slow(source=_end(link, 0), destination=_end(link, 1), latency_ms=int(pairs["ms"]))
+        case "heal", []:
+            return Heal()
+        case _, [link, api, way]:
+            channel = Channel(_end(link, 0), _end(link, 1), api, Way(way))
+            count = int(pairs["count"]) if "count" in pairs else None
+            return OnChannel(verb=ChannelVerb(verb), channel=channel, count=count)
+        case _, [target] if "->" in target:
+            return OnLink(verb=LinkVerb(verb), source=_end(target, 0), destination=_end(target, 1))
+        case _, [target]:
+            return OnNode(verb=NodeVerb(verb), nodes=_nodes(target))
+        case _:
+            return None
+
+
+def _partition(word: str) -> TopicPartition:
+    topic, _, index = word.rpartition("-")
+    return TopicPartition(topic, int(index))
+
+
+def _nodes(word: str) -> tuple[NodeId, ...]:
+    return tuple(NodeId(int(node)) for node in word.split(","))
+
+
+def _end(link: str, position: int) -> NodeId:
+    return NodeId(int(link.split("->")[position]))
+
+
+def _ids(nodes: tuple[NodeId, ...]) -> str:
+    return ",".join(str(node) for node in nodes)

@@ -1,0 +1,261 @@
+"""A broker's disk as the core sees it: batch descriptors with a synced part, checkpoints, the clean-shutdown file.
+
+Appends and truncations reach the page cache; a sync makes the log as it is then durable. Checkpoints, directory names
+and the clean-shutdown file are durable as soon as they are written, because ``emulator.storage`` syncs each of them:
+so a power loss takes batches away, or brings back those of a truncation, and no name. A replaced disk is empty.
+"""
+
+from enum import Enum
+
+from emulator.core.batch import BatchDescriptor, EpochEntry, LogSpan
+from emulator.core.effects import (
+    AppendToLog,
+    CreateLog,
+    DeleteLog,
+    RaiseLogStart,
+    RenameStrayLog,
+    RestartLog,
+    TruncateLog,
+    WriteEpochCheckpoint,
+    WriteHighWatermarks,
+    WriteLogCheckpoints,
+)
+from emulator.core.errors import InvariantViolation
+from emulator.core.inputs import LoadedLog
+from emulator.core.types import BrokerEpoch, Offset, TopicId, TopicPartition
+from emulator.storage.recovery import with_scanned_epochs
+
+
+class Keep(Enum):
+    """What a power loss leaves of batches that were not synced."""
+
+    NONE = "none"
+    PREFIX = "prefix"
+    """The first so many of them."""
+
+    TORN = "torn"
+    """All but the last, which was cut and goes in recovery."""
+
+    PAGES = "pages"
+    """Those before the first page that did not survive; recovery ends there."""
+
+
+class StoredLog:
+    """One partition directory.
+
+    Attributes:
+        topic_id: in ``partition.metadata``.
+        batches: as a reader sees them now.
+        durable: as a power loss would leave them at least. Not a prefix of ``batches`` after an unsynced truncation.
+        recovery_point: everything below is synced.
+        log_start_offset: as known to the process.
+        log_start_checkpoint: as a successor will know it.
+        segment_base: base offset of the segment file, where a log without batches ends.
+        epochs: the leader epoch checkpoint.
+    """
+
+    __slots__ = (
+        "batches",
+        "durable",
+        "epochs",
+        "log_end_offset",
+        "log_start_checkpoint",
+        "log_start_offset",
+        "recovery_point",
+        "segment_base",
+        "topic_id",
+    )
+
+    def __init__(self, topic_id: TopicId, *, base_offset: Offset) -> None:
+        self.topic_id = topic_id
+        self.batches: list[BatchDescriptor] = []
+        self.durable: tuple[BatchDescriptor, ...] = ()
+        self.recovery_point = base_offset
+        self.log_start_offset = base_offset
+        self.log_start_checkpoint = Offset(0)
+        self.log_end_offset = base_offset
+        self.segment_base = base_offset
+        self.epochs: tuple[EpochEntry, ...] = ()
+
+    def truncate(self, offset: Offset) -> None:
+        """Drops batches that reach ``offset``; the log ends there."""
+        while self.batches and self.batches[-1].last_offset >= offset:
+            self.batches.pop()
+        self.log_end_offset = offset
+        self.recovery_point = min(self.recovery_point, offset)
+
+    def sync(self) -> None:
+        """Makes what a reader sees durable."""
+        self.durable = tuple(self.batches)
+        self.recovery_point = self.log_end_offset
+
+    def lose_unsynced(self, keep: Keep, *, kept: int, truncation: "TruncationFate") -> None:
+        """Leaves what a power loss leaves.
+
+        Args:
+            keep: shape of the loss.
+            kept: unsynced batches that survive ``prefix`` and ``pages``; at least one is always lost.
+            truncation: what becomes of a truncation that was not synced.
+        """
+        shared = 0
+        for present, durable in zip(self.batches, self.durable, strict=False):
+            if present is not durable:
+                break
+            shared += 1
+        if shared < len(self.durable) and truncation is TruncationFate.UNDONE:
+            self.batches = list(self.durable)
+        else:
+            unsynced = len(self.batches) - shared
+            survivors = {Keep.NONE: 0, Keep.TORN: unsynced - 1}.get(keep, min(kept, unsynced - 1))
+            del self.batches[shared + max(0, survivors) :]
+        self.durable = tuple(self.batches)
+        self.recover()
+
+    def recover(self) -> None:
+        """Finds the log's end from its batches, as opening the files does."""
+        self.log_end_offset = self.batches[-1].next_offset if self.batches else self.segment_base
+        self.log_start_offset = max(self.log_start_checkpoint, self.segment_base)
+        self.recovery_point = min(self.recovery_point, self.log_end_offset)
+
+
+class TruncationFate(Enum):
+    """What a power loss does to a truncation that was not synced."""
+
+    KEPT = "kept"
+    UNDONE = "undone"
+
+
+class Disk:
+    """Survives the process.
+
+    Attributes:
+        logs: partition directories.
+        high_watermarks: ``replication-offset-checkpoint``.
+        generation: rises when the disk is replaced.
+    """
+
+    def __init__(self) -> None:
+        self.logs: dict[TopicPartition, StoredLog] = {}
+        self.high_watermarks: dict[TopicPartition, Offset] = {}
+        self.generation = 0
+        self._clean_epoch: BrokerEpoch | None = None
+        self._is_clean = False
+
+    # --- Effects of the core ----------------------------------------------------------------------------------------
+
+    def create(self, effect: CreateLog) -> None:
+        """Makes a partition directory."""
+        self.logs[effect.partition] = StoredLog(effect.topic_id, base_offset=Offset(0))
+
+    def delete(self, effect: DeleteLog | RenameStrayLog) -> None:
+        """Sets a partition directory aside."""
+        del self.logs[effect.partition]
+
+    def append(self, effect: AppendToLog) -> None:
+        """Appends to the page cache."""
+        log = self.logs[effect.partition]
+        if log.batches and effect.batches[0].base_offset < log.batches[-1].next_offset:
+            raise InvariantViolation(f"{effect} goes below the end {log.log_end_offset} of the file")
+        log.batches.extend(effect.batches)
+        log.log_end_offset = effect.batches[-1].next_offset
+
+    def truncate(self, effect: TruncateLog) -> None:
+        """Cuts a log in the page cache."""
+        self.logs[effect.partition].truncate(effect.offset)
+
+    def restart(self, effect: RestartLog) -> None:
+        """Replaces a log's segments by an empty one; names are durable at once."""
+        self.logs[effect.partition] = StoredLog(self.logs[effect.partition].topic_id, base_offset=effect.offset)
+
+    def write_epochs(self, effect: WriteEpochCheckpoint) -> None:
+        """Rewrites a leader epoch checkpoint."""
+        self.logs[effect.partition].epochs = effect.epochs
+
+    def raise_log_start(self, effect: RaiseLogStart) -> None:
+        """Notes that records below an offset are deleted; the segment stays."""
+        log = self.logs[effect.partition]
+        log.log_start_offset = effect.offset
+        log.recovery_point = max(log.recovery_point, effect.offset)
+
+    def write_high_watermarks(self, effect: WriteHighWatermarks) -> None:
+        """Rewrites the high-watermark checkpoint."""
+        self.high_watermarks = dict(effect.high_watermarks)
+
+    def write_checkpoints(self, _: WriteLogCheckpoints) -> None:
+        """Rewrites the log-start checkpoint; recovery points are kept exact here."""
+        for log in self.logs.values():
+            log.log_start_checkpoint = log.log_start_offset
+
+    # --- Life of the process ----------------------------------------------------------------------------------------
+
+    def load(self) -> tuple[LoadedLog, ...]:
+        """Deletes the clean-shutdown file, recovers the logs and returns them."""
+        was_clean, self._is_clean = self._is_clean, False
+        loaded = []
+        for partition, log in sorted(self.logs.items()):
+            log.recover()
+            loaded.append(
+                LoadedLog(
+                    partition=partition,
+                    topic_id=log.topic_id,
+                    is_clean=was_clean,
+                    batches=tuple(log.batches),
+                    log_start_offset=log.log_start_offset,
+                    log_end_offset=log.log_end_offset,
+                    epochs=log.epochs if was_clean else with_scanned_epochs(log.epochs, log.batches),
+                    log_start_checkpoint=log.log_start_checkpoint,
+                    high_watermark_checkpoint=self.high_watermarks.get(partition, Offset(0)),
+                    recovery_point=log.recovery_point,
+                )
+            )
+        return tuple(loaded)
+
+    def previous_broker_epoch(self) -> BrokerEpoch | None:
+        """Returns what the clean-shutdown file proves."""
+        return self._clean_epoch if self._is_clean else None
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether the clean-shutdown file exists."""
+        return self._is_clean
+
+    def sync(self) -> None:
+        """Writes the page cache back, as the kernel does now and then."""
+        for log in self.logs.values():
+            log.sync()
+
+    def close(self, broker_epoch: BrokerEpoch | None) -> None:
+        """Syncs everything and writes the clean-shutdown file."""
+        self.sync()
+        for log in self.logs.values():
+            log.log_start_checkpoint = log.log_start_offset
+        self._clean_epoch = broker_epoch
+        self._is_clean = True
+
+    def lose_power(self, keep: Keep, *, kept: int, truncation: TruncationFate) -> None:
+        """Loses unsynced batches of every log."""
+        for log in self.logs.values():
+            log.lose_unsynced(keep, kept=kept, truncation=truncation)
+
+    def replace(self) -> None:
+        """Puts an empty disk in its place."""
+        self.logs = {}
+        self.high_watermarks = {}
+        self.generation += 1
+        self._clean_epoch = None
+        self._is_clean = False
+
+    def read(self, partition: TopicPartition, span: LogSpan | None) -> tuple[BatchDescriptor, ...]:
+        """Returns the batches that a span names."""
+        if span is None:
+            return ()
+        batches = self.logs[partition].batches
+        first = len(batches)
+        while first > 0 and batches[first - 1].base_offset >= span.base_offset:
+            first -= 1
+        return tuple(batch for batch in batches[first:] if batch.base_offset < span.end_offset)
+
+
+def unsynced_batches(disk: Disk) -> int:
+    """Returns how many batches a power loss could take from the log that has most of them."""
+    return max((len(log.batches) - len(log.durable) for log in disk.logs.values()), default=0)

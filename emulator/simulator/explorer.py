@@ -1,0 +1,175 @@
+"""From a seed to a schedule: draws a cluster, a profile and moves, and plays them as they are drawn.
+
+A seed and the same options always lead to the same actions, which are kept: the result is a plan that needs no seed.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+from random import Random
+from typing import Final
+
+import msgspec
+
+from emulator.core.switches import DEFAULT_ERA
+from emulator.simulator.actions import Action, ChannelVerb, LinkVerb, NodeVerb, OnChannel, OnLink, OnNode, Wait
+from emulator.simulator.journal import Journal
+from emulator.simulator.moves import MOVES, Situation
+from emulator.simulator.network import Channel, Way
+from emulator.simulator.nodes import CONTROLLER
+from emulator.simulator.oracle.finding import CheckKind
+from emulator.simulator.plan import Plan, PlannedTopic
+from emulator.simulator.profiles import PROFILES, swarm
+from emulator.simulator.simulation import Halts, Outcome, Simulation
+
+_REPLICATION_FACTOR: Final = 3
+_STEPS_MIN: Final = 250
+
+
+class Ambition(Enum):
+    """When a schedule ends early."""
+
+    FIRST_FINDING = "first_finding"
+    """At the first finding."""
+
+    OUTCOME = "outcome"
+    """At the first outcome that a user sees; what leads there is explored on, with a push."""
+
+
+class Orders(msgspec.Struct, frozen=True, kw_only=True):
+    """What all schedules of a sweep have in common.
+
+    Attributes:
+        era: whose rules.
+        switches: rules that differ, by name.
+        properties: of every node.
+        profiles: names to choose from.
+        ambition: when a schedule ends early.
+    """
+
+    era: str = DEFAULT_ERA
+    switches: tuple[tuple[str, str], ...] = ()
+    properties: tuple[tuple[str, str], ...] = ()
+    profiles: tuple[str, ...] = tuple(PROFILES)
+    ambition: Ambition = Ambition.FIRST_FINDING
+
+
+class Schedule(msgspec.Struct, frozen=True, kw_only=True):
+    """What a seed led to."""
+
+    seed: int
+    profile: str
+    plan: Plan
+    outcome: Outcome
+
+
+def explore(seed: int, orders: Orders, *, journal: Journal | None = None) -> Schedule:
+    """Draws and plays one schedule."""
+    topology = Random(f"{seed}/topology")
+    name = orders.profiles[topology.randrange(len(orders.profiles))]
+    profile = swarm(PROFILES[name], topology)
+    brokers = topology.choice(profile.brokers)
+    factor = min(_REPLICATION_FACTOR if topology.random() < 0.8 else 4, brokers)
+    min_isr = min(topology.choice(profile.min_isr), factor)
+    plan = Plan(
+        brokers=brokers,
+        era=orders.era,
+        switches=orders.switches,
+        properties=orders.properties,
+        topics=(
+            PlannedTopic(
+                name="orders",
+                replicas=tuple(
+                    tuple((index + place) % brokers for place in range(factor))
+                    for index in range(topology.randint(1, profile.partitions))
+                ),
+                properties=(("min.insync.replicas", str(min_isr)),),
+            ),
+        ),
+    )
+    simulation = Simulation(plan, journal=journal)
+    simulation.begin()
+    simulation.halt(Halts.AT_FINDINGS)
+    situation = Situation(
+        simulation.cluster,
+        simulation.oracle,
+        plan.partitions,
+        budget=profile.budget,
+        fates=profile.fates,
+        seed=str(seed),
+    )
+    played = _play_moves(simulation, situation, profile.weights, profile.moves, orders.ambition)
+    simulation.finish()
+    return Schedule(seed=seed, profile=name, plan=plan.with_actions(merge_waits(played)), outcome=simulation.outcome())
+
+
+def _play_moves(
+    simulation: Simulation, situation: Situation, weights: Mapping[str, int], moves: int, ambition: Ambition
+) -> list[Action]:
+    names, frequencies = list(weights), list(weights.values())
+    played: list[Action] = []
+    budget = moves
+    while budget > 0 or simulation.cluster.steps < _STEPS_MIN:
+        budget -= 1
+        (move,) = situation.schedule.choices(names, frequencies)
+        for action in MOVES[move](situation):
+            played += play_until_halted(simulation, action)
+            if simulation.cluster.is_halted or simulation.has_crashed:
+                break
+        if simulation.has_crashed:
+            break
+        if simulation.cluster.is_halted:
+            findings = simulation.findings()
+            if ambition is Ambition.FIRST_FINDING or any(alarm.kind is CheckKind.OUTCOME for alarm in findings):
+                break
+            simulation.halt(Halts.AT_FINDINGS)
+            if simulation.oracle.weak_candidates():
+                played += push(simulation)
+                break
+    return played
+
+
+def play_until_halted(simulation: Simulation, action: Action) -> list[Action]:
+    """Plays an action; returns what was played, which is a part of it where time stood still in its midst."""
+    started_ms = simulation.cluster.now_ms
+    if not simulation.play(action):
+        return []
+    if not simulation.cluster.is_halted:
+        return [action]
+    passed = Wait(duration_ms=simulation.cluster.now_ms - started_ms)
+    match action:
+        case Wait():
+            return [passed]
+        case OnNode(verb=NodeVerb.EXPIRE, nodes=nodes):
+            heartbeats = [Channel(node, CONTROLLER, "BrokerHeartbeat", Way.REQUEST) for node in nodes]
+            return [*(OnChannel(verb=ChannelVerb.HOLD, channel=channel) for channel in heartbeats), passed]
+        case _:
+            return [action]
+
+
+def push(simulation: Simulation) -> list[Action]:
+    """Plays what lets a weak candidate lead, and returns it: it learns nothing more, the others lose the controller."""
+    played: list[Action] = []
+    simulation.halt(Halts.NEVER)
+    for name, broker_id in simulation.oracle.weak_candidates():
+        state = simulation.cluster.state(name)
+        if state is None:
+            continue
+        others = [other for other in (*state.isr, *state.elr) if other != broker_id]
+        actions: list[Action] = [
+            *(OnLink(verb=LinkVerb.CUT, source=broker_id, destination=other) for other in others),
+            *(OnLink(verb=LinkVerb.CUT, source=other, destination=CONTROLLER) for other in others),
+            Wait(duration_ms=700),
+        ]
+        played += [action for action in actions if simulation.play(action)]
+    return played
+
+
+def merge_waits(actions: list[Action]) -> list[Action]:
+    """Returns the actions with neighbouring waits made one."""
+    merged: list[Action] = []
+    for action in actions:
+        if merged and isinstance(action, Wait) and isinstance(merged[-1], Wait):
+            merged[-1] = Wait(duration_ms=merged[-1].duration_ms + action.duration_ms)
+        else:
+            merged.append(action)
+    return merged

@@ -1,0 +1,195 @@
+"""Simulated processes: a core with a clock of its own, and what survives the process beside it."""
+
+from collections.abc import Sequence
+from typing import Final, Generic, Protocol, TypeVar
+
+from emulator.core.broker import Broker, BrokerConfig
+from emulator.core.client.consumer import Consumer
+from emulator.core.client.producer import Producer
+from emulator.core.client.steps import ConsumerInput, ProducerInput, RecordsReceived
+from emulator.core.controller.controller import Controller
+from emulator.core.effects import Effect, SendRequest
+from emulator.core.errors import ErrorCode
+from emulator.core.inputs import BrokerInput, ControllerInput, RequestFailed, ResponseReceived, TimerFired
+from emulator.core.invariants import PartitionMark
+from emulator.core.messages import FetchPartition, FetchPartitionResponse, FetchRequest, FetchResponse
+from emulator.core.properties import NodeProperties
+from emulator.core.records import MetadataBatch
+from emulator.core.switches import Switches
+from emulator.core.types import Acks, BrokerId, CorrelationId, IncarnationId, NodeId, TopicPartition
+from emulator.simulator.clock import NodeClock
+from emulator.simulator.disk import Disk
+from emulator.simulator.record_book import RecordBook
+
+CONTROLLER: Final = NodeId(100)
+CLIENT: Final = NodeId(1000)
+CLUSTER_ID: Final = "simulated"
+
+InputT = TypeVar("InputT")
+_Heard = TypeVar("_Heard", contravariant=True)
+
+
+class StateMachine(Protocol[_Heard]):
+    """What every core offers."""
+
+    def step(self, incoming: _Heard | TimerFired, *, now_ms: int) -> Sequence[Effect]:
+        """Reacts to an input."""
+        ...
+
+    def next_deadline_ms(self) -> int | None:
+        """Returns when ``TimerFired`` is due."""
+        ...
+
+
+class Node(Generic[InputT]):
+    """A process and its place.
+
+    Attributes:
+        node_id: its name.
+        core: while it runs.
+        incarnation: of the process that runs or ran last; -1 before the first.
+        clock: survives the process, as the machine's does.
+        is_paused: stopped by a signal; inputs wait in ``inbox``.
+        inbox: what arrived during the pause.
+        armed_ms: virtual time of the timer that is set.
+        steps: number of steps.
+    """
+
+    def __init__(self, node_id: NodeId) -> None:
+        self.node_id = node_id
+        self.core: StateMachine[InputT] | None = None
+        self.incarnation = -1
+        self.clock = NodeClock()
+        self.is_paused = False
+        self.inbox: list[InputT] = []
+        self.armed_ms: int | None = None
+        self.steps = 0
+
+    def heard(self, outcome: ResponseReceived | RequestFailed) -> InputT:
+        """Returns the input that the outcome of a request is to this node."""
+        raise NotImplementedError
+
+    def end(self) -> None:
+        """The process is gone."""
+        self.core = None
+        self.is_paused = False
+        self.inbox = []
+        self.armed_ms = None
+
+
+class BrokerNode(Node[BrokerInput]):
+    """A broker: its disk stays."""
+
+    def __init__(self, broker_id: BrokerId) -> None:
+        super().__init__(broker_id)
+        self.broker_id = broker_id
+        self.disk = Disk()
+        self.broker: Broker | None = None
+        self.marks: dict[TopicPartition, PartitionMark] = {}
+
+    def boot(self, switches: Switches, properties: NodeProperties) -> None:
+        """Makes a new process on the disk."""
+        self.incarnation += 1
+        self.marks = {}
+        self.core = self.broker = Broker(
+            BrokerConfig(
+                broker_id=self.broker_id,
+                controller_id=CONTROLLER,
+                cluster_id=CLUSTER_ID,
+                incarnation_id=incarnation_name(self.broker_id, self.incarnation),
+                log_dirs=(f"directory-{self.broker_id}-{self.disk.generation}",),
+                previous_broker_epoch=self.disk.previous_broker_epoch(),
+                properties=properties,
+                switches=switches,
+            )
+        )
+
+    def heard(self, outcome: ResponseReceived | RequestFailed) -> BrokerInput:
+        """Returns the outcome as it is."""
+        return outcome
+
+    def end(self) -> None:
+        """The process is gone, the disk is not."""
+        super().end()
+        self.broker = None
+
+
+class ControllerNode(Node[ControllerInput]):
+    """The controller: its metadata log stays.
+
+    Attributes:
+        log: appended batches, synced or not.
+        synced: how many of them are durable.
+        published: how many of them brokers may be told.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(CONTROLLER)
+        self.log: list[MetadataBatch] = []
+        self.synced = 0
+        self.published = 0
+        self.controller: Controller
+
+    def boot(self, switches: Switches, properties: NodeProperties) -> None:
+        """Makes a new process that replays the log."""
+        self.incarnation += 1
+        self.core = self.controller = Controller(properties, switches, CLUSTER_ID, CONTROLLER)
+        for batch in self.log:
+            self.controller.replay(batch)
+        self.synced = self.published = len(self.log)
+
+
+class ProducerNode(Node[ProducerInput]):
+    """A producer of the client process; it lives as long as the run."""
+
+    def __init__(self, name: str, core: Producer, acks: Acks) -> None:
+        super().__init__(CLIENT)
+        self.name = name
+        self.producer = core
+        self.core = core
+        self.acks = acks
+        self.next_record_id = 0
+
+    def heard(self, outcome: ResponseReceived | RequestFailed) -> ProducerInput:
+        """Returns the outcome as it is."""
+        return outcome
+
+
+class ConsumerNode(Node[ConsumerInput]):
+    """A consumer of the client process; ``book`` tells which records a batch holds."""
+
+    def __init__(self, name: str, core: Consumer, book: RecordBook) -> None:
+        super().__init__(CLIENT)
+        self.name = name
+        self.consumer = core
+        self.core = core
+        self._book = book
+        self._asked: dict[CorrelationId, FetchPartition] = {}
+
+    def note_request(self, effect: SendRequest) -> None:
+        """Remembers where a fetch reads from."""
+        if isinstance(effect.request, FetchRequest):
+            self._asked[effect.correlation_id] = effect.request.partitions[0]
+
+    def heard(self, outcome: ResponseReceived | RequestFailed) -> ConsumerInput:
+        """Returns a fetch's answer with the records that it holds."""
+        asked = self._asked.pop(outcome.correlation_id, None)
+        if asked is None or not isinstance(outcome, ResponseReceived):
+            return outcome
+        response = outcome.response
+        assert isinstance(response, FetchResponse), "a fetch is answered by a fetch response"
+        if response.error is not ErrorCode.NONE or not response.partitions:
+            answer = FetchPartitionResponse(topic=asked.topic, partition=asked.partition, error=response.error)
+        else:
+            answer = response.partitions[0]
+        polled = tuple(
+            part for batch in answer.batches if (part := self._book.polled(batch, position=asked.fetch_offset))
+        )
+        return RecordsReceived(
+            cause_id=outcome.cause_id, correlation_id=outcome.correlation_id, response=answer, polled=polled
+        )
+
+
+def incarnation_name(broker_id: BrokerId, incarnation: int) -> IncarnationId:
+    """Returns the identity that a broker process registers with."""
+    return IncarnationId(f"incarnation-{broker_id}-{incarnation}")

@@ -1,0 +1,92 @@
+"""What a healed cluster must come to, within a bound: L1-L4, L6, L9, and L5 as far as clients see it.
+
+Each property is a question that is asked until it is answered well. Where a property cannot come to hold for a reason
+that the protocol allows, the reason is an *excuse*, which is counted and never silent. The one excuse that exists: a
+partition without any candidate (ISR and ELR are empty, or it never had a leader to begin with).
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from emulator.core.broker.isr import Committed
+from emulator.core.broker.lifecycle import BrokerState
+from emulator.core.types import TopicPartition
+from emulator.simulator.cluster import SimulatedCluster
+
+CONVERGE_MS: Final = 30_000
+"""Virtual time in which a healed cluster must converge."""
+
+QUIET_MS: Final = 800
+"""Virtual time for which nothing may change after that."""
+
+
+def excused(cluster: SimulatedCluster) -> tuple[TopicPartition, ...]:
+    """Returns the partitions that nobody may lead."""
+    return tuple(
+        name
+        for name, state in sorted(cluster.controller.image.partitions.items())
+        if state.leader is None and not state.isr and not state.elr
+    )
+
+
+def missing(cluster: SimulatedCluster) -> Iterator[tuple[str, TopicPartition | None, str]]:
+    """Yields what a healed cluster has not come to yet: property, partition if it is about one, and a sentence."""
+    yield from _missing_on_brokers(cluster)
+    without_candidate = excused(cluster)
+    for name, state in sorted(cluster.controller.image.partitions.items()):
+        if name in without_candidate:
+            continue
+        if state.leader is None:
+            yield "L3", name, f"{name} has no leader: {state}"
+            continue
+        if set(state.isr) != set(state.replicas):
+            yield "L4", name, f"{name} has ISR {state.isr} of replicas {state.replicas}"
+        leader = cluster.nodes[state.leader].broker
+        led = None if leader is None else leader.partition(name)
+        if led is None or not led.is_leader:
+            yield "L3", name, f"broker {state.leader} does not lead {name}"
+            continue
+        if not isinstance(led.isr_state, Committed):
+            yield "L4", name, f"{name} waits for an answer to {led.isr_state}"
+        yield from _missing_copies(cluster, name)
+    for producer in cluster.producers.values():
+        if producer.producer.unfinished_records:
+            yield "L5", None, f"{producer.name} has {producer.producer.unfinished_records} unanswered records"
+
+
+def _missing_on_brokers(cluster: SimulatedCluster) -> Iterator[tuple[str, TopicPartition | None, str]]:
+    image = cluster.controller.image
+    end = cluster.controller.committed_end_offset
+    for broker_id, node in cluster.nodes.items():
+        if node.broker is None:
+            yield "L2", None, f"broker {broker_id} does not run"
+            continue
+        if node.broker.image.next_offset != end:
+            yield "L1", None, f"broker {broker_id} knows metadata up to {node.broker.image.next_offset} of {end}"
+        registration = image.brokers.get(broker_id)
+        if node.broker.state is not BrokerState.RUNNING or registration is None or registration.fenced:
+            yield "L2", None, f"broker {broker_id} is {node.broker.state.value} and {registration}"
+
+
+def _missing_copies(cluster: SimulatedCluster, name: TopicPartition) -> Iterator[tuple[str, TopicPartition, str]]:
+    state = cluster.controller.image.partitions[name]
+    assert state.leader is not None
+    leader_log = [batch.crc for batch in cluster.nodes[state.leader].disk.logs[name].batches]
+    for broker_id in state.replicas:
+        node = cluster.nodes[broker_id]
+        partition = None if node.broker is None else node.broker.partition(name)
+        log = node.disk.logs.get(name)
+        if partition is None or log is None:
+            yield "L6", name, f"broker {broker_id} has no {name}"
+        elif [batch.crc for batch in log.batches] != leader_log:
+            yield "L6", name, f"{name} differs between leader {state.leader} and broker {broker_id}"
+        elif partition.log.high_watermark != partition.log.log_end_offset:
+            offsets = (partition.log.high_watermark, partition.log.log_end_offset)
+            yield "L6", name, f"{name} on broker {broker_id} has high watermark and end {offsets}"
+
+
+def pulse(cluster: SimulatedCluster) -> tuple[object, ...]:
+    """Returns what must stand still in a quiet cluster (L9)."""
+    image = cluster.controller.image
+    states = tuple((name, s.leader_epoch, s.partition_epoch) for name, s in sorted(image.partitions.items()))
+    return (image.next_offset, states)

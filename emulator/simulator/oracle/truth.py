@@ -1,0 +1,83 @@
+"""What a partition has promised to the outside world, kept apart from every replica.
+
+*Committed*: what a leader's high watermark has passed. *Acked*: what a producer with acks=all was told is there.
+*Exposed*: what a consumer was given. Each entry knows the moment from which it must not go away.
+"""
+
+from bisect import bisect_right
+
+import msgspec
+
+from emulator.core.batch import BatchDescriptor
+from emulator.core.events import PolledBatch
+from emulator.core.types import Offset
+from emulator.simulator.oracle.guarantee import GuaranteeLedger
+
+
+class Promise(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch that must stay: where, which one, and since when."""
+
+    base_offset: Offset
+    last_offset: Offset
+    crc: int
+    moment: int
+
+
+class PartitionTruth:
+    """One partition.
+
+    Attributes:
+        high_watermark: the largest that any leader ever set.
+        committed: CRC of each committed batch by base offset.
+        acked: by base offset.
+        exposed: by base offset.
+        batches: CRC of each batch that was ever appended, by offset and leader epoch.
+        ledger: its guarantee.
+    """
+
+    def __init__(self) -> None:
+        self.high_watermark = Offset(0)
+        self.committed: dict[Offset, int] = {}
+        self.acked: dict[Offset, Promise] = {}
+        self.exposed: dict[Offset, Promise] = {}
+        self.batches: dict[tuple[Offset, int], int] = {}
+        self.ledger = GuaranteeLedger()
+        self._marks: list[Offset] = []
+        self._moments: list[int] = []
+
+    def commit(self, new: Offset, log: list[BatchDescriptor], *, moment: int) -> None:
+        """A leader's high watermark rose; ``log`` is the leader's."""
+        if new <= self.high_watermark:
+            return
+        for batch in reversed(log):
+            if batch.last_offset < self.high_watermark:
+                break
+            if batch.last_offset < new:
+                self.committed[batch.base_offset] = batch.crc
+        self.high_watermark = new
+        self._marks.append(new)
+        self._moments.append(moment)
+
+    def committed_since(self, offset: Offset) -> int:
+        """Returns the moment at which the record at ``offset``, below the high watermark, was committed."""
+        return self._moments[bisect_right(self._marks, offset)]
+
+    def expose(self, batch: PolledBatch, *, moment: int) -> None:
+        """A consumer was given a batch, or a part of one."""
+        self.exposed.setdefault(
+            batch.base_offset,
+            Promise(base_offset=batch.base_offset, last_offset=batch.last_offset, crc=batch.crc, moment=moment),
+        )
+
+    def forget_from(self, offset: Offset) -> None:
+        """Records from ``offset`` on are known to be lost; what is said about them was said."""
+        for promises in (self.acked, self.exposed):
+            for base in [base for base, promise in promises.items() if promise.last_offset >= offset]:
+                del promises[base]
+        for base in [base for base in self.committed if base >= offset]:
+            del self.committed[base]
+        if offset < self.high_watermark:
+            self.high_watermark = offset
+            kept = bisect_right(self._marks, offset)
+            self._marks[kept:] = [offset]
+            del self._moments[kept + 1 :]

@@ -1,0 +1,224 @@
+"""Performs actions on a cluster. An action that makes no sense at the moment is skipped: it is *not enabled*.
+
+So a plan stays playable when parts of it are taken away, which is what shrinking does.
+"""
+
+from collections.abc import Callable
+from typing import assert_never
+
+from emulator.core.events import FaultInjected
+from emulator.core.types import BrokerId, NodeId
+from emulator.simulator.actions import (
+    Action,
+    ChannelVerb,
+    ClockRate,
+    Heal,
+    LinkVerb,
+    NodeVerb,
+    OnChannel,
+    OnLink,
+    OnNode,
+    PowerLoss,
+    Produce,
+    Slow,
+    Wait,
+)
+from emulator.simulator.cluster import SimulatedCluster
+from emulator.simulator.network import Channel, Way
+from emulator.simulator.nodes import CLIENT, CONTROLLER, BrokerNode, ControllerNode
+
+
+def perform(cluster: SimulatedCluster, action: Action) -> bool:
+    """Performs an action and notes it as a fault if it is one; returns whether it was enabled."""
+    offset = cluster.controller.committed_end_offset
+    is_enabled = _perform(cluster, action)
+    fault = _fault(action)
+    if is_enabled and fault is not None:
+        name, target = fault
+        cluster.note(
+            FaultInjected(cause_id=cluster.cause_id, fault=name, target=target, bit="simulated", metadata_offset=offset)
+        )
+    return is_enabled
+
+
+def _fault(action: Action) -> tuple[str, str] | None:
+    """Returns a fault's name and target as the harness of real processes would write them."""
+    match action:
+        case OnNode(verb=NodeVerb.PAUSE | NodeVerb.ISOLATE | NodeVerb.KILL as verb, nodes=nodes):
+            return verb.value, ",".join(map(str, nodes))
+        case OnNode(verb=NodeVerb.EXPIRE, nodes=nodes):
+            return "lose_responses", f"{nodes[0]}->{CONTROLLER}"
+        case PowerLoss(nodes=nodes):
+            return "power_loss", ",".join(map(str, nodes))
+        case ClockRate(node=node):
+            return "pause", str(node)
+        case OnLink(verb=LinkVerb.CUT | LinkVerb.LOSE_RESPONSES | LinkVerb.RESET, source=source, destination=end):
+            return "cut", f"{source}->{end}"
+        case Slow(source=source, destination=end):
+            return "cut", f"{source}->{end}"
+        case OnChannel(verb=ChannelVerb.HOLD, channel=channel):
+            return "cut", f"{channel.source}->{channel.destination}"
+        case _:
+            return None
+
+
+def _perform(cluster: SimulatedCluster, action: Action) -> bool:
+    match action:
+        case Wait(duration_ms=duration_ms):
+            cluster.run(duration_ms)  # even none delivers what is due at this very millisecond
+            return True
+        case Produce(partition=partition, acks=acks, records=records):
+            producer = cluster.producers.get(acks)
+            if producer is None or cluster.state(partition) is None:
+                return False
+            cluster.produce(producer, partition, records)
+            return True
+        case OnNode(verb=verb, nodes=nodes):
+            return sum(_on_node(cluster, verb, node_id) for node_id in nodes) > 0
+        case PowerLoss(nodes=nodes):
+            return sum(_lose_power(cluster, node_id, action) for node_id in nodes) > 0
+        case ClockRate(node=node_id, rate_ppm=rate_ppm):
+            node = _broker(cluster, node_id)
+            if node is None or rate_ppm <= 0:
+                return False
+            cluster.set_clock_rate(node, rate_ppm)
+            return True
+        case OnLink():
+            return _on_link(cluster, action)
+        case Slow(source=source, destination=destination, latency_ms=latency_ms):
+            if not _is_link(cluster, source, destination) or latency_ms < 0:
+                return False
+            cluster.network.slow(source, destination, latency_ms)
+            return True
+        case OnChannel():
+            return _on_channel(cluster, action)
+        case Heal():
+            was_whole = cluster.network.is_whole
+            cluster.heal()
+            return not was_whole
+        case _:
+            assert_never(action)
+
+
+def _broker(cluster: SimulatedCluster, node_id: NodeId) -> BrokerNode | None:
+    return cluster.nodes.get(BrokerId(node_id))
+
+
+def _on_node(cluster: SimulatedCluster, verb: NodeVerb, node_id: NodeId) -> bool:
+    if node_id == CONTROLLER:
+        return _on_controller(cluster, verb)
+    node = _broker(cluster, node_id)
+    if node is None:
+        return False
+    is_running = node.core is not None
+    doable: dict[NodeVerb, tuple[bool, Callable[[], object]]] = {
+        NodeVerb.KILL: (is_running, lambda: cluster.kill(node.broker_id)),
+        NodeVerb.REPLACE_DISK: (True, lambda: cluster.replace_disk(node.broker_id)),
+        NodeVerb.START: (not is_running, lambda: cluster.start(node.broker_id)),
+        NodeVerb.STOP: (is_running and not node.is_paused, lambda: cluster.stop(node.broker_id)),
+        NodeVerb.PAUSE: (is_running and not node.is_paused, lambda: cluster.pause(node)),
+        NodeVerb.RESUME: (node.is_paused, lambda: cluster.resume(node)),
+        NodeVerb.SYNC: (True, node.disk.sync),
+        NodeVerb.EXPIRE: (is_running, lambda: _expire(cluster, node)),
+        NodeVerb.ISOLATE: (True, lambda: cluster.isolate(node.broker_id)),
+        NodeVerb.REJOIN: (True, lambda: _rejoin(cluster, node_id)),
+    }
+    is_enabled, do = doable[verb]
+    if is_enabled:
+        do()
+    return is_enabled
+
+
+def _on_controller(cluster: SimulatedCluster, verb: NodeVerb) -> bool:
+    node: ControllerNode = cluster.controller_node
+    is_running = node.core is not None
+    match verb:
+        case NodeVerb.KILL if is_running:
+            cluster.kill_controller()
+        case NodeVerb.START if not is_running:
+            cluster.start_controller()
+        case NodeVerb.PAUSE if is_running and not node.is_paused:
+            cluster.pause(node)
+        case NodeVerb.RESUME if node.is_paused:
+            cluster.resume(node)
+        case _:
+            return False
+    return True
+
+
+def _expire(cluster: SimulatedCluster, node: BrokerNode) -> None:
+    """Withholds heartbeats until the session is over: everything else goes on meanwhile."""
+    heartbeats = Channel(node.node_id, CONTROLLER, "BrokerHeartbeat", Way.REQUEST)
+    was_held = heartbeats in cluster.network.held
+    cluster.network.hold(heartbeats)
+
+    def is_over() -> bool:
+        registration = cluster.controller.image.brokers.get(node.broker_id)
+        return registration is None or registration.fenced
+
+    limit_ms = 3 * cluster.properties.broker_session_timeout_ms
+    cluster.run_until(is_over, within_ms=limit_ms)
+    if not was_held and not cluster.is_halted:
+        cluster.release(heartbeats)
+
+
+def _rejoin(cluster: SimulatedCluster, node_id: NodeId) -> None:
+    for other in (*cluster.nodes, CONTROLLER, CLIENT):
+        cluster.mend(node_id, other)
+        cluster.mend(other, node_id)
+
+
+def _lose_power(cluster: SimulatedCluster, node_id: NodeId, action: PowerLoss) -> bool:
+    if node_id == CONTROLLER:
+        is_running = cluster.controller_node.core is not None
+        if is_running:
+            cluster.power_loss_controller()
+        return is_running
+    node = _broker(cluster, node_id)
+    if node is None:
+        return False
+    cluster.power_loss(node.broker_id, action.keep, kept=action.kept, truncation=action.truncation)
+    return True
+
+
+def _is_link(cluster: SimulatedCluster, source: NodeId, destination: NodeId) -> bool:
+    ends = (*cluster.nodes, CONTROLLER)
+    return source != destination and destination in ends and (source in ends or source == CLIENT)
+
+
+def _on_link(cluster: SimulatedCluster, action: OnLink) -> bool:
+    source, destination = action.source, action.destination
+    if not _is_link(cluster, source, destination):
+        return False
+    link = (source, destination)
+    network = cluster.network
+    match action.verb:
+        case LinkVerb.CUT if link not in network.cuts:
+            cluster.cut(source, destination)
+        case LinkVerb.LOSE_RESPONSES if link not in network.losing:
+            cluster.lose_responses(source, destination)
+        case LinkVerb.MEND if link in network.cuts or link in network.losing:
+            cluster.mend(source, destination)
+        case LinkVerb.RESET:
+            return cluster.reset(source, destination) > 0
+        case _:
+            return False
+    return True
+
+
+def _on_channel(cluster: SimulatedCluster, action: OnChannel) -> bool:
+    channel = action.channel
+    is_held = channel in cluster.network.held
+    match action.verb:
+        case ChannelVerb.HOLD:
+            if not is_held:
+                cluster.network.hold(channel)
+            return not is_held
+        case ChannelVerb.RELEASE:
+            return is_held and (cluster.release(channel, count=action.count) > 0 or action.count is None)
+        case ChannelVerb.RELEASE_NEWEST:
+            return cluster.release_newest(channel) > 0
+        case ChannelVerb.LOSE:
+            return cluster.lose_held(channel) > 0
+        case _:
+            assert_never(action.verb)

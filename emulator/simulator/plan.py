@@ -1,0 +1,178 @@
+"""A plan: a cluster, topics and actions, as text. What a seed leads to, what is shrunk, what is kept as a regression.
+
+::
+
+    # Why it is here.
+    cluster brokers=3 era=kip-966 [switch=rule] [property=value]
+    topic orders replicas=(0,1,2) min.insync.replicas=2
+    produce orders-0 acks=all records=1
+    ...
+
+Whatever the plan does not set has its simulated default (``PROPERTIES``): Kafka's defaults are for clusters that live
+for months.
+"""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from emulator.core.errors import ConfigError
+from emulator.core.properties import NodeProperties, is_node_property, node_properties
+from emulator.core.switches import DEFAULT_ERA, Switches, era_switches, is_switch, with_switch
+from emulator.core.types import TopicPartition
+from emulator.simulator.actions import Action, format_action, is_counted, parse_action
+
+PROPERTIES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "broker.heartbeat.interval.ms": "100",
+        "broker.session.timeout.ms": "400",
+        "replica.lag.time.max.ms": "300",
+        "replica.fetch.wait.max.ms": "100",
+        "replica.fetch.backoff.ms": "50",
+        "replica.high.watermark.checkpoint.interval.ms": "150",
+        "leader.imbalance.check.interval.seconds": "2",
+    }
+)
+"""Times in a simulated cluster, unless the plan says otherwise."""
+
+
+class PlannedTopic(msgspec.Struct, frozen=True, kw_only=True):
+    """A topic that exists before the first action."""
+
+    name: str
+    replicas: tuple[tuple[int, ...], ...]
+    properties: tuple[tuple[str, str], ...]
+
+    @property
+    def partitions(self) -> tuple[TopicPartition, ...]:
+        """Its partitions."""
+        return tuple(TopicPartition(self.name, index) for index in range(len(self.replicas)))
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that decides a simulated run.
+
+    Attributes:
+        brokers: how many.
+        era: whose rules they follow.
+        switches: rules that differ from the era's, by name.
+        properties: of every node, on top of ``PROPERTIES``.
+        topics: in order of creation.
+        actions: in order.
+    """
+
+    brokers: int
+    era: str = DEFAULT_ERA
+    switches: tuple[tuple[str, str], ...] = ()
+    properties: tuple[tuple[str, str], ...] = ()
+    topics: tuple[PlannedTopic, ...]
+    actions: tuple[Action, ...] = ()
+
+    @property
+    def length(self) -> int:
+        """Faults, client operations and departures from prompt delivery in order."""
+        return sum(map(is_counted, self.actions))
+
+    @property
+    def partitions(self) -> tuple[TopicPartition, ...]:
+        """All partitions."""
+        return tuple(partition for topic in self.topics for partition in topic.partitions)
+
+    def rules(self) -> Switches:
+        """Returns the rules in force.
+
+        Raises:
+            ConfigError: unknown era, switch or rule.
+        """
+        switches = era_switches(self.era)
+        for name, rule in self.switches:
+            switches = with_switch(switches, name, rule)
+        return switches
+
+    def node_properties(self) -> NodeProperties:
+        """Returns every node's properties.
+
+        Raises:
+            ConfigError: unknown property, or a value out of range.
+        """
+        return node_properties({**PROPERTIES, **dict(self.properties)})
+
+    def with_actions(self, actions: Iterable[Action]) -> "Plan":
+        """Returns the plan with other actions."""
+        return msgspec.structs.replace(self, actions=tuple(actions))
+
+
+def format_plan(plan: Plan, *, comment: str = "") -> str:
+    """Returns a plan's text."""
+    lines = [f"# {line}".rstrip() for line in comment.splitlines()]
+    settings = [f"{name}={value}" for name, value in (*plan.switches, *plan.properties)]
+    lines.append(" ".join([f"cluster brokers={plan.brokers} era={plan.era}", *settings]))
+    for topic in plan.topics:
+        replicas = ";".join("(" + ",".join(map(str, each)) + ")" for each in topic.replicas)
+        configs = [f"{name}={value}" for name, value in topic.properties]
+        lines.append(" ".join([f"topic {topic.name} replicas={replicas}", *configs]))
+    lines += [format_action(action) for action in plan.actions]
+    return "\n".join(lines) + "\n"
+
+
+def parse_plan(text: str) -> Plan:
+    """Inverse of ``format_plan``; comments and blank lines are skipped.
+
+    Raises:
+        ConfigError: a line is not understood.
+    """
+    plan: Plan | None = None
+    topics: list[PlannedTopic] = []
+    actions: list[Action] = []
+    for line in text.splitlines():
+        words = line.split()
+        if not words or line.startswith("#"):
+            continue
+        if words[0] == "cluster":
+            plan = _parse_cluster(line)
+        elif words[0] == "topic":
+            topics.append(_parse_topic(line))
+        else:
+            actions.append(parse_action(line))
+    if plan is None or not topics:
+        raise ConfigError(key="plan", value=None, expected="a line 'cluster ...' and at least one 'topic ...'")
+    return msgspec.structs.replace(plan, topics=tuple(topics), actions=tuple(actions))
+
+
+def _pairs(line: str) -> dict[str, str]:
+    return dict(word.split("=", 1) for word in line.split() if "=" in word)
+
+
+def _parse_cluster(line: str) -> Plan:
+    pairs = _pairs(line)
+    try:
+        brokers = int(pairs.pop("brokers"))
+    except (KeyError, ValueError):
+        raise ConfigError(key="cluster", value=line, expected="brokers=N") from None
+    era = pairs.pop("era", DEFAULT_ERA)
+    for name in pairs:
+        if not is_switch(name) and not is_node_property(name):
+            raise ConfigError(key=name, value=None, expected="a switch or a Kafka property of a node")
+    plan = Plan(
+        brokers=brokers,
+        era=era,
+        switches=tuple((name, value) for name, value in pairs.items() if is_switch(name)),
+        properties=tuple((name, value) for name, value in pairs.items() if not is_switch(name)),
+        topics=(),
+    )
+    plan.rules()
+    plan.node_properties()
+    return plan
+
+
+def _parse_topic(line: str) -> PlannedTopic:
+    pairs = _pairs(line)
+    try:
+        replicas = tuple(
+            tuple(int(broker) for broker in each.strip("()").split(",")) for each in pairs.pop("replicas").split(";")
+        )
+        return PlannedTopic(name=line.split()[1], replicas=replicas, properties=tuple(pairs.items()))
+    except (KeyError, ValueError, IndexError):
+        raise ConfigError(key="topic", value=line, expected="topic NAME replicas=(0,1,2);(1,2,0)") from None

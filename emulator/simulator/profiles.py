@@ -1,0 +1,208 @@
+"""Profiles: which moves a schedule prefers, on which clusters.
+
+A *move* is a short sequence of actions with one intention; ``moves`` has them by name. A profile gives each a weight. A
+*swarm* draw switches half of the fault moves off and scales the others, so that rare combinations get room (swarm
+testing); moves that make progress are never switched off.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+from random import Random
+from typing import Final
+
+import msgspec
+
+from emulator.simulator.disk import TruncationFate
+
+PROGRESS: Final = frozenset(
+    {"produce", "produce_one", "step", "pass", "linger", "start", "release", "rejoin", "heal", "fork", "bounce"}
+)
+"""Moves without which nothing happens, or nothing ends."""
+
+
+class Budget(Enum):
+    """How much may be broken."""
+
+    WITHIN = "within"
+    """Never more replicas outstanding than the guarantee covers: every loss is a finding."""
+
+    BEYOND = "beyond"
+    """Anything: losses are expected, wrong order, wrong data and no convergence are findings."""
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True):
+    """What a schedule looks like.
+
+    Attributes:
+        name: as given to ``--profile``.
+        weights: relative frequency of moves; a move that is not named does not occur.
+        moves: how many of them, at most.
+        brokers: to choose from.
+        min_isr: to choose from, at most the replication factor.
+        partitions: at most.
+        budget: how much may be broken.
+        fates: what may become of truncations that were not synced, when the power goes.
+    """
+
+    name: str
+    weights: Mapping[str, int]
+    moves: int = 48
+    brokers: tuple[int, ...] = (3, 3, 4)
+    min_isr: tuple[int, ...] = (2,)
+    partitions: int = 1
+    budget: Budget = Budget.WITHIN
+    fates: tuple[TruncationFate, ...] = (TruncationFate.KEPT,)
+
+
+_COMMON: Final = {
+    "produce": 24,
+    "produce_one": 4,
+    "step": 14,
+    "pass": 14,
+    "linger": 4,
+    "start": 8,
+    "release": 8,
+    "rejoin": 5,
+    "heal": 1,
+    "fork": 3,
+    "bounce": 2,
+}
+
+PROFILES: Final = {
+    profile.name: profile
+    for profile in (
+        Profile(
+            name="steady",
+            weights={**_COMMON, "slow": 3, "hold_fetch": 3, "reset": 3, "lose_held": 1, "clock": 1, "stop": 1},
+            partitions=2,
+            min_isr=(1, 2),
+        ),
+        Profile(
+            name="isr-churn",
+            weights={
+                **_COMMON,
+                "lag": 8,
+                "hold_alter_partition": 9,
+                "hold_fetch": 4,
+                "expire": 6,
+                "hold_stream": 4,
+                "bounce": 3,
+                "cut": 3,
+                "lose_held": 2,
+                "release_one": 3,
+                "race_shrink": 3,
+                "race_expand": 3,
+            },
+            moves=34,
+            brokers=(3,),
+        ),
+        Profile(
+            name="elections",
+            weights={
+                **_COMMON,
+                "depose": 9,
+                "expire": 3,
+                "hold_stream": 8,
+                "hold_fetch": 4,
+                "release_newest": 4,
+                "release_one": 4,
+                "pause": 2,
+                "resume": 3,
+                "isolate": 3,
+                "produce_one": 10,
+            },
+        ),
+        Profile(
+            name="restarts",
+            weights={
+                **_COMMON,
+                "kill": 4,
+                "power_loss": 6,
+                "bounce": 7,
+                "stop": 3,
+                "sync": 2,
+                "replace_disk": 2,
+                "expire": 3,
+                "depose": 3,
+                "hold_stream": 2,
+                "hold_fetch": 2,
+                "lag": 3,
+            },
+        ),
+        Profile(
+            name="controller",
+            weights={
+                **_COMMON,
+                "kill_controller": 5,
+                "power_loss_controller": 4,
+                "hold_sync": 4,
+                "pause_controller": 2,
+                "resume": 3,
+                "depose": 3,
+                "expire": 3,
+                "bounce": 2,
+                "hold_alter_partition": 3,
+                "lag": 2,
+            },
+        ),
+        Profile(
+            name="partitions",
+            weights={
+                **_COMMON,
+                "isolate": 6,
+                "cut": 6,
+                "lose_responses": 4,
+                "reset": 3,
+                "pause": 3,
+                "resume": 4,
+                "clock": 2,
+                "depose": 2,
+                "power_loss": 2,
+            },
+            brokers=(3, 4, 5),
+            min_isr=(2, 3),
+            partitions=2,
+        ),
+        Profile(
+            name="last-standing",
+            weights={
+                **_COMMON,
+                "isolate": 9,
+                "linger": 9,
+                "bounce": 5,
+                "power_loss": 5,
+                "rejoin": 6,
+                "produce_one": 10,
+            },
+            brokers=(3,),
+            moves=26,
+        ),
+        Profile(
+            name="all-down",
+            weights={
+                **_COMMON,
+                "power_loss_all": 4,
+                "kill_all": 2,
+                "power_loss": 5,
+                "bounce": 5,
+                "expire": 3,
+                "kill": 3,
+            },
+            budget=Budget.BEYOND,
+            partitions=2,
+            brokers=(3, 4),
+        ),
+    )
+}
+"""By name. Changes of ``min.insync.replicas`` and reassignment have none: nobody can ask the controller for them."""
+
+
+def swarm(profile: Profile, random: Random) -> Profile:
+    """Returns the profile with about half of its fault moves off and the others scaled."""
+    weights: dict[str, int] = {}
+    for move, weight in profile.weights.items():
+        if move in PROGRESS:
+            weights[move] = weight
+        elif random.random() < 0.6:
+            weights[move] = max(1, round(weight * random.choice((0.5, 1, 1, 2, 4))))
+    return msgspec.structs.replace(profile, weights=weights)

@@ -1,0 +1,84 @@
+"""What is in the batches that simulated producers send: record ids, by the batch's CRC, and bytes where they matter.
+
+A sweep never looks at bytes, so a batch's CRC is a running number, the same for the same content. A run that is written
+to disk is played again with ``encode`` that makes real bytes; nothing in the protocol depends on which of the two it
+is, so it is the same run.
+"""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import msgspec
+
+from emulator.core.batch import BatchDescriptor
+from emulator.core.client.steps import BatchContent
+from emulator.core.events import PolledBatch
+from emulator.core.types import LeaderEpoch, Offset, ProducerEpoch
+
+BATCH_OVERHEAD: int = 61
+RECORD_BYTES: int = 100
+"""Size of a simulated record: what fetch limits are measured by."""
+
+Encode: TypeAlias = Callable[[str, BatchContent], BatchDescriptor]
+"""Makes the header of a producer's batch; equal content, equal header."""
+
+
+class _Entry(msgspec.Struct, frozen=True, kw_only=True):
+    producer: str
+    first_record_id: int
+    record_count: int
+
+
+class RecordBook:
+    """Makes batches and remembers them.
+
+    Args:
+        encode: makes a batch's header; ``None`` for running numbers.
+    """
+
+    def __init__(self, encode: Encode | None = None) -> None:
+        self._encode = encode or self._number
+        self._numbers: dict[tuple[str, BatchContent], int] = {}
+        self._entries: dict[int, _Entry] = {}
+
+    def encoder(self, producer: str) -> Callable[[BatchContent], BatchDescriptor]:
+        """Returns the encoder of one producer."""
+
+        def encode(content: BatchContent) -> BatchDescriptor:
+            descriptor = self._encode(producer, content)
+            self._entries[descriptor.crc] = _Entry(
+                producer=producer, first_record_id=content.first_record_id, record_count=content.record_count
+            )
+            return descriptor
+
+        return encode
+
+    def polled(self, batch: BatchDescriptor, *, position: Offset) -> PolledBatch | None:
+        """Returns which records of a batch a consumer at ``position`` receives; ``None`` if no client sent it."""
+        entry = self._entries.get(batch.crc)
+        if entry is None or batch.last_offset < position:
+            return None
+        skipped = max(0, position - batch.base_offset)
+        return PolledBatch(
+            base_offset=Offset(batch.base_offset + skipped),
+            last_offset=batch.last_offset,
+            leader_epoch=batch.leader_epoch,
+            crc=batch.crc,
+            producer=entry.producer,
+            first_record_id=entry.first_record_id + skipped,
+            record_count=entry.record_count - skipped,
+        )
+
+    def _number(self, producer: str, content: BatchContent) -> BatchDescriptor:
+        crc = self._numbers.setdefault((producer, content), len(self._numbers) + 1)
+        return BatchDescriptor(
+            base_offset=Offset(0),
+            last_offset=Offset(content.record_count - 1),
+            leader_epoch=LeaderEpoch(0),
+            crc=crc,
+            size=BATCH_OVERHEAD + RECORD_BYTES * content.record_count,
+            record_count=content.record_count,
+            producer_id=content.producer_id,
+            producer_epoch=ProducerEpoch(-1) if content.producer_epoch is None else content.producer_epoch,
+            base_sequence=-1 if content.base_sequence is None else content.base_sequence,
+        )

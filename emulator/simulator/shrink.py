@@ -1,0 +1,194 @@
+"""Shrinking: from a plan that leads to a finding to a shorter one that still does.
+
+Delta debugging over actions, then simpler arguments, fewer partitions and brokers, and again, until nothing helps or
+the time is over: the best so far is kept. What counts as *still does* is a finding of the same kind: any outcome for an
+outcome, otherwise the same check. A trial stops at the first such finding, and what comes after it is cut off.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import msgspec
+
+from emulator.simulator.actions import Action, OnNode, PowerLoss, Produce, Wait
+from emulator.simulator.disk import Keep, TruncationFate
+from emulator.simulator.explorer import merge_waits
+from emulator.simulator.oracle.finding import Alarm, CheckKind
+from emulator.simulator.plan import Plan, PlannedTopic
+from emulator.simulator.simulation import Simulation
+
+LIMIT_S: Final = 60.0
+
+_WAITS_MS: Final = (0, 1, 5, 20, 100, 450)
+
+
+class Goal(msgspec.Struct, frozen=True, kw_only=True):
+    """What a shrunk plan must still lead to."""
+
+    kind: CheckKind
+    check_id: str
+
+    def is_met_by(self, alarm: Alarm) -> bool:
+        """Whether a finding is of this kind."""
+        if self.kind is CheckKind.OUTCOME:
+            return alarm.kind is CheckKind.OUTCOME
+        return alarm.check_id == self.check_id
+
+
+def goal_of(findings: tuple[Alarm, ...]) -> Goal:
+    """Returns what to keep of some findings: the first outcome, or else the first."""
+    chosen = next((alarm for alarm in findings if alarm.kind is CheckKind.OUTCOME), findings[0])
+    return Goal(kind=chosen.kind, check_id=chosen.check_id)
+
+
+class Shrunk(msgspec.Struct, frozen=True, kw_only=True):
+    """The best plan found, the finding that it leads to, and what it took."""
+
+    plan: Plan
+    finding: Alarm
+    trials: int
+    seconds: float
+
+
+def replay(plan: Plan, goal: Goal) -> tuple[Plan, Alarm] | None:
+    """Plays a plan; returns it cut off at the first finding that meets the goal, or ``None`` if there is none."""
+    simulation = Simulation(plan)
+    simulation.begin()
+    played: list[Action] = []
+    for action in plan.actions:
+        if simulation.play(action):
+            played.append(action)
+        for alarm in simulation.findings() if simulation.oracle.alarms else ():
+            if goal.is_met_by(alarm):
+                return plan.with_actions(played), alarm
+        if simulation.has_crashed:
+            return None
+    simulation.finish()
+    for alarm in simulation.findings():
+        if goal.is_met_by(alarm):
+            return plan.with_actions(played), alarm
+    return None
+
+
+class _Search:
+    """The best plan so far, and the right to try more."""
+
+    def __init__(self, plan: Plan, finding: Alarm, goal: Goal, *, limit_s: float) -> None:
+        self.plan = plan
+        self.finding = finding
+        self.trials = 0
+        self._goal = goal
+        self._end = time.monotonic() + limit_s
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is up."""
+        return time.monotonic() >= self._end
+
+    def accepts(self, candidate: Plan) -> bool:
+        """Tries a plan, and keeps it if it still leads to the goal."""
+        if self.is_over:
+            return False
+        self.trials += 1
+        found = replay(candidate, self._goal)
+        if found is None:
+            return False
+        self.plan, self.finding = found
+        return True
+
+
+def shrink(plan: Plan, goal: Goal, *, limit_s: float = LIMIT_S) -> Shrunk | None:
+    """Returns the shortest plan that was found within the limit; ``None`` if the plan does not lead to the goal.
+
+    Raises:
+        InvariantViolation: the result does not lead there either; something is not determined by the plan.
+    """
+    started = time.monotonic()
+    found = replay(plan, goal)
+    if found is None:
+        return None
+    search = _Search(*found, goal, limit_s=limit_s)
+    while not search.is_over:
+        before = search.plan
+        _drop_actions(search)
+        _simplify_actions(search)
+        _drop_topology(search)
+        if search.plan == before:
+            break
+    return Shrunk(plan=search.plan, finding=search.finding, trials=search.trials, seconds=time.monotonic() - started)
+
+
+def _drop_actions(search: _Search) -> None:
+    """Removes runs of actions, half of them first and single ones last."""
+    size = max(1, len(search.plan.actions) // 2)
+    while True:
+        start = 0
+        while start < len(search.plan.actions) and not search.is_over:
+            actions = search.plan.actions
+            kept = [*actions[:start], *actions[start + size :]]
+            if not search.accepts(search.plan.with_actions(merge_waits(kept))):
+                start += size
+        if size == 1 or search.is_over:
+            return
+        size //= 2
+
+
+def _simplify_actions(search: _Search) -> None:
+    index = 0
+    while index < len(search.plan.actions) and not search.is_over:
+        for simpler in _simpler(search.plan.actions[index]):
+            actions = list(search.plan.actions)
+            if index >= len(actions) or actions[index] == simpler:
+                continue
+            actions[index] = simpler
+            if search.accepts(search.plan.with_actions(actions)):
+                break
+        index += 1
+
+
+def _simpler(action: Action) -> Iterator[Action]:
+    match action:
+        case Wait(duration_ms=duration_ms):
+            for shorter in _WAITS_MS:
+                if shorter < duration_ms:
+                    yield Wait(duration_ms=shorter)
+        case Produce(records=records) if records > 1:
+            yield msgspec.structs.replace(action, records=1)
+        case PowerLoss(keep=keep, nodes=nodes):
+            if keep is not Keep.NONE:
+                yield msgspec.structs.replace(action, keep=Keep.NONE, kept=0, truncation=TruncationFate.KEPT)
+            for node in nodes if len(nodes) > 1 else ():
+                yield msgspec.structs.replace(action, nodes=tuple(each for each in nodes if each != node))
+        case OnNode(nodes=nodes) if len(nodes) > 1:
+            for node in nodes:
+                yield msgspec.structs.replace(action, nodes=tuple(each for each in nodes if each != node))
+        case _:
+            pass
+
+
+def _drop_topology(search: _Search) -> None:
+    changes: tuple[Callable[[Plan], Plan | None], ...] = (_with_one_partition, _with_three_brokers)
+    for change in changes:
+        candidate = change(search.plan)
+        if candidate is not None:
+            search.accepts(candidate)
+
+
+def _with_one_partition(plan: Plan) -> Plan | None:
+    first = plan.topics[0]
+    if len(plan.topics) == 1 and len(first.replicas) == 1:
+        return None
+    return msgspec.structs.replace(plan, topics=(msgspec.structs.replace(first, replicas=first.replicas[:1]),))
+
+
+def _with_three_brokers(plan: Plan) -> Plan | None:
+    if plan.brokers == 3:
+        return None
+    topics: list[PlannedTopic] = []
+    for topic in plan.topics:
+        replicas = tuple(tuple(broker for broker in each if broker < 3) for each in topic.replicas)
+        if any(len(each) < 3 for each in replicas):
+            return None
+        topics.append(msgspec.structs.replace(topic, replicas=replicas))
+    return msgspec.structs.replace(plan, brokers=3, topics=tuple(topics))

@@ -1,0 +1,269 @@
+"""One simulated run: a cluster built from a plan, its oracle, and the phases of its life.
+
+*Begin*: everything starts and serves. *Play*: actions, each followed by whatever happens by itself. *Heal*: faults end,
+everything is started, and the cluster must converge; what does not is an alarm. *Read*: a fresh consumer reads
+everything, and the last checks are made.
+"""
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Final
+
+import msgspec
+
+from emulator.core.client.consumer import Phase
+from emulator.core.client.settings import ConsumerSettings, ProducerSettings
+from emulator.core.events import Event
+from emulator.core.types import Acks, NodeId, TopicPartition
+from emulator.simulator.actions import Action
+from emulator.simulator.cluster import SimulatedCluster
+from emulator.simulator.journal import Journal
+from emulator.simulator.oracle.finding import Alarm, CheckKind, is_finding
+from emulator.simulator.oracle.liveness import CONVERGE_MS, QUIET_MS, excused, missing, pulse
+from emulator.simulator.oracle.oracle import Oracle
+from emulator.simulator.performer import perform
+from emulator.simulator.plan import Plan
+from emulator.simulator.record_book import RecordBook
+from emulator.simulator.watcher import ClientRecord
+
+_PRODUCER: Final = ProducerSettings(
+    request_timeout_ms=300, delivery_timeout_ms=1_500, retry_backoff_ms=20, metadata_max_age_ms=2_000
+)
+_CONSUMER: Final = ConsumerSettings(
+    request_timeout_ms=400, retry_backoff_ms=20, metadata_max_age_ms=2_000, fetch_max_wait_ms=200
+)
+_FINAL_CONSUMER: Final = msgspec.structs.replace(_CONSUMER, fetch_max_wait_ms=0)
+_BOOT_MS: Final = 10_000
+_POLL_MS: Final = 50
+_READ_MS: Final = 5_000
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run came to.
+
+    Attributes:
+        alarms: everything that fired.
+        findings: those that mean that the protocol is wrong.
+        steps: steps of all nodes.
+        virtual_ms: how long it lasted.
+        acks: batches acknowledged with acks=all.
+        elections: leaders elected.
+        unclean_restarts: registrations without proof of a clean shutdown.
+        truncations: logs that were cut.
+        excuses: partitions that nobody could lead at the end.
+        marks: rules seen at work.
+    """
+
+    alarms: tuple[Alarm, ...]
+    findings: tuple[Alarm, ...]
+    steps: int
+    virtual_ms: int
+    acks: int
+    elections: int
+    unclean_restarts: int
+    truncations: int
+    excuses: int
+    marks: dict[str, int]
+
+
+class Halts(Enum):
+    """Whether time stops when something is found."""
+
+    NEVER = "never"
+    AT_FINDINGS = "at_findings"
+
+
+class _Both:
+    """A watcher that tells the oracle and a journal."""
+
+    def __init__(self, oracle: Oracle, journal: Journal) -> None:
+        self._oracle = oracle
+        self._journal = journal
+        self.stepped: Callable[[NodeId], None] = oracle.stepped
+
+    def happened(self, node_id: NodeId, incarnation: int, event: Event, *, now_ms: int) -> None:
+        """Tells both."""
+        self._journal.happened(node_id, incarnation, event, now_ms=now_ms)
+        self._oracle.happened(node_id, incarnation, event, now_ms=now_ms)
+
+    def recorded(self, client: str, record: ClientRecord, *, now_ms: int) -> None:
+        """Tells both."""
+        self._journal.recorded(client, record, now_ms=now_ms)
+        self._oracle.recorded(client, record, now_ms=now_ms)
+
+
+class Simulation:
+    """A run under way.
+
+    Args:
+        plan: cluster and topics; its actions are played by ``play_plan`` only.
+        journal: keeps all events, where given.
+        book: makes the producers' batches.
+    """
+
+    def __init__(self, plan: Plan, *, journal: Journal | None = None, book: RecordBook | None = None) -> None:
+        self.plan = plan
+        self.oracle = Oracle(self._alarmed)
+        self.has_crashed = False
+        self._excuses = 0
+        self._rules = plan.rules()
+        self._halts = Halts.NEVER
+        self.cluster = SimulatedCluster(
+            brokers=plan.brokers,
+            switches=self._rules,
+            properties=plan.node_properties(),
+            watcher=self.oracle if journal is None else _Both(self.oracle, journal),
+            book=book,
+            attach=self.oracle.attach,
+        )
+
+    def begin(self) -> None:
+        """Starts everything and waits until it serves."""
+        self._guarded(self._boot)
+
+    def _boot(self) -> None:
+        cluster = self.cluster
+        for broker_id in cluster.nodes:
+            cluster.start(broker_id)
+        brokers = cluster.controller.image.brokers
+        count = len(cluster.nodes)
+        serves = cluster.run_until(
+            lambda: len(brokers) == count and not any(broker.fenced for broker in brokers.values()), within_ms=_BOOT_MS
+        )
+        if not serves:
+            self.oracle.alarm("L2", CheckKind.LIVENESS, None, "the cluster did not come up")
+        for topic in self.plan.topics:
+            cluster.create_topic(topic.name, topic.replicas, dict(topic.properties))
+        topics = tuple(topic.name for topic in self.plan.topics)
+        cluster.add_producer(Acks.ALL, _PRODUCER, topics)
+        settings = msgspec.structs.replace(_PRODUCER, acks=Acks.LEADER, enable_idempotence=False)
+        cluster.add_producer(Acks.LEADER, settings, topics)
+        cluster.add_consumer("consumer-0", Phase.LIVE, _CONSUMER, self.plan.partitions)
+        cluster.run(20)
+
+    def halt(self, halts: Halts) -> None:
+        """Says when time shall stop from now on, and lets it go on if it stood."""
+        self._halts = halts
+        self.cluster.is_halted = False
+
+    def _alarmed(self, alarm: Alarm) -> None:
+        if self._halts is Halts.AT_FINDINGS and is_finding(alarm, self._rules):
+            self.cluster.is_halted = True
+
+    def play(self, action: Action) -> bool:
+        """Performs an action; returns whether it was enabled. Nothing is after a crash of the core."""
+        if self.has_crashed:
+            return False
+        return self._guarded(lambda: perform(self.cluster, action))
+
+    def play_plan(self) -> None:
+        """Begins, performs the plan's actions, and finishes."""
+        self.begin()
+        for action in self.plan.actions:
+            self.play(action)
+        self.finish()
+
+    def finish(self) -> None:
+        """Heals, waits for convergence, reads everything, checks everything."""
+        self.halt(Halts.NEVER)
+        self._guarded(self._heal)
+        self._guarded(self._read)
+
+    def _guarded(self, do: Callable[[], bool | None]) -> bool:
+        if self.has_crashed:
+            return False
+        try:
+            return bool(do())
+        except Exception as error:  # The core is what is tested: whatever it raises is a finding.
+            self.has_crashed = True
+            self.oracle.crashed(error)
+            return False
+
+    def _heal(self) -> None:
+        cluster = self.cluster
+        cluster.heal()
+        cluster.start_controller()
+        cluster.resume(cluster.controller_node)
+        for broker_id, node in cluster.nodes.items():
+            cluster.set_clock_rate(node, 1_000_000)
+            cluster.resume(node)
+            cluster.start(broker_id)
+        left = self._converge()
+        self._excuses = len(excused(cluster))
+        for check_id, partition, sentence in left:
+            self.oracle.alarm(check_id, CheckKind.LIVENESS, partition, sentence)
+        if left:
+            return
+        before = pulse(cluster)
+        cluster.run(QUIET_MS)
+        if pulse(cluster) != before and self._is_restless():
+            self.oracle.alarm("L9", CheckKind.LIVENESS, None, f"metadata went on from {before} to {pulse(cluster)}")
+
+    def _is_restless(self) -> bool:
+        """Whether it still changes after one more while: moving leaders back to their places is no livelock."""
+        self.cluster.run(QUIET_MS)
+        before = pulse(self.cluster)
+        self.cluster.run(QUIET_MS)
+        return pulse(self.cluster) != before
+
+    def _converge(self) -> list[tuple[str, TopicPartition | None, str]]:
+        cluster = self.cluster
+        end_ms = cluster.now_ms + CONVERGE_MS
+        while True:
+            for broker_id in cluster.nodes:
+                cluster.start(broker_id)  # one may have been on its way out when the healing began
+            cluster.run(_POLL_MS)
+            left = list(missing(cluster))
+            if not left or cluster.now_ms >= end_ms:
+                return left
+
+    def _read(self) -> None:
+        cluster = self.cluster
+        for name in self.plan.partitions:
+            if name not in excused(cluster):
+                cluster.produce(cluster.producers[Acks.ALL], name, 1)
+        producers = list(cluster.producers.values())
+        answered = cluster.run_until(lambda: not any(p.producer.unfinished_records for p in producers))
+        if not answered:
+            self.oracle.alarm("L5", CheckKind.LIVENESS, None, "a healed cluster does not answer producers")
+        for producer in producers:
+            cluster.abandon(producer)
+        cluster.abandon(cluster.consumers[0])
+        final = cluster.add_consumer("final-consumer", Phase.FINAL, _FINAL_CONSUMER, self.plan.partitions)
+        cluster.run_until(lambda: final.consumer.is_finished, within_ms=_READ_MS)
+        cluster.abandon(final)
+        self.oracle.finish()
+
+    def stop(self) -> None:
+        """Stops every node in order; one that cannot leave in time is killed."""
+        self._guarded(self._stop)
+
+    def _stop(self) -> None:
+        cluster = self.cluster
+        for broker_id in cluster.nodes:
+            cluster.stop(broker_id)
+        cluster.run_until(lambda: all(node.core is None for node in cluster.nodes.values()))
+        for broker_id in cluster.nodes:
+            cluster.kill(broker_id)
+        cluster.stop_controller()
+        cluster.run(1)
+
+    def outcome(self) -> Outcome:
+        """Returns what the run came to so far."""
+        oracle = self.oracle
+        return Outcome(
+            alarms=tuple(oracle.alarms),
+            findings=self.findings(),
+            steps=self.cluster.steps,
+            virtual_ms=self.cluster.now_ms,
+            acks=oracle.acks,
+            elections=oracle.elections,
+            unclean_restarts=oracle.unclean_restarts,
+            truncations=oracle.truncations,
+            excuses=self._excuses,
+            marks=dict(sorted(oracle.marks.items())),
+        )
+
+    def findings(self) -> tuple[Alarm, ...]:
+        """Returns the alarms so far that mean that the protocol is wrong."""
+        return tuple(alarm for alarm in self.oracle.alarms if is_finding(alarm, self._rules))

@@ -1,0 +1,189 @@
+"""A sweep: many seeds, in as many processes as asked for, and what they add up to.
+
+Seeds go to the processes in batches and come back in order, so that what a sweep reports does not depend on how many
+processes there were. Nothing of a clean schedule is kept but its numbers.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from itertools import islice
+from statistics import median
+from typing import Final
+
+import msgspec
+
+from emulator.core.switches import DEFAULT_ERA
+from emulator.simulator.explorer import Orders, Schedule, explore
+from emulator.simulator.oracle.finding import Guarantee
+from emulator.simulator.profiles import PROFILES
+
+BATCH: Final = 10
+"""Seeds that a process takes at a time."""
+
+PROOF_SCHEDULES: Final = 1000
+"""From so many schedules over all profiles on, too little progress makes a sweep ``unknown``."""
+
+PROGRESS_MIN: Final = {"acks": 20, "elections": 2, "unclean_restarts": 1, "truncations": 1}
+"""Medians per schedule below which a green sweep proves nothing."""
+
+
+COVERAGE: Final = (
+    "alter_partition:FENCED_LEADER_EPOCH",
+    "alter_partition:INELIGIBLE_REPLICA",
+    "alter_partition:INVALID_UPDATE_VERSION",
+    "alter_partition:NONE",
+    "alter_partition:STALE_BROKER_EPOCH",
+    "controlled_shutdown",
+    "election:elr",
+    "election:isr",
+    "election:last_known_leader",
+    "election:no_candidate",
+    "fenced:session_expired",
+    "fenced:shutdown",
+    "partition_changed:broker_registered",
+    "partition_changed:elect_leaders",
+    "power_loss:bytes",
+    "registered:unclean",
+    "truncated:below_high_watermark",
+    "truncated:diverging_epoch",
+)
+"""Marks that a broad sweep of era ``kip-966`` must hit: a rule that was never at work was not tested."""
+
+
+class SweepReport(msgspec.Struct, kw_only=True):
+    """What a sweep came to so far.
+
+    Attributes:
+        schedules: played.
+        steps: of all nodes of all schedules.
+        seconds: wall time.
+        acks: batches acknowledged with acks=all.
+        elections: leaders elected.
+        power_losses: logs that lost bytes.
+        excuses: partitions that nobody could lead at the end, by the protocol's own rules.
+        exceeded: alarms outside of the guarantee, by check.
+        marks: rules seen at work.
+        medians: per schedule.
+        findings: schedules with findings; the first only, or one per distinct finding.
+        found: number of schedules with findings.
+        too_little: medians below ``PROGRESS_MIN`` and marks of ``COVERAGE`` never hit, where they are asked for.
+    """
+
+    schedules: int = 0
+    steps: int = 0
+    seconds: float = 0.0
+    acks: int = 0
+    elections: int = 0
+    power_losses: int = 0
+    excuses: int = 0
+    exceeded: dict[str, int] = {}
+    marks: dict[str, int] = {}
+    medians: dict[str, float] = {}
+    findings: list[Schedule] = []
+    found: int = 0
+    too_little: list[str] = []
+
+
+class _Tally:
+    """Adds up schedules."""
+
+    def __init__(self, orders: Orders) -> None:
+        self.report = SweepReport()
+        self._orders = orders
+        self._marks: Counter[str] = Counter()
+        self._exceeded: Counter[str] = Counter()
+        self._per_schedule: dict[str, list[int]] = {name: [] for name in PROGRESS_MIN}
+        self._known: set[tuple[str, ...]] = set()
+        self._started = time.monotonic()
+
+    def add(self, schedule: Schedule) -> None:
+        report, outcome = self.report, schedule.outcome
+        report.schedules += 1
+        report.steps += outcome.steps
+        report.acks += outcome.acks
+        report.elections += outcome.elections
+        report.excuses += outcome.excuses
+        report.power_losses += outcome.marks.get("power_loss:bytes", 0)
+        self._marks.update(outcome.marks)
+        self._exceeded.update(a.check_id for a in outcome.alarms if a.guarantee is Guarantee.EXCEEDED)
+        for name, values in self._per_schedule.items():
+            values.append(getattr(outcome, name))
+        if outcome.findings:
+            report.found += 1
+            signature = tuple(sorted({finding.check_id for finding in outcome.findings}))
+            if signature not in self._known:
+                self._known.add(signature)
+                report.findings.append(schedule)
+
+    def finished(self) -> SweepReport:
+        report = self.report
+        report.seconds = time.monotonic() - self._started
+        report.marks = dict(sorted(self._marks.items()))
+        report.exceeded = dict(sorted(self._exceeded.items()))
+        report.medians = {name: median(values) for name, values in self._per_schedule.items() if values}
+        is_broad = report.schedules >= PROOF_SCHEDULES and set(self._orders.profiles) == set(PROFILES)
+        report.too_little = [
+            name for name, least in PROGRESS_MIN.items() if is_broad and report.medians.get(name, 0) < least
+        ]
+        if is_broad and self._orders.era == DEFAULT_ERA and not self._orders.switches:
+            report.too_little += [mark for mark in COVERAGE if not self._marks[mark]]
+        return report
+
+
+def _explore_batch(seeds: Sequence[int], orders: Orders) -> list[Schedule]:
+    return [_light(explore(seed, orders)) for seed in seeds]
+
+
+def _light(schedule: Schedule) -> Schedule:
+    """Returns a schedule without its actions if they are of no interest."""
+    if schedule.outcome.findings:
+        return schedule
+    return msgspec.structs.replace(schedule, plan=schedule.plan.with_actions(()))
+
+
+def sweep(
+    seeds: Iterator[int],
+    orders: Orders,
+    *,
+    jobs: int = 1,
+    keep_going: bool = False,
+    limit_s: float | None = None,
+    on_progress: Callable[[SweepReport], None] = lambda _: None,
+) -> SweepReport:
+    """Explores seeds until they are through, the time is over, or (unless ``keep_going``) something was found."""
+    tally = _Tally(orders)
+    started = time.monotonic()
+
+    def is_over() -> bool:
+        is_late = limit_s is not None and time.monotonic() - started >= limit_s
+        return is_late or (bool(tally.report.findings) and not keep_going)
+
+    for schedules in _batches(seeds, orders, jobs):
+        for schedule in schedules:
+            tally.add(schedule)
+            if schedule.outcome.findings and not keep_going:
+                break
+        on_progress(tally.finished())
+        if is_over():
+            break
+    return tally.finished()
+
+
+def _batches(seeds: Iterator[int], orders: Orders, jobs: int) -> Iterator[list[Schedule]]:
+    if jobs == 1:
+        while batch := list(islice(seeds, BATCH)):
+            yield _explore_batch(batch, orders)
+        return
+    with ProcessPoolExecutor(jobs) as pool:
+        waiting: list[Future[list[Schedule]]] = []
+        try:
+            while True:
+                while len(waiting) < 2 * jobs and (batch := list(islice(seeds, BATCH))):
+                    waiting.append(pool.submit(_explore_batch, batch, orders))
+                if not waiting:
+                    return
+                yield waiting.pop(0).result()
+        finally:
+            pool.shutdown(cancel_futures=True)

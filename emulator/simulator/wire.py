@@ -1,0 +1,185 @@
+"""Requests under way: from who asks to who answers and back, through whatever is wrong with the network.
+
+Each request ends exactly once for its sender: answered, timed out, or disconnected. Whether it was executed is another
+matter: a request may arrive after its sender gave up, and an answer may be lost. A *cut* link swallows both directions,
+and the sender notices after a while, as a keepalive would; a *losing* link delivers requests and swallows answers; a
+*reset* ends all requests of a connection at once, and those on their way to the server may still arrive.
+"""
+
+from collections.abc import Callable
+from typing import Generic, Protocol
+
+from emulator.core.effects import SendRequest, SendResponse
+from emulator.core.inputs import RequestFailed, RequestFailure, RequestReceived, ResponseReceived
+from emulator.core.messages import Request, Response
+from emulator.core.types import CauseId, CorrelationId, NodeId, RequestId
+from emulator.simulator.event_queue import EventQueue
+from emulator.simulator.network import KEEPALIVE_MS, LATENCY_MS, Channel, Network, Way
+from emulator.simulator.nodes import InputT, Node
+
+_NETWORK_CAUSE = CauseId("network")
+
+
+class Asker(Protocol):
+    """Whoever waits for the answer to a request."""
+
+    @property
+    def node_id(self) -> NodeId:
+        """Where it is."""
+        ...
+
+    def conclude(self, outcome: ResponseReceived | RequestFailed) -> None:
+        """Hears the outcome, if the process that asked still runs."""
+        ...
+
+
+class NodeAsker(Generic[InputT]):
+    """One incarnation of a node as the sender of requests."""
+
+    __slots__ = ("_incarnation", "_node", "_step", "node_id")
+
+    def __init__(self, node: Node[InputT], step: Callable[[Node[InputT], InputT], None]) -> None:
+        self.node_id = node.node_id
+        self._node = node
+        self._incarnation = node.incarnation
+        self._step = step
+
+    def conclude(self, outcome: ResponseReceived | RequestFailed) -> None:
+        """Passes the outcome to the node, unless it is another process by now."""
+        if self._node.incarnation == self._incarnation and self._node.core is not None:
+            self._step(self._node, self._node.heard(outcome))
+
+
+class _Asked:
+    __slots__ = ("api", "asker", "correlation_id", "destination")
+
+    def __init__(self, asker: Asker, destination: NodeId, correlation_id: CorrelationId, api: str) -> None:
+        self.asker = asker
+        self.destination = destination
+        self.correlation_id = correlation_id
+        self.api = api
+
+
+class Wire:
+    """All requests under way.
+
+    Args:
+        queue: virtual time.
+        network: what is wrong with it.
+        receive: hands a request to a node; false if no process runs there.
+    """
+
+    def __init__(self, queue: EventQueue, network: Network, receive: Callable[[NodeId, RequestReceived], bool]) -> None:
+        self.answers: dict[RequestId, Response | None] = {}
+        self._queue = queue
+        self._network = network
+        self._receive = receive
+        self._asked: dict[RequestId, _Asked] = {}
+        self._last_id = 0
+
+    # --- Asking -----------------------------------------------------------------------------------------------------
+
+    def ask(self, asker: Asker, effect: SendRequest) -> None:
+        """Sends a node's request; it fails after its timeout without an answer."""
+        self._last_id += 1
+        request_id = RequestId(self._last_id)
+        api = api_name(effect.request)
+        self._asked[request_id] = _Asked(asker, effect.destination, effect.correlation_id, api)
+        received = RequestReceived(cause_id=effect.cause_id, request_id=request_id, request=effect.request)
+        channel = Channel(asker.node_id, effect.destination, api, Way.REQUEST)
+        self.travel(channel, lambda: self._arrive(channel, received))
+        self._queue.after(effect.timeout_ms, lambda: self._fail(request_id, RequestFailure.TIMED_OUT))
+
+    def ask_past_links(self, node_id: NodeId, request: Request, *, cause_id: CauseId) -> RequestId:
+        """Asks from outside the network; the answer appears in ``answers`` (``None``: connection closed)."""
+        self._last_id += 1
+        request_id = RequestId(self._last_id)
+        received = RequestReceived(cause_id=cause_id, request_id=request_id, request=request)
+
+        def arrive() -> None:
+            self._receive(node_id, received)
+
+        self._queue.after(LATENCY_MS, arrive)
+        return request_id
+
+    def travel(self, channel: Channel, delivery: Callable[[], None]) -> None:
+        """Lets a message travel, or wait where its channel is held."""
+        held = self._network.held
+        if held and channel in held:
+            held[channel].append(delivery)
+        else:
+            self._queue.after(self._network.latency_ms(channel.source, channel.destination), delivery)
+
+    def _arrive(self, channel: Channel, received: RequestReceived) -> None:
+        if (channel.source, channel.destination) in self._network.cuts:
+            self._fail_later(received.request_id, KEEPALIVE_MS)
+        elif not self._receive(channel.destination, received):
+            self._fail_later(received.request_id, LATENCY_MS)
+
+    # --- Answering --------------------------------------------------------------------------------------------------
+
+    def respond(self, effect: SendResponse) -> None:
+        """Sends an answer back."""
+        asked = self._asked.get(effect.request_id)
+        if asked is None:
+            request_id = effect.request_id
+            self._queue.after(LATENCY_MS, lambda: self.answers.__setitem__(request_id, effect.response))
+            return
+        channel = Channel(asked.asker.node_id, asked.destination, asked.api, Way.RESPONSE)
+        self.travel(channel, lambda: self._return(channel, effect))
+
+    def _return(self, channel: Channel, effect: SendResponse) -> None:
+        link = (channel.source, channel.destination)
+        if link in self._network.cuts or link in self._network.losing:
+            self._fail_later(effect.request_id, KEEPALIVE_MS)
+            return
+        asked = self._asked.pop(effect.request_id, None)
+        if asked is not None:
+            asked.asker.conclude(
+                ResponseReceived(
+                    cause_id=effect.cause_id, correlation_id=asked.correlation_id, response=effect.response
+                )
+            )
+
+    def close(self, request_id: RequestId) -> None:
+        """The server closed the connection instead of answering."""
+        if request_id in self._asked:
+            self._fail_later(request_id, LATENCY_MS)
+        else:
+            self.answers[request_id] = None
+
+    # --- Failing ----------------------------------------------------------------------------------------------------
+
+    def _fail_later(self, request_id: RequestId, delay_ms: int) -> None:
+        self._queue.after(delay_ms, lambda: self._fail(request_id, RequestFailure.DISCONNECTED))
+
+    def _fail(self, request_id: RequestId, failure: RequestFailure) -> None:
+        asked = self._asked.pop(request_id, None)
+        if asked is not None:
+            asked.asker.conclude(
+                RequestFailed(cause_id=_NETWORK_CAUSE, correlation_id=asked.correlation_id, failure=failure)
+            )
+
+    def reset(self, source: NodeId, destination: NodeId) -> int:
+        """Ends all requests of a connection: their senders hear of it, their answers are lost. Returns how many."""
+        doomed = [
+            request_id
+            for request_id, asked in self._asked.items()
+            if asked.asker.node_id == source and asked.destination == destination
+        ]
+        for request_id in doomed:
+            self._fail_later(request_id, LATENCY_MS)
+        return len(doomed)
+
+    def lose_process(self, node_id: NodeId) -> None:
+        """A process ended: what others asked of it fails, and what it asked is nobody's any more."""
+        for request_id, asked in list(self._asked.items()):
+            if asked.asker.node_id == node_id:
+                del self._asked[request_id]
+            elif asked.destination == node_id:
+                self._fail_later(request_id, LATENCY_MS)
+
+
+def api_name(request: Request) -> str:
+    """Returns the API's name: ``Fetch``, ``AlterPartition`` and so on."""
+    return type(request).__name__.removesuffix("Request")

@@ -1,0 +1,17 @@
+"""Prints every line of the event log and history of one seed: ``python -m tests.simulation.play_seed 7``."""
+
+import sys
+
+from emulator.simulator.explorer import Orders, explore
+from emulator.simulator.journal import Journal
+
+
+def main() -> None:
+    """Plays the seed of the command line."""
+    journal = Journal()
+    explore(int(sys.argv[1]), Orders(), journal=journal)
+    sys.stdout.buffer.write(b"\n".join(journal.lines()))
+
+
+if __name__ == "__main__":
+    main()

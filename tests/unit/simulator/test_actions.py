@@ -1,0 +1,74 @@
+"""One line per action, there and back."""
+
+import pytest
+
+from emulator.core.errors import ConfigError
+from emulator.simulator.actions import format_action, is_counted, parse_action
+from emulator.simulator.plan import format_plan, parse_plan
+
+LINES = (
+    ("wait 120", False),
+    ("produce orders-0 acks=all records=1", True),
+    ("produce orders-0 acks=1 records=5", True),
+    ("kill 0,1", True),
+    ("power-loss 1 keep=prefix kept=2 truncation=kept", True),
+    ("replace-disk 1", True),
+    ("start 100", True),
+    ("resume 1", False),
+    ("expire 1", True),
+    ("clock 1 rate=1100000", True),
+    ("cut 0->1", True),
+    ("mend 0->1", False),
+    ("reset 1000->0", True),
+    ("slow 0->1 ms=40", True),
+    ("hold 0->100 AlterPartition request", True),
+    ("release 0->100 AlterPartition request", False),
+    ("release 0->100 AlterPartition request count=1", True),
+    ("release-newest 1->100 Stream response", True),
+    ("lose 0->1 Fetch response", True),
+    ("heal", False),
+)
+
+
+@pytest.mark.parametrize(("line", "counts"), LINES)
+def test_there_and_back(line: str, counts: bool) -> None:  # noqa: FBT001 - a column of the table
+    action = parse_action(line)
+    assert format_action(action) == line
+    assert is_counted(action) is counts
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["", "wait", "wait long", "produce orders-0", "kill", "kill x", "cut 0", "hold 0->1 Fetch", "explode 1", "heal 1"],
+)
+def test_what_is_no_action(line: str) -> None:
+    with pytest.raises(ConfigError):
+        parse_action(line)
+
+
+PLAN = """\
+# Why.
+cluster brokers=3 era=kafka-3.9 elr=off broker.session.timeout.ms=500
+topic orders replicas=(0,1,2);(1,2,0) min.insync.replicas=2
+wait 5
+kill 1
+"""
+
+
+def test_a_plan_there_and_back() -> None:
+    assert format_plan(parse_plan(PLAN), comment="Why.") == PLAN
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "wait 5\n",
+        "cluster brokers=three\n",
+        "cluster brokers=3 era=kafka-9\ntopic t replicas=(0)\n",
+        "cluster brokers=3 no.such.thing=1\ntopic t replicas=(0)\n",
+        "cluster brokers=3\ntopic t\n",
+    ],
+)
+def test_what_is_no_plan(text: str) -> None:
+    with pytest.raises(ConfigError):
+        parse_plan(text)

@@ -1,0 +1,94 @@
+"""What a crash leaves of a disk."""
+
+import pytest
+
+from emulator.core.batch import BatchDescriptor, EpochEntry
+from emulator.core.effects import AppendToLog, CreateLog, TruncateLog, WriteEpochCheckpoint
+from emulator.core.types import BrokerEpoch, LeaderEpoch, Offset, TopicId, TopicPartition
+from emulator.simulator.disk import Disk, Keep, TruncationFate, unsynced_batches
+
+NAME = TopicPartition("orders", 0)
+
+
+def batch(offset: int, *, epoch: int = 0, crc: int | None = None) -> BatchDescriptor:
+    return BatchDescriptor(
+        base_offset=Offset(offset),
+        last_offset=Offset(offset),
+        leader_epoch=LeaderEpoch(epoch),
+        crc=offset if crc is None else crc,
+        size=100,
+        record_count=1,
+    )
+
+
+def disk_with(*, synced: int, unsynced: int) -> Disk:
+    disk = Disk()
+    disk.create(CreateLog(partition=NAME, topic_id=TopicId("t")))
+    for offset in range(synced + unsynced):
+        if offset == synced:
+            disk.sync()
+        disk.append(AppendToLog(partition=NAME, batches=(batch(offset),)))
+    if not unsynced:
+        disk.sync()
+    return disk
+
+
+@pytest.mark.parametrize(
+    ("keep", "kept", "left"),
+    [
+        (Keep.NONE, 5, 2),
+        (Keep.PREFIX, 0, 2),
+        (Keep.PREFIX, 2, 4),
+        (Keep.PREFIX, 9, 4),
+        (Keep.PAGES, 1, 3),
+        (Keep.TORN, 0, 4),
+    ],
+)
+def test_power_loss_takes_at_least_one_unsynced_batch(keep: Keep, kept: int, left: int) -> None:
+    disk = disk_with(synced=2, unsynced=3)
+    assert unsynced_batches(disk) == 3
+    disk.lose_power(keep, kept=kept, truncation=TruncationFate.KEPT)
+    (log,) = disk.load()
+    assert log.log_end_offset == left
+    assert unsynced_batches(disk) == 0
+
+
+def test_what_is_synced_stays() -> None:
+    disk = disk_with(synced=3, unsynced=0)
+    disk.lose_power(Keep.NONE, kept=0, truncation=TruncationFate.UNDONE)
+    assert disk.load()[0].log_end_offset == 3
+
+
+@pytest.mark.parametrize(("fate", "crcs"), [(TruncationFate.UNDONE, [0, 1, 2]), (TruncationFate.KEPT, [0])])
+def test_a_truncation_that_was_not_synced(fate: TruncationFate, crcs: list[int]) -> None:
+    disk = disk_with(synced=3, unsynced=0)
+    disk.truncate(TruncateLog(partition=NAME, offset=Offset(1)))
+    disk.append(AppendToLog(partition=NAME, batches=(batch(1, epoch=1, crc=77),)))
+    disk.lose_power(Keep.NONE, kept=0, truncation=fate)
+    assert [each.crc for each in disk.load()[0].batches] == crcs
+
+
+def test_recovery_adds_only_epochs_above_the_newest() -> None:
+    disk = disk_with(synced=1, unsynced=0)
+    disk.append(AppendToLog(partition=NAME, batches=(batch(1, epoch=2),)))
+    assert disk.load()[0].epochs == (EpochEntry(LeaderEpoch(0), Offset(0)), EpochEntry(LeaderEpoch(2), Offset(1)))
+    entries = (EpochEntry(LeaderEpoch(3), Offset(0)),)
+    disk.write_epochs(WriteEpochCheckpoint(partition=NAME, epochs=entries))
+    assert disk.load()[0].epochs == entries
+
+
+def test_the_proof_of_a_clean_shutdown_is_used_up_by_loading() -> None:
+    disk = disk_with(synced=0, unsynced=1)
+    disk.close(BrokerEpoch(7))
+    assert disk.previous_broker_epoch() == 7
+    assert disk.load()[0].is_clean
+    assert disk.previous_broker_epoch() is None
+    assert not disk.load()[0].is_clean
+
+
+def test_a_replaced_disk_is_empty() -> None:
+    disk = disk_with(synced=3, unsynced=0)
+    disk.close(BrokerEpoch(7))
+    disk.replace()
+    assert disk.load() == ()
+    assert disk.previous_broker_epoch() is None
