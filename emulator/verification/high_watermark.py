@@ -1,6 +1,6 @@
 """The oracle's own arithmetic of high watermarks.
 
-A leader may call a record committed once every member of the maximal ISR has it (``kafka-broker.md`` section 7), and
+A leader may call a record committed once every member of the maximal ISR has it (Kafka's ``Partition``), and
 only while the controller-committed ISR, as the leader knows it, has at least min(min ISR, replication factor) members
 (KIP-966). Both are computed here from reported log ends and committed records, not taken from what a node concluded.
 """
