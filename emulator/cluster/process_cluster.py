@@ -23,7 +23,6 @@ import msgspec
 
 from emulator.cluster.child import EndCause, ProcessEnd, ProcessSpec, Readiness
 from emulator.cluster.ports import LOOPBACK, ReservedPort
-from emulator.cluster.probe import ProbeOutcome, probe
 from emulator.cluster.supervisor import Supervisor
 from emulator.core.switches import Switches
 from emulator.core.types import BrokerId, NodeId
@@ -139,10 +138,6 @@ class ProcessCluster:
             for link in self.toxiproxy.links
             if link.source == source
         }
-
-    async def is_listening(self, node_id: NodeId, *, timeout_s: float) -> bool:
-        """Returns whether a node answers on its own port."""
-        return await probe(self._ports[node_id].number, timeout_s=timeout_s) is ProbeOutcome.PASSES
 
     # --- Processes ------------------------------------------------------------------------------------------------
 

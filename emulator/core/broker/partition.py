@@ -158,7 +158,8 @@ class Partition:
         """
         if state.partition_epoch < self.partition_epoch:
             return
-        was_leader = self.is_leader
+        former_role = self.role
+        was_leader = former_role is Role.LEADER
         self.replicas = state.replicas
         if was_leader and (state.leader_epoch, state.partition_epoch) == (self.leader_epoch, self.partition_epoch):
             return
@@ -169,7 +170,7 @@ class Partition:
         self.isr_state = Committed(state.isr)
         self._assign_followers(state.replicas)
         if is_new_epoch:
-            self._start_epoch(turn, state, was_leader=Role.LEADER if was_leader else Role.FOLLOWER)
+            self._start_epoch(turn, state, former_role=former_role)
         self.advance_high_watermark(turn)
         turn.turned[self.name] = None
         if is_new_epoch or not was_leader:
@@ -194,7 +195,7 @@ class Partition:
             if broker_id != self._config.broker_id
         }
 
-    def _start_epoch(self, turn: Turn, state: PartitionState, *, was_leader: Role) -> None:
+    def _start_epoch(self, turn: Turn, state: PartitionState, *, former_role: Role) -> None:
         self.leader_epoch = state.leader_epoch
         self.epoch_start_offset = self.log.log_end_offset
         # Entered before anything is written: followers of a later, empty epoch cut at it (KAFKA-7415).
@@ -202,7 +203,7 @@ class Partition:
             write_epochs(turn, self.log)
         for follower in self._followers.values():
             caught_up_ms = turn.now_ms if follower.broker_id in state.isr else 0
-            if was_leader is Role.LEADER:
+            if former_role is Role.LEADER:
                 follower.restart_lag_clock(last_caught_up_ms=caught_up_ms, leader_end_offset=self.log.log_end_offset)
             else:
                 follower.forget(last_caught_up_ms=caught_up_ms)
