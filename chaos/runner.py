@@ -17,11 +17,9 @@ from typing import Final
 import grpc.aio
 
 from chaos.admin import create_topics
-from chaos.barriers import Sight, describe_partition
+from chaos.barriers import Sight
 from chaos.client_link import ClientLink
-from chaos.faults.heal import heal_all
-from chaos.faults.pause import resume
-from chaos.faults.power_cycle import start
+from chaos.ending import restore, settled, stop_nodes
 from chaos.faults.stage import Stage
 from chaos.harness_log import HarnessLog
 from chaos.metadata_watch import MetadataWatch
@@ -34,7 +32,6 @@ from chaos.workload import client_config
 from emulator.client.config import write_config
 from emulator.cluster.child import ProcessEnd, ProcessSpec
 from emulator.cluster.process_cluster import CLIENT_NAME, ClusterLayout, ProcessCluster, source_environment
-from emulator.cluster.toxiproxy import LinkState
 from emulator.core.errors import EmulatorError
 from emulator.core.events import IncarnationEnd
 from emulator.core.properties import node_properties
@@ -229,9 +226,9 @@ class Run:
         await self._client.stop_work(timeout_ms=DRAIN_TIMEOUT_MS)
         if self._order.scenario.end is Ending.RESTORE:
             self._tell(after, "restore everything, wait for leaders and full ISRs")
-            await self._restore(stage, player)
+            await restore(stage, player)
             try:
-                await self._lookout.wait(lambda: _settled(stage), timeout_s=SETTLE_TIMEOUT_S)
+                await self._lookout.wait(lambda: settled(stage), timeout_s=SETTLE_TIMEOUT_S)
             except Missed as missed:
                 self._fail(f"after everything was restored: {missed}")
         self._tell(after, "read everything")
@@ -240,29 +237,11 @@ class Run:
         await self._stop_everything(stage)
         self._tell(after, "stop the cluster", seen="stopped")
 
-    async def _restore(self, stage: Stage, player: StepPlayer) -> None:
-        links = self._cluster.toxiproxy
-        if links is not None and any(links.state(link) is not LinkState.OPEN for link in links.links):
-            await player.mend_with(heal_all(stage))
-        for node_id in self._layout.node_ids:
-            if self._cluster.is_paused(node_id):
-                await player.mend_with(resume(stage, node_id))
-            elif not self._cluster.is_running(node_id):
-                await player.mend_with(start(stage, node_id))
-
     async def _stop_everything(self, stage: Stage) -> None:
         client = self._cluster.supervisor.children.get(CLIENT_NAME)
         if client is not None:
             await client.stop()
-        brokers = [broker for broker in self._layout.broker_ids if self._cluster.is_running(broker)]
-        ends = await asyncio.gather(*(self._cluster.stop_node(broker) for broker in brokers))
-        committed = await stage.watch.committed_end()
-        for broker, end in zip(brokers, ends, strict=True):
-            if end is not None:
-                stage.note_end(broker, IncarnationEnd.STOPPED, end, committed)
-        controller_end = await self._cluster.stop_node(CONTROLLER)
-        if controller_end is not None:
-            stage.note_end(CONTROLLER, IncarnationEnd.STOPPED, controller_end, committed)
+        await stop_nodes(stage)
 
     # --- Mishaps and news -----------------------------------------------------------------------------------------
 
@@ -289,20 +268,6 @@ class Run:
         self._logger.info("era=%s step=%d %s%s", self._order.era, step, text, "" if seen is None else f" -> {seen}")
         status = RunStatus(era=self._order.era, step=step, steps=len(self._order.scenario.steps), text=text, seen=seen)
         self._on_status(status)
-
-
-def _settled(stage: Stage) -> Sight:
-    unsettled = []
-    for partition, state in sorted(stage.watch.image.partitions.items()):
-        # Where nobody may be elected, KIP-966 leaves the choice to an administrator: that is the listed excuse.
-        is_excused = state.leader is None and not state.isr and not state.elr
-        is_full = state.leader is not None and set(state.isr) == set(state.replicas)
-        if not is_full and not is_excused:
-            unsettled.append(f"{partition} {describe_partition(state)}")
-    fenced = sorted(broker for broker, registration in stage.watch.image.brokers.items() if registration.fenced)
-    if fenced:
-        unsettled.append(f"brokers {fenced} are fenced")
-    return Sight(reached=not unsettled, text="; ".join(unsettled) or "leaders and full ISRs")
 
 
 def _open_log(directory: Path) -> logging.Logger:
