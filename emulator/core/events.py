@@ -123,6 +123,56 @@ class LogDeleted(PartitionEvent, frozen=True, kw_only=True):
     log_end_offset: Offset
 
 
+class StrayDetected(PartitionEvent, frozen=True, kw_only=True):
+    """A log found at start does not belong here (KIP-550). ``topic_id`` is its own, empty where it has none.
+
+    ``reason`` is ``no_topic_id``, ``unknown_topic`` (or a topic of that name with another id) or ``not_a_replica``;
+    ``action`` is ``delete`` (after the grace), ``rename`` (and left on disk) or ``off`` (left where it is).
+    """
+
+    reason: str
+    action: str
+    log_end_offset: Offset
+
+
+class StrayDeleted(PartitionEvent, frozen=True, kw_only=True):
+    """The files of a stray are gone: its grace is over."""
+
+
+class RecoveryStarted(PartitionEvent, frozen=True, kw_only=True):
+    """A leader that was elected uncleanly recovers the partition; until that is committed it serves nobody (KIP-704).
+
+    ``partition_epoch`` is that of the metadata that said RECOVERING.
+    """
+
+    leader_epoch: LeaderEpoch
+    partition_epoch: PartitionEpoch
+    log_start_offset: Offset
+    log_end_offset: Offset
+
+
+class RecoveryFinished(PartitionEvent, frozen=True, kw_only=True):
+    """A leader is through with its recovery step, and now tells the controller so; what the step found.
+
+    Attributes:
+        leader_epoch: under which it recovered.
+        scanned_from: where the scan began: the base of the segment that holds the recovery point.
+        batch_count: valid batches from there on.
+        producer_count: idempotent producers whose state was rebuilt.
+        old_end_offset: where the log ended before.
+        log_end_offset: where it ends now; lower where the scan met a bad batch.
+        duration_ms: since ``RecoveryStarted``.
+    """
+
+    leader_epoch: LeaderEpoch
+    scanned_from: Offset
+    batch_count: int
+    producer_count: int
+    old_end_offset: Offset
+    log_end_offset: Offset
+    duration_ms: int
+
+
 class AppendRole(Enum):
     """Who appended a batch."""
 
@@ -146,7 +196,10 @@ class BatchAppended(PartitionEvent, frozen=True, kw_only=True):
 
 
 class LogTruncated(PartitionEvent, frozen=True, kw_only=True):
-    """A log was cut. ``reason``: ``diverging_epoch``, ``high_watermark``, ``offset_out_of_range`` or ``restarted``."""
+    """A log was cut.
+
+    ``reason``: ``diverging_epoch``, ``high_watermark``, ``offset_out_of_range``, ``recovered`` or ``restarted``.
+    """
 
     reason: str
     old_end_offset: Offset
@@ -484,6 +537,10 @@ BrokerEvent: TypeAlias = (
     | MetadataApplied
     | LogOpened
     | LogDeleted
+    | StrayDetected
+    | StrayDeleted
+    | RecoveryStarted
+    | RecoveryFinished
     | BatchAppended
     | LogTruncated
     | HighWatermarkAdvanced
