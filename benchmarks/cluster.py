@@ -8,6 +8,7 @@ import importlib
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from random import Random
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
@@ -90,7 +91,7 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
         nodes = asyncio.create_task(self.processes.start())
         for module in ("chaos.admin", "chaos.metadata_watch"):
             await asyncio.to_thread(importlib.import_module, module)
-        from chaos.admin import create_topics
+        from chaos.admin import ask, create_topics
         from chaos.metadata_watch import MetadataWatch
         from chaos.scenario import TopicPlan
         from emulator.rpc.channel import keepalive_for
@@ -102,7 +103,7 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
         await nodes
         await self.wait_until(_are_all_active, what="three active brokers")
         plan = TopicPlan(name=TOPIC, replicas=_REPLICAS, properties=(("min.insync.replicas", str(MIN_ISR)),))
-        await create_topics(address, (plan,), keepalive=keepalive)
+        await create_topics(lambda request: ask(address, request, keepalive=keepalive), (plan,), chance=Random(0))
 
     async def wait_until(self, condition: Callable[[MetadataImage], bool], *, what: str) -> None:
         """Waits for the controller's committed state.

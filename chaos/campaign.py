@@ -11,7 +11,8 @@ from pathlib import Path
 
 from chaos.expectation import Outcome, compare
 from chaos.run_directory import create_run_directory
-from chaos.runner import Run, RunOrder, RunStatus
+from chaos.run_order import RunOrder
+from chaos.runner import Run, RunStatus
 from chaos.scenario import Scenario
 from emulator.core.switches import Switches
 from emulator.verification.session import SparkSessionStarter

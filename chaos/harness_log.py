@@ -6,8 +6,6 @@ from typing import Final
 from emulator.cluster.child import ProcessEnd
 from emulator.core.events import (
     Event,
-    FaultHealed,
-    FaultInjected,
     IncarnationEnd,
     IncarnationEnded,
     IncarnationStarted,
@@ -15,7 +13,6 @@ from emulator.core.events import (
     NodeStopped,
     PowerLost,
     RunEnded,
-    StepReached,
 )
 from emulator.core.types import CauseId, IncarnationId, MetadataOffset, NodeId, Offset, TopicId, TopicPartition
 from emulator.node.event_writer import EventWriter
@@ -34,7 +31,7 @@ class HarnessLog:
     def __init__(self, path: Path, *, run: str, wall_time_ns: int) -> None:
         self.cause_id = CauseId("harness")
         self._writer = EventWriter(str(path), run=run, node_id=HARNESS, incarnation=0)
-        self._write(
+        self.note(
             NodeStarted(
                 cause_id=self.cause_id,
                 role="harness",
@@ -47,7 +44,7 @@ class HarnessLog:
 
     def started(self, node_id: NodeId, incarnation: int) -> None:
         """A node's process is about to start."""
-        self._write(
+        self.note(
             IncarnationStarted(
                 cause_id=self.cause_id,
                 started_node=node_id,
@@ -66,7 +63,7 @@ class HarnessLog:
         metadata_offset: MetadataOffset | None,
     ) -> None:
         """A node's process is gone."""
-        self._write(
+        self.note(
             IncarnationEnded(
                 cause_id=self.cause_id,
                 ended_node=node_id,
@@ -89,7 +86,7 @@ class HarnessLog:
         new_end_offset: Offset,
     ) -> None:
         """What a power loss took from one log."""
-        self._write(
+        self.note(
             PowerLost(
                 cause_id=self.cause_id,
                 topic=partition.topic,
@@ -103,28 +100,13 @@ class HarnessLog:
             )
         )
 
-    def injected(self, fault: str, target: str, *, bit: str | None, metadata_offset: MetadataOffset) -> None:
-        """Something was broken, and ``metadata_offset`` was committed before."""
-        self._write(
-            FaultInjected(cause_id=self.cause_id, fault=fault, target=target, bit=bit, metadata_offset=metadata_offset)
-        )
-
-    def healed(self, fault: str, target: str, *, seen: str | None, metadata_offset: MetadataOffset) -> None:
-        """Something was mended, and ``metadata_offset`` was committed by then."""
-        self._write(
-            FaultHealed(cause_id=self.cause_id, fault=fault, target=target, seen=seen, metadata_offset=metadata_offset)
-        )
-
-    def step_reached(self, step: int, text: str, *, seen: str) -> None:
-        """A step is done."""
-        self._write(StepReached(cause_id=self.cause_id, step=step, text=text, seen=seen))
+    def note(self, event: Event) -> None:
+        """Writes an event; it is on disk when this returns."""
+        self._writer.add(event)
+        self._writer.flush()
 
     def close(self, *, problem: str | None) -> None:
         """The run is over; nothing is written after this."""
-        self._write(RunEnded(cause_id=self.cause_id, problem=problem))
-        self._write(NodeStopped(cause_id=self.cause_id))
+        self.note(RunEnded(cause_id=self.cause_id, problem=problem))
+        self.note(NodeStopped(cause_id=self.cause_id))
         self._writer.close()
-
-    def _write(self, event: Event) -> None:
-        self._writer.add(event)
-        self._writer.flush()

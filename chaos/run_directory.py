@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 import yaml
 
+from chaos.run_order import DriverName
 from chaos.scenario import Scenario
 from emulator.cluster.process_cluster import ClusterLayout
 from emulator.core.errors import ConfigError
@@ -41,6 +42,17 @@ def check_store(store: Path) -> None:
 def create_run_directory(store: Path, scenario: Scenario, *, now: datetime) -> Path:
     """Makes a run's directory with the scenario's file in it, points ``latest`` to it, and returns it.
 
+    Raises:
+        ConfigError: it cannot be made.
+    """
+    path = new_directory(store, scenario.name, now=now)
+    (path / "scenario.yaml").write_text(scenario.text, encoding="utf-8")
+    return path
+
+
+def new_directory(store: Path, name: str, *, now: datetime) -> Path:
+    """Makes the directory of a run of that name, points ``latest`` to it, and returns it.
+
     Runs that start in the same millisecond get directories a millisecond apart.
 
     Raises:
@@ -49,11 +61,10 @@ def create_run_directory(store: Path, scenario: Scenario, *, now: datetime) -> P
     try:
         store.mkdir(parents=True, exist_ok=True)
         (store / MARKER).touch()
-        parent = store.absolute() / scenario.name
+        parent = store.absolute() / name
         while (path := parent / f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03d}").exists():
             now += timedelta(milliseconds=1)
         (path / "events").mkdir(parents=True)
-        (path / "scenario.yaml").write_text(scenario.text, encoding="utf-8")
         fresh = parent / f".{path.name}.{LATEST}"
         fresh.symlink_to(path.name, target_is_directory=True)
         fresh.replace(parent / LATEST)
@@ -62,7 +73,15 @@ def create_run_directory(store: Path, scenario: Scenario, *, now: datetime) -> P
     return path
 
 
-def write_cluster_file(path: Path, layout: ClusterLayout, *, era: str, scenario: str, seed: int) -> None:
+def write_cluster_file(
+    path: Path,
+    layout: ClusterLayout,
+    *,
+    era: str,
+    scenario: str,
+    seed: int,
+    driver: DriverName = DriverName.PROCESS,
+) -> None:
     """Writes ``cluster.yaml``: what ran, under which rules."""
     rules = msgspec.to_builtins(layout.switches)
     document = {
@@ -70,6 +89,7 @@ def write_cluster_file(path: Path, layout: ClusterLayout, *, era: str, scenario:
         "scenario": scenario,
         "era": era,
         "seed": seed,
+        "driver": driver.value,
         "switches": {name: {True: "on", False: "off"}.get(rule, rule) for name, rule in rules.items()},
         "properties": dict(layout.properties),
         "controllers": [int(layout.controller_id)],

@@ -7,37 +7,28 @@ that the evidence is as whole as it can be; the run's *problem* then makes the v
 
 import asyncio
 import logging
-import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Final
 
 import grpc.aio
 
 from chaos.admin import create_topics
 from chaos.barriers import Sight
-from chaos.client_link import ClientLink
-from chaos.ending import restore, settled, stop_nodes
-from chaos.faults.stage import Stage
-from chaos.harness_log import HarnessLog
-from chaos.metadata_watch import MetadataWatch
+from chaos.drivers import make_driver
+from chaos.ending import restore, settled
 from chaos.plan import PlayedStep, write_plan
 from chaos.run_directory import write_cluster_file
-from chaos.scenario import CONTROLLER, Ending, Scenario
+from chaos.run_order import RunOrder
+from chaos.scenario import CONTROLLER, Ending
+from chaos.scene import Scene
 from chaos.step_player import StepPlayer
-from chaos.waiting import Lookout, Missed
-from chaos.workload import client_config
-from emulator.client.config import write_config
-from emulator.cluster.child import ProcessEnd, ProcessSpec
-from emulator.cluster.process_cluster import CLIENT_NAME, ClusterLayout, ProcessCluster, source_environment
+from chaos.waiting import Missed
 from emulator.core.errors import EmulatorError
-from emulator.core.events import IncarnationEnd
-from emulator.core.properties import node_properties
-from emulator.core.switches import Switches
-from emulator.core.types import CauseId, NodeId
-from emulator.rpc.channel import keepalive_for
+from emulator.core.events import StepReached
+from emulator.core.types import CauseId
 
 READY_TIMEOUT_S: Final = 30.0
 """For all brokers to be registered and unfenced, and then for the topics to exist."""
@@ -64,27 +55,6 @@ class RunStatus:
     seen: str | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunOrder:
-    """What to play, and where.
-
-    Attributes:
-        directory: the run's, which exists and is absolute.
-        era: its name, for people.
-        switches: the rules of the era, changed as asked for.
-        properties: of every node: the scenario's with what was asked for on top.
-        toxiproxy: the program; needed where the scenario has network faults.
-    """
-
-    scenario: Scenario
-    directory: Path
-    era: str
-    switches: Switches
-    properties: tuple[tuple[str, str], ...]
-    seed: int
-    toxiproxy: Path | None
-
-
 class Run:
     """One run.
 
@@ -96,45 +66,27 @@ class Run:
         self.problem: str | None = None
         self._order = order
         self._on_status = on_status
-        self._lookout = Lookout()
         self._played: list[PlayedStep] = []
         self._logger = _open_log(order.directory)
-        self._client = ClientLink(on_progress=self._lookout.change)
-        properties = node_properties(dict(order.properties))
-        self._session_timeout_ms = properties.broker_session_timeout_ms
-        self._keepalive = keepalive_for(session_timeout_ms=self._session_timeout_ms)
-        self._log = HarnessLog(
-            order.directory / "events" / "harness-0.jsonl", run=order.directory.name, wall_time_ns=time.time_ns()
-        )
-        self._layout = ClusterLayout(
-            run=order.directory.name,
-            directory=order.directory,
-            controller_id=CONTROLLER,
-            broker_ids=order.scenario.broker_ids,
-            switches=order.switches,
-            properties=order.properties,
-            toxiproxy=order.toxiproxy if order.scenario.has_network_faults else None,
-        )
-        self._cluster = ProcessCluster(self._layout, on_start=self._log.started, on_unexpected_end=self._notice_crash)
+        self._driver = make_driver(order, logger=self._logger, on_problem=self._fail)
 
     async def play(self) -> None:
         """Plays the scenario to its end; afterwards nothing runs any more."""
         order = self._order
         write_cluster_file(
             order.directory / "cluster.yaml",
-            self._layout,
+            order.layout,
             era=order.era,
             scenario=order.scenario.name,
             seed=order.seed,
+            driver=order.driver,
         )
         try:
-            async with self._cluster:
-                await self._play_or_note_interrupt()
+            await self._play_or_note_interrupt()
         except* (EmulatorError, grpc.aio.AioRpcError, OSError, Missed) as errors:
             self._fail("; ".join(str(error) for error in _leaves(errors)))
         finally:
-            await self._client.close()
-            self._log.close(problem=self.problem)
+            await self._driver.close(problem=self.problem)
             write_plan(
                 order.directory / "plan.yaml",
                 scenario_text=order.scenario.text,
@@ -154,61 +106,32 @@ class Run:
 
     async def _play(self) -> None:
         self._tell(0, "start the cluster")
-        port = await self._client.listen()
-        config = client_config(
-            self._order.scenario,
-            history_path=self._order.directory / "history.jsonl",
-            control_port=port,
-            session_timeout_ms=self._session_timeout_ms,
-        )
-        config_path = self._order.directory / "client.json"
-        write_config(config_path, config)
-        async with asyncio.TaskGroup() as starting:
-            starting.create_task(self._start_client(config_path))
-            starting.create_task(self._cluster.start())
-        watch = MetadataWatch(
-            self._cluster.direct_addresses()[CONTROLLER], keepalive=self._keepalive, on_change=self._lookout.change
-        )
-        stage = Stage(cluster=self._cluster, watch=watch, log=self._log, session_timeout_ms=self._session_timeout_ms)
-        player = StepPlayer(stage=stage, client=self._client, lookout=self._lookout, seed=self._order.seed)
-        async with asyncio.TaskGroup() as tasks:
-            following = tasks.create_task(watch.run())
-            await self._prepare(stage)
-            await self._play_steps(player)
-            await self._end(stage, player)
-            following.cancel()
+        async with self._driver.open() as scene:
+            player = StepPlayer(scene=scene, seed=self._order.seed)
+            await self._prepare(scene)
+            await self._play_steps(scene, player)
+            await self._end(scene, player)
 
-    async def _start_client(self, config_path: Path) -> None:
-        await self._cluster.supervisor.start(
-            ProcessSpec(
-                name=CLIENT_NAME,
-                argv=(sys.executable, "-m", "emulator.client", "--config", str(config_path)),
-                environment=source_environment(),
-                stderr_path=self._order.directory / "client.log",
-            )
-        )
-        await self._client.ready()
-
-    async def _prepare(self, stage: Stage) -> None:
-        image, scenario = stage.watch.image, self._order.scenario
+    async def _prepare(self, scene: Scene) -> None:
+        scenario = self._order.scenario
 
         def unfenced() -> Sight:
-            missing = [b for b in scenario.broker_ids if b not in image.brokers or image.brokers[b].fenced]
+            brokers = scene.image.brokers
+            missing = [b for b in scenario.broker_ids if b not in brokers or brokers[b].fenced]
             return Sight(reached=not missing, text=f"brokers {missing} are not unfenced")
 
         def created() -> Sight:
-            missing = [str(partition) for partition in scenario.partitions if partition not in image.partitions]
+            missing = [str(partition) for partition in scenario.partitions if partition not in scene.image.partitions]
             return Sight(reached=not missing, text=f"partitions {missing} do not exist")
 
-        await self._lookout.wait(unfenced, timeout_s=READY_TIMEOUT_S)
-        address = self._cluster.direct_addresses()[CONTROLLER]
-        await create_topics(address, scenario.topics, keepalive=self._keepalive)
-        await self._lookout.wait(created, timeout_s=READY_TIMEOUT_S)
-        self._client.start_work(self._cluster.addresses_for(CLIENT_NAME))
+        await scene.wait(unfenced, timeout_s=READY_TIMEOUT_S)
+        await create_topics(scene.ask_controller, scenario.topics, chance=Random(f"{self._order.seed}:topics"))
+        await scene.wait(created, timeout_s=READY_TIMEOUT_S)
+        self._driver.start_work()
 
-    async def _play_steps(self, player: StepPlayer) -> None:
+    async def _play_steps(self, scene: Scene, player: StepPlayer) -> None:
         for number, step in enumerate(self._order.scenario.steps, start=1):
-            self._log.cause_id = CauseId(f"step-{number}")
+            scene.cause_id = CauseId(f"step-{number}")
             self._tell(number, step.text)
             try:
                 played = await player.play(number, step)
@@ -216,49 +139,28 @@ class Run:
                 self._fail(f"step {number} {step.text}: {error}")
                 return
             self._played.append(played)
-            self._log.step_reached(number, played.text, seen=played.seen)
+            scene.note(StepReached(cause_id=scene.cause_id, step=number, text=played.text, seen=played.seen))
             self._tell(number, step.text, seen=played.seen)
 
-    async def _end(self, stage: Stage, player: StepPlayer) -> None:
+    async def _end(self, scene: Scene, player: StepPlayer) -> None:
         after = len(self._order.scenario.steps) + 1
-        self._log.cause_id = CauseId("end")
+        scene.cause_id = CauseId("end")
         self._tell(after, "stop the workload")
-        await self._client.stop_work(timeout_ms=DRAIN_TIMEOUT_MS)
+        await self._driver.stop_work(timeout_ms=DRAIN_TIMEOUT_MS)
         if self._order.scenario.end is Ending.RESTORE:
             self._tell(after, "restore everything, wait for leaders and full ISRs")
-            await restore(stage, player)
+            await restore(scene, player, (CONTROLLER, *self._order.scenario.broker_ids))
             try:
-                await self._lookout.wait(lambda: settled(stage), timeout_s=SETTLE_TIMEOUT_S)
+                await scene.wait(lambda: settled(scene.image), timeout_s=SETTLE_TIMEOUT_S)
             except Missed as missed:
                 self._fail(f"after everything was restored: {missed}")
         self._tell(after, "read everything")
-        await self._client.read_all(self._cluster.direct_addresses(), timeout_ms=FINAL_READ_TIMEOUT_MS)
+        await self._driver.read_all(timeout_ms=FINAL_READ_TIMEOUT_MS)
         self._tell(after, "stop the cluster")
-        await self._stop_everything(stage)
+        await self._driver.stop()
         self._tell(after, "stop the cluster", seen="stopped")
 
-    async def _stop_everything(self, stage: Stage) -> None:
-        client = self._cluster.supervisor.children.get(CLIENT_NAME)
-        if client is not None:
-            await client.stop()
-        await stop_nodes(stage)
-
     # --- Mishaps and news -----------------------------------------------------------------------------------------
-
-    def _notice_crash(self, name: str, end: ProcessEnd) -> None:
-        what = f"process {name} ended by itself ({end.cause.value}, exit code {end.exit_code})"
-        self._logger.error("%s\n%s", what, "\n".join(end.stderr_tail))
-        if name.isdigit():
-            node_id = NodeId(int(name))
-            self._log.ended(
-                node_id,
-                self._cluster.incarnation(node_id),
-                IncarnationEnd.UNEXPECTED,
-                process_end=end,
-                metadata_offset=None,
-            )
-        self._fail(what)
-        self._lookout.fail(what)
 
     def _fail(self, problem: str) -> None:
         self._logger.error("%s", problem)

@@ -5,16 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, assert_never
 
 from chaos.barriers import Sight, View, look
-from chaos.client_link import ClientLink
-from chaos.faults.cut import cut
-from chaos.faults.heal import heal_all, heal_link, heal_node
-from chaos.faults.isolate import isolate
-from chaos.faults.kill import kill
-from chaos.faults.lose_responses import lose_responses
-from chaos.faults.pause import pause, resume
-from chaos.faults.power_cycle import start, stop
-from chaos.faults.power_loss import power_loss
-from chaos.faults.stage import Injury, Recovery, Stage
+from chaos.faults.injury import Injury, Recovery
 from chaos.plan import PlayedStep, fill_in
 from chaos.roles import resolve
 from chaos.scenario import (
@@ -38,8 +29,10 @@ from chaos.scenario import (
     Stop,
     Until,
 )
-from chaos.waiting import Lookout, Missed
-from emulator.core.types import MetadataOffset, NodeId
+from chaos.scene import Scene
+from chaos.waiting import Missed
+from emulator.core.events import FaultHealed, FaultInjected
+from emulator.core.types import NodeId
 
 _SEED_BITS: Final = 31
 
@@ -47,10 +40,8 @@ _SEED_BITS: Final = 31
 class StepPlayer:
     """Plays steps one after the other, and remembers what they called nodes."""
 
-    def __init__(self, *, stage: Stage, client: ClientLink, lookout: Lookout, seed: int) -> None:
-        self._stage = stage
-        self._client = client
-        self._lookout = lookout
+    def __init__(self, *, scene: Scene, seed: int) -> None:
+        self._scene = scene
         self._seed = seed
         self._names: dict[str, NodeId] = {}
 
@@ -76,36 +67,48 @@ class StepPlayer:
 
     async def break_with(self, inject: Callable[[], Awaitable[Injury]]) -> str:
         """Injects a fault and records it; returns what was seen."""
-        committed = await self._stage.watch.committed_end()
-        return self._note_injury(await inject(), committed)
+        scene = self._scene
+        committed = await scene.committed_end()
+        injury = await inject()
+        scene.note(
+            FaultInjected(
+                cause_id=scene.cause_id,
+                fault=injury.fault,
+                target=injury.target,
+                bit=injury.bit,
+                metadata_offset=committed,
+            )
+        )
+        return injury.bit or "no-op: it did not bite"
 
     async def mend_with(self, recovery: Awaitable[Recovery]) -> str:
         """Mends a fault and records it; returns what was seen."""
+        scene = self._scene
         mended = await recovery
-        committed = await self._stage.watch.committed_end()
-        self._stage.log.healed(mended.fault, mended.target, seen=mended.seen, metadata_offset=committed)
+        committed = await scene.committed_end()
+        scene.note(
+            FaultHealed(
+                cause_id=scene.cause_id,
+                fault=mended.fault,
+                target=mended.target,
+                seen=mended.seen,
+                metadata_offset=committed,
+            )
+        )
         return mended.seen or "no-op: nothing was mended"
 
-    def _note_injury(self, injury: Injury, committed: MetadataOffset) -> str:
-        self._stage.log.injected(injury.fault, injury.target, bit=injury.bit, metadata_offset=committed)
-        return injury.bit or "no-op: it did not bite"
-
     async def _wait(self, barrier: Until) -> Sight:
-        at_start = self._client.progress
+        scene = self._scene
+        at_start = scene.progress
 
         def see() -> Sight:
-            view = View(
-                image=self._stage.watch.image,
-                progress=self._client.progress,
-                progress_at_start=at_start,
-                names=self._names,
-            )
+            view = View(image=scene.image, progress=scene.progress, progress_at_start=at_start, names=self._names)
             return look(barrier.condition, view)
 
-        return await self._lookout.wait(see, timeout_s=barrier.within_ms / 1000)
+        return await scene.wait(see, timeout_s=barrier.within_ms / 1000)
 
     def _resolve(self, ref: NodeRef) -> NodeId:
-        node = resolve(ref, self._stage.watch.image, self._names)
+        node = resolve(ref, self._scene.image, self._names)
         if node is None:
             raise Missed(f"nobody is {ref}")
         return node
@@ -116,33 +119,33 @@ class StepPlayer:
         return random.Random(f"{self._seed}:step-{number}").getrandbits(_SEED_BITS)
 
     async def _act(self, action: Action, nodes: dict[str, NodeId], seed: int | None) -> str:
-        stage = self._stage
+        scene = self._scene
         match action:
             case Isolate(node=node, clients=clients):
-                return await self.break_with(lambda: isolate(stage, nodes[str(node)], clients))
+                return await self.break_with(lambda: scene.isolate(nodes[str(node)], clients))
             case Cut(source=source, target=target):
-                return await self.break_with(lambda: cut(stage, nodes[str(source)], nodes[str(target)]))
+                return await self.break_with(lambda: scene.cut(nodes[str(source)], nodes[str(target)]))
             case LoseResponses(source=source, target=target):
-                return await self.break_with(lambda: lose_responses(stage, nodes[str(source)], nodes[str(target)]))
+                return await self.break_with(lambda: scene.lose_responses(nodes[str(source)], nodes[str(target)]))
             case Kill(node=node):
-                return await self.break_with(lambda: kill(stage, nodes[str(node)]))
+                return await self.break_with(lambda: scene.kill(nodes[str(node)]))
             case Pause(node=node):
-                return await self.break_with(lambda: pause(stage, nodes[str(node)]))
+                return await self.break_with(lambda: scene.pause(nodes[str(node)]))
             case Stop(node=node):
-                return await self.break_with(lambda: stop(stage, nodes[str(node)]))
+                return await self.break_with(lambda: scene.stop(nodes[str(node)]))
             case PowerLoss(keep=keep):
                 seeds = {node: random.Random(f"{seed}:node-{node}").getrandbits(_SEED_BITS) for node in nodes.values()}
-                return await self.break_with(lambda: power_loss(stage, seeds, keep))
+                return await self.break_with(lambda: scene.power_loss(seeds, keep))
             case Resume(node=node):
-                return await self.mend_with(resume(stage, nodes[str(node)]))
+                return await self.mend_with(scene.resume(nodes[str(node)]))
             case Start(node=node):
-                return await self.mend_with(start(stage, nodes[str(node)]))
+                return await self.mend_with(scene.start(nodes[str(node)]))
             case HealAll():
-                return await self.mend_with(heal_all(stage))
+                return await self.mend_with(scene.heal_all())
             case HealNode(node=node):
-                return await self.mend_with(heal_node(stage, nodes[str(node)]))
+                return await self.mend_with(scene.heal_node(nodes[str(node)]))
             case HealLink(source=source, target=target):
-                return await self.mend_with(heal_link(stage, nodes[str(source)], nodes[str(target)]))
+                return await self.mend_with(scene.heal_link(nodes[str(source)], nodes[str(target)]))
             case Until():
                 raise AssertionError("a barrier is waited for, not acted out")
             case _:

@@ -1,7 +1,8 @@
 """A cut: one node cannot call another, in either byte direction; the other can still call it."""
 
+from chaos.faults.injury import Injury
 from chaos.faults.links import break_links, link_name, proxies
-from chaos.faults.stage import Injury, Stage
+from chaos.faults.stage import Stage
 from chaos.scenario import CLIENT
 from emulator.cluster.toxiproxy import Link
 from emulator.core.types import NodeId

@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Iterable
 
+from chaos.faults.injury import Recovery
 from chaos.faults.links import PASSES_WITHIN_S, link_name, proxies
-from chaos.faults.stage import Recovery, Stage
+from chaos.faults.stage import Stage
 from chaos.scenario import CLIENT
 from emulator.cluster.probe import ProbeOutcome
 from emulator.cluster.toxiproxy import Link

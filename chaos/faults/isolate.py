@@ -1,7 +1,8 @@
 """Isolation: a node reaches nobody and nobody reaches it, clients included unless they stay connected."""
 
+from chaos.faults.injury import Injury
 from chaos.faults.links import break_links, proxies
-from chaos.faults.stage import Injury, Stage
+from chaos.faults.stage import Stage
 from chaos.scenario import Clients
 from emulator.cluster.process_cluster import CLIENT_NAME
 from emulator.core.types import NodeId

@@ -1,6 +1,7 @@
 """SIGKILL: the process is gone at once, what it wrote stays, as the page cache outlives a process."""
 
-from chaos.faults.stage import Injury, Stage
+from chaos.faults.injury import Injury
+from chaos.faults.stage import Stage
 from emulator.core.events import IncarnationEnd
 from emulator.core.types import NodeId
 

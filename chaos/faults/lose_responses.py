@@ -4,8 +4,9 @@ When the sender's ping has timed out it closes the connection, and from then on 
 connections never become usable, because nothing comes back.
 """
 
+from chaos.faults.injury import Injury
 from chaos.faults.links import break_links, link_name, proxies
-from chaos.faults.stage import Injury, Stage
+from chaos.faults.stage import Stage
 from chaos.scenario import CLIENT
 from emulator.cluster.toxiproxy import Link
 from emulator.core.types import NodeId

@@ -1,6 +1,7 @@
 """SIGSTOP and SIGCONT: a process stands still, its connections stay open, its clock runs on."""
 
-from chaos.faults.stage import Injury, Recovery, Stage
+from chaos.faults.injury import Injury, Recovery
+from chaos.faults.stage import Stage
 from emulator.core.types import NodeId
 
 

@@ -1,6 +1,7 @@
 """Orderly stop, and start of a node that is down."""
 
-from chaos.faults.stage import Injury, Recovery, Stage
+from chaos.faults.injury import Injury, Recovery
+from chaos.faults.stage import Stage
 from emulator.core.events import IncarnationEnd
 from emulator.core.types import NodeId
 

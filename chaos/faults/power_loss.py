@@ -7,7 +7,8 @@ It has bitten when a process was killed by it. That nothing was unsynced then is
 import asyncio
 from pathlib import Path
 
-from chaos.faults.stage import Injury, Stage
+from chaos.faults.injury import Injury
+from chaos.faults.stage import Stage
 from emulator.core.events import IncarnationEnd
 from emulator.core.types import NodeId, Offset, TopicPartition
 from emulator.storage.power_loss import PowerLossReport, lose_power, scan_log_end

@@ -1,4 +1,4 @@
-"""What a fault acts on, and what it reports."""
+"""What a fault acts on: real processes, the view of what they committed, and the harness's log."""
 
 from dataclasses import dataclass, field
 
@@ -8,30 +8,6 @@ from emulator.cluster.child import EndCause, ProcessEnd
 from emulator.cluster.process_cluster import ProcessCluster
 from emulator.core.events import IncarnationEnd
 from emulator.core.types import MetadataOffset, NodeId
-
-
-@dataclass(frozen=True, kw_only=True)
-class Injury:
-    """A fault that was injected.
-
-    Attributes:
-        fault: its name, as in the event log.
-        target: node ids or links, in words.
-        bit: how it was seen to take effect; ``None`` means that it was a no-op.
-    """
-
-    fault: str
-    target: str
-    bit: str | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Recovery:
-    """A fault that was mended; ``seen`` is how that showed, ``None`` if it did not."""
-
-    fault: str
-    target: str
-    seen: str | None
 
 
 @dataclass(frozen=True, kw_only=True)

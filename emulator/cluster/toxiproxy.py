@@ -192,6 +192,11 @@ class Toxiproxy:
         """Return what a link lets through."""
         return self._states[link]
 
+    @property
+    def is_open(self) -> bool:
+        """Whether every link lets everything through."""
+        return all(state is LinkState.OPEN for state in self._states.values())
+
     def port(self, link: Link) -> int:
         """Return the loopback port that ``link.source`` has to dial to reach ``link.target``."""
         return int(self._proxies[link].listen.rpartition(":")[2])

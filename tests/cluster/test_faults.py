@@ -11,13 +11,14 @@ import pytest
 from chaos.barriers import Sight
 from chaos.faults.cut import cut
 from chaos.faults.heal import heal_all, heal_link
+from chaos.faults.injury import Injury, Recovery
 from chaos.faults.isolate import isolate
 from chaos.faults.kill import kill
 from chaos.faults.lose_responses import lose_responses
 from chaos.faults.pause import pause, resume
 from chaos.faults.power_cycle import start, stop
 from chaos.faults.power_loss import power_loss
-from chaos.faults.stage import Injury, Recovery, Stage
+from chaos.faults.stage import Stage
 from chaos.harness_log import HarnessLog
 from chaos.metadata_watch import MetadataWatch
 from chaos.scenario import CLIENT, CONTROLLER, Clients

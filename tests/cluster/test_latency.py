@@ -3,11 +3,12 @@
 import asyncio
 import sys
 from pathlib import Path
+from random import Random
 
 import msgspec
 import pytest
 
-from chaos.admin import create_topics
+from chaos.admin import ask, create_topics
 from chaos.barriers import Sight
 from chaos.client_link import ClientLink
 from chaos.metadata_watch import MetadataWatch
@@ -90,7 +91,9 @@ async def test_a_cluster_runs_over_300_ms_of_one_way_latency(tmp_path: Path) -> 
             return Sight(reached=count >= RECORDS and client.progress.consumed >= RECORDS, text=f"{client.progress}")
 
         await lookout.wait(active, timeout_s=DEADLINE_S)
-        await create_topics(direct, scenario.topics, keepalive=keepalive)
+        await create_topics(
+            lambda request: ask(direct, request, keepalive=keepalive), scenario.topics, chance=Random(0)
+        )
         config = client_config(
             scenario,
             history_path=tmp_path / "history.jsonl",

@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 from chaos.run_directory import create_run_directory
-from chaos.runner import Run, RunOrder, RunStatus
+from chaos.run_order import RunOrder
+from chaos.runner import Run, RunStatus
 from chaos.scenario_file import load_scenario, read_scenario
 from emulator.core.events import (
     AnyEvent,
