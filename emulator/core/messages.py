@@ -1,15 +1,17 @@
 """Requests and responses between nodes, and between clients and nodes, with Kafka's names.
 
 Frozen values; the codec of ``emulator.rpc`` translates them to protobuf. ``None`` stands for Kafka's -1. Every response
-answers exactly one request.
+answers exactly one request. What administrators ask is in ``admin_messages``.
 """
 
 from typing import TypeAlias
 
 import msgspec
 
+from emulator.core.admin_messages import AdminRequest, AdminResponse
 from emulator.core.batch import BatchDescriptor, InvalidBatch, LogSpan
 from emulator.core.errors import ErrorCode
+from emulator.core.message import Message
 from emulator.core.types import (
     Acks,
     BrokerEpoch,
@@ -27,11 +29,6 @@ from emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-
-
-class Message(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of all requests and responses."""
-
 
 # --- Broker to controller -----------------------------------------------------------------------------------------
 
@@ -145,58 +142,6 @@ class AllocateProducerIdsResponse(Message, frozen=True, kw_only=True):
     error: ErrorCode
     producer_id_start: ProducerId = ProducerId(-1)
     producer_id_len: int = 0
-
-
-# --- Admin to controller ------------------------------------------------------------------------------------------
-
-
-class CreatableTopic(msgspec.Struct, frozen=True, kw_only=True):
-    """A topic to create. ``topic_id`` is drawn by whoever sends it: the core has no randomness.
-
-    Attributes:
-        assignments: replicas of each partition; empty for automatic placement, then ``num_partitions`` and
-            ``replication_factor`` count (``None``: the controller's defaults).
-        configs: topic properties by Kafka's name.
-    """
-
-    name: str
-    topic_id: TopicId
-    num_partitions: int | None = None
-    replication_factor: int | None = None
-    assignments: tuple[tuple[BrokerId, ...], ...] = ()
-    configs: tuple[tuple[str, str], ...] = ()
-
-
-class CreateTopicsRequest(Message, frozen=True, kw_only=True):
-    """Creates topics; each one's outcome is its own."""
-
-    topics: tuple[CreatableTopic, ...]
-
-
-class TopicResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One topic's outcome."""
-
-    name: str
-    error: ErrorCode
-    error_message: str = ""
-
-
-class CreateTopicsResponse(Message, frozen=True, kw_only=True):
-    """Outcomes in request order."""
-
-    topics: tuple[TopicResult, ...]
-
-
-class DeleteTopicsRequest(Message, frozen=True, kw_only=True):
-    """Deletes topics by name."""
-
-    topics: tuple[str, ...]
-
-
-class DeleteTopicsResponse(Message, frozen=True, kw_only=True):
-    """Outcomes in request order."""
-
-    topics: tuple[TopicResult, ...]
 
 
 # --- Any node -----------------------------------------------------------------------------------------------------
@@ -371,7 +316,8 @@ class FetchPartition(msgspec.Struct, frozen=True, kw_only=True):
 class FetchRequest(Message, frozen=True, kw_only=True):
     """Reads partitions, as a follower (``replica_id`` given) or as a consumer.
 
-    Parked until ``min_bytes`` are there or ``max_wait_ms`` have passed.
+    Parked until ``min_bytes`` are there or ``max_wait_ms`` have passed. A consumer that names its rack, be it ``""``,
+    may be served by a follower (KIP-392); ``None`` is a client from before that.
     """
 
     partitions: tuple[FetchPartition, ...]
@@ -381,13 +327,15 @@ class FetchRequest(Message, frozen=True, kw_only=True):
     min_bytes: int = 1
     max_bytes: int = 10 << 20
     isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
+    client_rack: str | None = None
 
 
 class FetchPartitionResponse(msgspec.Struct, frozen=True, kw_only=True):
     """One partition's answer, as the answering core gives it (``span``) or as the asking core gets it (``batches``).
 
     The driver of the answering node turns the span into bytes; the driver of the asking node turns bytes into
-    descriptors. ``diverging_epoch`` and ``diverging_end_offset`` go together and exclude records.
+    descriptors. ``diverging_epoch`` and ``diverging_end_offset`` go together and exclude records, as does
+    ``preferred_read_replica``, where the leader would have the consumer read (KIP-392).
     """
 
     topic: str
@@ -399,6 +347,7 @@ class FetchPartitionResponse(msgspec.Struct, frozen=True, kw_only=True):
     diverging_end_offset: Offset | None = None
     current_leader: BrokerId | None = None
     current_leader_epoch: LeaderEpoch | None = None
+    preferred_read_replica: BrokerId | None = None
     span: LogSpan | None = None
     batches: tuple[BatchDescriptor, ...] = ()
 
@@ -540,8 +489,7 @@ Request: TypeAlias = (
     | BrokerHeartbeatRequest
     | AlterPartitionRequest
     | AllocateProducerIdsRequest
-    | CreateTopicsRequest
-    | DeleteTopicsRequest
+    | AdminRequest
     | DescribeTopicPartitionsRequest
     | MetadataRequest
     | InitProducerIdRequest
@@ -558,8 +506,7 @@ Response: TypeAlias = (
     | BrokerHeartbeatResponse
     | AlterPartitionResponse
     | AllocateProducerIdsResponse
-    | CreateTopicsResponse
-    | DeleteTopicsResponse
+    | AdminResponse
     | DescribeTopicPartitionsResponse
     | MetadataResponse
     | InitProducerIdResponse

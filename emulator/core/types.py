@@ -89,3 +89,11 @@ class ElectionType(Enum):
     PREFERRED = "PREFERRED"
     ONLINE = "ONLINE"
     UNCLEAN = "UNCLEAN"
+
+
+class FeatureUpgradeType(Enum):
+    """Which direction an UpdateFeatures request allows."""
+
+    UPGRADE = "UPGRADE"
+    SAFE_DOWNGRADE = "SAFE_DOWNGRADE"
+    UNSAFE_DOWNGRADE = "UNSAFE_DOWNGRADE"

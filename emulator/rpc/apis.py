@@ -4,10 +4,13 @@ Every request and response carries its ``cause_id`` beside the fields that the c
 and have a codec of their own (``data_codec``), as has the metadata stream (``metadata_codec``).
 """
 
+import typing
 from types import MappingProxyType
 from typing import Final, cast
 
 from emulator.core import messages
+from emulator.core.admin_messages import AdminRequest, AdminResponse
+from emulator.core.message import Message
 from emulator.core.messages import Request, Response
 from emulator.core.types import CauseId, NodeId
 from emulator.rpc.generated import broker_pb2, common_pb2, controller_pb2
@@ -31,12 +34,14 @@ class UnaryApi:
         service: which serves it.
         name: Kafka's name of the API, which is the method's too.
         request_type: the core's request.
+        response_type: the core's answer.
         path: of the method, for gRPC.
     """
 
-    def __init__(self, service: str, request: type[messages.Message], response: type[messages.Message]) -> None:
+    def __init__(self, service: str, request: type[Message], response: type[Message]) -> None:
         self.service = service
         self.request_type = request
+        self.response_type = response
         self.name = request.__name__.removesuffix("Request")
         self.path = method_path(service, self.name)
         module = next(pb2 for pb2 in (controller_pb2, broker_pb2, common_pb2) if hasattr(pb2, request.__name__))
@@ -70,23 +75,27 @@ class UnaryApi:
         return cast(Response, response), cause_id
 
 
-def _encode(codec: StructCodec[messages.Message], value: messages.Message, cause_id: CauseId) -> bytes:
+def _encode(codec: StructCodec[Message], value: Message, cause_id: CauseId) -> bytes:
     return codec.serialize(value, cause_id=cause_id)
 
 
-def _decode(codec: StructCodec[messages.Message], payload: bytes) -> tuple[messages.Message, CauseId]:
+def _decode(codec: StructCodec[Message], payload: bytes) -> tuple[Message, CauseId]:
     message = codec.parse(payload)
     return codec.read(message), CauseId(getattr(message, _TRANSPORT_FIELDS[0]))
 
+
+_ADMIN_APIS: Final = tuple(
+    UnaryApi(CONTROLLER_SERVICE, request, response)
+    for request, response in zip(typing.get_args(AdminRequest), typing.get_args(AdminResponse), strict=True)
+)
 
 CONTROLLER_APIS: Final = (
     UnaryApi(CONTROLLER_SERVICE, messages.BrokerRegistrationRequest, messages.BrokerRegistrationResponse),
     UnaryApi(CONTROLLER_SERVICE, messages.BrokerHeartbeatRequest, messages.BrokerHeartbeatResponse),
     UnaryApi(CONTROLLER_SERVICE, messages.AlterPartitionRequest, messages.AlterPartitionResponse),
     UnaryApi(CONTROLLER_SERVICE, messages.AllocateProducerIdsRequest, messages.AllocateProducerIdsResponse),
-    UnaryApi(CONTROLLER_SERVICE, messages.CreateTopicsRequest, messages.CreateTopicsResponse),
-    UnaryApi(CONTROLLER_SERVICE, messages.DeleteTopicsRequest, messages.DeleteTopicsResponse),
     UnaryApi(CONTROLLER_SERVICE, messages.DescribeTopicPartitionsRequest, messages.DescribeTopicPartitionsResponse),
+    *_ADMIN_APIS,
 )
 """What a controller serves, the metadata stream aside."""
 

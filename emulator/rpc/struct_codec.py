@@ -2,8 +2,8 @@
 
 Both sides name their fields alike, so the translation is derived from the struct's annotations, once, at import:
 
-- numbers, text and flags as they are, enums by their number;
-- ``X | None`` is an ``optional`` field, absent for ``None``;
+- numbers, text and flags as they are, enums by their value;
+- ``X | None`` is an ``optional`` field, absent for ``None``; of a tuple, an optional message with one repeated field;
 - ``tuple[X, ...]`` is a ``repeated`` field;
 - a struct is a message, and so is a tuple inside a tuple: ``tuple[tuple[A, B], ...]`` is a repeated message whose
   fields are A and B in order, ``tuple[tuple[A, ...], ...]`` one whose only field is a repeated A.
@@ -14,7 +14,7 @@ A struct and a message that do not fit each other are a ``TypeError`` at import,
 import types
 import typing
 from collections.abc import Callable, Collection
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import Final, Generic, TypeVar
 
 import msgspec
@@ -70,7 +70,7 @@ class StructCodec(Generic[StructT]):
         """Returns the struct that a message stands for, with the driver fields given.
 
         Raises:
-            CodecError: a number that is no member of its enum.
+            CodecError: a value that is no member of its enum.
         """
         try:
             return self._struct(**driver, **{name: read(source) for name, _, read in self._fields})
@@ -102,10 +102,12 @@ def _field(name: str, annotation: object, message: type[Message], where: str) ->
     # ``X | None`` is a ``types.UnionType``, but a ``typing.Union`` where X is a NewType.
     if typing.get_origin(plain) in (types.UnionType, typing.Union):
         (inner,) = [member for member in typing.get_args(plain) if member is not types.NoneType]
+        if typing.get_origin(inner) is tuple:
+            return _optional(name, *_wrapped_tuple(name, typing.get_args(inner)[0], _message_of(name, message)))
         return _optional(name, *_field(name, inner, message, where))
     if typing.get_origin(plain) is tuple:
         return _repeated(name, typing.get_args(plain)[0], message)
-    if isinstance(plain, type) and issubclass(plain, IntEnum):
+    if isinstance(plain, type) and issubclass(plain, Enum):
         return _enum(name, plain)
     if isinstance(plain, type) and issubclass(plain, msgspec.Struct):
         return _nested(name, StructCodec(plain, _message_of(name, message)))
@@ -124,11 +126,15 @@ def _scalar(name: str) -> tuple[_Write, _Read]:
     return write, read
 
 
-def _enum(name: str, enum: type[IntEnum]) -> tuple[_Write, _Read]:
+def _enum(name: str, enum: type[Enum]) -> tuple[_Write, _Read]:
+    def write(value: object, target: Message) -> None:
+        assert isinstance(value, Enum)
+        setattr(target, name, value.value)
+
     def read(source: Message) -> object:
         return enum(getattr(source, name))
 
-    return _scalar(name)[0], read
+    return _scalar(name)[0] if issubclass(enum, IntEnum) else write, read
 
 
 def _nested(name: str, codec: StructCodec[msgspec.Struct]) -> tuple[_Write, _Read]:
@@ -151,6 +157,23 @@ def _optional(name: str, write_value: _Write, read_value: _Read) -> tuple[_Write
 
     def read(source: Message) -> object:
         return read_value(source) if source.HasField(name) else None
+
+    return write, read
+
+
+def _wrapped_tuple(name: str, item: object, wrapper: type[Message]) -> tuple[_Write, _Read]:
+    field_names = [field.name for field in wrapper.DESCRIPTOR.fields]
+    if len(field_names) != 1:
+        raise TypeError(f"{wrapper.DESCRIPTOR.name}: fields {field_names} are not the one of an optional list")
+    write_items, read_items = _repeated(field_names[0], item, wrapper)
+
+    def write(value: object, target: Message) -> None:
+        inner = getattr(target, name)
+        inner.SetInParent()
+        write_items(value, inner)
+
+    def read(source: Message) -> object:
+        return read_items(getattr(source, name))
 
     return write, read
 

@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from emulator.core.admin_messages import CreatableTopic, CreateTopicsRequest
 from emulator.core.batch import BatchDescriptor
 from emulator.core.client.consumer import Consumer, Phase
 from emulator.core.client.producer import Producer
@@ -64,7 +65,7 @@ from emulator.core.inputs import (
     Started,
     TimerFired,
 )
-from emulator.core.messages import CreatableTopic, CreateTopicsRequest, FetchResponse, Request, Response
+from emulator.core.messages import FetchResponse, Request, Response
 from emulator.core.properties import NodeProperties
 from emulator.core.switches import Switches
 from emulator.core.types import Acks, BrokerId, CauseId, IncarnationId, NodeId, RequestId, TopicId, TopicPartition

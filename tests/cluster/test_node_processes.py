@@ -12,19 +12,12 @@ import pytest
 
 from emulator.cluster.child import EndCause, ProcessEnd
 from emulator.cluster.process_cluster import ClusterLayout, ProcessCluster
+from emulator.core.admin_messages import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from emulator.core.controller.controller import Controller
 from emulator.core.errors import ErrorCode
 from emulator.core.image import MetadataImage
 from emulator.core.inputs import MetadataReceived, MetadataStreamLost, MetadataStreamOpened, ResponseReceived
-from emulator.core.messages import (
-    CreatableTopic,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    ProducePartition,
-    ProduceRequest,
-    ProduceResponse,
-    Request,
-)
+from emulator.core.messages import ProducePartition, ProduceRequest, ProduceResponse, Request
 from emulator.core.properties import NodeProperties
 from emulator.core.records import MetadataBatch
 from emulator.core.switches import Switches

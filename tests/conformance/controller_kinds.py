@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from emulator.core.admin_messages import ElectablePartition, ElectLeadersRequest, FeatureUpdate, RequestedElection
 from emulator.core.controller.configs import alter_config, replace_config
 from emulator.core.controller.controller import Controller
 from emulator.core.controller.decision import Decision, FenceReason
 from emulator.core.controller.elect_leaders import elect_leaders, request_error, sweep_preferred, sweep_unclean
 from emulator.core.controller.election import ElectionResult
-from emulator.core.controller.features import UpgradeType, is_elr_enabled, update_feature
+from emulator.core.controller.features import is_elr_enabled, update_features
 from emulator.core.controller.fencing import (
     begin_controlled_shutdown,
     fence_broker,
@@ -68,6 +69,7 @@ from emulator.core.types import (
     BrokerEpoch,
     CauseId,
     ElectionType,
+    FeatureUpgradeType,
     IncarnationId,
     LeaderEpoch,
     MetadataOffset,
@@ -102,6 +104,7 @@ from tests.conformance.harness import Fields, Handler, Vector, mismatches
 CAUSE: Final = CauseId("vector")
 _ELSEWHERE: Final = TopicPartition(TOPIC, 99)
 _NOBODY: Final = -1
+_NO_ELECTION: Final = 127
 
 
 # --- The pipeline -------------------------------------------------------------------------------------------------
@@ -393,12 +396,14 @@ def _asked_partition(vector: Vector) -> TopicPartition:
 
 def run_elect_leaders(vector: Vector) -> list[str]:
     world = World(vector)
-    asked = vector.event["election_type"]
-    mode = ElectionType[asked] if asked in ("PREFERRED", "UNCLEAN") else ElectionType.ONLINE
-    error = request_error(mode)
+    name = vector.event["election_type"]
+    partition = _asked_partition(vector)
+    asked = ElectablePartition(topic=partition.topic, partition=partition.partition)
+    number = RequestedElection[name].value if name in RequestedElection.__members__ else _NO_ELECTION
+    error = request_error(ElectLeadersRequest(election_type=number, partitions=(asked,)))
     if error is not ErrorCode.NONE:
         return _after(vector, world, (), error=error.name, error_level="top")
-    outcome = elect_leaders(world.view, _asked_partition(vector), mode)
+    outcome = elect_leaders(world.view, asked, RequestedElection(number))
     return _after(vector, world, outcome.decisions, error=error_name(outcome.error), error_level="partition")
 
 
@@ -526,14 +531,12 @@ def run_update_feature(vector: Vector) -> list[str]:
         values = static if isinstance(static, dict) else {"min.insync.replicas": static}
         world.properties = node_properties({name: str(value) for name, value in values.items()})
     level = event["level"]
-    outcome = update_feature(
-        world.image,
-        world.properties,
-        world.switches,
-        name=event["feature"],
-        level=LEVELS.index(level) if level in LEVELS else int(level),
-        upgrade_type=UpgradeType(event.get("upgrade_type", "UPGRADE")),
+    update = FeatureUpdate(
+        feature=event["feature"],
+        max_version_level=LEVELS.index(level) if level in LEVELS else int(level),
+        upgrade_type=FeatureUpgradeType(event.get("upgrade_type", "UPGRADE")),
     )
+    outcome = update_features(world.image, world.properties, world.switches, [update])
     world.commit(outcome.decisions)
     return world.compare(
         vector,

@@ -15,11 +15,14 @@ Kafka's ``BrokerHeartbeatManager``, ``QuorumController``.
 """
 
 from collections import deque
+from collections.abc import Sequence
 from enum import Enum
 from typing import assert_never
 
 import msgspec
 
+from emulator.core.admin_messages import AdminRequest, AdminResponse, UnregisterBrokerRequest
+from emulator.core.controller.admin_desk import AdminDesk
 from emulator.core.controller.alter_partition import alter_partition, alter_partition_result, sender_error
 from emulator.core.controller.committed_events import committed_events
 from emulator.core.controller.decision import Decision, FenceReason
@@ -30,7 +33,6 @@ from emulator.core.controller.heartbeat import BrokerProgress, BrokerState, next
 from emulator.core.controller.producer_ids import allocate_producer_ids
 from emulator.core.controller.registration import Session, register_broker
 from emulator.core.controller.sessions import SessionKey, SessionTracker
-from emulator.core.controller.topics import TopicOutcome, create_topic, delete_topic
 from emulator.core.controller.view import ClusterView
 from emulator.core.describe import describe_topic_partitions
 from emulator.core.effects import (
@@ -62,11 +64,7 @@ from emulator.core.messages import (
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
     DeleteRecordsRequest,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
     DescribeTopicPartitionsRequest,
     FetchRequest,
     GetReplicaLogInfoRequest,
@@ -76,7 +74,6 @@ from emulator.core.messages import (
     OffsetForLeaderEpochRequest,
     ProduceRequest,
     Response,
-    TopicResult,
 )
 from emulator.core.properties import NodeProperties
 from emulator.core.records import MetadataBatch, Record
@@ -127,6 +124,7 @@ class Controller:
         self._properties = properties
         self._switches = switches
         self._cluster_id = cluster_id
+        self._admin = AdminDesk(self._view, cluster_id=cluster_id)
         self.sessions = SessionTracker(timeout_ms=properties.broker_session_timeout_ms)
         self._timers: TimerQueue[SessionKey | _Sweep] = TimerQueue()
         self._held: deque[_Held] = deque()
@@ -177,7 +175,7 @@ class Controller:
 
     # --- Records and what waits for them --------------------------------------------------------------------------
 
-    def _commit(self, turn: _Turn, decisions: list[Decision] | tuple[Decision, ...]) -> None:
+    def _commit(self, turn: _Turn, decisions: Sequence[Decision]) -> None:
         for decision in decisions:
             offset = self.image.next_offset
             self.image.replay(decision.record, offset=offset)
@@ -281,6 +279,9 @@ class Controller:
     # --- Requests -------------------------------------------------------------------------------------------------
 
     def _answer(self, turn: _Turn, received: RequestReceived) -> None:
+        if isinstance(received.request, AdminRequest):
+            turn.respond(received.request_id, self._administer(turn, received.request))
+            return
         match received.request:
             case BrokerRegistrationRequest() as request:
                 response: Response = self._register(turn, request)
@@ -292,10 +293,6 @@ class Controller:
                 allocated = allocate_producer_ids(self._view, request)
                 self._commit(turn, allocated.decisions)
                 response = allocated.response
-            case CreateTopicsRequest() as request:
-                response = self._create_topics(turn, request)
-            case DeleteTopicsRequest() as request:
-                response = self._delete_topics(turn, request)
             case DescribeTopicPartitionsRequest() as request:
                 limit = self._properties.max_request_partition_size_limit
                 response = describe_topic_partitions(self.image, request, partition_limit=limit)
@@ -313,6 +310,13 @@ class Controller:
             case _:
                 assert_never(received.request)
         turn.respond(received.request_id, response)
+
+    def _administer(self, turn: _Turn, request: AdminRequest) -> AdminResponse:
+        stored = self.image.brokers.get(request.broker_id) if isinstance(request, UnregisterBrokerRequest) else None
+        response = self._admin.answer(request, lambda decisions: self._commit(turn, decisions))
+        if stored is not None:
+            self._end_session(stored)
+        return response
 
     def _register(self, turn: _Turn, request: BrokerRegistrationRequest) -> BrokerRegistrationResponse:
         stored = self.image.brokers.get(request.broker_id)
@@ -421,26 +425,3 @@ class Controller:
                 error=error.name,
             )
         )
-
-    def _create_topics(self, turn: _Turn, request: CreateTopicsRequest) -> CreateTopicsResponse:
-        names = [topic.name for topic in request.topics]
-        results = []
-        for topic in request.topics:
-            outcome = _duplicate(topic.name, names) or create_topic(self._view, topic)
-            self._commit(turn, outcome.decisions)
-            results.append(TopicResult(name=topic.name, error=outcome.error, error_message=outcome.message))
-        return CreateTopicsResponse(topics=tuple(results))
-
-    def _delete_topics(self, turn: _Turn, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
-        results = []
-        for name in request.topics:
-            outcome = _duplicate(name, list(request.topics)) or delete_topic(self._view, name)
-            self._commit(turn, outcome.decisions)
-            results.append(TopicResult(name=name, error=outcome.error, error_message=outcome.message))
-        return DeleteTopicsResponse(topics=tuple(results))
-
-
-def _duplicate(name: str, names: list[str]) -> TopicOutcome | None:
-    if names.count(name) == 1:
-        return None
-    return TopicOutcome(error=ErrorCode.INVALID_REQUEST, message=f"the request names topic {name!r} twice")

@@ -1,41 +1,75 @@
 """Elections that somebody asks for, and those that the controller holds from time to time.
 
 After Kafka's ``ReplicationControlManager``. An UNCLEAN request ignores the topic's own setting, yet is a clean election
-where a clean candidate lives; a PREFERRED one on a leaderless partition may elect another clean candidate.
+where a clean candidate lives; a PREFERRED one on a leaderless partition may elect another clean candidate. KIP-966
+adds the replica that the administrator names, which is a clean election where that replica is a clean candidate, and
+the longest log, which is the unclean recovery manager's to find.
 """
 
 from typing import Final
 
 import msgspec
 
+from emulator.core.admin_messages import ElectablePartition, ElectLeadersRequest, RequestedElection
 from emulator.core.controller.decision import ChangeReason, Decision
 from emulator.core.controller.partition_change import PartitionTarget
 from emulator.core.controller.view import ClusterView
 from emulator.core.errors import ErrorCode
 from emulator.core.image import PartitionState
-from emulator.core.types import ElectionType, TopicPartition
+from emulator.core.types import BrokerId, ElectionType, TopicPartition
 
 SWEEP_LIMIT: Final = 1000
 """Partitions that one periodic pass changes at most."""
+
+
+ELECT_LIMIT: Final = 1000
+"""Partitions that one ElectLeaders request is served; the rest are told REQUEST_LIMIT_REACHED (KIP-966)."""
 
 
 class ElectOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """Answer for one partition, and what it writes."""
 
     error: ErrorCode
+    message: str = ""
     decisions: tuple[Decision, ...] = ()
 
 
-def request_error(mode: ElectionType) -> ErrorCode:
-    """Returns the error of a whole ElectLeaders request: only PREFERRED and UNCLEAN can be asked for."""
-    return ErrorCode.INVALID_REQUEST if mode is ElectionType.ONLINE else ErrorCode.NONE
+def request_error(request: ElectLeadersRequest) -> ErrorCode:
+    """Returns the error of a whole ElectLeaders request: no such election, or all partitions to one named leader."""
+    if request.election_type not in list(RequestedElection):
+        return ErrorCode.INVALID_REQUEST
+    is_designated = request.election_type == RequestedElection.DESIGNATED
+    return ErrorCode.INVALID_REQUEST if is_designated and request.partitions is None else ErrorCode.NONE
 
 
-def elect_leaders(view: ClusterView, partition: TopicPartition, mode: ElectionType) -> ElectOutcome:
+def requested_partitions(view: ClusterView, request: ElectLeadersRequest) -> tuple[ElectablePartition, ...]:
+    """Returns the partitions that a request is about, in its order; all by name where it lists none."""
+    if request.partitions is not None:
+        return request.partitions
+    every = sorted(view.image.partitions)
+    return tuple(ElectablePartition(topic=topic, partition=partition) for topic, partition in every)
+
+
+def elect_leaders(view: ClusterView, asked: ElectablePartition, election: RequestedElection) -> ElectOutcome:
     """Decides on one partition of an ElectLeaders request that ``request_error`` finds nothing wrong with."""
+    partition = asked.topic_partition
     state = view.image.partitions.get(partition)
     if state is None:
-        return ElectOutcome(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return ElectOutcome(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message=f"there is no partition {partition}")
+    match election:
+        case RequestedElection.PREFERRED:
+            return _elect_by_mode(view, partition, state, ElectionType.PREFERRED)
+        case RequestedElection.UNCLEAN:
+            return _elect_by_mode(view, partition, state, ElectionType.UNCLEAN)
+        case RequestedElection.DESIGNATED:
+            return _elect_designated(view, partition, state, asked.desired_leader)
+        case RequestedElection.LONGEST_LOG_BALANCED | RequestedElection.LONGEST_LOG_AGGRESSIVE:
+            return _elect_longest_log(state)
+
+
+def _elect_by_mode(
+    view: ClusterView, partition: TopicPartition, state: PartitionState, mode: ElectionType
+) -> ElectOutcome:
     if not _is_needed(state, mode):
         return ElectOutcome(error=ErrorCode.ELECTION_NOT_NEEDED)
     decisions = _elect(view, partition, mode)
@@ -44,6 +78,30 @@ def elect_leaders(view: ClusterView, partition: TopicPartition, mode: ElectionTy
     if mode is ElectionType.PREFERRED:
         return ElectOutcome(error=ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE)
     return ElectOutcome(error=ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)
+
+
+def _elect_designated(
+    view: ClusterView, partition: TopicPartition, state: PartitionState, desired_leader: BrokerId | None
+) -> ElectOutcome:
+    if desired_leader is None or desired_leader not in state.replicas:
+        message = f"the desired leader of {partition} must be one of its replicas {list(state.replicas)}"
+        return ElectOutcome(error=ErrorCode.INVALID_REQUEST, message=message)
+    if state.leader == desired_leader:
+        return ElectOutcome(error=ErrorCode.ELECTION_NOT_NEEDED)
+    if desired_leader not in view.active_brokers():
+        message = f"broker {desired_leader} may not lead now"
+        return ElectOutcome(error=ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, message=message)
+    # Nobody else may win, so this is clean if the replica is a clean candidate and unclean if it is not.
+    target = PartitionTarget(acceptable=frozenset({desired_leader}), election=ElectionType.UNCLEAN)
+    decisions = view.change_partition(partition, target, reason=ChangeReason.ELECT_LEADERS, broker_id=None)
+    return ElectOutcome(error=ErrorCode.NONE, decisions=tuple(decisions))
+
+
+def _elect_longest_log(state: PartitionState) -> ElectOutcome:
+    if state.leader is not None:
+        return ElectOutcome(error=ErrorCode.ELECTION_NOT_NEEDED)
+    message = "needs unclean.recovery.manager.enabled=true"
+    return ElectOutcome(error=ErrorCode.UNSUPPORTED_VERSION, message=message)
 
 
 def sweep_preferred(view: ClusterView) -> list[Decision]:

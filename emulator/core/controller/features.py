@@ -4,11 +4,12 @@
 acts where both the switch and the finalized level say so (Kafka's ``ConfigurationControlManager``).
 """
 
-from enum import Enum
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from emulator.core import metadata_version
+from emulator.core.admin_messages import DescribedFeature, FeatureUpdate
 from emulator.core.controller.decision import Decision
 from emulator.core.controller.min_isr import CLUSTER, MIN_ISR
 from emulator.core.errors import ConfigError, ErrorCode
@@ -17,20 +18,14 @@ from emulator.core.metadata_version import ELR_VERSION, METADATA_VERSION
 from emulator.core.properties import NodeProperties
 from emulator.core.records import ConfigRecord, ConfigResource, FeatureLevelRecord
 from emulator.core.switches import Switches
-
-
-class UpgradeType(Enum):
-    """Which direction an UpdateFeatures request allows."""
-
-    UPGRADE = "UPGRADE"
-    SAFE_DOWNGRADE = "SAFE_DOWNGRADE"
-    UNSAFE_DOWNGRADE = "UNSAFE_DOWNGRADE"
+from emulator.core.types import FeatureUpgradeType
 
 
 class FeatureOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """Answer to a feature update, and what it writes."""
+    """Answer to UpdateFeatures, and what it writes."""
 
     error: ErrorCode
+    message: str = ""
     decisions: tuple[Decision, ...] = ()
 
 
@@ -65,29 +60,64 @@ def bootstrap(properties: NodeProperties, switches: Switches) -> tuple[Decision,
     return tuple(decisions)
 
 
-def update_feature(
-    image: MetadataImage,
-    properties: NodeProperties,
-    switches: Switches,
-    *,
-    name: str,
-    level: int,
-    upgrade_type: UpgradeType,
+def update_features(
+    image: MetadataImage, properties: NodeProperties, switches: Switches, updates: Sequence[FeatureUpdate]
 ) -> FeatureOutcome:
-    """Decides on one entry of UpdateFeatures (Kafka's ``FeatureControlManager``)."""
-    current = image.feature_level(name)
-    if name == ELR_VERSION and level == 1 and level > supported_elr_level(switches):
-        return FeatureOutcome(error=ErrorCode.UNSUPPORTED_VERSION)
-    if not _is_known_level(name, level) or not _is_direction_allowed(current, level, upgrade_type):
-        return FeatureOutcome(error=ErrorCode.INVALID_UPDATE_VERSION)
-    metadata_level = level if name == METADATA_VERSION else image.feature_level(METADATA_VERSION)
-    elr_level = level if name == ELR_VERSION else image.feature_level(ELR_VERSION)
-    if elr_level > 0 and metadata_level < metadata_version.ELR:
-        return FeatureOutcome(error=ErrorCode.INVALID_UPDATE_VERSION)
-    decisions = [Decision(record=FeatureLevelRecord(name=name, feature_level=level))]
-    if name == ELR_VERSION and level > current:
-        decisions += _normalize_min_isr(image, properties)
+    """Decides on UpdateFeatures: all updates, or none and the first problem (Kafka's ``FeatureControlManager``).
+
+    What one feature needs of another may be in the same request, in either order.
+    """
+    wanted = {update.feature: update.max_version_level for update in updates}
+    if len(wanted) < len(updates):
+        return FeatureOutcome(error=ErrorCode.INVALID_REQUEST, message="a feature is named twice")
+    levels = {**image.features, **wanted}
+    decisions: list[Decision] = []
+    for update in updates:
+        problem = _update_problem(image, switches, update) or _dependency_problem(levels, update)
+        if problem is not None:
+            return problem
+        record = FeatureLevelRecord(name=update.feature, feature_level=update.max_version_level)
+        decisions.append(Decision(record=record))
+        if update.feature == ELR_VERSION and update.max_version_level > image.feature_level(ELR_VERSION):
+            decisions += _normalize_min_isr(image, properties)
     return FeatureOutcome(error=ErrorCode.NONE, decisions=tuple(decisions))
+
+
+def describe_features(image: MetadataImage, switches: Switches) -> tuple[DescribedFeature, ...]:
+    """Returns every feature of this program, by name."""
+    ranges = sorted(metadata_version.BROKER_FEATURES, key=lambda feature: feature.name)
+    return tuple(
+        DescribedFeature(
+            name=feature.name,
+            min_supported_version=feature.min_supported_version,
+            max_supported_version=(
+                supported_elr_level(switches) if feature.name == ELR_VERSION else feature.max_supported_version
+            ),
+            finalized_version=image.feature_level(feature.name),
+        )
+        for feature in ranges
+    )
+
+
+def _update_problem(image: MetadataImage, switches: Switches, update: FeatureUpdate) -> FeatureOutcome | None:
+    name, level, current = update.feature, update.max_version_level, image.feature_level(update.feature)
+    if name == ELR_VERSION and level == 1 and level > supported_elr_level(switches):
+        return FeatureOutcome(error=ErrorCode.UNSUPPORTED_VERSION, message=f"{name} {level} needs switch elr on")
+    if not _is_known_level(name, level):
+        message = f"there is no level {level} of feature {name!r}"
+        return FeatureOutcome(error=ErrorCode.INVALID_UPDATE_VERSION, message=message)
+    if not _is_direction_allowed(current, level, update.upgrade_type):
+        message = f"{name} from {current} to {level} is no {update.upgrade_type.value}"
+        return FeatureOutcome(error=ErrorCode.INVALID_UPDATE_VERSION, message=message)
+    return None
+
+
+def _dependency_problem(levels: Mapping[str, int], update: FeatureUpdate) -> FeatureOutcome | None:
+    if levels.get(ELR_VERSION, 0) > 0 and levels.get(METADATA_VERSION, 0) < metadata_version.ELR:
+        needed = metadata_version.LEVELS[metadata_version.ELR]
+        message = f"{update.feature} {update.max_version_level}: {ELR_VERSION} 1 needs {METADATA_VERSION} {needed}"
+        return FeatureOutcome(error=ErrorCode.INVALID_UPDATE_VERSION, message=message)
+    return None
 
 
 def _is_known_level(name: str, level: int) -> bool:
@@ -97,10 +127,10 @@ def _is_known_level(name: str, level: int) -> bool:
     )
 
 
-def _is_direction_allowed(current: int, level: int, upgrade_type: UpgradeType) -> bool:
+def _is_direction_allowed(current: int, level: int, upgrade_type: FeatureUpgradeType) -> bool:
     if level < current:
-        return upgrade_type is not UpgradeType.UPGRADE
-    return level == current or upgrade_type is UpgradeType.UPGRADE
+        return upgrade_type is not FeatureUpgradeType.UPGRADE
+    return level == current or upgrade_type is FeatureUpgradeType.UPGRADE
 
 
 def _normalize_min_isr(image: MetadataImage, properties: NodeProperties) -> list[Decision]:

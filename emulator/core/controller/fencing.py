@@ -18,6 +18,7 @@ class UnregisterOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """Answer to UnregisterBroker, and what it writes."""
 
     error: ErrorCode
+    message: str = ""
     decisions: tuple[Decision, ...] = ()
 
 
@@ -103,7 +104,8 @@ def unregister_broker(view: ClusterView, broker_id: BrokerId) -> UnregisterOutco
     """
     registration = view.image.brokers.get(broker_id)
     if registration is None:
-        return UnregisterOutcome(error=ErrorCode.BROKER_ID_NOT_REGISTERED)
+        message = f"broker {broker_id} is not registered"
+        return UnregisterOutcome(error=ErrorCode.BROKER_ID_NOT_REGISTERED, message=message)
     record = UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=registration.broker_epoch)
     decisions = leave_isrs(view, broker_id, reason=ChangeReason.UNREGISTERED)
     decisions.append(Decision(record=record, cause=FencingCause(reason=FenceReason.UNREGISTERED)))

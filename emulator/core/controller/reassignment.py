@@ -5,10 +5,12 @@ the new replicas, and a cancellation that leaves no ISR member is taken as clean
 ``ReplicationControlManager``).
 """
 
+from collections.abc import Iterable
 from enum import Enum
 
 import msgspec
 
+from emulator.core.admin_messages import OngoingReassignment
 from emulator.core.controller.decision import ChangeReason, Decision
 from emulator.core.controller.partition_change import PartitionTarget
 from emulator.core.controller.reassignment_lists import revert_reassignment, start_reassignment
@@ -30,6 +32,7 @@ class ReassignOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """Answer for one partition, and what it writes."""
 
     error: ErrorCode
+    message: str = ""
     decisions: tuple[Decision, ...] = ()
 
 
@@ -43,12 +46,14 @@ def reassign_partition(
     """Decides on a reassignment to ``replicas``; fenced targets are fine, a missing leader is elected on the way."""
     state = view.image.partitions.get(partition)
     if state is None:
-        return ReassignOutcome(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if manual_placement_problem(view, replicas, required_replicas=None) is not None:
-        return ReassignOutcome(error=ErrorCode.INVALID_REPLICA_ASSIGNMENT)
+        return _unknown(partition)
+    problem = manual_placement_problem(view, replicas, required_replicas=None)
+    if problem is not None:
+        return ReassignOutcome(error=ErrorCode.INVALID_REPLICA_ASSIGNMENT, message=problem)
     settled = (set(state.replicas) | set(state.adding_replicas)) - set(state.removing_replicas)
     if factor_change is ReplicationFactorChange.FORBIDDEN and len(replicas) != len(settled):
-        return ReassignOutcome(error=ErrorCode.INVALID_REPLICATION_FACTOR)
+        message = f"{len(replicas)} replicas for {partition}, which has {len(settled)}"
+        return ReassignOutcome(error=ErrorCode.INVALID_REPLICATION_FACTOR, message=message)
     lists = start_reassignment(current=state.replicas, target=replicas)
     # Kafka passes on only lists with members, so an empty one leaves what an earlier reassignment put there.
     target = PartitionTarget(
@@ -65,12 +70,13 @@ def cancel_reassignment(view: ClusterView, partition: TopicPartition) -> Reassig
     """Decides on a null target: back to the replicas without those being added, in their present order."""
     state = view.image.partitions.get(partition)
     if state is None:
-        return ReassignOutcome(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return _unknown(partition)
     if not _is_in_progress(state):
         return ReassignOutcome(error=ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     reverted = revert_reassignment(replicas=state.replicas, adding=state.adding_replicas, isr=state.isr)
     if reverted.is_unclean and not view.is_unclean_election_enabled(partition.topic):
-        return ReassignOutcome(error=ErrorCode.INVALID_REPLICA_ASSIGNMENT)
+        message = f"no remaining replica of {partition} is in sync"
+        return ReassignOutcome(error=ErrorCode.INVALID_REPLICA_ASSIGNMENT, message=message)
     target = PartitionTarget(
         acceptable=view.active_brokers(),
         election=view.election_type(partition.topic),
@@ -81,6 +87,29 @@ def cancel_reassignment(view: ClusterView, partition: TopicPartition) -> Reassig
     )
     decisions = view.change_partition(partition, target, reason=ChangeReason.REASSIGNMENT, broker_id=None)
     return ReassignOutcome(error=ErrorCode.NONE, decisions=tuple(decisions))
+
+
+def ongoing_reassignments(
+    view: ClusterView, partitions: Iterable[TopicPartition] | None
+) -> tuple[OngoingReassignment, ...]:
+    """Returns what is under way among some partitions (``None``: all), by name; the rest is left out."""
+    asked = view.image.partitions if partitions is None else set(partitions) & view.image.partitions.keys()
+    moving = [(name, state) for name in sorted(asked) if _is_in_progress(state := view.image.partitions[name])]
+    return tuple(
+        OngoingReassignment(
+            topic=name.topic,
+            partition=name.partition,
+            replicas=state.replicas,
+            adding_replicas=state.adding_replicas,
+            removing_replicas=state.removing_replicas,
+        )
+        for name, state in moving
+    )
+
+
+def _unknown(partition: TopicPartition) -> ReassignOutcome:
+    message = f"there is no partition {partition}"
+    return ReassignOutcome(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message=message)
 
 
 def _is_in_progress(state: PartitionState) -> bool:

@@ -1,4 +1,4 @@
-"""Creating and deleting topics, and placing their partitions.
+"""Creating, enlarging and deleting topics, and placing their partitions.
 
 The ISR of a new partition is its active replicas in assignment order, the first of them leads. Automatic placement puts
 replica i of partition p on the (p+i)-th unfenced broker by id: the core draws no random numbers. Brokers that are down
@@ -6,20 +6,21 @@ may be chosen once the others are used up; they join the ISR later. Kafka's ``Re
 """
 
 import re
+from collections.abc import Iterable
 from enum import Enum
 from typing import Final
 
 import msgspec
 
+from emulator.core.admin_messages import CreatablePartitions, CreatableTopic
 from emulator.core.controller.decision import ChangeReason, Decision, PartitionCause
 from emulator.core.controller.min_isr import MIN_ISR, effective_min_isr
 from emulator.core.controller.view import ClusterView
 from emulator.core.errors import ConfigError, ErrorCode
 from emulator.core.events import Election
-from emulator.core.messages import CreatableTopic
 from emulator.core.properties import check_topic_properties
 from emulator.core.records import ConfigRecord, ConfigResource, PartitionRecord, RemoveTopicRecord, TopicRecord
-from emulator.core.types import BrokerId, TopicId
+from emulator.core.types import BrokerId, TopicId, TopicPartition
 
 _LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
@@ -66,6 +67,36 @@ def create_topic(view: ClusterView, topic: CreatableTopic) -> TopicOutcome:
             create_partition(view, topic.topic_id, partition=partition, replicas=replicas, min_isr=min_isr)
         )
     return TopicOutcome(error=ErrorCode.NONE, decisions=tuple(decisions))
+
+
+def add_partitions(view: ClusterView, asked: CreatablePartitions) -> TopicOutcome:
+    """Decides on one topic of CreatePartitions; new partitions get as many replicas as partition 0 has."""
+    topic_id = view.image.topics.get(asked.name)
+    if topic_id is None:
+        return TopicOutcome(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message=f"there is no topic {asked.name!r}")
+    present = len(view.image.partitions_of(asked.name))
+    if asked.count <= present:
+        message = f"topic {asked.name!r} has {present} partitions already"
+        return TopicOutcome(error=ErrorCode.INVALID_PARTITIONS, message=message)
+    numbers = range(present, asked.count)
+    if asked.assignments and len(asked.assignments) != len(numbers):
+        message = f"{len(numbers)} new partitions, but {len(asked.assignments)} assignments"
+        return TopicOutcome(error=ErrorCode.INVALID_REPLICA_ASSIGNMENT, message=message)
+    factor = len(view.image.partitions[TopicPartition(asked.name, 0)].replicas)
+    if asked.assignments:
+        placement = _check_all(view, asked.assignments, chooser=Chooser.USER, required_replicas=factor)
+    else:
+        placement = _place_all(view, numbers, factor)
+    if placement.error is not ErrorCode.NONE:
+        return TopicOutcome(error=placement.error, message=placement.message)
+    min_isr = view.effective_min_isr(asked.name)
+    return TopicOutcome(
+        error=ErrorCode.NONE,
+        decisions=tuple(
+            create_partition(view, topic_id, partition=partition, replicas=replicas, min_isr=min_isr)
+            for partition, replicas in zip(numbers, placement.assignments, strict=True)
+        ),
+    )
 
 
 def delete_topic(view: ClusterView, name: str) -> TopicOutcome:
@@ -160,12 +191,15 @@ def _manual_placement(view: ClusterView, topic: CreatableTopic) -> Placement:
     if topic.num_partitions is not None or topic.replication_factor is not None:
         message = "an assignment excludes a partition count and a replication factor"
         return Placement(error=ErrorCode.INVALID_REQUEST, message=message)
-    return _check_all(view, topic.assignments, chooser=Chooser.USER)
+    required = len(topic.assignments[0])
+    return _check_all(view, topic.assignments, chooser=Chooser.USER, required_replicas=required)
 
 
-def _check_all(view: ClusterView, assignments: tuple[tuple[BrokerId, ...], ...], *, chooser: Chooser) -> Placement:
+def _check_all(
+    view: ClusterView, assignments: tuple[tuple[BrokerId, ...], ...], *, chooser: Chooser, required_replicas: int
+) -> Placement:
     for replicas in assignments:
-        checked = check_placement(view, replicas, chooser=chooser, required_replicas=len(assignments[0]))
+        checked = check_placement(view, replicas, chooser=chooser, required_replicas=required_replicas)
         if checked.error is not ErrorCode.NONE:
             return checked
     return Placement(error=ErrorCode.NONE, assignments=assignments)
@@ -178,6 +212,10 @@ def _automatic_placement(view: ClusterView, topic: CreatableTopic) -> Placement:
     if partitions < 1:
         message = "a topic has at least one partition"
         return Placement(error=ErrorCode.INVALID_PARTITIONS, message=message)
+    return _place_all(view, range(partitions), factor)
+
+
+def _place_all(view: ClusterView, partitions: Iterable[int], factor: int) -> Placement:
     registered = len(view.image.brokers)
     if not 1 <= factor <= registered:
         message = f"replication factor {factor} with {registered} registered brokers"
@@ -186,8 +224,8 @@ def _automatic_placement(view: ClusterView, topic: CreatableTopic) -> Placement:
     if not unfenced:
         return Placement(error=ErrorCode.INVALID_REPLICATION_FACTOR, message="every broker is fenced")
     fenced = sorted(b.broker_id for b in view.image.brokers.values() if b.fenced)
-    assignments = tuple(_place(partition, factor, unfenced, fenced) for partition in range(partitions))
-    return _check_all(view, assignments, chooser=Chooser.CONTROLLER)
+    assignments = tuple(_place(partition, factor, unfenced, fenced) for partition in partitions)
+    return _check_all(view, assignments, chooser=Chooser.CONTROLLER, required_replicas=factor)
 
 
 def _place(partition: int, factor: int, unfenced: list[BrokerId], fenced: list[BrokerId]) -> tuple[BrokerId, ...]:

@@ -24,6 +24,7 @@ class ClusterView:
         image: the fold of all records, durable or not yet.
         properties: static configuration of the controller's node.
         switches: which rules hold.
+        node_id: the controller's node.
     """
 
     def __init__(
@@ -32,7 +33,7 @@ class ClusterView:
         self.image = image
         self.properties = properties
         self.switches = switches
-        self._node_id = node_id
+        self.node_id = node_id
 
     def partition_rules(self) -> PartitionRules:
         """Returns what the change pipeline depends on."""
@@ -44,7 +45,7 @@ class ClusterView:
 
     def configured_min_isr(self, topic: str) -> int:
         """Returns ``min.insync.replicas`` as configured for a topic."""
-        return min_isr.configured_min_isr(self.image, topic=topic, node_id=self._node_id, static=self.properties)
+        return min_isr.configured_min_isr(self.image, topic=topic, node_id=self.node_id, static=self.properties)
 
     def effective_min_isr(self, topic: str) -> int:
         """Returns the min ISR that decisions on a topic's partitions use."""
@@ -56,7 +57,7 @@ class ClusterView:
     def is_unclean_election_enabled(self, topic: str) -> bool:
         """Whether a topic prefers an unclean leader to none."""
         return min_isr.is_unclean_election_enabled(
-            self.image, topic=topic, node_id=self._node_id, static=self.properties
+            self.image, topic=topic, node_id=self.node_id, static=self.properties
         )
 
     def election_type(self, topic: str) -> ElectionType:

@@ -14,6 +14,13 @@ from collections.abc import Iterable
 
 import pytest
 
+from emulator.core.admin_messages import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
 from emulator.core.controller.controller import Controller
 from emulator.core.effects import PublishMetadata, SendResponse
 from emulator.core.errors import ErrorCode, StorageError
@@ -30,11 +37,6 @@ from emulator.core.messages import (
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
-    CreatableTopic,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
     IsrMember,
     Request,
     Response,

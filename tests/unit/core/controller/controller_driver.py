@@ -2,6 +2,7 @@
 
 from typing import TypeVar
 
+from emulator.core.admin_messages import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from emulator.core.controller.controller import Controller
 from emulator.core.effects import (
     AppendMetadata,
@@ -21,9 +22,6 @@ from emulator.core.messages import (
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
-    CreatableTopic,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
     IsrMember,
     Request,
     Response,

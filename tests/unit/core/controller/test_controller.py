@@ -2,6 +2,13 @@
 
 import pytest
 
+from emulator.core.admin_messages import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
 from emulator.core.controller.controller import Controller
 from emulator.core.effects import StopNode
 from emulator.core.errors import ErrorCode, InvariantViolation
@@ -14,16 +21,7 @@ from emulator.core.events import (
     TopicCreated,
 )
 from emulator.core.inputs import MetadataSynced, RequestReceived, ShutdownRequested
-from emulator.core.messages import (
-    AllocateProducerIdsRequest,
-    AllocateProducerIdsResponse,
-    CreatableTopic,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-    MetadataRequest,
-)
+from emulator.core.messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse, MetadataRequest
 from emulator.core.properties import NodeProperties
 from emulator.core.records import ConfigResource, MetadataBatch
 from emulator.core.switches import ERAS, SessionCheck, Switches, with_switch

@@ -1,0 +1,455 @@
+"""What administrators ask of a controller: topics, elections, reassignments, configuration, features, brokers.
+
+Kafka's requests, names and errors; lists that Kafka nests topic by topic are flat here. ``None`` for a list means what
+null means in Kafka, which is not what an empty one means. Answers about several things are in request order.
+"""
+
+from enum import Enum, IntEnum
+from typing import TypeAlias
+
+import msgspec
+
+from emulator.core.errors import ErrorCode
+from emulator.core.message import Message
+from emulator.core.records import ConfigResource
+from emulator.core.types import (
+    BrokerEpoch,
+    BrokerId,
+    FeatureUpgradeType,
+    IncarnationId,
+    MetadataOffset,
+    NodeId,
+    TopicId,
+    TopicPartition,
+)
+
+# --- Topics -------------------------------------------------------------------------------------------------------
+
+
+class CreatableTopic(msgspec.Struct, frozen=True, kw_only=True):
+    """A topic to create. ``topic_id`` is drawn by whoever sends it: the core has no randomness.
+
+    Attributes:
+        assignments: replicas of each partition; empty for automatic placement, then ``num_partitions`` and
+            ``replication_factor`` count (``None``: the controller's defaults).
+        configs: topic properties by Kafka's name.
+    """
+
+    name: str
+    topic_id: TopicId
+    num_partitions: int | None = None
+    replication_factor: int | None = None
+    assignments: tuple[tuple[BrokerId, ...], ...] = ()
+    configs: tuple[tuple[str, str], ...] = ()
+
+
+class CreateTopicsRequest(Message, frozen=True, kw_only=True):
+    """Creates topics; each one's outcome is its own."""
+
+    topics: tuple[CreatableTopic, ...]
+
+
+class TopicResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One topic's outcome."""
+
+    name: str
+    error: ErrorCode
+    error_message: str = ""
+
+
+class CreateTopicsResponse(Message, frozen=True, kw_only=True):
+    """Outcomes in request order."""
+
+    topics: tuple[TopicResult, ...]
+
+
+class DeleteTopicsRequest(Message, frozen=True, kw_only=True):
+    """Deletes topics by name."""
+
+    topics: tuple[str, ...]
+
+
+class DeleteTopicsResponse(Message, frozen=True, kw_only=True):
+    """Outcomes in request order."""
+
+    topics: tuple[TopicResult, ...]
+
+
+class CreatablePartitions(msgspec.Struct, frozen=True, kw_only=True):
+    """How many partitions a topic shall have.
+
+    Attributes:
+        count: of all partitions afterwards.
+        assignments: replicas of the new ones; empty for automatic placement.
+    """
+
+    name: str
+    count: int
+    assignments: tuple[tuple[BrokerId, ...], ...] = ()
+
+
+class CreatePartitionsRequest(Message, frozen=True, kw_only=True):
+    """Adds partitions to topics; each one's outcome is its own."""
+
+    topics: tuple[CreatablePartitions, ...]
+    validate_only: bool = False
+
+
+class CreatePartitionsResponse(Message, frozen=True, kw_only=True):
+    """Outcomes in request order."""
+
+    topics: tuple[TopicResult, ...]
+
+
+# --- Partitions ---------------------------------------------------------------------------------------------------
+
+
+class PartitionResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One partition's outcome."""
+
+    topic: str
+    partition: int
+    error: ErrorCode
+    error_message: str = ""
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The partition's name."""
+        return TopicPartition(self.topic, self.partition)
+
+
+class RequestedElection(IntEnum):
+    """Which election an administrator asks for (ElectLeaders; those from 2 on are KIP-966's)."""
+
+    PREFERRED = 0
+    """The first replica of the assignment, if that is clean."""
+
+    UNCLEAN = 1
+    """A clean candidate where one lives, else any replica that lives."""
+
+    DESIGNATED = 2
+    """The replica that the request names, whatever that loses."""
+
+    LONGEST_LOG_BALANCED = 3
+    """Unclean recovery, once every member of the last known ELR has told what it holds."""
+
+    LONGEST_LOG_AGGRESSIVE = 4
+    """Unclean recovery among those who answer in time."""
+
+
+class ElectablePartition(msgspec.Struct, frozen=True, kw_only=True):
+    """A partition to elect a leader for; ``desired_leader`` belongs to DESIGNATED alone."""
+
+    topic: str
+    partition: int
+    desired_leader: BrokerId | None = None
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The partition's name."""
+        return TopicPartition(self.topic, self.partition)
+
+
+class ElectLeadersRequest(Message, frozen=True, kw_only=True):
+    """Elects leaders (KIP-460; version 3 of KIP-966).
+
+    Attributes:
+        election_type: the number of a ``RequestedElection``; another one is answered with INVALID_REQUEST.
+        partitions: ``None`` for all; then partitions that need no election are not in the answer.
+    """
+
+    election_type: int
+    partitions: tuple[ElectablePartition, ...] | None
+
+
+class ElectLeadersResponse(Message, frozen=True, kw_only=True):
+    """A top-level error means that no partition was looked at."""
+
+    error: ErrorCode
+    error_message: str = ""
+    partitions: tuple[PartitionResult, ...] = ()
+
+
+class ReassignablePartition(msgspec.Struct, frozen=True, kw_only=True):
+    """A partition and the replicas that it shall have, preferred one first; ``None`` cancels what is under way."""
+
+    topic: str
+    partition: int
+    replicas: tuple[BrokerId, ...] | None
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The partition's name."""
+        return TopicPartition(self.topic, self.partition)
+
+
+class AlterPartitionReassignmentsRequest(Message, frozen=True, kw_only=True):
+    """Starts, replaces or cancels reassignments (KIP-455); the replica count may be held fixed (KIP-860)."""
+
+    partitions: tuple[ReassignablePartition, ...]
+    allow_replication_factor_change: bool = True
+
+
+class AlterPartitionReassignmentsResponse(Message, frozen=True, kw_only=True):
+    """Outcomes in request order; a reassignment has begun, not ended."""
+
+    error: ErrorCode
+    error_message: str = ""
+    partitions: tuple[PartitionResult, ...] = ()
+
+
+class ListPartitionReassignmentsRequest(Message, frozen=True, kw_only=True):
+    """Asks which reassignments are under way; ``None`` for those of all partitions."""
+
+    partitions: tuple[tuple[str, int], ...] | None = None
+
+
+class OngoingReassignment(msgspec.Struct, frozen=True, kw_only=True):
+    """A reassignment under way: ``replicas`` is the targets followed by those being removed."""
+
+    topic: str
+    partition: int
+    replicas: tuple[BrokerId, ...]
+    adding_replicas: tuple[BrokerId, ...]
+    removing_replicas: tuple[BrokerId, ...]
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The partition's name."""
+        return TopicPartition(self.topic, self.partition)
+
+
+class ListPartitionReassignmentsResponse(Message, frozen=True, kw_only=True):
+    """What is under way, by topic and partition; partitions that do not exist or do not move are not in it."""
+
+    error: ErrorCode
+    partitions: tuple[OngoingReassignment, ...] = ()
+
+
+# --- Configuration ------------------------------------------------------------------------------------------------
+
+
+class ConfigOperation(Enum):
+    """What happens to a configuration entry (KIP-339)."""
+
+    SET = "SET"
+    DELETE = "DELETE"
+    APPEND = "APPEND"
+    SUBTRACT = "SUBTRACT"
+
+
+class AlterableConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """One change; ``value`` is ``None`` for DELETE and for nothing else."""
+
+    name: str
+    operation: ConfigOperation
+    value: str | None = None
+
+
+class AlterConfigsResource(msgspec.Struct, frozen=True, kw_only=True):
+    """The changes of one resource, all of them or none. A broker without a name is the cluster default."""
+
+    resource: ConfigResource
+    resource_name: str
+    configs: tuple[AlterableConfig, ...]
+
+
+class IncrementalAlterConfigsRequest(Message, frozen=True, kw_only=True):
+    """Changes dynamic configuration; each resource's outcome is its own."""
+
+    resources: tuple[AlterConfigsResource, ...]
+    validate_only: bool = False
+
+
+class ConfigResourceResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One resource's outcome."""
+
+    resource: ConfigResource
+    resource_name: str
+    error: ErrorCode
+    error_message: str = ""
+
+
+class IncrementalAlterConfigsResponse(Message, frozen=True, kw_only=True):
+    """Outcomes in request order."""
+
+    resources: tuple[ConfigResourceResult, ...]
+
+
+class ConfigSource(Enum):
+    """Where a value comes from (Kafka's ``DescribeConfigsResponse.ConfigSource``), strongest first."""
+
+    DYNAMIC_TOPIC_CONFIG = "DYNAMIC_TOPIC_CONFIG"
+    DYNAMIC_BROKER_CONFIG = "DYNAMIC_BROKER_CONFIG"
+    DYNAMIC_DEFAULT_BROKER_CONFIG = "DYNAMIC_DEFAULT_BROKER_CONFIG"
+    STATIC_BROKER_CONFIG = "STATIC_BROKER_CONFIG"
+    DEFAULT_CONFIG = "DEFAULT_CONFIG"
+
+
+class DescribeConfigsResource(msgspec.Struct, frozen=True, kw_only=True):
+    """A resource, and which of its entries are asked for; ``None`` for all."""
+
+    resource: ConfigResource
+    resource_name: str
+    configuration_keys: tuple[str, ...] | None = None
+
+
+class DescribeConfigsRequest(Message, frozen=True, kw_only=True):
+    """Asks what is configured, and where it was set."""
+
+    resources: tuple[DescribeConfigsResource, ...]
+
+
+class ConfigSynonym(msgspec.Struct, frozen=True, kw_only=True):
+    """One place that gives an entry a value; ``name`` is the property's there."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
+class DescribedConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry in effect, and every place that gives it a value: the first one counts.
+
+    Attributes:
+        value: ``None`` where there is no limit by default.
+        read_only: it can be set in a node's properties only.
+    """
+
+    name: str
+    value: str | None
+    source: ConfigSource
+    read_only: bool
+    synonyms: tuple[ConfigSynonym, ...]
+
+
+class DescribedConfigResource(msgspec.Struct, frozen=True, kw_only=True):
+    """A resource's entries by name, or why there are none."""
+
+    resource: ConfigResource
+    resource_name: str
+    error: ErrorCode
+    error_message: str = ""
+    configs: tuple[DescribedConfig, ...] = ()
+
+
+class DescribeConfigsResponse(Message, frozen=True, kw_only=True):
+    """Answers in request order."""
+
+    resources: tuple[DescribedConfigResource, ...]
+
+
+# --- Features -----------------------------------------------------------------------------------------------------
+
+
+class FeatureUpdate(msgspec.Struct, frozen=True, kw_only=True):
+    """The level that a feature shall have, and in which direction that may lead."""
+
+    feature: str
+    max_version_level: int
+    upgrade_type: FeatureUpgradeType = FeatureUpgradeType.UPGRADE
+
+
+class UpdateFeaturesRequest(Message, frozen=True, kw_only=True):
+    """Changes finalized features: all of them, or none where one cannot be (KIP-584)."""
+
+    feature_updates: tuple[FeatureUpdate, ...]
+    validate_only: bool = False
+
+
+class UpdateFeaturesResponse(Message, frozen=True, kw_only=True):
+    """The error of the first update that cannot be."""
+
+    error: ErrorCode
+    error_message: str = ""
+
+
+class DescribeFeaturesRequest(Message, frozen=True, kw_only=True):
+    """Asks which features exist and which are finalized (in Kafka a part of ApiVersions)."""
+
+
+class DescribedFeature(msgspec.Struct, frozen=True, kw_only=True):
+    """A feature: levels that this program supports, both inclusive, and the finalized one (0: none)."""
+
+    name: str
+    min_supported_version: int
+    max_supported_version: int
+    finalized_version: int
+
+
+class DescribeFeaturesResponse(Message, frozen=True, kw_only=True):
+    """Features by name."""
+
+    error: ErrorCode
+    features: tuple[DescribedFeature, ...] = ()
+
+
+# --- Brokers ------------------------------------------------------------------------------------------------------
+
+
+class UnregisterBrokerRequest(Message, frozen=True, kw_only=True):
+    """Forgets a broker, dead or alive."""
+
+    broker_id: BrokerId
+
+
+class UnregisterBrokerResponse(Message, frozen=True, kw_only=True):
+    """Whether it is forgotten."""
+
+    error: ErrorCode
+    error_message: str = ""
+
+
+class DescribeClusterRequest(Message, frozen=True, kw_only=True):
+    """Asks who is there."""
+
+
+class DescribedBroker(msgspec.Struct, frozen=True, kw_only=True):
+    """A registered broker, alive or not."""
+
+    broker_id: BrokerId
+    broker_epoch: BrokerEpoch
+    incarnation_id: IncarnationId
+    is_fenced: bool
+    in_controlled_shutdown: bool
+
+
+class DescribeClusterResponse(Message, frozen=True, kw_only=True):
+    """Registered brokers by id; ``metadata_end_offset`` is the end of the committed metadata."""
+
+    error: ErrorCode
+    cluster_id: str
+    controller_id: NodeId
+    metadata_end_offset: MetadataOffset
+    brokers: tuple[DescribedBroker, ...] = ()
+
+
+AdminRequest: TypeAlias = (
+    CreateTopicsRequest
+    | DeleteTopicsRequest
+    | CreatePartitionsRequest
+    | ElectLeadersRequest
+    | AlterPartitionReassignmentsRequest
+    | ListPartitionReassignmentsRequest
+    | IncrementalAlterConfigsRequest
+    | DescribeConfigsRequest
+    | UpdateFeaturesRequest
+    | DescribeFeaturesRequest
+    | UnregisterBrokerRequest
+    | DescribeClusterRequest
+)
+
+AdminResponse: TypeAlias = (
+    CreateTopicsResponse
+    | DeleteTopicsResponse
+    | CreatePartitionsResponse
+    | ElectLeadersResponse
+    | AlterPartitionReassignmentsResponse
+    | ListPartitionReassignmentsResponse
+    | IncrementalAlterConfigsResponse
+    | DescribeConfigsResponse
+    | UpdateFeaturesResponse
+    | DescribeFeaturesResponse
+    | UnregisterBrokerResponse
+    | DescribeClusterResponse
+)

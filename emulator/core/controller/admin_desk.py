@@ -1,0 +1,257 @@
+"""Requests of administrators: one method per request, one outcome per thing asked for.
+
+Decisions come from their own modules; here a request is taken apart, each decision committed before the next is made,
+and the answer put together. With ``validate_only`` decisions are made and dropped.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias, assert_never
+
+from emulator.core.admin_messages import (
+    AdminRequest,
+    AdminResponse,
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ConfigResourceResult,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    DescribedBroker,
+    DescribeFeaturesRequest,
+    DescribeFeaturesResponse,
+    ElectablePartition,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    PartitionResult,
+    ReassignablePartition,
+    RequestedElection,
+    TopicResult,
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+from emulator.core.controller.config_requests import alter_config_resource, describe_config_resource
+from emulator.core.controller.configs import ConfigOutcome
+from emulator.core.controller.decision import Decision
+from emulator.core.controller.elect_leaders import ELECT_LIMIT, elect_leaders, request_error, requested_partitions
+from emulator.core.controller.features import describe_features, update_features
+from emulator.core.controller.fencing import unregister_broker
+from emulator.core.controller.reassignment import (
+    ReassignOutcome,
+    ReplicationFactorChange,
+    cancel_reassignment,
+    ongoing_reassignments,
+    reassign_partition,
+)
+from emulator.core.controller.topics import TopicOutcome, add_partitions, create_topic, delete_topic
+from emulator.core.controller.view import ClusterView
+from emulator.core.errors import ErrorCode
+from emulator.core.types import TopicPartition
+
+Commit: TypeAlias = Callable[[Sequence[Decision]], None]
+"""Replays decisions at once, so that the view shows them."""
+
+
+class AdminDesk:
+    """Answers administrators.
+
+    Args:
+        view: what decisions look at.
+        cluster_id: the cluster's.
+    """
+
+    def __init__(self, view: ClusterView, *, cluster_id: str) -> None:
+        self._view = view
+        self._cluster_id = cluster_id
+
+    def answer(self, request: AdminRequest, commit: Commit) -> AdminResponse:
+        """Returns the answer, with everything that the request changes committed."""
+        match request:
+            case CreateTopicsRequest():
+                return self._create_topics(request, commit)
+            case DeleteTopicsRequest():
+                return self._delete_topics(request, commit)
+            case CreatePartitionsRequest():
+                return self._create_partitions(request, commit)
+            case ElectLeadersRequest():
+                return self._elect_leaders(request, commit)
+            case AlterPartitionReassignmentsRequest():
+                return self._reassign(request, commit)
+            case ListPartitionReassignmentsRequest():
+                return self._list_reassignments(request)
+            case IncrementalAlterConfigsRequest():
+                return self._alter_configs(request, commit)
+            case DescribeConfigsRequest():
+                described = [describe_config_resource(self._view, asked) for asked in request.resources]
+                return DescribeConfigsResponse(resources=tuple(described))
+            case UpdateFeaturesRequest():
+                return self._update_features(request, commit)
+            case DescribeFeaturesRequest():
+                features = describe_features(self._view.image, self._view.switches)
+                return DescribeFeaturesResponse(error=ErrorCode.NONE, features=features)
+            case UnregisterBrokerRequest():
+                return self._unregister(request, commit)
+            case DescribeClusterRequest():
+                return self._describe_cluster()
+            case _:
+                assert_never(request)
+
+    # --- Topics ---------------------------------------------------------------------------------------------------
+
+    def _create_topics(self, request: CreateTopicsRequest, commit: Commit) -> CreateTopicsResponse:
+        names = [topic.name for topic in request.topics]
+        results = []
+        for topic in request.topics:
+            outcome = _duplicate(topic.name, names) or create_topic(self._view, topic)
+            commit(outcome.decisions)
+            results.append(_topic_result(topic.name, outcome))
+        return CreateTopicsResponse(topics=tuple(results))
+
+    def _delete_topics(self, request: DeleteTopicsRequest, commit: Commit) -> DeleteTopicsResponse:
+        results = []
+        for name in request.topics:
+            outcome = _duplicate(name, request.topics) or delete_topic(self._view, name)
+            commit(outcome.decisions)
+            results.append(_topic_result(name, outcome))
+        return DeleteTopicsResponse(topics=tuple(results))
+
+    def _create_partitions(self, request: CreatePartitionsRequest, commit: Commit) -> CreatePartitionsResponse:
+        names = [topic.name for topic in request.topics]
+        results = []
+        for topic in request.topics:
+            outcome = _duplicate(topic.name, names) or add_partitions(self._view, topic)
+            if not request.validate_only:
+                commit(outcome.decisions)
+            results.append(_topic_result(topic.name, outcome))
+        return CreatePartitionsResponse(topics=tuple(results))
+
+    # --- Partitions -----------------------------------------------------------------------------------------------
+
+    def _elect_leaders(self, request: ElectLeadersRequest, commit: Commit) -> ElectLeadersResponse:
+        error = request_error(request)
+        if error is not ErrorCode.NONE:
+            message = f"election type {request.election_type} over {'all' if request.partitions is None else 'these'}"
+            return ElectLeadersResponse(error=error, error_message=message)
+        election = RequestedElection(request.election_type)
+        results: list[PartitionResult] = []
+        for asked in requested_partitions(self._view, request):
+            if len(results) >= ELECT_LIMIT:
+                results.append(_over_limit(asked))
+                continue
+            outcome = elect_leaders(self._view, asked, election)
+            commit(outcome.decisions)
+            if request.partitions is None and outcome.error is ErrorCode.ELECTION_NOT_NEEDED:
+                continue
+            results.append(_partition_result(asked.topic_partition, outcome.error, outcome.message))
+        return ElectLeadersResponse(error=ErrorCode.NONE, partitions=tuple(results))
+
+    def _reassign(
+        self, request: AlterPartitionReassignmentsRequest, commit: Commit
+    ) -> AlterPartitionReassignmentsResponse:
+        is_allowed = request.allow_replication_factor_change
+        factor_change = ReplicationFactorChange.ALLOWED if is_allowed else ReplicationFactorChange.FORBIDDEN
+        results = []
+        for asked in request.partitions:
+            outcome = self._reassign_one(asked, factor_change)
+            commit(outcome.decisions)
+            results.append(_partition_result(asked.topic_partition, outcome.error, outcome.message))
+        return AlterPartitionReassignmentsResponse(error=ErrorCode.NONE, partitions=tuple(results))
+
+    def _reassign_one(self, asked: ReassignablePartition, factor_change: ReplicationFactorChange) -> ReassignOutcome:
+        partition = asked.topic_partition
+        if asked.replicas is None:
+            return cancel_reassignment(self._view, partition)
+        return reassign_partition(self._view, partition, asked.replicas, factor_change=factor_change)
+
+    def _list_reassignments(self, request: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:
+        asked = None if request.partitions is None else [TopicPartition(*name) for name in request.partitions]
+        found = ongoing_reassignments(self._view, asked)
+        return ListPartitionReassignmentsResponse(error=ErrorCode.NONE, partitions=found)
+
+    # --- Configuration and features -------------------------------------------------------------------------------
+
+    def _alter_configs(
+        self, request: IncrementalAlterConfigsRequest, commit: Commit
+    ) -> IncrementalAlterConfigsResponse:
+        names = [(asked.resource, asked.resource_name) for asked in request.resources]
+        results = []
+        for asked in request.resources:
+            if names.count((asked.resource, asked.resource_name)) > 1:
+                outcome = ConfigOutcome(error=ErrorCode.INVALID_REQUEST, message="the request names a resource twice")
+            else:
+                outcome = alter_config_resource(self._view, asked)
+            if not request.validate_only:
+                commit(outcome.decisions)
+            results.append(
+                ConfigResourceResult(
+                    resource=asked.resource,
+                    resource_name=asked.resource_name,
+                    error=outcome.error,
+                    error_message=outcome.message,
+                )
+            )
+        return IncrementalAlterConfigsResponse(resources=tuple(results))
+
+    def _update_features(self, request: UpdateFeaturesRequest, commit: Commit) -> UpdateFeaturesResponse:
+        view = self._view
+        outcome = update_features(view.image, view.properties, view.switches, request.feature_updates)
+        if not request.validate_only:
+            commit(outcome.decisions)
+        return UpdateFeaturesResponse(error=outcome.error, error_message=outcome.message)
+
+    # --- Brokers --------------------------------------------------------------------------------------------------
+
+    def _unregister(self, request: UnregisterBrokerRequest, commit: Commit) -> UnregisterBrokerResponse:
+        outcome = unregister_broker(self._view, request.broker_id)
+        commit(outcome.decisions)
+        return UnregisterBrokerResponse(error=outcome.error, error_message=outcome.message)
+
+    def _describe_cluster(self) -> DescribeClusterResponse:
+        image = self._view.image
+        return DescribeClusterResponse(
+            error=ErrorCode.NONE,
+            cluster_id=self._cluster_id,
+            controller_id=self._view.node_id,
+            metadata_end_offset=image.next_offset,
+            brokers=tuple(
+                DescribedBroker(
+                    broker_id=broker.broker_id,
+                    broker_epoch=broker.broker_epoch,
+                    incarnation_id=broker.incarnation_id,
+                    is_fenced=broker.fenced,
+                    in_controlled_shutdown=broker.in_controlled_shutdown,
+                )
+                for _, broker in sorted(image.brokers.items())
+            ),
+        )
+
+
+def _duplicate(name: str, names: Sequence[str]) -> TopicOutcome | None:
+    if names.count(name) == 1:
+        return None
+    return TopicOutcome(error=ErrorCode.INVALID_REQUEST, message=f"the request names topic {name!r} twice")
+
+
+def _topic_result(name: str, outcome: TopicOutcome) -> TopicResult:
+    return TopicResult(name=name, error=outcome.error, error_message=outcome.message)
+
+
+def _partition_result(partition: TopicPartition, error: ErrorCode, message: str) -> PartitionResult:
+    return PartitionResult(topic=partition.topic, partition=partition.partition, error=error, error_message=message)
+
+
+def _over_limit(asked: ElectablePartition) -> PartitionResult:
+    message = f"a request is served {ELECT_LIMIT} partitions"
+    return _partition_result(asked.topic_partition, ErrorCode.REQUEST_LIMIT_REACHED, message)

@@ -1,0 +1,124 @@
+"""Which value of a property is in effect: topic over broker over cluster default over the node's own file.
+
+Controller, brokers and DescribeConfigs ask here, so that a min ISR that gates a high watermark is the one that decides
+on eligible leaders. A topic's property and the broker's that stands behind it may have different names: ``flush.ms``
+and ``log.flush.interval.ms`` (Kafka's ``ServerTopicConfigSynonyms``, ``DescribeConfigsResponse``).
+"""
+
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from emulator.core.admin_messages import ConfigSource
+from emulator.core.image import MetadataImage
+from emulator.core.properties import (
+    NodeProperties,
+    TopicProperties,
+    field_name,
+    is_node_property,
+    topic_properties,
+)
+from emulator.core.records import ConfigResource
+from emulator.core.types import NodeId
+
+CLUSTER: Final = ""
+"""Resource name of the cluster default."""
+
+TOPIC_PROPERTIES: Final = tuple(sorted(field.replace("_", ".") for field in TopicProperties.__struct_fields__))
+"""Names of everything that a topic may have."""
+
+_OTHER_NAMES: Final = MappingProxyType(
+    {
+        "flush.messages": "log.flush.interval.messages",
+        "flush.ms": "log.flush.interval.ms",
+        "segment.bytes": "log.segment.bytes",
+        "retention.bytes": "log.retention.bytes",
+        "retention.ms": "log.retention.ms",
+        "max.message.bytes": "message.max.bytes",
+    }
+)
+
+NODE_PROPERTY_OF: Final = MappingProxyType(
+    {name: behind for name in TOPIC_PROPERTIES if is_node_property(behind := _OTHER_NAMES.get(name, name))}
+)
+"""The node's property that stands behind a topic's; these are what can be set on a running node."""
+
+NODE_PROPERTIES: Final = tuple(sorted(field.replace("_", ".") for field in NodeProperties.__struct_fields__))
+"""Names of everything that a node may have."""
+
+
+class ConfigValue(msgspec.Struct, frozen=True, kw_only=True):
+    """A value and the place that gives it; ``name`` is the property's there, ``None`` as a value means no limit."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
+def dynamic_topic_values(image: MetadataImage, name: str, *, topic: str, node_id: NodeId) -> list[ConfigValue]:
+    """Returns where a topic's property is set, strongest first: on the topic, for the node asked, for all nodes."""
+    values = []
+    on_topic = image.config(ConfigResource.TOPIC, topic, name)
+    if on_topic is not None:
+        values.append(ConfigValue(name=name, value=on_topic, source=ConfigSource.DYNAMIC_TOPIC_CONFIG))
+    behind = NODE_PROPERTY_OF.get(name)
+    return values if behind is None else values + dynamic_node_values(image, behind, node_id=node_id)
+
+
+def dynamic_node_values(image: MetadataImage, name: str, *, node_id: NodeId) -> list[ConfigValue]:
+    """Returns where a node's property is set dynamically, strongest first."""
+    places = (
+        (str(node_id), ConfigSource.DYNAMIC_BROKER_CONFIG),
+        (CLUSTER, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
+    )
+    return [
+        ConfigValue(name=name, value=value, source=source)
+        for resource_name, source in places
+        if (value := image.config(ConfigResource.BROKER, resource_name, name)) is not None
+    ]
+
+
+def static_node_values(name: str, *, static: NodeProperties) -> list[ConfigValue]:
+    """Returns what a node's file gives a property, where that is not the default, and the default."""
+    default = ConfigValue(name=name, value=_text(NodeProperties(), name), source=ConfigSource.DEFAULT_CONFIG)
+    own = _text(static, name)
+    if own == default.value:
+        return [default]
+    return [ConfigValue(name=name, value=own, source=ConfigSource.STATIC_BROKER_CONFIG), default]
+
+
+def topic_values(
+    image: MetadataImage, name: str, *, topic: str, node_id: NodeId, static: NodeProperties
+) -> list[ConfigValue]:
+    """Returns every place that gives a topic's property a value, strongest first; the last one is the default."""
+    dynamic = dynamic_topic_values(image, name, topic=topic, node_id=node_id)
+    behind = NODE_PROPERTY_OF.get(name)
+    if behind is not None:
+        return dynamic + static_node_values(behind, static=static)
+    unset = topic_properties(static, {})
+    default = ConfigValue(name=name, value=_text(unset, name), source=ConfigSource.DEFAULT_CONFIG)
+    return [*dynamic, default]
+
+
+def effective_topic_properties(
+    image: MetadataImage, *, topic: str, node_id: NodeId, static: NodeProperties
+) -> TopicProperties:
+    """Returns the properties by which a node treats a topic, which need not exist yet."""
+    given = {}
+    for name in TOPIC_PROPERTIES:
+        values = dynamic_topic_values(image, name, topic=topic, node_id=node_id)
+        if values and (strongest := values[0].value) is not None:
+            given[name] = strongest
+    return topic_properties(static, given)
+
+
+def _text(properties: NodeProperties | TopicProperties, name: str) -> str | None:
+    value = getattr(properties, field_name(name))
+    match value:
+        case None:
+            return None
+        case bool():
+            return "true" if value else "false"
+        case _:
+            return str(value)
