@@ -8,10 +8,13 @@ from typing import Final
 
 import click
 
+from emulator.cli.down import down
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.replay import replay
 from emulator.cli.run import run
 from emulator.cli.simulate import simulate
+from emulator.cli.status import status
+from emulator.cli.up import up
 from emulator.cli.verify import verify
 
 _CONTEXT: Final = {"help_option_names": ["-h", "--help"]}
@@ -23,9 +26,12 @@ def cli() -> None:
     """Break a Kafka-style cluster on purpose, and prove what it lost."""
 
 
+cli.add_command(down)
 cli.add_command(replay)
 cli.add_command(run)
 cli.add_command(simulate)
+cli.add_command(status)
+cli.add_command(up)
 cli.add_command(verify)
 
 

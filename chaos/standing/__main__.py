@@ -1,0 +1,95 @@
+"""``python -m chaos.standing DIRECTORY READY_FD``: the supervisor of a standing cluster.
+
+``laststand up`` starts it in a session of its own, with ``run.log`` as its output, and reads one line from the pipe
+``READY_FD``: empty once the cluster serves, else why there is none. From then on it belongs to nobody; SIGTERM ends
+it in order, and SIGKILL ends it and every process of the cluster with it.
+"""
+
+import asyncio
+import fcntl
+import gc
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Final
+
+from chaos.scenario import Ending
+from chaos.standing.order import SOCKET_FILE, StandingOrder, read_order
+from chaos.standing.server import Server, stand
+from chaos.waiting import Missed
+from emulator.core.errors import EmulatorError
+
+_LOG_FORMAT: Final = "[%(asctime)s] %(levelname)s %(name)s %(message)s"
+_EXIT_NOT_STARTED: Final = 1
+
+_log: Final = logging.getLogger("chaos.standing")
+
+
+class _Launcher:
+    """Whoever waits on the other end of the pipe."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor: int | None = descriptor
+
+    def tell(self, problem: str) -> None:
+        """Says why there is no cluster, or nothing if there is one. Only the first call counts."""
+        if self._descriptor is None:
+            return
+        try:
+            os.write(self._descriptor, problem.encode() + b"\n")
+        except BrokenPipeError:
+            _log.info("whoever started this is gone")
+        os.close(self._descriptor)
+        self._descriptor = None
+
+
+def main() -> int:
+    """Runs the supervisor to its end; returns its exit code."""
+    directory, launcher = Path(sys.argv[1]), _Launcher(int(sys.argv[2]))
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=_LOG_FORMAT)
+    order = read_order(directory)
+    with order.lock_path.open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            launcher.tell(f"a cluster stands in {directory.parent} already")
+            return _EXIT_NOT_STARTED
+        return asyncio.run(_run(order, launcher))
+
+
+async def _run(order: StandingOrder, launcher: _Launcher) -> int:
+    def on_server(server: Server) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, server.ask_for_end, Ending.RESTORE)
+
+    def on_serving() -> None:
+        gc.freeze()
+        _log.info("the cluster serves directory=%s", order.directory)
+        launcher.tell("")
+
+    problem = None
+    try:
+        await stand(order, on_serving=on_serving, on_server=on_server)
+    except* (EmulatorError, Missed, OSError) as errors:
+        problem = "; ".join(str(error) for error in _leaves(errors))
+    finally:
+        (order.path / SOCKET_FILE).unlink(missing_ok=True)
+    if problem is None:
+        return 0
+    _log.error("%s", problem)
+    launcher.tell(problem)
+    return _EXIT_NOT_STARTED
+
+
+def _leaves(errors: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    found: list[BaseException] = []
+    for error in errors.exceptions:
+        found += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,87 @@
+"""The producers and consumers of a standing cluster: each is a process of its own and writes a history of its own.
+
+The supervisor gives out names, so that no two clients of a run claim the same records, and sees to it that every
+history is whole: a client that went away without a word leaves sends whose outcome nobody knows, and the supervisor
+completes them so, as a client does that gives up.
+"""
+
+import time
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from emulator.core.events import Operation, OperationType, SendOperation
+
+HISTORY_FOLDER: Final = "history"
+"""Folder of the clients' histories in a run directory."""
+
+_OPERATION: Final[msgspec.json.Decoder[Operation]] = msgspec.json.Decoder(Operation)
+_ENCODER: Final = msgspec.json.Encoder()
+
+
+class ClientRegister:
+    """Who is connected, and who was."""
+
+    def __init__(self, directory: Path) -> None:
+        self._folder = directory / HISTORY_FOLDER
+        self._folder.mkdir()
+        self._count = 0
+        self._connected: dict[str, str] = {}
+
+    @property
+    def connected(self) -> tuple[str, ...]:
+        """Clients at work, in words."""
+        return tuple(f"{name} ({verb})" for name, verb in self._connected.items())
+
+    def open(self, verb: str) -> str:
+        """Returns the name of a new client."""
+        name = f"client-{self._count}"
+        self._count += 1
+        self._connected[name] = verb
+        return name
+
+    def history_path(self, name: str) -> Path:
+        """Where a client writes what it does."""
+        return self._folder / f"{name}.jsonl"
+
+    def close(self, name: str) -> None:
+        """A client is done, and its history is whole."""
+        del self._connected[name]
+
+    def bury(self, name: str) -> int:
+        """A client is gone; completes its history and returns how many sends have an unknown outcome by that."""
+        del self._connected[name]
+        return complete_history(self.history_path(name))
+
+
+def complete_history(path: Path) -> int:
+    """Gives every unfinished send in a dead client's history the outcome ``info``; returns their number.
+
+    A torn last line is cut off: what it would have said was never acted on, since a client writes before it sends.
+    """
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return 0  # the client went away before its first line
+    whole = content[: content.rfind(b"\n") + 1]
+    operations = _OPERATION.decode_lines(whole)
+    unfinished: dict[str, SendOperation] = {}
+    for operation in operations:
+        if isinstance(operation, SendOperation):
+            if operation.type is OperationType.INVOKE:
+                unfinished[operation.operation_id] = operation
+            else:
+                unfinished.pop(operation.operation_id, None)
+    endings = [
+        msgspec.structs.replace(
+            send,
+            index=len(operations) + position,
+            time_ns=time.monotonic_ns(),
+            type=OperationType.INFO,
+            error="CLIENT_GONE",
+        )
+        for position, send in enumerate(unfinished.values())
+    ]
+    path.write_bytes(whole + _ENCODER.encode_lines(endings))
+    return len(endings)

@@ -1,0 +1,90 @@
+"""A command's way to the supervisor of a standing cluster: find its directory, connect, ask."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+from chaos.run_directory import LATEST
+from chaos.standing.messages import Answer, Command, Refused, decode_answer, encode_line
+from chaos.standing.order import ORDER_FILE, SOCKET_FILE, STANDING
+from chaos.standing.socket import short_path
+from emulator.core.errors import EmulatorError
+
+
+class NoClusterError(EmulatorError):
+    """There is no cluster where one was looked for, or it refused a command; the text says what to do."""
+
+
+class SupervisorLost(EmulatorError):
+    """The supervisor ended while it was asked, and everything of the cluster with it."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(f"the supervisor of {directory} ended meanwhile, and every process of its cluster with it")
+        self.directory = directory
+
+
+def find_standing(place: Path) -> Path:
+    """Returns the directory of a standing cluster, links resolved.
+
+    Args:
+        place: the directory itself, or a store, which stands for its latest cluster.
+
+    Raises:
+        NoClusterError: neither.
+    """
+    for directory in (place, place / STANDING / LATEST):
+        if (directory / ORDER_FILE).is_file():
+            return directory.resolve()
+    raise NoClusterError(f"no standing cluster in {place}; start one with: laststand up")
+
+
+def is_standing(directory: Path) -> bool:
+    """Whether a cluster's supervisor listens."""
+    try:
+        with _connected(directory):
+            return True
+    except NoClusterError:
+        return False
+
+
+def ask(directory: Path, command: Command) -> Iterator[Answer]:
+    """Sends a command and yields its answers as they come.
+
+    Raises:
+        NoClusterError: no supervisor listens there, or it refused.
+        SupervisorLost: it ended before the first answer.
+    """
+    answered = False
+    with _connected(directory) as connection, connection.makefile("rwb") as stream:
+        try:
+            stream.write(encode_line(command))
+            stream.flush()
+            for line in stream:
+                answered = True
+                answer = decode_answer(line)
+                if isinstance(answer, Refused):
+                    raise NoClusterError(answer.reason)
+                yield answer
+        except OSError:
+            raise SupervisorLost(directory) from None
+    if not answered:
+        raise SupervisorLost(directory)
+
+
+def _connected(directory: Path) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        with short_path(directory) as path:
+            connection.connect(path)
+    except FileNotFoundError:
+        connection.close()
+        raise NoClusterError(
+            f"the cluster in {directory} was taken down; judge it with: laststand verify {directory}"
+        ) from None
+    except ConnectionRefusedError:
+        connection.close()
+        raise NoClusterError(
+            f"the supervisor of the cluster in {directory} is gone ({SOCKET_FILE} is a leftover), and every process of "
+            f"the cluster with it; judge what it left with: laststand verify {directory}"
+        ) from None
+    return connection

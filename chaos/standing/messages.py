@@ -1,0 +1,144 @@
+"""What a command and the supervisor of a standing cluster tell each other: JSON lines over a unix socket.
+
+A connection carries one command. ``TakeDown`` is answered by any number of ``DownPhase`` and one ``TakenDown``;
+``OpenClient`` keeps the connection open until ``CloseClient``, or until one of the two processes is gone; everything
+else has one answer. ``Refused`` can answer any command: nothing was done, and the reason says how to ask better.
+"""
+
+from typing import Final, TypeAlias
+
+import msgspec
+
+from chaos.scenario import Ending
+from chaos.standing.status import StatusReport
+from emulator.core.types import BrokerId
+
+
+class _Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=True):
+    """Base of all messages."""
+
+
+class GetStatus(_Line, frozen=True, kw_only=True):
+    """How is everything?"""
+
+
+class PlayStep(_Line, frozen=True, kw_only=True):
+    """Play one step, written as in a scenario file: ``kill: {node: leader(orders-0)}``."""
+
+    step: str
+
+
+class OpenClient(_Line, frozen=True, kw_only=True):
+    """A producer or consumer wants to work; ``verb`` is for people."""
+
+    verb: str
+
+
+class CloseClient(_Line, frozen=True, kw_only=True):
+    """The client of this connection is done, and its history is whole."""
+
+
+class TakeDown(_Line, frozen=True, kw_only=True):
+    """End the cluster in order, after mending what is broken (``restore``) or without (``as_is``)."""
+
+    ending: Ending
+
+
+class Refused(_Line, frozen=True, kw_only=True):
+    """Nothing was done."""
+
+    reason: str
+
+
+class StepPlayed(_Line, frozen=True, kw_only=True):
+    """A step was played.
+
+    Attributes:
+        step: with nodes and seeds filled in.
+        seen: what it did or saw.
+        took_effect: false for a fault that did not bite and for mending what was whole.
+    """
+
+    step: str
+    seen: str
+    took_effect: bool
+
+
+class StepFailed(_Line, frozen=True, kw_only=True):
+    """A step was begun and did not reach its end."""
+
+    reason: str
+
+
+class Status(_Line, frozen=True, kw_only=True):
+    """The answer to ``GetStatus``."""
+
+    report: StatusReport
+
+
+class ClientOpened(_Line, frozen=True, kw_only=True):
+    """A client may work.
+
+    Attributes:
+        name: its own, in the history and in the identity of its records.
+        history_path: file to create.
+        addresses: where it reaches each node, which may be a proxy.
+        brokers: all of them.
+        session_timeout_ms: of the cluster.
+    """
+
+    name: str
+    history_path: str
+    addresses: dict[int, str]
+    brokers: tuple[BrokerId, ...]
+    session_timeout_ms: int
+
+
+class ClientDismissed(_Line, frozen=True, kw_only=True):
+    """The cluster is about to end: await answers, then close."""
+
+
+class DownPhase(_Line, frozen=True, kw_only=True):
+    """What happens now, on the way down."""
+
+    text: str
+
+
+class TakenDown(_Line, frozen=True, kw_only=True):
+    """Nothing runs any more. ``problem`` is what will make the verdict ``unknown``."""
+
+    problem: str | None
+
+
+Command: TypeAlias = GetStatus | PlayStep | OpenClient | CloseClient | TakeDown
+Answer: TypeAlias = Refused | StepPlayed | StepFailed | Status | ClientOpened | ClientDismissed | DownPhase | TakenDown
+
+_ENCODER: Final = msgspec.json.Encoder()
+_COMMANDS: Final[msgspec.json.Decoder[Command]] = msgspec.json.Decoder(Command)
+_ANSWERS: Final[msgspec.json.Decoder[Answer]] = msgspec.json.Decoder(Answer)
+
+LINE_LENGTH_MAX: Final = 1 << 26
+"""Longest line; a status of a hundred thousand partitions fits."""
+
+
+def encode_line(message: Command | Answer) -> bytes:
+    """Returns a message as a line."""
+    return _ENCODER.encode(message) + b"\n"
+
+
+def decode_command(line: bytes) -> Command:
+    """Inverse of ``encode_line`` for commands.
+
+    Raises:
+        msgspec.DecodeError: the line is no command.
+    """
+    return _COMMANDS.decode(line)
+
+
+def decode_answer(line: bytes) -> Answer:
+    """Inverse of ``encode_line`` for answers.
+
+    Raises:
+        msgspec.DecodeError: the line is no answer.
+    """
+    return _ANSWERS.decode(line)

@@ -1,0 +1,106 @@
+"""What a standing cluster is asked to be: the file that ``laststand up`` leaves for the supervisor that it starts.
+
+::
+
+    store/standing/
+        .lock                     held by the supervisor for as long as it lives
+        latest -> 20260101T120000.000
+        20260101T120000.000/      a run directory; beside what every run has:
+            supervisor.json       this order
+            supervisor.sock       where the supervisor listens
+            history/<client>.jsonl
+"""
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from chaos.scenario import CONTROLLER
+from emulator.cluster.process_cluster import ClusterLayout
+from emulator.core.errors import ConfigError
+from emulator.core.properties import NodeProperties, node_properties
+from emulator.core.switches import Switches
+from emulator.core.types import BrokerId, NodeId
+
+STANDING: Final = "standing"
+"""Name of standing clusters among the runs of a store."""
+
+ORDER_FILE: Final = "supervisor.json"
+SOCKET_FILE: Final = "supervisor.sock"
+LOCK_FILE: Final = ".lock"
+
+
+class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """What to start.
+
+    Attributes:
+        directory: the run's, absolute.
+        brokers: ids are 0 to ``brokers`` - 1.
+        era: its name, for people.
+        switches: the era's rules, changed as asked for.
+        properties: of every node, by Kafka's names.
+        seed: of what a power loss takes.
+        toxiproxy: the program; ``None`` for a cluster whose links cannot be broken.
+    """
+
+    directory: str
+    brokers: int
+    era: str
+    switches: Switches
+    properties: dict[str, str]
+    seed: int
+    toxiproxy: str | None
+
+    @property
+    def path(self) -> Path:
+        """The run's directory."""
+        return Path(self.directory)
+
+    @property
+    def lock_path(self) -> Path:
+        """File whose lock says that a cluster stands in this store."""
+        return self.path.parent / LOCK_FILE
+
+    @property
+    def broker_ids(self) -> tuple[BrokerId, ...]:
+        """All brokers, ascending."""
+        return tuple(BrokerId(NodeId(index)) for index in range(self.brokers))
+
+    def node_properties(self) -> NodeProperties:
+        """Returns the properties, every default resolved."""
+        return node_properties(self.properties)
+
+    def layout(self) -> ClusterLayout:
+        """Returns what the cluster is made of."""
+        return ClusterLayout(
+            run=self.path.name,
+            directory=self.path,
+            controller_id=CONTROLLER,
+            broker_ids=self.broker_ids,
+            switches=self.switches,
+            properties=tuple(self.properties.items()),
+            toxiproxy=None if self.toxiproxy is None else Path(self.toxiproxy),
+        )
+
+
+_DECODER: Final = msgspec.json.Decoder(StandingOrder)
+
+
+def write_order(order: StandingOrder) -> None:
+    """Writes the order into its directory."""
+    (order.path / ORDER_FILE).write_bytes(msgspec.json.format(msgspec.json.encode(order)))
+
+
+def read_order(directory: Path) -> StandingOrder:
+    """Returns the order in a directory.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    try:
+        return _DECODER.decode((directory / ORDER_FILE).read_bytes())
+    except (OSError, msgspec.MsgspecError) as error:
+        raise ConfigError(
+            key=str(directory), value=None, expected=f"the directory of a standing cluster ({error})"
+        ) from None

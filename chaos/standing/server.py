@@ -1,0 +1,198 @@
+"""Serves a standing cluster's commands on the socket in its directory."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final, assert_never
+
+import grpc.aio
+import msgspec
+
+from chaos.scenario import Ending
+from chaos.standing.cluster import StandingCluster
+from chaos.standing.messages import (
+    LINE_LENGTH_MAX,
+    Answer,
+    ClientDismissed,
+    ClientOpened,
+    CloseClient,
+    Command,
+    DownPhase,
+    GetStatus,
+    OpenClient,
+    PlayStep,
+    Refused,
+    Status,
+    StepFailed,
+    StepPlayed,
+    TakeDown,
+    TakenDown,
+    decode_command,
+    encode_line,
+)
+from chaos.standing.order import StandingOrder
+from chaos.standing.socket import short_path
+from chaos.standing.steps import UnplayableStep
+from chaos.waiting import Missed
+from emulator.core.errors import EmulatorError
+
+CLIENTS_TIMEOUT_S: Final = 15.0
+"""For clients to await their answers and leave, once they were dismissed."""
+
+_log: Final = logging.getLogger(__name__)
+
+
+class Server:
+    """Answers commands until one of them, or a signal, asks for the end."""
+
+    def __init__(self, order: StandingOrder, cluster: StandingCluster) -> None:
+        self._order = order
+        self._cluster = cluster
+        self._ending: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
+        self._waiting_for_end: list[asyncio.StreamWriter] = []
+        self._clients: dict[str, asyncio.StreamWriter] = {}
+        self._no_clients = asyncio.Event()
+        self._no_clients.set()
+        self._server: asyncio.Server | None = None
+
+    async def listen(self) -> None:
+        """Starts to answer."""
+        with short_path(self._order.path) as path:
+            self._server = await asyncio.start_unix_server(self._serve, path, limit=LINE_LENGTH_MAX)
+
+    def ask_for_end(self, ending: Ending) -> None:
+        """Ends ``asked_for_end``; the first who asks decides how."""
+        if not self._ending.done():
+            self._ending.set_result(ending)
+
+    async def asked_for_end(self) -> Ending:
+        """Waits until somebody wants the cluster to end, and returns how."""
+        return await self._ending
+
+    async def dismiss_clients(self) -> None:
+        """Asks clients to finish, and waits until they have."""
+        for writer in self._clients.values():
+            _tell(writer, ClientDismissed())
+        try:
+            async with asyncio.timeout(CLIENTS_TIMEOUT_S):
+                await self._no_clients.wait()
+        except TimeoutError:
+            self._cluster.fail(f"clients {', '.join(self._clients)} did not end")
+
+    def announce(self, answer: DownPhase | TakenDown) -> None:
+        """Tells whoever waits for the end how far it is."""
+        for writer in self._waiting_for_end:
+            _tell(writer, answer)
+
+    async def close(self) -> None:
+        """Stops listening, once everything that was said has been sent."""
+        if self._server is not None:
+            self._server.close()
+        for writer in self._waiting_for_end:
+            writer.close()
+            try:
+                await writer.wait_closed()
+            except OSError as error:
+                _log.info("whoever waited for the end is gone: %s", error)
+
+    # --- Connections ----------------------------------------------------------------------------------------------
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            line = await reader.readline()
+            if line:
+                await self._answer(decode_command(line), reader, writer)
+        except (msgspec.DecodeError, ValueError) as error:
+            _tell(writer, Refused(reason=f"this is no command of this version: {error}"))
+        except OSError as error:
+            _log.info("a command's connection broke: %s", error)
+        finally:
+            if writer not in self._waiting_for_end:
+                writer.close()
+
+    async def _answer(self, command: Command, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._ending.done() and not isinstance(command, TakeDown):
+            _tell(writer, Refused(reason="the cluster is being taken down"))
+            return
+        match command:
+            case GetStatus():
+                _tell(writer, Status(report=self._cluster.status()))
+            case PlayStep(step=step):
+                _tell(writer, await self._play(step))
+            case OpenClient(verb=verb):
+                await self._host_client(verb, reader, writer)
+            case CloseClient():
+                _tell(writer, Refused(reason="no client was opened on this connection"))
+            case TakeDown(ending=ending):
+                self._waiting_for_end.append(writer)
+                self.ask_for_end(ending)
+            case _:
+                assert_never(command)
+
+    async def _play(self, step: str) -> Answer:
+        try:
+            played, took_effect = await self._cluster.play(step)
+        except UnplayableStep as error:
+            return Refused(reason=str(error))
+        except (Missed, EmulatorError, grpc.aio.AioRpcError) as error:
+            _log.error("step %s failed: %s", step, error)
+            return StepFailed(reason=str(error))
+        return StepPlayed(step=played.text, seen=played.seen, took_effect=took_effect)
+
+    async def _host_client(self, verb: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        name = self._cluster.clients.open(verb)
+        self._clients[name] = writer
+        self._no_clients.clear()
+        _log.info("client=%s opened verb=%s", name, verb)
+        _tell(
+            writer,
+            ClientOpened(
+                name=name,
+                history_path=str(self._cluster.clients.history_path(name)),
+                addresses=self._cluster.client_addresses(),
+                brokers=self._order.broker_ids,
+                session_timeout_ms=self._cluster.session_timeout_ms,
+            ),
+        )
+        try:
+            line = await reader.readline()
+        except OSError:
+            line = b""
+        # The end of a connection is the end of its process, and a process that is gone writes no more.
+        if line and isinstance(decode_command(line), CloseClient):
+            self._cluster.clients.close(name)
+        else:
+            self._cluster.client_gone(name)
+        del self._clients[name]
+        if not self._clients:
+            self._no_clients.set()
+
+
+def _tell(writer: asyncio.StreamWriter, answer: Answer) -> None:
+    writer.write(encode_line(answer))
+
+
+async def stand(order: StandingOrder, *, on_serving: Callable[[], None], on_server: Callable[[Server], None]) -> None:
+    """Starts a cluster, serves commands until the end is asked for, and ends it.
+
+    Args:
+        order: what to start.
+        on_serving: told once the cluster serves.
+        on_server: given the server first, so that a signal can ask for the end.
+
+    Raises:
+        EmulatorError: the cluster did not start.
+        Missed: a broker did not come up in time.
+    """
+    cluster = StandingCluster(order)
+    server = Server(order, cluster)
+    on_server(server)
+    async with cluster:
+        await server.listen()
+        on_serving()
+        ending = await server.asked_for_end()
+        server.announce(DownPhase(text="await the clients"))
+        await server.dismiss_clients()
+        await cluster.end(ending, tell=lambda text: server.announce(DownPhase(text=text)))
+    server.announce(TakenDown(problem=cluster.problem))
+    await server.close()

@@ -1,0 +1,166 @@
+"""How a standing cluster is: its nodes, the committed state of its partitions, and what is broken on purpose."""
+
+import os
+from typing import Literal
+
+import msgspec
+
+from chaos.faults.stage import Stage
+from emulator.cluster.toxiproxy import LinkState
+from emulator.core.image import MetadataImage, PartitionState
+from emulator.core.properties import NodeProperties, topic_properties
+from emulator.core.records import ConfigResource
+from emulator.core.types import BrokerEpoch, BrokerId, NodeId, TopicPartition
+
+ProcessState = Literal["running", "paused", "down"]
+
+
+class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """One node.
+
+    Attributes:
+        role: ``controller`` or ``broker``.
+        state: of its process.
+        pid: ``None`` while it is down.
+        incarnation: counts its processes from 0.
+        address: where it listens, past the proxies.
+        broker_epoch: of its last registration; ``None`` for a controller.
+        fenced: by the controller; ``None`` for a controller.
+    """
+
+    node_id: NodeId
+    role: str
+    state: ProcessState
+    pid: int | None
+    incarnation: int
+    address: str
+    broker_epoch: BrokerEpoch | None
+    fenced: bool | None
+
+
+class PartitionStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """One partition as the controller committed it; ``min_insync_replicas`` is effective."""
+
+    topic: str
+    partition: int
+    leader: BrokerId | None
+    leader_epoch: int
+    replicas: tuple[BrokerId, ...]
+    isr: tuple[BrokerId, ...]
+    elr: tuple[BrokerId, ...]
+    last_known_elr: tuple[BrokerId, ...]
+    min_insync_replicas: int
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether nobody leads it."""
+        return self.leader is None
+
+    @property
+    def is_under_min_isr(self) -> bool:
+        """Whether ``acks=all`` is refused."""
+        return len(self.isr) < self.min_insync_replicas
+
+    @property
+    def is_under_replicated(self) -> bool:
+        """Whether a replica is missing from the ISR."""
+        return len(self.isr) < len(self.replicas)
+
+
+class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything.
+
+    Attributes:
+        directory: the run's.
+        supervisor_pid: of the process that owns the cluster.
+        era: its name.
+        network_faults: whether links run through proxies.
+        faults: what is broken now, in words.
+        clients: producers and consumers that are connected.
+        problem: what will make the verdict ``unknown``, as far as known by now.
+    """
+
+    directory: str
+    supervisor_pid: int
+    era: str
+    network_faults: bool
+    nodes: tuple[NodeStatus, ...]
+    partitions: tuple[PartitionStatus, ...]
+    faults: tuple[str, ...]
+    clients: tuple[str, ...]
+    problem: str | None
+
+
+def look_around(
+    stage: Stage, *, era: str, properties: NodeProperties, clients: tuple[str, ...], problem: str | None
+) -> StatusReport:
+    """Returns the state of a cluster at this moment."""
+    layout, image = stage.cluster.layout, stage.watch.image
+    return StatusReport(
+        directory=str(layout.directory),
+        supervisor_pid=os.getpid(),
+        era=era,
+        network_faults=stage.cluster.toxiproxy is not None,
+        nodes=tuple(_node(stage, node_id) for node_id in layout.node_ids),
+        partitions=tuple(
+            _partition(partition, state, image, properties) for partition, state in sorted(image.partitions.items())
+        ),
+        faults=_faults(stage),
+        clients=clients,
+        problem=problem,
+    )
+
+
+def _node(stage: Stage, node_id: NodeId) -> NodeStatus:
+    cluster = stage.cluster
+    child = cluster.supervisor.children.get(str(node_id))
+    registration = stage.watch.image.brokers.get(BrokerId(node_id))
+    return NodeStatus(
+        node_id=node_id,
+        role="controller" if node_id == cluster.layout.controller_id else "broker",
+        state="down" if child is None else "paused" if child.is_paused else "running",
+        pid=None if child is None else child.pid,
+        incarnation=cluster.incarnation(node_id),
+        address=cluster.direct_addresses()[node_id],
+        broker_epoch=None if registration is None else registration.broker_epoch,
+        fenced=None if registration is None else registration.fenced,
+    )
+
+
+def _partition(
+    partition: TopicPartition, state: PartitionState, image: MetadataImage, properties: NodeProperties
+) -> PartitionStatus:
+    configs = {
+        **image.configs(ConfigResource.BROKER, ""),
+        **image.configs(ConfigResource.TOPIC, partition.topic),
+    }
+    min_isr = topic_properties(
+        properties, {name: value for name, value in configs.items() if name == "min.insync.replicas"}
+    ).min_insync_replicas
+    return PartitionStatus(
+        topic=partition.topic,
+        partition=partition.partition,
+        leader=state.leader,
+        leader_epoch=state.leader_epoch,
+        replicas=state.replicas,
+        isr=state.isr,
+        elr=state.elr,
+        last_known_elr=state.last_known_elr,
+        min_insync_replicas=min(min_isr, len(state.replicas)),
+    )
+
+
+def _faults(stage: Stage) -> tuple[str, ...]:
+    cluster = stage.cluster
+    broken = []
+    for node_id in cluster.layout.node_ids:
+        if cluster.is_paused(node_id):
+            broken.append(f"node {node_id} is paused")
+        elif not cluster.is_running(node_id):
+            broken.append(f"node {node_id} is down ({stage.downed.get(node_id, 'by itself')})")
+    links = cluster.toxiproxy
+    if links is not None:
+        broken += [
+            f"link {link} {links.state(link).value}" for link in links.links if links.state(link) is not LinkState.OPEN
+        ]
+    return tuple(broken)
