@@ -17,6 +17,7 @@ from emulator.core.types import (
     BrokerEpoch,
     CauseId,
     CorrelationId,
+    LeaderEpoch,
     MetadataOffset,
     NodeId,
     Offset,
@@ -113,6 +114,17 @@ class RenameStrayLog(Effect, frozen=True, kw_only=True):
     partition: TopicPartition
 
 
+class RecoverLog(Effect, frozen=True, kw_only=True):
+    """Read the log from its recovery point on, CRCs checked, changing nothing; completes as ``LogRecovered``.
+
+    Begins at the base of the segment that holds the recovery point, as recovery at start does. Other effects go on
+    meanwhile; ``leader_epoch`` comes back with what was found.
+    """
+
+    partition: TopicPartition
+    leader_epoch: LeaderEpoch
+
+
 class AppendToLog(Effect, frozen=True, kw_only=True):
     """Append batches of the input being stepped, stamped with the base offset and leader epoch given here.
 
@@ -189,6 +201,7 @@ BrokerEffect: TypeAlias = (
     | CreateLog
     | DeleteLog
     | RenameStrayLog
+    | RecoverLog
     | AppendToLog
     | TruncateLog
     | RestartLog

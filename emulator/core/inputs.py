@@ -15,6 +15,7 @@ from emulator.core.records import MetadataBatch
 from emulator.core.types import (
     CauseId,
     CorrelationId,
+    LeaderEpoch,
     MetadataOffset,
     Offset,
     ProducerEpoch,
@@ -151,6 +152,24 @@ class LogsLoaded(NodeInput, frozen=True, kw_only=True):
     logs: tuple[LoadedLog, ...]
 
 
+class LogRecovered(NodeInput, frozen=True, kw_only=True):
+    """A leader's log was read through: completes ``RecoverLog``.
+
+    Attributes:
+        partition: whose log.
+        leader_epoch: that of the effect.
+        scanned_from: where reading began.
+        batch_count: intact batches from there on.
+        bad_offset: where the first bad batch is; ``None`` if there is none.
+    """
+
+    partition: TopicPartition
+    leader_epoch: LeaderEpoch
+    scanned_from: Offset
+    batch_count: int
+    bad_offset: Offset | None
+
+
 class SegmentsDeleted(NodeInput, frozen=True, kw_only=True):
     """Storage dropped segments (retention): the log now starts at ``log_start_offset``."""
 
@@ -171,5 +190,6 @@ BrokerInput: TypeAlias = (
     | MetadataReceived
     | MetadataStreamLost
     | LogsLoaded
+    | LogRecovered
     | SegmentsDeleted
 )

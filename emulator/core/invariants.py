@@ -180,6 +180,16 @@ def check_h5_isr_state(partition: Partition) -> None:
         raise InvariantViolation(f"H5: {partition.name} knows followers {set(partition.followers)} of {replicas}")
 
 
+def check_m7_recovering(partition: Partition) -> None:
+    """M7: a leader that recovers is alone in every ISR that the controller may have by now (KIP-704).
+
+    Raises:
+        InvariantViolation: it does not hold.
+    """
+    if partition.is_leader and partition.is_recovering and partition.maximal_isr != (partition.leader,):
+        raise InvariantViolation(f"M7: {partition.name} recovers with ISR {partition.maximal_isr}")
+
+
 def check_hosted_partition(partition: Partition) -> None:
     """Checks everything that must hold of one partition on one broker.
 
@@ -189,10 +199,13 @@ def check_hosted_partition(partition: Partition) -> None:
     check_d8_epoch_cache(partition)
     check_d9_bounds(partition)
     check_h5_isr_state(partition)
+    check_m7_recovering(partition)
 
 
 def check_progress(partition: Partition, before: PartitionMark) -> None:
     """H3, M9: within an incarnation epochs never go back, nor the high watermark within a leadership.
+
+    Only a leader that recovers may cut below it: what it cuts was bad on its disk, and nobody was served.
 
     Raises:
         InvariantViolation: one did.
@@ -200,5 +213,6 @@ def check_progress(partition: Partition, before: PartitionMark) -> None:
     if partition.leader_epoch < before.leader_epoch or partition.partition_epoch < before.partition_epoch:
         epochs = (partition.leader_epoch, partition.partition_epoch)
         raise InvariantViolation(f"M9: {partition.name} is at {epochs} after {before}")
-    if before.is_leader and partition.is_leader and partition.log.high_watermark < before.high_watermark:
+    is_settled = before.is_leader and partition.is_leader and not partition.is_recovering
+    if is_settled and partition.log.high_watermark < before.high_watermark:
         raise InvariantViolation(f"H3: high watermark of {partition.name} is {partition.log.high_watermark}, {before}")

@@ -17,7 +17,10 @@ _LONG_MAX: Final = 2**63 - 1
 
 
 class NodeProperties(msgspec.Struct, frozen=True, kw_only=True):
-    """Properties of one node. Field names are Kafka's with dots turned to underscores; times are ms, sizes bytes."""
+    """Properties of one node. Field names are Kafka's with dots turned to underscores; times are ms, sizes bytes.
+
+    ``leader.recovery.min.ms`` is ours: how long a leader's recovery step takes at least (KIP-704), so that it is seen.
+    """
 
     broker_heartbeat_interval_ms: int = 2000
     broker_session_timeout_ms: int = 9000
@@ -47,6 +50,7 @@ class NodeProperties(msgspec.Struct, frozen=True, kw_only=True):
     log_retention_check_interval_ms: int = 300_000
     message_max_bytes: int = 1_048_588
     producer_id_expiration_ms: int = 24 * 3600 * 1000
+    leader_recovery_min_ms: int = 0
     max_request_partition_size_limit: int = 2000
     leader_imbalance_check_interval_seconds: int = 300
     auto_leader_rebalance_enable: bool = True
@@ -133,6 +137,7 @@ _NODE_KINDS: Final[Mapping[str, _Kind]] = {
     "log.retention.check.interval.ms": _POSITIVE,
     "message.max.bytes": _NATURAL,
     "producer.id.expiration.ms": _POSITIVE,
+    "leader.recovery.min.ms": _NATURAL,
     "max.request.partition.size.limit": _POSITIVE,
     "leader.imbalance.check.interval.seconds": _POSITIVE,
     "auto.leader.rebalance.enable": _FLAG,

@@ -89,6 +89,9 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
     last_known: LastKnown = LastKnown.KIP
     """What an offline partition remembers (KIP-966)."""
 
+    recovering_gate: bool = True
+    """An uncleanly elected leader recovers before it serves, and its followers serve nobody meanwhile (KIP-704)."""
+
 
 ERAS: Final = MappingProxyType(
     {
@@ -100,6 +103,7 @@ ERAS: Final = MappingProxyType(
             ap_broker_epoch_check=False,
             session_check=SessionCheck.UNFENCED,
             last_known=LastKnown.LEADER,
+            recovering_gate=False,
         ),
         "kafka-0.11": Switches(
             elr=False,
@@ -109,14 +113,16 @@ ERAS: Final = MappingProxyType(
             ap_broker_epoch_check=False,
             session_check=SessionCheck.UNFENCED,
             last_known=LastKnown.LEADER,
+            recovering_gate=False,
         ),
         "kafka-3.9": Switches(
             elr=False,
             unclean_detection=False,
             session_check=SessionCheck.UNFENCED,
             last_known=LastKnown.LEADER,
+            recovering_gate=False,
         ),
-        "kafka-4.2": Switches(last_known=LastKnown.LEADER),
+        "kafka-4.2": Switches(last_known=LastKnown.LEADER, recovering_gate=False),
         "kip-966": Switches(),
     }
 )

@@ -18,6 +18,7 @@ from emulator.storage.batch_memory import BatchMemory
 from emulator.storage.clean_shutdown import previous_broker_epoch
 from emulator.storage.filesystem import Buffer, FileSystem
 from emulator.storage.log_directory import LogDirectory, make_log_directory
+from emulator.storage.log_scan import LogScan
 from emulator.storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 from emulator.storage.partition_log import FlushWork, LogSettings, PartitionLog, log_settings
 from emulator.storage.retention import retention_limits
@@ -87,6 +88,10 @@ class BrokerFiles:
     def rename_stray(self, partition: TopicPartition) -> None:
         """Sets a log aside for good."""
         self._directory_of(partition).rename_stray_log(partition)
+
+    def recovery_scan(self, partition: TopicPartition) -> LogScan:
+        """Returns the work of reading a log through from its recovery point on."""
+        return self._log(partition).recovery_scan()
 
     def append(self, partition: TopicPartition, batches: Sequence[BatchDescriptor], contents: Sequence[Buffer]) -> None:
         """Appends stamped batches."""

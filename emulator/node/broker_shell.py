@@ -24,6 +24,7 @@ from emulator.core.effects import (
     OpenMetadataStream,
     RaiseLogStart,
     RecordEvent,
+    RecoverLog,
     RenameStrayLog,
     RestartLog,
     SendRequest,
@@ -34,8 +35,10 @@ from emulator.core.effects import (
     WriteHighWatermarks,
     WriteLogCheckpoints,
 )
+from emulator.core.errors import StorageError
 from emulator.core.inputs import (
     BrokerInput,
+    LogRecovered,
     LogsLoaded,
     RequestReceived,
     ShutdownRequested,
@@ -58,6 +61,7 @@ from emulator.rpc.channel import keepalive_for
 from emulator.rpc.inbound import NodeServer, Responder
 from emulator.rpc.metadata_stream import read_metadata
 from emulator.rpc.outbound import Outbound, Outcome, Role
+from emulator.storage.log_scan import LogScan
 from emulator.storage.os_filesystem import OsFileSystem
 
 _STOP_GRACE_S: Final = 0.2
@@ -123,6 +127,7 @@ class BrokerShell:
         self._stopped = asyncio.Event()
         self._logs_task: asyncio.Task[None] | None = None
         self._metadata_task: asyncio.Task[None] | None = None
+        self._scan_tasks: set[asyncio.Task[None]] = set()
 
     async def listen(self) -> int:
         """Binds the port and returns it; requests wait until ``run``."""
@@ -141,7 +146,7 @@ class BrokerShell:
             )
             self._loop.start(Arrival(incoming=Started(cause_id=self._causes.start())))
             await self._stopped.wait()
-            for task in (self._logs_task, self._metadata_task):
+            for task in (self._logs_task, self._metadata_task, *self._scan_tasks):
                 if task is not None:
                     task.cancel()
             await self._server.stop(grace_s=_STOP_GRACE_S)
@@ -216,6 +221,8 @@ class BrokerShell:
                 self._files.delete(partition, now_ms=now_ms)
             case RenameStrayLog(partition=partition):
                 self._files.rename_stray(partition)
+            case RecoverLog(partition=partition):
+                self._start_scan(effect, self._files.recovery_scan(partition), arrival.incoming.cause_id)
             case WriteHighWatermarks(high_watermarks=high_watermarks):
                 self._files.write_high_watermarks(high_watermarks)
             case WriteLogCheckpoints():
@@ -265,6 +272,29 @@ class BrokerShell:
         self._put(LogsLoaded(cause_id=cause_id, logs=logs))
         chores = LogChores(self._files, self._broker, self._config.node_properties(), put_first=self._put_first)
         await chores.run(self._causes)
+
+    def _start_scan(self, effect: RecoverLog, scan: LogScan, cause_id: CauseId) -> None:
+        task = self._tasks.create_task(self._scan(effect, scan, cause_id))
+        self._scan_tasks.add(task)
+        task.add_done_callback(self._scan_tasks.discard)
+
+    async def _scan(self, effect: RecoverLog, scan: LogScan, cause_id: CauseId) -> None:
+        try:
+            found = await asyncio.to_thread(scan.run)
+        except StorageError:
+            partition = self._broker.partition(effect.partition)
+            if partition is not None and partition.is_leader and partition.leader_epoch == effect.leader_epoch:
+                raise
+            return  # led by another since, which had the files cut or set aside: nobody waits for this any more
+        recovered = LogRecovered(
+            cause_id=cause_id,
+            partition=effect.partition,
+            leader_epoch=effect.leader_epoch,
+            scanned_from=found.start_offset,
+            batch_count=found.batch_count,
+            bad_offset=found.bad_offset,
+        )
+        self._put(recovered)
 
     def _open_metadata_stream(self, from_offset: MetadataOffset) -> None:
         if self._metadata_task is not None:

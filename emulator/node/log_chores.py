@@ -72,4 +72,5 @@ class LogChores:
 
     def _high_watermark_of(self, partition: TopicPartition) -> Offset:
         hosted = self._broker.partition(partition)
-        return Offset(0) if hosted is None else hosted.log.high_watermark
+        # Of a log that its leader reads through nothing is taken away meanwhile.
+        return Offset(0) if hosted is None or hosted.is_recovering else hosted.log.high_watermark

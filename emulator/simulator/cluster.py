@@ -36,6 +36,7 @@ from emulator.core.effects import (
     PublishMetadata,
     RaiseLogStart,
     RecordEvent,
+    RecoverLog,
     RenameStrayLog,
     RestartLog,
     SendRequest,
@@ -576,6 +577,15 @@ class SimulatedCluster:
                         self._step(node, loaded)
 
                 self.queue.after(0, deliver)
+            case RecoverLog():
+                recovered = disk.recover(effect)
+                incarnation = node.incarnation
+
+                def deliver_recovered() -> None:
+                    if node.incarnation == incarnation:
+                        self._step(node, recovered)
+
+                self.queue.after(0, deliver_recovered)
             case CloseLogs(broker_epoch=broker_epoch):
                 disk.close(broker_epoch)
                 self._end(node, IncarnationEnd.STOPPED)

@@ -13,6 +13,7 @@ from emulator.core.effects import (
     CreateLog,
     DeleteLog,
     RaiseLogStart,
+    RecoverLog,
     RenameStrayLog,
     RestartLog,
     TruncateLog,
@@ -21,8 +22,8 @@ from emulator.core.effects import (
     WriteLogCheckpoints,
 )
 from emulator.core.errors import InvariantViolation
-from emulator.core.inputs import LoadedLog
-from emulator.core.types import BrokerEpoch, Offset, TopicId, TopicPartition
+from emulator.core.inputs import LoadedLog, LogRecovered
+from emulator.core.types import BrokerEpoch, CauseId, Offset, TopicId, TopicPartition
 from emulator.storage.recovery import with_scanned_epochs
 
 
@@ -166,6 +167,19 @@ class Disk:
     def restart(self, effect: RestartLog) -> None:
         """Replaces a log's segments by an empty one; names are durable at once."""
         self.logs[effect.partition] = StoredLog(self.logs[effect.partition].topic_id, base_offset=effect.offset)
+
+    def recover(self, effect: RecoverLog) -> LogRecovered:
+        """Reads a log through from its recovery point on; what a disk has here is never bad."""
+        log = self.logs[effect.partition]
+        scanned = [batch for batch in log.batches if batch.last_offset >= log.recovery_point]
+        return LogRecovered(
+            cause_id=CauseId("recover"),
+            partition=effect.partition,
+            leader_epoch=effect.leader_epoch,
+            scanned_from=min(log.recovery_point, log.log_end_offset),
+            batch_count=len(scanned),
+            bad_offset=None,
+        )
 
     def write_epochs(self, effect: WriteEpochCheckpoint) -> None:
         """Rewrites a leader epoch checkpoint."""

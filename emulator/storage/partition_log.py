@@ -25,6 +25,7 @@ from emulator.core.types import Offset, ProducerId, TopicId, TopicPartition
 from emulator.storage.batch_memory import BatchMemory, Recent
 from emulator.storage.checkpoints import LEADER_EPOCH_CHECKPOINT, write_epochs
 from emulator.storage.filesystem import Buffer, FileSystem
+from emulator.storage.log_scan import LogScan, ScannedSegment
 from emulator.storage.producer_snapshot import (
     LastBatch,
     delete_snapshot,
@@ -83,7 +84,7 @@ class FlushWork:
 
 
 class PartitionLog:
-    """An open log. Not thread-safe, but for ``FlushWork.run``."""
+    """An open log. Not thread-safe, but for ``FlushWork.run`` and ``LogScan.run``."""
 
     def __init__(
         self,
@@ -188,6 +189,21 @@ class PartitionLog:
                     index += 1
             number, index = number + 1, 0
         return contents
+
+    def recovery_scan(self) -> LogScan:
+        """Returns the work of reading through, with CRCs, every segment from the one with the recovery point on."""
+        return LogScan(
+            self._filesystem,
+            [
+                ScannedSegment(
+                    path=segment.path,
+                    base_offset=segment.base_offset,
+                    size=segment.size,
+                    batch_count=len(segment.batches),
+                )
+                for segment in self._segments_from(self.recovery_point)
+            ],
+        )
 
     # --- Writing --------------------------------------------------------------------------------------------------
 

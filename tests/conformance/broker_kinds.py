@@ -10,6 +10,7 @@ from tests.conformance import (
     broker_partition_kinds,
     broker_request_kinds,
     reconcile_kind,
+    recovering_kind,
 )
 from tests.conformance.harness import Handler
 
@@ -20,4 +21,5 @@ KINDS: Final[Mapping[str, Handler]] = {
     **broker_node_kinds.KINDS,
     **broker_controller_kinds.KINDS,
     **reconcile_kind.KINDS,
+    **recovering_kind.KINDS,
 }

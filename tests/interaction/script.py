@@ -23,12 +23,24 @@ from emulator.core.messages import (
     ProducePartition,
     ProduceRequest,
     ProduceResponse,
+    Response,
 )
 from emulator.core.properties import NodeProperties, is_node_property, node_properties
 from emulator.core.switches import DEFAULT_ERA, Switches, era_switches, is_switch, with_switch
-from emulator.core.types import BrokerId, LeaderEpoch, NodeId, Offset, ProducerEpoch, ProducerId, TopicPartition
+from emulator.core.types import (
+    BrokerId,
+    LeaderEpoch,
+    LeaderRecoveryState,
+    NodeId,
+    Offset,
+    ProducerEpoch,
+    ProducerId,
+    RequestId,
+    TopicPartition,
+)
 from emulator.simulator.cluster import HARNESS, SimulatedCluster
 from emulator.simulator.journal import Journal
+from tests.interaction.probing import error_of, probes
 
 SEPARATOR: Final = "----"
 _ACKS: Final = {"all": -1, "0": 0, "1": 1}
@@ -87,7 +99,9 @@ def describe_partition(name: TopicPartition, state: PartitionState | None) -> st
         f"{name} leader={leader} leader_epoch={state.leader_epoch} partition_epoch={state.partition_epoch}"
         f" isr={_ids(state.isr)} elr={_ids(state.elr)}"
     )
-    return line + (f" last_known_leader={state.last_known_leader}" if state.last_known_leader is not None else "")
+    line += f" last_known_leader={state.last_known_leader}" if state.last_known_leader is not None else ""
+    is_recovering = state.leader_recovery_state is LeaderRecoveryState.RECOVERING
+    return line + (" RECOVERING" if is_recovering else "")
 
 
 def _shown(state: PartitionState) -> dict[str, str]:
@@ -98,6 +112,7 @@ def _shown(state: PartitionState) -> dict[str, str]:
         "elr": _in_any_order(_ids(state.elr)),
         "leader_epoch": str(state.leader_epoch),
         "partition_epoch": str(state.partition_epoch),
+        "recovery": state.leader_recovery_state.name,
     }
 
 
@@ -235,6 +250,19 @@ class Session:
         (answer,) = response.partitions
         return [f"{answer.error.name} offset={answer.offset}"]
 
+    def probe(self, command: Command) -> list[str]:
+        """``probe orders-0 at=1``: what a broker answers to one request of each kind that KIP-704 names."""
+        name = _partition(command.words[0])
+        lines: list[str] = []
+        for api, request in probes(name).items():
+            request_id = self.cluster.ask(_broker(command.pairs["at"]), request, cause=f"probe-{api}")
+            lines.append(f"{api} {error_of(self._answer_to(request_id, within_ms=200))}")
+        return lines
+
+    def _answer_to(self, request_id: RequestId, *, within_ms: int) -> Response | None:
+        self.cluster.run_until(lambda: request_id in self.cluster.answers, within_ms=within_ms)
+        return self.cluster.answers.get(request_id)
+
     def init_producer(self, command: Command) -> list[str]:
         """``init-producer from=0``: an id from the broker."""
         request = InitProducerIdRequest()
@@ -246,7 +274,7 @@ class Session:
         return [f"{response.error.name} producer_id={response.producer_id} producer_epoch={response.producer_epoch}"]
 
     def wait_for(self, command: Command) -> list[str]:
-        """``until orders-0 [leader=1|none] [isr=(1,2)] [elr=(0)] [within=ms]``: waits for a committed state."""
+        """``until orders-0 [leader=1|none] [isr=(1,2)] [elr=(0)] [recovery=..] [within=ms]``: waits for a state."""
         name = _partition(command.words[0])
         pairs = command.pairs
         within_ms = int(pairs.pop("within", "30000"))
@@ -375,6 +403,7 @@ HANDLERS: Final[dict[str, Handler]] = {
     "produce": Session.produce,
     "consume": Session.consume,
     "list-offsets": Session.list_offsets,
+    "probe": Session.probe,
     "init-producer": Session.init_producer,
     "until": Session.wait_for,
     "until-unfenced": Session.wait_for_serving,

@@ -20,6 +20,7 @@ from emulator.core.broker.delayed_produce import ProduceDesk
 from emulator.core.broker.delete_records import DeleteRecordsDesk
 from emulator.core.broker.fetcher import FetcherPool
 from emulator.core.broker.hosted import HostedPartitions
+from emulator.core.broker.leader_recovery import LeaderRecovery
 from emulator.core.broker.lifecycle import BrokerLifecycle, BrokerState
 from emulator.core.broker.list_offsets import list_offsets
 from emulator.core.broker.log_writer import follow_segments
@@ -46,6 +47,7 @@ from emulator.core.events import MetadataApplied
 from emulator.core.image import MetadataImage
 from emulator.core.inputs import (
     BrokerInput,
+    LogRecovered,
     LogsLoaded,
     MetadataReceived,
     MetadataStreamLost,
@@ -124,6 +126,7 @@ class Broker:
         self._produces = ProduceDesk(self._hosted)
         self._fetches = FetchDesk(self._hosted, self._produces)
         self._deletes = DeleteRecordsDesk(self._hosted)
+        self._recoveries = LeaderRecovery(config, self._hosted)
         self._producer_ids = ProducerIds(config, self._ledger)
         self._assignment = Assignment(config, self._hosted, self._fetchers, self._fetches)
         self._chores: TimerQueue[_Chore] = TimerQueue()
@@ -170,6 +173,7 @@ class Broker:
             self._chores,
             self._alter_partitions,
             self._deletes,
+            self._recoveries,
         ):
             deadline = part.next_deadline_ms()
             if deadline is not None and (earliest is None or deadline < earliest):
@@ -214,6 +218,8 @@ class Broker:
                 self._assignment.adopt(turn, logs)
                 self._start_chores(now_ms)
                 self._apply_metadata(turn, MetadataOffset(0))
+            case LogRecovered():
+                self._recoveries.handle_recovered(turn, incoming)
             case SegmentsDeleted():
                 self._handle_segments_deleted(turn, incoming)
             case ShutdownRequested():
@@ -363,6 +369,7 @@ class Broker:
         self._produces.handle_timer(turn)
         self._fetches.handle_timer(turn)
         self._deletes.handle_timer(turn)
+        self._recoveries.handle_timer(turn)
         self._fetchers.handle_timer(turn)
         if self._lifecycle.broker_epoch is not None:
             self._alter_partitions.handle_timer(turn, self._lifecycle.broker_epoch)
@@ -401,6 +408,8 @@ class Broker:
     def _settle(self, turn: Turn) -> None:
         if not self._hosted.is_serving or self._lifecycle.state in (BrokerState.STARTING, BrokerState.RECOVERY):
             self._check_readiness(turn)
+        for name in turn.turned:
+            self._recoveries.check(turn, name)
         self._submit_proposals(turn)
         for name in turn.turned:
             self._produces.check(turn, name)

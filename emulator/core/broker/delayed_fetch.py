@@ -80,7 +80,9 @@ class FetchDesk:
 
     def handle_request(self, turn: Turn, request_id: RequestId, request: FetchRequest) -> None:
         """Reads what is there, notes the follower's progress, and answers or parks."""
-        reader = Reader(replica_id=request.replica_id, replica_epoch=request.replica_epoch)
+        reader = Reader(
+            replica_id=request.replica_id, replica_epoch=request.replica_epoch, client_rack=request.client_rack
+        )
         results = self._read_all(request, reader)
         answers: list[FetchPartitionResponse] = []
         is_final = request.max_wait_ms <= 0 or not request.partitions

@@ -11,17 +11,26 @@ import msgspec
 
 from emulator.core.batch import EpochEndOffset, LogSpan
 from emulator.core.broker.hosted import HostedPartitions, check_leader_epoch
-from emulator.core.broker.partition import Partition
+from emulator.core.broker.partition import Partition, Role
 from emulator.core.errors import ErrorCode
 from emulator.core.messages import FetchPartition, FetchPartitionResponse
 from emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, Offset
 
 
 class Reader(msgspec.Struct, frozen=True, kw_only=True):
-    """Who fetches: a replica with its broker epoch, or a consumer (``replica_id`` is ``None``)."""
+    """Who fetches: a replica with its broker epoch, or a consumer (``replica_id`` is ``None``).
+
+    ``client_rack`` is a consumer's; ``None`` where it is too old to say, and then only a leader serves it (KIP-392).
+    """
 
     replica_id: BrokerId | None
     replica_epoch: BrokerEpoch | None = None
+    client_rack: str | None = None
+
+    @property
+    def may_read_follower(self) -> bool:
+        """Whether a follower may serve it."""
+        return self.replica_id is None and self.client_rack is not None
 
 
 class ReadFailed(msgspec.Struct, frozen=True):
@@ -59,7 +68,7 @@ def find_readable(hosted: HostedPartitions, asked: FetchPartition, reader: Reade
     error = check_leader_epoch(partition, asked.current_leader_epoch)
     if error is not ErrorCode.NONE:
         return error
-    if not partition.is_leader:
+    if not partition.is_leader and not (partition.role is Role.FOLLOWER and reader.may_read_follower):
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if reader.replica_id is not None and reader.replica_id not in partition.followers:
         has_epoch = asked.current_leader_epoch is not None

@@ -22,6 +22,9 @@ class HighWatermarkReason(Enum):
     UNKNOWN_REPLICA = "unknown_replica"
     """A member has not fetched since this broker became leader."""
 
+    RECOVERING = "recovering"
+    """The leader has not recovered from its unclean election: what its log holds may yet be cut (KIP-704)."""
+
     NOT_HIGHER = "not_higher"
     """The slowest member holds no more than is committed already."""
 

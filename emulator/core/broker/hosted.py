@@ -1,6 +1,8 @@
 """The partitions that this broker hosts, beside the metadata that says which exist.
 
-Requests name partitions; ``find`` tells one that does not exist from one that lives elsewhere.
+Requests name partitions; ``find`` tells one that does not exist from one that lives elsewhere. It is the gate of
+KIP-704 too: FETCH, PRODUCE, LIST_OFFSETS, DELETE_RECORDS and OFFSET_FOR_LEADER_EPOCH all come through here, and find
+no partition whose leader recovers, on the leader or on a follower.
 """
 
 from collections.abc import Iterator
@@ -44,7 +46,8 @@ class HostedPartitions:
         """Returns the partition, or the error for whoever asks for it."""
         partition = self._partitions.get(name)
         if partition is not None:
-            return partition if self.is_serving else ErrorCode.NOT_LEADER_OR_FOLLOWER
+            is_closed = not self.is_serving or partition.is_recovering
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER if is_closed else partition
         exists = name in self.image.partitions
         return ErrorCode.NOT_LEADER_OR_FOLLOWER if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 

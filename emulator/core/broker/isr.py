@@ -4,6 +4,7 @@ States and edges::
 
     Committed --expand--> PendingExpand --answer--> Committed
     Committed --shrink--> PendingShrink --answer--> Committed
+    Committed --recovered--> PendingRecovery --answer--> Committed
 
 Only ``Committed`` may start a change. An answer that leaves the outcome open keeps the pending state until metadata
 settles it. The *maximal* ISR is what the controller may have committed at this moment; it bounds the high watermark.
@@ -41,7 +42,14 @@ class PendingShrink(msgspec.Struct, frozen=True):
     leaving: frozenset[BrokerId]
 
 
-IsrState: TypeAlias = Committed | PendingExpand | PendingShrink
+class PendingRecovery(msgspec.Struct, frozen=True):
+    """The same ISR was proposed, of one, with the word that its leader has recovered (KIP-704)."""
+
+    committed: tuple[BrokerId, ...]
+
+
+PendingState: TypeAlias = PendingExpand | PendingShrink | PendingRecovery
+IsrState: TypeAlias = Committed | PendingState
 
 
 class IsrProposal(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -52,7 +60,7 @@ class IsrProposal(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     leader_epoch: LeaderEpoch
     partition_epoch: PartitionEpoch
     members: tuple[IsrMember, ...]
-    state: PendingExpand | PendingShrink
+    state: PendingState
 
 
 def committed_isr(state: IsrState) -> tuple[BrokerId, ...]:
@@ -63,7 +71,7 @@ def committed_isr(state: IsrState) -> tuple[BrokerId, ...]:
 def proposed_isr(state: IsrState) -> tuple[BrokerId, ...]:
     """Returns the ISR that was asked for; the committed one where nothing was."""
     match state:
-        case Committed(isr):
+        case Committed(isr) | PendingRecovery(isr):
             return isr
         case PendingExpand(committed, joining):
             return (*committed, joining)

@@ -28,7 +28,9 @@ from emulator.core.broker.isr import (
     IsrProposal,
     IsrState,
     PendingExpand,
+    PendingRecovery,
     PendingShrink,
+    PendingState,
     can_expand,
     committed_isr,
     is_isr_eligible,
@@ -37,7 +39,7 @@ from emulator.core.broker.isr import (
     proposed_isr,
 )
 from emulator.core.broker.isr_answer import IsrAnswer, is_sent_again, judge_answer
-from emulator.core.broker.log_writer import append_batches, raise_log_start, restart_log, write_epochs
+from emulator.core.broker.log_writer import append_batches, raise_log_start, restart_log, truncate_log, write_epochs
 from emulator.core.broker.replica_log import ReplicaLog
 from emulator.core.broker.turn import Turn
 from emulator.core.errors import ErrorCode
@@ -54,7 +56,14 @@ from emulator.core.events import (
 from emulator.core.image import BrokerRegistration, PartitionState
 from emulator.core.messages import AlterPartitionResult, IsrMember
 from emulator.core.properties import TopicProperties
-from emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, Offset, PartitionEpoch
+from emulator.core.types import (
+    BrokerEpoch,
+    BrokerId,
+    LeaderEpoch,
+    LeaderRecoveryState,
+    Offset,
+    PartitionEpoch,
+)
 
 
 class Role(Enum):
@@ -76,6 +85,7 @@ class Partition:
         partition_epoch: of the last metadata or AlterPartition answer; -1 before any.
         replicas: assigned brokers, those being added included.
         isr_state: the ISR and what is asked of the controller; empty on a follower.
+        leader_recovery_state: by the last metadata or AlterPartition answer; always RECOVERED without the gate.
         epoch_start_offset: where this leader's epoch starts in the log.
         failed_isr_updates: AlterPartition answers that did not commit.
         topic_properties: effective properties of the topic.
@@ -98,6 +108,7 @@ class Partition:
         self.partition_epoch = PartitionEpoch(-1)
         self.replicas: tuple[BrokerId, ...] = ()
         self.isr_state: IsrState = Committed(())
+        self.leader_recovery_state = LeaderRecoveryState.RECOVERED
         self.epoch_start_offset = Offset(0)
         self.failed_isr_updates = 0
         self._config = config
@@ -110,6 +121,11 @@ class Partition:
     def is_leader(self) -> bool:
         """Whether this broker leads, by what it knows."""
         return self.role is Role.LEADER
+
+    @property
+    def is_recovering(self) -> bool:
+        """Whether its leader recovers from an unclean election: nobody is served, by leader or follower (KIP-704)."""
+        return self.leader_recovery_state is LeaderRecoveryState.RECOVERING
 
     @property
     def committed_isr(self) -> tuple[BrokerId, ...]:
@@ -149,6 +165,11 @@ class Partition:
 
     # --- Metadata -------------------------------------------------------------------------------------------------
 
+    def _take_recovery_state(self, state: PartitionState) -> None:
+        # Told again with the same leader epoch when the leader is done, so no rise of that is waited for.
+        if self._config.switches.recovering_gate:
+            self.leader_recovery_state = state.leader_recovery_state
+
     def become_leader(self, turn: Turn, state: PartitionState) -> None:
         """Leads by ``state``, for the first time or again.
 
@@ -167,6 +188,7 @@ class Partition:
         self.role = Role.LEADER
         self.leader = self._config.broker_id
         self.partition_epoch = state.partition_epoch
+        self._take_recovery_state(state)
         self.isr_state = Committed(state.isr)
         self._assign_followers(state.replicas)
         if is_new_epoch:
@@ -221,6 +243,7 @@ class Partition:
         self.leader = state.leader
         self.leader_epoch = state.leader_epoch
         self.partition_epoch = state.partition_epoch
+        self._take_recovery_state(state)
         self.replicas = state.replicas
         self.isr_state = Committed(())
         self._followers = {}
@@ -250,6 +273,8 @@ class Partition:
 
     def advance_high_watermark(self, turn: Turn) -> HighWatermarkReason:
         """Applies the rule of ``high_watermark`` to what is known now; returns what came of it."""
+        if self.is_recovering:
+            return HighWatermarkReason.RECOVERING
         maximal = self.maximal_isr
         leader = self._config.broker_id
         joiners = self._joiners(turn.now_ms, maximal)
@@ -357,7 +382,7 @@ class Partition:
 
     def maybe_expand_isr(self, turn: Turn, replica_id: BrokerId) -> None:
         """Proposes a follower that just fetched as a member, if the rules allow it."""
-        if not isinstance(self.isr_state, Committed) or replica_id in self.isr_state.isr:
+        if not isinstance(self.isr_state, Committed) or replica_id in self.isr_state.isr or self.is_recovering:
             return
         if can_expand(
             self.isr_state,
@@ -387,7 +412,19 @@ class Partition:
         if leaving:
             self._propose(turn, PendingShrink(self.isr_state.isr, leaving))
 
-    def _propose(self, turn: Turn, state: PendingExpand | PendingShrink) -> None:
+    def cut_corrupt(self, turn: Turn, offset: Offset) -> None:
+        """Cuts the log of a recovering leader where its files hold a bad batch; its epoch starts there now."""
+        truncate_log(turn, self.log, offset, reason="recovered", leader=self.leader, leader_epoch=self.leader_epoch)
+        self.epoch_start_offset = self.log.log_end_offset
+        if self.log.epochs.assign(self.leader_epoch, self.log.log_end_offset):
+            write_epochs(turn, self.log)
+
+    def propose_recovered(self, turn: Turn) -> None:
+        """Tells the controller that this leader has recovered, unless it is being told (KIP-704)."""
+        if self.is_leader and self.is_recovering and isinstance(self.isr_state, Committed):
+            self._propose(turn, PendingRecovery(self.isr_state.isr))
+
+    def _propose(self, turn: Turn, state: PendingState) -> None:
         members = tuple(self._isr_member(member) for member in proposed_isr(state))
         self.isr_state = state
         turn.proposals.append(
@@ -447,6 +484,9 @@ class Partition:
         if answer is IsrAnswer.COMMITTED:
             self.isr_state = Committed(result.isr)
             self.partition_epoch = result.partition_epoch
+            # Only the end of a recovery is learned here; what starts one is metadata.
+            if result.leader_recovery_state is LeaderRecoveryState.RECOVERED:
+                self.leader_recovery_state = LeaderRecoveryState.RECOVERED
             turn.turned[self.name] = None
         else:
             self.failed_isr_updates += 1
@@ -486,6 +526,7 @@ class Partition:
         if new == old:
             return
         self.log.high_watermark = new
+        turn.advanced[self.name] = None  # consumers may read here (KIP-392)
         turn.record(
             FollowerHighWatermarkUpdated(
                 cause_id=turn.cause_id,

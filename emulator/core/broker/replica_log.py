@@ -212,6 +212,11 @@ class ReplicaLog:
         del self._positions[:gone]
         return self.epochs.truncate_from_start(offset)
 
+    def rebuild_producers(self, *, now_ms: int) -> int:
+        """Rebuilds producers from the snapshot and the batches after it; returns how many there are."""
+        self._reload_producers(now_ms=now_ms)
+        return len(self.producers)
+
     def _columns(self) -> tuple["array[int]", ...]:
         return (
             self._base_offsets,

@@ -20,6 +20,7 @@ from emulator.core.effects import (
     OpenMetadataStream,
     RaiseLogStart,
     RecordEvent,
+    RecoverLog,
     RenameStrayLog,
     RestartLog,
     SendRequest,
@@ -38,6 +39,7 @@ FileEffect: TypeAlias = (
     | CreateLog
     | DeleteLog
     | RenameStrayLog
+    | RecoverLog
     | AppendToLog
     | TruncateLog
     | RestartLog
@@ -56,7 +58,7 @@ class Turn:
         now_ms: the step's time.
         cause_id: of the input; a timer that remembers an older cause replaces it while it runs.
         grown: partitions whose log got new batches.
-        advanced: partitions whose high watermark or log start moved on the leader.
+        advanced: partitions whose high watermark moved, or whose log start did on the leader.
         turned: partitions whose role, leader epoch or ISR changed, or that are gone.
         proposals: ISR changes to be sent to the controller.
     """

@@ -17,6 +17,7 @@ from emulator.core.image import PartitionState
 from emulator.core.messages import AlterPartitionData, AlterPartitionRequest, AlterPartitionResult, IsrMember
 from emulator.core.types import BrokerId, LeaderRecoveryState, TopicPartition
 
+_LEADER_RECOVERY_STATE_SINCE: Final = 1
 _TOPIC_IDS_SINCE: Final = 2
 _BROKER_EPOCHS_SINCE: Final = 3
 
@@ -43,7 +44,10 @@ def alter_partition(view: ClusterView, request: AlterPartitionRequest, data: Alt
     if isinstance(partition, ErrorCode):
         return AlterOutcome(error=partition)
     state = view.image.partitions[partition]
-    error = _epoch_error(view, request, data, state) or _isr_error(data, state)
+    # A request without the field comes from a broker that knows no recovery: it has recovered (KIP-704).
+    has_recovery_state = request.api_version >= _LEADER_RECOVERY_STATE_SINCE
+    recovery_state = data.leader_recovery_state if has_recovery_state else LeaderRecoveryState.RECOVERED
+    error = _epoch_error(view, request, data, state) or _isr_error(data, state, recovery_state)
     if error is ErrorCode.NONE and not all(_is_eligible(view, request, member) for member in data.new_isr):
         is_named = request.api_version >= _TOPIC_IDS_SINCE
         error = ErrorCode.INELIGIBLE_REPLICA if is_named else ErrorCode.OPERATION_NOT_ATTEMPTED
@@ -53,7 +57,7 @@ def alter_partition(view: ClusterView, request: AlterPartitionRequest, data: Alt
         acceptable=view.active_brokers(),
         election=view.election_type(partition.topic),
         isr=tuple(member.broker_id for member in data.new_isr),
-        leader_recovery_state=data.leader_recovery_state,
+        leader_recovery_state=recovery_state,
     )
     decisions = view.change_partition(
         partition, target, reason=ChangeReason.ALTER_PARTITION, broker_id=request.broker_id
@@ -113,11 +117,11 @@ def _epoch_error(
     return ErrorCode.INVALID_UPDATE_VERSION if age < 0 else ErrorCode.NONE
 
 
-def _isr_error(data: AlterPartitionData, state: PartitionState) -> ErrorCode:
+def _isr_error(data: AlterPartitionData, state: PartitionState, recovery_state: LeaderRecoveryState) -> ErrorCode:
     isr = [member.broker_id for member in data.new_isr]
     is_subset = len(set(isr)) == len(isr) and set(isr) <= set(state.replicas)
     recovering = LeaderRecoveryState.RECOVERING
-    is_recovery_legal = data.leader_recovery_state is not recovering or (
+    is_recovery_legal = recovery_state is not recovering or (
         len(isr) <= 1 and state.leader_recovery_state is recovering
     )
     is_valid = is_subset and state.leader in isr and is_recovery_legal

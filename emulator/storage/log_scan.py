@@ -1,0 +1,76 @@
+"""Reading an open log through from its recovery point on, in any thread, while the log is served or not.
+
+The work takes note of the files and their lengths when it is made, opens them for itself, and changes nothing. Whatever
+is appended meanwhile is not looked at; a file that is cut or renamed under its hands shows as a bad batch or an error,
+which whoever did the cutting knows how to take.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from emulator.core.types import Offset
+from emulator.storage.batch_scan import Check, scan_batches
+from emulator.storage.filesystem import File, FileSystem, OpenMode
+
+
+class LogScanResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found.
+
+    Attributes:
+        start_offset: base of the first segment that was read.
+        batch_count: intact batches, up to the first that is not.
+        bad_offset: where the log ends before that one; ``None`` if every batch is intact.
+    """
+
+    start_offset: Offset
+    batch_count: int
+    bad_offset: Offset | None
+
+
+class ScannedSegment(msgspec.Struct, frozen=True, kw_only=True):
+    """A segment as it was when the work was made: ``size`` bytes hold ``batch_count`` batches."""
+
+    path: str
+    base_offset: Offset
+    size: int
+    batch_count: int
+
+
+class LogScan:
+    """Segments to be read, ascending, at least one."""
+
+    def __init__(self, filesystem: FileSystem, segments: Sequence[ScannedSegment]) -> None:
+        self._filesystem = filesystem
+        self._segments = segments
+
+    def run(self) -> LogScanResult:
+        """Reads; blocks for as long as the disk takes.
+
+        Raises:
+            StorageError: a file is not there any more, or cannot be read.
+        """
+        batch_count = 0
+        bad_offset: Offset | None = None
+        for segment in self._segments:
+            file = self._filesystem.open(segment.path, OpenMode.READ)
+            try:
+                scan = scan_batches(_Prefix(file, segment.size), check=Check.CRC)
+            finally:
+                file.close()
+            batch_count += len(scan.batches)
+            if len(scan.batches) < segment.batch_count:
+                bad_offset = scan.batches[-1].next_offset if scan.batches else segment.base_offset
+                break
+        return LogScanResult(start_offset=self._segments[0].base_offset, batch_count=batch_count, bad_offset=bad_offset)
+
+
+class _Prefix:
+    """The first bytes of a file, as if it ended there."""
+
+    def __init__(self, file: File, size: int) -> None:
+        self._file = file
+        self.size = size
+
+    def read(self, *, position: int, length: int) -> bytes:
+        return self._file.read(position=position, length=min(length, self.size - position))
