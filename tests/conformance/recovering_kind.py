@@ -57,7 +57,7 @@ from tests.conformance.broker_world import (
     record,
 )
 from tests.conformance.controller_broker_kinds import run_alter_validation
-from tests.conformance.harness import Fields, Handler, Vector, mismatches, numbered
+from tests.conformance.harness import Fields, Handler, Vector, mismatches, numbered, step_mismatches
 
 _STATES: Final = {
     Committed: "committed",
@@ -109,7 +109,7 @@ class _Play:
     def play(self) -> list[str]:
         found: list[str] = []
         for index, step in enumerate(self._vector.steps):
-            found += numbered(index, self._step(step))
+            found += self._step(index, step)
         return found + mismatches(self._vector.final, self._observe())
 
     def _apply(self, fields: Fields, *, recovery: str, leads: bool) -> None:
@@ -137,29 +137,29 @@ class _Play:
                 case RecoverLog():
                     self._scan = effect
 
-    def _step(self, step: Fields) -> list[str]:
+    def _step(self, index: int, step: Fields) -> list[str]:
+        outcome: str | None = None
         match step["op"]:
             case "become_leader" | "become_follower" as op:
                 self._apply(step, recovery=step.get("recovery", "RECOVERED"), leads=op == "become_leader")
             case "request":
                 self._error = self._ask(step["api"], step.get("who", "consumer")).name
-                return mismatches({"error": step["expect"]}, {"error": self._error}) if "expect" in step else []
+                outcome = "error"
             case "fetch":
                 self._error = self._fetch(broker_id(step["replica"]), Offset(step["offset"])).name
-                return mismatches({"error": step["expect"]}, {"error": self._error}) if "expect" in step else []
+                outcome = "error"
             case "finish_recovery":
                 self._finish()
             case "expect_alter_partition":
                 expected = {key: value for key, value in step.items() if key not in ("op", "note")}
-                return mismatches(expected, self._last_sent())
+                return numbered(index, mismatches(expected, self._last_sent()))
             case "alter_response":
                 self._answer(step)
             case "check":
-                expected = {key: value for key, value in step.items() if key not in ("op", "note")}
-                return mismatches(expected, self._observe())
+                pass
             case unknown:
-                return [f"operation {unknown} is not known"]
-        return []
+                return numbered(index, [f"operation {unknown} is not known"])
+        return step_mismatches(index, step, self._observe(), outcome=outcome)
 
     def _ask(self, api: str, who: str) -> ErrorCode:
         turn = self._world.turn()
