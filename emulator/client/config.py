@@ -59,6 +59,21 @@ class ClientConfig(msgspec.Struct, frozen=True, kw_only=True):
     consumers: tuple[ConsumerConfig, ...]
 
 
+FINAL_CONSUMER: Final = "final-consumer"
+"""Name of the consumer that reads everything at the end."""
+
+_FINAL_REQUEST_TIMEOUT_MS: Final = 2_000
+
+
+def final_consumer(partitions: tuple[TopicPartition, ...]) -> ConsumerConfig:
+    """Returns the consumer that reads everything at the end: it waits for nothing that is not there yet."""
+    return ConsumerConfig(
+        name=FINAL_CONSUMER,
+        partitions=partitions,
+        settings=ConsumerSettings(fetch_max_wait_ms=0, request_timeout_ms=_FINAL_REQUEST_TIMEOUT_MS),
+    )
+
+
 _DECODER: Final = msgspec.json.Decoder(ClientConfig)
 
 

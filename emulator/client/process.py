@@ -4,7 +4,7 @@ import asyncio
 import logging
 from typing import Final, assert_never
 
-from emulator.client.config import ClientConfig, ConsumerConfig
+from emulator.client.config import ClientConfig, ConsumerConfig, final_consumer
 from emulator.client.consuming import RunningConsumer
 from emulator.client.control import (
     AllRead,
@@ -23,16 +23,11 @@ from emulator.client.history import History
 from emulator.client.producing import RunningProducer
 from emulator.client.shell import Links
 from emulator.core.client.consumer import Phase
-from emulator.core.client.settings import ConsumerSettings
 from emulator.rpc.channel import keepalive_for
 
 PROGRESS_INTERVAL_S: Final = 0.02
 """Longest time from a changed count to its report."""
 
-FINAL_CONSUMER: Final = "final-consumer"
-"""Name of the consumer that reads everything at the end."""
-
-_FINAL_REQUEST_TIMEOUT_MS: Final = 2_000
 _LOOPBACK: Final = "127.0.0.1"
 _COMMAND_LENGTH_MAX: Final = 1 << 20
 
@@ -126,12 +121,7 @@ class ClientProcess:
         return sum(abandoned)
 
     async def _read_all(self, addresses: dict[int, str], timeout_ms: int, tasks: asyncio.TaskGroup) -> dict[str, str]:
-        config = ConsumerConfig(
-            name=FINAL_CONSUMER,
-            partitions=self._config.partitions,
-            settings=ConsumerSettings(fetch_max_wait_ms=0, request_timeout_ms=_FINAL_REQUEST_TIMEOUT_MS),
-        )
-        consumer = self._consumer(config, Phase.FINAL, self._links(addresses, tasks))
+        consumer = self._consumer(final_consumer(self._config.partitions), Phase.FINAL, self._links(addresses, tasks))
         await consumer.read_all(timeout_ms=timeout_ms)
         return consumer.errors
 

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from emulator.client.config import ProducerConfig
 from emulator.client.counters import Counters
 from emulator.client.history import History
+from emulator.client.pace import Pace, operation_id
 from emulator.client.records import encode_batch
 from emulator.client.shell import Links, Shell
 from emulator.core.batch import BatchDescriptor
 from emulator.core.client.producer import Producer
-from emulator.core.client.steps import Abandoned, BatchContent, ProducerInput, RecordsOffered, SendRecorded
+from emulator.core.client.steps import Abandoned, BatchContent, ProducerInput, SendRecorded
 from emulator.core.effects import SendRequest
 from emulator.core.events import OperationType
 from emulator.core.inputs import Started
@@ -21,11 +22,7 @@ from emulator.rpc.outbound import Outcome
 
 
 class RunningProducer:
-    """A producer at work.
-
-    At each tick the records that are due become batches, partitions taking turns. Where the state machine has no room
-    the producer waits, as Kafka's does in ``send``, and does not catch up.
-    """
+    """A producer at work."""
 
     def __init__(
         self,
@@ -39,9 +36,6 @@ class RunningProducer:
         self._config = config
         self._history = history
         self._counters = counters
-        self._next_record_id = 0
-        self._next_partition = 0
-        self._batch_records_max = max(1, config.batch_size // config.record_size)
         self._payloads: dict[CauseId, bytes] = {}
         self._is_idle = asyncio.Event()
         self._is_idle.set()
@@ -64,14 +58,10 @@ class RunningProducer:
         """Makes records until cancelled."""
         self._shell.step(Started(cause_id=CauseId(self._config.name)))
         loop = asyncio.get_running_loop()
-        started, made = loop.time(), 0
+        pace = Pace(self._config, now_s=loop.time(), has_room=lambda: self._core.has_room)
         while True:
-            due = int((loop.time() - started) * self._config.rate) - made
-            if not self._core.has_room:
-                started, made = loop.time(), 0
-            elif due > 0:
-                made += due
-                self._offer(due)
+            for offered in pace.tick(loop.time()):
+                self._shell.step(offered)
             await asyncio.sleep(self._config.tick_ms / 1000)
 
     async def finish(self, *, timeout_ms: int) -> int:
@@ -86,28 +76,9 @@ class RunningProducer:
         await self._shell.close()
         return abandoned
 
-    def _offer(self, due: int) -> None:
-        while due > 0 and self._core.has_room:
-            count = min(due, self._batch_records_max)
-            partition = self._config.partitions[self._next_partition]
-            self._next_partition = (self._next_partition + 1) % len(self._config.partitions)
-            self._shell.step(
-                RecordsOffered(
-                    cause_id=self._operation_id(self._next_record_id),
-                    partition=partition,
-                    first_record_id=self._next_record_id,
-                    record_count=count,
-                )
-            )
-            self._next_record_id += count
-            due -= count
-
-    def _operation_id(self, first_record_id: int) -> CauseId:
-        return CauseId(f"{self._config.name}:{first_record_id}")
-
     def _encode(self, content: BatchContent) -> BatchDescriptor:
         payload, descriptor = encode_batch(self._config.name, content, record_size=self._config.record_size)
-        self._payloads[self._operation_id(content.first_record_id)] = payload
+        self._payloads[operation_id(self._config.name, content.first_record_id)] = payload
         return descriptor
 
     def _attachments(self, request: SendRequest) -> Sequence[Attachment]:

@@ -1,0 +1,364 @@
+"""The admin client: typed methods over the requests of administrators.
+
+A method about one thing returns it or raises ``AdminError``; a method about many returns one result each, in the order
+asked, and raises only where the request as a whole was refused. Large requests are split where Kafka's limits ask for
+it: ElectLeaders by partitions, DescribeTopicPartitions by topics and then page by page along its cursor (KIP-966).
+
+How requests travel is the caller's: ``ask`` is ``AdminConnection.ask`` for processes, and any coroutine function of
+that shape elsewhere.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from enum import Enum
+from typing import Final, TypeAlias, TypeVar
+
+import msgspec
+
+from emulator.client.admin_error import AdminError
+from emulator.core.admin_messages import (
+    AlterableConfig,
+    AlterConfigsResource,
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    CreatablePartitions,
+    CreatableTopic,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+    DescribedConfig,
+    DescribedFeature,
+    DescribeFeaturesRequest,
+    DescribeFeaturesResponse,
+    ElectablePartition,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    FeatureUpdate,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    OngoingReassignment,
+    PartitionResult,
+    ReassignablePartition,
+    RequestedElection,
+    TopicResult,
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+from emulator.core.errors import ErrorCode
+from emulator.core.messages import (
+    DescribedTopic,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    GetReplicaLogInfoRequest,
+    GetReplicaLogInfoResponse,
+    ReplicaLogInfo,
+    Request,
+    Response,
+    TopicCursor,
+)
+from emulator.core.records import ConfigResource
+from emulator.core.types import BrokerId, NodeId, TopicId, TopicPartition
+
+Ask: TypeAlias = Callable[[NodeId, Request], Awaitable[Response]]
+"""Sends a request to a node and returns its answer, or raises ``AdminError``."""
+
+ResponseT = TypeVar("ResponseT")
+
+ELECT_LEADERS_MAX: Final = 1000
+"""Partitions of one ElectLeaders request (KIP-966)."""
+
+DESCRIBED_TOPICS_MAX: Final = 2000
+"""Topics of one DescribeTopicPartitions request, and partitions of one answer (Kafka's default)."""
+
+REPLICA_LOG_INFO_MAX: Final = 1000
+"""Partitions of one GetReplicaLogInfo request (KIP-966)."""
+
+
+class Effort(Enum):
+    """Whether a change is made, or only checked."""
+
+    APPLY = "apply"
+    VALIDATE_ONLY = "validate_only"
+
+
+class AdminClient:
+    """An administrator of one cluster.
+
+    Args:
+        ask: how requests travel.
+        controller_id: which node is the controller.
+    """
+
+    def __init__(self, ask: Ask, *, controller_id: NodeId) -> None:
+        self._ask = ask
+        self._controller_id = controller_id
+
+    # --- Topics ---------------------------------------------------------------------------------------------------
+
+    async def create_topic(self, topic: CreatableTopic) -> None:
+        """Creates a topic.
+
+        Raises:
+            AdminError: it was refused, or no answer came.
+        """
+        response = await self._controller(CreateTopicsRequest(topics=(topic,)), CreateTopicsResponse)
+        _raise_topic_errors("CreateTopics", response.topics)
+
+    async def delete_topic(self, name: str) -> None:
+        """Deletes a topic.
+
+        Raises:
+            AdminError: it was refused, or no answer came.
+        """
+        response = await self._controller(DeleteTopicsRequest(topics=(name,)), DeleteTopicsResponse)
+        _raise_topic_errors("DeleteTopics", response.topics)
+
+    async def create_partitions(self, topic: CreatablePartitions, *, effort: Effort = Effort.APPLY) -> None:
+        """Adds partitions to a topic.
+
+        Raises:
+            AdminError: it was refused, or no answer came.
+        """
+        request = CreatePartitionsRequest(topics=(topic,), validate_only=effort is Effort.VALIDATE_ONLY)
+        response = await self._controller(request, CreatePartitionsResponse)
+        _raise_topic_errors("CreatePartitions", response.topics)
+
+    async def describe_topics(
+        self, names: Sequence[str] | None = None, *, node_id: NodeId | None = None
+    ) -> tuple[DescribedTopic, ...]:
+        """Returns topics by name, each with all its partitions; a topic that does not exist has an error of its own.
+
+        Pages may show different moments.
+
+        Args:
+            names: topics; ``None`` for all.
+            node_id: whose metadata; ``None`` for the controller's.
+
+        Raises:
+            AdminError: no answer came.
+        """
+        asked = self._controller_id if node_id is None else node_id
+        if names is None:
+            return await self._describe_pages(asked, ())
+        wanted = sorted(set(names))
+        pieces = [wanted[start : start + DESCRIBED_TOPICS_MAX] for start in range(0, len(wanted), DESCRIBED_TOPICS_MAX)]
+        found: list[DescribedTopic] = []
+        for piece in pieces:
+            found += await self._describe_pages(asked, tuple(piece))
+        return tuple(found)
+
+    async def _describe_pages(self, node_id: NodeId, names: tuple[str, ...]) -> tuple[DescribedTopic, ...]:
+        found: dict[str, DescribedTopic] = {}
+        cursor: TopicCursor | None = None
+        while True:
+            request = DescribeTopicPartitionsRequest(
+                topics=names, cursor=cursor, response_partition_limit=DESCRIBED_TOPICS_MAX
+            )
+            page = await self._of(node_id, request, DescribeTopicPartitionsResponse)
+            if page.error is not ErrorCode.NONE:
+                raise AdminError(api="DescribeTopicPartitions", error=page.error)
+            for topic in page.topics:
+                found[topic.name] = _joined(found.get(topic.name), topic)
+            if page.next_cursor is None:
+                return tuple(found.values())
+            cursor = page.next_cursor
+
+    # --- Partitions -----------------------------------------------------------------------------------------------
+
+    async def elect_leaders(
+        self, election: RequestedElection, partitions: Sequence[ElectablePartition] | None
+    ) -> tuple[PartitionResult, ...]:
+        """Elects leaders.
+
+        Args:
+            election: of which kind.
+            partitions: ``None`` for all; then those that need no election are not in the answer.
+
+        Raises:
+            AdminError: the request as a whole was refused, or no answer came.
+        """
+        if partitions is None:
+            return await self._elect(election, None)
+        results: list[PartitionResult] = []
+        for start in range(0, len(partitions), ELECT_LEADERS_MAX):
+            results += await self._elect(election, tuple(partitions[start : start + ELECT_LEADERS_MAX]))
+        return tuple(results)
+
+    async def _elect(
+        self, election: RequestedElection, partitions: tuple[ElectablePartition, ...] | None
+    ) -> tuple[PartitionResult, ...]:
+        request = ElectLeadersRequest(election_type=election.value, partitions=partitions)
+        response = await self._controller(request, ElectLeadersResponse)
+        _raise_error("ElectLeaders", response.error, response.error_message)
+        return response.partitions
+
+    async def reassign(
+        self, targets: Mapping[TopicPartition, Sequence[BrokerId] | None]
+    ) -> tuple[PartitionResult, ...]:
+        """Starts reassignments, or cancels them where the target is ``None``.
+
+        Raises:
+            AdminError: the request as a whole was refused, or no answer came.
+        """
+        request = AlterPartitionReassignmentsRequest(
+            partitions=tuple(
+                ReassignablePartition(
+                    topic=name.topic,
+                    partition=name.partition,
+                    replicas=None if replicas is None else tuple(replicas),
+                )
+                for name, replicas in targets.items()
+            )
+        )
+        response = await self._controller(request, AlterPartitionReassignmentsResponse)
+        _raise_error("AlterPartitionReassignments", response.error, response.error_message)
+        return response.partitions
+
+    async def list_reassignments(
+        self, partitions: Sequence[TopicPartition] | None = None
+    ) -> tuple[OngoingReassignment, ...]:
+        """Returns the reassignments under way, of some partitions or (``None``) of all.
+
+        Raises:
+            AdminError: no answer came.
+        """
+        request = ListPartitionReassignmentsRequest(partitions=None if partitions is None else tuple(partitions))
+        response = await self._controller(request, ListPartitionReassignmentsResponse)
+        _raise_error("ListPartitionReassignments", response.error, "")
+        return response.partitions
+
+    async def replica_log_info(
+        self, broker_id: BrokerId, partitions: Sequence[tuple[TopicId, int]]
+    ) -> tuple[ReplicaLogInfo, ...]:
+        """Returns what a broker holds of partitions: the last record's epoch, log end, high watermark (KIP-966).
+
+        Raises:
+            AdminError: no answer came.
+        """
+        found: list[ReplicaLogInfo] = []
+        for start in range(0, len(partitions), REPLICA_LOG_INFO_MAX):
+            request = GetReplicaLogInfoRequest(partitions=tuple(partitions[start : start + REPLICA_LOG_INFO_MAX]))
+            found += (await self._of(broker_id, request, GetReplicaLogInfoResponse)).partitions
+        return tuple(found)
+
+    # --- Configuration and features -------------------------------------------------------------------------------
+
+    async def alter_configs(
+        self,
+        resource: ConfigResource,
+        resource_name: str,
+        changes: Sequence[AlterableConfig],
+        *,
+        effort: Effort = Effort.APPLY,
+    ) -> None:
+        """Changes dynamic configuration of a topic, a broker, or (a broker without a name) of the cluster.
+
+        Raises:
+            AdminError: it was refused, or no answer came.
+        """
+        asked = AlterConfigsResource(resource=resource, resource_name=resource_name, configs=tuple(changes))
+        request = IncrementalAlterConfigsRequest(resources=(asked,), validate_only=effort is Effort.VALIDATE_ONLY)
+        [result] = (await self._controller(request, IncrementalAlterConfigsResponse)).resources
+        subject = _resource_text(resource, resource_name)
+        _raise_error("IncrementalAlterConfigs", result.error, result.error_message, subject=subject)
+
+    async def describe_configs(
+        self, resource: ConfigResource, resource_name: str, *, names: Sequence[str] | None = None
+    ) -> tuple[DescribedConfig, ...]:
+        """Returns what is in effect and where it was set, by name; ``names`` restricts it.
+
+        Raises:
+            AdminError: it was refused, or no answer came.
+        """
+        asked = DescribeConfigsResource(
+            resource=resource,
+            resource_name=resource_name,
+            configuration_keys=None if names is None else tuple(names),
+        )
+        request = DescribeConfigsRequest(resources=(asked,))
+        [described] = (await self._controller(request, DescribeConfigsResponse)).resources
+        subject = _resource_text(resource, resource_name)
+        _raise_error("DescribeConfigs", described.error, described.error_message, subject=subject)
+        return described.configs
+
+    async def update_features(self, updates: Sequence[FeatureUpdate], *, effort: Effort = Effort.APPLY) -> None:
+        """Changes finalized features, all or none.
+
+        Raises:
+            AdminError: one cannot be, or no answer came.
+        """
+        request = UpdateFeaturesRequest(feature_updates=tuple(updates), validate_only=effort is Effort.VALIDATE_ONLY)
+        response = await self._controller(request, UpdateFeaturesResponse)
+        _raise_error("UpdateFeatures", response.error, response.error_message)
+
+    async def describe_features(self) -> tuple[DescribedFeature, ...]:
+        """Returns every feature by name.
+
+        Raises:
+            AdminError: no answer came.
+        """
+        response = await self._controller(DescribeFeaturesRequest(), DescribeFeaturesResponse)
+        _raise_error("DescribeFeatures", response.error, "")
+        return response.features
+
+    # --- Brokers --------------------------------------------------------------------------------------------------
+
+    async def describe_cluster(self) -> DescribeClusterResponse:
+        """Returns the cluster's identity and its registered brokers.
+
+        Raises:
+            AdminError: no answer came.
+        """
+        response = await self._controller(DescribeClusterRequest(), DescribeClusterResponse)
+        _raise_error("DescribeCluster", response.error, "")
+        return response
+
+    async def unregister_broker(self, broker_id: BrokerId) -> None:
+        """Has the controller forget a broker.
+
+        Raises:
+            AdminError: it is not registered, or no answer came.
+        """
+        response = await self._controller(UnregisterBrokerRequest(broker_id=broker_id), UnregisterBrokerResponse)
+        _raise_error("UnregisterBroker", response.error, response.error_message, subject=f"broker {broker_id}")
+
+    # --- The way there --------------------------------------------------------------------------------------------
+
+    async def _controller(self, request: Request, expected: type[ResponseT]) -> ResponseT:
+        return await self._of(self._controller_id, request, expected)
+
+    async def _of(self, node_id: NodeId, request: Request, expected: type[ResponseT]) -> ResponseT:
+        response = await self._ask(node_id, request)
+        assert isinstance(response, expected)
+        return response
+
+
+def _joined(before: DescribedTopic | None, page: DescribedTopic) -> DescribedTopic:
+    if before is None:
+        return page
+    return msgspec.structs.replace(before, partitions=before.partitions + page.partitions)
+
+
+def _resource_text(resource: ConfigResource, resource_name: str) -> str:
+    return f"{resource.value} {resource_name}" if resource_name else "the cluster default"
+
+
+def _raise_error(api: str, error: ErrorCode, reason: str, *, subject: str = "") -> None:
+    if error is not ErrorCode.NONE:
+        raise AdminError(api=api, error=error, subject=subject, reason=reason)
+
+
+def _raise_topic_errors(api: str, results: Sequence[TopicResult]) -> None:
+    for result in results:
+        _raise_error(api, result.error, result.error_message, subject=f"topic {result.name}")

@@ -1,0 +1,82 @@
+"""How an administrator reaches nodes: one gRPC channel each, opened when first used."""
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Final
+
+import grpc
+import grpc.aio
+
+from emulator.client.admin_error import AdminError
+from emulator.core.errors import ErrorCode
+from emulator.core.messages import Request, Response
+from emulator.core.types import CauseId, NodeId
+from emulator.rpc.apis import UnaryApi, api_of
+from emulator.rpc.channel import Keepalive, as_is, open_channel
+
+_TIMEOUT_S: Final = 10.0
+
+
+class AdminConnection:
+    """Asks nodes and awaits their answers; an asynchronous context manager that closes its channels.
+
+    Args:
+        addresses: ``host:port`` of each node that may be asked.
+        keepalive: how soon a silent node is given up.
+        cause_id: what all requests are sent for.
+        timeout_s: how long an answer may take.
+    """
+
+    def __init__(
+        self,
+        addresses: Mapping[NodeId, str],
+        *,
+        keepalive: Keepalive,
+        cause_id: CauseId,
+        timeout_s: float = _TIMEOUT_S,
+    ) -> None:
+        self._addresses = dict(addresses)
+        self._keepalive = keepalive
+        self._cause_id = cause_id
+        self._timeout_s = timeout_s
+        self._channels: dict[NodeId, grpc.aio.Channel] = {}
+
+    async def __aenter__(self) -> "AdminConnection":
+        """Returns itself; nothing is connected yet."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Closes the channels."""
+        for channel in self._channels.values():
+            await channel.close(grace=None)
+        self._channels.clear()
+
+    async def ask(self, node_id: NodeId, request: Request) -> Response:
+        """Returns a node's answer.
+
+        Raises:
+            AdminError: no answer came, or there is no such node.
+        """
+        api = api_of(request, node_id)
+        method = self._channel(node_id, api).unary_unary(
+            api.path, request_serializer=as_is, response_deserializer=as_is
+        )
+        try:
+            payload = await method(api.encode_request(request, cause_id=self._cause_id), timeout=self._timeout_s)
+        except grpc.aio.AioRpcError as failure:
+            is_late = failure.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+            error = ErrorCode.REQUEST_TIMED_OUT if is_late else ErrorCode.NETWORK_EXCEPTION
+            reason = f"node {node_id} at {self._addresses[node_id]}: {failure.code().name}"
+            raise AdminError(api=api.name, error=error, reason=reason) from failure
+        response, _ = api.decode_response(payload)
+        return response
+
+    def _channel(self, node_id: NodeId, api: UnaryApi) -> grpc.aio.Channel:
+        if node_id not in self._addresses:
+            reason = f"the address of node {node_id} is not known"
+            raise AdminError(api=api.name, error=ErrorCode.NETWORK_EXCEPTION, reason=reason)
+        if node_id not in self._channels:
+            self._channels[node_id] = open_channel(self._addresses[node_id], self._keepalive)
+        return self._channels[node_id]

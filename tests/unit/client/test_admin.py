@@ -1,0 +1,187 @@
+"""The admin client against a real controller core: what it returns, raises, splits and pages."""
+
+import asyncio
+
+import pytest
+
+from emulator.client.admin import ELECT_LEADERS_MAX, AdminClient, Effort
+from emulator.client.admin_connection import AdminConnection
+from emulator.client.admin_error import AdminError
+from emulator.core.admin_messages import (
+    AlterableConfig,
+    ConfigOperation,
+    ConfigSource,
+    CreatablePartitions,
+    CreatableTopic,
+    ElectablePartition,
+    FeatureUpdate,
+    RequestedElection,
+)
+from emulator.core.errors import ErrorCode
+from emulator.core.messages import DescribeTopicPartitionsRequest, Request, Response
+from emulator.core.metadata_version import ELR_VERSION
+from emulator.core.properties import NodeProperties
+from emulator.core.records import ConfigResource
+from emulator.core.switches import Switches
+from emulator.core.types import CauseId, FeatureUpgradeType, NodeId, TopicId, TopicPartition
+from emulator.rpc.channel import keepalive_for
+from tests.unit.core.controller.controller_driver import CONTROLLER, ORDERS, ControllerDriver, ids
+
+
+class Office:
+    """A controller of three brokers that an admin client asks; keeps what was asked."""
+
+    def __init__(self, *, page: int = 2000) -> None:
+        properties = NodeProperties(min_insync_replicas=2, max_request_partition_size_limit=page)
+        self.driver = ControllerDriver(Switches(), properties)
+        self.driver.boot(0, 1, 2)
+        self.asked: list[Request] = []
+        self.client = AdminClient(self.ask, controller_id=CONTROLLER)
+
+    async def ask(self, node_id: NodeId, request: Request) -> Response:
+        assert node_id == CONTROLLER
+        self.asked.append(request)
+        return self.driver.responses[self.driver.send(request)]
+
+    def create(self, name: str, *assignments: tuple[int, ...]) -> None:
+        topic = CreatableTopic(
+            name=name, topic_id=TopicId(f"{name}-id"), assignments=tuple(ids(*replicas) for replicas in assignments)
+        )
+        asyncio.run(self.client.create_topic(topic))
+
+
+def test_topics_are_created_enlarged_and_deleted() -> None:
+    office = Office()
+    office.create("orders", (0, 1, 2))
+    asyncio.run(
+        office.client.create_partitions(CreatablePartitions(name="orders", count=3), effort=Effort.VALIDATE_ONLY)
+    )
+    assert len(office.driver.image.partitions) == 1
+
+    asyncio.run(office.client.create_partitions(three))
+    [topic] = asyncio.run(office.client.describe_topics(["orders"]))
+    assert [len(partition.replicas) for partition in topic.partitions] == [3, 3, 3]
+
+    asyncio.run(office.client.delete_topic("orders"))
+    assert asyncio.run(office.client.describe_topics()) == ()
+
+
+def test_an_error_names_the_request_kafkas_error_and_the_subject() -> None:
+    office = Office()
+    office.create("orders", (0, 1, 2))
+
+    with pytest.raises(AdminError, match=r"CreateTopics topic orders: TOPIC_ALREADY_EXISTS") as raised:
+        office.create("orders", (0, 1, 2))
+    assert raised.value.error is ErrorCode.TOPIC_ALREADY_EXISTS
+
+
+def test_pages_are_followed_and_a_topic_on_two_pages_is_one() -> None:
+    office = Office(page=2)
+    office.create("a", (0, 1, 2), (1, 2, 0), (2, 0, 1))
+    office.create("b", (0, 1, 2), (1, 2, 0))
+
+    described = asyncio.run(office.client.describe_topics(["b", "a", "nowhere"]))
+
+    assert [(topic.name, [p.partition for p in topic.partitions]) for topic in described] == [
+        ("a", [0, 1, 2]),
+        ("b", [0, 1]),
+        ("nowhere", []),
+    ]
+    assert described[-1].error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    pages = [request for request in office.asked if isinstance(request, DescribeTopicPartitionsRequest)]
+    assert len(pages) == 3
+
+
+def test_more_topics_than_a_request_may_name_are_asked_for_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("emulator.client.admin.DESCRIBED_TOPICS_MAX", 2)
+    office = Office()
+    for name in ("a", "b", "c"):
+        office.create(name, (0, 1, 2))
+
+    described = asyncio.run(office.client.describe_topics(["c", "a", "b"]))
+
+    assert [topic.name for topic in described] == ["a", "b", "c"]
+    named = [request.topics for request in office.asked if isinstance(request, DescribeTopicPartitionsRequest)]
+    assert named == [("a", "b"), ("c",)]
+
+
+def test_elections_over_the_limit_are_split_so_that_all_are_served() -> None:
+    office = Office()
+    asked = [ElectablePartition(topic="nowhere", partition=index) for index in range(ELECT_LEADERS_MAX + 1)]
+
+    results = asyncio.run(office.client.elect_leaders(RequestedElection.PREFERRED, asked))
+
+    assert [result.partition for result in results] == list(range(ELECT_LEADERS_MAX + 1))
+    assert {result.error for result in results} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+def test_reassignments_start_show_and_are_cancelled() -> None:
+    office = Office()
+    office.create("orders", (0, 1))
+
+    [started] = asyncio.run(office.client.reassign({ORDERS: ids(1, 2)}))
+    [ongoing] = asyncio.run(office.client.list_reassignments())
+    [cancelled] = asyncio.run(office.client.reassign({ORDERS: None}))
+
+    assert (started.error, cancelled.error) == (ErrorCode.NONE, ErrorCode.NONE)
+    assert (ongoing.adding_replicas, ongoing.removing_replicas) == (ids(2), ids(0))
+    assert asyncio.run(office.client.list_reassignments([ORDERS, TopicPartition("nowhere", 0)])) == ()
+
+
+def test_configuration_is_set_and_shown_with_its_source() -> None:
+    office = Office()
+    office.create("orders", (0, 1, 2))
+    change = AlterableConfig(name="min.insync.replicas", operation=ConfigOperation.SET, value="3")
+
+    asyncio.run(office.client.alter_configs(ConfigResource.TOPIC, "orders", [change], effort=Effort.VALIDATE_ONLY))
+    [before] = asyncio.run(
+        office.client.describe_configs(ConfigResource.TOPIC, "orders", names=["min.insync.replicas"])
+    )
+    asyncio.run(office.client.alter_configs(ConfigResource.TOPIC, "orders", [change]))
+    [after] = asyncio.run(office.client.describe_configs(ConfigResource.TOPIC, "orders", names=["min.insync.replicas"]))
+
+    assert (before.value, before.source) == ("2", ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
+    assert (after.value, after.source) == ("3", ConfigSource.DYNAMIC_TOPIC_CONFIG)
+    with pytest.raises(AdminError, match=r"topic nowhere: UNKNOWN_TOPIC_OR_PARTITION"):
+        asyncio.run(office.client.alter_configs(ConfigResource.TOPIC, "nowhere", [change]))
+
+
+def test_features_are_updated_or_refused_as_one() -> None:
+    office = Office()
+    down = FeatureUpdate(feature=ELR_VERSION, max_version_level=0, upgrade_type=FeatureUpgradeType.SAFE_DOWNGRADE)
+
+    with pytest.raises(AdminError, match="INVALID_UPDATE_VERSION"):
+        asyncio.run(office.client.update_features([FeatureUpdate(feature="unknown", max_version_level=1), down]))
+    asyncio.run(office.client.update_features([down], effort=Effort.VALIDATE_ONLY))
+    levels = {feature.name: feature.finalized_version for feature in asyncio.run(office.client.describe_features())}
+    assert levels[ELR_VERSION] == 1
+
+    asyncio.run(office.client.update_features([down]))
+    levels = {feature.name: feature.finalized_version for feature in asyncio.run(office.client.describe_features())}
+    assert levels[ELR_VERSION] == 0
+
+
+def test_brokers_are_listed_and_forgotten() -> None:
+    office = Office()
+    asyncio.run(office.client.unregister_broker(ids(2)[0]))
+
+    cluster = asyncio.run(office.client.describe_cluster())
+
+    assert [broker.broker_id for broker in cluster.brokers] == [0, 1]
+    assert not any(broker.is_fenced or broker.in_controlled_shutdown for broker in cluster.brokers)
+    with pytest.raises(AdminError, match="broker 2: BROKER_ID_NOT_REGISTERED"):
+        asyncio.run(office.client.unregister_broker(ids(2)[0]))
+
+
+def test_a_node_that_cannot_be_reached_is_an_admin_error() -> None:
+    async def ask() -> None:
+        addresses = {CONTROLLER: "127.0.0.1:1"}
+        keepalive = keepalive_for(session_timeout_ms=1000)
+        async with AdminConnection(
+            addresses, keepalive=keepalive, cause_id=CauseId("test"), timeout_s=0.05
+        ) as connection:
+            await AdminClient(connection.ask, controller_id=CONTROLLER).describe_cluster()
+
+    with pytest.raises(AdminError) as raised:
+        asyncio.run(ask())
+    assert raised.value.error in (ErrorCode.NETWORK_EXCEPTION, ErrorCode.REQUEST_TIMED_OUT)
