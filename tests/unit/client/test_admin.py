@@ -53,9 +53,8 @@ class Office:
 def test_topics_are_created_enlarged_and_deleted() -> None:
     office = Office()
     office.create("orders", (0, 1, 2))
-    asyncio.run(
-        office.client.create_partitions(CreatablePartitions(name="orders", count=3), effort=Effort.VALIDATE_ONLY)
-    )
+    three = CreatablePartitions(name="orders", count=3)
+    asyncio.run(office.client.create_partitions(three, effort=Effort.VALIDATE_ONLY))
     assert len(office.driver.image.partitions) == 1
 
     asyncio.run(office.client.create_partitions(three))
