@@ -66,6 +66,12 @@ def dynamic_topic_values(image: MetadataImage, name: str, *, topic: str, node_id
     return values if behind is None else values + dynamic_node_values(image, behind, node_id=node_id)
 
 
+def dynamic_topic_value(image: MetadataImage, name: str, *, topic: str, node_id: NodeId) -> str | None:
+    """Returns the value of a topic's property that is set dynamically and counts; ``None`` if it is set nowhere."""
+    values = dynamic_topic_values(image, name, topic=topic, node_id=node_id)
+    return values[0].value if values else None
+
+
 def dynamic_node_values(image: MetadataImage, name: str, *, node_id: NodeId) -> list[ConfigValue]:
     """Returns where a node's property is set dynamically, strongest first."""
     places = (
@@ -105,11 +111,11 @@ def effective_topic_properties(
     image: MetadataImage, *, topic: str, node_id: NodeId, static: NodeProperties
 ) -> TopicProperties:
     """Returns the properties by which a node treats a topic, which need not exist yet."""
-    given = {}
-    for name in TOPIC_PROPERTIES:
-        values = dynamic_topic_values(image, name, topic=topic, node_id=node_id)
-        if values and (strongest := values[0].value) is not None:
-            given[name] = strongest
+    given = {
+        name: value
+        for name in TOPIC_PROPERTIES
+        if (value := dynamic_topic_value(image, name, topic=topic, node_id=node_id)) is not None
+    }
     return topic_properties(static, given)
 
 

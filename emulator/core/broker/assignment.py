@@ -13,11 +13,12 @@ from emulator.core.broker.partition import Partition
 from emulator.core.broker.replica_log import ReplicaLog
 from emulator.core.broker.stray import stray_reason
 from emulator.core.broker.turn import Turn
+from emulator.core.effective_config import effective_topic_properties
 from emulator.core.effects import DeleteLog, RenameStrayLog
 from emulator.core.events import LogDeleted
 from emulator.core.image import ImageDelta, PartitionDelta, PartitionState
 from emulator.core.inputs import LoadedLog
-from emulator.core.properties import TopicProperties, is_topic_property, topic_properties
+from emulator.core.properties import TopicProperties
 from emulator.core.records import ConfigResource
 from emulator.core.types import TopicId, TopicPartition
 
@@ -133,15 +134,10 @@ class Assignment:
 
     def topic_properties_of(self, topic: str) -> TopicProperties:
         """Returns a topic's effective properties by the image; the node's where nothing is set."""
-        image = self._hosted.image
-        given = {
-            name: value
-            for broker in ("", str(self._config.broker_id))
-            for name, value in image.configs(ConfigResource.BROKER, broker).items()
-            if is_topic_property(name)
-        }
-        given.update(image.configs(ConfigResource.TOPIC, topic))
-        return topic_properties(self._config.properties, given)
+        config = self._config
+        return effective_topic_properties(
+            self._hosted.image, topic=topic, node_id=config.broker_id, static=config.properties
+        )
 
     def _stop_fetching_when_leaving(self) -> None:
         """Once the controller lets this broker go, it fetches only for ISRs that it is still in.

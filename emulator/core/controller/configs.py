@@ -11,8 +11,9 @@ import msgspec
 
 from emulator.core.controller.decision import Decision
 from emulator.core.controller.features import is_elr_enabled
-from emulator.core.controller.min_isr import CLUSTER, MIN_ISR
+from emulator.core.controller.min_isr import MIN_ISR
 from emulator.core.controller.view import ClusterView
+from emulator.core.effective_config import CLUSTER
 from emulator.core.errors import ConfigError, ErrorCode
 from emulator.core.properties import check_topic_properties, node_properties
 from emulator.core.records import ClearElrRecord, ConfigRecord, ConfigResource

@@ -11,7 +11,8 @@ import msgspec
 from emulator.core import metadata_version
 from emulator.core.admin_messages import DescribedFeature, FeatureUpdate
 from emulator.core.controller.decision import Decision
-from emulator.core.controller.min_isr import CLUSTER, MIN_ISR
+from emulator.core.controller.min_isr import MIN_ISR
+from emulator.core.effective_config import CLUSTER
 from emulator.core.errors import ConfigError, ErrorCode
 from emulator.core.image import MetadataImage
 from emulator.core.metadata_version import ELR_VERSION, METADATA_VERSION
