@@ -1,0 +1,61 @@
+"""When a producer makes records, and which: the same for the client process and for simulated clients.
+
+At each tick the records that are due become batches, partitions taking turns. Where the state machine has no room the
+producer waits, as Kafka's does in ``send``, and does not catch up. Beside its rate a producer makes what it is asked
+for, in one batch. Record ids count up from 0.
+"""
+
+from collections.abc import Callable, Iterator
+
+from emulator.client.config import ProducerConfig
+from emulator.core.client.steps import RecordsOffered
+from emulator.core.types import CauseId, TopicPartition
+
+
+class Pace:
+    """One producer's records.
+
+    Args:
+        config: its rate and partitions.
+        now_s: when it starts.
+        has_room: whether the state machine takes records now.
+    """
+
+    def __init__(self, config: ProducerConfig, *, now_s: float, has_room: Callable[[], bool]) -> None:
+        self._config = config
+        self._has_room = has_room
+        self._started_s = now_s
+        self._made = 0
+        self._next_record_id = 0
+        self._next_partition = 0
+        self._batch_records_max = max(1, config.batch_size // config.record_size)
+
+    def tick(self, now_s: float) -> Iterator[RecordsOffered]:
+        """Yields the batches that are due, as long as there is room for the next."""
+        if not self._has_room():
+            self._started_s, self._made = now_s, 0
+            return
+        due = int((now_s - self._started_s) * self._config.rate) - self._made
+        self._made += due
+        while due > 0 and self._has_room():
+            count = min(due, self._batch_records_max)
+            partition = self._config.partitions[self._next_partition]
+            self._next_partition = (self._next_partition + 1) % len(self._config.partitions)
+            yield self.make(partition, count)
+            due -= count
+
+    def make(self, partition: TopicPartition, record_count: int) -> RecordsOffered:
+        """Returns a batch of the next records."""
+        first = self._next_record_id
+        self._next_record_id += record_count
+        return RecordsOffered(
+            cause_id=operation_id(self._config.name, first),
+            partition=partition,
+            first_record_id=first,
+            record_count=record_count,
+        )
+
+
+def operation_id(producer: str, first_record_id: int) -> CauseId:
+    """Returns the name of the operation that sends a batch."""
+    return CauseId(f"{producer}:{first_record_id}")
