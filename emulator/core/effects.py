@@ -109,9 +109,16 @@ class DeleteLog(Effect, frozen=True, kw_only=True):
 
 
 class RenameStrayLog(Effect, frozen=True, kw_only=True):
-    """Rename the partition directory to ``-stray`` (KIP-550 as shipped)."""
+    """Rename the partition directory to ``-stray`` (KIP-550)."""
 
     partition: TopicPartition
+
+
+class DeleteStrayLog(Effect, frozen=True, kw_only=True):
+    """Remove every ``-stray`` directory of that partition with that topic id (``None``: without one)."""
+
+    partition: TopicPartition
+    topic_id: TopicId | None
 
 
 class RecoverLog(Effect, frozen=True, kw_only=True):
@@ -201,6 +208,7 @@ BrokerEffect: TypeAlias = (
     | CreateLog
     | DeleteLog
     | RenameStrayLog
+    | DeleteStrayLog
     | RecoverLog
     | AppendToLog
     | TruncateLog

@@ -146,10 +146,18 @@ class LoadedLog(msgspec.Struct, frozen=True, kw_only=True):
     producers_offset: Offset = Offset(0)
 
 
+class StrayLog(msgspec.Struct, frozen=True, kw_only=True):
+    """A directory that was put aside as a stray: the partition that it was, and its topic's id if it had one."""
+
+    partition: TopicPartition
+    topic_id: TopicId | None
+
+
 class LogsLoaded(NodeInput, frozen=True, kw_only=True):
-    """All logs of all directories: completes ``LoadLogs``."""
+    """All logs of all directories, and what earlier processes put aside: completes ``LoadLogs``."""
 
     logs: tuple[LoadedLog, ...]
+    strays: tuple[StrayLog, ...] = ()
 
 
 class LogRecovered(NodeInput, frozen=True, kw_only=True):

@@ -19,7 +19,8 @@ _LONG_MAX: Final = 2**63 - 1
 class NodeProperties(msgspec.Struct, frozen=True, kw_only=True):
     """Properties of one node. Field names are Kafka's with dots turned to underscores; times are ms, sizes bytes.
 
-    ``leader.recovery.min.ms`` is ours: how long a leader's recovery step takes at least (KIP-704), so that it is seen.
+    Two are ours: ``leader.recovery.min.ms``, how long a leader's recovery step takes at least (KIP-704), so that it is
+    seen, and ``stray.delete.delay.ms``, the grace of logs that do not belong here any more (KIP-550).
     """
 
     broker_heartbeat_interval_ms: int = 2000
@@ -28,7 +29,9 @@ class NodeProperties(msgspec.Struct, frozen=True, kw_only=True):
     controlled_shutdown_enable: bool = True
     min_insync_replicas: int = 1
     unclean_leader_election_enable: bool = False
+    unclean_recovery_strategy: str | None = None
     unclean_recovery_manager_enabled: bool = False
+    unclean_recovery_timeout_ms: int = 300_000
     default_replication_factor: int = 1
     num_partitions: int = 1
     replica_lag_time_max_ms: int = 30_000
@@ -51,6 +54,7 @@ class NodeProperties(msgspec.Struct, frozen=True, kw_only=True):
     message_max_bytes: int = 1_048_588
     producer_id_expiration_ms: int = 24 * 3600 * 1000
     leader_recovery_min_ms: int = 0
+    stray_delete_delay_ms: int = 60_000
     max_request_partition_size_limit: int = 2000
     leader_imbalance_check_interval_seconds: int = 300
     auto_leader_rebalance_enable: bool = True
@@ -63,6 +67,7 @@ class TopicProperties(msgspec.Struct, frozen=True, kw_only=True):
 
     min_insync_replicas: int
     unclean_leader_election_enable: bool
+    unclean_recovery_strategy: str | None
     flush_messages: int
     flush_ms: int | None
     segment_bytes: int
@@ -105,7 +110,7 @@ _POSITIVE: Final = _integer(1, _LONG_MAX)
 _NATURAL: Final = _integer(0, _LONG_MAX)
 _UNLIMITED: Final = _integer(-1, _LONG_MAX)
 _FLAG: Final = _Kind(_boolean, "true or false")
-_FALSE_ONLY: Final = _Kind({"false": False}.__getitem__, "false: the unclean recovery manager is not built yet")
+_STRATEGY: Final = _choice("None", "Balanced", "Aggressive")
 _TEXT: Final = _Kind(str, "text")
 
 _NODE_KINDS: Final[Mapping[str, _Kind]] = {
@@ -115,7 +120,9 @@ _NODE_KINDS: Final[Mapping[str, _Kind]] = {
     "controlled.shutdown.enable": _FLAG,
     "min.insync.replicas": _POSITIVE,
     "unclean.leader.election.enable": _FLAG,
-    "unclean.recovery.manager.enabled": _FALSE_ONLY,
+    "unclean.recovery.strategy": _STRATEGY,
+    "unclean.recovery.manager.enabled": _FLAG,
+    "unclean.recovery.timeout.ms": _POSITIVE,
     "default.replication.factor": _POSITIVE,
     "num.partitions": _POSITIVE,
     "replica.lag.time.max.ms": _POSITIVE,
@@ -138,6 +145,7 @@ _NODE_KINDS: Final[Mapping[str, _Kind]] = {
     "message.max.bytes": _NATURAL,
     "producer.id.expiration.ms": _POSITIVE,
     "leader.recovery.min.ms": _NATURAL,
+    "stray.delete.delay.ms": _NATURAL,
     "max.request.partition.size.limit": _POSITIVE,
     "leader.imbalance.check.interval.seconds": _POSITIVE,
     "auto.leader.rebalance.enable": _FLAG,
@@ -148,6 +156,7 @@ _NODE_KINDS: Final[Mapping[str, _Kind]] = {
 _TOPIC_KINDS: Final[Mapping[str, _Kind]] = {
     "min.insync.replicas": _POSITIVE,
     "unclean.leader.election.enable": _FLAG,
+    "unclean.recovery.strategy": _STRATEGY,
     "flush.messages": _POSITIVE,
     "flush.ms": _NATURAL,
     "segment.bytes": _integer(1024, _INT_MAX),
@@ -212,6 +221,7 @@ def topic_properties(node: NodeProperties, given: Mapping[str, str]) -> TopicPro
     defaults = TopicProperties(
         min_insync_replicas=node.min_insync_replicas,
         unclean_leader_election_enable=node.unclean_leader_election_enable,
+        unclean_recovery_strategy=node.unclean_recovery_strategy,
         flush_messages=node.log_flush_interval_messages,
         flush_ms=node.log_flush_interval_ms,
         segment_bytes=node.log_segment_bytes,

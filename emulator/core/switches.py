@@ -59,6 +59,42 @@ class LastKnown(Enum):
     """Members that left the ELR uncleanly, and the last leader beside them; the leader only where unclean is off."""
 
 
+class StrayCleanup(Enum):
+    """What becomes of logs found at start that are not assigned to the broker (KIP-550)."""
+
+    DELETE = "delete"
+    """Put aside, and deleted after a grace: the KIP."""
+
+    RENAME = "rename"
+    """Put aside and left on disk (Kafka in KRaft mode)."""
+
+    OFF = "off"
+    """Left as they are, and taken for the data of whatever partition of their name comes next: S26, S27."""
+
+
+class ClearElr(Enum):
+    """What a new min ISR does to an ELR that was computed for the old one (KIP-966, KAFKA-16540)."""
+
+    SATISFIED = "satisfied"
+    """Emptied where the ISR has the new size: the KIP. Elsewhere the high watermark stands, so members stay good."""
+
+    ALWAYS = "always"
+    """Emptied, whatever the ISR; an offline partition loses its candidates (Kafka 4.2 as shipped)."""
+
+    OFF = "off"
+    """Kept: S17."""
+
+
+class UncleanPick(Enum):
+    """Whom an unclean election takes when no recovery compares logs (KIP-966, delivery plan)."""
+
+    FIRST = "first"
+    """The first replica of the assignment that may lead (Kafka)."""
+
+    RANDOM = "random"
+    """Any replica that may lead; the driver draws (KIP-966)."""
+
+
 class Switches(msgspec.Struct, frozen=True, kw_only=True):
     """One frozen set of rules. The defaults are era ``kip-966``: the KIPs to the letter."""
 
@@ -89,8 +125,26 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
     last_known: LastKnown = LastKnown.KIP
     """What an offline partition remembers (KIP-966)."""
 
+    unclean_pick: UncleanPick = UncleanPick.RANDOM
+    """Whom an unclean election takes without a recovery (KIP-966)."""
+
     recovering_gate: bool = True
     """An uncleanly elected leader recovers before it serves, and its followers serve nobody meanwhile (KIP-704)."""
+
+    stray_cleanup: StrayCleanup = StrayCleanup.DELETE
+    """What becomes of logs that are not assigned here any more (KIP-550)."""
+
+    clear_elr_on_min_isr_change: ClearElr = ClearElr.SATISFIED
+    """What a new min ISR does to eligible leader replicas (KIP-966)."""
+
+    elr_within_replicas: bool = True
+    """Who is reassigned away leaves the ELR and whatever is remembered beside it (KIP-966)."""
+
+    cancel_requires_min_isr: bool = True
+    """A reassignment is cancelled only if enough of the replicas that remain are in sync (KIP-966)."""
+
+    downgrade_ignores_elr: bool = True
+    """Without the feature an ELR that is left over elects nobody (KIP-966)."""
 
 
 ERAS: Final = MappingProxyType(
@@ -103,7 +157,13 @@ ERAS: Final = MappingProxyType(
             ap_broker_epoch_check=False,
             session_check=SessionCheck.UNFENCED,
             last_known=LastKnown.LEADER,
+            unclean_pick=UncleanPick.FIRST,
             recovering_gate=False,
+            stray_cleanup=StrayCleanup.OFF,
+            clear_elr_on_min_isr_change=ClearElr.ALWAYS,
+            elr_within_replicas=False,
+            cancel_requires_min_isr=False,
+            downgrade_ignores_elr=False,
         ),
         "kafka-0.11": Switches(
             elr=False,
@@ -113,16 +173,37 @@ ERAS: Final = MappingProxyType(
             ap_broker_epoch_check=False,
             session_check=SessionCheck.UNFENCED,
             last_known=LastKnown.LEADER,
+            unclean_pick=UncleanPick.FIRST,
             recovering_gate=False,
+            stray_cleanup=StrayCleanup.OFF,
+            clear_elr_on_min_isr_change=ClearElr.ALWAYS,
+            elr_within_replicas=False,
+            cancel_requires_min_isr=False,
+            downgrade_ignores_elr=False,
         ),
         "kafka-3.9": Switches(
             elr=False,
             unclean_detection=False,
             session_check=SessionCheck.UNFENCED,
             last_known=LastKnown.LEADER,
+            unclean_pick=UncleanPick.FIRST,
             recovering_gate=False,
+            stray_cleanup=StrayCleanup.RENAME,
+            clear_elr_on_min_isr_change=ClearElr.ALWAYS,
+            elr_within_replicas=False,
+            cancel_requires_min_isr=False,
+            downgrade_ignores_elr=False,
         ),
-        "kafka-4.2": Switches(last_known=LastKnown.LEADER, recovering_gate=False),
+        "kafka-4.2": Switches(
+            last_known=LastKnown.LEADER,
+            unclean_pick=UncleanPick.FIRST,
+            recovering_gate=False,
+            stray_cleanup=StrayCleanup.RENAME,
+            clear_elr_on_min_isr_change=ClearElr.ALWAYS,
+            elr_within_replicas=False,
+            cancel_requires_min_isr=False,
+            downgrade_ignores_elr=False,
+        ),
         "kip-966": Switches(),
     }
 )

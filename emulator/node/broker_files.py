@@ -11,7 +11,7 @@ from typing import Final
 
 from emulator.core.batch import BatchDescriptor, EpochEntry, LogSpan
 from emulator.core.errors import StorageError
-from emulator.core.inputs import LoadedLog
+from emulator.core.inputs import LoadedLog, StrayLog
 from emulator.core.properties import NodeProperties, TopicProperties
 from emulator.core.types import BrokerEpoch, NodeId, Offset, TopicId, TopicPartition
 from emulator.storage.batch_memory import BatchMemory
@@ -85,9 +85,19 @@ class BrokerFiles:
         delay_ms = self._properties.log_segment_delete_delay_ms
         self._directory_of(partition).delete_log(partition, now_ms=now_ms, delay_ms=delay_ms)
 
+    @property
+    def strays(self) -> tuple[StrayLog, ...]:
+        """What was set aside as stray, once logs are loaded."""
+        return tuple(stray for directory in self._directories for stray in directory.strays)
+
     def rename_stray(self, partition: TopicPartition) -> None:
         """Sets a log aside for good."""
         self._directory_of(partition).rename_stray_log(partition)
+
+    def delete_stray(self, stray: StrayLog) -> None:
+        """Removes what was set aside of that partition and topic id."""
+        for directory in self._directories:
+            directory.delete_strays(stray)
 
     def recovery_scan(self, partition: TopicPartition) -> LogScan:
         """Returns the work of reading a log through from its recovery point on."""

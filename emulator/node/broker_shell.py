@@ -20,6 +20,7 @@ from emulator.core.effects import (
     CloseLogs,
     CreateLog,
     DeleteLog,
+    DeleteStrayLog,
     LoadLogs,
     OpenMetadataStream,
     RaiseLogStart,
@@ -43,6 +44,7 @@ from emulator.core.inputs import (
     RequestReceived,
     ShutdownRequested,
     Started,
+    StrayLog,
     TimerFired,
 )
 from emulator.core.messages import FetchResponse, ProduceRequest, Request
@@ -221,6 +223,8 @@ class BrokerShell:
                 self._files.delete(partition, now_ms=now_ms)
             case RenameStrayLog(partition=partition):
                 self._files.rename_stray(partition)
+            case DeleteStrayLog(partition=partition, topic_id=topic_id):
+                self._files.delete_stray(StrayLog(partition=partition, topic_id=topic_id))
             case RecoverLog(partition=partition):
                 self._start_scan(effect, self._files.recovery_scan(partition), arrival.incoming.cause_id)
             case WriteHighWatermarks(high_watermarks=high_watermarks):
@@ -269,7 +273,7 @@ class BrokerShell:
     async def _keep_logs(self, cause_id: CauseId) -> None:
         # In a thread, which alone touches them until it is done: heartbeats go on during a long recovery.
         logs = await asyncio.to_thread(self._files.load)
-        self._put(LogsLoaded(cause_id=cause_id, logs=logs))
+        self._put(LogsLoaded(cause_id=cause_id, logs=logs, strays=self._files.strays))
         chores = LogChores(self._files, self._broker, self._config.node_properties(), put_first=self._put_first)
         await chores.run(self._causes)
 

@@ -30,6 +30,7 @@ from emulator.core.effects import (
     CloseLogs,
     CreateLog,
     DeleteLog,
+    DeleteStrayLog,
     Effect,
     LoadLogs,
     OpenMetadataStream,
@@ -560,8 +561,12 @@ class SimulatedCluster:
                 disk.restart(effect)
             case CreateLog():
                 disk.create(effect)
-            case DeleteLog() | RenameStrayLog():
+            case DeleteLog():
                 disk.delete(effect)
+            case RenameStrayLog():
+                disk.rename_stray(effect)
+            case DeleteStrayLog():
+                disk.delete_stray(effect)
             case RaiseLogStart():
                 disk.raise_log_start(effect)
             case WriteLogCheckpoints():
@@ -569,7 +574,7 @@ class SimulatedCluster:
             case OpenMetadataStream(from_offset=from_offset):
                 self._streams.open(node, from_offset)
             case LoadLogs():
-                loaded = LogsLoaded(cause_id=CauseId("load"), logs=disk.load())
+                loaded = LogsLoaded(cause_id=CauseId("load"), logs=disk.load(), strays=tuple(disk.strays))
                 incarnation = node.incarnation
 
                 def deliver() -> None:

@@ -12,6 +12,7 @@ from emulator.core.effects import (
     AppendToLog,
     CreateLog,
     DeleteLog,
+    DeleteStrayLog,
     RaiseLogStart,
     RecoverLog,
     RenameStrayLog,
@@ -22,7 +23,7 @@ from emulator.core.effects import (
     WriteLogCheckpoints,
 )
 from emulator.core.errors import InvariantViolation
-from emulator.core.inputs import LoadedLog, LogRecovered
+from emulator.core.inputs import LoadedLog, LogRecovered, StrayLog
 from emulator.core.types import BrokerEpoch, CauseId, Offset, TopicId, TopicPartition
 from emulator.storage.recovery import with_scanned_epochs
 
@@ -131,12 +132,14 @@ class Disk:
 
     Attributes:
         logs: partition directories.
+        strays: those that were set aside.
         high_watermarks: ``replication-offset-checkpoint``.
         generation: rises when the disk is replaced.
     """
 
     def __init__(self) -> None:
         self.logs: dict[TopicPartition, StoredLog] = {}
+        self.strays: dict[StrayLog, StoredLog] = {}
         self.high_watermarks: dict[TopicPartition, Offset] = {}
         self.generation = 0
         self._clean_epoch: BrokerEpoch | None = None
@@ -148,9 +151,18 @@ class Disk:
         """Makes a partition directory."""
         self.logs[effect.partition] = StoredLog(effect.topic_id, base_offset=Offset(0))
 
-    def delete(self, effect: DeleteLog | RenameStrayLog) -> None:
-        """Sets a partition directory aside."""
+    def delete(self, effect: DeleteLog) -> None:
+        """Removes a partition directory."""
         del self.logs[effect.partition]
+
+    def rename_stray(self, effect: RenameStrayLog) -> None:
+        """Sets a partition directory aside."""
+        log = self.logs.pop(effect.partition)
+        self.strays[StrayLog(partition=effect.partition, topic_id=log.topic_id)] = log
+
+    def delete_stray(self, effect: DeleteStrayLog) -> None:
+        """Removes what was set aside."""
+        self.strays.pop(StrayLog(partition=effect.partition, topic_id=effect.topic_id), None)
 
     def append(self, effect: AppendToLog) -> None:
         """Appends to the page cache."""
@@ -254,6 +266,7 @@ class Disk:
     def replace(self) -> None:
         """Puts an empty disk in its place."""
         self.logs = {}
+        self.strays = {}
         self.high_watermarks = {}
         self.generation += 1
         self._clean_epoch = None

@@ -17,7 +17,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from emulator.core.inputs import LoadedLog
+from emulator.core.inputs import LoadedLog, StrayLog
 from emulator.core.types import BrokerEpoch, Offset, TopicId, TopicPartition
 from emulator.storage import clean_shutdown
 from emulator.storage.batch_memory import BatchMemory
@@ -30,6 +30,7 @@ from emulator.storage.checkpoints import (
     write_offsets,
 )
 from emulator.storage.filesystem import DirectoryLock, FileSystem, parent_directory
+from emulator.storage.meta_properties import read_topic_id
 from emulator.storage.partition_log import LogSettings, PartitionLog
 from emulator.storage.recovery import LogCheckpoints, create_log, load_log
 
@@ -40,6 +41,7 @@ LOCK_FILE: Final = ".lock"
 _PARTITION_DIRECTORY: Final = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d+)")
 _DELETE_SUFFIX: Final = "-delete"
 _STRAY_SUFFIX: Final = "-stray"
+_STRAY_DIRECTORY: Final = re.compile(rf"(?P<name>{_PARTITION_DIRECTORY.pattern})\.[0-9a-f]{{32}}{_STRAY_SUFFIX}")
 _LONGEST_NAME: Final = 255
 
 
@@ -63,6 +65,7 @@ class LogDirectory:
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._is_loaded = False
         self._due: list[tuple[int, str]] = []
+        self._strays: dict[str, StrayLog] = {}
 
     @classmethod
     def open(cls, filesystem: FileSystem, path: str, *, memory: BatchMemory | None = None) -> "LogDirectory":
@@ -83,6 +86,14 @@ class LogDirectory:
     def logs(self) -> Mapping[TopicPartition, PartitionLog]:
         """All open logs."""
         return self._logs
+
+    @property
+    def strays(self) -> tuple[StrayLog, ...]:
+        """What was put aside as stray, by this process or, once logs are loaded, by an earlier one.
+
+        A directory whose name had to be cut (a topic of more than 200 characters) is not known again.
+        """
+        return tuple(self._strays.values())
 
     def log(self, partition: TopicPartition) -> PartitionLog:
         """Returns an open log.
@@ -126,6 +137,9 @@ class LogDirectory:
             if name.endswith(_DELETE_SUFFIX):
                 self._remove_tree(path)
                 continue
+            stray = _STRAY_DIRECTORY.fullmatch(name)
+            if stray is not None:
+                self._note_stray(path, TopicPartition(stray["topic"], int(stray["partition"])))
             partition = partition_of_directory(name)
             if partition is None:
                 continue
@@ -181,7 +195,21 @@ class LogDirectory:
         Raises:
             StorageError: the rename failed.
         """
-        self._set_aside(partition, _STRAY_SUFFIX)
+        self._note_stray(self._set_aside(partition, _STRAY_SUFFIX), partition)
+
+    def _note_stray(self, path: str, partition: TopicPartition) -> None:
+        self._strays[path] = StrayLog(partition=partition, topic_id=read_topic_id(self._filesystem, path))
+
+    def delete_strays(self, stray: StrayLog) -> None:
+        """Removes every directory that was put aside for that partition with that topic id.
+
+        Raises:
+            StorageError: a removal failed.
+        """
+        for path in [path for path, known in self._strays.items() if known == stray]:
+            del self._strays[path]
+            self._remove_tree(path)
+        self._filesystem.sync_directory(self.path)
 
     def _set_aside(self, partition: TopicPartition, suffix: str) -> str:
         log = self._logs.pop(partition)

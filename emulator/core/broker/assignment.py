@@ -12,46 +12,43 @@ from emulator.core.broker.log_opening import create_log, open_log
 from emulator.core.broker.partition import Partition
 from emulator.core.broker.replica_log import ReplicaLog
 from emulator.core.broker.stray import stray_reason
+from emulator.core.broker.stray_cleanup import StrayLogs
 from emulator.core.broker.turn import Turn
 from emulator.core.effective_config import effective_topic_properties
-from emulator.core.effects import DeleteLog, RenameStrayLog
+from emulator.core.effects import DeleteLog
 from emulator.core.events import LogDeleted
 from emulator.core.image import ImageDelta, PartitionDelta, PartitionState
 from emulator.core.inputs import LoadedLog
 from emulator.core.properties import TopicProperties
 from emulator.core.records import ConfigResource
-from emulator.core.types import TopicId, TopicPartition
+from emulator.core.types import TopicPartition
 
 
 class Assignment:
     """Applies differences to the hosted partitions and to the fetchers."""
 
     def __init__(
-        self, config: BrokerConfig, hosted: HostedPartitions, fetchers: FetcherPool, fetches: FetchDesk
+        self,
+        config: BrokerConfig,
+        hosted: HostedPartitions,
+        fetchers: FetcherPool,
+        fetches: FetchDesk,
+        strays: StrayLogs,
     ) -> None:
         self._config = config
         self._hosted = hosted
         self._fetchers = fetchers
         self._fetches = fetches
+        self._strays = strays
 
     def adopt(self, turn: Turn, logs: tuple[LoadedLog, ...]) -> None:
         """Takes over the logs found at start that belong here, and puts the others aside."""
         for loaded in logs:
             reason = stray_reason(loaded, self._hosted.image, self._config.broker_id)
-            if reason is None and loaded.topic_id is not None:
+            if reason is not None:
+                self._strays.put_aside(turn, loaded, reason)
+            elif loaded.topic_id is not None:
                 self._host(open_log(turn, loaded, loaded.topic_id))
-                continue
-            turn.write(RenameStrayLog(partition=loaded.partition))
-            turn.record(
-                LogDeleted(
-                    cause_id=turn.cause_id,
-                    topic=loaded.partition.topic,
-                    partition=loaded.partition.partition,
-                    topic_id=loaded.topic_id or TopicId(""),
-                    reason="stray",
-                    log_end_offset=loaded.log_end_offset,
-                )
-            )
 
     def _host(self, log: ReplicaLog) -> Partition:
         partition = Partition(
@@ -85,7 +82,9 @@ class Assignment:
         if state is None or not is_replica:
             return
         if partition is None:
-            partition = self._host(create_log(turn, name, state.topic_id))
+            kept = self._strays.take_kept(name)
+            log = create_log(turn, name, state.topic_id) if kept is None else open_log(turn, kept, state.topic_id)
+            partition = self._host(log)
         self._take_role(turn, partition, state)
 
     def _take_role(self, turn: Turn, partition: Partition, state: PartitionState) -> None:

@@ -30,6 +30,7 @@ from emulator.core.broker.partition import Partition
 from emulator.core.broker.producer_ids import ProducerIds
 from emulator.core.broker.replica_log_info import replica_log_info
 from emulator.core.broker.request_ledger import RequestLedger
+from emulator.core.broker.stray_cleanup import StrayLogs
 from emulator.core.broker.turn import Turn
 from emulator.core.describe import describe_topic_partitions
 from emulator.core.effects import (
@@ -128,7 +129,8 @@ class Broker:
         self._deletes = DeleteRecordsDesk(self._hosted)
         self._recoveries = LeaderRecovery(config, self._hosted)
         self._producer_ids = ProducerIds(config, self._ledger)
-        self._assignment = Assignment(config, self._hosted, self._fetchers, self._fetches)
+        self._strays = StrayLogs(config)
+        self._assignment = Assignment(config, self._hosted, self._fetchers, self._fetches, self._strays)
         self._chores: TimerQueue[_Chore] = TimerQueue()
         self._logs = _Logs.UNTOUCHED
         self._load_at: MetadataOffset | None = None
@@ -174,6 +176,7 @@ class Broker:
             self._alter_partitions,
             self._deletes,
             self._recoveries,
+            self._strays,
         ):
             deadline = part.next_deadline_ms()
             if deadline is not None and (earliest is None or deadline < earliest):
@@ -213,8 +216,9 @@ class Broker:
                 backoff_ms = _STREAM_BACKOFF_INITIAL_MS << min(self._stream_failures, 16)
                 self._chores.set(_Chore.REOPEN_STREAM, at_ms=now_ms + min(backoff_ms, _STREAM_BACKOFF_MAX_MS))
                 self._stream_failures += 1
-            case LogsLoaded(logs=logs):
+            case LogsLoaded(logs=logs, strays=strays):
                 self._logs = _Logs.OPEN
+                self._strays.resume(turn, strays)
                 self._assignment.adopt(turn, logs)
                 self._start_chores(now_ms)
                 self._apply_metadata(turn, MetadataOffset(0))
@@ -370,6 +374,7 @@ class Broker:
         self._fetches.handle_timer(turn)
         self._deletes.handle_timer(turn)
         self._recoveries.handle_timer(turn)
+        self._strays.handle_timer(turn)
         self._fetchers.handle_timer(turn)
         if self._lifecycle.broker_epoch is not None:
             self._alter_partitions.handle_timer(turn, self._lifecycle.broker_epoch)

@@ -49,7 +49,8 @@ def _record_opened(turn: Turn, log: ReplicaLog, loaded: LoadedLog | None) -> Non
             cause_id=turn.cause_id,
             topic=log.partition.topic,
             partition=log.partition.partition,
-            topic_id=log.topic_id,
+            # That of its directory, which is another one's where strays are left lying (S27).
+            topic_id=log.topic_id if loaded is None else loaded.topic_id or log.topic_id,
             is_clean=loaded is None or loaded.is_clean,
             log_start_offset=log.log_start_offset,
             log_end_offset=log.log_end_offset,

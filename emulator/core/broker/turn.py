@@ -16,6 +16,7 @@ from emulator.core.effects import (
     CloseLogs,
     CreateLog,
     DeleteLog,
+    DeleteStrayLog,
     LoadLogs,
     OpenMetadataStream,
     RaiseLogStart,
@@ -39,6 +40,7 @@ FileEffect: TypeAlias = (
     | CreateLog
     | DeleteLog
     | RenameStrayLog
+    | DeleteStrayLog
     | RecoverLog
     | AppendToLog
     | TruncateLog
