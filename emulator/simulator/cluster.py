@@ -400,11 +400,18 @@ class SimulatedCluster:
         """Sends a request past all links; its answer appears in ``answers``."""
         return self.wire.ask_past_links(node_id, request, cause_id=CauseId(cause))
 
-    def create_topic(self, name: str, assignments: tuple[tuple[int, ...], ...], configs: Mapping[str, str]) -> None:
-        """Creates a topic and waits until the controller has answered."""
+    def create_topic(
+        self,
+        name: str,
+        assignments: tuple[tuple[int, ...], ...],
+        configs: Mapping[str, str],
+        *,
+        topic_id: TopicId | None = None,
+    ) -> None:
+        """Creates a topic, by default with an id made of its name, and waits until the controller has answered."""
         topic = CreatableTopic(
             name=name,
-            topic_id=TopicId(f"id-of-{name}"),
+            topic_id=TopicId(f"id-of-{name}") if topic_id is None else topic_id,
             assignments=tuple(tuple(BrokerId(NodeId(broker)) for broker in replicas) for replicas in assignments),
             configs=tuple(configs.items()),
         )

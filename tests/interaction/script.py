@@ -9,6 +9,13 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from emulator.core.admin_messages import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    ReassignablePartition,
+)
 from emulator.core.batch import BatchDescriptor
 from emulator.core.image import PartitionState
 from emulator.core.messages import (
@@ -36,10 +43,12 @@ from emulator.core.types import (
     ProducerEpoch,
     ProducerId,
     RequestId,
+    TopicId,
     TopicPartition,
 )
 from emulator.simulator.cluster import HARNESS, SimulatedCluster
 from emulator.simulator.journal import Journal
+from emulator.simulator.nodes import CONTROLLER
 from tests.interaction.probing import error_of, probes
 
 SEPARATOR: Final = "----"
@@ -172,16 +181,47 @@ class Session:
         return [f"{count} brokers serve after {self._cluster.now_ms} ms"]
 
     def create_topic(self, command: Command) -> list[str]:
-        """``create-topic orders replicas=(0,1,2);(1,2,0) [property=...]``."""
+        """``create-topic orders replicas=(0,1,2);(1,2,0) [id=...] [property=...]``."""
         pairs = command.pairs
         topic = command.words[0]
         assignments = tuple(
             tuple(int(broker) for broker in replicas.strip("()").split(","))
             for replicas in pairs.pop("replicas").split(";")
         )
-        self.cluster.create_topic(topic, assignments, pairs)
+        self.cluster.create_topic(topic, assignments, pairs, topic_id=TopicId(pairs.pop("id", f"id-of-{topic}")))
         self.cluster.run(20)
         return [self._state(TopicPartition(topic, index)) for index in range(len(assignments))]
+
+    def delete_topic(self, command: Command) -> list[str]:
+        """``delete-topic orders``."""
+        request_id = self.cluster.ask(CONTROLLER, DeleteTopicsRequest(topics=(command.words[0],)), cause="delete")
+        response = self._answer_to(request_id, within_ms=100)
+        self.cluster.run(20)
+        return [response.topics[0].error.name if isinstance(response, DeleteTopicsResponse) else "no answer"]
+
+    def reassign(self, command: Command) -> list[str]:
+        """``reassign orders-0 replicas=(0,2)``, or ``replicas=()`` to cancel."""
+        name = _partition(command.words[0])
+        brokers = command.pairs["replicas"].strip("()")
+        replicas = tuple(_broker(word) for word in brokers.split(",")) if brokers else None
+        target = ReassignablePartition(topic=name.topic, partition=name.partition, replicas=replicas)
+        request_id = self.cluster.ask(
+            CONTROLLER, AlterPartitionReassignmentsRequest(partitions=(target,)), cause="reassign"
+        )
+        response = self._answer_to(request_id, within_ms=100)
+        if not isinstance(response, AlterPartitionReassignmentsResponse):
+            return ["no answer"]
+        return [response.partitions[0].error.name, self._state(name)]
+
+    def directories(self, command: Command) -> list[str]:
+        """``directories 2``: the partition directories on a broker's disk, with their topic ids."""
+        disk = self.cluster.nodes[_broker(command.words[0])].disk
+        lines = [f"{name} {log.topic_id} log_end_offset={log.log_end_offset}" for name, log in disk.logs.items()]
+        lines += [
+            f"{stray.partition} {stray.topic_id} log_end_offset={log.log_end_offset} stray"
+            for stray, log in disk.strays.items()
+        ]
+        return sorted(lines)
 
     def produce(self, command: Command) -> list[str]:
         """``produce orders-0 to=0 acks=all [records=1] [timeout=..] [sequence=..] [producer=..] [wait=..]``."""
@@ -400,6 +440,9 @@ def _started(count: int, switches: Switches, properties: NodeProperties, journal
 HANDLERS: Final[dict[str, Handler]] = {
     "cluster": Session.make_cluster,
     "create-topic": Session.create_topic,
+    "delete-topic": Session.delete_topic,
+    "reassign": Session.reassign,
+    "directories": Session.directories,
     "produce": Session.produce,
     "consume": Session.consume,
     "list-offsets": Session.list_offsets,
