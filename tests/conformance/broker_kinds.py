@@ -11,6 +11,7 @@ from tests.conformance import (
     broker_request_kinds,
     reconcile_kind,
     recovering_kind,
+    stray_kip550_kind,
 )
 from tests.conformance.harness import Handler
 
@@ -22,4 +23,5 @@ KINDS: Final[Mapping[str, Handler]] = {
     **broker_controller_kinds.KINDS,
     **reconcile_kind.KINDS,
     **recovering_kind.KINDS,
+    **stray_kip550_kind.KINDS,
 }
