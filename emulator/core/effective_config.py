@@ -6,12 +6,11 @@ and ``log.flush.interval.ms`` (Kafka's ``ServerTopicConfigSynonyms``, ``Describe
 """
 
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
 from emulator.core.admin_messages import ConfigSource
-from emulator.core.image import MetadataImage
 from emulator.core.properties import (
     NodeProperties,
     TopicProperties,
@@ -48,6 +47,14 @@ NODE_PROPERTIES: Final = tuple(sorted(field.replace("_", ".") for field in NodeP
 """Names of everything that a node may have."""
 
 
+class DynamicConfig(Protocol):
+    """Whatever tells what is set dynamically: a metadata image, or one as a change would leave it."""
+
+    def config(self, resource: ConfigResource, resource_name: str, name: str) -> str | None:
+        """Returns a value as it was set on a resource, or ``None``."""
+        ...
+
+
 class ConfigValue(msgspec.Struct, frozen=True, kw_only=True):
     """A value and the place that gives it; ``name`` is the property's there, ``None`` as a value means no limit."""
 
@@ -56,7 +63,7 @@ class ConfigValue(msgspec.Struct, frozen=True, kw_only=True):
     source: ConfigSource
 
 
-def dynamic_topic_values(image: MetadataImage, name: str, *, topic: str, node_id: NodeId) -> list[ConfigValue]:
+def dynamic_topic_values(image: DynamicConfig, name: str, *, topic: str, node_id: NodeId) -> list[ConfigValue]:
     """Returns where a topic's property is set, strongest first: on the topic, for the node asked, for all nodes."""
     values = []
     on_topic = image.config(ConfigResource.TOPIC, topic, name)
@@ -66,13 +73,13 @@ def dynamic_topic_values(image: MetadataImage, name: str, *, topic: str, node_id
     return values if behind is None else values + dynamic_node_values(image, behind, node_id=node_id)
 
 
-def dynamic_topic_value(image: MetadataImage, name: str, *, topic: str, node_id: NodeId) -> str | None:
+def dynamic_topic_value(image: DynamicConfig, name: str, *, topic: str, node_id: NodeId) -> str | None:
     """Returns the value of a topic's property that is set dynamically and counts; ``None`` if it is set nowhere."""
     values = dynamic_topic_values(image, name, topic=topic, node_id=node_id)
     return values[0].value if values else None
 
 
-def dynamic_node_values(image: MetadataImage, name: str, *, node_id: NodeId) -> list[ConfigValue]:
+def dynamic_node_values(image: DynamicConfig, name: str, *, node_id: NodeId) -> list[ConfigValue]:
     """Returns where a node's property is set dynamically, strongest first."""
     places = (
         (str(node_id), ConfigSource.DYNAMIC_BROKER_CONFIG),
@@ -95,7 +102,7 @@ def static_node_values(name: str, *, static: NodeProperties) -> list[ConfigValue
 
 
 def topic_values(
-    image: MetadataImage, name: str, *, topic: str, node_id: NodeId, static: NodeProperties
+    image: DynamicConfig, name: str, *, topic: str, node_id: NodeId, static: NodeProperties
 ) -> list[ConfigValue]:
     """Returns every place that gives a topic's property a value, strongest first; the last one is the default."""
     dynamic = dynamic_topic_values(image, name, topic=topic, node_id=node_id)
@@ -108,7 +115,7 @@ def topic_values(
 
 
 def effective_topic_properties(
-    image: MetadataImage, *, topic: str, node_id: NodeId, static: NodeProperties
+    image: DynamicConfig, *, topic: str, node_id: NodeId, static: NodeProperties
 ) -> TopicProperties:
     """Returns the properties by which a node treats a topic, which need not exist yet."""
     given = {

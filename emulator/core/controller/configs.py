@@ -1,22 +1,27 @@
 """Changing dynamic configuration, and what that does to eligible leader replicas.
 
-With ELR on, any record for ``min.insync.replicas`` empties the ELR of the topic (or of all topics), raise and lower
-alike, in the same batch; the key cannot be set per broker, and the cluster's value cannot be deleted
-(Kafka's ``ConfigurationControlManager``). That also strikes partitions that are offline.
+With ELR on, ``min.insync.replicas`` cannot be set per broker, the cluster's value cannot be deleted, and a change of it
+may empty ELRs in the same batch. KIP-966 empties those of partitions whose ISR has the new size. Where it has not, the
+high watermark stands still under the new size as under the old one, so every member still holds what is committed.
+Kafka's ``ConfigurationControlManager`` empties all of them, raise and lower alike, also of partitions that are offline
+and have nobody else (switch ``clear_elr_on_min_isr_change``).
 """
 
 from collections.abc import Mapping
 
 import msgspec
 
-from emulator.core.controller.decision import Decision
+from emulator.core.controller.decision import ChangeReason, Decision, PartitionCause
 from emulator.core.controller.features import is_elr_enabled
-from emulator.core.controller.min_isr import MIN_ISR
+from emulator.core.controller.min_isr import MIN_ISR, configured_min_isr, effective_min_isr
 from emulator.core.controller.view import ClusterView
 from emulator.core.effective_config import CLUSTER
 from emulator.core.errors import ConfigError, ErrorCode
+from emulator.core.events import Election
+from emulator.core.image import MetadataImage
 from emulator.core.properties import check_topic_properties, node_properties
-from emulator.core.records import ClearElrRecord, ConfigRecord, ConfigResource
+from emulator.core.records import ClearElrRecord, ConfigRecord, ConfigResource, PartitionChangeRecord
+from emulator.core.switches import ClearElr
 
 
 class ConfigOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,9 +76,55 @@ def _alter(
         if _is_written(view, resource, resource_name, name, value)
     ]
     if elr_enabled and any(_is_min_isr(decision) for decision in decisions):
-        topic_id = view.image.topics[resource_name] if resource is ConfigResource.TOPIC else None
-        decisions.append(Decision(record=ClearElrRecord(topic_id=topic_id)))
+        topic = resource_name if resource is ConfigResource.TOPIC else None
+        decisions += _clear_elr(view, topic, _Changed(view.image, resource, resource_name, changes))
     return ConfigOutcome(error=ErrorCode.NONE, decisions=tuple(decisions))
+
+
+class _Changed:
+    """Configuration as a change will leave it."""
+
+    def __init__(
+        self, image: MetadataImage, resource: ConfigResource, resource_name: str, changes: Mapping[str, str | None]
+    ) -> None:
+        self._image = image
+        self._changed = (resource, resource_name)
+        self._changes = changes
+
+    def config(self, resource: ConfigResource, resource_name: str, name: str) -> str | None:
+        if (resource, resource_name) == self._changed and name in self._changes:
+            return self._changes[name]
+        return self._image.config(resource, resource_name, name)
+
+
+def _clear_elr(view: ClusterView, topic: str | None, changed: _Changed) -> list[Decision]:
+    match view.switches.clear_elr_on_min_isr_change:
+        case ClearElr.OFF:
+            return []
+        case ClearElr.ALWAYS:
+            return [Decision(record=ClearElrRecord(topic_id=None if topic is None else view.image.topics[topic]))]
+        case ClearElr.SATISFIED:
+            topics = sorted(view.image.topics) if topic is None else [topic]
+            return [decision for name in topics for decision in _clear_satisfied(view, name, changed)]
+
+
+def _clear_satisfied(view: ClusterView, topic: str, changed: _Changed) -> list[Decision]:
+    partitions = view.image.partitions_of(topic)
+    if not partitions:
+        return []
+    configured = configured_min_isr(changed, topic=topic, node_id=view.node_id, static=view.properties)
+    replicas = len(view.image.partitions[partitions[0]].replicas)
+    min_isr = effective_min_isr(configured=configured, partition0_replicas=replicas)
+    cause = PartitionCause(
+        reason=ChangeReason.MIN_ISR_CHANGED, election=Election.NONE, broker_id=None, effective_min_isr=min_isr
+    )
+    decisions = []
+    for name in partitions:
+        state = view.image.partitions[name]
+        if len(state.isr) >= min_isr and (state.elr or state.last_known_elr):
+            record = PartitionChangeRecord(topic_id=state.topic_id, partition=name.partition, elr=(), last_known_elr=())
+            decisions.append(Decision(record=record, cause=cause))
+    return decisions
 
 
 def _is_written(view: ClusterView, resource: ConfigResource, resource_name: str, name: str, value: str | None) -> bool:

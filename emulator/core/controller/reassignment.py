@@ -1,8 +1,8 @@
 """Moving a partition to other brokers, and calling that off (AlterPartitionReassignments).
 
-The arithmetic is in ``reassignment_lists``; completion is part of every change. As in Kafka the ELR is not filtered to
-the new replicas, and a cancellation that leaves no ISR member is taken as clean (Kafka's
-``ReplicationControlManager``).
+The arithmetic is in ``reassignment_lists``; completion is part of every change, and asks for every target in the ISR,
+which is never less than min ISR. KIP-966 wants a cancellation to leave min ISR members, too (switch
+``cancel_requires_min_isr``); Kafka's ``ReplicationControlManager`` takes even one that leaves none, and as clean.
 """
 
 from collections.abc import Iterable
@@ -76,6 +76,10 @@ def cancel_reassignment(view: ClusterView, partition: TopicPartition) -> Reassig
     reverted = revert_reassignment(replicas=state.replicas, adding=state.adding_replicas, isr=state.isr)
     if reverted.is_unclean and not view.is_unclean_election_enabled(partition.topic):
         message = f"no remaining replica of {partition} is in sync"
+        return ReassignOutcome(error=ErrorCode.INVALID_REPLICA_ASSIGNMENT, message=message)
+    required = min(view.effective_min_isr(partition.topic), len(reverted.replicas))
+    if view.switches.cancel_requires_min_isr and (reverted.is_unclean or len(reverted.isr) < required):
+        message = f"min ISR is {required}, and of the replicas that remain {list(reverted.isr)} are in sync"
         return ReassignOutcome(error=ErrorCode.INVALID_REPLICA_ASSIGNMENT, message=message)
     target = PartitionTarget(
         acceptable=view.active_brokers(),
