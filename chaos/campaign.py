@@ -11,7 +11,7 @@ from pathlib import Path
 
 from chaos.expectation import Outcome, compare
 from chaos.run_directory import create_run_directory
-from chaos.run_order import RunOrder
+from chaos.run_order import DriverName, RunOrder
 from chaos.runner import Run, RunStatus
 from chaos.scenario import Scenario
 from emulator.core.switches import Switches
@@ -36,7 +36,8 @@ class Campaign:
         properties: of every node, on top of the scenario's.
         store: where run directories go.
         seed: of all random choices of all runs.
-        toxiproxy: the program; needed where the scenario has network faults.
+        toxiproxy: the program; needed where processes play a scenario with network faults.
+        driver: what plays it.
     """
 
     scenario: Scenario
@@ -45,6 +46,7 @@ class Campaign:
     store: Path
     seed: int
     toxiproxy: Path | None
+    driver: DriverName = DriverName.PROCESS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +104,7 @@ def run_orders(campaign: Campaign) -> tuple[RunOrder, ...]:
             properties=tuple(properties.items()),
             seed=campaign.seed,
             toxiproxy=campaign.toxiproxy,
+            driver=campaign.driver,
         )
         for era in campaign.eras
     )

@@ -13,6 +13,7 @@ class DriverName(Enum):
     """What plays a run. Values are those of ``--driver``."""
 
     PROCESS = "process"
+    SIMULATOR = "simulator"
 
 
 @dataclass(frozen=True, kw_only=True)

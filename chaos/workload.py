@@ -1,4 +1,4 @@
-"""Turns a scenario's workload into the client process's configuration."""
+"""Turns a scenario's workload into the configuration of clients."""
 
 from pathlib import Path
 
@@ -18,24 +18,34 @@ def client_config(
         brokers=scenario.broker_ids,
         session_timeout_ms=session_timeout_ms,
         partitions=scenario.partitions,
-        producers=tuple(
-            ProducerConfig(
-                name=f"producer-{index}",
-                rate=plan.rate,
-                record_size=plan.record_size,
-                partitions=_partitions(scenario, plan.topics),
-                settings=producer_settings(plan.acks, dict(plan.properties)),
-            )
-            for index, plan in enumerate(scenario.producers)
-        ),
-        consumers=tuple(
-            ConsumerConfig(
-                name=f"consumer-{index}",
-                partitions=_partitions(scenario, plan.topics),
-                settings=consumer_settings(dict(plan.properties)),
-            )
-            for index, plan in enumerate(scenario.consumers)
-        ),
+        producers=producers_of(scenario),
+        consumers=consumers_of(scenario),
+    )
+
+
+def producers_of(scenario: Scenario) -> tuple[ProducerConfig, ...]:
+    """Returns the scenario's producers."""
+    return tuple(
+        ProducerConfig(
+            name=f"producer-{index}",
+            rate=plan.rate,
+            record_size=plan.record_size,
+            partitions=_partitions(scenario, plan.topics),
+            settings=producer_settings(plan.acks, dict(plan.properties)),
+        )
+        for index, plan in enumerate(scenario.producers)
+    )
+
+
+def consumers_of(scenario: Scenario) -> tuple[ConsumerConfig, ...]:
+    """Returns the scenario's consumers, which read while it is played."""
+    return tuple(
+        ConsumerConfig(
+            name=f"consumer-{index}",
+            partitions=_partitions(scenario, plan.topics),
+            settings=consumer_settings(dict(plan.properties)),
+        )
+        for index, plan in enumerate(scenario.consumers)
     )
 
 

@@ -62,14 +62,15 @@ def _prepare(
     """Finds everything that the user can fix, before anything starts."""
     from chaos.campaign import Campaign, EraOrder
     from chaos.run_directory import check_store
+    from chaos.run_order import DriverName
     from chaos.scenario_file import find_scenario, load_scenario
     from chaos.yaml_cursor import ScenarioError
     from emulator.cli.overrides import parse_overrides
     from emulator.cli.requirements import require_spark, require_toxiproxy
     from emulator.core.switches import DEFAULT_ERA, era_switches
 
-    if driver != "process":
-        raise UserError(f"--driver {driver} is not built yet; allowed: process")
+    if driver == "docker":
+        raise UserError("--driver docker is not built yet; allowed: process, simulator")
     try:
         scenario = load_scenario(find_scenario(name))
     except ScenarioError as error:
@@ -81,11 +82,14 @@ def _prepare(
     require_spark()
     if seed is None:
         seed = scenario.seed if scenario.seed is not None else random.SystemRandom().getrandbits(_SEED_BITS)
+    chosen_driver = DriverName(driver)
+    needs_proxies = scenario.has_network_faults and chosen_driver is DriverName.PROCESS
     return Campaign(
         scenario=scenario,
         eras=orders,
         properties=overrides.properties,
         store=store,
         seed=seed,
-        toxiproxy=require_toxiproxy() if scenario.has_network_faults else None,
+        toxiproxy=require_toxiproxy() if needs_proxies else None,
+        driver=chosen_driver,
     )

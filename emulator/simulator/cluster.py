@@ -75,6 +75,7 @@ from emulator.simulator.disk import Keep, TruncationFate
 from emulator.simulator.event_queue import EventQueue
 from emulator.simulator.network import KEEPALIVE_MS, SYNC, Channel, Network, Way
 from emulator.simulator.nodes import (
+    CLIENT,
     CONTROLLER,
     BrokerNode,
     ConsumerNode,
@@ -419,10 +420,16 @@ class SimulatedCluster:
         self.run_until(lambda: request_id in self.answers)
 
     def add_producer(self, acks: Acks, settings: ProducerSettings, topics: tuple[str, ...]) -> ProducerNode:
+        """Starts the producer that ``produce`` actions with these acks mean."""
+        node = self.producers[acks] = self.launch_producer(f"producer-{acks.name.lower()}", acks, settings, topics)
+        return node
+
+    def launch_producer(
+        self, name: str, acks: Acks, settings: ProducerSettings, topics: tuple[str, ...]
+    ) -> ProducerNode:
         """Starts a producer."""
-        name = f"producer-{acks.name.lower()}"
         core = Producer(settings=settings, bootstrap=tuple(self.nodes), topics=topics, encode=self._book.encoder(name))
-        node = self.producers[acks] = ProducerNode(name, core, acks)
+        node = ProducerNode(name, core, acks)
         self._step(node, Started(cause_id=CauseId(name)))
         return node
 
@@ -430,7 +437,7 @@ class SimulatedCluster:
         """Offers a batch to a producer."""
         first = producer.next_record_id
         producer.next_record_id += records
-        self._step(
+        self.offer(
             producer,
             RecordsOffered(
                 cause_id=CauseId(f"{producer.name}:{first}"),
@@ -440,12 +447,22 @@ class SimulatedCluster:
             ),
         )
 
+    def offer(self, producer: ProducerNode, offered: RecordsOffered) -> None:
+        """Offers records to a producer."""
+        self._step(producer, offered)
+
     def add_consumer(
-        self, name: str, phase: Phase, settings: ConsumerSettings, partitions: tuple[TopicPartition, ...]
+        self,
+        name: str,
+        phase: Phase,
+        settings: ConsumerSettings,
+        partitions: tuple[TopicPartition, ...],
+        *,
+        node_id: NodeId = CLIENT,
     ) -> ConsumerNode:
-        """Starts a consumer."""
+        """Starts a consumer; one that is not at ``CLIENT`` reads past all broken links."""
         core = Consumer(name=name, phase=phase, settings=settings, bootstrap=tuple(self.nodes), partitions=partitions)
-        node = ConsumerNode(name, core, self._book)
+        node = ConsumerNode(name, core, self._book, node_id=node_id)
         self.consumers.append(node)
         self._step(node, Started(cause_id=CauseId(name)))
         return node
@@ -566,8 +583,9 @@ class SimulatedCluster:
                 disk.truncate(effect)
             case RestartLog():
                 disk.restart(effect)
-            case CreateLog():
+            case CreateLog(partition=partition):
                 disk.create(effect)
+                disk.logs[partition].flush_messages = self._flush_messages(node, partition)
             case DeleteLog():
                 disk.delete(effect)
             case RenameStrayLog():
@@ -581,6 +599,8 @@ class SimulatedCluster:
             case OpenMetadataStream(from_offset=from_offset):
                 self._streams.open(node, from_offset)
             case LoadLogs():
+                for partition, log in disk.logs.items():
+                    log.flush_messages = self._flush_messages(node, partition)
                 loaded = LogsLoaded(cause_id=CauseId("load"), logs=disk.load(), strays=tuple(disk.strays))
                 incarnation = node.incarnation
 
@@ -605,6 +625,10 @@ class SimulatedCluster:
                 self._end(node, IncarnationEnd.STOPPED)
             case _:
                 raise InvariantViolation(f"a broker wants {effect}")
+
+    def _flush_messages(self, node: BrokerNode, partition: TopicPartition) -> int:
+        assert node.broker is not None, "a broker that wants something runs"
+        return node.broker.topic_properties(partition.topic).flush_messages
 
     def _execute_on_controller(self, node: ControllerNode, effect: Effect) -> None:
         match effect:

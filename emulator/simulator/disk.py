@@ -6,6 +6,7 @@ so a power loss takes batches away, or brings back those of a truncation, and no
 """
 
 from enum import Enum
+from typing import Final
 
 from emulator.core.batch import BatchDescriptor, EpochEntry, LogSpan
 from emulator.core.effects import (
@@ -26,6 +27,9 @@ from emulator.core.errors import InvariantViolation
 from emulator.core.inputs import LoadedLog, LogRecovered, StrayLog
 from emulator.core.types import BrokerEpoch, CauseId, Offset, TopicId, TopicPartition
 from emulator.storage.recovery import with_scanned_epochs
+
+_NEVER: Final = (1 << 63) - 1
+"""Default of ``flush.messages``."""
 
 
 class Keep(Enum):
@@ -54,12 +58,14 @@ class StoredLog:
         log_start_checkpoint: as a successor will know it.
         segment_base: base offset of the segment file, where a log without batches ends.
         epochs: the leader epoch checkpoint.
+        flush_messages: synced, within the append, after so many records (``flush.messages``).
     """
 
     __slots__ = (
         "batches",
         "durable",
         "epochs",
+        "flush_messages",
         "log_end_offset",
         "log_start_checkpoint",
         "log_start_offset",
@@ -78,6 +84,7 @@ class StoredLog:
         self.log_end_offset = base_offset
         self.segment_base = base_offset
         self.epochs: tuple[EpochEntry, ...] = ()
+        self.flush_messages = _NEVER
 
     def truncate(self, offset: Offset) -> None:
         """Drops batches that reach ``offset``; the log ends there."""
@@ -171,6 +178,8 @@ class Disk:
             raise InvariantViolation(f"{effect} goes below the end {log.log_end_offset} of the file")
         log.batches.extend(effect.batches)
         log.log_end_offset = effect.batches[-1].next_offset
+        if log.log_end_offset - log.recovery_point >= log.flush_messages:
+            log.sync()
 
     def truncate(self, effect: TruncateLog) -> None:
         """Cuts a log in the page cache."""
@@ -178,7 +187,9 @@ class Disk:
 
     def restart(self, effect: RestartLog) -> None:
         """Replaces a log's segments by an empty one; names are durable at once."""
-        self.logs[effect.partition] = StoredLog(self.logs[effect.partition].topic_id, base_offset=effect.offset)
+        old = self.logs[effect.partition]
+        new = self.logs[effect.partition] = StoredLog(old.topic_id, base_offset=effect.offset)
+        new.flush_messages = old.flush_messages
 
     def recover(self, effect: RecoverLog) -> LogRecovered:
         """Reads a log through from its recovery point on; what a disk has here is never bad."""

@@ -156,10 +156,10 @@ class ProducerNode(Node[ProducerInput]):
 
 
 class ConsumerNode(Node[ConsumerInput]):
-    """A consumer of the client process; ``book`` tells which records a batch holds."""
+    """A consumer; ``book`` tells which records a batch holds, ``node_id`` is where its links begin."""
 
-    def __init__(self, name: str, core: Consumer, book: RecordBook) -> None:
-        super().__init__(CLIENT)
+    def __init__(self, name: str, core: Consumer, book: RecordBook, *, node_id: NodeId) -> None:
+        super().__init__(node_id)
         self.name = name
         self.consumer = core
         self.core = core

@@ -1,12 +1,7 @@
-"""Writes a simulated run to disk: the directory that verification reads, as a run on real processes leaves it.
+"""Plays a plan again and writes its run to disk: the directory that a run on real processes leaves.
 
-::
-
-    cluster.yaml scenario.yaml plan.txt history.jsonl
-    events/<node>-<incarnation>.jsonl
-    nodes/<broker>/data/<topic>-<partition>/{00000000000000000000.log,partition.metadata}, .kafka_cleanshutdown
-
-The plan is played again with batches of real bytes (``record_book``), and every node is stopped in order at the end.
+Beside the evidence there are ``plan.txt``, ``scenario.yaml`` and ``cluster.yaml``. The plan is played with batches of
+real bytes, and every node is stopped in order at the end.
 """
 
 from pathlib import Path
@@ -15,59 +10,14 @@ from typing import Final
 import msgspec
 import yaml
 
-from emulator.client.records import record_value
-from emulator.core.batch import BatchDescriptor
-from emulator.core.client.steps import BatchContent, FinalReadRecorded, PollRecorded, SendRecorded
-from emulator.core.events import (
-    Event,
-    FinalReadOperation,
-    NodeStopped,
-    Operation,
-    PollOperation,
-    RunEnded,
-    SendOperation,
-)
-from emulator.core.types import Acks, CauseId, NodeId
-from emulator.simulator.cluster import HARNESS
-from emulator.simulator.disk import StoredLog
-from emulator.simulator.journal import HistoryEntry, Journal
+from emulator.core.types import Acks
+from emulator.simulator.evidence import BatchBytes, write_evidence
+from emulator.simulator.journal import Journal
 from emulator.simulator.plan import Plan, format_plan
 from emulator.simulator.record_book import RecordBook
 from emulator.simulator.simulation import Simulation
-from emulator.storage.record_batch import describe_header, stamp
-from emulator.storage.record_codec import ProducerFields, RecordContent, build_batch
 
-_ENCODER: Final = msgspec.json.Encoder()
-_RECORD_SIZE: Final = 40
-_NS: Final = 1_000_000
-_LOG_FILE: Final = "00000000000000000000.log"
 _ACKS: Final = {"producer-all": Acks.ALL, "producer-leader": Acks.LEADER, "producer-none": Acks.NONE}
-
-
-class _Bytes:
-    """Makes batches of real bytes and keeps them by CRC."""
-
-    def __init__(self) -> None:
-        self.by_crc: dict[int, bytes] = {}
-
-    def encode(self, producer: str, content: BatchContent) -> BatchDescriptor:
-        identity = None
-        if content.producer_id is not None and content.producer_epoch is not None and content.base_sequence is not None:
-            identity = ProducerFields(
-                producer_id=content.producer_id,
-                producer_epoch=content.producer_epoch,
-                base_sequence=content.base_sequence,
-            )
-        encoded = build_batch(
-            [
-                RecordContent(value=record_value(producer, record_id, _RECORD_SIZE), timestamp_ms=0)
-                for record_id in range(content.first_record_id, content.first_record_id + content.record_count)
-            ],
-            producer=identity,
-        )
-        descriptor = describe_header(encoded, 0)
-        self.by_crc[descriptor.crc] = encoded
-        return descriptor
 
 
 def write_run(plan: Plan, directory: Path, *, name: str) -> Simulation:
@@ -76,11 +26,11 @@ def write_run(plan: Plan, directory: Path, *, name: str) -> Simulation:
     Raises:
         OSError: the directory exists, or cannot be written.
     """
-    journal, content = Journal(), _Bytes()
+    journal, content = Journal(), BatchBytes({})
     simulation = Simulation(plan, journal=journal, book=RecordBook(content.encode))
     simulation.play_plan()
     simulation.stop()
-    (directory / "events").mkdir(parents=True)
+    directory.mkdir(parents=True)
     (directory / "plan.txt").write_text(format_plan(plan))
     rules = msgspec.to_builtins(plan.rules())
     cluster = {
@@ -92,109 +42,9 @@ def write_run(plan: Plan, directory: Path, *, name: str) -> Simulation:
     }
     (directory / "cluster.yaml").write_text(yaml.safe_dump(cluster, sort_keys=False))
     (directory / "scenario.yaml").write_text(yaml.safe_dump({"name": name}))
-    _write_events(journal, directory, problem=_problem(simulation))
-    _write_history(journal.history, directory / "history.jsonl")
-    for node in simulation.cluster.nodes.values():
-        data = directory / "nodes" / str(node.node_id) / "data"
-        data.mkdir(parents=True)
-        for partition, log in sorted(node.disk.logs.items()):
-            _write_log(data / str(partition), log, content.by_crc)
-        if node.disk.is_clean:
-            (data / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":0}')
+    write_evidence(directory, simulation.cluster, journal, content, acks=_ACKS, problem=_problem(simulation))
     return simulation
 
 
 def _problem(simulation: Simulation) -> str | None:
     return "the core raised an exception" if simulation.has_crashed else None
-
-
-def _write_events(journal: Journal, directory: Path, *, problem: str | None) -> None:
-    files: dict[tuple[NodeId, int], list[bytes]] = {}
-    last_ms = journal.entries[-1].now_ms
-
-    def add(node_id: NodeId, incarnation: int, event: Event, now_ms: int) -> None:
-        lines = files.setdefault((node_id, incarnation), [])
-        envelope = {
-            "run": directory.name,
-            "node": node_id,
-            "incarnation": incarnation,
-            "sequence": len(lines),
-            "time_ns": now_ms * _NS,
-        }
-        lines.append(_ENCODER.encode(envelope)[:-1] + b"," + _ENCODER.encode(event)[1:] + b"\n")
-
-    for now_ms, node_id, incarnation, event in journal.entries:
-        add(node_id, incarnation, event, now_ms)
-    add(HARNESS, 0, RunEnded(cause_id=CauseId("harness"), problem=problem), last_ms)
-    add(HARNESS, 0, NodeStopped(cause_id=CauseId("harness")), last_ms)
-    for (node_id, incarnation), lines in files.items():
-        file_name = "harness-0.jsonl" if node_id == HARNESS else f"{node_id}-{incarnation}.jsonl"
-        (directory / "events" / file_name).write_bytes(b"".join(lines))
-
-
-def _write_history(entries: list[HistoryEntry], path: Path) -> None:
-    path.write_bytes(b"".join(_ENCODER.encode(_operation(index, entry)) + b"\n" for index, entry in enumerate(entries)))
-
-
-def _operation(index: int, entry: HistoryEntry) -> Operation:
-    now_ms, client, record = entry
-    time_ns = now_ms * _NS
-    match record:
-        case SendRecorded():
-            return SendOperation(
-                index=index,
-                time_ns=time_ns,
-                type=record.type,
-                process=client,
-                operation_id=record.operation_id,
-                topic=record.partition.topic,
-                topic_id=record.topic_id,
-                partition=record.partition.partition,
-                acks=int(_ACKS[client]),
-                first_record_id=record.first_record_id,
-                record_count=record.record_count,
-                base_offset=record.base_offset,
-                attempts=record.attempts,
-                error=record.error,
-            )
-        case PollRecorded():
-            return PollOperation(
-                index=index,
-                time_ns=time_ns,
-                type=record.type,
-                process=client,
-                operation_id=record.operation_id,
-                phase="final" if client == "final-consumer" else "live",
-                topic=record.partition.topic,
-                topic_id=record.topic_id,
-                partition=record.partition.partition,
-                node=record.node,
-                position=record.position,
-                leader_epoch=record.leader_epoch,
-                seek=record.seek,
-                high_watermark=record.high_watermark,
-                log_start_offset=record.log_start_offset,
-                batches=record.batches,
-                error=record.error,
-            )
-        case FinalReadRecorded():
-            return FinalReadOperation(
-                index=index,
-                time_ns=time_ns,
-                type=record.type,
-                process=client,
-                operation_id=record.operation_id,
-                topic=record.partition.topic,
-                topic_id=record.topic_id,
-                partition=record.partition.partition,
-                start_offset=record.start_offset,
-                end_offset=record.end_offset,
-                error=record.error,
-            )
-
-
-def _write_log(path: Path, log: StoredLog, by_crc: dict[int, bytes]) -> None:
-    path.mkdir()
-    (path / "partition.metadata").write_text(f"version: 0\ntopic_id: {log.topic_id}\n")
-    parts = [bytes(stamp(by_crc[batch.crc], batch)) for batch in log.batches]
-    (path / _LOG_FILE).write_bytes(b"".join(parts))

@@ -1,0 +1,89 @@
+"""Plays a run in virtual time: the same scenario, steps and barriers, and a run directory of the same form."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from chaos.run_order import RunOrder
+from chaos.scenario import CONTROLLER
+from chaos.simulated_clients import SimulatedClients, Witness
+from chaos.simulated_scene import SimulatedScene, cores_at_work
+from chaos.workload import producers_of
+from emulator.core.properties import node_properties
+from emulator.core.types import BrokerId
+from emulator.simulator.cluster import SimulatedCluster
+from emulator.simulator.evidence import BatchBytes, write_evidence
+from emulator.simulator.record_book import RecordBook
+
+_LAST_LINES_MS: Final = 1
+
+
+class SimulatorDriver:
+    """``Driver`` in virtual time; nothing of it depends on the clock of the machine.
+
+    Args:
+        order: what to play.
+    """
+
+    def __init__(self, order: RunOrder) -> None:
+        self._order = order
+        self._content = BatchBytes({config.name: config.record_size for config in producers_of(order.scenario)})
+        self._witness = Witness(order.scenario)
+        self._cluster = SimulatedCluster(
+            brokers=order.scenario.brokers,
+            switches=order.switches,
+            properties=node_properties(dict(order.properties)),
+            watcher=self._witness,
+            book=RecordBook(self._content.encode),
+        )
+        self._clients = SimulatedClients(self._cluster, order.scenario, self._witness)
+        self._scene = SimulatedScene(self._cluster, self._clients)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[SimulatedScene]:
+        """Starts the brokers; the controller runs."""
+        with cores_at_work():
+            for broker_id in self._cluster.nodes:
+                self._cluster.start(broker_id)
+        try:
+            yield self._scene
+        finally:
+            for node_id in (*self._cluster.nodes, CONTROLLER):
+                await self._scene.kill(node_id)
+
+    def start_work(self) -> None:
+        """Starts the clients' state machines."""
+        with cores_at_work():
+            self._clients.start()
+
+    async def stop_work(self, *, timeout_ms: int) -> None:
+        """Lets virtual time pass until everything is answered."""
+        with cores_at_work():
+            self._clients.stop(timeout_ms=timeout_ms)
+
+    async def read_all(self, *, timeout_ms: int) -> None:
+        """Lets virtual time pass until everything is read."""
+        with cores_at_work():
+            self._clients.read_all(timeout_ms=timeout_ms)
+
+    async def stop(self) -> None:
+        """Asks all brokers at once to leave, then the controller."""
+        running = [broker for broker in self._cluster.nodes if self._scene.is_running(broker)]
+        with cores_at_work():
+            for broker in running:
+                if not self._scene.is_paused(broker):
+                    self._cluster.stop(BrokerId(broker))
+        for node_id in (*running, CONTROLLER):
+            await self._scene.stop(node_id)
+        self._cluster.run(_LAST_LINES_MS)
+
+    async def close(self, *, problem: str | None) -> None:
+        """Writes everything that was seen."""
+        write_evidence(
+            self._order.directory,
+            self._cluster,
+            self._witness.journal,
+            self._content,
+            acks=self._clients.acks,
+            problem=problem,
+        )

@@ -1,0 +1,202 @@
+"""What a simulated run leaves behind, in the form that verification reads: events, history, the brokers' logs.
+
+::
+
+    history.jsonl
+    events/<node>-<incarnation>.jsonl
+    nodes/<broker>/data/<topic>-<partition>/{00000000000000000000.log,partition.metadata}, .kafka_cleanshutdown
+
+A run whose logs shall be read has batches of real bytes (``BatchBytes`` behind its record book).
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from emulator.client.config import FINAL_CONSUMER
+from emulator.client.records import record_value
+from emulator.core.batch import BatchDescriptor
+from emulator.core.client.steps import BatchContent, FinalReadRecorded, PollRecorded, SendRecorded
+from emulator.core.events import (
+    Event,
+    FinalReadOperation,
+    NodeStopped,
+    Operation,
+    PollOperation,
+    RunEnded,
+    SendOperation,
+)
+from emulator.core.types import Acks, CauseId, NodeId
+from emulator.simulator.cluster import HARNESS, SimulatedCluster
+from emulator.simulator.disk import StoredLog
+from emulator.simulator.journal import HistoryEntry, Journal
+from emulator.storage.record_batch import describe_header, stamp
+from emulator.storage.record_codec import ProducerFields, RecordContent, build_batch
+
+_ENCODER: Final = msgspec.json.Encoder()
+_RECORD_SIZE: Final = 40
+_NS: Final = 1_000_000
+_LOG_FILE: Final = "00000000000000000000.log"
+
+
+class BatchBytes:
+    """Makes batches of real bytes and keeps them by CRC.
+
+    Args:
+        record_sizes: bytes of a record's value, by producer; 40 where it is not named.
+    """
+
+    def __init__(self, record_sizes: Mapping[str, int]) -> None:
+        self.by_crc: dict[int, bytes] = {}
+        self._record_sizes = record_sizes
+
+    def encode(self, producer: str, content: BatchContent) -> BatchDescriptor:
+        """Makes a batch and returns its header."""
+        size = self._record_sizes.get(producer, _RECORD_SIZE)
+        identity = None
+        if content.producer_id is not None and content.producer_epoch is not None and content.base_sequence is not None:
+            identity = ProducerFields(
+                producer_id=content.producer_id,
+                producer_epoch=content.producer_epoch,
+                base_sequence=content.base_sequence,
+            )
+        encoded = build_batch(
+            [
+                RecordContent(value=record_value(producer, record_id, size), timestamp_ms=0)
+                for record_id in range(content.first_record_id, content.first_record_id + content.record_count)
+            ],
+            producer=identity,
+        )
+        descriptor = describe_header(encoded, 0)
+        self.by_crc[descriptor.crc] = encoded
+        return descriptor
+
+
+def write_evidence(
+    directory: Path,
+    cluster: SimulatedCluster,
+    journal: Journal,
+    content: BatchBytes,
+    *,
+    acks: Mapping[str, Acks],
+    problem: str | None,
+) -> None:
+    """Writes a run that is over into its directory, which exists.
+
+    Args:
+        directory: the run's.
+        cluster: whose disks are written.
+        journal: of all events and the history.
+        content: bytes of all batches.
+        acks: of each producer by its name.
+        problem: why the plan did not reach its end, if it did not.
+
+    Raises:
+        OSError: something cannot be written, or exists.
+    """
+    (directory / "events").mkdir(parents=True, exist_ok=True)
+    _write_events(journal, directory, problem=problem)
+    _write_history(journal.history, directory / "history.jsonl", acks)
+    for node in cluster.nodes.values():
+        data = directory / "nodes" / str(node.node_id) / "data"
+        data.mkdir(parents=True)
+        for partition, log in sorted(node.disk.logs.items()):
+            _write_log(data / str(partition), log, content.by_crc)
+        if node.disk.is_clean:
+            (data / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":0}')
+
+
+def _write_events(journal: Journal, directory: Path, *, problem: str | None) -> None:
+    files: dict[tuple[NodeId, int], list[bytes]] = {}
+    last_ms = journal.entries[-1].now_ms
+
+    def add(node_id: NodeId, incarnation: int, event: Event, now_ms: int) -> None:
+        lines = files.setdefault((node_id, incarnation), [])
+        envelope = {
+            "run": directory.name,
+            "node": node_id,
+            "incarnation": incarnation,
+            "sequence": len(lines),
+            "time_ns": now_ms * _NS,
+        }
+        lines.append(_ENCODER.encode(envelope)[:-1] + b"," + _ENCODER.encode(event)[1:] + b"\n")
+
+    for now_ms, node_id, incarnation, event in journal.entries:
+        add(node_id, incarnation, event, now_ms)
+    add(HARNESS, 0, RunEnded(cause_id=CauseId("harness"), problem=problem), last_ms)
+    add(HARNESS, 0, NodeStopped(cause_id=CauseId("harness")), last_ms)
+    for (node_id, incarnation), lines in files.items():
+        file_name = "harness-0.jsonl" if node_id == HARNESS else f"{node_id}-{incarnation}.jsonl"
+        (directory / "events" / file_name).write_bytes(b"".join(lines))
+
+
+def _write_history(entries: list[HistoryEntry], path: Path, acks: Mapping[str, Acks]) -> None:
+    path.write_bytes(
+        b"".join(_ENCODER.encode(_operation(index, entry, acks)) + b"\n" for index, entry in enumerate(entries))
+    )
+
+
+def _operation(index: int, entry: HistoryEntry, acks: Mapping[str, Acks]) -> Operation:
+    now_ms, client, record = entry
+    time_ns = now_ms * _NS
+    match record:
+        case SendRecorded():
+            return SendOperation(
+                index=index,
+                time_ns=time_ns,
+                type=record.type,
+                process=client,
+                operation_id=record.operation_id,
+                topic=record.partition.topic,
+                topic_id=record.topic_id,
+                partition=record.partition.partition,
+                acks=int(acks[client]),
+                first_record_id=record.first_record_id,
+                record_count=record.record_count,
+                base_offset=None if acks[client] is Acks.NONE else record.base_offset,
+                attempts=record.attempts,
+                error=record.error,
+            )
+        case PollRecorded():
+            return PollOperation(
+                index=index,
+                time_ns=time_ns,
+                type=record.type,
+                process=client,
+                operation_id=record.operation_id,
+                phase="final" if client == FINAL_CONSUMER else "live",
+                topic=record.partition.topic,
+                topic_id=record.topic_id,
+                partition=record.partition.partition,
+                node=record.node,
+                position=record.position,
+                leader_epoch=record.leader_epoch,
+                seek=record.seek,
+                high_watermark=record.high_watermark,
+                log_start_offset=record.log_start_offset,
+                batches=record.batches,
+                error=record.error,
+            )
+        case FinalReadRecorded():
+            return FinalReadOperation(
+                index=index,
+                time_ns=time_ns,
+                type=record.type,
+                process=client,
+                operation_id=record.operation_id,
+                topic=record.partition.topic,
+                topic_id=record.topic_id,
+                partition=record.partition.partition,
+                start_offset=record.start_offset,
+                end_offset=record.end_offset,
+                error=record.error,
+            )
+
+
+def _write_log(path: Path, log: StoredLog, by_crc: dict[int, bytes]) -> None:
+    path.mkdir()
+    (path / "partition.metadata").write_text(f"version: 0\ntopic_id: {log.topic_id}\n")
+    parts = [bytes(stamp(by_crc[batch.crc], batch)) for batch in log.batches]
+    (path / _LOG_FILE).write_bytes(b"".join(parts))
