@@ -71,20 +71,24 @@ def ask(directory: Path, command: Command) -> Iterator[Answer]:
         raise SupervisorLost(directory)
 
 
+def not_connected(directory: Path, error: OSError) -> NoClusterError:
+    """Returns what a failed connection to the supervisor means."""
+    if isinstance(error, FileNotFoundError):
+        reason = f"the cluster in {directory} was taken down; judge it with: laststand verify {directory}"
+    else:
+        reason = (
+            f"the supervisor of the cluster in {directory} is gone ({SOCKET_FILE} is a leftover), and every process of "
+            f"the cluster with it; judge what it left with: laststand verify {directory}"
+        )
+    return NoClusterError(reason)
+
+
 def _connected(directory: Path) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         with short_path(directory) as path:
             connection.connect(path)
-    except FileNotFoundError:
+    except (FileNotFoundError, ConnectionRefusedError) as error:
         connection.close()
-        raise NoClusterError(
-            f"the cluster in {directory} was taken down; judge it with: laststand verify {directory}"
-        ) from None
-    except ConnectionRefusedError:
-        connection.close()
-        raise NoClusterError(
-            f"the supervisor of the cluster in {directory} is gone ({SOCKET_FILE} is a leftover), and every process of "
-            f"the cluster with it; judge what it left with: laststand verify {directory}"
-        ) from None
+        raise not_connected(directory, error) from None
     return connection

@@ -74,6 +74,7 @@ class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
         directory: the run's.
         supervisor_pid: of the process that owns the cluster.
         era: its name.
+        session_timeout_ms: of the brokers.
         network_faults: whether links run through proxies.
         faults: what is broken now, in words.
         clients: producers and consumers that are connected.
@@ -83,6 +84,7 @@ class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
     directory: str
     supervisor_pid: int
     era: str
+    session_timeout_ms: int
     network_faults: bool
     nodes: tuple[NodeStatus, ...]
     partitions: tuple[PartitionStatus, ...]
@@ -100,6 +102,7 @@ def look_around(
         directory=str(layout.directory),
         supervisor_pid=os.getpid(),
         era=era,
+        session_timeout_ms=stage.session_timeout_ms,
         network_faults=stage.cluster.toxiproxy is not None,
         nodes=tuple(_node(stage, node_id) for node_id in layout.node_ids),
         partitions=tuple(

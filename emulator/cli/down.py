@@ -7,7 +7,7 @@ import click
 
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
-from emulator.cli.standing import ask, directory_argument, locate
+from emulator.cli.standing import ask, directory_argument, locate, lost
 
 
 @click.command(short_help="End a standing cluster.")
@@ -25,7 +25,6 @@ def down(place: Path, *, as_is: bool, output: Output) -> int:
     import msgspec
 
     from chaos.scenario import Ending
-    from chaos.standing.link import SupervisorLost
     from chaos.standing.messages import DownPhase, TakeDown, TakenDown
 
     directory = locate(place)
@@ -37,7 +36,7 @@ def down(place: Path, *, as_is: bool, output: Output) -> int:
         elif isinstance(answer, TakenDown):
             end = answer
     if end is None:
-        raise SupervisorLost(directory)
+        raise lost(directory)
     verify = f"laststand verify {directory}"
     if output is Output.JSON:
         document = {"directory": str(directory), "problem": end.problem, "verify": verify}

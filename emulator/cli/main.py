@@ -8,12 +8,16 @@ from typing import Final
 
 import click
 
+from emulator.cli.configs import configs
+from emulator.cli.consume import consume
 from emulator.cli.down import down
 from emulator.cli.exit_codes import ExitCode
+from emulator.cli.produce import produce
 from emulator.cli.replay import replay
 from emulator.cli.run import run
 from emulator.cli.simulate import simulate
 from emulator.cli.status import status
+from emulator.cli.topics import topics
 from emulator.cli.up import up
 from emulator.cli.verify import verify
 
@@ -26,17 +30,22 @@ def cli() -> None:
     """Break a Kafka-style cluster on purpose, and prove what it lost."""
 
 
+cli.add_command(configs)
+cli.add_command(consume)
 cli.add_command(down)
+cli.add_command(produce)
 cli.add_command(replay)
 cli.add_command(run)
 cli.add_command(simulate)
 cli.add_command(status)
+cli.add_command(topics)
 cli.add_command(up)
 cli.add_command(verify)
 
 
 def main() -> int:
     """Runs the command line; returns the exit code of the process."""
+    from emulator.cli.failure import CommandFailed
     from emulator.cli.user_error import UserError
     from emulator.core.errors import ConfigError
 
@@ -52,6 +61,9 @@ def main() -> int:
     except (ConfigError, UserError) as error:
         click.echo(f"laststand: {error}", err=True)
         return ExitCode.USAGE
+    except CommandFailed as error:
+        click.echo(f"laststand: {error}", err=True)
+        return error.exit_code
     except KeyboardInterrupt:
         click.echo("interrupted", err=True)
         return ExitCode.INTERRUPTED

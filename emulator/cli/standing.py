@@ -1,17 +1,25 @@
 """What the verbs for a standing cluster share: the option that names its directory, and the way to its supervisor."""
 
+import asyncio
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
+from emulator.cli.failure import CommandFailed
 from emulator.cli.user_error import UserError
+from emulator.core.errors import ConfigError, EmulatorError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from chaos.standing.messages import Answer, Command
     from chaos.standing.status import StatusReport
+    from emulator.client.admin import AdminClient
+    from emulator.core.types import TopicPartition
+
+ResultT = TypeVar("ResultT")
 
 DEFAULT_STORE: Final = Path("store")
 """Where standing clusters are looked for if nothing is said."""
@@ -52,7 +60,7 @@ def ask(directory: Path, command: "Command") -> "Iterator[Answer]":
 
     Raises:
         UserError: no supervisor listens, or it refused.
-        SupervisorLost: it ended meanwhile.
+        CommandFailed: it ended meanwhile.
     """
     from chaos.standing import link
 
@@ -60,6 +68,8 @@ def ask(directory: Path, command: "Command") -> "Iterator[Answer]":
         yield from link.ask(directory, command)
     except link.NoClusterError as error:
         raise UserError(str(error)) from None
+    except link.SupervisorLost as error:
+        raise CommandFailed(str(error)) from None
 
 
 def status_of(directory: Path) -> "StatusReport":
@@ -67,12 +77,93 @@ def status_of(directory: Path) -> "StatusReport":
 
     Raises:
         UserError: it is down.
-        SupervisorLost: it went down meanwhile.
+        CommandFailed: it went down meanwhile.
     """
-    from chaos.standing.link import SupervisorLost
     from chaos.standing.messages import GetStatus, Status
 
     for answer in ask(directory, GetStatus()):
         if isinstance(answer, Status):
             return answer.report
-    raise SupervisorLost(directory)
+    raise lost(directory)
+
+
+def lost(directory: Path) -> CommandFailed:
+    """Returns the error of a supervisor that ended before it had said everything."""
+    from chaos.standing.link import SupervisorLost
+
+    return CommandFailed(str(SupervisorLost(directory)))
+
+
+def administer(directory: Path, work: "Callable[[AdminClient], Coroutine[None, None, ResultT]]") -> ResultT:
+    """Runs what an administrator does with a standing cluster, past all proxies, and returns its result.
+
+    Raises:
+        UserError: there is no cluster, or the request cannot be.
+        CommandFailed: a node refused or did not answer.
+    """
+    from emulator.client.admin import AdminClient
+    from emulator.client.admin_connection import AdminConnection
+    from emulator.core.types import CauseId
+    from emulator.rpc.channel import keepalive_for
+
+    report = status_of(directory)
+    [controller_id] = [node.node_id for node in report.nodes if node.role == "controller"]
+
+    async def run() -> ResultT:
+        async with AdminConnection(
+            {node.node_id: node.address for node in report.nodes},
+            keepalive=keepalive_for(session_timeout_ms=report.session_timeout_ms),
+            cause_id=CauseId("admin"),
+        ) as connection:
+            return await work(AdminClient(connection.ask, controller_id=controller_id))
+
+    return working(run())
+
+
+def partitions_of(directory: Path, topic: str, partition: int | None) -> "tuple[TopicPartition, ...]":
+    """Returns a topic's partitions, or the one that was asked for.
+
+    Raises:
+        UserError: there is none such, or no cluster.
+        CommandFailed: the controller did not answer.
+    """
+    from emulator.core.types import TopicPartition
+
+    topics = administer(directory, lambda admin: admin.describe_topics())
+    counts = {each.name: len(each.partitions) for each in topics}
+    if topic not in counts:
+        raise UserError(f"no topic {topic!r}, there is: {', '.join(sorted(counts)) or 'none'}")
+    if partition is None:
+        return tuple(TopicPartition(topic, index) for index in range(counts[topic]))
+    if partition >= counts[topic]:
+        raise UserError(f"no partition {partition} of topic {topic}, there are 0 to {counts[topic] - 1}")
+    return (TopicPartition(topic, partition),)
+
+
+def working(work: Coroutine[None, None, ResultT]) -> ResultT:
+    """Runs a coroutine of a command to its end and returns its result.
+
+    Raises:
+        UserError: the user can fix what went wrong.
+        CommandFailed: nobody can, from here.
+    """
+    from chaos.standing.link import NoClusterError
+
+    try:
+        return asyncio.run(work)
+    except (EmulatorError, ExceptionGroup) as error:
+        match _first(error):
+            case UserError() | ConfigError() as told:
+                raise told from None
+            case NoClusterError() as told:
+                raise UserError(str(told)) from None
+            case EmulatorError() as told:
+                raise CommandFailed(str(told)) from None
+            case _:
+                raise
+
+
+def _first(error: Exception) -> Exception:
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return error

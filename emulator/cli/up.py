@@ -7,6 +7,7 @@ from typing import Final
 
 import click
 
+from emulator.cli.failure import CommandFailed
 from emulator.cli.output import Output, json_option
 from emulator.cli.standing import DEFAULT_STORE, status_of
 from emulator.cli.user_error import UserError
@@ -47,7 +48,7 @@ def up(
     ``laststand verify``. If the supervisor is killed, nothing of the cluster is left running.
     """
     from chaos.run_directory import LATEST, check_store, new_directory
-    from chaos.standing.launch import launch
+    from chaos.standing.launch import NotStartedError, launch
     from chaos.standing.link import is_standing
     from chaos.standing.order import ORDER_FILE, STANDING, StandingOrder
     from emulator.cli.overrides import parse_overrides
@@ -66,17 +67,19 @@ def up(
         )
     toxiproxy = None if no_proxies else str(require_toxiproxy())
     directory = new_directory(store, STANDING, now=datetime.now(UTC))
-    launch(
-        StandingOrder(
-            directory=str(directory),
-            brokers=brokers,
-            era=era,
-            switches=switches,
-            properties=dict(overrides.properties),
-            seed=random.SystemRandom().getrandbits(_SEED_BITS) if seed is None else seed,
-            toxiproxy=toxiproxy,
-        )
+    order = StandingOrder(
+        directory=str(directory),
+        brokers=brokers,
+        era=era,
+        switches=switches,
+        properties=dict(overrides.properties),
+        seed=random.SystemRandom().getrandbits(_SEED_BITS) if seed is None else seed,
+        toxiproxy=toxiproxy,
     )
+    try:
+        launch(order)
+    except NotStartedError as error:
+        raise CommandFailed(str(error)) from None
     from emulator.cli.status import print_status
 
     report = status_of(directory)

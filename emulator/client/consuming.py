@@ -1,13 +1,13 @@
 """One consumer of the client process, live or final: drives its state machine and reads the ids of what comes in."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import assert_never
 
 from emulator.client.config import ConsumerConfig
 from emulator.client.counters import Counters
 from emulator.client.history import History
-from emulator.client.records import polled_batches
+from emulator.client.records import polled_batches, polled_records
 from emulator.client.shell import Links, Shell
 from emulator.core.client.consumer import Consumer, Phase
 from emulator.core.client.steps import Abandoned, ConsumerInput, FinalReadRecorded, PollRecorded, RecordsReceived
@@ -18,10 +18,14 @@ from emulator.core.messages import FetchPartitionResponse, FetchRequest, FetchRe
 from emulator.core.types import BrokerId, CauseId, CorrelationId, Offset, TopicPartition
 from emulator.rpc.data_codec import Attachment
 from emulator.rpc.outbound import Outcome
+from emulator.storage.record_codec import StoredRecord
 
 
 class RunningConsumer:
     """A consumer at work.
+
+    Args:
+        on_records: gets the records that each poll brought, where somebody wants to see them.
 
     Attributes:
         errors: by partition, why a final consumer could not read it; complete once ``read_all`` returned.
@@ -36,12 +40,14 @@ class RunningConsumer:
         links: Links,
         history: History,
         counters: Counters,
+        on_records: Callable[[TopicPartition, Sequence[StoredRecord]], None] | None = None,
     ) -> None:
         self.errors: dict[str, str] = {}
         self._config = config
         self._phase = phase
         self._history = history
         self._counters = counters
+        self._on_records = on_records
         self._asked: dict[CorrelationId, tuple[TopicPartition, Offset]] = {}
         self._is_finished = asyncio.Event()
         self._core = Consumer(
@@ -96,7 +102,10 @@ class RunningConsumer:
             answer = FetchPartitionResponse(topic=partition.topic, partition=partition.partition, error=response.error)
         else:
             answer = response.partitions[0]
-        polled = polled_batches(attachments[0], position=position) if attachments and attachments[0] else ()
+        block = attachments[0] if attachments else b""
+        polled = polled_batches(block, position=position) if block else ()
+        if block and self._on_records is not None:
+            self._on_records(partition, polled_records(block, position=position))
         return RecordsReceived(
             cause_id=outcome.cause_id, correlation_id=outcome.correlation_id, response=answer, polled=polled
         )

@@ -1,6 +1,7 @@
 """Records that say who they are: a value is ``producer-0:123`` and dots up to the record's size.
 
-So whoever reads a log, or a batch on the wire, recovers the ids without the history. Batches are format v2.
+So whoever reads a log, or a batch on the wire, recovers the ids without the history. Where the value is somebody
+else's, the same text stands in a header. Batches are format v2.
 """
 
 import time
@@ -13,20 +14,29 @@ from emulator.core.events import PolledBatch
 from emulator.core.types import Offset
 from emulator.rpc.codec_error import CodecError
 from emulator.storage.record_batch import describe_header, split_batches
-from emulator.storage.record_codec import read_records
+from emulator.storage.record_codec import StoredRecord, read_records
 from emulator.storage.value_batch import build_value_batch
 
 UNKNOWN_PRODUCER: Final = "?"
 """Stands for the producer of a record whose value is not of the form above; its record id is 0."""
 
 
+IDENTITY_HEADER: Final = "laststand"
+"""Header that holds the identity of a record whose value does not."""
+
+
+def identity_text(producer: str, record_id: int) -> bytes:
+    """Returns the identity of a record."""
+    return b"%s:%d" % (producer.encode(), record_id)
+
+
 def record_value(producer: str, record_id: int, size: int) -> bytes:
     """Returns a record's value; longer than ``size`` if that is too short for the id."""
-    return (b"%s:%d." % (producer.encode(), record_id)).ljust(size, b".")
+    return (identity_text(producer, record_id) + b".").ljust(size, b".")
 
 
 def record_identity(value: bytes | None) -> tuple[str, int]:
-    """Returns producer and record id that a value holds."""
+    """Returns producer and record id that a value, or an identity header, holds."""
     producer, colon, number = (value or b"").partition(b".")[0].rpartition(b":")
     if not colon or not number.isdigit():
         return UNKNOWN_PRODUCER, 0
@@ -85,12 +95,20 @@ def polled_batches(block: bytes, *, position: Offset) -> tuple[PolledBatch, ...]
     return tuple(polled)
 
 
+def polled_records(block: bytes, *, position: Offset) -> tuple[StoredRecord, ...]:
+    """Returns the records that a fetched block holds from ``position`` on."""
+    batches = split_batches(block)
+    if isinstance(batches, InvalidBatch):
+        raise InvariantViolation(f"fetched block was read before and is now {batches.reason}")
+    return tuple(record for batch, _ in batches for record in read_records(batch) if record.offset >= position)
+
+
 def _runs(batch: memoryview, position: Offset) -> list[tuple[Offset, int, str, int]]:
     runs: list[tuple[Offset, int, str, int]] = []
     for record in read_records(batch):
         if record.offset < position:
             continue
-        producer, record_id = record_identity(record.value)
+        producer, record_id = record_identity(dict(record.headers).get(IDENTITY_HEADER, record.value))
         if runs:
             first_offset, count, run_producer, first_record_id = runs[-1]
             continues = (first_offset + count, run_producer, first_record_id + count)

@@ -78,7 +78,7 @@ class FileCensus(msgspec.Struct, kw_only=True):
 
 
 class HistoryCensus(msgspec.Struct, kw_only=True):
-    """The clients' history: its lines, which sends were begun and completed, and records by acks."""
+    """The clients' histories together: their lines, which sends were begun and completed, and records by acks."""
 
     lines: int = 0
     last: int | None = None
@@ -169,7 +169,7 @@ def read_run(run: RunDirectory, *, put: Put) -> RunLines:
     told: list[ToldEvent] = []
     committed = _Committed()
     files = tuple(_read_events(path, put=put, told=told, committed=committed) for path in run.event_files())
-    history = _read_history(run.history, put=put)
+    history = _read_histories(run.histories, put=put)
     told.sort(key=lambda t: (t.node, t.incarnation, t.sequence))
     return RunLines(
         files=files,
@@ -248,8 +248,15 @@ def _read_events(path: Path, *, put: Put, told: list[ToldEvent], committed: _Com
     return census
 
 
-def _read_history(path: Path, *, put: Put) -> HistoryCensus:
+def _read_histories(paths: tuple[Path, ...], *, put: Put) -> HistoryCensus:
     census = HistoryCensus()
+    for path in paths:
+        _read_history(path, census, put=put)
+    return census
+
+
+def _read_history(path: Path, census: HistoryCensus, *, put: Put) -> None:
+    next_index = 0
     for line in _lines(path):
         census.lines += 1
         try:
@@ -257,8 +264,9 @@ def _read_history(path: Path, *, put: Put) -> HistoryCensus:
         except (msgspec.DecodeError, UnicodeDecodeError):
             census.corrupt += 1
             continue
-        census.is_gapless = census.is_gapless and operation.index == census.lines - census.corrupt - 1
+        census.is_gapless = census.is_gapless and operation.index == next_index
         census.last = operation.index
+        next_index += 1
         match operation:
             case e.SendOperation():
                 _count_send(operation, census)
@@ -270,7 +278,6 @@ def _read_history(path: Path, *, put: Put) -> HistoryCensus:
                     put(ReceivedBatch.__name__, _ENCODER.encode(_received(operation, batch)))
             case e.FinalReadOperation():
                 put(e.FinalReadOperation.__name__, line)
-    return census
 
 
 def _count_send(send: e.SendOperation, census: HistoryCensus) -> None:

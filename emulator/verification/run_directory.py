@@ -6,7 +6,7 @@
         cluster.yaml        era, nodes (names only are read here)
         scenario.yaml       name of the scenario
         events/<node>-<incarnation>.jsonl
-        history.jsonl
+        history.jsonl       and history/<client>.jsonl, where clients come and go
         nodes/<id>/data/<topic>-<partition>/*.log
 
 Missing inputs are no error here: they are evidence that is missing, and ``evidence`` turns that into ``unknown``. Only
@@ -43,6 +43,12 @@ class RunDirectory(msgspec.Struct, frozen=True, kw_only=True):
     def history(self) -> Path:
         """The clients' history."""
         return self.path / "history.jsonl"
+
+    @property
+    def histories(self) -> tuple[Path, ...]:
+        """History files that exist: that of the run's clients, and one for each client that came by itself."""
+        found = (self.history, *sorted((self.path / "history").glob("*.jsonl")))
+        return tuple(path for path in found if path.exists())
 
     @property
     def nodes(self) -> Path:

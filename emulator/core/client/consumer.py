@@ -1,16 +1,16 @@
 """A consumer: reads each of its partitions from the log start on, below the high watermark, one fetch at a time.
 
-A partition's state is a position, or none: then it asks for the log start first, and the poll that follows is marked
-as a *seek*. OFFSET_OUT_OF_RANGE takes the position away (``auto.offset.reset=earliest``); FENCED_LEADER_EPOCH and its
-like ask for the leader again. A *live* consumer goes on for ever; a *final* one ends a partition where its position
-reaches the high watermark of the answer, and says so.
+A partition's state is a position, or none: then it asks for the log start first (with ``auto.offset.reset=latest`` for
+the end), and the poll that follows is marked as a *seek*. OFFSET_OUT_OF_RANGE takes the position away;
+FENCED_LEADER_EPOCH and its like ask for the leader again. A *live* consumer goes on for ever; a *final* one ends a
+partition where its position reaches the high watermark of the answer, and says so.
 """
 
 from enum import Enum
 from typing import Final, assert_never
 
 from emulator.core.client.metadata import ClientMetadata, PartitionLeader
-from emulator.core.client.settings import ConsumerSettings
+from emulator.core.client.settings import ConsumerSettings, OffsetReset
 from emulator.core.client.steps import (
     Abandoned,
     ConsumerEffect,
@@ -38,7 +38,9 @@ from emulator.core.messages import (
 from emulator.core.timers import TimerQueue
 from emulator.core.types import BrokerId, CauseId, CorrelationId, NodeId, Offset, TopicPartition
 
-_EARLIEST: Final = -2
+_TIMESTAMP: Final = {OffsetReset.EARLIEST: -2, OffsetReset.LATEST: -1}
+"""How ListOffsets is asked for a place that is no time."""
+
 _METADATA: Final = "metadata"
 
 
@@ -166,7 +168,7 @@ class Consumer:
         position = ListOffsetsPosition(
             topic=partition.topic,
             partition=partition.partition,
-            timestamp=_EARLIEST,
+            timestamp=_TIMESTAMP[self._settings.auto_offset_reset],
             current_leader_epoch=leadership.leader_epoch,
         )
         return ListOffsetsRequest(partitions=(position,))

@@ -5,6 +5,7 @@ Defaults are Kafka's, but for idempotence: it is on where ``acks`` is ``all`` an
 """
 
 from collections.abc import Callable, Mapping
+from enum import Enum
 from typing import Final
 
 import msgspec
@@ -39,9 +40,17 @@ class ProducerSettings(msgspec.Struct, frozen=True, kw_only=True):
     buffer_records_max: int = 100_000
 
 
-class ConsumerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """One consumer. Times are ms, sizes bytes; ``auto.offset.reset`` is always ``earliest``."""
+class OffsetReset(Enum):
+    """Where a consumer begins that has no position (``auto.offset.reset``)."""
 
+    EARLIEST = "earliest"
+    LATEST = "latest"
+
+
+class ConsumerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """One consumer. Times are ms, sizes bytes."""
+
+    auto_offset_reset: OffsetReset = OffsetReset.EARLIEST
     request_timeout_ms: int = 30_000
     retry_backoff_ms: int = 100
     metadata_max_age_ms: int = 300_000

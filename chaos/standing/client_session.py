@@ -1,0 +1,86 @@
+"""A producer's or consumer's connection to the supervisor, for as long as it works."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from chaos.standing.link import NoClusterError, SupervisorLost, not_connected
+from chaos.standing.messages import (
+    LINE_LENGTH_MAX,
+    Answer,
+    ClientOpened,
+    CloseClient,
+    OpenClient,
+    Refused,
+    decode_answer,
+    encode_line,
+)
+from chaos.standing.socket import short_path
+from emulator.core.errors import InvariantViolation
+
+
+class ClientSession:
+    """What the supervisor gave a client, and how long that holds.
+
+    Attributes:
+        opened: its name, its history file and its way to the nodes.
+        ended: set when the supervisor wants it to finish, or is gone.
+        is_lost: whether the supervisor is gone.
+    """
+
+    def __init__(self, opened: ClientOpened) -> None:
+        self.opened = opened
+        self.ended = asyncio.Event()
+        self.is_lost = False
+
+
+@asynccontextmanager
+async def client_session(directory: Path, verb: str) -> AsyncIterator[ClientSession]:
+    """Opens a session. Leave the block with a whole history; where an error leaves it, the supervisor completes it.
+
+    Raises:
+        NoClusterError: no supervisor listens there, or it refused.
+        SupervisorLost: it ended meanwhile.
+    """
+    try:
+        with short_path(directory) as path:
+            reader, writer = await asyncio.open_unix_connection(path, limit=LINE_LENGTH_MAX)
+    except (FileNotFoundError, ConnectionRefusedError) as error:
+        raise not_connected(directory, error) from None
+    try:
+        writer.write(encode_line(OpenClient(verb=verb)))
+        opened = await _read(reader)
+        match opened:
+            case ClientOpened():
+                pass
+            case Refused(reason=reason):
+                raise NoClusterError(reason)
+            case None:
+                raise SupervisorLost(directory)
+            case other:
+                raise InvariantViolation(f"the supervisor answered {other!r}")
+        session = ClientSession(opened)
+        async with asyncio.TaskGroup() as tasks:
+            listening = tasks.create_task(_listen(reader, session))
+            yield session
+            listening.cancel()
+        if session.is_lost:
+            raise SupervisorLost(directory)
+        writer.write(encode_line(CloseClient()))
+        await writer.drain()
+    finally:
+        writer.close()
+
+
+async def _listen(reader: asyncio.StreamReader, session: ClientSession) -> None:
+    session.is_lost = await _read(reader) is None
+    session.ended.set()
+
+
+async def _read(reader: asyncio.StreamReader) -> Answer | None:
+    try:
+        line = await reader.readline()
+    except ConnectionError:
+        return None
+    return decode_answer(line) if line else None

@@ -1,0 +1,130 @@
+"""``laststand configs``: dynamic configuration of topics, brokers and the cluster."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from emulator.cli.output import Output, json_option
+from emulator.cli.standing import administer, directory_option, locate
+from emulator.cli.user_error import UserError
+
+if TYPE_CHECKING:
+    from emulator.core.admin_messages import AlterableConfig
+    from emulator.core.records import ConfigResource
+
+_ENTITY_TYPES = ("topics", "brokers")
+
+
+@click.group(short_help="Dynamic configuration: describe, alter.")
+def configs() -> None:
+    """Dynamic configuration of a standing cluster, with the words of kafka-configs.sh."""
+
+
+_entity_type = click.option("--entity-type", type=click.Choice(_ENTITY_TYPES), required=True, help="Of what.")
+_entity_name = click.option("--entity-name", metavar="NAME", help="Topic, or broker id.")
+_entity_default = click.option("--entity-default", is_flag=True, help="The default of all brokers.")
+
+
+@configs.command()
+@_entity_type
+@_entity_name
+@_entity_default
+@click.option("--all", "show_all", is_flag=True, help="Also what was never set.")
+@directory_option
+@json_option
+def describe(
+    entity_type: str,
+    entity_name: str | None,
+    *,
+    entity_default: bool,
+    show_all: bool,
+    place: Path,
+    output: Output,
+) -> None:
+    """Print what is configured, and which place it comes from."""
+    from emulator.cli.tables import print_json, print_table
+    from emulator.core.admin_messages import ConfigSource
+
+    resource, name = _resource(entity_type, entity_name, is_default=entity_default)
+    entries = administer(locate(place), lambda admin: admin.describe_configs(resource, name))
+    shown = [entry for entry in entries if show_all or entry.source is not ConfigSource.DEFAULT_CONFIG]
+    if output is Output.JSON:
+        print_json(shown)
+        return
+    print_table(
+        ("NAME", "VALUE", "SOURCE", "SYNONYMS"),
+        [
+            (
+                entry.name,
+                entry.value,
+                entry.source.value,
+                ", ".join(f"{each.source.value}:{each.name}={each.value}" for each in entry.synonyms),
+            )
+            for entry in shown
+        ],
+    )
+
+
+@configs.command()
+@_entity_type
+@_entity_name
+@_entity_default
+@click.option("--add-config", "added", multiple=True, metavar="KEY=VALUE", help="Set a property.")
+@click.option("--delete-config", "deleted", multiple=True, metavar="KEY", help="Back to the default.")
+@directory_option
+def alter(
+    entity_type: str,
+    entity_name: str | None,
+    *,
+    entity_default: bool,
+    added: tuple[str, ...],
+    deleted: tuple[str, ...],
+    place: Path,
+) -> None:
+    """Set properties, or put them back to their default: all of them or none."""
+    from emulator.cli.assignments import assignments
+
+    resource, name = _resource(entity_type, entity_name, is_default=entity_default)
+    changes = changes_of(resource, assignments("--add-config", added), deleted)
+    if not changes:
+        raise UserError("nothing to alter: give --add-config or --delete-config")
+    administer(locate(place), lambda admin: admin.alter_configs(resource, name, changes))
+    click.echo(f"Completed updating config for {entity_type.removesuffix('s')} {name or 'default'}.")
+
+
+def _resource(entity_type: str, name: str | None, *, is_default: bool) -> "tuple[ConfigResource, str]":
+    from emulator.core.records import ConfigResource
+
+    if is_default:
+        if entity_type != "brokers" or name is not None:
+            raise UserError("--entity-default goes with --entity-type brokers, and without --entity-name")
+        return ConfigResource.BROKER, ""
+    if name is None:
+        raise UserError("give --entity-name, or for brokers --entity-default")
+    if entity_type == "topics":
+        return ConfigResource.TOPIC, name
+    if not name.isdecimal():
+        raise UserError(f"--entity-name {name}: expected a broker id")
+    return ConfigResource.BROKER, name
+
+
+def changes_of(
+    resource: "ConfigResource", values: Mapping[str, str], deleted: Sequence[str]
+) -> "tuple[AlterableConfig, ...]":
+    """Returns the changes of one resource.
+
+    Raises:
+        ConfigError: a topic has no such property, or may not have that value.
+    """
+    from emulator.core.admin_messages import AlterableConfig, ConfigOperation
+    from emulator.core.properties import check_topic_properties
+    from emulator.core.records import ConfigResource
+
+    if resource is ConfigResource.TOPIC:
+        check_topic_properties(values)
+    return (
+        *(AlterableConfig(name=name, operation=ConfigOperation.SET, value=value) for name, value in values.items()),
+        *(AlterableConfig(name=name, operation=ConfigOperation.DELETE) for name in deleted),
+    )

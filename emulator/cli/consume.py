@@ -1,0 +1,202 @@
+"""``laststand consume``: records become lines of standard output."""
+
+import asyncio
+import base64
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from emulator.cli.exit_codes import ExitCode
+from emulator.cli.output import Output, json_option
+from emulator.cli.standing import directory_option, locate, partitions_of, working
+from emulator.core.types import TopicPartition
+
+if TYPE_CHECKING:
+    from emulator.core.client.settings import ConsumerSettings
+    from emulator.storage.record_codec import StoredRecord
+
+
+class LineForm(msgspec.Struct, frozen=True, kw_only=True):
+    """How a record becomes a line."""
+
+    output: Output
+    print_partition: bool
+    print_offset: bool
+    print_key: bool
+    separator: bytes
+
+    def line(self, partition: TopicPartition, record: "StoredRecord") -> bytes:
+        """Returns the line, with its end."""
+        if self.output is Output.JSON:
+            return _json_line(partition, record)
+        parts: list[bytes] = []
+        if self.print_partition:
+            parts.append(b"Partition:%d" % partition.partition)
+        if self.print_offset:
+            parts.append(b"Offset:%d" % record.offset)
+        if self.print_key:
+            parts.append(b"null" if record.key is None else record.key)
+        parts.append(b"null" if record.value is None else record.value)
+        return self.separator.join(parts) + b"\n"
+
+
+@click.command(short_help="Print a topic's records as lines.")
+@click.argument("topic")
+@click.option("--partition", type=click.IntRange(min=0), help="Read this partition only.")
+@click.option("--from-beginning", is_flag=True, help="Begin with the oldest record; else with the next one.")
+@click.option("--max-messages", type=click.IntRange(min=1), metavar="N", help="End after N records.")
+@click.option("--timeout-ms", type=click.IntRange(min=1), metavar="MS", help="End when no record came for so long.")
+@click.option("--print-partition", is_flag=True, help="Put the partition before each value.")
+@click.option("--print-offset", is_flag=True, help="Put the offset before each value.")
+@click.option("--print-key", is_flag=True, help="Put the key before each value.")
+@click.option("--key-separator", default="\t", metavar="TEXT", help="Between the parts of a line.  [default: a tab]")
+@click.option("--consumer-property", "properties", multiple=True, metavar="KEY=VALUE", help="Kafka's consumer setting.")
+@directory_option
+@json_option
+def consume(
+    topic: str,
+    *,
+    partition: int | None,
+    from_beginning: bool,
+    max_messages: int | None,
+    timeout_ms: int | None,
+    print_partition: bool,
+    print_offset: bool,
+    print_key: bool,
+    key_separator: str,
+    properties: tuple[str, ...],
+    place: Path,
+    output: Output,
+) -> int:
+    """Print the value of each record of TOPIC of a standing cluster; with ``--json`` one object per line.
+
+    Ends by Ctrl-C, ``--max-messages`` or ``--timeout-ms``. What was read is in the run's history, so that ``laststand
+    verify`` judges it. Keys and values that are no UTF-8 are base64 in JSON, under ``key_base64`` and
+    ``value_base64``.
+    """
+    from emulator.cli.assignments import assignments
+    from emulator.core.client.settings import OffsetReset, consumer_settings
+
+    settings = consumer_settings(assignments("--consumer-property", properties))
+    reset = OffsetReset.EARLIEST if from_beginning else OffsetReset.LATEST
+    directory = locate(place)
+    partitions = partitions_of(directory, topic, partition)
+    printer = Printer(
+        form=LineForm(
+            output=output,
+            print_partition=print_partition,
+            print_offset=print_offset,
+            print_key=print_key,
+            separator=key_separator.encode(),
+        ),
+        max_messages=max_messages,
+    )
+    settings = msgspec.structs.replace(settings, auto_offset_reset=reset)
+    try:
+        working(_consume(directory, settings, partitions, printer, timeout_ms))
+    finally:
+        click.echo(f"Processed a total of {printer.count} messages", err=True)
+    return ExitCode.VALID
+
+
+class Printer:
+    """Prints records until there are enough.
+
+    Attributes:
+        count: how many it printed.
+        is_done: set when there are enough, or nobody reads the lines any more.
+    """
+
+    def __init__(self, *, form: LineForm, max_messages: int | None) -> None:
+        self.count = 0
+        self.is_done = asyncio.Event()
+        self._form = form
+        self._max_messages = max_messages
+
+    def show(self, partition: TopicPartition, records: "Sequence[StoredRecord]") -> None:
+        """Prints what one poll brought, as far as it is wanted."""
+        if self.is_done.is_set():
+            return
+        wanted = records if self._max_messages is None else records[: self._max_messages - self.count]
+        try:
+            sys.stdout.buffer.write(b"".join(self._form.line(partition, record) for record in wanted))
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            # The interpreter flushes once more at its end, and would complain.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            self.is_done.set()
+            return
+        self.count += len(wanted)
+        if self.count == self._max_messages:
+            self.is_done.set()
+
+
+async def _consume(
+    directory: Path,
+    settings: "ConsumerSettings",
+    partitions: tuple[TopicPartition, ...],
+    printer: Printer,
+    timeout_ms: int | None,
+) -> None:
+    from chaos.standing.client_session import client_session
+    from emulator.client.config import ConsumerConfig
+    from emulator.client.consuming import RunningConsumer
+    from emulator.client.counters import Counters
+    from emulator.client.history import History
+    from emulator.client.shell import Links
+    from emulator.core.client.consumer import Phase
+    from emulator.rpc.channel import keepalive_for
+
+    async with client_session(directory, "consume") as session, asyncio.TaskGroup() as tasks:
+        opened = session.opened
+        with History(Path(opened.history_path)) as history:
+            keepalive = keepalive_for(session_timeout_ms=opened.session_timeout_ms)
+            consumer = RunningConsumer(
+                config=ConsumerConfig(name=opened.name, partitions=partitions, settings=settings),
+                phase=Phase.LIVE,
+                brokers=opened.brokers,
+                links=Links(addresses=opened.addresses, keepalive=keepalive, tasks=tasks),
+                history=history,
+                counters=Counters(),
+                on_records=printer.show,
+            )
+            consumer.start()
+            try:
+                await _until_enough(printer, session.ended, timeout_ms)
+            finally:
+                await consumer.stop()
+
+
+async def _until_enough(printer: Printer, ended: asyncio.Event, timeout_ms: int | None) -> None:
+    waiting = [asyncio.ensure_future(event.wait()) for event in (printer.is_done, ended)]
+    timeout_s = None if timeout_ms is None else timeout_ms / 1000
+    seen = -1
+    try:
+        while printer.count != seen:  # something came in the last interval
+            seen = printer.count
+            done, _ = await asyncio.wait(waiting, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+            if done:
+                return
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+def _json_line(partition: TopicPartition, record: "StoredRecord") -> bytes:
+    document: dict[str, str | int | None] = {
+        "topic": partition.topic,
+        "partition": partition.partition,
+        "offset": record.offset,
+        "timestamp_ms": record.timestamp_ms,
+    }
+    for name, content in (("key", record.key), ("value", record.value)):
+        try:
+            document[name] = None if content is None else content.decode()
+        except UnicodeDecodeError:
+            document[f"{name}_base64"] = base64.b64encode(content or b"").decode()
+    return msgspec.json.encode(document) + b"\n"

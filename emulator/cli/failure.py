@@ -1,0 +1,16 @@
+"""What went wrong outside of this program, after everything that can be checked before was right."""
+
+from emulator.cli.exit_codes import ExitCode
+from emulator.core.errors import EmulatorError
+
+
+class CommandFailed(EmulatorError):
+    """A command that could not do what it was asked to; the message says why, a stack trace would not help.
+
+    Attributes:
+        exit_code: of the process.
+    """
+
+    def __init__(self, message: str, *, exit_code: ExitCode = ExitCode.INTERNAL) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code

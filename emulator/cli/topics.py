@@ -1,0 +1,253 @@
+"""``laststand topics``: create, delete, describe, alter and list the topics of a standing cluster."""
+
+import base64
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from emulator.cli.output import Output, json_option
+from emulator.cli.standing import administer, directory_option, locate
+from emulator.cli.user_error import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from emulator.client.admin import AdminClient
+    from emulator.core.messages import DescribedPartition, DescribedTopic
+    from emulator.core.types import BrokerId
+
+
+class TopicListing(msgspec.Struct, frozen=True, kw_only=True):
+    """A topic, and what is configured on it."""
+
+    topic: "DescribedTopic"
+    configs: dict[str, str]
+    min_insync_replicas: int
+
+
+@click.group(short_help="Create, delete, describe, alter, list.")
+def topics() -> None:
+    """Topics of a standing cluster, with the words of kafka-topics.sh."""
+
+
+@topics.command()
+@click.argument("name")
+@click.option("--partitions", type=click.IntRange(min=1), metavar="N", help="How many.  [default: num.partitions]")
+@click.option(
+    "--replication-factor", type=click.IntRange(min=1), metavar="N", help="[default: default.replication.factor]"
+)
+@click.option(
+    "--replica-assignment",
+    metavar="LIST",
+    help="Replicas of each partition instead of the two above: 0:1:2,1:2:0 are two partitions.",
+)
+@click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="A topic property.")
+@directory_option
+def create(
+    name: str,
+    partitions: int | None,
+    replication_factor: int | None,
+    replica_assignment: str | None,
+    configs: tuple[str, ...],
+    place: Path,
+) -> None:
+    """Create a topic."""
+    from emulator.cli.assignments import assignments
+    from emulator.core.admin_messages import CreatableTopic
+    from emulator.core.properties import check_topic_properties
+    from emulator.core.types import TopicId
+
+    if replica_assignment is not None and (partitions is not None or replication_factor is not None):
+        raise UserError("--replica-assignment excludes --partitions and --replication-factor")
+    properties = assignments("--config", configs)
+    check_topic_properties(properties)
+    topic = CreatableTopic(
+        name=name,
+        topic_id=TopicId(base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")),
+        num_partitions=partitions,
+        replication_factor=replication_factor,
+        assignments=() if replica_assignment is None else parse_assignment(replica_assignment),
+        configs=tuple(properties.items()),
+    )
+    administer(locate(place), lambda admin: admin.create_topic(topic))
+    click.echo(f"Created topic {name}.")
+
+
+@topics.command()
+@click.argument("name")
+@directory_option
+def delete(name: str, place: Path) -> None:
+    """Delete a topic, with its data, also where a broker is down now."""
+    administer(locate(place), lambda admin: admin.delete_topic(name))
+    click.echo(f"Deleted topic {name}.")
+
+
+@topics.command(name="list")
+@directory_option
+@json_option
+def list_topics(place: Path, output: Output) -> None:
+    """Print the names of all topics."""
+    from emulator.cli.tables import print_json
+
+    names = [topic.name for topic in administer(locate(place), lambda admin: admin.describe_topics())]
+    if output is Output.JSON:
+        print_json(names)
+        return
+    for name in names:
+        click.echo(name)
+
+
+@topics.command()
+@click.argument("names", nargs=-1)
+@click.option("--under-replicated-partitions", is_flag=True, help="Only partitions that lack a replica in the ISR.")
+@click.option("--under-min-isr-partitions", is_flag=True, help="Only partitions that refuse acks=all.")
+@click.option("--unavailable-partitions", is_flag=True, help="Only partitions without a leader.")
+@directory_option
+@json_option
+def describe(
+    names: tuple[str, ...],
+    *,
+    under_replicated_partitions: bool,
+    under_min_isr_partitions: bool,
+    unavailable_partitions: bool,
+    place: Path,
+    output: Output,
+) -> None:
+    """Print every partition of NAMES, or of all topics, as the controller has it."""
+    from emulator.cli.tables import print_json
+
+    listings = administer(locate(place), lambda admin: describe_all(admin, names))
+
+    def is_wanted(partition: "DescribedPartition", min_isr: int) -> bool:
+        return (
+            (not under_replicated_partitions or len(partition.isr) < len(partition.replicas))
+            and (not under_min_isr_partitions or len(partition.isr) < min_isr)
+            and (not unavailable_partitions or partition.leader is None)
+        )
+
+    wanted = [
+        msgspec.structs.replace(
+            listing,
+            topic=msgspec.structs.replace(
+                listing.topic,
+                partitions=tuple(
+                    partition
+                    for partition in listing.topic.partitions
+                    if is_wanted(partition, min(listing.min_insync_replicas, len(partition.replicas)))
+                ),
+            ),
+        )
+        for listing in listings
+    ]
+    is_filtered = under_replicated_partitions or under_min_isr_partitions or unavailable_partitions
+    if output is Output.JSON:
+        print_json(wanted)
+        return
+    for listing in wanted:
+        if not is_filtered:
+            click.echo(topic_line(listing))
+        for partition in listing.topic.partitions:
+            click.echo(partition_line(listing.topic.name, partition))
+
+
+@topics.command()
+@click.argument("name")
+@click.option("--partitions", type=click.IntRange(min=1), metavar="N", help="How many there shall be, more than now.")
+@click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="Set a topic property.")
+@click.option("--delete-config", "deleted", multiple=True, metavar="KEY", help="Back to the default.")
+@directory_option
+def alter(name: str, partitions: int | None, configs: tuple[str, ...], deleted: tuple[str, ...], place: Path) -> None:
+    """Add partitions to a topic, or change its properties."""
+    from emulator.cli.assignments import assignments
+    from emulator.cli.configs import changes_of
+    from emulator.core.admin_messages import CreatablePartitions
+    from emulator.core.records import ConfigResource
+
+    changes = changes_of(ConfigResource.TOPIC, assignments("--config", configs), deleted)
+    if partitions is None and not changes:
+        raise UserError("nothing to alter: give --partitions, --config or --delete-config")
+
+    async def change(admin: "AdminClient") -> None:
+        if partitions is not None:
+            await admin.create_partitions(CreatablePartitions(name=name, count=partitions))
+        if changes:
+            await admin.alter_configs(ConfigResource.TOPIC, name, changes)
+
+    administer(locate(place), change)
+    click.echo(f"Altered topic {name}.")
+
+
+async def describe_all(admin: "AdminClient", names: "Sequence[str]") -> list[TopicListing]:
+    """Returns topics with their configuration; all of them where ``names`` is empty.
+
+    Raises:
+        UserError: one does not exist.
+        AdminError: no answer came.
+    """
+    from emulator.core.admin_messages import ConfigSource
+    from emulator.core.errors import ErrorCode
+    from emulator.core.records import ConfigResource
+
+    listings = []
+    for topic in await admin.describe_topics(names or None):
+        if topic.error is not ErrorCode.NONE:
+            raise UserError(f"topic {topic.name}: {topic.error.name}")
+        configs = await admin.describe_configs(ConfigResource.TOPIC, topic.name)
+        listings.append(
+            TopicListing(
+                topic=topic,
+                configs={
+                    config.name: config.value or ""
+                    for config in configs
+                    if config.source is ConfigSource.DYNAMIC_TOPIC_CONFIG
+                },
+                min_insync_replicas=next(int(c.value or 1) for c in configs if c.name == "min.insync.replicas"),
+            )
+        )
+    return listings
+
+
+def topic_line(listing: TopicListing) -> str:
+    """Returns the line about a topic, as kafka-topics.sh prints it."""
+    topic = listing.topic
+    factor = max((len(partition.replicas) for partition in topic.partitions), default=0)
+    configs = ",".join(f"{name}={value}" for name, value in sorted(listing.configs.items()))
+    return (
+        f"Topic: {topic.name}\tTopicId: {topic.topic_id}\tPartitionCount: {len(topic.partitions)}\t"
+        f"ReplicationFactor: {factor}\tConfigs: {configs}"
+    )
+
+
+def partition_line(topic: str, partition: "DescribedPartition") -> str:
+    """Returns the line about a partition, as kafka-topics.sh of Kafka 4 prints it."""
+    leader = "none" if partition.leader is None else partition.leader
+    lists = "\t".join(
+        f"{name}: {','.join(map(str, members))}"
+        for name, members in (
+            ("Replicas", partition.replicas),
+            ("Isr", partition.isr),
+            ("Elr", partition.elr),
+            ("LastKnownElr", partition.last_known_elr),
+        )
+    )
+    return f"\tTopic: {topic}\tPartition: {partition.partition}\tLeader: {leader}\t{lists}"
+
+
+def parse_assignment(text: str) -> "tuple[tuple[BrokerId, ...], ...]":
+    """Returns the replicas of each partition in a text like ``0:1:2,1:2:0``.
+
+    Raises:
+        UserError: it is none.
+    """
+    from emulator.core.types import BrokerId, NodeId
+
+    partitions = []
+    for part in text.split(","):
+        ids = part.split(":")
+        if not all(each.strip().isdecimal() for each in ids) or len(set(ids)) != len(ids):
+            raise UserError(f"--replica-assignment {text}: {part!r} is no list of different broker ids like 0:1:2")
+        partitions.append(tuple(BrokerId(NodeId(int(each))) for each in ids))
+    return tuple(partitions)

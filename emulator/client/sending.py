@@ -1,0 +1,119 @@
+"""One producer's state machine at work: its shell, and the bytes of what has no outcome yet."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from emulator.client.history import History
+from emulator.client.pace import operation_id
+from emulator.client.shell import Links, Shell
+from emulator.core.batch import BatchDescriptor
+from emulator.core.client.producer import Producer
+from emulator.core.client.settings import ProducerSettings
+from emulator.core.client.steps import Abandoned, BatchContent, ProducerInput, RecordsOffered, SendRecorded
+from emulator.core.effects import SendRequest
+from emulator.core.events import OperationType
+from emulator.core.inputs import Started
+from emulator.core.messages import ProduceRequest
+from emulator.core.types import Acks, BrokerId, CauseId
+from emulator.rpc.data_codec import Attachment
+from emulator.rpc.outbound import Outcome
+
+EncodeBatch: TypeAlias = Callable[[BatchContent], tuple[bytes, BatchDescriptor]]
+"""Returns a batch's bytes and header. Equal content, equal bytes."""
+
+
+class Sending:
+    """A producer that is told which batches to send.
+
+    Args:
+        name: the producer's, in the history.
+        settings: of the producer.
+        brokers: any of them is asked for metadata.
+        topics: those that it will write to.
+        links: how to reach the cluster.
+        history: gets every invocation and outcome.
+        encode: makes the bytes of a batch.
+        on_recorded: told of the same, for counting.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        settings: ProducerSettings,
+        brokers: tuple[BrokerId, ...],
+        topics: tuple[str, ...],
+        links: Links,
+        history: History,
+        encode: EncodeBatch,
+        on_recorded: Callable[[SendRecorded], None],
+    ) -> None:
+        self._name = name
+        self._acks = settings.acks
+        self._history = history
+        self._encode_batch = encode
+        self._on_recorded = on_recorded
+        self._payloads: dict[CauseId, bytes] = {}
+        self._is_idle = asyncio.Event()
+        self._is_idle.set()
+        self._core = Producer(settings=settings, bootstrap=brokers, topics=topics, encode=self._encode)
+        self._shell: Shell[ProducerInput, SendRecorded] = Shell(
+            core=self._core,
+            links=links,
+            history=history,
+            to_input=_outcome,
+            record=self._record,
+            attachments=self._attachments,
+        )
+
+    def start(self) -> None:
+        """Begins to look for leaders; everything else happens in callbacks."""
+        self._shell.step(Started(cause_id=CauseId(self._name)))
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more records may be offered."""
+        return self._core.has_room
+
+    def offer(self, offered: RecordsOffered) -> None:
+        """Sends a batch of records; its ``cause_id`` is ``operation_id`` of this producer and its first record."""
+        self._shell.step(offered)
+
+    async def finish(self, *, timeout_ms: int) -> int:
+        """Waits for the outcome of what was sent; returns how many records had none in time and were given up."""
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self._is_idle.wait()
+        except TimeoutError:
+            pass
+        abandoned = self._core.unfinished_records
+        self._shell.step(Abandoned(cause_id=CauseId(self._name)))
+        await self._shell.close()
+        return abandoned
+
+    def _encode(self, content: BatchContent) -> BatchDescriptor:
+        payload, descriptor = self._encode_batch(content)
+        self._payloads[operation_id(self._name, content.first_record_id)] = payload
+        return descriptor
+
+    def _attachments(self, request: SendRequest) -> Sequence[Attachment]:
+        if not isinstance(request.request, ProduceRequest):
+            return ()
+        if request.request.acks == Acks.NONE:  # finished as soon as it is sent
+            return (self._payloads.pop(request.cause_id),)
+        return (self._payloads[request.cause_id],)
+
+    def _record(self, recorded: SendRecorded) -> None:
+        self._history.add_send(recorded, process=self._name, acks=self._acks)
+        self._on_recorded(recorded)
+        if recorded.type is not OperationType.INVOKE and self._acks is not Acks.NONE:
+            self._payloads.pop(recorded.operation_id, None)
+        if self._core.unfinished_records:
+            self._is_idle.clear()
+        else:
+            self._is_idle.set()
+
+
+def _outcome(outcome: Outcome, _: tuple[bytes, ...]) -> ProducerInput:
+    return outcome
