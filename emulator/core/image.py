@@ -47,6 +47,7 @@ class BrokerRegistration(msgspec.Struct, frozen=True, kw_only=True):
     fenced: bool
     in_controlled_shutdown: bool
     registration_offset: MetadataOffset  # of the RegisterBrokerRecord; at or above broker_epoch
+    rack: str = ""
 
     @property
     def is_active(self) -> bool:
@@ -271,6 +272,7 @@ class MetadataImage:
             fenced=record.fenced,
             in_controlled_shutdown=record.in_controlled_shutdown,
             registration_offset=offset,
+            rack=record.rack,
         )
 
     def _replay_broker_change(self, record: BrokerRegistrationChangeRecord) -> None:

@@ -50,6 +50,7 @@ class BrokerRegistrationRequest(Message, frozen=True, kw_only=True):
     log_dirs: tuple[str, ...]
     features: tuple[FeatureRange, ...] = ()
     previous_broker_epoch: BrokerEpoch | None = None
+    rack: str = ""
     api_version: int = 4
 
 

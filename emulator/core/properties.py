@@ -19,8 +19,9 @@ _LONG_MAX: Final = 2**63 - 1
 class NodeProperties(msgspec.Struct, frozen=True, kw_only=True):
     """Properties of one node. Field names are Kafka's with dots turned to underscores; times are ms, sizes bytes.
 
-    Two are ours: ``leader.recovery.min.ms``, how long a leader's recovery step takes at least (KIP-704), so that it is
-    seen, and ``stray.delete.delay.ms``, the grace of logs that do not belong here any more (KIP-550).
+    In ``broker.rack``, ``{node}`` stands for the broker's id. Two are ours: ``leader.recovery.min.ms``, how long a
+    leader's recovery step takes at least (KIP-704), so that it is seen, and ``stray.delete.delay.ms``, the grace of logs
+    that do not belong here any more (KIP-550).
     """
 
     broker_heartbeat_interval_ms: int = 2000
@@ -55,6 +56,8 @@ class NodeProperties(msgspec.Struct, frozen=True, kw_only=True):
     producer_id_expiration_ms: int = 24 * 3600 * 1000
     leader_recovery_min_ms: int = 0
     stray_delete_delay_ms: int = 60_000
+    broker_rack: str = ""
+    replica_selector_class: str = ""
     max_request_partition_size_limit: int = 2000
     leader_imbalance_check_interval_seconds: int = 300
     auto_leader_rebalance_enable: bool = True
@@ -146,6 +149,12 @@ _NODE_KINDS: Final[Mapping[str, _Kind]] = {
     "producer.id.expiration.ms": _POSITIVE,
     "leader.recovery.min.ms": _NATURAL,
     "stray.delete.delay.ms": _NATURAL,
+    "broker.rack": _TEXT,
+    "replica.selector.class": _choice(
+        "",
+        "org.apache.kafka.common.replica.LeaderSelector",
+        "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+    ),
     "max.request.partition.size.limit": _POSITIVE,
     "leader.imbalance.check.interval.seconds": _POSITIVE,
     "auto.leader.rebalance.enable": _FLAG,

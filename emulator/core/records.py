@@ -44,7 +44,7 @@ class FeatureLevelRecord(MetadataRecord, frozen=True, kw_only=True):
 
 
 class RegisterBrokerRecord(MetadataRecord, frozen=True, kw_only=True):
-    """A broker process, fenced until it has caught up."""
+    """A broker process, fenced until it has caught up; ``rack`` is empty where it named none."""
 
     broker_id: BrokerId
     incarnation_id: IncarnationId
@@ -52,6 +52,7 @@ class RegisterBrokerRecord(MetadataRecord, frozen=True, kw_only=True):
     log_dirs: tuple[str, ...]
     fenced: bool = True
     in_controlled_shutdown: bool = False
+    rack: str = ""
 
 
 class UnregisterBrokerRecord(MetadataRecord, frozen=True, kw_only=True):

@@ -258,7 +258,7 @@ class Session:
         return [f"{operation} {answer.error.name}{offset}"]
 
     def consume(self, command: Command) -> list[str]:
-        """``consume orders-0 from=0 offset=0``: what a consumer gets of one fetch."""
+        """``consume orders-0 from=0 offset=0 [rack=..]``: what a consumer gets of one fetch."""
         name = _partition(command.words[0])
         asked = FetchPartition(
             topic=name.topic,
@@ -266,13 +266,15 @@ class Session:
             partition=name.partition,
             fetch_offset=Offset(int(command.pairs["offset"])),
         )
-        request = FetchRequest(partitions=(asked,), max_wait_ms=0)
+        request = FetchRequest(partitions=(asked,), max_wait_ms=0, client_rack=command.pairs.get("rack"))
         request_id = self.cluster.ask(_broker(command.pairs["from"]), request, cause="consume")
         self.cluster.run_until(lambda: request_id in self.cluster.answers, within_ms=100)
         response = self.cluster.answers.get(request_id)
         if not isinstance(response, FetchResponse):
             return ["no answer"]
         (answer,) = response.partitions
+        if answer.preferred_read_replica is not None:
+            return [f"{answer.error.name} preferred_read_replica={answer.preferred_read_replica}"]
         batches = " ".join(_batch(batch) for batch in answer.batches)
         return [f"{answer.error.name} high_watermark={answer.high_watermark} {batches}".rstrip()]
 

@@ -125,7 +125,7 @@ class Broker:
         self._alter_partitions = AlterPartitionSender(config, self._ledger)
         self._fetchers = FetcherPool(config, self._ledger)
         self._produces = ProduceDesk(self._hosted)
-        self._fetches = FetchDesk(self._hosted, self._produces)
+        self._fetches = FetchDesk(config, self._hosted, self._produces)
         self._deletes = DeleteRecordsDesk(self._hosted)
         self._recoveries = LeaderRecovery(config, self._hosted)
         self._producer_ids = ProducerIds(config, self._ledger)

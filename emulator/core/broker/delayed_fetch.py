@@ -11,11 +11,13 @@ round of fetches serves them all.
 from itertools import count
 from typing import Final
 
+from emulator.core.broker.config import BrokerConfig
 from emulator.core.broker.delayed_produce import ProduceDesk
 from emulator.core.broker.fetch import (
     Read,
     Reader,
     ReadResult,
+    Redirected,
     find_divergence,
     find_readable,
     partition_response,
@@ -24,6 +26,7 @@ from emulator.core.broker.fetch import (
 )
 from emulator.core.broker.hosted import HostedPartitions
 from emulator.core.broker.partition import Partition
+from emulator.core.broker.replica_selector import RACK_AWARE, preferred_read_replica
 from emulator.core.broker.turn import Turn
 from emulator.core.effects import SendResponse
 from emulator.core.errors import ErrorCode
@@ -56,7 +59,8 @@ class _Parked:
 class FetchDesk:
     """Takes fetch requests, keeps those that wait, answers them all."""
 
-    def __init__(self, hosted: HostedPartitions, produces: ProduceDesk) -> None:
+    def __init__(self, config: BrokerConfig, hosted: HostedPartitions, produces: ProduceDesk) -> None:
+        self._is_rack_aware = config.properties.replica_selector_class == RACK_AWARE
         self._hosted = hosted
         self._produces = produces
         self._numbers = count()
@@ -83,7 +87,7 @@ class FetchDesk:
         reader = Reader(
             replica_id=request.replica_id, replica_epoch=request.replica_epoch, client_rack=request.client_rack
         )
-        results = self._read_all(request, reader)
+        results = self._read_all(turn, request, reader)
         answers: list[FetchPartitionResponse] = []
         is_final = request.max_wait_ms <= 0 or not request.partitions
         size = 0
@@ -104,17 +108,32 @@ class FetchDesk:
         else:
             self._park(turn, _Parked(next(self._numbers), request_id, request, reader, turn.cause_id))
 
-    def _read_all(self, request: FetchRequest, reader: Reader) -> list[ReadResult]:
+    def _read_all(self, turn: Turn, request: FetchRequest, reader: Reader) -> list[ReadResult]:
         results: list[ReadResult] = []
         bytes_read = 0
         for asked in request.partitions:
-            result = read_partition(
+            result = self._redirection(turn, asked, reader) or read_partition(
                 self._hosted, asked, reader, bytes_left=request.max_bytes - bytes_read, bytes_read=bytes_read
             )
             if isinstance(result, Read) and result.span is not None:
                 bytes_read += result.span.size
             results.append(result)
         return results
+
+    def _redirection(self, turn: Turn, asked: FetchPartition, reader: Reader) -> Redirected | None:
+        if not self._is_rack_aware or not reader.may_read_follower or not reader.client_rack:
+            return None
+        partition = find_readable(self._hosted, asked, reader)
+        if isinstance(partition, ErrorCode):
+            return None
+        replica = preferred_read_replica(
+            partition,
+            self._hosted.image.brokers,
+            client_rack=reader.client_rack,
+            fetch_offset=asked.fetch_offset,
+            now_ms=turn.now_ms,
+        )
+        return None if replica is None else Redirected(partition, replica)
 
     def _note_progress(
         self, turn: Turn, partition: Partition, asked: FetchPartition, reader: Reader, replica_id: BrokerId
@@ -149,7 +168,7 @@ class FetchDesk:
                 waiting.pop(parked.number, None)
                 if not waiting:
                     del self._by_partition[asked.topic_partition]
-        results = self._read_all(parked.request, parked.reader)
+        results = self._read_all(turn, parked.request, parked.reader)
         self._send(
             turn,
             parked.request_id,

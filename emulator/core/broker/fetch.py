@@ -53,7 +53,14 @@ class Read(msgspec.Struct, frozen=True):
     span: LogSpan | None
 
 
-ReadResult: TypeAlias = ReadFailed | Diverging | Read
+class Redirected(msgspec.Struct, frozen=True):
+    """The consumer should read from a follower in its rack; nothing is read here (KIP-392)."""
+
+    partition: Partition
+    replica: BrokerId
+
+
+ReadResult: TypeAlias = ReadFailed | Diverging | Redirected | Read
 
 
 def find_readable(hosted: HostedPartitions, asked: FetchPartition, reader: Reader) -> Partition | ErrorCode:
@@ -144,6 +151,15 @@ def partition_response(hosted: HostedPartitions, asked: FetchPartition, result: 
                 log_start_offset=partition.log.log_start_offset,
                 diverging_epoch=end.leader_epoch,
                 diverging_end_offset=end.end_offset,
+            )
+        case Redirected(partition, replica):
+            return FetchPartitionResponse(
+                topic=asked.topic,
+                partition=asked.partition,
+                error=ErrorCode.NONE,
+                high_watermark=partition.log.high_watermark,
+                log_start_offset=partition.log.log_start_offset,
+                preferred_read_replica=replica,
             )
         case ReadFailed(error):
             return _failure(hosted, asked, error)

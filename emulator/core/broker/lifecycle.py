@@ -32,6 +32,9 @@ STARTING_INTERVAL_MS: Final = 10
 SHUTDOWN_INTERVAL_MS: Final = 50
 """Before the second heartbeat of a controlled shutdown."""
 
+NODE_MARK: Final = "{node}"
+"""In ``broker.rack``: stands for the broker's id, because all nodes of a cluster share their properties."""
+
 _BACKOFF_INITIAL_MS: Final = 20
 
 
@@ -198,6 +201,7 @@ class BrokerLifecycle:
                 log_dirs=config.log_dirs,
                 features=BROKER_FEATURES,
                 previous_broker_epoch=config.previous_broker_epoch,
+                rack=config.properties.broker_rack.replace(NODE_MARK, str(config.broker_id)),
             )
         else:
             request = BrokerHeartbeatRequest(

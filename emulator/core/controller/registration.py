@@ -153,6 +153,7 @@ def _register_incarnation(
         incarnation_id=request.incarnation_id,
         broker_epoch=broker_epoch,
         log_dirs=request.log_dirs,
+        rack=request.rack,
     )
     cause = RegistrationCause(
         previous_broker_epoch=request.previous_broker_epoch,

@@ -77,7 +77,9 @@ class Hosting:
         self.hosted.is_serving = True
         self.hosted.add(self.partition)
 
-    def register(self, broker_id: BrokerId, *, fenced: bool = False, broker_epoch: int | None = None) -> None:
+    def register(
+        self, broker_id: BrokerId, *, fenced: bool = False, broker_epoch: int | None = None, rack: str = ""
+    ) -> None:
         self.image.brokers[broker_id] = BrokerRegistration(
             broker_id=broker_id,
             incarnation_id=IncarnationId(f"incarnation-{broker_id}"),
@@ -86,6 +88,7 @@ class Hosting:
             fenced=fenced,
             in_controlled_shutdown=False,
             registration_offset=MetadataOffset(0),
+            rack=rack,
         )
 
     def turn(self) -> Turn:
