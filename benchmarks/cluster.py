@@ -93,7 +93,7 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
             await asyncio.to_thread(importlib.import_module, module)
         from chaos.admin import ask, create_topics
         from chaos.metadata_watch import MetadataWatch
-        from chaos.scenario import TopicPlan
+        from chaos.administration import TopicPlan
         from emulator.rpc.channel import keepalive_for
 
         address = self.processes.direct_addresses()[CONTROLLER_ID]

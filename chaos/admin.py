@@ -1,17 +1,16 @@
 """The harness as an administrator: requests to the controller, past all proxies."""
 
-import base64
 from collections.abc import Awaitable, Callable
 from random import Random
 from typing import Final
 
 import grpc.aio
 
-from chaos.scenario import TopicPlan
-from emulator.core.admin_messages import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from chaos.administration import TopicPlan, creatable
+from emulator.core.admin_messages import CreateTopicsRequest, CreateTopicsResponse
 from emulator.core.errors import EmulatorError, ErrorCode
 from emulator.core.messages import Request, Response
-from emulator.core.types import CauseId, TopicId
+from emulator.core.types import CauseId
 from emulator.rpc.apis import CONTROLLER_API_OF
 from emulator.rpc.channel import Keepalive, as_is, open_channel
 
@@ -74,23 +73,9 @@ async def create_topics(
         EmulatorError: the controller did not answer.
     """
     response = await ask_controller(
-        CreateTopicsRequest(
-            topics=tuple(
-                CreatableTopic(
-                    name=topic.name,
-                    topic_id=_new_topic_id(chance),
-                    assignments=topic.replicas,
-                    configs=topic.properties,
-                )
-                for topic in topics
-            )
-        )
+        CreateTopicsRequest(topics=tuple(creatable(topic, chance=chance) for topic in topics))
     )
     assert isinstance(response, CreateTopicsResponse)
     for result in response.topics:
         if result.error is not ErrorCode.NONE:
             raise TopicNotCreatedError(topic=result.name, error=result.error, message=result.error_message)
-
-
-def _new_topic_id(chance: Random) -> TopicId:
-    return TopicId(base64.urlsafe_b64encode(chance.randbytes(16)).decode().rstrip("="))

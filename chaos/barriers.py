@@ -1,13 +1,29 @@
 """Judges a step's condition on the controller's committed state and on the counters since the step began."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import assert_never
 
 from chaos.roles import NodeNames, resolve
-from chaos.scenario import Acked, BrokerIs, Condition, Count, NodeRef, NoLeader, PartitionIs
+from chaos.scenario import (
+    Acked,
+    BrokerIs,
+    ClientSaw,
+    Condition,
+    Consumed,
+    Count,
+    FeatureIs,
+    LogIs,
+    NodeRef,
+    NoLeader,
+    PartitionIs,
+    RegistrationIs,
+    TopicIs,
+)
 from emulator.client.control import Progress
+from emulator.core.errors import ErrorCode
 from emulator.core.image import MetadataImage, PartitionState
-from emulator.core.types import Acks, BrokerId, NodeId, TopicPartition
+from emulator.core.types import Acks, BrokerId, LeaderRecoveryState, NodeId, TopicPartition
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,12 +36,17 @@ class Sight:
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """What there is to see: committed state, all counts now and when the step began, and the names of nodes."""
+    """What there is to see: committed state, all counts now and when the step began, and the names of nodes.
+
+    Attributes:
+        log_names: names of the directories in a node's log directory, such as ``orders-0``.
+    """
 
     image: MetadataImage
     progress: Progress
     progress_at_start: Progress
     names: NodeNames
+    log_names: Callable[[NodeId], frozenset[str]]
 
 
 def look(condition: Condition, view: View) -> Sight:
@@ -37,6 +58,23 @@ def look(condition: Condition, view: View) -> Sight:
             return _partitions(condition, view)
         case BrokerIs():
             return _broker(condition, view)
+        case RegistrationIs():
+            return _registration(condition, view)
+        case LogIs():
+            return _log(condition, view)
+        case TopicIs(topic=topic, exists=exists):
+            topic_id = view.image.topics.get(topic)
+            text = f"topic {topic} does not exist" if topic_id is None else f"topic {topic} has id {topic_id}"
+            return Sight(reached=(topic_id is not None) == exists, text=text)
+        case FeatureIs(feature=feature, level=level):
+            found = view.image.feature_level(feature)
+            return Sight(reached=found == level, text=f"{feature} is at level {found}")
+        case ClientSaw(error=error, count=count):
+            seen = _errors(view.progress, error) - _errors(view.progress_at_start, error)
+            return Sight(reached=seen >= count, text=f"{seen} answers to clients were {error.name}")
+        case Consumed(count=count):
+            consumed = view.progress.consumed - view.progress_at_start.consumed
+            return Sight(reached=consumed >= count, text=f"{consumed} records consumed")
         case _:
             assert_never(condition)
 
@@ -47,6 +85,10 @@ def _records(progress: Progress, acks: Acks | None, partition: TopicPartition) -
         for count in progress.acked
         if count.topic_partition == partition and (acks is None or count.acks == acks)
     )
+
+
+def _errors(progress: Progress, error: ErrorCode) -> int:
+    return sum(each.count for each in progress.errors if each.error == error.name)
 
 
 def _acked(condition: Acked, view: View) -> Sight:
@@ -77,27 +119,51 @@ def _partition(partition: TopicPartition, condition: PartitionIs, view: View) ->
     if state is None:
         return Sight(reached=False, text=f"{partition} does not exist")
     reached = (
-        _is_leader(condition.leader, state, view)
-        and _are_members(condition.isr, state.isr, view)
-        and _are_members(condition.elr, state.elr, view)
+        _is_broker(condition.leader, state.leader, view)
+        and _is_broker(condition.last_known_leader, state.last_known_leader, view)
+        and condition.leader_recovery_state in (None, state.leader_recovery_state)
+        and all(
+            _are_members(wanted, members, view)
+            for wanted, members in (
+                (condition.isr, state.isr),
+                (condition.elr, state.elr),
+                (condition.last_known_elr, state.last_known_elr),
+                (condition.replicas, state.replicas),
+                (condition.adding_replicas, state.adding_replicas),
+                (condition.removing_replicas, state.removing_replicas),
+            )
+        )
     )
     return Sight(reached=reached, text=f"{partition} {describe_partition(state)}")
 
 
 def describe_partition(state: PartitionState) -> str:
-    """Returns leader, epochs, ISR and ELR in words."""
-    leader = "none" if state.leader is None else str(state.leader)
-    return f"leader={leader} leader_epoch={state.leader_epoch} isr={list(state.isr)} elr={list(state.elr)}"
+    """Returns leader, epochs, ISR and ELR in words, and what else is not as in a healthy partition."""
+    words = [
+        f"leader={'none' if state.leader is None else state.leader}",
+        f"leader_epoch={state.leader_epoch}",
+        f"isr={list(state.isr)}",
+        f"elr={list(state.elr)}",
+    ]
+    if state.last_known_elr or state.last_known_leader is not None:
+        words.append(f"last_known_elr={list(state.last_known_elr)}")
+        words.append(f"last_known_leader={'none' if state.last_known_leader is None else state.last_known_leader}")
+    if state.adding_replicas or state.removing_replicas:
+        words.append(f"replicas={list(state.replicas)}")
+        words.append(f"adding={list(state.adding_replicas)} removing={list(state.removing_replicas)}")
+    if state.leader_recovery_state is not LeaderRecoveryState.RECOVERED:
+        words.append(state.leader_recovery_state.name)
+    return " ".join(words)
 
 
-def _is_leader(wanted: NodeRef | NoLeader | None, state: PartitionState, view: View) -> bool:
+def _is_broker(wanted: NodeRef | NoLeader | None, found: BrokerId | None, view: View) -> bool:
     match wanted:
         case None:
             return True
         case NoLeader.NONE:
-            return state.leader is None
+            return found is None
         case _:
-            return state.leader is not None and state.leader == resolve(wanted, view.image, view.names)
+            return found is not None and found == resolve(wanted, view.image, view.names)
 
 
 def _are_members(wanted: tuple[NodeRef, ...] | None, members: tuple[BrokerId, ...], view: View) -> bool:
@@ -115,3 +181,19 @@ def _broker(condition: BrokerIs, view: View) -> Sight:
         return Sight(reached=False, text=f"node {node} is not registered")
     state = "fenced" if registration.fenced else "unfenced"
     return Sight(reached=registration.fenced != condition.unfenced, text=f"node {node} is {state}")
+
+
+def _registration(condition: RegistrationIs, view: View) -> Sight:
+    node = resolve(condition.node, view.image, view.names)
+    is_registered = node is not None and BrokerId(node) in view.image.brokers
+    state = "registered" if is_registered else "not registered"
+    return Sight(reached=is_registered == condition.exists, text=f"node {condition.node} is {state}")
+
+
+def _log(condition: LogIs, view: View) -> Sight:
+    node = resolve(condition.node, view.image, view.names)
+    if node is None:
+        return Sight(reached=False, text=f"nobody is {condition.node}")
+    names = view.log_names(node)
+    text = f"node {node} has {', '.join(sorted(names)) or 'no logs'}"
+    return Sight(reached=(str(condition.partition) in names) == condition.exists, text=text)

@@ -59,6 +59,11 @@ class ProcessScene:
         """What the client process told last."""
         return self._client.progress
 
+    def log_names(self, node_id: NodeId) -> frozenset[str]:
+        """Looks into the directory, whether the node runs or not."""
+        data = self.stage.cluster.layout.data_directory(node_id)
+        return frozenset(each.name for each in data.iterdir() if each.is_dir()) if data.is_dir() else frozenset()
+
     async def committed_end(self) -> MetadataOffset:
         """Asks the controller."""
         return await self.stage.watch.committed_end()

@@ -10,7 +10,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from emulator.core.types import Acks, BrokerId, NodeId, TopicPartition
+from chaos.administration import Administration, TopicPlan
+from emulator.core.errors import ErrorCode
+from emulator.core.types import Acks, BrokerId, LeaderRecoveryState, NodeId, TopicPartition
 from emulator.storage.power_loss_plan import Keep
 
 CLIENT: Final = NodeId(1000)
@@ -113,9 +115,15 @@ class PartitionIs:
     """
 
     partitions: tuple[TopicPartition, ...]
-    leader: NodeRef | NoLeader | None
-    isr: tuple[NodeRef, ...] | None
-    elr: tuple[NodeRef, ...] | None
+    leader: NodeRef | NoLeader | None = None
+    isr: tuple[NodeRef, ...] | None = None
+    elr: tuple[NodeRef, ...] | None = None
+    last_known_elr: tuple[NodeRef, ...] | None = None
+    last_known_leader: NodeRef | NoLeader | None = None
+    replicas: tuple[NodeRef, ...] | None = None
+    adding_replicas: tuple[NodeRef, ...] | None = None
+    removing_replicas: tuple[NodeRef, ...] | None = None
+    leader_recovery_state: LeaderRecoveryState | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +134,57 @@ class BrokerIs:
     unfenced: bool
 
 
-Condition: TypeAlias = Acked | PartitionIs | BrokerIs
+@dataclass(frozen=True, kw_only=True)
+class RegistrationIs:
+    """Whether the controller knows a broker at all."""
+
+    node: NodeRef
+    exists: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogIs:
+    """Whether a node's log directory holds a log under the name of a partition; ``topic_id`` does not count."""
+
+    node: NodeRef
+    partition: TopicPartition
+    exists: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopicIs:
+    """Whether a topic exists."""
+
+    topic: str
+    exists: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureIs:
+    """A finalized feature level; 0 where there is none."""
+
+    feature: str
+    level: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientSaw:
+    """Producers and consumers were answered with ``error`` so often since the step began."""
+
+    error: ErrorCode
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Consumed:
+    """So many records reached consumers since the step began."""
+
+    count: int
+
+
+Condition: TypeAlias = (
+    Acked | PartitionIs | BrokerIs | RegistrationIs | LogIs | TopicIs | FeatureIs | ClientSaw | Consumed
+)
 
 # --- Steps --------------------------------------------------------------------------------------------------------
 
@@ -229,7 +287,7 @@ class HealLink:
 
 NetworkAction: TypeAlias = Isolate | Cut | LoseResponses | HealAll | HealNode | HealLink
 ProcessAction: TypeAlias = Kill | Pause | Resume | PowerLoss | Start | Stop
-Action: TypeAlias = Until | NetworkAction | ProcessAction
+Action: TypeAlias = Until | NetworkAction | ProcessAction | Administration
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,20 +301,6 @@ class Step:
 
 
 # --- Cluster, workload, expectations ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class TopicPlan:
-    """A topic to create before the workload starts."""
-
-    name: str
-    replicas: tuple[tuple[BrokerId, ...], ...]
-    properties: tuple[tuple[str, str], ...]
-
-    @property
-    def partitions(self) -> tuple[TopicPartition, ...]:
-        """Its partitions in ascending order."""
-        return tuple(TopicPartition(self.name, index) for index in range(len(self.replicas)))
 
 
 @dataclass(frozen=True, kw_only=True)

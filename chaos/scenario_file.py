@@ -8,6 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, Literal, cast
 
+from chaos.administration import TopicPlan
+from chaos.condition_reader import ACKS
+from chaos.name_reader import NameReader
 from chaos.scenario import (
     Comparison,
     ConsumerPlan,
@@ -17,10 +20,10 @@ from chaos.scenario import (
     ProducerPlan,
     Scenario,
     Step,
-    TopicPlan,
     VerdictName,
 )
-from chaos.step_reader import ACKS, StepReader
+from chaos.step_reader import StepReader
+from chaos.topic_reader import config_reason, read_topic
 from chaos.yaml_cursor import Cursor, ScenarioError, open_document, suggestion
 from emulator.core.client.settings import (
     CONSUMER_PROPERTIES,
@@ -29,9 +32,8 @@ from emulator.core.client.settings import (
     producer_settings,
 )
 from emulator.core.errors import ConfigError
-from emulator.core.properties import check_topic_properties, node_properties
+from emulator.core.properties import node_properties
 from emulator.core.switches import ERAS, ERAS_NOT_BUILT
-from emulator.core.types import BrokerId, NodeId
 
 SCENARIOS: Final = Path(__file__).parent / "scenarios"
 """Where scenarios are found by name."""
@@ -47,7 +49,6 @@ BROKERS_MAX: Final = 100
 
 DEFAULT_RECORD_SIZE: Final = 100
 
-_TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _LOST: Final = re.compile(r"(==|>=|<=|>|<)?\s*(\d+)")
 
 
@@ -132,15 +133,8 @@ def _node_properties(cursor: Cursor) -> tuple[tuple[str, str], ...]:
         try:
             node_properties({key: value.text()})
         except ConfigError as error:
-            value.fail(_reason(error))
+            value.fail(config_reason(error))
     return _texts(entries)
-
-
-def _reason(error: ConfigError) -> str:
-    if error.value is not None:
-        return f"{error.value!r} is not allowed, allowed: {error.expected}"
-    names = error.expected.removeprefix("one of ")
-    return f"unknown property, allowed: {names}{suggestion(error.key, names.split(', '))}"
 
 
 # --- Topics -------------------------------------------------------------------------------------------------------
@@ -160,32 +154,7 @@ def _topics(cursor: Cursor, brokers: int) -> tuple[TopicPlan, ...]:
 
 def _topic(cursor: Cursor, brokers: int) -> TopicPlan:
     with cursor.fields() as fields:
-        name = fields.required("name")
-        if _TOPIC_NAME.fullmatch(name.text()) is None or name.text() in (".", ".."):
-            name.fail(f"{name.text()!r} is no topic name, allowed: letters, digits, '.', '_' and '-'")
-        replicas = _replicas(fields.required("replicas"), brokers)
-        entries = fields.take_rest()
-    for key, value in entries:
-        try:
-            check_topic_properties({key: value.text()})
-        except ConfigError as error:
-            value.fail(_reason(error))
-    return TopicPlan(name=name.text(), replicas=replicas, properties=_texts(entries))
-
-
-def _replicas(cursor: Cursor, brokers: int) -> tuple[tuple[BrokerId, ...], ...]:
-    assignments = []
-    for partition in cursor.items():
-        ids = tuple(each.integer(low=0) for each in partition.items())
-        for member, broker in zip(partition.items(), ids, strict=True):
-            if broker >= brokers:
-                member.fail(f"no broker {broker}, allowed: 0 to {brokers - 1}")
-        if not ids or len(set(ids)) != len(ids):
-            partition.fail(f"{list(ids)} are no replicas of a partition, allowed: different brokers, at least one")
-        assignments.append(tuple(BrokerId(NodeId(broker)) for broker in ids))
-    if not assignments or len({len(each) for each in assignments}) != 1:
-        cursor.fail("allowed: a list of replicas for each partition, all of one length")
-    return tuple(assignments)
+        return read_topic(fields, brokers=brokers)
 
 
 # --- Workload -----------------------------------------------------------------------------------------------------
@@ -215,7 +184,7 @@ def _producer(cursor: Cursor, topics: tuple[str, ...]) -> ProducerPlan:
         try:
             producer_settings(acks, {key: value.text()})
         except ConfigError as error:
-            value.fail(_reason(error))
+            value.fail(config_reason(error))
     return ProducerPlan(
         acks=acks,
         rate=rate,
@@ -233,7 +202,7 @@ def _consumer(cursor: Cursor, topics: tuple[str, ...]) -> ConsumerPlan:
         try:
             consumer_settings({key: value.text()})
         except ConfigError as error:
-            value.fail(_reason(error))
+            value.fail(config_reason(error))
     return ConsumerPlan(topics=chosen, properties=_texts(entries))
 
 
@@ -245,9 +214,7 @@ def _chosen_topics(cursor: Cursor | None, topics: tuple[str, ...]) -> tuple[str,
 
 
 def _steps(cursor: Cursor, brokers: int, topics: tuple[TopicPlan, ...]) -> tuple[Step, ...]:
-    reader = StepReader(
-        brokers=brokers, partitions=tuple(partition for topic in topics for partition in topic.partitions)
-    )
+    reader = StepReader(NameReader(brokers=brokers, partitions=[each for topic in topics for each in topic.partitions]))
     steps = tuple(reader.read(item, text=item.flow_text()) for item in cursor.items())
     if not steps:
         cursor.fail("needs at least one step")

@@ -41,6 +41,10 @@ class Scene(Protocol):
         """What the clients have achieved so far."""
         ...
 
+    def log_names(self, node_id: NodeId) -> frozenset[str]:
+        """Returns the names of the directories in a node's log directory, such as ``orders-0``."""
+        ...
+
     async def committed_end(self) -> MetadataOffset:
         """Returns where the committed records end now."""
         ...

@@ -97,18 +97,27 @@ class SimulatedScene:
         """What the clients count."""
         return self._clients.progress
 
+    def log_names(self, node_id: NodeId) -> frozenset[str]:
+        """Looks onto the broker's disk; the controller has no logs."""
+        if node_id == CONTROLLER:
+            return frozenset()
+        disk = self._cluster.nodes[BrokerId(node_id)].disk
+        strays = (f"{stray.partition}.{stray.topic_id}-stray" for stray in disk.strays)
+        return frozenset(map(str, disk.logs)).union(strays)
+
     async def committed_end(self) -> MetadataOffset:
         """Looks into the controller."""
         return self._cluster.controller.committed_end_offset
 
     async def wait(self, see: Callable[[], Sight], *, timeout_s: float) -> Sight:
-        """Lets virtual time pass, and looks whenever metadata or a count changed."""
+        """Lets virtual time pass, and looks whenever metadata, a count or a disk's directory changed."""
         sight: Sight | None = None
-        looked_at: tuple[int, int] | None = None
+        looked_at: tuple[int, int, int] | None = None
 
         def is_reached() -> bool:
             nonlocal sight, looked_at
-            now = (self._cluster.controller_node.synced, self._clients.version)
+            logs = sum(len(node.disk.logs) << 16 | len(node.disk.strays) for node in self._cluster.nodes.values())
+            now = (self._cluster.controller_node.synced, self._clients.version, logs)
             if now != looked_at:
                 sight, looked_at = see(), now
             return sight is not None and sight.reached

@@ -4,12 +4,13 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Final, assert_never
 
+from chaos.administration import Administration
+from chaos.administrator import administer
 from chaos.barriers import Sight, View, look
 from chaos.faults.injury import Injury, Recovery
 from chaos.plan import PlayedStep, fill_in
 from chaos.roles import resolve
 from chaos.scenario import (
-    Action,
     Cut,
     FixedNode,
     HealAll,
@@ -19,9 +20,11 @@ from chaos.scenario import (
     Kill,
     LoseResponses,
     NamedNode,
+    NetworkAction,
     NodeRef,
     Pause,
     PowerLoss,
+    ProcessAction,
     Resume,
     RoleNode,
     Start,
@@ -56,6 +59,9 @@ class StepPlayer:
         if isinstance(action, Until):
             sight = await self._wait(action)
             return PlayedStep(text=fill_in(step.text, self._names, seed=None), seen=sight.text)
+        if isinstance(action, Administration):
+            chance = random.Random(f"{self._seed}:step-{number}")
+            return PlayedStep(text=step.text, seen=await administer(self._scene, action, chance=chance))
         refs = _refs(action)
         nodes = {str(ref): self._resolve(ref) for ref in refs}
         seed = self._step_seed(action, number) if isinstance(action, PowerLoss) else None
@@ -102,7 +108,13 @@ class StepPlayer:
         at_start = scene.progress
 
         def see() -> Sight:
-            view = View(image=scene.image, progress=scene.progress, progress_at_start=at_start, names=self._names)
+            view = View(
+                image=scene.image,
+                progress=scene.progress,
+                progress_at_start=at_start,
+                names=self._names,
+                log_names=scene.log_names,
+            )
             return look(barrier.condition, view)
 
         return await scene.wait(see, timeout_s=barrier.within_ms / 1000)
@@ -118,7 +130,7 @@ class StepPlayer:
             return action.seed
         return random.Random(f"{self._seed}:step-{number}").getrandbits(_SEED_BITS)
 
-    async def _act(self, action: Action, nodes: dict[str, NodeId], seed: int | None) -> str:
+    async def _act(self, action: NetworkAction | ProcessAction, nodes: dict[str, NodeId], seed: int | None) -> str:
         scene = self._scene
         match action:
             case Isolate(node=node, clients=clients):
@@ -146,8 +158,6 @@ class StepPlayer:
                 return await self.mend_with(scene.heal_node(nodes[str(node)]))
             case HealLink(source=source, target=target):
                 return await self.mend_with(scene.heal_link(nodes[str(source)], nodes[str(target)]))
-            case Until():
-                raise AssertionError("a barrier is waited for, not acted out")
             case _:
                 assert_never(action)
 
@@ -165,7 +175,7 @@ def _found_texts(ref: NodeRef) -> tuple[str, ...]:
             assert_never(ref)
 
 
-def _refs(action: Action) -> tuple[NodeRef, ...]:
+def _refs(action: NetworkAction | ProcessAction) -> tuple[NodeRef, ...]:
     match action:
         case Cut(source=source, target=target) | LoseResponses(source=source, target=target):
             return (source, target)
@@ -173,7 +183,7 @@ def _refs(action: Action) -> tuple[NodeRef, ...]:
             return (source, target)
         case PowerLoss(nodes=nodes):
             return nodes
-        case HealAll() | Until():
+        case HealAll():
             return ()
         case (
             Isolate(node=node)

@@ -1,9 +1,14 @@
 """Waiting for what can be seen: no sleeps, a deadline, and the state seen last if it passes."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable
+from typing import Final
 
 from chaos.barriers import Sight
+
+_LOOK_AGAIN_S: Final = 0.2
+"""What is on a disk changes without a word, so whoever waits looks again this often."""
 
 
 class Missed(Exception):
@@ -32,7 +37,8 @@ class Lookout:
         Raises:
             Missed: it was not within ``timeout_s`` seconds, or something failed.
         """
-        deadline = asyncio.get_running_loop().time() + timeout_s
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + timeout_s
         while True:
             self._changed.clear()
             sight = see()
@@ -40,8 +46,8 @@ class Lookout:
                 return sight
             if self._failure is not None:
                 raise Missed(self._failure)
-            try:
-                async with asyncio.timeout_at(deadline):
+            if clock() >= deadline:
+                raise Missed(f"not reached within {timeout_s:g} s; seen: {sight.text}")
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(min(deadline, clock() + _LOOK_AGAIN_S)):
                     await self._changed.wait()
-            except TimeoutError:
-                raise Missed(f"not reached within {timeout_s:g} s; seen: {sight.text}") from None

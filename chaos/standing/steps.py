@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from chaos.faults.stage import Stage
+from chaos.name_reader import NameReader
 from chaos.roles import resolve
 from chaos.scenario import Acked, Action, Kill, NetworkAction, Pause, Resume, Start, Step, Stop, Until
 from chaos.step_reader import StepReader
@@ -20,11 +21,10 @@ def read_step(text: str, stage: Stage) -> Step:
     Raises:
         UnplayableStep: it is none, names what does not exist, or needs what this cluster lacks.
     """
-    layout = stage.cluster.layout
-    partitions = tuple(sorted(stage.watch.image.partitions))
+    names = NameReader(brokers=len(stage.cluster.layout.broker_ids), partitions=sorted(stage.watch.image.partitions))
     try:
         cursor = open_document(Path("step"), text)
-        step = StepReader(brokers=len(layout.broker_ids), partitions=partitions).read(cursor, text=cursor.flow_text())
+        step = StepReader(names).read(cursor, text=cursor.flow_text())
     except ScenarioError as error:
         raise UnplayableStep(error.reason if error.key is None else f"{error.key}: {error.reason}") from None
     action = step.action

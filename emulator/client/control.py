@@ -50,6 +50,13 @@ class Count(msgspec.Struct, frozen=True, kw_only=True):
         return TopicPartition(self.topic, self.partition)
 
 
+class ErrorCount(msgspec.Struct, frozen=True, kw_only=True):
+    """How often clients were answered with an error so far, by Kafka's name of it."""
+
+    error: str
+    count: int
+
+
 class Progress(_Line, frozen=True, kw_only=True):
     """All counts so far. ``failed`` and ``unknown`` are records of operations that ended so, over all acks levels."""
 
@@ -57,6 +64,7 @@ class Progress(_Line, frozen=True, kw_only=True):
     failed: int
     unknown: int
     consumed: int
+    errors: tuple[ErrorCount, ...] = ()
 
 
 class Ready(_Line, frozen=True, kw_only=True):

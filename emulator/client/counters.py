@@ -2,8 +2,9 @@
 
 from collections import Counter
 
-from emulator.client.control import Count, Progress
+from emulator.client.control import Count, ErrorCount, Progress
 from emulator.core.client.steps import PollRecorded, SendRecorded
+from emulator.core.errors import ErrorCode
 from emulator.core.events import OperationType
 from emulator.core.types import Acks, TopicPartition
 
@@ -17,9 +18,10 @@ class Counters:
         self._failed = 0
         self._unknown = 0
         self._consumed = 0
+        self._errors: Counter[str] = Counter()
 
     def add_send(self, recorded: SendRecorded, acks: Acks) -> None:
-        """Counts an operation's outcome."""
+        """Counts an operation's outcome, and what each of its attempts was answered."""
         match recorded.type:
             case OperationType.INVOKE:
                 return
@@ -29,10 +31,14 @@ class Counters:
                 self._failed += recorded.record_count
             case OperationType.INFO:
                 self._unknown += recorded.record_count
+        self._errors.update(attempt.outcome for attempt in recorded.attempts if attempt.outcome != ErrorCode.NONE.name)
         self.version += 1
 
     def add_poll(self, recorded: PollRecorded) -> None:
-        """Counts what was consumed."""
+        """Counts what was consumed, or why nothing was."""
+        if recorded.error is not None:
+            self._errors[recorded.error] += 1
+            self.version += 1
         if recorded.batches:
             self._consumed += sum(batch.record_count for batch in recorded.batches)
             self.version += 1
@@ -47,4 +53,5 @@ class Counters:
             failed=self._failed,
             unknown=self._unknown,
             consumed=self._consumed,
+            errors=tuple(ErrorCount(error=error, count=count) for error, count in sorted(self._errors.items())),
         )

@@ -7,18 +7,25 @@ from chaos.roles import resolve
 from chaos.scenario import (
     Acked,
     BrokerIs,
+    ClientSaw,
     Condition,
+    Consumed,
     Count,
+    FeatureIs,
     FixedNode,
+    LogIs,
     NamedNode,
     NodeRef,
     NoLeader,
     PartitionIs,
+    RegistrationIs,
     Role,
     RoleNode,
+    TopicIs,
 )
 from emulator.client.control import Count as AckedCount
-from emulator.client.control import Progress
+from emulator.client.control import ErrorCount, Progress
+from emulator.core.errors import ErrorCode
 from emulator.core.image import MetadataImage
 from emulator.core.records import (
     BrokerRegistrationChangeRecord,
@@ -32,13 +39,14 @@ from emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     IncarnationId,
+    LeaderRecoveryState,
     MetadataOffset,
     NodeId,
     TopicId,
     TopicPartition,
 )
 
-FULL, SMALL, EMPTY = (TopicPartition("orders", number) for number in range(3))
+FULL, SMALL, EMPTY, MOVING = (TopicPartition("orders", number) for number in range(4))
 TOPIC_ID = TopicId("AAAAAAAAAAAAAAAAAAAAAA")
 
 
@@ -78,6 +86,18 @@ def image() -> MetadataImage:
         partition(0, (2, 0, 1), (), 2),
         partition(1, (1,), (0, 2), 1),
         partition(2, (), (), None),
+        PartitionRecord(
+            topic_id=TOPIC_ID,
+            partition=3,
+            replicas=(broker(1), broker(2)),
+            isr=(broker(2),),
+            leader=broker(2),
+            adding_replicas=(broker(1),),
+            removing_replicas=(broker(2),),
+            last_known_elr=(broker(0),),
+            last_known_leader=broker(0),
+            leader_recovery_state=LeaderRecoveryState.RECOVERING,
+        ),
     ]
     folded = MetadataImage()
     for offset, record in enumerate(records):
@@ -85,19 +105,21 @@ def image() -> MetadataImage:
     return folded
 
 
-def progress(*counts: tuple[int, TopicPartition, int]) -> Progress:
+def progress(*counts: tuple[int, TopicPartition, int], consumed: int, fenced: int) -> Progress:
     acked = tuple(
         AckedCount(acks=acks, topic=where.topic, partition=where.partition, records=records)
         for acks, where, records in counts
     )
-    return Progress(acked=acked, failed=0, unknown=0, consumed=0)
+    errors = (ErrorCount(error=ErrorCode.NOT_LEADER_OR_FOLLOWER.name, count=fenced),)
+    return Progress(acked=acked, failed=0, unknown=0, consumed=consumed, errors=errors)
 
 
 VIEW = View(
     image=image(),
-    progress=progress((-1, FULL, 90), (-1, SMALL, 30), (1, FULL, 50)),
-    progress_at_start=progress((-1, FULL, 60)),
+    progress=progress((-1, FULL, 90), (-1, SMALL, 30), (1, FULL, 50), consumed=8, fenced=5),
+    progress_at_start=progress((-1, FULL, 60), consumed=1, fenced=3),
     names={"first": NodeId(2)},
+    log_names=lambda node_id: frozenset({"orders-0"} if node_id == 0 else ()),
 )
 
 
@@ -127,6 +149,25 @@ REACHED = [
     state(EMPTY, leader=NoLeader.NONE, isr=()),
     BrokerIs(node=node(0), unfenced=True),
     BrokerIs(node=node(1), unfenced=False),
+    RegistrationIs(node=node(1), exists=True),
+    RegistrationIs(node=node(2), exists=False),
+    LogIs(node=node(0), partition=FULL, exists=True),
+    LogIs(node=node(1), partition=FULL, exists=False),
+    TopicIs(topic="orders", exists=True),
+    TopicIs(topic="refunds", exists=False),
+    FeatureIs(feature="metadata.version", level=0),
+    ClientSaw(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, count=2),
+    Consumed(count=7),
+    PartitionIs(
+        partitions=(MOVING,),
+        replicas=(node(1), node(2)),
+        adding_replicas=(node(1),),
+        removing_replicas=(node(2),),
+        last_known_elr=(node(0),),
+        last_known_leader=node(0),
+        leader_recovery_state=LeaderRecoveryState.RECOVERING,
+    ),
+    PartitionIs(partitions=(FULL,), last_known_leader=NoLeader.NONE),
 ]
 
 NOT_REACHED = [
@@ -146,6 +187,20 @@ NOT_REACHED = [
     BrokerIs(node=node(1), unfenced=True),
     BrokerIs(node=node(2), unfenced=True),
     BrokerIs(node=node(2), unfenced=False),
+    RegistrationIs(node=node(1), exists=False),
+    LogIs(node=node(0), partition=FULL, exists=False),
+    LogIs(node=node(0), partition=SMALL, exists=True),
+    TopicIs(topic="orders", exists=False),
+    FeatureIs(feature="metadata.version", level=1),
+    ClientSaw(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, count=3),
+    ClientSaw(error=ErrorCode.FENCED_LEADER_EPOCH, count=1),
+    Consumed(count=8),
+    PartitionIs(partitions=(MOVING,), adding_replicas=()),
+    PartitionIs(partitions=(MOVING,), removing_replicas=()),
+    PartitionIs(partitions=(MOVING,), replicas=(node(1),)),
+    PartitionIs(partitions=(MOVING,), last_known_elr=()),
+    PartitionIs(partitions=(MOVING,), last_known_leader=NoLeader.NONE),
+    PartitionIs(partitions=(MOVING,), leader_recovery_state=LeaderRecoveryState.RECOVERED),
 ]
 
 

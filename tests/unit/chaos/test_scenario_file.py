@@ -4,36 +4,54 @@ from pathlib import Path
 
 import pytest
 
+from chaos.administration import (
+    AlterConfig,
+    CreateTopic,
+    DeleteTopic,
+    ElectLeaders,
+    Reassign,
+    TopicPlan,
+    UnregisterBroker,
+    UpdateFeature,
+)
 from chaos.scenario import (
     Acked,
     Action,
     BrokerIs,
     Clients,
+    ClientSaw,
+    Consumed,
     Count,
     Cut,
     Ending,
+    FeatureIs,
     FixedNode,
     HealAll,
     HealLink,
     HealNode,
     Isolate,
     Kill,
+    LogIs,
     LoseResponses,
     NamedNode,
     NoLeader,
     PartitionIs,
     PowerLoss,
+    RegistrationIs,
     Role,
     RoleNode,
     Scenario,
     Start,
+    TopicIs,
     Until,
     VerdictName,
 )
 from chaos.scenario_file import find_scenario, load_scenario, read_scenario, scenario_names
 from chaos.yaml_cursor import ScenarioError
-from emulator.core.errors import ConfigError
-from emulator.core.types import Acks, NodeId, TopicPartition
+from emulator.core.admin_messages import RequestedElection
+from emulator.core.errors import ConfigError, ErrorCode
+from emulator.core.records import ConfigResource
+from emulator.core.types import Acks, BrokerId, FeatureUpgradeType, LeaderRecoveryState, NodeId, TopicPartition
 from emulator.storage.power_loss_plan import Keep
 
 ORDERS = TopicPartition("orders", 0)
@@ -57,6 +75,10 @@ def read(text: str) -> Scenario:
 
 def step(text: str) -> Action:
     return read(f"{HEAD}steps:\n  - {text}\n").steps[0].action
+
+
+def broker(number: int) -> BrokerId:
+    return BrokerId(NodeId(number))
 
 
 def node(number: int) -> FixedNode:
@@ -100,6 +122,110 @@ def node(number: int) -> FixedNode:
             ),
         ),
         (
+            "until: {partition: orders-0, leader_recovery_state: RECOVERING, last_known_leader: 2, last_known_elr: []}",
+            Until(
+                condition=PartitionIs(
+                    partitions=(ORDERS,),
+                    leader_recovery_state=LeaderRecoveryState.RECOVERING,
+                    last_known_leader=node(2),
+                    last_known_elr=(),
+                ),
+                within_ms=30_000,
+            ),
+        ),
+        (
+            "until: {partition: orders-0, replicas: [2, 0], adding_replicas: [0], removing_replicas: []}",
+            Until(
+                condition=PartitionIs(
+                    partitions=(ORDERS,),
+                    replicas=(node(2), node(0)),
+                    adding_replicas=(node(0),),
+                    removing_replicas=(),
+                ),
+                within_ms=30_000,
+            ),
+        ),
+        ("until: {consumed: 9}", Until(condition=Consumed(count=9), within_ms=30_000)),
+        (
+            "until: {topic: orders, exists: false}",
+            Until(condition=TopicIs(topic="orders", exists=False), within_ms=30_000),
+        ),
+        (
+            "until: {node: 1, log: orders-0, exists: false}",
+            Until(condition=LogIs(node=node(1), partition=ORDERS, exists=False), within_ms=30_000),
+        ),
+        (
+            "until: {node: 1, registered: false}",
+            Until(condition=RegistrationIs(node=node(1), exists=False), within_ms=30_000),
+        ),
+        (
+            "until: {error: NOT_LEADER_OR_FOLLOWER, count: 3}",
+            Until(condition=ClientSaw(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, count=3), within_ms=30_000),
+        ),
+        (
+            "until: {feature: metadata.version, level: 4.0-IV1}",
+            Until(condition=FeatureIs(feature="metadata.version", level=23), within_ms=30_000),
+        ),
+        (
+            "create_topic: {name: refunds, replicas: [[2, 1]], min.insync.replicas: 1}",
+            CreateTopic(
+                topic=TopicPlan(
+                    name="refunds", replicas=((broker(2), broker(1)),), properties=(("min.insync.replicas", "1"),)
+                )
+            ),
+        ),
+        ("delete_topic: {name: orders}", DeleteTopic(name="orders")),
+        (
+            "alter_config: {topic: orders, set: {min.insync.replicas: 1}, delete: [retention.ms]}",
+            AlterConfig(
+                resource=ConfigResource.TOPIC,
+                resource_name="orders",
+                changes=(("min.insync.replicas", "1"), ("retention.ms", None)),
+            ),
+        ),
+        (
+            "alter_config: {broker: 1, set: {min.insync.replicas: 1}, answer: [INVALID_CONFIG]}",
+            AlterConfig(
+                resource=ConfigResource.BROKER,
+                resource_name="1",
+                changes=(("min.insync.replicas", "1"),),
+                answers=(ErrorCode.INVALID_CONFIG,),
+            ),
+        ),
+        (
+            "alter_config: {cluster: default, set: {unclean.leader.election.enable: true}}",
+            AlterConfig(
+                resource=ConfigResource.BROKER,
+                resource_name="",
+                changes=(("unclean.leader.election.enable", "true"),),
+            ),
+        ),
+        (
+            "elect_leaders: {type: designated, partition: orders-0, leader: 2}",
+            ElectLeaders(election=RequestedElection.DESIGNATED, partitions=(ORDERS,), leader=broker(2)),
+        ),
+        (
+            "elect_leaders: {type: preferred, partition: all, answer: [NONE, ELECTION_NOT_NEEDED]}",
+            ElectLeaders(
+                election=RequestedElection.PREFERRED,
+                partitions=(ORDERS,),
+                leader=None,
+                answers=(ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED),
+            ),
+        ),
+        (
+            "reassign: {partition: orders-0, replicas: [1, 2]}",
+            Reassign(partition=ORDERS, replicas=(broker(1), broker(2))),
+        ),
+        ("cancel_reassignment: {partition: orders-0}", Reassign(partition=ORDERS, replicas=None)),
+        (
+            "update_feature: {feature: eligible.leader.replicas.version, level: 0, upgrade_type: SAFE_DOWNGRADE}",
+            UpdateFeature(
+                feature="eligible.leader.replicas.version", level=0, upgrade_type=FeatureUpgradeType.SAFE_DOWNGRADE
+            ),
+        ),
+        ("unregister_broker: {node: 2}", UnregisterBroker(broker_id=broker(2))),
+        (
             "until: {node: 2, fenced: true}",
             Until(condition=BrokerIs(node=node(2), unfenced=False), within_ms=30_000),
         ),
@@ -107,6 +233,14 @@ def node(number: int) -> FixedNode:
 )
 def test_a_step_is_read(text: str, action: Action) -> None:
     assert step(text) == action
+
+
+def test_a_topic_that_a_step_creates_may_be_named_by_later_ones() -> None:
+    steps = read(
+        f"{HEAD}steps:\n  - create_topic: {{name: refunds, replicas: [[1]]}}\n"
+        "  - until: {partition: refunds-0, leader: 1}\n  - delete_topic: {name: refunds}\n"
+    ).steps
+    assert steps[2].action == DeleteTopic(name="refunds")
 
 
 def test_a_name_given_by_a_step_stands_for_its_node_in_later_steps() -> None:
@@ -154,8 +288,35 @@ def test_a_name_given_by_a_step_stands_for_its_node_in_later_steps() -> None:
         (f"{HEAD}steps:\n  - power_loss: {{node: 1, keep: some}}\n", 6, "allowed: none, prefix, torn, pages"),
         (f"{HEAD}steps:\n  - until: {{within: 3 s}}\n", 6, "waits for nothing"),
         (f"{HEAD}steps:\n  - until: {{acked: 5, within: 3 parsecs}}\n", 6, "is no duration"),
-        (f"{HEAD}steps:\n  - until: {{node: 1}}\n", 6, "needs one of unfenced and fenced"),
+        (f"{HEAD}steps:\n  - until: {{node: 1}}\n", 6, "needs one of unfenced, fenced, registered and log"),
         (f"{HEAD}steps:\n  - until: {{partition: orders-0}}\n", 6, "waits for nothing of the partition"),
+        (f"{HEAD}steps:\n  - until: {{topic: order, exists: true}}\n", 6, "did you mean 'orders'?"),
+        (f"{HEAD}steps:\n  - until: {{partition: orders-0, isr: [], adding_replica: []}}\n", 6, "'adding_replicas'?"),
+        (f"{HEAD}steps:\n  - until: {{error: NOT_LEADER_OR_FOLOWER}}\n", 6, "did you mean 'NOT_LEADER_OR_FOLLOWER'?"),
+        (f"{HEAD}steps:\n  - until: {{feature: metadata.version, level: 1.0}}\n", 6, "level: '1.0' is not allowed"),
+        (f"{HEAD}steps:\n  - create_topic: {{name: a/b, replicas: [[0]]}}\n", 6, "is no topic name"),
+        (f"{HEAD}steps:\n  - delete_topic: {{name: refunds}}\n", 6, "'refunds' is not allowed, allowed: orders"),
+        (f"{HEAD}steps:\n  - alter_config: {{set: {{retention.ms: 1}}}}\n", 6, "one of topic, broker and cluster"),
+        (f"{HEAD}steps:\n  - alter_config: {{topic: orders}}\n", 6, "changes nothing, allowed: set, delete"),
+        (f"{HEAD}steps:\n  - alter_config: {{topic: orders, set: {{flush: 1}}}}\n", 6, "unknown property"),
+        (
+            f"{HEAD}steps:\n  - alter_config: {{broker: 7, set: {{num.partitions: 1}}}}\n",
+            6,
+            "no broker 7, allowed",
+        ),
+        (f"{HEAD}steps:\n  - elect_leaders: {{type: designated, partition: all}}\n", 6, "names its leader"),
+        (f"{HEAD}steps:\n  - elect_leaders: {{type: preferred, partition: all, leader: 1}}\n", 6, "names its leader"),
+        (
+            f"{HEAD}steps:\n  - elect_leaders: {{type: best, partition: all}}\n",
+            6,
+            "allowed: preferred, unclean",
+        ),
+        (f"{HEAD}steps:\n  - reassign: {{partition: orders-0, replicas: [1, 1]}}\n", 6, "different brokers"),
+        (f"{HEAD}steps:\n  - reassign: {{partition: orders-0, replicas: [1, 5]}}\n", 6, "no broker 5"),
+        (f"{HEAD}steps:\n  - cancel_reassignment: {{partition: orders-0, replicas: [1]}}\n", 6, "unknown key"),
+        (f"{HEAD}steps:\n  - update_feature: {{feature: x, level: -1}}\n", 6, "a whole number from 0"),
+        (f"{HEAD}steps:\n  - unregister_broker: {{node: 1, answer: []}}\n", 6, "a list of error names"),
+        (f"{HEAD}steps:\n  - unregister_broker: {{node: 1, answer: [OKAY]}}\n", 6, "'OKAY' is not allowed"),
         (f"{HEAD}steps: [{{heal: all}}]\nend: whatever\n", 6, "allowed: restore, as_is"),
         (f"{HEAD}steps: [{{heal: all}}]\nexpect: {{kafka-7: {{verdict: valid}}}}\n", 6, "kafka-7: unknown key"),
         (f"{HEAD}steps: [{{heal: all}}]\nexpect: {{kafka-3.9-zk: {{verdict: valid}}}}\n", 6, "not built yet"),
