@@ -109,6 +109,8 @@ class SimulatedCluster:
 
     Attributes:
         steps: of all nodes together.
+        producer_acks: what each producer, by name, asks for.
+        on_response: is told every answer that a broker gives, at the end of its step.
         is_halted: time stands still while this is set; for whoever wants to look closer at what just happened.
     """
 
@@ -130,6 +132,8 @@ class SimulatedCluster:
         self.nodes = {BrokerId(NodeId(index)): BrokerNode(BrokerId(NodeId(index))) for index in range(brokers)}
         self.controller_node = ControllerNode()
         self.producers: dict[Acks, ProducerNode] = {}
+        self.producer_acks: dict[str, Acks] = {}
+        self.on_response: Callable[[BrokerNode, Response], None] | None = None
         self.consumers: list[ConsumerNode] = []
         self.cause_id = _HARNESS_CAUSE
         self.steps = 0
@@ -430,6 +434,7 @@ class SimulatedCluster:
         """Starts a producer."""
         core = Producer(settings=settings, bootstrap=tuple(self.nodes), topics=topics, encode=self._book.encoder(name))
         node = ProducerNode(name, core, acks)
+        self.producer_acks[name] = acks
         self._step(node, Started(cause_id=CauseId(name)))
         return node
 
@@ -556,7 +561,9 @@ class SimulatedCluster:
                 if isinstance(node, ConsumerNode):
                     node.note_request(effect)
                 self.wire.ask(NodeAsker(node, self._step), effect)
-            case SendResponse():
+            case SendResponse(response=response):
+                if self.on_response is not None and isinstance(node, BrokerNode):
+                    self.on_response(node, response)
                 self.wire.respond(self._with_batches(node, effect))
             case SendRecorded() | PollRecorded() | FinalReadRecorded():
                 assert isinstance(node, ProducerNode | ConsumerNode)

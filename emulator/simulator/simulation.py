@@ -18,8 +18,9 @@ from emulator.core.types import Acks, NodeId, TopicPartition
 from emulator.simulator.actions import Action
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.journal import Journal
-from emulator.simulator.oracle.finding import Alarm, CheckKind, is_finding
-from emulator.simulator.oracle.liveness import CONVERGE_MS, QUIET_MS, excused, missing, pulse
+from emulator.simulator.oracle.catalogue import is_finding
+from emulator.simulator.oracle.finding import Alarm
+from emulator.simulator.oracle.liveness import CONVERGE_MS, QUIET_MS, excused, pulse
 from emulator.simulator.oracle.oracle import Oracle
 from emulator.simulator.performer import perform
 from emulator.simulator.plan import Plan
@@ -131,7 +132,7 @@ class Simulation:
             lambda: len(brokers) == count and not any(broker.fenced for broker in brokers.values()), within_ms=_BOOT_MS
         )
         if not serves:
-            self.oracle.alarm("L2", CheckKind.LIVENESS, None, "the cluster did not come up")
+            self.oracle.bell.ring("L2", None, "the cluster did not come up")
         for topic in self.plan.topics:
             cluster.create_topic(topic.name, topic.replicas, dict(topic.properties))
         topics = tuple(topic.name for topic in self.plan.topics)
@@ -191,20 +192,23 @@ class Simulation:
         left = self._converge()
         self._excuses = len(excused(cluster))
         for check_id, partition, sentence in left:
-            self.oracle.alarm(check_id, CheckKind.LIVENESS, partition, sentence)
+            self.oracle.bell.ring(check_id, partition, sentence)
         if left:
             return
-        before = pulse(cluster)
+        before = self._pulse()
         cluster.run(QUIET_MS)
-        if pulse(cluster) != before and self._is_restless():
-            self.oracle.alarm("L9", CheckKind.LIVENESS, None, f"metadata went on from {before} to {pulse(cluster)}")
+        if self._pulse() != before and self._is_restless():
+            self.oracle.bell.ring("L9", None, f"it went on from {before} to {self._pulse()}")
+
+    def _pulse(self) -> tuple[object, ...]:
+        return pulse(self.cluster, self.oracle.tally)
 
     def _is_restless(self) -> bool:
         """Whether it still changes after one more while: moving leaders back to their places is no livelock."""
         self.cluster.run(QUIET_MS)
-        before = pulse(self.cluster)
+        before = self._pulse()
         self.cluster.run(QUIET_MS)
-        return pulse(self.cluster) != before
+        return self._pulse() != before
 
     def _converge(self) -> list[tuple[str, TopicPartition | None, str]]:
         cluster = self.cluster
@@ -213,7 +217,7 @@ class Simulation:
             for broker_id in cluster.nodes:
                 cluster.start(broker_id)  # one may have been on its way out when the healing began
             cluster.run(_POLL_MS)
-            left = list(missing(cluster))
+            left = list(self.oracle.missing())
             if not left or cluster.now_ms >= end_ms:
                 return left
 
@@ -225,7 +229,7 @@ class Simulation:
         producers = list(cluster.producers.values())
         answered = cluster.run_until(lambda: not any(p.producer.unfinished_records for p in producers))
         if not answered:
-            self.oracle.alarm("L5", CheckKind.LIVENESS, None, "a healed cluster does not answer producers")
+            self.oracle.bell.ring("L5", None, "a healed cluster does not answer producers")
         for producer in producers:
             cluster.abandon(producer)
         cluster.abandon(cluster.consumers[0])
@@ -250,18 +254,18 @@ class Simulation:
 
     def outcome(self) -> Outcome:
         """Returns what the run came to so far."""
-        oracle = self.oracle
+        oracle, tally = self.oracle, self.oracle.tally
         return Outcome(
             alarms=tuple(oracle.alarms),
             findings=self.findings(),
             steps=self.cluster.steps,
             virtual_ms=self.cluster.now_ms,
-            acks=oracle.acks,
-            elections=oracle.elections,
-            unclean_restarts=oracle.unclean_restarts,
-            truncations=oracle.truncations,
+            acks=tally.acks,
+            elections=tally.elections,
+            unclean_restarts=tally.unclean_restarts,
+            truncations=tally.truncations,
             excuses=self._excuses,
-            marks=dict(sorted(oracle.marks.items())),
+            marks=dict(sorted(tally.marks.items())),
         )
 
     def findings(self) -> tuple[Alarm, ...]:

@@ -11,8 +11,8 @@ from typing import Generic, Protocol
 
 from emulator.core.effects import SendRequest, SendResponse
 from emulator.core.inputs import RequestFailed, RequestFailure, RequestReceived, ResponseReceived
-from emulator.core.messages import Request, Response
-from emulator.core.types import CauseId, CorrelationId, NodeId, RequestId
+from emulator.core.messages import ProduceRequest, Request, Response
+from emulator.core.types import Acks, CauseId, CorrelationId, NodeId, RequestId
 from emulator.simulator.event_queue import EventQueue
 from emulator.simulator.network import KEEPALIVE_MS, LATENCY_MS, Channel, Network, Way
 from emulator.simulator.nodes import InputT, Node
@@ -60,6 +60,17 @@ class _Asked:
         self.api = api
 
 
+class Parked:
+    """A request that a node has taken and not answered yet: who, which API, since when."""
+
+    __slots__ = ("api", "node_id", "since_ms")
+
+    def __init__(self, node_id: NodeId, api: str, since_ms: int) -> None:
+        self.node_id = node_id
+        self.api = api
+        self.since_ms = since_ms
+
+
 class Wire:
     """All requests under way.
 
@@ -67,10 +78,15 @@ class Wire:
         queue: virtual time.
         network: what is wrong with it.
         receive: hands a request to a node; false if no process runs there.
+
+    Attributes:
+        answers: to those who ask past all links (``None``: connection closed).
+        parked: what nodes have taken and not answered yet.
     """
 
     def __init__(self, queue: EventQueue, network: Network, receive: Callable[[NodeId, RequestReceived], bool]) -> None:
         self.answers: dict[RequestId, Response | None] = {}
+        self.parked: dict[RequestId, Parked] = {}
         self._queue = queue
         self._network = network
         self._receive = receive
@@ -97,7 +113,7 @@ class Wire:
         received = RequestReceived(cause_id=cause_id, request_id=request_id, request=request)
 
         def arrive() -> None:
-            self._receive(node_id, received)
+            self._hand_over(node_id, received)
 
         self._queue.after(LATENCY_MS, arrive)
         return request_id
@@ -113,13 +129,23 @@ class Wire:
     def _arrive(self, channel: Channel, received: RequestReceived) -> None:
         if (channel.source, channel.destination) in self._network.cuts:
             self._fail_later(received.request_id, KEEPALIVE_MS)
-        elif not self._receive(channel.destination, received):
+        elif not self._hand_over(channel.destination, received):
             self._fail_later(received.request_id, LATENCY_MS)
+
+    def _hand_over(self, node_id: NodeId, received: RequestReceived) -> bool:
+        request, request_id = received.request, received.request_id
+        if not (isinstance(request, ProduceRequest) and request.acks == Acks.NONE):
+            self.parked[request_id] = Parked(node_id, api_name(request), self._queue.now_ms)
+        is_taken = self._receive(node_id, received)
+        if not is_taken:
+            self.parked.pop(request_id, None)
+        return is_taken
 
     # --- Answering --------------------------------------------------------------------------------------------------
 
     def respond(self, effect: SendResponse) -> None:
         """Sends an answer back."""
+        self.parked.pop(effect.request_id, None)
         asked = self._asked.get(effect.request_id)
         if asked is None:
             request_id = effect.request_id
@@ -143,6 +169,7 @@ class Wire:
 
     def close(self, request_id: RequestId) -> None:
         """The server closed the connection instead of answering."""
+        self.parked.pop(request_id, None)
         if request_id in self._asked:
             self._fail_later(request_id, LATENCY_MS)
         else:
@@ -173,6 +200,8 @@ class Wire:
 
     def lose_process(self, node_id: NodeId) -> None:
         """A process ended: what others asked of it fails, and what it asked is nobody's any more."""
+        for request_id in [request_id for request_id, parked in self.parked.items() if parked.node_id == node_id]:
+            del self.parked[request_id]
         for request_id, asked in list(self._asked.items()):
             if asked.asker.node_id == node_id:
                 del self._asked[request_id]

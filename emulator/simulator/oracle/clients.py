@@ -1,82 +1,153 @@
-"""What clients must see: no definite failure in a log, real-time order, no duplicates, no skips.
+"""What clients must see: nothing made up, nothing twice, nothing out of order, nothing that is taken back.
 
-D11: a send that certainly failed is in no log. D12: a sequence number is once below the high watermark. D14: what was
-invoked after an acknowledgement lies behind it. C1: a consumer's positions have no holes.
+D10: what is stored or read was sent. D11: a send that certainly failed is in no log. D12, D13: sequence numbers are
+once below the high watermark, and in order. D14: what was invoked after an acknowledgement lies behind it. D16: only
+committed records are read. C1: a consumer's offsets have no holes. C2: a reader of everything gets all that was
+acknowledged. C3, on consumers: nobody is sent back to where the log ends by now.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+
+import msgspec
 
 from emulator.core.batch import BatchDescriptor
-from emulator.core.client.steps import PollRecorded, SendRecorded
-from emulator.core.events import OperationType
-from emulator.core.types import CauseId, Offset, TopicPartition
+from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
+from emulator.core.events import OperationType, PolledBatch
+from emulator.core.types import CauseId, Offset, ProducerEpoch, ProducerId, TopicPartition
+from emulator.simulator.oracle.bell import Bell
+from emulator.simulator.oracle.truth import PartitionTruth
+
+
+class _Sent(msgspec.Struct, frozen=True, kw_only=True):
+    """A send that was invoked: from which record on, and where to."""
+
+    first_record_id: int
+    partition: TopicPartition
 
 
 class ClientChecks:
-    """Checks of one run's clients; ``alarm`` takes check, partition and sentence."""
+    """Checks of one run's clients."""
 
-    def __init__(self, alarm: Callable[[str, TopicPartition, str], None]) -> None:
-        self._alarm = alarm
+    def __init__(self, bell: Bell, truths: Mapping[TopicPartition, PartitionTruth]) -> None:
+        self._bell = bell
+        self._truths = truths
         self._acked_end: dict[TopicPartition, Offset] = {}
         self._floor: dict[CauseId, Offset] = {}
         self._failed: dict[TopicPartition, set[int]] = {}
+        self._attempted: dict[TopicPartition, set[int]] = {}
+        self._sent: dict[tuple[str, int], _Sent] = {}
         self._position: dict[tuple[str, TopicPartition], Offset] = {}
+        self._observed: dict[tuple[str, TopicPartition], dict[Offset, int]] = {}
+
+    def forget(self, name: TopicPartition) -> None:
+        """A partition is gone; one of the same name starts from nothing."""
+        for by_name in (self._acked_end, self._failed, self._attempted):
+            by_name.pop(name, None)
+        for by_client in (self._position, self._observed):
+            for key in [key for key in by_client if key[1] == name]:
+                del by_client[key]
+
+    # --- Producers --------------------------------------------------------------------------------------------------
 
     def sent(self, client: str, record: SendRecorded) -> None:
-        """A send was invoked or completed."""
+        """A send was invoked or completed: D14."""
         name = record.partition
-        match record.type:
-            case OperationType.INVOKE:
-                self._floor[record.operation_id] = self._acked_end.get(name, Offset(0))
-            case OperationType.OK if record.base_offset is not None and client == "producer-all":
-                floor = self._floor.pop(record.operation_id, Offset(0))
-                if record.base_offset < floor:
-                    self._alarm(
-                        "D14",
-                        name,
-                        f"{name} {record.operation_id} is at {record.base_offset}, sent after {floor} was acked",
-                    )
-                end = Offset(record.base_offset + record.record_count)
-                self._acked_end[name] = max(end, self._acked_end.get(name, Offset(0)))
-            case OperationType.FAIL:
-                self._failed.setdefault(name, set()).update(attempt.crc for attempt in record.attempts)
-            case _:
-                pass
+        if record.type is OperationType.INVOKE:
+            last_record_id = record.first_record_id + record.record_count - 1
+            self._sent[client, last_record_id] = _Sent(first_record_id=record.first_record_id, partition=name)
+            self._floor[record.operation_id] = self._acked_end.get(name, Offset(0))
+            return
+        self._attempted.setdefault(name, set()).update(attempt.crc for attempt in record.attempts)
+        floor = self._floor.pop(record.operation_id, Offset(0))
+        if record.type is OperationType.FAIL:
+            self._failed.setdefault(name, set()).update(attempt.crc for attempt in record.attempts)
+        elif record.type is OperationType.OK and record.base_offset is not None and client == "producer-all":
+            if record.base_offset < floor:
+                sentence = f"{name} {record.operation_id} is at {record.base_offset}, sent after {floor} was acked"
+                self._bell.ring("D14", name, sentence)
+            end = Offset(record.base_offset + record.record_count)
+            self._acked_end[name] = max(end, self._acked_end.get(name, Offset(0)))
 
-    def polled(self, client: str, record: PollRecorded) -> None:
-        """A consumer was answered."""
-        key = (client, record.partition)
-        expected = self._position.get(key)
-        if expected is not None and not record.seek and record.position != expected:
-            self._alarm(
-                "C1", record.partition, f"{client} went from {expected} to {record.position} of {record.partition}"
-            )
-        position = record.position
-        for batch in record.batches:
-            if batch.base_offset < position:
-                self._alarm(
-                    "C1", record.partition, f"{client} at {position} was given offset {batch.base_offset} again"
-                )
-            position = Offset(batch.last_offset + 1)
-        self._position[key] = position
-
-    def check_stored(self, name: TopicPartition, logs: Sequence[Mapping[Offset, int]]) -> None:
-        """D11 on all replicas of a partition."""
-        failed = self._failed.get(name, set())
+    def check_stored(self, name: TopicPartition, logs: Sequence[Sequence[BatchDescriptor]]) -> None:
+        """D10, D11 on all replicas of a partition, once no send is under way any more."""
+        failed, attempted = self._failed.get(name, set()), self._attempted.get(name, set())
         for log in logs:
-            for offset, crc in log.items():
-                if crc in failed:
-                    self._alarm("D11", name, f"{name} {offset} is batch {crc}, whose producer was told that it failed")
-                    return
+            for batch in log:
+                if batch.crc in failed:
+                    sentence = f"{name} {batch.base_offset} is batch {batch.crc}, whose producer was told of failure"
+                    self._bell.ring("D11", name, sentence)
+                elif batch.crc not in attempted:
+                    sentence = f"{name} {batch.base_offset} is batch {batch.crc}, which nobody sent there"
+                    self._bell.ring("D10", name, sentence)
 
-    def check_duplicates(self, name: TopicPartition, log: Sequence[BatchDescriptor], high_watermark: Offset) -> None:
-        """D12 on the leader's log."""
+    def check_sequences(self, name: TopicPartition, log: Sequence[BatchDescriptor], high_watermark: Offset) -> None:
+        """D12, D13 on the leader's log."""
         seen: dict[tuple[int, int, int], Offset] = {}
+        last: dict[ProducerId, tuple[ProducerEpoch, int]] = {}
         for batch in log:
-            if batch.producer_id is None or batch.last_offset >= high_watermark:
+            if batch.producer_id is None:
                 continue
             key = (batch.producer_id, batch.producer_epoch, batch.base_sequence)
             if key in seen:
-                self._alarm("D12", name, f"{name} has sequence {key} at {seen[key]} and at {batch.base_offset}")
-                return
+                if batch.last_offset < high_watermark:
+                    sentence = f"{name} has sequence {key} at {seen[key]} and at {batch.base_offset}"
+                    self._bell.ring("D12", name, sentence)
+                continue
             seen[key] = batch.base_offset
+            number = (batch.producer_epoch, batch.base_sequence)
+            before = last.get(batch.producer_id)
+            if before is not None and number < before:
+                sentence = f"{name} has {number} of producer {batch.producer_id} at {batch.base_offset}, after {before}"
+                self._bell.ring("D13", name, sentence)
+            last[batch.producer_id] = number
+
+    # --- Consumers --------------------------------------------------------------------------------------------------
+
+    def polled(self, client: str, record: PollRecorded) -> None:
+        """A consumer was answered: D10, D16, C1, C3."""
+        name = record.partition
+        key = (client, name)
+        expected = self._position.get(key)
+        if expected is not None and record.position != expected:
+            if not record.seek:
+                sentence = f"{client} went from {expected} to {record.position} of {name}"
+                self._bell.ring("C1", name, sentence)
+            elif record.position < expected:
+                sentence = f"{client} had read {name} up to {expected} and was sent back to {record.position}"
+                self._bell.ring("C3", name, sentence)
+        position = record.position
+        observed = self._observed.setdefault(key, {})
+        for batch in record.batches:
+            if batch.base_offset != position:
+                sentence = f"{client} at {position} of {name} was given offset {batch.base_offset}"
+                self._bell.ring("C1", name, sentence)
+            position = Offset(batch.last_offset + 1)
+            observed[batch.last_offset] = batch.crc
+            self._check_batch(client, name, batch, record.high_watermark)
+        self._position[key] = position
+
+    def _check_batch(
+        self, client: str, name: TopicPartition, batch: PolledBatch, high_watermark: Offset | None
+    ) -> None:
+        sent = self._sent.get((batch.producer, batch.first_record_id + batch.record_count - 1))
+        if sent is None or sent.partition != name or sent.first_record_id > batch.first_record_id:
+            self._bell.ring("D10", name, f"{client} was given {batch} of {name}, which nobody sent there")
+        committed = self._truths[name].committed.get(batch.last_offset)
+        if committed != (batch.leader_epoch, batch.crc) or (
+            high_watermark is not None and batch.last_offset >= high_watermark
+        ):
+            sentence = f"{client} was given {batch.base_offset}..{batch.last_offset} (batch {batch.crc}) of {name}"
+            known = f"the high watermark was {high_watermark}, committed is batch {committed}"
+            self._bell.ring("D16", name, f"{sentence}; {known}")
+
+    def finished(self, client: str, record: FinalReadRecorded) -> None:
+        """A reader of everything is through with a partition: C2."""
+        if record.start_offset is None or record.end_offset is None:
+            return
+        name = record.partition
+        observed = self._observed.get((client, name), {})
+        for promise in self._truths[name].acked.values():
+            if promise.base_offset >= record.start_offset and observed.get(promise.last_offset) != promise.crc:
+                sentence = f"{name} {promise.base_offset}..{promise.last_offset} (batch {promise.crc}) was acknowledged"
+                read = f"{client} read {record.start_offset}..{record.end_offset} without it"
+                self._bell.ring("C2", name, f"{sentence}; {read}", since=promise.moment)

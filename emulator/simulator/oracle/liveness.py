@@ -1,4 +1,4 @@
-"""What a healed cluster must come to, within a bound: L1-L4, L6, L9, and L5 as far as clients see it.
+"""What a healed cluster must come to, within a bound: L1-L9.
 
 Each property is a question that is asked until it is answered well. Where a property cannot come to hold for a reason
 that the protocol allows, the reason is an *excuse*, which is counted and never silent. The one excuse that exists: a
@@ -12,12 +12,17 @@ from emulator.core.broker.isr import Committed
 from emulator.core.broker.lifecycle import BrokerState
 from emulator.core.types import TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
+from emulator.simulator.oracle.tally import Tally
 
 CONVERGE_MS: Final = 30_000
 """Virtual time in which a healed cluster must converge."""
 
 QUIET_MS: Final = 800
 """Virtual time for which nothing may change after that."""
+
+PARKED_MS: Final = 5_000
+"""Virtual time after which a request that a node took and did not answer counts as forgotten; all timeouts are shorter.
+"""
 
 
 def excused(cluster: SimulatedCluster) -> tuple[TopicPartition, ...]:
@@ -48,10 +53,26 @@ def missing(cluster: SimulatedCluster) -> Iterator[tuple[str, TopicPartition | N
             continue
         if not isinstance(led.isr_state, Committed):
             yield "L4", name, f"{name} waits for an answer to {led.isr_state}"
+        if state.adding_replicas or state.removing_replicas:
+            yield "L8", name, f"{name} is being reassigned: {state}"
         yield from _missing_copies(cluster, name)
     for producer in cluster.producers.values():
         if producer.producer.unfinished_records:
             yield "L5", None, f"{producer.name} has {producer.producer.unfinished_records} unanswered records"
+    for request in cluster.wire.parked.values():
+        if cluster.now_ms - request.since_ms > PARKED_MS:
+            yield "L5", None, f"node {request.node_id} has not answered a {request.api} since {request.since_ms} ms"
+    yield from _missing_order(cluster)
+
+
+def _missing_order(cluster: SimulatedCluster) -> Iterator[tuple[str, TopicPartition | None, str]]:
+    """L7, first half: logs that lie where metadata does not assign them."""
+    partitions = cluster.controller.image.partitions
+    for broker_id, node in cluster.nodes.items():
+        for name, log in node.disk.logs.items():
+            state = partitions.get(name)
+            if state is None or state.topic_id != log.topic_id or broker_id not in state.replicas:
+                yield "L7", name, f"broker {broker_id} keeps a log of {name} (topic {log.topic_id}), which is {state}"
 
 
 def _missing_on_brokers(cluster: SimulatedCluster) -> Iterator[tuple[str, TopicPartition | None, str]]:
@@ -85,8 +106,8 @@ def _missing_copies(cluster: SimulatedCluster, name: TopicPartition) -> Iterator
             yield "L6", name, f"{name} on broker {broker_id} has high watermark and end {offsets}"
 
 
-def pulse(cluster: SimulatedCluster) -> tuple[object, ...]:
+def pulse(cluster: SimulatedCluster, tally: Tally) -> tuple[object, ...]:
     """Returns what must stand still in a quiet cluster (L9)."""
     image = cluster.controller.image
     states = tuple((name, s.leader_epoch, s.partition_epoch) for name, s in sorted(image.partitions.items()))
-    return (image.next_offset, states)
+    return (image.next_offset, states, tally.proposals, tally.truncations, tally.fetch_errors)

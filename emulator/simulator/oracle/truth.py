@@ -10,7 +10,7 @@ import msgspec
 
 from emulator.core.batch import BatchDescriptor
 from emulator.core.events import PolledBatch
-from emulator.core.types import Offset
+from emulator.core.types import LeaderEpoch, Offset
 from emulator.simulator.oracle.guarantee import GuaranteeLedger
 
 
@@ -28,19 +28,21 @@ class PartitionTruth:
 
     Attributes:
         high_watermark: the largest that any leader ever set.
-        committed: CRC of each committed batch by base offset.
+        log_start_offset: the largest that records were deleted up to, on purpose.
+        committed: leader epoch and CRC of each committed batch by last offset; the same batch may be sent again.
         acked: by base offset.
         exposed: by base offset.
-        batches: CRC of each batch that was ever appended, by offset and leader epoch.
+        told_end_offset: the largest that a client could be told to be the end.
         ledger: its guarantee.
     """
 
     def __init__(self) -> None:
         self.high_watermark = Offset(0)
-        self.committed: dict[Offset, int] = {}
+        self.log_start_offset = Offset(0)
+        self.told_end_offset = Offset(0)
+        self.committed: dict[Offset, tuple[LeaderEpoch, int]] = {}
         self.acked: dict[Offset, Promise] = {}
         self.exposed: dict[Offset, Promise] = {}
-        self.batches: dict[tuple[Offset, int], int] = {}
         self.ledger = GuaranteeLedger()
         self._marks: list[Offset] = []
         self._moments: list[int] = []
@@ -53,7 +55,7 @@ class PartitionTruth:
             if batch.last_offset < self.high_watermark:
                 break
             if batch.last_offset < new:
-                self.committed[batch.base_offset] = batch.crc
+                self.committed[batch.last_offset] = (batch.leader_epoch, batch.crc)
         self.high_watermark = new
         self._marks.append(new)
         self._moments.append(moment)
@@ -74,8 +76,9 @@ class PartitionTruth:
         for promises in (self.acked, self.exposed):
             for base in [base for base, promise in promises.items() if promise.last_offset >= offset]:
                 del promises[base]
-        for base in [base for base in self.committed if base >= offset]:
-            del self.committed[base]
+        for last in [last for last in self.committed if last >= offset]:
+            del self.committed[last]
+        self.told_end_offset = min(self.told_end_offset, offset)
         if offset < self.high_watermark:
             self.high_watermark = offset
             kept = bisect_right(self._marks, offset)

@@ -268,7 +268,7 @@ def advanced(*, isr: tuple[BrokerId, ...], follower_end: int) -> Callable[[Simul
 def h4(simulation: Simulation, _: Journal) -> None:
     partitions = simulation.cluster.controller.image.partitions
     partitions[NAME] = msgspec.structs.replace(partitions[NAME], elr=(BrokerId(NodeId(7)),))
-    simulation.oracle._rules.check_superset(NAME)
+    simulation.oracle._leaders.check_superset(NAME)
 
 
 def d9(simulation: Simulation, _: Journal) -> None:
@@ -326,7 +326,7 @@ def test_nothing_fires_by_itself() -> None:
     simulation, _ = played()
     simulation.finish()
     assert simulation.oracle.alarms == []
-    assert simulation.oracle.acks == 3
+    assert simulation.oracle.tally.acks == 3
 
 
 def ended(simulation: Simulation, node: int) -> None:
@@ -353,7 +353,7 @@ def test_a_loss_counts_only_within_the_guarantee(nodes: tuple[int, ...], guarant
     simulation.cluster.controller.image.partitions[NAME] = msgspec.structs.replace(
         simulation.cluster.controller.image.partitions[NAME], leader_epoch=LeaderEpoch(1)
     )
-    simulation.oracle._lost(
+    simulation.oracle._promises._lost(
         "D1", NAME, next(iter(simulation.oracle.truths[NAME].acked.values())), simulation.cluster.nodes[LEADER]
     )
     assert simulation.oracle.alarms[-1].guarantee is guarantee

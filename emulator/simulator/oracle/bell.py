@@ -1,0 +1,79 @@
+"""The bell that checks ring: makes alarms, and decides for each whether the guarantee held.
+
+A *moment* is the number of an event or of a line of the history. The same alarm rings once, however often the check
+that raises it is asked.
+"""
+
+from collections.abc import Callable
+
+from emulator.core.types import TopicPartition
+from emulator.simulator.oracle.catalogue import CHECKS
+from emulator.simulator.oracle.finding import Alarm, CheckKind, Guarantee
+from emulator.simulator.oracle.truth import PartitionTruth
+
+_OF_A_LOSS = (CheckKind.OUTCOME, CheckKind.CANDIDATE)
+
+
+class Bell:
+    """All alarms of one run.
+
+    Args:
+        truths: by partition, for their guarantees.
+        steps: returns the cluster's step.
+        on_alarm: is told each alarm.
+
+    Attributes:
+        alarms: what rang, in order.
+        moment: now.
+    """
+
+    def __init__(
+        self,
+        truths: dict[TopicPartition, PartitionTruth],
+        steps: Callable[[], int],
+        on_alarm: Callable[[Alarm], None] | None,
+    ) -> None:
+        self.alarms: list[Alarm] = []
+        self.moment = 0
+        self._truths = truths
+        self._steps = steps
+        self._on_alarm = on_alarm
+        self._rung: set[tuple[str, TopicPartition | None, str]] = set()
+
+    def ring(
+        self,
+        check_id: str,
+        partition: TopicPartition | None,
+        sentence: str,
+        *,
+        since: int = 0,
+        until: int | None = None,
+    ) -> None:
+        """Raises an alarm.
+
+        Args:
+            check_id: of ``CHECKS``.
+            partition: which it is about, if about one.
+            sentence: what is wrong.
+            since: the moment from which an outcome was promised.
+            until: the moment up to which the guarantee had to hold; now, if ``None``.
+        """
+        key = (check_id, partition, sentence)
+        if key in self._rung:
+            return
+        self._rung.add(key)
+        kind = CHECKS[check_id].kind
+        truth = None if partition is None else self._truths.get(partition)
+        end = self.moment if until is None else until
+        holds = kind not in _OF_A_LOSS or truth is None or truth.ledger.held(min(since, end), end)
+        alarm = Alarm(
+            check_id=check_id,
+            kind=kind,
+            partition=partition,
+            guarantee=Guarantee.HOLDS if holds else Guarantee.EXCEEDED,
+            sentence=sentence,
+            step=self._steps(),
+        )
+        self.alarms.append(alarm)
+        if self._on_alarm is not None:
+            self._on_alarm(alarm)

@@ -1,0 +1,268 @@
+"""Rules of the controller, restated: what it may commit, by the events of what it did commit.
+
+M1-M3 are the core's own named predicates, applied to what the step touched. Events are in the order of the log, so what
+was committed before an event is what the events before it said; a controller that was killed may have taken some of
+them with it, and then nothing is known until the partition's next change.
+"""
+
+from typing import Final
+
+from emulator.core.controller.sessions import SessionKey
+from emulator.core.errors import InvariantViolation
+from emulator.core.events import (
+    AlterPartitionDecided,
+    BrokerFenced,
+    BrokerRegistered,
+    BrokerUnfenced,
+    ControlledShutdownStarted,
+    Election,
+    IncarnationEnded,
+    PartitionChanged,
+)
+from emulator.core.invariants import check_partition
+from emulator.core.types import BrokerEpoch, BrokerId, LeaderRecoveryState, PartitionEpoch, TopicPartition
+from emulator.simulator.cluster import SimulatedCluster
+from emulator.simulator.oracle.bell import Bell
+
+_UNCLEAN: Final = (Election.UNCLEAN, Election.LAST_KNOWN_LEADER)
+_FROM_OUTSIDE: Final = (Election.ELR, *_UNCLEAN)
+_REGISTERED: Final = "broker_registered"
+_PROPOSED: Final = "alter_partition"
+_TAKEN_FOR_OLD: Final = ("FENCED_LEADER_EPOCH", "INVALID_UPDATE_VERSION")
+
+
+class ControllerRules:
+    """Checks of one run."""
+
+    def __init__(self, bell: Bell) -> None:
+        self._bell = bell
+        self._cluster: SimulatedCluster
+        self._last: dict[TopicPartition, PartitionChanged] = {}
+        self._states: dict[tuple[TopicPartition, PartitionEpoch], PartitionChanged] = {}
+        self._unclean: dict[TopicPartition, set[BrokerId]] = {}
+        self._has_floor: set[TopicPartition] = set()
+        self._epochs: dict[BrokerId, BrokerEpoch] = {}
+        self._active: set[BrokerId] = set()
+        self._unfenced: set[BrokerId] = set()
+        self._last_contact_ms: dict[BrokerId, int] = {}
+
+    def attach(self, cluster: SimulatedCluster) -> None:
+        """Says which cluster is watched."""
+        self._cluster = cluster
+
+    def controller_started(self) -> None:
+        """The controller runs anew; a killed one may have taken events of committed records with it."""
+        self._last.clear()
+        self._states.clear()
+        self._unclean.clear()
+        self._has_floor.clear()
+        self._last_contact_ms.clear()
+        image = self._cluster.controller.image
+        self._epochs = {broker: each.broker_epoch for broker, each in image.brokers.items()}
+        self._active = {broker for broker, each in image.brokers.items() if each.is_active}
+        self._unfenced = {broker for broker, each in image.brokers.items() if not each.fenced}
+
+    # --- Partitions -------------------------------------------------------------------------------------------------
+
+    def committed(self, name: TopicPartition, event: PartitionChanged) -> None:
+        """A partition's state was committed: M1-M7, M9, M11."""
+        before = self._last.get(name)
+        self._last[name] = self._states[name, event.partition_epoch] = event
+        self._check_state(name, event)
+        if before is None or before.topic_id != event.topic_id:
+            before = None
+        self._check_floor(name, before, event)
+        if before is not None:
+            self._check_epochs(name, before, event)
+            self._check_election(name, before, event)
+            self._check_recovery(name, before, event)
+            self._check_growth(name, before, event)
+            self._check_unclean(name, event)
+
+    def deleted(self, topic: str) -> None:
+        """A topic is gone."""
+        for name in [name for name in self._last if name.topic == topic]:
+            del self._last[name]
+            self._unclean.pop(name, None)
+            self._has_floor.discard(name)
+        for key in [key for key in self._states if key[0].topic == topic]:
+            del self._states[key]
+
+    def _check_state(self, name: TopicPartition, event: PartitionChanged) -> None:
+        image = self._cluster.controller.image
+        state = image.partitions.get(name)
+        if state is None or state.partition_epoch != event.partition_epoch:
+            return
+        active = frozenset(broker for broker, each in image.brokers.items() if each.is_active)
+        try:
+            check_partition(
+                name,
+                state,
+                active=active,
+                effective_min_isr=event.effective_min_isr if self._cluster.switches.elr else None,
+            )
+        except InvariantViolation as violation:
+            self._bell.ring(str(violation).partition(":")[0], name, str(violation))
+
+    def _check_floor(self, name: TopicPartition, before: PartitionChanged | None, event: PartitionChanged) -> None:
+        """M4: once enough candidates, always enough, but for what takes some away on purpose."""
+        if len(event.isr) + len(event.elr) >= event.effective_min_isr:
+            self._has_floor.add(name)
+            return
+        is_excused = (
+            event.reason == _REGISTERED
+            or event.election in _UNCLEAN
+            or before is None
+            or event.effective_min_isr != before.effective_min_isr
+            or not set(before.replicas) <= set(event.replicas)
+        )
+        if name in self._has_floor and not is_excused:
+            sentence = f"{name} has fewer candidates than {event.effective_min_isr}: {event.describe()}"
+            self._bell.ring("M4", name, sentence)
+        self._has_floor.discard(name)
+
+    def _check_epochs(self, name: TopicPartition, before: PartitionChanged, event: PartitionChanged) -> None:
+        is_led_anew = event.leader != before.leader
+        if event.partition_epoch != before.partition_epoch + 1 or (
+            event.leader_epoch - before.leader_epoch not in ((1,) if is_led_anew else (0, 1))
+        ):
+            self._bell.ring("M9", name, f"{name} went from {before.describe()} to {event.describe()}")
+
+    def _check_election(self, name: TopicPartition, before: PartitionChanged, event: PartitionChanged) -> None:
+        leader = event.leader
+        if leader is None or leader == before.leader:
+            return
+        members = (self._active & set(before.isr)) - {event.broker_id}
+        candidates = members or (set() if before.isr else (self._active & set(before.elr)) - {event.broker_id})
+        match event.election:
+            case Election.ISR if leader not in before.isr:
+                self._bell.ring("M6", name, f"{name}: {leader} was elected from ISR {before.isr}")
+            case Election.ELR if leader not in before.elr or members:
+                self._bell.ring("M6", name, f"{name}: {leader} was elected from ELR {before.elr}, ISR {before.isr}")
+            case Election.UNCLEAN | Election.LAST_KNOWN_LEADER if candidates:
+                sentence = f"{name}: {leader} was elected uncleanly beside {sorted(candidates)}"
+                self._bell.ring("M6", name, f"{sentence}: {event.describe()}")
+            case Election.UNCLEAN | Election.LAST_KNOWN_LEADER if (
+                event.isr != (leader,) or event.leader_recovery_state is not LeaderRecoveryState.RECOVERING
+            ):
+                self._bell.ring("M6", name, f"{name}: {leader} was elected uncleanly as {event.describe()}")
+            case Election.NONE | Election.NO_CANDIDATE:
+                self._bell.ring("M6", name, f"{name}: {leader} leads and was not elected: {event.describe()}")
+            case _:
+                pass
+
+    def _check_recovery(self, name: TopicPartition, before: PartitionChanged, event: PartitionChanged) -> None:
+        was = before.leader_recovery_state is LeaderRecoveryState.RECOVERING
+        is_recovering = event.leader_recovery_state is LeaderRecoveryState.RECOVERING
+        is_told = event.reason == _PROPOSED and event.broker_id == before.leader
+        if is_recovering and (len(event.isr) > 1 or (event.leader is not None and event.isr != (event.leader,))):
+            self._bell.ring("M7", name, f"{name} recovers beside others: {event.describe()}")
+        if is_recovering and not was and event.election not in _UNCLEAN:
+            self._bell.ring("M7", name, f"{name} recovers from no unclean election: {event.describe()}")
+        if was and not is_recovering and not is_told:
+            self._bell.ring("M7", name, f"{name} has recovered, and its leader {before.leader} did not say so")
+
+    def _check_growth(self, name: TopicPartition, before: PartitionChanged, event: PartitionChanged) -> None:
+        gained = set(event.isr) - set(before.isr)
+        if event.election in _FROM_OUTSIDE:
+            gained -= {event.leader}
+        if gained and event.reason != _PROPOSED:
+            self._bell.ring("M11", name, f"{name}: {sorted(gained)} joined the ISR by {event.describe()}")
+
+    def _check_unclean(self, name: TopicPartition, event: PartitionChanged) -> None:
+        excluded = self._unclean.get(name)
+        if not excluded:
+            return
+        if event.election in _UNCLEAN and event.leader is not None:
+            excluded.discard(event.leader)
+        if event.reason == _PROPOSED:
+            excluded.difference_update(event.isr)
+        back = excluded & {*event.isr, *event.elr}
+        if back and event.reason != _REGISTERED:
+            self._bell.ring("M5", name, f"{name}: {sorted(back)} registered uncleanly and are in {event.describe()}")
+            excluded -= back
+
+    # --- Brokers ----------------------------------------------------------------------------------------------------
+
+    def fenced(self, event: BrokerFenced | ControlledShutdownStarted) -> None:
+        """A broker may lead no longer."""
+        self._active.discard(event.broker_id)
+        if isinstance(event, BrokerFenced):
+            self._unfenced.discard(event.broker_id)
+
+    def unfenced(self, event: BrokerUnfenced) -> None:
+        """A broker may lead."""
+        self._active.add(event.broker_id)
+        self._unfenced.add(event.broker_id)
+
+    def ended(self, event: IncarnationEnded) -> None:
+        """A process ended: the controller has heard of it last no earlier than it knows now."""
+        broker_id = BrokerId(event.ended_node)
+        epoch = self._epochs.get(broker_id)
+        if epoch is None:
+            return
+        contact_ms = self._cluster.controller.sessions.last_contact_ms(SessionKey(broker_id, epoch))
+        if contact_ms is not None:
+            self._last_contact_ms[broker_id] = contact_ms
+
+    def registered(self, event: BrokerRegistered) -> None:
+        """A broker registered: M12 on the earlier session, and from now on M5 concerns it, if uncleanly."""
+        broker_id = event.broker_id
+        contact_ms = self._last_contact_ms.pop(broker_id, None)
+        if contact_ms is not None and broker_id in self._unfenced:
+            node = self._cluster.controller_node
+            passed_ms = node.clock.local_ms(self._cluster.now_ms) - contact_ms
+            if passed_ms <= self._cluster.properties.broker_session_timeout_ms:
+                sentence = f"broker {broker_id} registered anew {passed_ms} ms after its earlier session was heard of"
+                self._bell.ring("M12", None, sentence)
+        self._active.discard(broker_id)
+        self._unfenced.discard(broker_id)
+        self._epochs[broker_id] = event.broker_epoch
+        for name, last in self._last.items():
+            excluded = self._unclean.setdefault(name, set())
+            excluded.discard(broker_id)
+            is_unclean = event.stored_broker_epoch is not None and (
+                event.previous_broker_epoch != event.stored_broker_epoch
+            )
+            if is_unclean and broker_id in last.replicas:
+                excluded.add(broker_id)
+
+    # --- Proposals --------------------------------------------------------------------------------------------------
+
+    def decided(self, name: TopicPartition, event: AlterPartitionDecided) -> None:
+        """The controller judged a proposal: M10."""
+        last = self._last.get(name)
+        if last is not None and event.error in _TAKEN_FOR_OLD and _is_ahead(event, last):
+            sentence = f"{name}: a proposal from the future was taken for old: {event.describe()}"
+            self._bell.ring("M10", name, sentence)
+        if event.error != "NONE":
+            return
+        wrong: list[str] = []
+        before = self._states.get((name, event.partition_epoch))
+        if last is not None and before is not None:
+            members = set(event.proposed_isr)
+            after = self._states.get((name, PartitionEpoch(event.partition_epoch + 1)))
+            if event.broker_id != before.leader or event.leader_epoch != before.leader_epoch:
+                wrong.append("is not from the leader of the time")
+            if event.broker_id not in members or not members <= set(before.replicas):
+                wrong.append("names other than replicas, or not the leader")
+            if after is not None and (after.reason, after.broker_id) != (_PROPOSED, event.broker_id):
+                wrong.append("came after another change")
+            if before.leader_recovery_state is LeaderRecoveryState.RECOVERING and len(members) > 1:
+                wrong.append("adds members to a leader that recovers")
+        for member, epoch in zip(event.proposed_isr, event.broker_epochs, strict=True):
+            registered = self._epochs.get(member)
+            is_known = epoch is not None or before is None or member in before.isr
+            if registered is None or not is_known or (epoch is not None and epoch != registered):
+                wrong.append(f"has member {member} under epoch {epoch}, registered was {registered}")
+            elif member not in self._active:
+                wrong.append(f"has member {member}, which is not active")
+        if event.broker_epoch != self._epochs.get(event.broker_id):
+            wrong.append(f"is from epoch {event.broker_epoch} of its sender")
+        if wrong:
+            sentence = f"{name}: an accepted proposal {', '.join(wrong)}: {event.describe()}"
+            self._bell.ring("M10", name, f"{sentence}; it was {before and before.describe()}")
+
+
+def _is_ahead(event: AlterPartitionDecided, last: PartitionChanged) -> bool:
+    return event.leader_epoch > last.leader_epoch or event.partition_epoch > last.partition_epoch

@@ -1,0 +1,187 @@
+"""Rules of brokers, restated: what a leader may do with the high watermark and the ISR, and when it may serve.
+
+H3, H5, M7, M9, D8, D9 on one replica are the core's own named predicates, applied to what the step touched. The others
+need an observer who sees several events, or controller and brokers at once.
+"""
+
+from typing import Final
+
+from emulator.core.broker.isr import Committed, proposed_isr
+from emulator.core.broker.partition import Partition
+from emulator.core.errors import ErrorCode, InvariantViolation
+from emulator.core.events import (
+    AlterPartitionAnswered,
+    AlterPartitionProposed,
+    AppendRole,
+    BatchAppended,
+    BecameFollower,
+    BecameLeader,
+    HighWatermarkAdvanced,
+)
+from emulator.core.invariants import check_hosted_partition, check_progress, partition_mark
+from emulator.core.messages import (
+    DeleteRecordsResponse,
+    FetchResponse,
+    ListOffsetsResponse,
+    OffsetForLeaderEpochResponse,
+    ProduceResponse,
+    Response,
+)
+from emulator.core.types import BrokerId, LeaderEpoch, LeaderRecoveryState, NodeId, PartitionEpoch, TopicPartition
+from emulator.simulator.cluster import SimulatedCluster
+from emulator.simulator.nodes import BrokerNode
+from emulator.simulator.oracle.bell import Bell
+from emulator.simulator.oracle.reference import MetadataReference
+
+_SETTLED: Final = ("committed", "reverted")
+"""Outcomes after which a leader may propose again."""
+
+_SERVING: Final = (
+    DeleteRecordsResponse,
+    FetchResponse,
+    ListOffsetsResponse,
+    OffsetForLeaderEpochResponse,
+    ProduceResponse,
+)
+
+_ReplicaKey = tuple[NodeId, TopicPartition]
+
+
+class LeaderRules:
+    """Checks of one run."""
+
+    def __init__(self, bell: Bell, reference: MetadataReference) -> None:
+        self._bell = bell
+        self._reference = reference
+        self._cluster: SimulatedCluster
+        self._leaders: dict[tuple[TopicPartition, LeaderEpoch], NodeId] = {}
+        self._term_start: dict[_ReplicaKey, LeaderEpoch] = {}
+        self._proposed: dict[_ReplicaKey, tuple[LeaderEpoch, PartitionEpoch]] = {}
+
+    def attach(self, cluster: SimulatedCluster) -> None:
+        """Says which cluster is watched."""
+        self._cluster = cluster
+
+    # --- Events -----------------------------------------------------------------------------------------------------
+
+    def opened(self, node_id: NodeId, name: TopicPartition) -> None:
+        """A process begins with a log: it leads nothing yet."""
+        self._term_start.pop((node_id, name), None)
+        self._proposed.pop((node_id, name), None)
+
+    def became_leader(self, node_id: NodeId, name: TopicPartition, event: BecameLeader) -> None:
+        """A term begins, or goes on under another epoch."""
+        self._term_start.setdefault((node_id, name), event.leader_epoch)
+        self._proposed.pop((node_id, name), None)
+
+    def became_follower(self, node_id: NodeId, name: TopicPartition, _: BecameFollower) -> None:
+        """A term is over."""
+        self.opened(node_id, name)
+
+    def appended(self, node_id: NodeId, name: TopicPartition, event: BatchAppended) -> None:
+        """A batch was appended: M8, and M7 where a leader that recovers took it."""
+        if event.role is not AppendRole.LEADER:
+            return
+        leader = self._leaders.setdefault((name, event.leader_epoch), node_id)
+        if leader != node_id:
+            self._bell.ring("M8", name, f"{name}: epoch {event.leader_epoch} has leaders {leader} and {node_id}")
+        if self._is_recovering(node_id, name):
+            self._bell.ring("M7", name, f"{name}: leader {node_id} recovers and appended {event.describe()}")
+
+    def high_watermark_advanced(self, node_id: NodeId, name: TopicPartition, event: HighWatermarkAdvanced) -> None:
+        """A leader's high watermark rose: H1, H2."""
+        if len(event.committed_isr) < event.effective_min_isr:
+            self._bell.ring("H2", name, f"{name}: {event.describe()}")
+        if not self._reference.has_committed(name, event.leader_epoch, event.committed_isr):
+            sentence = f"{name}: the controller never committed ISR {event.committed_isr} in that epoch"
+            self._bell.ring("H2", name, f"{sentence}: {event.describe()}")
+        # What was learned before this broker last became leader counts no more: another leader may have had it cut.
+        term_start = self._term_start.get((node_id, name), event.leader_epoch)
+        ends = {
+            progress.broker_id: progress.log_end_offset
+            for progress in event.replicas
+            if progress.log_end_offset is not None
+            and progress.leader_epoch is not None
+            and term_start <= progress.leader_epoch <= event.leader_epoch
+        }
+        short = [member for member in event.maximal_isr if (end := ends.get(member)) is None or end < event.new]
+        if short or event.new > event.log_end_offset:
+            self._bell.ring("H1", name, f"{name}: {short} of the maximal ISR are not there yet: {event.describe()}")
+        held = [ends[member] for member in (*event.maximal_isr, *event.joiners) if member in ends]
+        if held and event.new < min(held):
+            self._bell.ring("H1", name, f"{name}: it stays behind what all hold: {event.describe()}")
+
+    def proposed(self, node_id: NodeId, name: TopicPartition, event: AlterPartitionProposed) -> None:
+        """A leader asks for another ISR: H5, one at a time."""
+        version = (event.leader_epoch, event.partition_epoch)
+        if self._proposed.get((node_id, name)) == version:
+            self._bell.ring(
+                "H5", name, f"{name}: proposed while the same version's proposal is out: {event.describe()}"
+            )
+        self._proposed[node_id, name] = version
+
+    def answered(self, node_id: NodeId, name: TopicPartition, event: AlterPartitionAnswered) -> None:
+        """A leader heard of its proposal."""
+        if event.outcome in _SETTLED:
+            self._proposed.pop((node_id, name), None)
+
+    # --- Answers ----------------------------------------------------------------------------------------------------
+
+    def responded(self, node: BrokerNode, response: Response) -> None:
+        """A broker answers a request: M7, where somebody recovers."""
+        if not isinstance(response, _SERVING):
+            return
+        for part in response.partitions:
+            name = TopicPartition(part.topic, part.partition)
+            if part.error is ErrorCode.NONE and self._is_recovering(node.node_id, name):
+                sentence = f"{name} recovers, and broker {node.node_id} serves it by a {type(response).__name__}"
+                self._bell.ring("M7", name, sentence)
+
+    def _is_recovering(self, node_id: NodeId, name: TopicPartition) -> bool:
+        """Whether a partition recovers by all that a broker has been told."""
+        broker = self._cluster.nodes[BrokerId(node_id)].broker
+        state = None if broker is None else broker.image.partitions.get(name)
+        if broker is None or state is None or state.leader_recovery_state is LeaderRecoveryState.RECOVERED:
+            return False
+        partition = broker.partition(name)
+        return partition is None or partition.partition_epoch <= state.partition_epoch
+
+    # --- States -----------------------------------------------------------------------------------------------------
+
+    def check_hosted(self, node: BrokerNode, partition: Partition) -> None:
+        """D8, D9, H3, H5, M7, M9 on one replica."""
+        try:
+            check_hosted_partition(partition)
+            mark = node.marks.get(partition.name)
+            if mark is not None:
+                check_progress(partition, mark)
+        except InvariantViolation as violation:
+            check_id = str(violation).partition(":")[0]
+            self._bell.ring(check_id, partition.name, f"on broker {node.node_id}, {violation}")
+        node.marks[partition.name] = partition_mark(partition)
+        state = partition.isr_state
+        if not isinstance(state, Committed):
+            both = {*state.committed, *proposed_isr(state)}
+            if set(partition.maximal_isr) != both:
+                sentence = f"{partition.name}: leader {node.node_id} reckons with {partition.maximal_isr}"
+                self._bell.ring("H5", partition.name, f"{sentence} while {state} is under way")
+
+    def check_superset(self, name: TopicPartition) -> None:
+        """H4: a settled leader whose ISR is large enough reckons with every candidate of the controller's."""
+        state = self._cluster.state(name)
+        if state is None or state.leader is None:
+            return
+        broker = self._cluster.nodes[state.leader].broker
+        partition = None if broker is None else broker.partition(name)
+        if partition is None or not partition.is_leader or partition.leader_epoch != state.leader_epoch:
+            return
+        if len(partition.committed_isr) < partition.effective_min_isr:
+            return
+        missing = {*state.isr, *state.elr} - set(partition.maximal_isr)
+        if missing:
+            self._bell.ring(
+                "H4",
+                name,
+                f"{name}: leader {state.leader} reckons with {partition.maximal_isr}; the controller has ISR"
+                f" {state.isr} and ELR {state.elr}",
+            )

@@ -1,0 +1,194 @@
+"""What each broker's logs hold, kept by the oracle from events alone, and what may be done to a log.
+
+D7: the same offset and epoch is the same batch, after the same one. Every batch that was ever appended is remembered
+with the one before it; two logs that have a batch in common then agree on everything below. D8, D9: an append fits the
+log's end. D15: a batch that is cut off was not committed. M15: a log is of the topic that its broker's metadata
+names. L7: a stray goes when its grace is over.
+"""
+
+from collections.abc import Iterator
+
+from emulator.core.broker.partition import Partition
+from emulator.core.events import (
+    AppendRole,
+    BatchAppended,
+    LogDeleted,
+    LogOpened,
+    LogTruncated,
+    StrayDeleted,
+    StrayDetected,
+)
+from emulator.core.types import BrokerId, LeaderEpoch, NodeId, Offset, TopicId, TopicPartition
+from emulator.simulator.cluster import SimulatedCluster
+from emulator.simulator.nodes import BrokerNode
+from emulator.simulator.oracle.bell import Bell
+from emulator.simulator.oracle.truth import PartitionTruth
+
+_BatchKey = tuple[Offset, LeaderEpoch]
+
+_ON_PURPOSE = ("recovered",)
+"""Reasons for which a log is cut whatever was committed: a recovery step found the rest to be bad."""
+
+
+class _KnownLog:
+    """One log: its batches as (base offset, last offset, leader epoch, CRC), and where it ends."""
+
+    __slots__ = ("batches", "log_end_offset", "topic_id")
+
+    def __init__(self, topic_id: TopicId) -> None:
+        self.topic_id = topic_id
+        self.batches: list[tuple[Offset, Offset, LeaderEpoch, int]] = []
+        self.log_end_offset = Offset(0)
+
+
+class LogChecks:
+    """Checks of one run's logs."""
+
+    def __init__(self, bell: Bell, truths: dict[TopicPartition, PartitionTruth]) -> None:
+        self._bell = bell
+        self._truths = truths
+        self._cluster: SimulatedCluster
+        self._logs: dict[tuple[NodeId, TopicPartition], _KnownLog] = {}
+        self._strays: dict[tuple[NodeId, TopicPartition, TopicId], int] = {}
+        self._batches: dict[tuple[TopicPartition, TopicId], dict[_BatchKey, tuple[int, _BatchKey | None]]] = {}
+
+    def attach(self, cluster: SimulatedCluster) -> None:
+        """Says which cluster is watched."""
+        self._cluster = cluster
+
+    def opened(self, node_id: NodeId, name: TopicPartition, event: LogOpened) -> None:
+        """A log was created, or found at start."""
+        self._check_topic(node_id, name, event.topic_id)
+        known = self._logs.get((node_id, name))
+        if known is not None and known.topic_id != event.topic_id and event.log_end_offset:
+            sentence = f"{name} on broker {node_id} goes on as topic {event.topic_id} with data of {known.topic_id}"
+            self._bell.ring("M15", name, sentence)
+        fresh = self._logs[node_id, name] = _KnownLog(event.topic_id)
+        stored = self._cluster.nodes[BrokerId(node_id)].disk.logs.get(name)
+        if stored is not None:
+            fresh.batches = [(b.base_offset, b.last_offset, b.leader_epoch, b.crc) for b in stored.batches]
+        fresh.log_end_offset = event.log_end_offset
+
+    def deleted(self, node_id: NodeId, name: TopicPartition, event: LogDeleted) -> None:
+        """A log is served no longer; that there was one of this topic id is remembered."""
+        self._logs[node_id, name] = _KnownLog(event.topic_id)
+
+    def started(self, node_id: NodeId) -> None:
+        """A process begins: the grace of its strays does, too."""
+        for key in self._strays:
+            if key[0] == node_id:
+                self._strays[key] = self._cluster.now_ms
+
+    def stray_detected(self, node_id: NodeId, name: TopicPartition, event: StrayDetected) -> None:
+        """A log that does not belong there was found; it has a grace if it goes at all."""
+        if event.action == "delete":
+            self._strays[node_id, name, event.topic_id] = self._cluster.now_ms
+
+    def stray_deleted(self, node_id: NodeId, name: TopicPartition, event: StrayDeleted) -> None:
+        """The files of a stray are gone."""
+        self._strays.pop((node_id, name, event.topic_id), None)
+
+    def overdue_strays(self) -> Iterator[tuple[str, TopicPartition | None, str]]:
+        """Yields strays that lie there longer than their grace: L7."""
+        delay_ms = self._cluster.properties.stray_delete_delay_ms
+        for (node_id, name, topic_id), since_ms in self._strays.items():
+            node = self._cluster.nodes[BrokerId(node_id)]
+            is_there = any(
+                stray.partition == name and (stray.topic_id or TopicId("")) == topic_id for stray in node.disk.strays
+            )
+            if is_there and self._cluster.now_ms > since_ms + delay_ms:
+                yield "L7", name, f"broker {node_id} keeps a stray of {name} (topic {topic_id}) since {since_ms} ms"
+
+    def appended(self, node_id: NodeId, name: TopicPartition, event: BatchAppended) -> None:
+        """A batch was appended: D7, D8, D9, M15."""
+        log = self._logs.get((node_id, name))
+        if log is None or log.topic_id != event.topic_id:
+            log = self._logs[node_id, name] = _KnownLog(event.topic_id)
+            log.log_end_offset = event.base_offset
+        base_offset, leader_epoch, crc = event.base_offset, event.leader_epoch, event.crc
+        previous = log.batches[-1] if log.batches else None
+        self._check_topic(node_id, name, event.topic_id)
+        if base_offset > log.log_end_offset or (previous is not None and base_offset <= previous[1]):
+            sentence = f"{name}: {base_offset} was appended on broker {node_id} to a log that ends at"
+            self._bell.ring("D9", name, f"{sentence} {log.log_end_offset}, after {previous}")
+        is_led_otherwise = event.role is AppendRole.LEADER and leader_epoch != event.current_leader_epoch
+        if is_led_otherwise or (previous is not None and leader_epoch < previous[2]):
+            sentence = f"{name}: {base_offset} was appended on broker {node_id} in epoch {leader_epoch}"
+            self._bell.ring("D8", name, f"{sentence}, led in {event.current_leader_epoch}, after {previous}")
+        self._check_lineage(node_id, name, event, None if previous is None else (previous[0], previous[2]))
+        log.batches.append((base_offset, event.last_offset, leader_epoch, crc))
+        log.log_end_offset = Offset(event.last_offset + 1)
+
+    def _check_lineage(
+        self, node_id: NodeId, name: TopicPartition, event: BatchAppended, previous: _BatchKey | None
+    ) -> None:
+        batches = self._batches.get((name, event.topic_id))
+        if batches is None:
+            batches = self._batches[name, event.topic_id] = {}
+        key = (event.base_offset, event.leader_epoch)
+        known = batches.get(key)
+        if known is None or (known[1] is None and known[0] == event.crc):
+            batches[key] = (event.crc, previous)
+        elif known[0] != event.crc or (previous is not None and previous != known[1]):
+            self._bell.ring(
+                "D7",
+                name,
+                f"{name} offset {event.base_offset} of epoch {event.leader_epoch} was batch {known[0]} after {known[1]}"
+                f", and is {event.crc} after {previous} on broker {node_id}",
+            )
+
+    def truncated(self, node_id: NodeId, name: TopicPartition, event: LogTruncated) -> None:
+        """A log was cut: D15."""
+        log = self._logs.get((node_id, name))
+        if log is None:
+            return
+        truth = self._truths.get(name)
+        log.log_end_offset = event.new_end_offset
+        keeps_nothing = event.reason == "restarted"
+        while log.batches and (keeps_nothing or log.batches[-1][1] >= event.new_end_offset):
+            base_offset, last_offset, leader_epoch, crc = log.batches.pop()
+            if truth is None or event.reason in _ON_PURPOSE or last_offset < truth.log_start_offset:
+                continue
+            if truth.committed.get(last_offset) == (leader_epoch, crc):
+                self._bell.ring(
+                    "D15",
+                    name,
+                    f"{name}: broker {node_id} cut off {base_offset}..{last_offset} (batch {crc}), which was"
+                    f" committed: {event.describe()}",
+                    since=truth.committed_since(last_offset),
+                )
+
+    def _check_topic(self, node_id: NodeId, name: TopicPartition, topic_id: TopicId) -> None:
+        broker = self._cluster.nodes[BrokerId(node_id)].broker
+        state = None if broker is None else broker.image.partitions.get(name)
+        if state is None or state.topic_id != topic_id:
+            sentence = f"{name} on broker {node_id} is of topic {topic_id}, its metadata says"
+            self._bell.ring("M15", name, f"{sentence} {None if state is None else state.topic_id}")
+
+    def check_ends(self, node: BrokerNode, partition: Partition) -> None:
+        """D9, M15 on one replica: its core, its disk and what is known of it are the same log."""
+        name, log = partition.name, partition.log
+        known, stored = self._logs.get((node.node_id, name)), node.disk.logs.get(name)
+        if stored is None or known is None or not stored.log_end_offset == known.log_end_offset == log.log_end_offset:
+            ends = (log.log_end_offset, stored and stored.log_end_offset, known and known.log_end_offset)
+            sentence = f"{name} on broker {node.node_id} ends, by core, disk and events, at {ends}"
+            self._bell.ring("D9", name, sentence)
+        elif stored.topic_id != log.topic_id:
+            sentence = f"{name} on broker {node.node_id} is of topic {log.topic_id} and lies in that of"
+            self._bell.ring("M15", name, f"{sentence} {stored.topic_id}")
+
+    def check_epochs(self, node: BrokerNode, partition: Partition) -> None:
+        """D8 on one replica: its epoch cache has each epoch of its batches, from its first one on or before."""
+        name, log = partition.name, partition.log
+        known = self._logs.get((node.node_id, name))
+        if known is None:
+            return
+        epoch: LeaderEpoch | None = None
+        starts = {entry.leader_epoch: entry.start_offset for entry in log.epochs.entries}
+        for base_offset, _, leader_epoch, _ in known.batches:
+            if leader_epoch == epoch or base_offset < log.log_start_offset:
+                continue
+            epoch, start = leader_epoch, starts.get(leader_epoch)
+            if start is None or start > base_offset:
+                sentence = f"{name} on broker {node.node_id} has epoch {leader_epoch} from {base_offset} on, its cache"
+                self._bell.ring("D8", name, f"{sentence} says {starts}")

@@ -1,0 +1,127 @@
+"""Metadata as a whole: the log, who writes it, and what brokers make of it.
+
+M13: a broker's image is the fold of the log's prefix that it has, also where many records came at once, and the
+partitions that it hosts have the roles that the image gives them. M14: one controller writes at a time. M16: how
+reassignments end. L7, second half: no log is deleted where it is assigned.
+"""
+
+from emulator.core.broker.isr import Committed
+from emulator.core.broker.partition import Partition
+from emulator.core.events import BrokerRegistered, LogDeleted, MetadataApplied
+from emulator.core.image import PartitionState
+from emulator.core.types import BrokerEpoch, MetadataOffset, TopicPartition
+from emulator.simulator.cluster import SimulatedCluster
+from emulator.simulator.nodes import BrokerNode
+from emulator.simulator.oracle.bell import Bell
+from emulator.simulator.oracle.reference import MetadataReference
+
+
+class MetadataChecks:
+    """Checks of one run's metadata."""
+
+    def __init__(self, bell: Bell) -> None:
+        self.reference = MetadataReference(self._changed)
+        self._bell = bell
+        self._cluster: SimulatedCluster
+        self._writer = -1
+        self._last_offset = MetadataOffset(-1)
+        self._last_broker_epoch = BrokerEpoch(-1)
+
+    def attach(self, cluster: SimulatedCluster) -> None:
+        """Says which cluster is watched."""
+        self._cluster = cluster
+
+    def controller_started(self) -> None:
+        """The controller runs anew: its log may have lost what was not durable."""
+        self.reference.reset()
+        self.follow()
+
+    def follow(self) -> None:
+        """Folds what the controller has appended since."""
+        if not self.reference.follow(self._cluster.controller_node.log):
+            self._bell.ring("M14", None, f"the metadata log does not go on at {self.reference.end_offset}")
+
+    def written(self, incarnation: int, offset: MetadataOffset) -> None:
+        """A controller told of a record that it committed: M14."""
+        if incarnation < self._writer or offset < self._last_offset:
+            sentence = f"controller {incarnation} committed {offset} after controller {self._writer} had"
+            self._bell.ring("M14", None, f"{sentence} committed {self._last_offset}")
+        self._writer, self._last_offset = incarnation, offset
+        self.follow()
+
+    def registered(self, event: BrokerRegistered) -> None:
+        """A broker registered: M12, as far as epochs go."""
+        if not self._last_broker_epoch < event.broker_epoch <= event.metadata_offset:
+            sentence = f"broker {event.broker_id} got epoch {event.broker_epoch} at {event.metadata_offset}, after"
+            self._bell.ring("M12", None, f"{sentence} epoch {self._last_broker_epoch}")
+        self._last_broker_epoch = max(self._last_broker_epoch, event.broker_epoch)
+
+    # --- Brokers ----------------------------------------------------------------------------------------------------
+
+    def applied(self, node: BrokerNode, event: MetadataApplied) -> None:
+        """A broker acts on metadata: M13 on its image."""
+        assert node.broker is not None
+        image, end_offset = node.broker.image, event.end_offset
+        self.follow()
+        if image.next_offset != end_offset or end_offset > self.reference.end_offset:
+            sentence = f"broker {node.node_id} applied metadata up to {end_offset}, has it up to {image.next_offset}"
+            self._bell.ring("M13", None, f"{sentence}, and the log ends at {self.reference.end_offset}")
+        partitions, brokers = self.reference.partitions_at(end_offset), self.reference.brokers_at(end_offset)
+        if image.partitions != partitions or image.brokers != brokers:
+            for name in sorted({*image.partitions, *partitions}):
+                mine, true = image.partitions.get(name), partitions.get(name)
+                if mine != true:
+                    sentence = f"broker {node.node_id} at {end_offset} takes {name} to be {mine}; the log says {true}"
+                    self._bell.ring("M13", name, sentence)
+            if image.brokers != brokers:
+                sentence = f"broker {node.node_id} at {end_offset} takes brokers to be {image.brokers}"
+                self._bell.ring("M13", None, f"{sentence}; the log says {brokers}")
+
+    def check_role(self, node: BrokerNode, name: TopicPartition, partition: Partition | None) -> None:
+        """M13 on one partition of a broker, by the broker's own image."""
+        assert node.broker is not None
+        state = node.broker.image.partitions.get(name)
+        if state is None or node.broker_id not in state.replicas:
+            if partition is not None:
+                self._bell.ring("M13", name, f"broker {node.node_id} hosts {name}, which is {state}")
+            return
+        if partition is None or partition.partition_epoch > state.partition_epoch:
+            return  # logs are not open yet, or the answer to a proposal was quicker than metadata
+        isr = partition.isr_state.isr if isinstance(partition.isr_state, Committed) else state.isr
+        role = (partition.leader, partition.leader_epoch, partition.partition_epoch, frozenset(partition.replicas))
+        wanted = (state.leader, state.leader_epoch, state.partition_epoch, frozenset(state.replicas))
+        is_leader = state.leader == node.broker_id
+        if role != wanted or partition.is_leader != is_leader or (is_leader and set(isr) != set(state.isr)):
+            self._bell.ring("M13", name, f"broker {node.node_id} has {name} as {role} with ISR {isr}; it is {state}")
+
+    def log_deleted(self, node: BrokerNode, name: TopicPartition, event: LogDeleted) -> None:
+        """A broker put a log aside: L7, second half."""
+        if node.broker is None:
+            return
+        state = self.reference.partition_at(name, node.broker.image.next_offset)
+        if state is not None and state.topic_id == event.topic_id and node.broker_id in state.replicas:
+            sentence = f"broker {node.node_id} threw its log of {name} away ({event.reason}), and is a replica: {state}"
+            self._bell.ring("L7", name, sentence)
+
+    # --- Partitions -------------------------------------------------------------------------------------------------
+
+    def _changed(self, name: TopicPartition, before: PartitionState, after: PartitionState) -> None:
+        """M16: a reassignment is complete or called off."""
+        if after.adding_replicas or after.removing_replicas or set(after.replicas) == set(before.replicas):
+            return
+        added = set(after.replicas) - (set(before.replicas) - set(before.adding_replicas))
+        target = set(before.replicas) - set(before.removing_replicas)
+        is_complete = set(after.replicas) == target
+        strangers = {*after.isr, *after.elr} - set(after.replicas)
+        wrong = [
+            word
+            for word, is_wrong in (
+                ("without all that were added in sync", not added <= set(after.isr)),
+                ("without all targets in sync", is_complete and not target <= set(after.isr)),
+                (f"with {sorted(strangers)} as candidates", bool(strangers)),
+                ("under the same leader epoch", after.leader_epoch == before.leader_epoch),
+            )
+            if is_wrong
+        ]
+        if wrong:
+            self._bell.ring("M16", name, f"the reassignment of {name} ended {', '.join(wrong)}: {before}, then {after}")

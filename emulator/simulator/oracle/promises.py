@@ -1,0 +1,198 @@
+"""What was promised, looked for on the replicas: D1-D6, and C3 on what a settled leader tells of its log's end.
+
+A *settled* leader is the controller's, in the controller's epoch, and the process that the controller knows. No other
+replica owes anything to the outside.
+"""
+
+from emulator.core.batch import BatchDescriptor
+from emulator.core.broker.list_offsets import LATEST_TIMESTAMP, Asker, list_offset
+from emulator.core.broker.partition import Partition
+from emulator.core.errors import ErrorCode
+from emulator.core.messages import ListOffsetsPosition
+from emulator.core.types import BrokerId, NodeId, Offset, TopicPartition
+from emulator.simulator.cluster import SimulatedCluster
+from emulator.simulator.nodes import BrokerNode, incarnation_name
+from emulator.simulator.oracle.bell import Bell
+from emulator.simulator.oracle.truth import PartitionTruth, Promise
+
+
+class PromiseChecks:
+    """Checks of one run's promises."""
+
+    def __init__(self, bell: Bell, truths: dict[TopicPartition, PartitionTruth]) -> None:
+        self._bell = bell
+        self._truths = truths
+        self._cluster: SimulatedCluster
+        self._weak: set[tuple[TopicPartition, BrokerId]] = set()
+
+    def attach(self, cluster: SimulatedCluster) -> None:
+        """Says which cluster is watched."""
+        self._cluster = cluster
+
+    def weak_candidates(self) -> tuple[tuple[TopicPartition, BrokerId], ...]:
+        """Returns who is a candidate now and lacks committed records."""
+        return tuple(sorted(self._weak))
+
+    def forget(self, name: TopicPartition) -> None:
+        """A partition is gone."""
+        self._weak = {key for key in self._weak if key[0] != name}
+
+    # --- Who leads --------------------------------------------------------------------------------------------------
+
+    def is_settled(self, node_id: NodeId, name: TopicPartition, leader_epoch: int) -> bool:
+        """Whether a node leads under the controller's epoch, as the process that the controller knows."""
+        state = self._cluster.state(name)
+        if state is None or state.leader != node_id or state.leader_epoch != leader_epoch:
+            return False
+        return self._is_registered(self._cluster.nodes[BrokerId(node_id)])
+
+    def _is_registered(self, node: BrokerNode) -> bool:
+        registration = self._cluster.controller.image.brokers.get(node.broker_id)
+        return (
+            node.broker is not None
+            and registration is not None
+            and registration.incarnation_id == incarnation_name(node.broker_id, node.incarnation)
+        )
+
+    def settled_leader(self, name: TopicPartition) -> BrokerNode | None:
+        """Returns a partition's settled leader."""
+        state = self._cluster.state(name)
+        if state is None or state.leader is None:
+            return None
+        node = self._cluster.nodes[state.leader]
+        partition = None if node.broker is None else node.broker.partition(name)
+        if partition is None or not partition.is_leader or partition.leader_epoch != state.leader_epoch:
+            return None
+        return node if self._is_registered(node) else None
+
+    # --- Checks -----------------------------------------------------------------------------------------------------
+
+    def acked(self, name: TopicPartition, promise: Promise) -> None:
+        """D1 on what was acknowledged just now."""
+        self._truths[name].acked[promise.base_offset] = promise
+        node = self.settled_leader(name)
+        if node is None:
+            return
+        log = {batch.last_offset: batch.crc for batch in node.disk.logs[name].batches[-64:]}
+        if log.get(promise.last_offset, promise.crc) != promise.crc or (log and promise.last_offset > max(log)):
+            self._lost("D1", name, promise, node)
+
+    def check_leader(self, name: TopicPartition, node: BrokerNode) -> None:
+        """D1, D2, D5: a settled leader has everything that was promised."""
+        truth = self._truths[name]
+        log = node.disk.logs[name]
+        held = {batch.last_offset: batch.crc for batch in log.batches}
+        for check_id, promises in (("D1", truth.acked), ("D5", truth.exposed)):
+            for promise in promises.values():
+                if promise.base_offset >= log.log_start_offset and held.get(promise.last_offset) != promise.crc:
+                    self._lost(check_id, name, promise, node)
+                    return
+        if log.log_end_offset < truth.high_watermark:
+            since = truth.committed_since(log.log_end_offset)
+            self._bell.ring(
+                "D2",
+                name,
+                f"{name}: leader {node.node_id} ends at {log.log_end_offset}, and {truth.high_watermark} was committed",
+                since=since,
+                until=self._elected_at(name),
+            )
+            truth.forget_from(log.log_end_offset)
+
+    def _lost(self, check_id: str, name: TopicPartition, promise: Promise, node: BrokerNode) -> None:
+        truth = self._truths[name]
+        what = "acknowledged with acks=all" if check_id == "D1" else "given to a consumer"
+        self._bell.ring(
+            check_id,
+            name,
+            f"{name} {promise.base_offset}..{promise.last_offset} (batch {promise.crc}), {what}, is not on leader "
+            f"{node.node_id}, whose log ends at {node.disk.logs[name].log_end_offset}",
+            since=promise.moment,
+            until=self._elected_at(name),
+        )
+        truth.forget_from(promise.base_offset)
+
+    def _elected_at(self, name: TopicPartition) -> int | None:
+        state = self._cluster.state(name)
+        return None if state is None else self._truths[name].ledger.elected_at.get(state.leader_epoch)
+
+    def check_candidates(self, name: TopicPartition) -> None:
+        """D3: a running candidate under its current broker epoch holds everything committed."""
+        state = self._cluster.state(name)
+        truth = self._truths.get(name)
+        if state is None or truth is None or not truth.high_watermark:
+            return
+        for broker_id in (*state.isr, *state.elr):
+            node = self._cluster.nodes[broker_id]
+            log = node.disk.logs.get(name)
+            end = Offset(0) if log is None else log.log_end_offset
+            key = (name, broker_id)
+            if end >= truth.high_watermark:
+                self._weak.discard(key)
+                continue
+            if key in self._weak or not self._is_registered(node):
+                continue
+            self._weak.add(key)
+            self._bell.ring(
+                "D3",
+                name,
+                f"{name}: broker {broker_id} is a candidate (ISR {state.isr}, ELR {state.elr}) and ends at {end}, "
+                f"{truth.high_watermark} was committed",
+                since=truth.committed_since(end),
+            )
+
+    def check_told_end(self, name: TopicPartition, node: BrokerNode, partition: Partition) -> None:
+        """C3: what a settled leader would tell a client of the log's end has reached its epoch, and is no step back."""
+        if partition.is_recovering:
+            return
+        asked = ListOffsetsPosition(topic=name.topic, partition=name.partition, timestamp=LATEST_TIMESTAMP)
+        answer = list_offset(partition, asked, Asker.CLIENT)
+        if answer.error is not ErrorCode.NONE or answer.offset is None:
+            return
+        truth = self._truths[name]
+        if answer.offset < max(truth.told_end_offset, partition.epoch_start_offset):
+            sentence = f"{name}: leader {node.node_id} tells {answer.offset} as the end, its epoch starts at"
+            ends = f"{partition.epoch_start_offset} and {truth.told_end_offset} was told before"
+            self._bell.ring("C3", name, f"{sentence} {ends}")
+        truth.told_end_offset = max(truth.told_end_offset, answer.offset)
+
+    def check_agreement(self, name: TopicPartition) -> None:
+        """D6: running replicas agree below the smaller of their high watermarks."""
+        seen: list[tuple[BrokerNode, Partition, dict[Offset, BatchDescriptor]]] = []
+        for node in self._cluster.nodes.values():
+            partition = None if node.broker is None else node.broker.partition(name)
+            if partition is None:
+                continue
+            batches = {
+                batch.base_offset: batch
+                for batch in node.disk.logs[name].batches
+                if batch.last_offset < partition.log.high_watermark
+            }
+            for other, other_partition, other_batches in seen:
+                bound = min(partition.log.high_watermark, other_partition.log.high_watermark)
+                start = max(partition.log.log_start_offset, other_partition.log.log_start_offset)
+                for offset, batch in batches.items():
+                    twin = other_batches.get(offset)
+                    if start <= offset and batch.last_offset < bound and (twin is None or twin.crc != batch.crc):
+                        self._bell.ring(
+                            "D6",
+                            name,
+                            f"{name} offset {offset} differs between brokers {other.node_id} and {node.node_id}, "
+                            "below the high watermarks of both",
+                        )
+                        break
+            seen.append((node, partition, batches))
+
+    def check_somewhere(self, name: TopicPartition) -> None:
+        """D4: what was acknowledged is on one replica at least."""
+        truth = self._truths[name]
+        logs = [
+            {batch.last_offset: batch.crc for batch in log.batches}
+            for node in self._cluster.nodes.values()
+            if (log := node.disk.logs.get(name)) is not None
+        ]
+        for promise in truth.acked.values():
+            is_deleted = promise.base_offset < truth.log_start_offset
+            if not is_deleted and not any(log.get(promise.last_offset) == promise.crc for log in logs):
+                sentence = f"{name} {promise.base_offset}..{promise.last_offset} (batch {promise.crc})"
+                self._bell.ring("D4", name, f"{sentence} is on no replica", since=promise.moment)
+                break

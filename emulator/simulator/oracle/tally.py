@@ -1,0 +1,74 @@
+"""What a run was like: how much of everything happened, and which rules were seen at work."""
+
+from emulator.core.events import (
+    AlterPartitionDecided,
+    BrokerFenced,
+    BrokerRegistered,
+    ControlledShutdownStarted,
+    Election,
+    LogTruncated,
+    PartitionChanged,
+    PowerLost,
+)
+from emulator.core.types import Offset
+
+
+class Tally:
+    """Counts of one run.
+
+    Attributes:
+        acks: batches acknowledged with acks=all.
+        elections: leaders that were elected after creation.
+        truncations: logs that were cut.
+        unclean_restarts: registrations without proof of a clean shutdown.
+        proposals: ISR changes that leaders asked for.
+        fetch_errors: fetches that were refused.
+        marks: rules that were seen at work, with how often.
+    """
+
+    def __init__(self) -> None:
+        self.acks = 0
+        self.elections = 0
+        self.truncations = 0
+        self.unclean_restarts = 0
+        self.proposals = 0
+        self.fetch_errors = 0
+        self.marks: dict[str, int] = {}
+
+    def mark(self, name: str) -> None:
+        """Counts that a rule was seen at work."""
+        self.marks[name] = self.marks.get(name, 0) + 1
+
+    def partition_changed(self, event: PartitionChanged) -> None:
+        """A partition's state was committed."""
+        self.mark(f"partition_changed:{event.reason}")
+        if event.election not in (Election.NONE, Election.NO_CANDIDATE) and event.reason != "created":
+            self.elections += 1
+        if event.election is not Election.NONE:
+            self.mark(f"election:{event.election.value}")
+
+    def registered(self, event: BrokerRegistered) -> None:
+        """A broker registered."""
+        if event.stored_broker_epoch is not None and event.previous_broker_epoch != event.stored_broker_epoch:
+            self.unclean_restarts += 1
+            self.mark("registered:unclean")
+
+    def fenced(self, event: BrokerFenced | ControlledShutdownStarted) -> None:
+        """A broker may lead no longer."""
+        self.mark(f"fenced:{event.reason}" if isinstance(event, BrokerFenced) else "controlled_shutdown")
+
+    def decided(self, event: AlterPartitionDecided) -> None:
+        """The controller judged a proposal."""
+        self.mark(f"alter_partition:{event.error}")
+
+    def truncated(self, event: LogTruncated, *, high_watermark: Offset) -> None:
+        """A log was cut; ``high_watermark`` is the true one."""
+        self.truncations += 1
+        self.mark(f"truncated:{event.reason}")
+        if event.new_end_offset < high_watermark:
+            self.mark("truncated:below_high_watermark")
+
+    def power_lost(self, event: PowerLost) -> None:
+        """A log went through a power loss."""
+        if event.new_end_offset < event.old_end_offset:
+            self.mark("power_loss:bytes")
