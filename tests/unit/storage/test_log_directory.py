@@ -3,8 +3,8 @@
 import pytest
 
 from emulator.core.errors import StorageError
-from emulator.core.inputs import LoadedLog
-from emulator.core.types import BrokerEpoch, Offset, TopicPartition
+from emulator.core.inputs import LoadedLog, StrayLog
+from emulator.core.types import BrokerEpoch, Offset, TopicId, TopicPartition
 from emulator.storage import clean_shutdown
 from emulator.storage.checkpoints import RECOVERY_POINT_CHECKPOINT, read_offsets
 from emulator.storage.log_directory import LogDirectory, make_log_directory, partition_of_directory
@@ -75,6 +75,43 @@ def test_deleted_and_stray_directories_are_set_aside() -> None:
     assert [name.rpartition("-")[2] for name in names] == ["stray", "2"]
     _, loaded = _load(filesystem)
     assert [log.partition for log in loaded] == [TopicPartition("orders", 2)]
+
+
+def test_strays_are_known_again_and_go_when_they_are_told_to() -> None:
+    filesystem = durable_directory(ROOT)
+    directory, _ = _load(filesystem)
+    first, second = TopicPartition("a-b", 1), TopicPartition("a-b", 2)
+    for partition in (first, second):
+        directory.create_log(partition, TOPIC_ID, _settings()).append(*make_batches([0]))
+        directory.rename_stray_log(partition)
+    strays = (StrayLog(partition=first, topic_id=TOPIC_ID), StrayLog(partition=second, topic_id=TOPIC_ID))
+    assert directory.strays == strays
+    filesystem.lose_power(keep=Keep.NONE, seed=1)
+    filesystem.restart()
+
+    directory, loaded = _load(filesystem)
+    assert loaded == ()
+    assert directory.strays == strays
+    directory.delete_strays(StrayLog(partition=first, topic_id=TopicId("of another topic")))
+    assert directory.strays == strays
+    directory.delete_strays(strays[0])
+    assert [name for name in filesystem.list_directory(ROOT) if name.startswith("a-b-1")] == []
+    filesystem.lose_power(keep=Keep.NONE, seed=1)
+    filesystem.restart()
+    assert _load(filesystem)[0].strays == strays[1:]
+
+
+def test_a_stray_is_no_hindrance_to_a_log_of_the_same_name() -> None:
+    filesystem = durable_directory(ROOT)
+    directory, _ = _load(filesystem)
+    for topic_id in ("first", "second"):
+        directory.create_log(PARTITION, TopicId(topic_id), _settings()).append(*make_batches([0]))
+        directory.rename_stray_log(PARTITION)
+    directory.create_log(PARTITION, TOPIC_ID, _settings())
+    assert [stray.topic_id for stray in directory.strays] == ["first", "second"]
+    directory.delete_strays(StrayLog(partition=PARTITION, topic_id=TopicId("first")))
+    assert [stray.topic_id for stray in directory.strays] == ["second"]
+    assert filesystem.exists(directory.log(PARTITION).path)
 
 
 def test_segments_that_truncation_dropped_are_unlinked_after_the_delay() -> None:
