@@ -26,16 +26,13 @@ from emulator.core.admin_messages import (
     DescribedBroker,
     DescribeFeaturesRequest,
     DescribeFeaturesResponse,
-    ElectablePartition,
     ElectLeadersRequest,
-    ElectLeadersResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
     PartitionResult,
     ReassignablePartition,
-    RequestedElection,
     TopicResult,
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
@@ -45,7 +42,6 @@ from emulator.core.admin_messages import (
 from emulator.core.controller.config_requests import alter_config_resource, describe_config_resource
 from emulator.core.controller.configs import ConfigOutcome
 from emulator.core.controller.decision import Decision
-from emulator.core.controller.elect_leaders import ELECT_LIMIT, elect_leaders, request_error, requested_partitions
 from emulator.core.controller.features import describe_features, update_features
 from emulator.core.controller.fencing import unregister_broker
 from emulator.core.controller.reassignment import (
@@ -57,7 +53,7 @@ from emulator.core.controller.reassignment import (
 )
 from emulator.core.controller.topics import TopicOutcome, add_partitions, create_topic, delete_topic
 from emulator.core.controller.view import ClusterView
-from emulator.core.errors import ErrorCode
+from emulator.core.errors import ErrorCode, InvariantViolation
 from emulator.core.types import TopicPartition
 
 Commit: TypeAlias = Callable[[Sequence[Decision]], None]
@@ -85,8 +81,6 @@ class AdminDesk:
                 return self._delete_topics(request, commit)
             case CreatePartitionsRequest():
                 return self._create_partitions(request, commit)
-            case ElectLeadersRequest():
-                return self._elect_leaders(request, commit)
             case AlterPartitionReassignmentsRequest():
                 return self._reassign(request, commit)
             case ListPartitionReassignmentsRequest():
@@ -105,6 +99,8 @@ class AdminDesk:
                 return self._unregister(request, commit)
             case DescribeClusterRequest():
                 return self._describe_cluster()
+            case ElectLeadersRequest():
+                raise InvariantViolation("elections are the election desk's")
             case _:
                 assert_never(request)
 
@@ -138,24 +134,6 @@ class AdminDesk:
         return CreatePartitionsResponse(topics=tuple(results))
 
     # --- Partitions -----------------------------------------------------------------------------------------------
-
-    def _elect_leaders(self, request: ElectLeadersRequest, commit: Commit) -> ElectLeadersResponse:
-        error = request_error(request)
-        if error is not ErrorCode.NONE:
-            message = f"election type {request.election_type} over {'all' if request.partitions is None else 'these'}"
-            return ElectLeadersResponse(error=error, error_message=message)
-        election = RequestedElection(request.election_type)
-        results: list[PartitionResult] = []
-        for asked in requested_partitions(self._view, request):
-            if len(results) >= ELECT_LIMIT:
-                results.append(_over_limit(asked))
-                continue
-            outcome = elect_leaders(self._view, asked, election)
-            commit(outcome.decisions)
-            if request.partitions is None and outcome.error is ErrorCode.ELECTION_NOT_NEEDED:
-                continue
-            results.append(_partition_result(asked.topic_partition, outcome.error, outcome.message))
-        return ElectLeadersResponse(error=ErrorCode.NONE, partitions=tuple(results))
 
     def _reassign(
         self, request: AlterPartitionReassignmentsRequest, commit: Commit
@@ -250,8 +228,3 @@ def _topic_result(name: str, outcome: TopicOutcome) -> TopicResult:
 
 def _partition_result(partition: TopicPartition, error: ErrorCode, message: str) -> PartitionResult:
     return PartitionResult(topic=partition.topic, partition=partition.partition, error=error, error_message=message)
-
-
-def _over_limit(asked: ElectablePartition) -> PartitionResult:
-    message = f"a request is served {ELECT_LIMIT} partitions"
-    return _partition_result(asked.topic_partition, ErrorCode.REQUEST_LIMIT_REACHED, message)

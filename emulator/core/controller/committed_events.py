@@ -27,6 +27,7 @@ from emulator.core.events import (
     PartitionChanged,
     TopicCreated,
     TopicDeleted,
+    UncleanLeaderElected,
 )
 from emulator.core.image import ImageDelta, PartitionDelta
 from emulator.core.records import (
@@ -62,10 +63,11 @@ def committed_events(
     """
     match decision.record:
         case PartitionRecord() | PartitionChangeRecord() | ClearElrRecord():
-            return [
+            changes = [
                 _partition_changed(partition, change, decision=decision, offset=offset, view=view, cause_id=cause_id)
                 for partition, change in delta.partitions.items()
             ]
+            return [*changes, *(event for change in changes for event in _unclean_leader(change, decision.cause))]
         case RegisterBrokerRecord() as record:
             cause = _registration_cause(decision.cause)
             return [
@@ -156,6 +158,31 @@ def _partition_changed(
         last_known_leader=state.last_known_leader,
         leader_recovery_state=state.leader_recovery_state,
     )
+
+
+def _unclean_leader(change: PartitionChanged, cause: Cause | None) -> list[UncleanLeaderElected]:
+    if not isinstance(cause, PartitionCause) or cause.unclean is None or change.leader is None:
+        return []
+    unclean = cause.unclean
+    return [
+        UncleanLeaderElected(
+            cause_id=change.cause_id,
+            topic=change.topic,
+            partition=change.partition,
+            topic_id=change.topic_id,
+            metadata_offset=change.metadata_offset,
+            leader=change.leader,
+            leader_epoch=change.leader_epoch,
+            method=unclean.method,
+            strategy=unclean.strategy.value,
+            candidates=unclean.candidates,
+            draw=unclean.draw,
+            must_hear_from=unclean.must_hear_from,
+            answers=unclean.answers,
+            discarded=unclean.discarded,
+            why=unclean.why,
+        )
+    ]
 
 
 def _broker_changed(

@@ -21,35 +21,43 @@ from typing import assert_never
 
 import msgspec
 
-from emulator.core.admin_messages import AdminRequest, AdminResponse, UnregisterBrokerRequest
+from emulator.core.admin_messages import AdminRequest, AdminResponse, ElectLeadersRequest, UnregisterBrokerRequest
 from emulator.core.controller.admin_desk import AdminDesk
 from emulator.core.controller.alter_partition import alter_partition, alter_partition_result, sender_error
 from emulator.core.controller.committed_events import committed_events
-from emulator.core.controller.decision import Decision, FenceReason
+from emulator.core.controller.decision import Decision, FenceReason, PartitionCause
 from emulator.core.controller.elect_leaders import SWEEP_LIMIT, sweep_preferred, sweep_unclean
+from emulator.core.controller.election_desk import ElectionDesk
 from emulator.core.controller.features import bootstrap
 from emulator.core.controller.fencing import begin_controlled_shutdown, fence_broker, unfence_broker
+from emulator.core.controller.health import ControllerHealth, controller_health
 from emulator.core.controller.heartbeat import BrokerProgress, BrokerState, next_state, wish
 from emulator.core.controller.producer_ids import allocate_producer_ids
 from emulator.core.controller.registration import Session, register_broker
 from emulator.core.controller.sessions import SessionKey, SessionTracker
+from emulator.core.controller.unclean_recovery import UncleanRecoveries
 from emulator.core.controller.view import ClusterView
 from emulator.core.describe import describe_topic_partitions
 from emulator.core.effects import (
     AppendMetadata,
     ControllerEffect,
+    DrawNumber,
     PublishMetadata,
     RecordEvent,
+    SendRequest,
     SendResponse,
     StopNode,
 )
 from emulator.core.errors import ErrorCode, InvariantViolation
-from emulator.core.events import AlterPartitionDecided, ControllerEvent
+from emulator.core.events import AlterPartitionDecided, ControllerEvent, DrawReceived
 from emulator.core.image import BrokerRegistration, MetadataImage
 from emulator.core.inputs import (
     ControllerInput,
     MetadataSynced,
+    NumberDrawn,
+    RequestFailed,
     RequestReceived,
+    ResponseReceived,
     ShutdownRequested,
     Started,
     TimerFired,
@@ -105,6 +113,8 @@ class _Turn:
         self.records: list[Record] = []
         self.events: list[ControllerEvent] = []
         self.responses: list[SendResponse] = []
+        self.requests: list[SendRequest] = []
+        self.wants_draw = False
 
     def respond(self, request_id: RequestId, response: Response) -> None:
         self.responses.append(SendResponse(request_id=request_id, response=response, cause_id=self.cause_id))
@@ -116,6 +126,7 @@ class Controller:
     Attributes:
         image: the fold of all records, durable or not yet; readers only.
         sessions: who was heard of when; readers only.
+        recoveries: which leaderless partitions are being recovered; readers only.
     """
 
     def __init__(self, properties: NodeProperties, switches: Switches, cluster_id: str, node_id: NodeId) -> None:
@@ -124,6 +135,8 @@ class Controller:
         self._properties = properties
         self._switches = switches
         self._cluster_id = cluster_id
+        self.recoveries = UncleanRecoveries(self._view)
+        self._elections = ElectionDesk(self._view, self.recoveries)
         self._admin = AdminDesk(self._view, cluster_id=cluster_id)
         self.sessions = SessionTracker(timeout_ms=properties.broker_session_timeout_ms)
         self._timers: TimerQueue[SessionKey | _Sweep] = TimerQueue()
@@ -135,6 +148,10 @@ class Controller:
     def committed_end_offset(self) -> MetadataOffset:
         """End of the durable records: what a metadata stream may serve, and names when it opens."""
         return self._synced_end_offset
+
+    def health(self) -> ControllerHealth:
+        """Returns counts over the state as it is now, durable or not yet."""
+        return controller_health(self._view)
 
     def replay(self, batch: MetadataBatch) -> None:
         """Applies a durable batch at start.
@@ -148,7 +165,8 @@ class Controller:
 
     def next_deadline_ms(self) -> int | None:
         """Returns when the next ``TimerFired`` is wanted; it may be in the past: then at once."""
-        return self._timers.next_deadline_ms()
+        deadlines = (self._timers.next_deadline_ms(), self.recoveries.next_deadline_ms())
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def step(self, incoming: ControllerInput, *, now_ms: int) -> list[ControllerEffect]:
         """Returns what the input leads to now.
@@ -169,9 +187,27 @@ class Controller:
                 self._fire_timers(turn)
             case RequestReceived():
                 self._answer(turn, incoming)
+            case ResponseReceived(correlation_id=correlation_id, response=response):
+                self.recoveries.handle_response(correlation_id, response, now_ms=now_ms)
+            case RequestFailed(correlation_id=correlation_id):
+                self.recoveries.handle_failure(correlation_id, now_ms=now_ms)
+            case NumberDrawn(number=number):
+                self._view.draw = number
+                turn.events.append(DrawReceived(cause_id=turn.cause_id, number=number))
             case _:
                 assert_never(incoming)
+        self._recover(turn)
         return self._finish(turn)
+
+    def _recover(self, turn: _Turn) -> None:
+        progress = self.recoveries.advance(now_ms=turn.now_ms, cause_id=turn.cause_id)
+        self._commit(turn, progress.decisions)
+        turn.events += progress.events
+        turn.requests += progress.requests
+        for answered in self._elections.conclude(progress.ended):
+            turn.responses.append(
+                SendResponse(request_id=answered.request_id, response=answered.response, cause_id=answered.cause_id)
+            )
 
     # --- Records and what waits for them --------------------------------------------------------------------------
 
@@ -180,6 +216,7 @@ class Controller:
             offset = self.image.next_offset
             self.image.replay(decision.record, offset=offset)
             turn.records.append(decision.record)
+            turn.wants_draw = turn.wants_draw or _used_draw(decision)
             turn.events += committed_events(
                 decision,
                 offset=offset,
@@ -198,8 +235,10 @@ class Controller:
         held = _Held(
             end_offset=self.image.next_offset,
             events=tuple(RecordEvent(event=event) for event in turn.events),
-            messages=(*messages, *turn.responses),
+            messages=(*messages, *turn.responses, *turn.requests),
         )
+        if turn.wants_draw:
+            effects.append(DrawNumber())
         return effects + self._hold(held)
 
     def _hold(self, held: _Held) -> list[ControllerEffect]:
@@ -223,6 +262,7 @@ class Controller:
     # --- Start and time -------------------------------------------------------------------------------------------
 
     def _start(self, turn: _Turn) -> None:
+        turn.wants_draw = self._view.picks_at_random
         self.image.take_delta()
         if self.image.next_offset == 0:
             self._commit(turn, bootstrap(self._properties, self._switches))
@@ -279,6 +319,9 @@ class Controller:
     # --- Requests -------------------------------------------------------------------------------------------------
 
     def _answer(self, turn: _Turn, received: RequestReceived) -> None:
+        if isinstance(received.request, ElectLeadersRequest):
+            self._elect_leaders(turn, received.request_id, received.request)
+            return
         if isinstance(received.request, AdminRequest):
             turn.respond(received.request_id, self._administer(turn, received.request))
             return
@@ -310,6 +353,17 @@ class Controller:
             case _:
                 assert_never(received.request)
         turn.respond(received.request_id, response)
+
+    def _elect_leaders(self, turn: _Turn, request_id: RequestId, request: ElectLeadersRequest) -> None:
+        response = self._elections.answer(
+            request,
+            lambda decisions: self._commit(turn, decisions),
+            request_id=request_id,
+            cause_id=turn.cause_id,
+            now_ms=turn.now_ms,
+        )
+        if response is not None:
+            turn.respond(request_id, response)
 
     def _administer(self, turn: _Turn, request: AdminRequest) -> AdminResponse:
         stored = self.image.brokers.get(request.broker_id) if isinstance(request, UnregisterBrokerRequest) else None
@@ -425,3 +479,8 @@ class Controller:
                 error=error.name,
             )
         )
+
+
+def _used_draw(decision: Decision) -> bool:
+    cause = decision.cause
+    return isinstance(cause, PartitionCause) and cause.unclean is not None and cause.unclean.draw is not None

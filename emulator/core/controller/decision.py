@@ -9,7 +9,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from emulator.core.events import Election
+from emulator.core.controller.recovery import RecoveryStrategy
+from emulator.core.events import Election, ReplicaAnswer, UncleanMethod
 from emulator.core.records import Record
 from emulator.core.types import BrokerEpoch, BrokerId
 
@@ -24,6 +25,7 @@ class ChangeReason(Enum):
     BROKER_REGISTERED = "broker_registered"
     ALTER_PARTITION = "alter_partition"
     ELECT_LEADERS = "elect_leaders"
+    UNCLEAN_RECOVERY = "unclean_recovery"
     REASSIGNMENT = "reassignment"
     MIN_ISR_CHANGED = "min_isr_changed"
     UNREGISTERED = "unregistered"
@@ -38,6 +40,19 @@ class FenceReason(Enum):
     UNREGISTERED = "unregistered"
 
 
+class UncleanElection(msgspec.Struct, frozen=True, kw_only=True):
+    """How an unclean election found its leader; the fields are those of ``UncleanLeaderElected``."""
+
+    method: UncleanMethod
+    strategy: RecoveryStrategy
+    candidates: tuple[BrokerId, ...]
+    why: str
+    draw: int | None = None
+    must_hear_from: tuple[BrokerId, ...] = ()
+    answers: tuple[ReplicaAnswer, ...] = ()
+    discarded: tuple[BrokerId, ...] = ()
+
+
 class PartitionCause(msgspec.Struct, frozen=True, kw_only=True):
     """Why a partition was created or changed.
 
@@ -46,12 +61,14 @@ class PartitionCause(msgspec.Struct, frozen=True, kw_only=True):
         election: how the leader was chosen, if it was.
         broker_id: the broker that the reason is about, or the sender of the AlterPartition.
         effective_min_isr: min ISR that the decision was made with.
+        unclean: where the election was unclean, and found a leader.
     """
 
     reason: ChangeReason
     election: Election
     broker_id: BrokerId | None
     effective_min_isr: int
+    unclean: UncleanElection | None = None
 
 
 class RegistrationCause(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,10 +11,12 @@ from typing import Final
 import msgspec
 
 from emulator.core.admin_messages import ElectablePartition, ElectLeadersRequest, RequestedElection
-from emulator.core.controller.decision import ChangeReason, Decision
+from emulator.core.controller.decision import ChangeReason, Decision, UncleanElection
 from emulator.core.controller.partition_change import PartitionTarget
+from emulator.core.controller.recovery import RecoveryAction, RecoveryStrategy, decide_recovery
 from emulator.core.controller.view import ClusterView
 from emulator.core.errors import ErrorCode
+from emulator.core.events import UncleanMethod
 from emulator.core.image import PartitionState
 from emulator.core.types import BrokerId, ElectionType, TopicPartition
 
@@ -27,11 +29,12 @@ ELECT_LIMIT: Final = 1000
 
 
 class ElectOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """Answer for one partition, and what it writes."""
+    """Answer for one partition, and what it writes; with ``recovery`` the answer is that of an unclean recovery."""
 
     error: ErrorCode
     message: str = ""
     decisions: tuple[Decision, ...] = ()
+    recovery: RecoveryStrategy | None = None
 
 
 def request_error(request: ElectLeadersRequest) -> ErrorCode:
@@ -59,12 +62,16 @@ def elect_leaders(view: ClusterView, asked: ElectablePartition, election: Reques
     match election:
         case RequestedElection.PREFERRED:
             return _elect_by_mode(view, partition, state, ElectionType.PREFERRED)
+        case RequestedElection.UNCLEAN if view.properties.unclean_recovery_manager_enabled:
+            return _elect_longest_log(view, partition, state, RecoveryStrategy.AGGRESSIVE)
         case RequestedElection.UNCLEAN:
             return _elect_by_mode(view, partition, state, ElectionType.UNCLEAN)
         case RequestedElection.DESIGNATED:
             return _elect_designated(view, partition, state, asked.desired_leader)
-        case RequestedElection.LONGEST_LOG_BALANCED | RequestedElection.LONGEST_LOG_AGGRESSIVE:
-            return _elect_longest_log(state)
+        case RequestedElection.LONGEST_LOG_BALANCED:
+            return _elect_longest_log(view, partition, state, RecoveryStrategy.BALANCED)
+        case RequestedElection.LONGEST_LOG_AGGRESSIVE:
+            return _elect_longest_log(view, partition, state, RecoveryStrategy.AGGRESSIVE)
 
 
 def _elect_by_mode(
@@ -93,15 +100,34 @@ def _elect_designated(
         return ElectOutcome(error=ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, message=message)
     # Nobody else may win, so this is clean if the replica is a clean candidate and unclean if it is not.
     target = PartitionTarget(acceptable=frozenset({desired_leader}), election=ElectionType.UNCLEAN)
-    decisions = view.change_partition(partition, target, reason=ChangeReason.ELECT_LEADERS, broker_id=None)
+    unclean = UncleanElection(
+        method=UncleanMethod.DESIGNATED,
+        strategy=view.recovery_strategy(partition.topic),
+        candidates=(desired_leader,),
+        why="the administrator named it",
+    )
+    decisions = view.change_partition(
+        partition, target, reason=ChangeReason.ELECT_LEADERS, broker_id=None, unclean=unclean
+    )
     return ElectOutcome(error=ErrorCode.NONE, decisions=tuple(decisions))
 
 
-def _elect_longest_log(state: PartitionState) -> ElectOutcome:
+def _elect_longest_log(
+    view: ClusterView, partition: TopicPartition, state: PartitionState, strategy: RecoveryStrategy
+) -> ElectOutcome:
     if state.leader is not None:
         return ElectOutcome(error=ErrorCode.ELECTION_NOT_NEEDED)
-    message = "needs unclean.recovery.manager.enabled=true"
-    return ElectOutcome(error=ErrorCode.UNSUPPORTED_VERSION, message=message)
+    if not view.properties.unclean_recovery_manager_enabled:
+        message = "needs unclean.recovery.manager.enabled=true"
+        return ElectOutcome(error=ErrorCode.UNSUPPORTED_VERSION, message=message)
+    action = decide_recovery(state, active=view.active_brokers(), strategy=strategy).action
+    match action:
+        case RecoveryAction.ELECT:
+            return ElectOutcome(error=ErrorCode.NONE, decisions=tuple(_elect(view, partition, ElectionType.CLEAN)))
+        case RecoveryAction.UNCLEAN_RECOVERY:
+            return ElectOutcome(error=ErrorCode.NONE, recovery=strategy)
+        case _:
+            return ElectOutcome(error=ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, message=action.value)
 
 
 def sweep_preferred(view: ClusterView) -> list[Decision]:

@@ -3,9 +3,10 @@
 A candidate is *valid* if it may lead and is in the ISR, or in the ELR while the ISR is empty: an ELR member never leads
 while the ISR has members, not even when none of them may lead. In the order of Kafka's ``PartitionChangeBuilder``::
 
+    CLEAN       current leader if valid, first valid in assignment order
     PREFERRED   first replica of the assignment if valid, then as ONLINE
-    ONLINE      current leader if valid, first valid in assignment order, last known leader
-    UNCLEAN     as ONLINE, then the first replica that may lead at all
+    ONLINE      as CLEAN, then the last known leader
+    UNCLEAN     as ONLINE, then a replica that may lead at all: the first of the assignment, or one that was drawn
 
 The last known leader is an unclean choice. Kafka 4.2 takes it in every mode and before ordinary unclean candidates
 (``LastKnown.LEADER``); KIP-966's delivery plan takes it only where unclean election is disabled (``LastKnown.KIP``).
@@ -27,7 +28,9 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True):
         elr: eligible leader replicas after the change.
         leader: who leads now.
         acceptable: brokers that may lead: active ones, less the one that the change is about to exclude.
-        last_known_leader: ``None`` also where eligible leader replicas are off, which takes the choice away.
+        last_known_leader: ``None`` also where eligible leader replicas are off, or the unclean recovery manager is on,
+            which takes the choice away.
+        draw: picks among the candidates of an unclean election; 0 is the first of the assignment.
     """
 
     replicas: tuple[BrokerId, ...]
@@ -36,6 +39,12 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True):
     leader: BrokerId | None
     acceptable: frozenset[BrokerId]
     last_known_leader: BrokerId | None
+    draw: int = 0
+
+    @property
+    def unclean(self) -> tuple[BrokerId, ...]:
+        """Who could win an unclean election, in assignment order."""
+        return tuple(broker_id for broker_id in self.replicas if broker_id in self.acceptable)
 
     def is_valid(self, broker_id: BrokerId) -> bool:
         """Whether electing this replica would be clean."""
@@ -61,13 +70,14 @@ def elect_leader(candidates: Candidates, *, mode: ElectionType, last_known: Last
         if candidates.is_valid(broker_id):
             election = Election.ISR if broker_id in candidates.isr else Election.ELR
             return ElectionResult(leader=broker_id, election=election)
+    if mode is ElectionType.CLEAN:
+        return ElectionResult(leader=None, election=Election.NO_CANDIDATE)
     last_known_leader = _electable_last_known_leader(candidates)
     if last_known_leader is not None and (last_known is LastKnown.LEADER or mode is not ElectionType.UNCLEAN):
         return ElectionResult(leader=last_known_leader, election=Election.LAST_KNOWN_LEADER)
-    if mode is ElectionType.UNCLEAN:
-        for broker_id in candidates.replicas:
-            if broker_id in candidates.acceptable:
-                return ElectionResult(leader=broker_id, election=Election.UNCLEAN)
+    if mode is ElectionType.UNCLEAN and candidates.unclean:
+        drawn = candidates.unclean[candidates.draw % len(candidates.unclean)]
+        return ElectionResult(leader=drawn, election=Election.UNCLEAN)
     return ElectionResult(leader=None, election=Election.NO_CANDIDATE)
 
 

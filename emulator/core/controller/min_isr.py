@@ -1,4 +1,4 @@
-"""Two properties as the controller resolves them, with its own node in the place of a broker's.
+"""Min ISR as the controller resolves it, with its own node in the place of a broker's.
 
 The effective min ISR is capped by the replica count of *partition 0*, for every partition of the topic
 (Kafka's ``PartitionChangeBuilder``); a broker caps by its own partition's count instead.
@@ -6,28 +6,18 @@ The effective min ISR is capped by the replica count of *partition 0*, for every
 
 from typing import Final
 
-from emulator.core.effective_config import dynamic_topic_value
-from emulator.core.image import MetadataImage
+from emulator.core.effective_config import DynamicConfig, dynamic_topic_value
 from emulator.core.properties import NodeProperties
 from emulator.core.types import NodeId
 
 MIN_ISR: Final = "min.insync.replicas"
 """The property that ELR and high watermark depend on."""
 
-UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
-"""The property that allows unclean elections."""
 
-
-def configured_min_isr(image: MetadataImage, *, topic: str, node_id: NodeId, static: NodeProperties) -> int:
+def configured_min_isr(image: DynamicConfig, *, topic: str, node_id: NodeId, static: NodeProperties) -> int:
     """Returns ``min.insync.replicas`` of a topic, which need not exist yet."""
     value = dynamic_topic_value(image, MIN_ISR, topic=topic, node_id=node_id)
     return static.min_insync_replicas if value is None else int(value)
-
-
-def is_unclean_election_enabled(image: MetadataImage, *, topic: str, node_id: NodeId, static: NodeProperties) -> bool:
-    """Returns ``unclean.leader.election.enable`` of a topic."""
-    value = dynamic_topic_value(image, UNCLEAN_ELECTION, topic=topic, node_id=node_id)
-    return static.unclean_leader_election_enable if value is None else value.lower() == "true"
 
 
 def effective_min_isr(*, configured: int, partition0_replicas: int) -> int:

@@ -25,11 +25,19 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
         metadata_level: finalized ``metadata.version``, as an index into ``metadata_version.LEVELS``.
         elr_enabled: whether eligible leader replicas are kept and the ISR may be empty.
         last_known: what a leaderless partition remembers.
+        elr_within_replicas: whether only replicas are eligible and remembered, also after a reassignment.
+        downgrade_ignores_elr: whether an ELR that is left over counts for nothing once the feature is gone.
+        recovery_manager_enabled: whether a recovery compares logs, so that no last known leader is taken unseen.
+        draw: picks the leader of an unclean election; 0 is the first of the assignment.
     """
 
     metadata_level: int
     elr_enabled: bool
     last_known: LastKnown
+    elr_within_replicas: bool
+    downgrade_ignores_elr: bool
+    recovery_manager_enabled: bool = False
+    draw: int = 0
 
 
 class PartitionTarget(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +89,7 @@ def elect_for_target(
 ) -> ElectionResult:
     """Returns the outcome of the election that a change would hold, without the change."""
     lists = _target_lists(state, target)
-    memory = _target_memory(state, lists.isr, target, rules=rules, effective_min_isr=effective_min_isr)
+    memory = _target_memory(state, lists, target, rules=rules, effective_min_isr=effective_min_isr)
     return _elect(state, target, lists=lists, memory=memory, rules=rules)
 
 
@@ -95,7 +103,7 @@ def next_partition_change(
 ) -> PartitionChange | None:
     """Returns the record that takes a partition to its target, or ``None`` if nothing would change."""
     lists = _target_lists(state, target)  # step 1
-    memory = _target_memory(state, lists.isr, target, rules=rules, effective_min_isr=effective_min_isr)  # step 2
+    memory = _target_memory(state, lists, target, rules=rules, effective_min_isr=effective_min_isr)  # step 2
     result = _elect(state, target, lists=lists, memory=memory, rules=rules)  # step 3
     is_elected = result.leader != state.leader
     isr, recovery_state = lists.isr, lists.leader_recovery_state
@@ -110,13 +118,15 @@ def next_partition_change(
     if not isr and not rules.elr_enabled:
         isr = state.isr  # step 6: without ELR the last member stays, so that there is somebody to wait for
     if (is_elected and result.is_unclean) or not rules.elr_enabled:  # step 5
-        memory = msgspec.structs.replace(memory, elr=(), last_known_elr=())
+        memory = msgspec.structs.replace(memory, elr=(), last_known_elr=_still_remembered(memory, isr, rules))
     is_bumped = is_elected or not set(state.replicas) <= set(lists.replicas)  # step 4
     if rules.metadata_level < metadata_version.NO_BUMP_ON_SHRINK:  # step 7
         is_bumped = is_bumped or not set(state.isr) <= set(isr)
     leader = result.leader if is_elected else state.leader
     if is_bumped and rules.elr_enabled:  # step 8
         memory = _remember_leader(state, memory, leader, rules)
+        if rules.elr_within_replicas:
+            memory = _within_replicas(memory, lists.replicas)
 
     wanted = PartitionState(
         topic_id=state.topic_id,
@@ -160,40 +170,62 @@ def _target_lists(state: PartitionState, target: PartitionTarget) -> _Lists:
 
 def _target_memory(
     state: PartitionState,
-    isr: tuple[BrokerId, ...],
+    lists: _Lists,
     target: PartitionTarget,
     *,
     rules: PartitionRules,
     effective_min_isr: int,
 ) -> _Memory:
+    memory = _Memory(elr=state.elr, last_known_elr=state.last_known_elr, last_known_leader=state.last_known_leader)
     if not rules.elr_enabled:
-        elr, last_known_elr = state.elr, state.last_known_elr
-    elif len(isr) >= effective_min_isr:
-        elr, last_known_elr = (), ()
+        # KIP-966: once the feature is downgraded, what is left over counts for nothing and goes with the next change.
+        none = _Memory(elr=(), last_known_elr=(), last_known_leader=None)
+        memory = none if rules.downgrade_ignores_elr else memory
+    elif len(lists.isr) >= effective_min_isr:
+        memory = msgspec.structs.replace(memory, elr=(), last_known_elr=())
     else:
         # KIP-966: those who leave now were in the ISR until the high watermark stopped, so they hold everything below
         # it. Whoever left earlier, while the ISR was still large enough, does not.
-        outside = (set(state.elr) | set(state.isr)) - set(isr)
+        outside = (set(state.elr) | set(state.isr)) - set(lists.isr)
         elr = tuple(sorted(outside - target.unclean_replicas))
         last_known_elr = state.last_known_elr
         if rules.last_known is LastKnown.KIP:
             remembered = set(state.last_known_elr) | (outside & target.unclean_replicas)
-            last_known_elr = tuple(sorted(remembered - set(isr) - set(elr)))
-    return _Memory(elr=elr, last_known_elr=last_known_elr, last_known_leader=state.last_known_leader)
+            last_known_elr = tuple(sorted(remembered - set(lists.isr) - set(elr)))
+        memory = msgspec.structs.replace(memory, elr=elr, last_known_elr=last_known_elr)
+    return _within_replicas(memory, lists.replicas) if rules.elr_within_replicas else memory
+
+
+def _within_replicas(memory: _Memory, replicas: tuple[BrokerId, ...]) -> _Memory:
+    # KIP-966: after a reassignment only final replicas are eligible; who is none has deleted its log, or will.
+    return _Memory(
+        elr=tuple(broker_id for broker_id in memory.elr if broker_id in replicas),
+        last_known_elr=tuple(broker_id for broker_id in memory.last_known_elr if broker_id in replicas),
+        last_known_leader=memory.last_known_leader if memory.last_known_leader in replicas else None,
+    )
 
 
 def _elect(
     state: PartitionState, target: PartitionTarget, *, lists: _Lists, memory: _Memory, rules: PartitionRules
 ) -> ElectionResult:
+    is_last_known_leader_electable = rules.elr_enabled and not rules.recovery_manager_enabled
     candidates = Candidates(
         replicas=lists.replicas,
         isr=lists.isr,
         elr=memory.elr,
         leader=state.leader,
         acceptable=target.acceptable,
-        last_known_leader=memory.last_known_leader if rules.elr_enabled else None,
+        last_known_leader=memory.last_known_leader if is_last_known_leader_electable else None,
+        draw=rules.draw,
     )
     return elect_leader(candidates, mode=target.election, last_known=rules.last_known)
+
+
+def _still_remembered(memory: _Memory, isr: tuple[BrokerId, ...], rules: PartitionRules) -> tuple[BrokerId, ...]:
+    # KIP-966: the last known ELR lasts until the ISR is large enough; an unclean election takes out the winner alone.
+    if not rules.elr_enabled or rules.last_known is LastKnown.LEADER:
+        return ()
+    return tuple(broker_id for broker_id in memory.last_known_elr if broker_id not in isr)
 
 
 def _remember_leader(state: PartitionState, memory: _Memory, leader: BrokerId | None, rules: PartitionRules) -> _Memory:

@@ -25,6 +25,9 @@ class RecoveryAction(Enum):
 
     ELECT = "elect"
     UNCLEAN_RECOVERY = "unclean_recovery"
+    WAIT_ISR = "wait_isr"
+    """Only where eligible leader replicas are off, or were when it went offline: the last ISR member is still in."""
+
     WAIT_ELR = "wait_elr"
     WAIT_LAST_KNOWN_ELR = "wait_last_known_elr"
     WAIT_USER = "wait_user"
@@ -56,7 +59,7 @@ class RecoveryChoice(msgspec.Struct, frozen=True, kw_only=True):
 
 def strategy_of_unclean_enable(value: str) -> RecoveryStrategy:
     """Returns the strategy that ``unclean.leader.election.enable`` stands for."""
-    return RecoveryStrategy.AGGRESSIVE if value == "true" else RecoveryStrategy.BALANCED
+    return RecoveryStrategy.AGGRESSIVE if value.lower() == "true" else RecoveryStrategy.BALANCED
 
 
 def decide_recovery(
@@ -68,14 +71,26 @@ def decide_recovery(
     match strategy:
         case RecoveryStrategy.AGGRESSIVE:
             return RecoveryDecision(action=RecoveryAction.UNCLEAN_RECOVERY)
+        case RecoveryStrategy.BALANCED | RecoveryStrategy.NONE if state.isr:
+            return RecoveryDecision(action=RecoveryAction.WAIT_ISR)
         case RecoveryStrategy.BALANCED | RecoveryStrategy.NONE if state.elr:
             return RecoveryDecision(action=RecoveryAction.WAIT_ELR)
         case RecoveryStrategy.BALANCED:
-            if set(state.last_known_elr) <= active:
-                return RecoveryDecision(action=RecoveryAction.UNCLEAN_RECOVERY, must_hear_from=state.last_known_elr)
+            remembered = remembered_candidates(state)
+            if set(remembered) <= active:
+                return RecoveryDecision(action=RecoveryAction.UNCLEAN_RECOVERY, must_hear_from=remembered)
             return RecoveryDecision(action=RecoveryAction.WAIT_LAST_KNOWN_ELR)
         case RecoveryStrategy.NONE:
             return RecoveryDecision(action=RecoveryAction.WAIT_USER)
+
+
+def remembered_candidates(state: PartitionState) -> tuple[BrokerId, ...]:
+    """Returns who may hold what no one else does: the last known ELR, and the last known leader beside it.
+
+    As shipped by Kafka the last known leader is all that is remembered. Who was reassigned away since holds nothing.
+    """
+    leader = () if state.last_known_leader is None else (state.last_known_leader,)
+    return tuple(sorted((set(state.last_known_elr) | set(leader)) & set(state.replicas)))
 
 
 def choose_leader(

@@ -6,14 +6,24 @@ way into the pipeline, so that min ISR, features and switches enter it in one pl
 
 from collections.abc import Iterator
 
+import msgspec
+
 from emulator.core.controller import min_isr
-from emulator.core.controller.decision import ChangeReason, Decision, PartitionCause
+from emulator.core.controller.decision import ChangeReason, Decision, PartitionCause, UncleanElection
 from emulator.core.controller.features import is_elr_enabled
-from emulator.core.controller.partition_change import PartitionRules, PartitionTarget, next_partition_change
+from emulator.core.controller.partition_change import (
+    PartitionChange,
+    PartitionRules,
+    PartitionTarget,
+    next_partition_change,
+)
+from emulator.core.controller.recovery import RecoveryStrategy
+from emulator.core.controller.unclean_config import recovery_strategy
+from emulator.core.events import Election, UncleanMethod
 from emulator.core.image import MetadataImage, PartitionState
 from emulator.core.metadata_version import METADATA_VERSION
 from emulator.core.properties import NodeProperties
-from emulator.core.switches import Switches
+from emulator.core.switches import Switches, UncleanPick
 from emulator.core.types import BrokerId, ElectionType, NodeId, TopicPartition
 
 
@@ -25,6 +35,7 @@ class ClusterView:
         properties: static configuration of the controller's node.
         switches: which rules hold.
         node_id: the controller's node.
+        draw: number that picks in unclean elections; the controller's to replace. 0 before the first.
     """
 
     def __init__(
@@ -34,6 +45,8 @@ class ClusterView:
         self.properties = properties
         self.switches = switches
         self.node_id = node_id
+        self.draw = 0
+        self.picks_at_random = switches.unclean_pick is UncleanPick.RANDOM
 
     def partition_rules(self) -> PartitionRules:
         """Returns what the change pipeline depends on."""
@@ -41,6 +54,9 @@ class ClusterView:
             metadata_level=self.image.feature_level(METADATA_VERSION),
             elr_enabled=is_elr_enabled(self.image, self.switches),
             last_known=self.switches.last_known,
+            elr_within_replicas=self.switches.elr_within_replicas,
+            downgrade_ignores_elr=self.switches.downgrade_ignores_elr,
+            recovery_manager_enabled=self.properties.unclean_recovery_manager_enabled,
         )
 
     def configured_min_isr(self, topic: str) -> int:
@@ -54,15 +70,25 @@ class ClusterView:
             partition0_replicas=len(self.image.partitions[TopicPartition(topic, 0)].replicas),
         )
 
+    def recovery_strategy(self, topic: str) -> RecoveryStrategy:
+        """Returns what a topic risks for a leader."""
+        return recovery_strategy(self.image, topic=topic, node_id=self.node_id, static=self.properties)
+
     def is_unclean_election_enabled(self, topic: str) -> bool:
-        """Whether a topic prefers an unclean leader to none."""
-        return min_isr.is_unclean_election_enabled(
-            self.image, topic=topic, node_id=self.node_id, static=self.properties
-        )
+        """Whether a topic takes an unclean leader unseen rather than none."""
+        return self.election_type(topic) is ElectionType.UNCLEAN
 
     def election_type(self, topic: str) -> ElectionType:
-        """Returns how fencing and its like elect leaders for a topic."""
-        return ElectionType.UNCLEAN if self.is_unclean_election_enabled(topic) else ElectionType.ONLINE
+        """Returns how fencing and its like elect leaders for a topic (KIP-966, leader election and delivery plan)."""
+        if self.properties.unclean_recovery_manager_enabled:
+            return ElectionType.CLEAN
+        match self.recovery_strategy(topic):
+            case RecoveryStrategy.AGGRESSIVE:
+                return ElectionType.UNCLEAN
+            case RecoveryStrategy.BALANCED:
+                return ElectionType.ONLINE
+            case RecoveryStrategy.NONE:
+                return ElectionType.CLEAN
 
     def active_brokers(self) -> frozenset[BrokerId]:
         """Returns the brokers that may lead and may join an ISR."""
@@ -97,19 +123,62 @@ class ClusterView:
         *,
         reason: ChangeReason,
         broker_id: BrokerId | None,
+        unclean: UncleanElection | None = None,
     ) -> list[Decision]:
-        """Returns the record that takes the partition to its target, or nothing if it is there."""
+        """Returns the record that takes the partition to its target, or nothing if it is there.
+
+        Args:
+            partition: must exist.
+            target: what the change aims at.
+            reason: what set it off.
+            broker_id: the broker that the reason is about.
+            unclean: how the one acceptable leader was found, should electing it be unclean; ``None`` where the
+                pipeline finds it.
+        """
         effective_min_isr = self.effective_min_isr(partition.topic)
+        # Elections of one turn share a draw; neighbours get different ones of it.
+        draw = self.draw + partition.partition if self.picks_at_random else 0
         change = next_partition_change(
             self.image.partitions[partition],
             target,
             partition=partition.partition,
-            rules=self.partition_rules(),
+            rules=msgspec.structs.replace(self.partition_rules(), draw=draw),
             effective_min_isr=effective_min_isr,
         )
         if change is None:
             return []
+        if change.election is Election.LAST_KNOWN_LEADER:
+            unclean = self._last_known_leader_election(partition)
+        elif change.election is Election.UNCLEAN and unclean is None:
+            unclean = self._blind_election(partition, change, target, draw=draw)
         cause = PartitionCause(
-            reason=reason, election=change.election, broker_id=broker_id, effective_min_isr=effective_min_isr
+            reason=reason,
+            election=change.election,
+            broker_id=broker_id,
+            effective_min_isr=effective_min_isr,
+            unclean=unclean if change.election in (Election.UNCLEAN, Election.LAST_KNOWN_LEADER) else None,
         )
         return [Decision(record=change.record, cause=cause)]
+
+    def _last_known_leader_election(self, partition: TopicPartition) -> UncleanElection:
+        last_known_leader = self.image.partitions[partition].last_known_leader
+        return UncleanElection(
+            method=UncleanMethod.LAST_KNOWN_LEADER,
+            strategy=self.recovery_strategy(partition.topic),
+            candidates=() if last_known_leader is None else (last_known_leader,),
+            why="it led when the partition went offline, and nobody eligible is left",
+        )
+
+    def _blind_election(
+        self, partition: TopicPartition, change: PartitionChange, target: PartitionTarget, *, draw: int
+    ) -> UncleanElection:
+        replicas = change.record.replicas
+        if replicas is msgspec.UNSET:
+            replicas = self.image.partitions[partition].replicas
+        return UncleanElection(
+            method=UncleanMethod.RANDOM if self.picks_at_random else UncleanMethod.FIRST,
+            strategy=self.recovery_strategy(partition.topic),
+            candidates=tuple(broker_id for broker_id in replicas if broker_id in target.acceptable),
+            why="it was drawn" if self.picks_at_random else "it is the first of the assignment that may lead",
+            draw=draw if self.picks_at_random else None,
+        )

@@ -1,0 +1,120 @@
+"""ElectLeaders: most elections are answered at once, an unclean recovery when it has ended (KIP-966).
+
+A request is answered as a whole, in its order, so it waits for the last of its recoveries: until each has elected, has
+been found impossible, or has taken ``unclean.recovery.timeout.ms``.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from emulator.core.admin_messages import (
+    ElectablePartition,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    RequestedElection,
+)
+from emulator.core.controller.decision import Decision
+from emulator.core.controller.elect_leaders import ELECT_LIMIT, elect_leaders, request_error, requested_partitions
+from emulator.core.controller.unclean_recovery import RecoveryEnd, UncleanRecoveries
+from emulator.core.controller.view import ClusterView
+from emulator.core.errors import ErrorCode
+from emulator.core.types import CauseId, RequestId, TopicPartition
+
+
+class AnsweredElection(msgspec.Struct, frozen=True, kw_only=True):
+    """A request that waited, and its answer."""
+
+    request_id: RequestId
+    cause_id: CauseId
+    response: ElectLeadersResponse
+
+
+class _Waiting:
+    """A request whose recoveries have not all ended: results in request order, those that are due by name."""
+
+    def __init__(self, request_id: RequestId, cause_id: CauseId, results: list[PartitionResult]) -> None:
+        self.request_id = request_id
+        self.cause_id = cause_id
+        self.results = results
+        self.due: set[TopicPartition] = set()
+
+
+class ElectionDesk:
+    """Answers ElectLeaders requests. What waits is soft state: it dies with the controller's process.
+
+    Args:
+        view: what decisions look at.
+        recoveries: the unclean recovery manager.
+    """
+
+    def __init__(self, view: ClusterView, recoveries: UncleanRecoveries) -> None:
+        self._view = view
+        self._recoveries = recoveries
+        self._waiting: list[_Waiting] = []
+
+    def answer(
+        self,
+        request: ElectLeadersRequest,
+        commit: Callable[[Sequence[Decision]], None],
+        *,
+        request_id: RequestId,
+        cause_id: CauseId,
+        now_ms: int,
+    ) -> ElectLeadersResponse | None:
+        """Returns the answer, or ``None`` where ``conclude`` will return it later."""
+        error = request_error(request)
+        if error is not ErrorCode.NONE:
+            message = f"election type {request.election_type} over {'all' if request.partitions is None else 'these'}"
+            return ElectLeadersResponse(error=error, error_message=message)
+        election = RequestedElection(request.election_type)
+        waiting = _Waiting(request_id, cause_id, [])
+        for asked in requested_partitions(self._view, request):
+            if len(waiting.results) >= ELECT_LIMIT:
+                waiting.results.append(_over_limit(asked))
+                continue
+            outcome = elect_leaders(self._view, asked, election)
+            commit(outcome.decisions)
+            if outcome.recovery is not None:
+                self._recoveries.request(asked.topic_partition, outcome.recovery, now_ms=now_ms)
+                waiting.due.add(asked.topic_partition)
+            elif request.partitions is None and outcome.error is ErrorCode.ELECTION_NOT_NEEDED:
+                continue
+            waiting.results.append(_result(asked.topic_partition, outcome.error, outcome.message))
+        if not waiting.due:
+            return ElectLeadersResponse(error=ErrorCode.NONE, partitions=tuple(waiting.results))
+        self._waiting.append(waiting)
+        return None
+
+    def conclude(self, ended: Iterable[RecoveryEnd]) -> list[AnsweredElection]:
+        """Takes the ends of recoveries and returns the requests that wait for none any more."""
+        for end in ended:
+            for waiting in self._waiting:
+                if end.partition in waiting.due:
+                    waiting.due.discard(end.partition)
+                    waiting.results = [
+                        _result(end.partition, end.error, end.message)
+                        if result.topic_partition == end.partition
+                        else result
+                        for result in waiting.results
+                    ]
+        answered = [waiting for waiting in self._waiting if not waiting.due]
+        self._waiting = [waiting for waiting in self._waiting if waiting.due]
+        return [
+            AnsweredElection(
+                request_id=waiting.request_id,
+                cause_id=waiting.cause_id,
+                response=ElectLeadersResponse(error=ErrorCode.NONE, partitions=tuple(waiting.results)),
+            )
+            for waiting in answered
+        ]
+
+
+def _result(partition: TopicPartition, error: ErrorCode, message: str) -> PartitionResult:
+    return PartitionResult(topic=partition.topic, partition=partition.partition, error=error, error_message=message)
+
+
+def _over_limit(asked: ElectablePartition) -> PartitionResult:
+    message = f"a request is served {ELECT_LIMIT} partitions"
+    return _result(asked.topic_partition, ErrorCode.REQUEST_LIMIT_REACHED, message)

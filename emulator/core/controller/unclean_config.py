@@ -1,0 +1,37 @@
+"""What a topic risks for a leader, as configured: KIP-966's strategy, or the older boolean that stands for one.
+
+``unclean.recovery.strategy`` and ``unclean.leader.election.enable`` exist side by side. Whatever is set nearest to the
+topic decides (topic, controller's node, cluster default, the node's own file), and where both are set in one place the
+strategy does. Set nowhere it is Balanced, by either default.
+"""
+
+from typing import Final
+
+from emulator.core.controller.recovery import RecoveryStrategy, strategy_of_unclean_enable
+from emulator.core.effective_config import CLUSTER
+from emulator.core.image import MetadataImage
+from emulator.core.properties import NodeProperties
+from emulator.core.records import ConfigResource
+from emulator.core.types import NodeId
+
+STRATEGY: Final = "unclean.recovery.strategy"
+UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
+
+
+def recovery_strategy(image: MetadataImage, *, topic: str, node_id: NodeId, static: NodeProperties) -> RecoveryStrategy:
+    """Returns the strategy in effect for a topic (KIP-966, "Unclean recovery": configs to update)."""
+    places = (
+        (ConfigResource.TOPIC, topic),
+        (ConfigResource.BROKER, str(node_id)),
+        (ConfigResource.BROKER, CLUSTER),
+    )
+    for resource, name in places:
+        strategy = image.config(resource, name, STRATEGY)
+        if strategy is not None:
+            return RecoveryStrategy(strategy)
+        enable = image.config(resource, name, UNCLEAN_ELECTION)
+        if enable is not None:
+            return strategy_of_unclean_enable(enable)
+    if static.unclean_recovery_strategy is not None:
+        return RecoveryStrategy(static.unclean_recovery_strategy)
+    return strategy_of_unclean_enable("true" if static.unclean_leader_election_enable else "false")

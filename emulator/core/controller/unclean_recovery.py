@@ -1,0 +1,413 @@
+"""The unclean recovery manager: asks replicas of leaderless partitions what they hold, and elects the best (KIP-966).
+
+Nothing here is durable. What is to be recovered follows from the image alone: after every change of it each leaderless
+partition is looked at again, tasks begin and are dropped accordingly, so another controller process starts every
+recovery anew, and a partition that got a leader meanwhile, was deleted, or waits for somebody who went away again, is
+left alone. ``advance`` is called after every input::
+
+    look at the image -> choose where enough is known -> give up requests -> ask whoever may lead and has not answered
+
+An answer counts only while its broker epoch is the registered one and its leader epoch the partition's; otherwise it is
+dropped and the replica asked again. Each broker is asked one request at a time, about many partitions.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from emulator.core.controller.decision import ChangeReason, Decision, UncleanElection
+from emulator.core.controller.partition_change import PartitionTarget
+from emulator.core.controller.recovery import (
+    RecoveryAction,
+    RecoveryDecision,
+    RecoveryStrategy,
+    ReplicaReport,
+    choose_leader,
+    decide_recovery,
+)
+from emulator.core.controller.view import ClusterView
+from emulator.core.effects import SendRequest
+from emulator.core.errors import ErrorCode, InvariantViolation
+from emulator.core.events import (
+    ControllerEvent,
+    ReplicaAnswer,
+    UncleanMethod,
+    UncleanRecoveryDropped,
+    UncleanRecoveryStarted,
+)
+from emulator.core.image import PartitionState
+from emulator.core.messages import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse, ReplicaLogInfo, Response
+from emulator.core.types import (
+    BrokerEpoch,
+    BrokerId,
+    CauseId,
+    CorrelationId,
+    ElectionType,
+    LeaderEpoch,
+    MetadataOffset,
+    TopicId,
+    TopicPartition,
+)
+
+REQUEST_PARTITIONS_MAX: Final = 2000
+"""Partitions of one request (KIP-966); a broker serves fewer and says so of the rest, which are asked for again."""
+
+REQUEST_TIMEOUT_MS: Final = 5000
+RETRY_BACKOFF_MS: Final = 100
+"""Time until a broker is asked again that did not answer, or whose answer did not count."""
+
+
+class RecoveryEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a recovery that an administrator asked for."""
+
+    partition: TopicPartition
+    error: ErrorCode
+    message: str = ""
+
+
+class RecoveryProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``advance`` leads to; the decisions must be committed before the next call."""
+
+    decisions: tuple[Decision, ...]
+    events: tuple[ControllerEvent, ...]
+    requests: tuple[SendRequest, ...]
+    ended: tuple[RecoveryEnd, ...]
+
+
+class _Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """What an administrator asked for; it counts instead of the topic's own strategy."""
+
+    strategy: RecoveryStrategy
+    deadline_ms: int
+
+
+class _Task:
+    """A recovery under way."""
+
+    def __init__(self, state: PartitionState, *, deadline_ms: int) -> None:
+        self.topic_id = state.topic_id
+        self.deadline_ms = deadline_ms
+        self.is_overdue = False
+        self.strategy = RecoveryStrategy.NONE
+        self.must_hear_from: tuple[BrokerId, ...] = ()
+        self.reports: dict[BrokerId, ReplicaReport] = {}
+        self.discarded: set[BrokerId] = set()
+
+    def drop_report(self, broker_id: BrokerId) -> None:
+        """Forgets an answer that does not count, but not that there was one."""
+        self.reports.pop(broker_id, None)
+        self.discarded.add(broker_id)
+
+
+class _Asked(msgspec.Struct, frozen=True, kw_only=True):
+    broker_id: BrokerId
+    partitions: tuple[tuple[TopicId, int], ...]
+
+
+class _Step:
+    """What one call of ``advance`` has led to so far."""
+
+    def __init__(self, cause_id: CauseId) -> None:
+        self.cause_id = cause_id
+        self.decisions: list[Decision] = []
+        self.events: list[ControllerEvent] = []
+        self.requests: list[SendRequest] = []
+        self.ended: list[RecoveryEnd] = []
+
+
+class UncleanRecoveries:
+    """All recoveries of a controller.
+
+    Args:
+        view: what decisions look at.
+
+    Attributes:
+        finished_count: recoveries that chose a leader since this process began.
+    """
+
+    def __init__(self, view: ClusterView) -> None:
+        self.finished_count = 0
+        self._view = view
+        self._tasks: dict[TopicPartition, _Task] = {}
+        self._wishes: dict[TopicPartition, _Wish] = {}
+        self._asked: dict[CorrelationId, _Asked] = {}
+        self._retry_at_ms: dict[BrokerId, int] = {}
+        self._next_correlation = 0
+        self._seen: MetadataOffset | None = None
+
+    @property
+    def under_way(self) -> tuple[TopicPartition, ...]:
+        """Partitions whose replicas are being asked."""
+        return tuple(sorted(self._tasks))
+
+    def request(self, partition: TopicPartition, strategy: RecoveryStrategy, *, now_ms: int) -> None:
+        """Recovers a partition as an administrator asks; the outcome is an ``ended`` of a later ``advance``."""
+        timeout_ms = self._view.properties.unclean_recovery_timeout_ms
+        self._wishes[partition] = _Wish(strategy=strategy, deadline_ms=now_ms + timeout_ms)
+        self._seen = None
+
+    def next_deadline_ms(self) -> int | None:
+        """Returns when ``advance`` is wanted even if nothing happens."""
+        waits = [task.deadline_ms for task in self._tasks.values() if not task.is_overdue]
+        waits += [wish.deadline_ms for wish in self._wishes.values()]
+        return min([*waits, *self._retry_at_ms.values()], default=None)
+
+    # --- Answers --------------------------------------------------------------------------------------------------
+
+    def handle_response(self, correlation_id: CorrelationId, response: Response, *, now_ms: int) -> None:
+        """Takes what a replica says of itself.
+
+        Raises:
+            InvariantViolation: nobody asked, or that is no answer to it.
+        """
+        asked = self._take(correlation_id)
+        if not isinstance(response, GetReplicaLogInfoResponse):
+            raise InvariantViolation(f"broker {asked.broker_id} answered {response}")
+        registration = self._view.image.brokers.get(asked.broker_id)
+        if registration is None or registration.broker_epoch != response.broker_epoch:
+            for topic_id, partition in asked.partitions:
+                if (task := self._task(topic_id, partition)) is not None:
+                    task.discarded.add(asked.broker_id)
+            self._retry_at_ms[asked.broker_id] = now_ms + RETRY_BACKOFF_MS
+            return
+        verdicts = [
+            self._note(asked.broker_id, registration.broker_epoch, told)
+            for told in response.partitions
+            if told.error is not ErrorCode.REQUEST_LIMIT_REACHED
+        ]
+        if not verdicts or not all(verdicts):
+            self._retry_at_ms[asked.broker_id] = now_ms + RETRY_BACKOFF_MS
+
+    def handle_failure(self, correlation_id: CorrelationId, *, now_ms: int) -> None:
+        """Notes that a broker will not answer; it is asked again.
+
+        Raises:
+            InvariantViolation: nobody asked.
+        """
+        self._retry_at_ms[self._take(correlation_id).broker_id] = now_ms + RETRY_BACKOFF_MS
+
+    def _take(self, correlation_id: CorrelationId) -> _Asked:
+        asked = self._asked.pop(correlation_id, None)
+        if asked is None:
+            raise InvariantViolation(f"no request {correlation_id} under way")
+        return asked
+
+    def _task(self, topic_id: TopicId, partition: int) -> _Task | None:
+        topic = self._view.image.topic_names.get(topic_id)
+        task = None if topic is None else self._tasks.get(TopicPartition(topic, partition))
+        return task if task is not None and task.topic_id == topic_id else None
+
+    def _note(self, broker_id: BrokerId, broker_epoch: BrokerEpoch, told: ReplicaLogInfo) -> bool:
+        """Returns whether there is no need to ask about this partition again."""
+        task = self._task(told.topic_id, told.partition)
+        if task is None:
+            return True
+        if told.error is not ErrorCode.NONE or told.current_leader_epoch is None or told.log_end_offset is None:
+            return False  # its metadata are older than the topic, or it is still opening its logs
+        name = TopicPartition(self._view.image.topic_names[told.topic_id], told.partition)
+        if told.current_leader_epoch != self._view.image.partitions[name].leader_epoch:
+            task.drop_report(broker_id)
+            return False
+        task.reports[broker_id] = ReplicaReport(
+            broker_id=broker_id,
+            broker_epoch=broker_epoch,
+            last_written_leader_epoch=told.last_written_leader_epoch,
+            current_leader_epoch=told.current_leader_epoch,
+            log_end_offset=told.log_end_offset,
+        )
+        return True
+
+    # --- Progress -------------------------------------------------------------------------------------------------
+
+    def advance(self, *, now_ms: int, cause_id: CauseId) -> RecoveryProgress:
+        """Returns what follows from everything that happened since the last call."""
+        step = _Step(cause_id)
+        if self._view.properties.unclean_recovery_manager_enabled:
+            if self._seen != self._view.image.next_offset:
+                self._seen = self._view.image.next_offset
+                self._look_at_image(step, now_ms=now_ms)
+            for task in self._tasks.values():
+                task.is_overdue = task.is_overdue or task.deadline_ms <= now_ms
+            for partition in self.under_way:
+                self._choose(step, partition)
+            self._give_up(step, now_ms=now_ms)
+            self._ask(step, now_ms=now_ms)
+        return RecoveryProgress(
+            decisions=tuple(step.decisions),
+            events=tuple(step.events),
+            requests=tuple(step.requests),
+            ended=tuple(step.ended),
+        )
+
+    def _look_at_image(self, step: _Step, *, now_ms: int) -> None:
+        partitions = self._view.image.partitions
+        for partition in sorted(self._tasks.keys() | self._wishes.keys()):
+            state = partitions.get(partition)
+            task = self._tasks.get(partition)
+            if state is None or (task is not None and task.topic_id != state.topic_id):
+                self._drop(step, partition, reason="deleted", error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            elif state.leader is not None:
+                self._drop(step, partition, reason="elected", error=ErrorCode.NONE)
+        active = self._view.active_brokers()
+        for partition, state in self._view.leaderless_partitions():
+            strategy = self._strategy(partition)
+            decision = decide_recovery(state, active=active, strategy=strategy)
+            if decision.action is RecoveryAction.UNCLEAN_RECOVERY:
+                self._continue(step, partition, state, strategy, decision, now_ms=now_ms)
+            else:
+                error = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+                self._drop(step, partition, reason=decision.action.value, error=error)
+
+    def _strategy(self, partition: TopicPartition) -> RecoveryStrategy:
+        wish = self._wishes.get(partition)
+        return self._view.recovery_strategy(partition.topic) if wish is None else wish.strategy
+
+    def _continue(
+        self,
+        step: _Step,
+        partition: TopicPartition,
+        state: PartitionState,
+        strategy: RecoveryStrategy,
+        decision: RecoveryDecision,
+        *,
+        now_ms: int,
+    ) -> None:
+        task = self._tasks.get(partition)
+        if task is None:
+            deadline_ms = now_ms + self._view.properties.unclean_recovery_timeout_ms
+            task = self._tasks[partition] = _Task(state, deadline_ms=deadline_ms)
+        elif task.strategy is strategy:
+            task.must_hear_from = decision.must_hear_from
+            return
+        task.strategy, task.must_hear_from = strategy, decision.must_hear_from
+        step.events.append(
+            UncleanRecoveryStarted(
+                cause_id=step.cause_id,
+                topic=partition.topic,
+                partition=partition.partition,
+                topic_id=state.topic_id,
+                leader_epoch=state.leader_epoch,
+                strategy=strategy.value,
+                origin="requested" if partition in self._wishes else "configured",
+                must_hear_from=decision.must_hear_from,
+            )
+        )
+
+    def _drop(self, step: _Step, partition: TopicPartition, *, reason: str, error: ErrorCode) -> None:
+        if self._wishes.pop(partition, None) is not None:
+            step.ended.append(RecoveryEnd(partition=partition, error=error, message=reason))
+        task = self._tasks.pop(partition, None)
+        if task is not None:
+            state = self._view.image.partitions.get(partition)
+            step.events.append(
+                UncleanRecoveryDropped(
+                    cause_id=step.cause_id,
+                    topic=partition.topic,
+                    partition=partition.partition,
+                    topic_id=task.topic_id,
+                    leader_epoch=LeaderEpoch(0) if state is None else state.leader_epoch,
+                    reason=reason,
+                )
+            )
+
+    # --- Choosing -------------------------------------------------------------------------------------------------
+
+    def _choose(self, step: _Step, partition: TopicPartition) -> None:
+        """Elects, once KIP-966 allows it.
+
+        Balanced waits for all that it must hear from, however long that takes; beside them, as Aggressive does, for
+        everyone who may lead, until the timeout. Then whoever has answered is enough, or who answers first.
+        """
+        task, state = self._tasks[partition], self._view.image.partitions[partition]
+        active = self._view.active_brokers()
+        asked = [broker_id for broker_id in state.replicas if broker_id in active]
+        reports = tuple(task.reports[broker_id] for broker_id in asked if broker_id in task.reports)
+        epochs = {broker.broker_id: broker.broker_epoch for broker in self._view.image.brokers.values()}
+        choice = choose_leader(state, reports, broker_epochs=epochs)
+        for broker_id in choice.discarded:
+            task.drop_report(broker_id)
+        is_complete = all(broker_id in task.reports for broker_id in asked)
+        must_wait = any(broker_id not in task.reports for broker_id in task.must_hear_from)
+        if choice.leader is None or must_wait or not (is_complete or task.is_overdue):
+            return
+        counted = tuple(report for report in reports if report.broker_id in task.reports)
+        step.decisions += self._elect(partition, choice.leader, task, counted)
+        self.finished_count += 1
+        del self._tasks[partition]
+        if self._wishes.pop(partition, None) is not None:
+            step.ended.append(RecoveryEnd(partition=partition, error=ErrorCode.NONE))
+
+    def _elect(
+        self, partition: TopicPartition, leader: BrokerId, task: _Task, reports: tuple[ReplicaReport, ...]
+    ) -> list[Decision]:
+        unclean = UncleanElection(
+            method=UncleanMethod.LONGEST_LOG,
+            strategy=task.strategy,
+            candidates=tuple(report.broker_id for report in reports),
+            why=_why(leader, reports),
+            must_hear_from=task.must_hear_from,
+            answers=tuple(
+                ReplicaAnswer(
+                    report.broker_id, report.broker_epoch, report.last_written_leader_epoch, report.log_end_offset
+                )
+                for report in reports
+            ),
+            discarded=tuple(sorted(task.discarded)),
+        )
+        target = PartitionTarget(acceptable=frozenset({leader}), election=ElectionType.UNCLEAN)
+        return self._view.change_partition(
+            partition, target, reason=ChangeReason.UNCLEAN_RECOVERY, broker_id=None, unclean=unclean
+        )
+
+    def _give_up(self, step: _Step, *, now_ms: int) -> None:
+        for partition in sorted(self._wishes):
+            if self._wishes[partition].deadline_ms <= now_ms:
+                self._drop(step, partition, reason="timed_out", error=ErrorCode.REQUEST_TIMED_OUT)
+                self._seen = None  # the topic's own strategy may want a recovery still
+
+    # --- Asking ---------------------------------------------------------------------------------------------------
+
+    def _ask(self, step: _Step, *, now_ms: int) -> None:
+        busy = {asked.broker_id for asked in self._asked.values()}
+        for broker_id in sorted(self._view.active_brokers() - busy):
+            wanted = list(self._wanted(broker_id))
+            if not wanted:
+                self._retry_at_ms.pop(broker_id, None)
+            elif self._retry_at_ms.get(broker_id, now_ms) <= now_ms:
+                self._retry_at_ms.pop(broker_id, None)
+                self._send(step, broker_id, tuple(wanted[:REQUEST_PARTITIONS_MAX]))
+        for broker_id in self._retry_at_ms.keys() - self._view.active_brokers():
+            del self._retry_at_ms[broker_id]
+
+    def _wanted(self, broker_id: BrokerId) -> Iterator[tuple[TopicId, int]]:
+        for name in self.under_way:
+            task = self._tasks[name]
+            if broker_id in self._view.image.partitions[name].replicas and broker_id not in task.reports:
+                yield task.topic_id, name.partition
+
+    def _send(self, step: _Step, broker_id: BrokerId, partitions: tuple[tuple[TopicId, int], ...]) -> None:
+        correlation_id = CorrelationId(self._next_correlation)
+        self._next_correlation += 1
+        self._asked[correlation_id] = _Asked(broker_id=broker_id, partitions=partitions)
+        step.requests.append(
+            SendRequest(
+                destination=broker_id,
+                correlation_id=correlation_id,
+                request=GetReplicaLogInfoRequest(partitions=partitions),
+                timeout_ms=REQUEST_TIMEOUT_MS,
+                cause_id=step.cause_id,
+            )
+        )
+
+
+def _why(leader: BrokerId, reports: tuple[ReplicaReport, ...]) -> str:
+    by_id = {report.broker_id: _holding(report) for report in reports}
+    others = ", ".join(f"broker {broker_id} {held}" for broker_id, held in by_id.items() if broker_id != leader)
+    return f"it {by_id[leader]}; {others or 'nobody else answered'}"
+
+
+def _holding(report: ReplicaReport) -> str:
+    if report.last_written_leader_epoch is None:
+        return f"holds no record and ends at {report.log_end_offset}"
+    return f"holds leader epoch {report.last_written_leader_epoch} and ends at {report.log_end_offset}"
