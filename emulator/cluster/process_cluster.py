@@ -169,8 +169,8 @@ class ProcessCluster:
         self.toxiproxy = await Toxiproxy.start(
             supervisor=self.supervisor, program=program, log_path=self.layout.directory / "toxiproxy.log"
         )
-        # The controller dials nobody, and nobody dials the client.
-        sources = [CLIENT_NAME, *(str(broker) for broker in self.layout.broker_ids)]
+        # Nobody dials the client. The controller dials brokers when it recovers a partition.
+        sources = [CLIENT_NAME, str(self.layout.controller_id), *(str(broker) for broker in self.layout.broker_ids)]
         await self.toxiproxy.create(
             {
                 Link(source=source, target=str(node)): port.address

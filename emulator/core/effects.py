@@ -82,6 +82,10 @@ class PublishMetadata(Effect, frozen=True, kw_only=True):
     cause_id: CauseId
 
 
+class DrawNumber(Effect, frozen=True, kw_only=True):
+    """Draw a random number; completes as ``NumberDrawn``."""
+
+
 # --- Broker -------------------------------------------------------------------------------------------------------
 
 
@@ -196,7 +200,9 @@ class StopNode(Effect, frozen=True, kw_only=True):
     """End the process in order, without touching logs (the controller, or a broker that never loaded any)."""
 
 
-ControllerEffect: TypeAlias = SendResponse | RecordEvent | AppendMetadata | PublishMetadata | StopNode
+ControllerEffect: TypeAlias = (
+    SendRequest | SendResponse | RecordEvent | AppendMetadata | PublishMetadata | DrawNumber | StopNode
+)
 
 BrokerEffect: TypeAlias = (
     SendRequest

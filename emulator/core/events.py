@@ -56,6 +56,8 @@ def _text(value: object) -> str:
             return str(value.value) if isinstance(value.value, str) else value.name
         case ReplicaProgress():
             return f"{value.broker_id}:{_text(value.log_end_offset)}@{_text(value.leader_epoch)}"
+        case ReplicaAnswer():
+            return f"{value.broker_id}:{value.log_end_offset}@{_text(value.last_written_leader_epoch)}"
         case tuple():
             return "(" + ",".join(_text(item) for item in value) + ")"
         case _:
@@ -411,7 +413,8 @@ class PartitionChanged(PartitionEvent, frozen=True, kw_only=True):
     Attributes:
         metadata_offset: of the record.
         reason: ``created``, ``broker_fenced``, ``broker_unfenced``, ``controlled_shutdown``, ``broker_registered``,
-            ``alter_partition``, ``elect_leaders``, ``reassignment``, ``min_isr_changed``, ``unregistered``.
+            ``alter_partition``, ``elect_leaders``, ``unclean_recovery``, ``reassignment``, ``min_isr_changed``,
+            ``unregistered``.
         election: how the leader was chosen, if it was.
         broker_id: the broker that the reason is about, or the sender of the AlterPartition.
         effective_min_isr: min ISR that the decision was made with.
@@ -431,6 +434,94 @@ class PartitionChanged(PartitionEvent, frozen=True, kw_only=True):
     last_known_elr: tuple[BrokerId, ...]
     last_known_leader: BrokerId | None
     leader_recovery_state: LeaderRecoveryState
+
+
+class UncleanMethod(Enum):
+    """How an unclean election found its leader."""
+
+    FIRST = "first"
+    """The first replica of the assignment that may lead."""
+
+    RANDOM = "random"
+    """Drawn among the replicas that may lead."""
+
+    LAST_KNOWN_LEADER = "last_known_leader"
+    """Who led when the partition went offline."""
+
+    DESIGNATED = "designated"
+    """The administrator named it."""
+
+    LONGEST_LOG = "longest_log"
+    """Unclean recovery compared what the replicas hold (KIP-966)."""
+
+
+class ReplicaAnswer(msgspec.Struct, frozen=True):
+    """What a replica said that it holds; the leader epoch is that of its last record, ``None`` if it has none."""
+
+    broker_id: BrokerId
+    broker_epoch: BrokerEpoch
+    last_written_leader_epoch: LeaderEpoch | None
+    log_end_offset: Offset
+
+
+class UncleanLeaderElected(PartitionEvent, frozen=True, kw_only=True):
+    """An unclean election was committed, with all that it was decided on; follows its ``PartitionChanged``.
+
+    Attributes:
+        metadata_offset: of the record.
+        leader: who won.
+        leader_epoch: that the election began.
+        method: how it was found.
+        strategy: ``Aggressive``, ``Balanced`` or ``None``, in effect for the topic, or asked for.
+        candidates: whom the method could have chosen, in assignment order.
+        draw: the number that picked among them, where one did.
+        must_hear_from: replicas without whose answers a recovery would not have chosen.
+        answers: what replicas said that counted, in assignment order.
+        discarded: replicas an answer of which was dropped: of an earlier incarnation, or an older leader epoch.
+        why: in words.
+    """
+
+    metadata_offset: MetadataOffset
+    leader: BrokerId
+    leader_epoch: LeaderEpoch
+    method: UncleanMethod
+    strategy: str
+    candidates: tuple[BrokerId, ...]
+    draw: int | None
+    must_hear_from: tuple[BrokerId, ...]
+    answers: tuple[ReplicaAnswer, ...]
+    discarded: tuple[BrokerId, ...]
+    why: str
+
+
+class UncleanRecoveryStarted(PartitionEvent, frozen=True, kw_only=True):
+    """The controller begins to ask the replicas of a leaderless partition what they hold (KIP-966).
+
+    ``origin`` is ``configured``, or ``requested`` by an administrator. What is asked of whom is not durable: another
+    controller process starts anew.
+    """
+
+    leader_epoch: LeaderEpoch
+    strategy: str
+    origin: str
+    must_hear_from: tuple[BrokerId, ...]
+
+
+class UncleanRecoveryDropped(PartitionEvent, frozen=True, kw_only=True):
+    """A recovery ended without choosing.
+
+    ``reason``: ``elected`` (cleanly, or by request), ``deleted``, ``timed_out`` (a requested one), or what the
+    partition waits for now: ``wait_isr``, ``wait_elr``, ``wait_last_known_elr``, ``wait_user``.
+    """
+
+    leader_epoch: LeaderEpoch
+    reason: str
+
+
+class DrawReceived(Event, frozen=True, kw_only=True):
+    """The driver drew the number that picks the leaders of unclean elections from now on."""
+
+    number: int
 
 
 class AlterPartitionDecided(PartitionEvent, frozen=True, kw_only=True):
@@ -567,6 +658,10 @@ ControllerEvent: TypeAlias = (
     | ConfigChanged
     | FeatureChanged
     | PartitionChanged
+    | UncleanLeaderElected
+    | UncleanRecoveryStarted
+    | UncleanRecoveryDropped
+    | DrawReceived
     | AlterPartitionDecided
 )
 

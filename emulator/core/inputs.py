@@ -84,6 +84,12 @@ class MetadataSynced(NodeInput, frozen=True, kw_only=True):
     end_offset: MetadataOffset
 
 
+class NumberDrawn(NodeInput, frozen=True, kw_only=True):
+    """A random number from 0 on, as wide as the driver likes: completes ``DrawNumber``."""
+
+    number: int
+
+
 # --- Broker -------------------------------------------------------------------------------------------------------
 
 
@@ -185,7 +191,16 @@ class SegmentsDeleted(NodeInput, frozen=True, kw_only=True):
     log_start_offset: Offset
 
 
-ControllerInput: TypeAlias = Started | TimerFired | RequestReceived | MetadataSynced | ShutdownRequested
+ControllerInput: TypeAlias = (
+    Started
+    | TimerFired
+    | RequestReceived
+    | ResponseReceived
+    | RequestFailed
+    | MetadataSynced
+    | NumberDrawn
+    | ShutdownRequested
+)
 
 BrokerInput: TypeAlias = (
     Started

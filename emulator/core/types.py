@@ -84,7 +84,10 @@ class IsolationLevel(IntEnum):
 
 
 class ElectionType(Enum):
-    """How a leader may be chosen (Kafka's ``PartitionChangeBuilder.electLeader``)."""
+    """How a leader may be chosen (Kafka's ``PartitionChangeBuilder.electLeader``, and CLEAN)."""
+
+    CLEAN = "CLEAN"
+    """From ISR and ELR only; the rest is for unclean recovery, or for the administrator (KIP-966)."""
 
     PREFERRED = "PREFERRED"
     ONLINE = "ONLINE"

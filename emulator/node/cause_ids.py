@@ -27,3 +27,7 @@ class CauseIds:
     def stream(self) -> CauseId:
         """Returns the cause of a newly opened metadata stream."""
         return CauseId(f"stream-{self._suffix}-{next(self._numbers)}")
+
+    def draw(self) -> CauseId:
+        """Returns the cause of a new draw."""
+        return CauseId(f"draw-{self._suffix}-{next(self._numbers)}")

@@ -1,13 +1,22 @@
 """The controller's process: receive, step, write and sync, record, send; repeat."""
 
 import asyncio
-from typing import Final
+import secrets
+from typing import Final, assert_never
 
 from emulator.core.controller.controller import Controller
-from emulator.core.effects import PublishMetadata, SendResponse, StopNode
-from emulator.core.inputs import ControllerInput, RequestReceived, ShutdownRequested, Started, TimerFired
+from emulator.core.effects import DrawNumber, PublishMetadata, SendRequest, SendResponse, StopNode
+from emulator.core.inputs import (
+    ControllerInput,
+    NumberDrawn,
+    RequestReceived,
+    ShutdownRequested,
+    Started,
+    TimerFired,
+)
 from emulator.core.messages import Request
 from emulator.core.types import CauseId
+from emulator.node.batch_bytes import parse_fetched
 from emulator.node.cause_ids import CauseIds
 from emulator.node.config import NodeConfig
 from emulator.node.controller_turn import ControllerTurns
@@ -18,12 +27,15 @@ from emulator.node.metadata_journal import MetadataJournal
 from emulator.node.request_table import RequestTable
 from emulator.node.turn_loop import TurnLoop, monotonic_ms
 from emulator.node.untold_events import earlier_event_files, read_told, untold_events
+from emulator.rpc.address_book import AddressBook
 from emulator.rpc.channel import keepalive_for
 from emulator.rpc.inbound import NodeServer, Responder
+from emulator.rpc.outbound import Outbound, Outcome
 from emulator.storage.log_directory import make_log_directory
 from emulator.storage.os_filesystem import OsFileSystem
 
 _STOP_GRACE_S: Final = 0.2
+_DRAW_BITS: Final = 31
 
 
 class ControllerShell:
@@ -59,8 +71,9 @@ class ControllerShell:
             next_deadline_ms=controller.next_deadline_ms,
             timer_input=lambda: TimerFired(cause_id=self._causes.timer()),
         )
-        keepalive = keepalive_for(session_timeout_ms=properties.broker_session_timeout_ms)
-        self._server = NodeServer(keepalive=keepalive, on_request=self._receive)
+        self._keepalive = keepalive_for(session_timeout_ms=properties.broker_session_timeout_ms)
+        self._outbound: Outbound
+        self._server = NodeServer(keepalive=self._keepalive, on_request=self._receive)
         self._server.add_controller(self._hub.subscribe)
 
     async def listen(self) -> int:
@@ -71,10 +84,19 @@ class ControllerShell:
         """Runs until the core wants the process to end."""
         for event in self._untold:
             self._events.add(event)
-        self._loop.start(Started(cause_id=self._causes.start()))
-        await self._stopped.wait()
-        self._hub.close()
-        await self._server.stop(grace_s=_STOP_GRACE_S)
+        async with asyncio.TaskGroup() as tasks:
+            self._outbound = Outbound(
+                addresses=AddressBook(self._config.addresses),
+                keepalive=self._keepalive,
+                tasks=tasks,
+                parse_fetched=parse_fetched,
+                deliver=self._deliver,
+            )
+            self._loop.start(Started(cause_id=self._causes.start()))
+            await self._stopped.wait()
+            self._hub.close()
+            await self._server.stop(grace_s=_STOP_GRACE_S)
+            await self._outbound.close()
 
     def request_shutdown(self) -> None:
         """Asks the core to end in order."""
@@ -86,6 +108,9 @@ class ControllerShell:
         request_id = self._requests.add(responder)
         self._loop.put(RequestReceived(cause_id=cause_id, request_id=request_id, request=request))
 
+    def _deliver(self, outcome: Outcome, _attachments: tuple[bytes, ...]) -> None:
+        self._loop.put(outcome)
+
     def _run_turn(self, inputs: list[ControllerInput]) -> None:
         events, departures = self._turns.run(inputs, now_ms=monotonic_ms())
         for event in events:
@@ -94,10 +119,23 @@ class ControllerShell:
         self._events.flush()
         for departure in departures:
             match departure:
+                case SendRequest():
+                    self._outbound.send(
+                        destination=departure.destination,
+                        correlation_id=departure.correlation_id,
+                        request=departure.request,
+                        timeout_ms=departure.timeout_ms,
+                        cause_id=departure.cause_id,
+                    )
                 case SendResponse(request_id=request_id, response=response, cause_id=cause_id):
                     self._requests.take(request_id).answer(response, cause_id=cause_id, attachments=())
                 case PublishMetadata(batch=batch, cause_id=cause_id):
                     self._hub.publish(batch, cause_id=cause_id)
+                case DrawNumber():
+                    number = secrets.randbits(_DRAW_BITS)
+                    self._loop.put_first(NumberDrawn(cause_id=self._causes.draw(), number=number))
                 case StopNode():
                     self._loop.stop()
                     self._stopped.set()
+                case _:
+                    assert_never(departure)

@@ -12,8 +12,10 @@ from emulator.core.controller.controller import Controller
 from emulator.core.effects import (
     AppendMetadata,
     ControllerEffect,
+    DrawNumber,
     PublishMetadata,
     RecordEvent,
+    SendRequest,
     SendResponse,
     StopNode,
 )
@@ -22,8 +24,8 @@ from emulator.core.inputs import ControllerInput, MetadataSynced
 from emulator.core.types import MetadataOffset
 from emulator.node.metadata_journal import MetadataJournal
 
-Departure: TypeAlias = SendResponse | PublishMetadata | StopNode
-"""What leaves the process, after the turn's events."""
+Departure: TypeAlias = SendRequest | SendResponse | PublishMetadata | DrawNumber | StopNode
+"""What leaves the turn, after its events."""
 
 
 class ControllerTurns:
@@ -71,7 +73,7 @@ class ControllerTurns:
                 return batch.end_offset
             case RecordEvent(event=event):
                 events.append(event)
-            case SendResponse() | PublishMetadata() | StopNode():
+            case SendRequest() | SendResponse() | PublishMetadata() | DrawNumber() | StopNode():
                 departures.append(effect)
             case _:
                 assert_never(effect)

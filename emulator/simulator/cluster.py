@@ -31,6 +31,7 @@ from emulator.core.effects import (
     CreateLog,
     DeleteLog,
     DeleteStrayLog,
+    DrawNumber,
     Effect,
     LoadLogs,
     OpenMetadataStream,
@@ -62,6 +63,7 @@ from emulator.core.image import PartitionState
 from emulator.core.inputs import (
     LogsLoaded,
     MetadataSynced,
+    NumberDrawn,
     RequestReceived,
     ShutdownRequested,
     Started,
@@ -253,6 +255,14 @@ class SimulatedCluster:
         """Ends the controller at once, if it runs, and loses the records that it had not synced."""
         self._end(self.controller_node, IncarnationEnd.POWER_LOST)
         del self.controller_node.log[self.controller_node.synced :]
+
+    def set_draw(self, number: int) -> None:
+        """Chooses the number that picks the leaders of unclean elections from now on."""
+        self.controller_node.draw = number
+        self._give_draw()
+
+    def _give_draw(self) -> None:
+        self._step(self.controller_node, NumberDrawn(cause_id=CauseId("draw"), number=self.controller_node.draw))
 
     def pause(self, node: Node[InputT]) -> None:
         """Stops a process by a signal."""
@@ -651,6 +661,8 @@ class SimulatedCluster:
                 self._sync_later(sync)
             case PublishMetadata(cause_id=cause_id):
                 self._streams.publish(cause_id)
+            case DrawNumber():
+                self.queue.after(0, self._give_draw)
             case StopNode():
                 self._end(node, IncarnationEnd.STOPPED)
             case _:

@@ -121,6 +121,7 @@ class ControllerNode(Node[ControllerInput]):
         log: appended batches, synced or not.
         synced: how many of them are durable.
         published: how many of them brokers may be told.
+        draw: what the controller draws; chosen by an action, as nothing here is drawn while a plan is played.
     """
 
     def __init__(self) -> None:
@@ -128,6 +129,7 @@ class ControllerNode(Node[ControllerInput]):
         self.log: list[MetadataBatch] = []
         self.synced = 0
         self.published = 0
+        self.draw = 0
         self.controller: Controller
 
     def boot(self, switches: Switches, properties: NodeProperties) -> None:
@@ -137,6 +139,10 @@ class ControllerNode(Node[ControllerInput]):
         for batch in self.log:
             self.controller.replay(batch)
         self.synced = self.published = len(self.log)
+
+    def heard(self, outcome: ResponseReceived | RequestFailed) -> ControllerInput:
+        """Returns the outcome as it is."""
+        return outcome
 
 
 class ProducerNode(Node[ProducerInput]):

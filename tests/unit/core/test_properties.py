@@ -40,7 +40,7 @@ def test_given_values_replace_defaults() -> None:
         ("min.insync.replicas", "two"),
         ("log.segment.bytes", str(2**31)),
         ("controlled.shutdown.enable", "yes"),
-        ("unclean.recovery.manager.enabled", "true"),
+        ("unclean.recovery.strategy", "Fastest"),
     ],
 )
 def test_a_value_out_of_range_names_the_property_and_what_it_may_be(name: str, value: str) -> None:

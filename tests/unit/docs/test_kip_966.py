@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from emulator.core.properties import is_node_property
 from emulator.core.switches import is_switch
 
 _ROOT = Path(__file__).parents[3]
@@ -76,13 +75,6 @@ def test_every_switch_that_the_kip_is_about_is_told(switch: str) -> None:
 
 def test_private_names_are_not_advertised() -> None:
     assert not re.search(r"(::|\.)_", _DOCUMENT)
-
-
-def test_what_is_not_built_is_not_accepted_either() -> None:
-    missing = _DOCUMENT.partition("## Not built yet")[2]
-    names = re.findall(r"`(unclean\.recovery\.[\w.]+)`", missing)
-    assert len(names) == 3
-    assert [name for name in names if is_node_property(name)] == ["unclean.recovery.manager.enabled"]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from emulator.core.admin_messages import (
     DeleteTopicsResponse,
 )
 from emulator.core.controller.controller import Controller
-from emulator.core.effects import PublishMetadata, SendResponse
+from emulator.core.effects import DrawNumber, PublishMetadata, SendResponse
 from emulator.core.errors import ErrorCode, StorageError
 from emulator.core.events import Event
 from emulator.core.image import MetadataImage
@@ -158,6 +158,8 @@ class History:
                     self.streamed.append(batch)
                 case SendResponse(response=response):
                     self.answers.append(response)
+                case DrawNumber():
+                    pass
                 case _:
                     raise AssertionError(departure)
 
