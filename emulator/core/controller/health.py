@@ -1,0 +1,78 @@
+"""Counts over the committed state that people watch: KIP-966's gauges and those of Kafka's controller.
+
+Computed when asked for, never kept. A leaderless partition *waits for somebody* if neither a broker that comes back nor
+a recovery that runs would give it a leader by itself.
+"""
+
+import msgspec
+
+from emulator.core.controller.recovery import RecoveryAction, RecoveryStrategy, decide_recovery
+from emulator.core.controller.view import ClusterView
+from emulator.core.image import PartitionState
+from emulator.core.types import TopicPartition
+
+
+class ControllerHealth(msgspec.Struct, frozen=True, kw_only=True):
+    """Counts of brokers, topics and partitions.
+
+    Attributes:
+        under_min_isr: partitions with an ISR smaller than the effective min ISR.
+        offline: partitions without a leader.
+        manual_election_required: offline partitions that nobody but an administrator can give a leader.
+        unclean_recoveries: offline partitions under unclean recovery, or waiting for their last known ELR.
+        preferred_imbalance: partitions that another than the first replica leads.
+        electable_leaders: by partition, how many replicas could be elected cleanly: ISR and ELR together.
+    """
+
+    active_brokers: int
+    fenced_brokers: int
+    topics: int
+    partitions: int
+    under_min_isr: int
+    offline: int
+    manual_election_required: int
+    unclean_recoveries: int
+    preferred_imbalance: int
+    electable_leaders: dict[TopicPartition, int]
+
+
+def controller_health(view: ClusterView) -> ControllerHealth:
+    """Returns the counts of this moment."""
+    image = view.image
+    states = image.partitions
+    min_isr = {topic: view.effective_min_isr(topic) for topic in {name.topic for name in states}}
+    offline = [(name, state) for name, state in states.items() if state.leader is None]
+    return ControllerHealth(
+        active_brokers=len(view.active_brokers()),
+        fenced_brokers=sum(broker.fenced for broker in image.brokers.values()),
+        topics=len(image.topics),
+        partitions=len(states),
+        under_min_isr=sum(len(state.isr) < min_isr[name.topic] for name, state in states.items()),
+        offline=len(offline),
+        manual_election_required=sum(_waits_for_somebody(view, name, state) for name, state in offline),
+        unclean_recoveries=sum(_recovers(view, name, state) for name, state in offline),
+        preferred_imbalance=sum(state.leader != state.replicas[0] for state in states.values()),
+        electable_leaders={name: len(state.isr) + len(state.elr) for name, state in sorted(states.items())},
+    )
+
+
+def _recovers(view: ClusterView, name: TopicPartition, state: PartitionState) -> bool:
+    if not view.properties.unclean_recovery_manager_enabled:
+        return False
+    strategy = view.recovery_strategy(name.topic)
+    action = decide_recovery(state, active=view.active_brokers(), strategy=strategy).action
+    # KIP-966: waiting for the last known ELR counts as a recovery that runs.
+    return action in (RecoveryAction.UNCLEAN_RECOVERY, RecoveryAction.WAIT_LAST_KNOWN_ELR)
+
+
+def _waits_for_somebody(view: ClusterView, name: TopicPartition, state: PartitionState) -> bool:
+    if state.isr or state.elr:
+        return False
+    match view.recovery_strategy(name.topic):
+        case RecoveryStrategy.AGGRESSIVE:
+            return False
+        case RecoveryStrategy.BALANCED:
+            # A recovery waits for brokers, not for people; without the manager the last known leader is waited for.
+            return not view.properties.unclean_recovery_manager_enabled and state.last_known_leader is None
+        case RecoveryStrategy.NONE:
+            return True
