@@ -14,7 +14,11 @@ from emulator.core.admin_messages import (
     AlterPartitionReassignmentsResponse,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
+    ElectablePartition,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
     ReassignablePartition,
+    RequestedElection,
 )
 from emulator.core.batch import BatchDescriptor
 from emulator.core.image import PartitionState
@@ -305,6 +309,39 @@ class Session:
         self.cluster.run_until(lambda: request_id in self.cluster.answers, within_ms=within_ms)
         return self.cluster.answers.get(request_id)
 
+    def elect_leaders(self, command: Command) -> list[str]:
+        """``elect-leaders orders-0 type=UNCLEAN [leader=1] [within=ms]``: what the controller answers, if it does."""
+        name = _partition(command.words[0])
+        leader = command.pairs.get("leader")
+        asked = ElectablePartition(
+            topic=name.topic,
+            partition=name.partition,
+            desired_leader=None if leader is None else _broker(leader),
+        )
+        election = RequestedElection[command.pairs["type"]]
+        request = ElectLeadersRequest(election_type=election, partitions=(asked,))
+        request_id = self.cluster.ask(CONTROLLER, request, cause="elect-leaders")
+        response = self._answer_to(request_id, within_ms=int(command.pairs.get("within", "1000")))
+        if not isinstance(response, ElectLeadersResponse):
+            return ["no answer yet"]
+        (answer,) = response.partitions
+        return [f"{answer.error.name} {answer.error_message}".rstrip(), self._state(name)]
+
+    def draw(self, command: Command) -> list[str]:
+        """``draw 2``: the number that picks the leaders of unclean elections from now on."""
+        self.cluster.set_draw(int(command.words[0]))
+        return []
+
+    def kill_controller(self, command: Command) -> list[str]:
+        """``kill-controller``: its process ends, what it had written stays."""
+        self.cluster.kill_controller()
+        return []
+
+    def start_controller(self, command: Command) -> list[str]:
+        """``start-controller``: a new process on the metadata log."""
+        self.cluster.start_controller()
+        return []
+
     def init_producer(self, command: Command) -> list[str]:
         """``init-producer from=0``: an id from the broker."""
         request = InitProducerIdRequest()
@@ -449,6 +486,10 @@ HANDLERS: Final[dict[str, Handler]] = {
     "consume": Session.consume,
     "list-offsets": Session.list_offsets,
     "probe": Session.probe,
+    "elect-leaders": Session.elect_leaders,
+    "draw": Session.draw,
+    "kill-controller": Session.kill_controller,
+    "start-controller": Session.start_controller,
     "init-producer": Session.init_producer,
     "until": Session.wait_for,
     "until-unfenced": Session.wait_for_serving,
