@@ -2,8 +2,9 @@
 
 A partition's state is a position, or none: then it asks for the log start first (with ``auto.offset.reset=latest`` for
 the end), and the poll that follows is marked as a *seek*. OFFSET_OUT_OF_RANGE takes the position away;
-FENCED_LEADER_EPOCH and its like ask for the leader again. A *live* consumer goes on for ever; a *final* one ends a
-partition where its position reaches the high watermark of the answer, and says so.
+FENCED_LEADER_EPOCH and its like ask for the leader again. A leader may name a follower in the consumer's rack: it is
+read from until it fails in any way, or for ``metadata.max.age.ms`` (KIP-392). A *live* consumer goes on for ever; a
+*final* one ends a partition where its position reaches the high watermark of the answer, and says so.
 """
 
 from enum import Enum
@@ -62,6 +63,8 @@ class _Reading:
         self.in_flight: CorrelationId | None = None
         self.retry_at_ms = 0
         self.last_error: str | None = None
+        self.read_replica: BrokerId | None = None
+        self.read_replica_until_ms = 0
 
 
 class _Asked:
@@ -162,7 +165,13 @@ class Consumer:
             if reading.position is None
             else self._fetch(partition, leadership, reading.position)
         )
-        reading.in_flight = self._send(leadership.leader, request, partition, leadership)
+        destination = leadership.leader
+        if isinstance(request, FetchRequest) and reading.read_replica is not None:
+            if now_ms < reading.read_replica_until_ms:
+                destination = reading.read_replica
+            else:
+                reading.read_replica = None
+        reading.in_flight = self._send(destination, request, partition, leadership)
 
     def _list_offsets(self, partition: TopicPartition, leadership: PartitionLeader) -> Request:
         position = ListOffsetsPosition(
@@ -182,7 +191,9 @@ class Consumer:
             current_leader_epoch=leadership.leader_epoch,
             partition_max_bytes=self._settings.max_partition_fetch_bytes,
         )
-        return FetchRequest(partitions=(target,), max_wait_ms=self._settings.fetch_max_wait_ms)
+        # The final consumer reads up to the end of what is committed, which only the leader knows.
+        client_rack = self._settings.client_rack if self._phase is Phase.LIVE else None
+        return FetchRequest(partitions=(target,), max_wait_ms=self._settings.fetch_max_wait_ms, client_rack=client_rack)
 
     def _send(
         self,
@@ -237,6 +248,7 @@ class Consumer:
         for partition, reading in self._readings.items():
             if self.metadata.leader_of(partition) != before.get(partition):
                 reading.retry_at_ms = now_ms
+                reading.read_replica = None
             self._pump(partition, now_ms)
 
     def _listed(self, partition: TopicPartition, result: ListOffsetsResult, now_ms: int) -> None:
@@ -260,9 +272,13 @@ class Consumer:
             return
         self._poll(asked, partition, reading, answer=answer, polled=incoming.polled)
         if answer.error is not ErrorCode.NONE:
-            if answer.error is ErrorCode.OFFSET_OUT_OF_RANGE:
+            # A follower may lack what the leader has: out of range there only means to ask the leader again.
+            if answer.error is ErrorCode.OFFSET_OUT_OF_RANGE and reading.read_replica is None:
                 reading.position = None
             self._failed(reading, answer.error.name, now_ms)
+        elif answer.preferred_read_replica is not None:
+            reading.read_replica = answer.preferred_read_replica
+            reading.read_replica_until_ms = now_ms + self._settings.metadata_max_age_ms
         else:
             reading.is_seek = False
             if incoming.polled:
@@ -296,6 +312,7 @@ class Consumer:
 
     def _failed(self, reading: _Reading, error: str, now_ms: int) -> None:
         reading.last_error = error
+        reading.read_replica = None
         reading.retry_at_ms = now_ms + self._settings.retry_backoff_ms
         self._want_metadata(now_ms)
 

@@ -48,9 +48,10 @@ class OffsetReset(Enum):
 
 
 class ConsumerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """One consumer. Times are ms, sizes bytes."""
+    """One consumer. Times are ms, sizes bytes; ``client.rack`` is where it reads from a follower, if one is there."""
 
     auto_offset_reset: OffsetReset = OffsetReset.EARLIEST
+    client_rack: str = ""
     request_timeout_ms: int = 30_000
     retry_backoff_ms: int = 100
     metadata_max_age_ms: int = 300_000
@@ -86,8 +87,9 @@ _PRODUCER: Final[Mapping[str, tuple[str, Callable[[str], int | bool], str]]] = {
     "max.in.flight.requests.per.connection": ("max_in_flight", _bounded(1, 5), "an integer from 1 to 5"),
     "delivery.timeout.ms": ("delivery_timeout_ms", *_TIME),
 }
-_CONSUMER: Final[Mapping[str, tuple[str, Callable[[str], int | bool], str]]] = {
+_CONSUMER: Final[Mapping[str, tuple[str, Callable[[str], int | bool | str], str]]] = {
     **_SHARED,
+    "client.rack": ("client_rack", str, "text"),
     "fetch.max.wait.ms": ("fetch_max_wait_ms", _bounded(0, _LIMIT), "milliseconds, 0 or more"),
     "max.partition.fetch.bytes": ("max_partition_fetch_bytes", _bounded(1, _LIMIT), "bytes, 1 or more"),
 }
@@ -100,9 +102,9 @@ CONSUMER_PROPERTIES: Final = frozenset(_CONSUMER)
 
 
 def _parse(
-    table: Mapping[str, tuple[str, Callable[[str], int | bool], str]], given: Mapping[str, str]
-) -> dict[str, int | bool]:
-    fields: dict[str, int | bool] = {}
+    table: Mapping[str, tuple[str, Callable[[str], int | bool | str], str]], given: Mapping[str, str]
+) -> dict[str, int | bool | str]:
+    fields: dict[str, int | bool | str] = {}
     for name, text in given.items():
         if name not in table:
             raise ConfigError(key=name, value=None, expected="one of " + ", ".join(sorted(table)))

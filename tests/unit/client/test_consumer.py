@@ -99,7 +99,11 @@ class World:
         self.answer(ListOffsetsRequest, ListOffsetsResponse(partitions=(result,)))
 
     def answer_fetch(
-        self, *batches: PolledBatch, high_watermark: int | None = 100, error: ErrorCode = ErrorCode.NONE
+        self,
+        *batches: PolledBatch,
+        high_watermark: int | None = 100,
+        error: ErrorCode = ErrorCode.NONE,
+        preferred: int | None = None,
     ) -> None:
         request = self.request(FetchRequest)
         self.out.remove(request)
@@ -108,11 +112,15 @@ class World:
             partition=0,
             error=error,
             high_watermark=None if high_watermark is None else Offset(high_watermark),
+            preferred_read_replica=None if preferred is None else BROKERS[preferred],
         )
         received = RecordsReceived(
             cause_id=CAUSE, correlation_id=request.correlation_id, response=response, polled=batches
         )
         self.take(self.consumer.step(received, now_ms=self.now_ms))
+
+    def reads_from(self) -> int:
+        return self.request(FetchRequest).destination
 
     def position(self) -> int:
         fetch = self.request(FetchRequest).request
@@ -204,3 +212,65 @@ def test_an_empty_partition_is_read_to_its_end() -> None:
     world.answer_start(7)
     world.answer_fetch(high_watermark=7)
     assert [(end.start_offset, end.end_offset) for end in world.ends] == [(7, 7)]
+
+
+def reading_from_follower() -> World:
+    """A live consumer whose leader, broker 0, has sent it to broker 2 (KIP-392)."""
+    world = World()
+    world.answer_start(0)
+    assert world.reads_from() == 0
+    world.answer_fetch(preferred=2)
+    return world
+
+
+def test_it_reads_where_the_leader_sends_it_at_once() -> None:
+    world = reading_from_follower()
+    assert (world.reads_from(), world.position()) == (2, 0)
+    world.answer_fetch(batch(0, 3))
+    assert (world.reads_from(), world.position()) == (2, 3)
+    assert [poll.node for poll in world.polls] == [0, 2]
+
+
+def test_out_of_range_on_a_follower_only_sends_it_back_to_the_leader() -> None:
+    world = reading_from_follower()
+    world.answer_fetch(batch(0, 3))
+    world.answer_fetch(error=ErrorCode.OFFSET_OUT_OF_RANGE, high_watermark=None)
+    world.pass_time(100)
+    assert (world.reads_from(), world.position()) == (0, 3)
+
+
+@pytest.mark.parametrize("error", [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH])
+def test_any_error_sends_it_back_to_the_leader(error: ErrorCode) -> None:
+    world = reading_from_follower()
+    world.answer_fetch(error=error, high_watermark=None)
+    world.pass_time(100)
+    assert world.reads_from() == 0
+
+
+def test_a_follower_is_read_from_until_its_lease_is_over() -> None:
+    world = reading_from_follower()
+    world.now_ms += ConsumerSettings().metadata_max_age_ms - 1
+    world.answer_fetch(batch(0, 1))
+    assert world.reads_from() == 2
+    world.now_ms += 1
+    world.answer_fetch(batch(1, 1))
+    assert world.reads_from() == 0
+
+
+def test_a_new_leader_is_asked_before_a_follower_is_read_from_again() -> None:
+    world = reading_from_follower()
+    world.now_ms += 1000
+    world.answer_fetch(error=ErrorCode.UNKNOWN_LEADER_EPOCH, high_watermark=None)
+    world.answer_metadata(leader=1, leader_epoch=4)
+    assert world.reads_from() == 1
+
+
+def test_the_final_consumer_reads_from_leaders_alone() -> None:
+    racks = {}
+    for phase in Phase:
+        world = World(phase)
+        world.answer_start(0)
+        fetch = world.request(FetchRequest).request
+        assert isinstance(fetch, FetchRequest)
+        racks[phase] = fetch.client_rack
+    assert racks == {Phase.LIVE: "", Phase.FINAL: None}
