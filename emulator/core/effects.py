@@ -163,6 +163,12 @@ class RestartLog(Effect, frozen=True, kw_only=True):
     offset: Offset
 
 
+class SyncLog(Effect, frozen=True, kw_only=True):
+    """Make the log durable as it is now: what was cut off stays off, whatever happens to the machine."""
+
+    partition: TopicPartition
+
+
 class WriteEpochCheckpoint(Effect, frozen=True, kw_only=True):
     """Rewrite ``leader-epoch-checkpoint`` with these entries and sync it."""
 
@@ -219,6 +225,7 @@ BrokerEffect: TypeAlias = (
     | AppendToLog
     | TruncateLog
     | RestartLog
+    | SyncLog
     | WriteEpochCheckpoint
     | RaiseLogStart
     | WriteHighWatermarks

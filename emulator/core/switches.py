@@ -146,6 +146,12 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
     downgrade_ignores_elr: bool = True
     """Without the feature an ELR that is left over elects nobody (KIP-966)."""
 
+    truncation_sync: bool = True
+    """A log that was cut is synced before anything else is written about it (S35)."""
+
+    roles_after_registration: bool = True
+    """A broker opens its logs and takes its roles once metadata knows this very process (S36)."""
+
 
 ERAS: Final = MappingProxyType(
     {
@@ -164,6 +170,7 @@ ERAS: Final = MappingProxyType(
             elr_within_replicas=False,
             cancel_requires_min_isr=False,
             downgrade_ignores_elr=False,
+            truncation_sync=False,
         ),
         "kafka-0.11": Switches(
             elr=False,
@@ -180,6 +187,7 @@ ERAS: Final = MappingProxyType(
             elr_within_replicas=False,
             cancel_requires_min_isr=False,
             downgrade_ignores_elr=False,
+            truncation_sync=False,
         ),
         "kafka-3.9": Switches(
             elr=False,
@@ -193,6 +201,8 @@ ERAS: Final = MappingProxyType(
             elr_within_replicas=False,
             cancel_requires_min_isr=False,
             downgrade_ignores_elr=False,
+            truncation_sync=False,
+            roles_after_registration=False,
         ),
         "kafka-4.2": Switches(
             last_known=LastKnown.LEADER,
@@ -203,6 +213,8 @@ ERAS: Final = MappingProxyType(
             elr_within_replicas=False,
             cancel_requires_min_isr=False,
             downgrade_ignores_elr=False,
+            truncation_sync=False,
+            roles_after_registration=False,
         ),
         "kip-966": Switches(),
     }

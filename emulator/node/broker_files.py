@@ -121,6 +121,10 @@ class BrokerFiles:
         self._log(partition).restart_at(offset)
         self._directory_of(partition).write_recovery_points()
 
+    def sync(self, partition: TopicPartition) -> None:
+        """Makes a log durable as it is."""
+        self._log(partition).flush()
+
     def write_epochs(self, partition: TopicPartition, epochs: Sequence[EpochEntry]) -> None:
         """Rewrites a log's epoch checkpoint."""
         self._log(partition).write_epochs(epochs)

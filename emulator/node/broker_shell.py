@@ -31,6 +31,7 @@ from emulator.core.effects import (
     SendRequest,
     SendResponse,
     StopNode,
+    SyncLog,
     TruncateLog,
     WriteEpochCheckpoint,
     WriteHighWatermarks,
@@ -213,6 +214,8 @@ class BrokerShell:
                 self._files.truncate(partition, offset)
             case RestartLog(partition=partition, offset=offset):
                 self._files.restart(partition, offset)
+            case SyncLog(partition=partition):
+                self._files.sync(partition)
             case WriteEpochCheckpoint(partition=partition, epochs=epochs):
                 self._files.write_epochs(partition, epochs)
             case RaiseLogStart(partition=partition, offset=offset):

@@ -44,6 +44,7 @@ from emulator.core.effects import (
     SendRequest,
     SendResponse,
     StopNode,
+    SyncLog,
     TruncateLog,
     WriteEpochCheckpoint,
     WriteHighWatermarks,
@@ -600,6 +601,8 @@ class SimulatedCluster:
                 disk.truncate(effect)
             case RestartLog():
                 disk.restart(effect)
+            case SyncLog(partition=partition):
+                disk.logs[partition].sync()
             case CreateLog(partition=partition):
                 disk.create(effect)
                 disk.logs[partition].flush_messages = self._flush_messages(node, partition)

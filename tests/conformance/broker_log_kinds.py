@@ -7,7 +7,7 @@ import msgspec
 
 from emulator.core.batch import BatchDescriptor, EpochEndOffset
 from emulator.core.broker.epoch_cache import LeaderEpochCache
-from emulator.core.broker.log_writer import truncate_log
+from emulator.core.broker.log_writer import CutDurability, truncate_log
 from emulator.core.broker.producer_state import DuplicateBatch, ProducerEntry, RejectedBatch
 from emulator.core.broker.replica_log import ReplicaLog
 from emulator.core.broker.truncation import truncation_target
@@ -202,6 +202,7 @@ def run_follower_hw(vector: Vector) -> list[str]:
                     reason="diverging_epoch",
                     leader=_LEADER,
                     leader_epoch=partition.leader_epoch,
+                    durability=CutDurability.SYNCED,
                 )
             case "append" | "follower_append":
                 _append(world, *_batches_to_append(world, step))

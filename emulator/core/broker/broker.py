@@ -35,6 +35,7 @@ from emulator.core.broker.turn import Turn
 from emulator.core.describe import describe_topic_partitions
 from emulator.core.effects import (
     BrokerEffect,
+    CloseConnection,
     CloseLogs,
     LoadLogs,
     OpenMetadataStream,
@@ -158,6 +159,11 @@ class Broker:
         """Returns a hosted partition; for reading only."""
         return self._hosted.get(name)
 
+    @property
+    def max_fetch_lag(self) -> int:
+        """Records of the followed partition that is furthest behind its leader's high watermark."""
+        return max((followed.lag for followed in self._fetchers.followed.values()), default=0)
+
     def topic_properties(self, topic: str) -> TopicProperties:
         """Returns a topic's effective properties by the metadata received so far; the node's where nothing is set."""
         return self._assignment.topic_properties_of(topic)
@@ -241,6 +247,10 @@ class Broker:
 
     def _handle_request(self, turn: Turn, incoming: RequestReceived) -> None:
         request, request_id = incoming.request, incoming.request_id
+        if not self._lifecycle.has_run:
+            # Kafka opens its sockets last (``BrokerServer.startup``): until then roles may be those of the past.
+            turn.send(CloseConnection(request_id=request_id))
+            return
         response: Response
         match request:
             case ProduceRequest():
@@ -323,9 +333,17 @@ class Broker:
             self._maybe_load_logs(turn)
 
     def _maybe_load_logs(self, turn: Turn) -> None:
-        if self._logs is _Logs.UNTOUCHED and self._load_at is not None and self._image.next_offset >= self._load_at:
-            self._logs = _Logs.LOADING
-            turn.write(LoadLogs())
+        if self._logs is not _Logs.UNTOUCHED or self._load_at is None or self._image.next_offset < self._load_at:
+            return
+        if self._config.switches.roles_after_registration and not self._is_known():
+            return
+        self._logs = _Logs.LOADING
+        turn.write(LoadLogs())
+
+    def _is_known(self) -> bool:
+        """Whether the metadata has the registration of this very process, and so no role of the one before."""
+        registration = self._image.brokers.get(self._config.broker_id)
+        return registration is not None and registration.incarnation_id == self._config.incarnation_id
 
     def _apply_metadata(self, turn: Turn, start_offset: MetadataOffset) -> None:
         delta = self._image.take_delta()

@@ -16,7 +16,7 @@ from enum import Enum
 from typing import Final
 
 from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.log_writer import restart_log, truncate_log
+from emulator.core.broker.log_writer import restart_log
 from emulator.core.broker.partition import Partition
 from emulator.core.broker.request_ledger import RequestLedger
 from emulator.core.broker.truncation import FollowStart, truncation_rule, truncation_target
@@ -58,7 +58,17 @@ class FollowState(Enum):
 class FollowedPartition:
     """A partition that is fetched under one leader epoch."""
 
-    __slots__ = ("failures", "is_asking", "leader", "leader_epoch", "partition", "request", "retry_at_ms", "state")
+    __slots__ = (
+        "failures",
+        "is_asking",
+        "lag",
+        "leader",
+        "leader_epoch",
+        "partition",
+        "request",
+        "retry_at_ms",
+        "state",
+    )
 
     def __init__(self, partition: Partition, *, leader: BrokerId, state: FollowState) -> None:
         self.partition = partition
@@ -68,6 +78,7 @@ class FollowedPartition:
         self.is_asking = False
         self.retry_at_ms = 0
         self.failures = 0
+        self.lag = 0
         self.request: FetchPartition | None = None
 
 
@@ -117,9 +128,8 @@ class FetcherPool:
             case FollowStart.LOOK_UP_EPOCH:
                 state = FollowState.LOOKING_UP_EPOCH
             case FollowStart.CUT_AT_HIGH_WATERMARK:
-                truncate_log(
+                partition.truncate(
                     turn,
-                    partition.log,
                     partition.log.high_watermark,
                     reason="high_watermark",
                     leader=leader,
@@ -316,6 +326,7 @@ class FetcherPool:
             link.followed[partition.name] = followed
         if answer.high_watermark is not None:
             partition.follow_high_watermark(turn, answer.high_watermark)
+            followed.lag = max(0, answer.high_watermark - partition.log.log_end_offset)
         if answer.log_start_offset is not None and not partition.follow_log_start(turn, answer.log_start_offset):
             followed.state = FollowState.FAILED
 
@@ -331,9 +342,8 @@ class FetcherPool:
             log_end_offset=log.log_end_offset,
             initial_offset=log.high_watermark,
         )
-        truncate_log(
+        followed.partition.truncate(
             turn,
-            log,
             target.offset,
             reason="diverging_epoch",
             leader=followed.leader,
@@ -363,9 +373,8 @@ class FetcherPool:
             if result.offset >= log.log_end_offset:
                 followed.state = FollowState.ASKING_START
                 return
-            truncate_log(
+            followed.partition.truncate(
                 turn,
-                log,
                 result.offset,
                 reason="offset_out_of_range",
                 leader=leader,
@@ -397,9 +406,8 @@ class FetcherPool:
             log_end_offset=log.log_end_offset,
             initial_offset=log.high_watermark,
         )
-        truncate_log(
+        followed.partition.truncate(
             turn,
-            log,
             target.offset,
             reason="high_watermark" if result.end_offset is None else "diverging_epoch",
             leader=leader,

@@ -4,12 +4,24 @@ The index in memory, the effect that the driver executes and the line of the eve
 they cannot tell different stories.
 """
 
+from enum import Enum
+
 from emulator.core.batch import BatchDescriptor
 from emulator.core.broker.replica_log import ReplicaLog
 from emulator.core.broker.turn import Turn
-from emulator.core.effects import AppendToLog, RaiseLogStart, RestartLog, TruncateLog, WriteEpochCheckpoint
+from emulator.core.effects import AppendToLog, RaiseLogStart, RestartLog, SyncLog, TruncateLog, WriteEpochCheckpoint
 from emulator.core.events import AppendRole, BatchAppended, LogStartOffsetRaised, LogTruncated
 from emulator.core.types import BrokerId, LeaderEpoch, Offset
+
+
+class CutDurability(Enum):
+    """Whether a cut can come undone when the power goes."""
+
+    SYNCED = "synced"
+    """The log is synced before anything else is written about it."""
+
+    CACHED = "cached"
+    """It is synced with what is appended next, if at all (Kafka's ``LocalLog.truncateTo``): S35."""
 
 
 def write_epochs(turn: Turn, log: ReplicaLog) -> None:
@@ -57,7 +69,14 @@ def append_batches(
 
 
 def truncate_log(
-    turn: Turn, log: ReplicaLog, offset: Offset, *, reason: str, leader: BrokerId | None, leader_epoch: LeaderEpoch
+    turn: Turn,
+    log: ReplicaLog,
+    offset: Offset,
+    *,
+    reason: str,
+    leader: BrokerId | None,
+    leader_epoch: LeaderEpoch,
+    durability: CutDurability,
 ) -> None:
     """Cuts the log at ``offset``, or restarts it there where that is below its start."""
     old_end_offset, high_watermark = log.log_end_offset, log.high_watermark
@@ -66,6 +85,8 @@ def truncate_log(
     if log.log_end_offset != old_end_offset:
         effect = RestartLog if restarts else TruncateLog
         turn.write(effect(partition=log.partition, offset=offset))
+        if durability is CutDurability.SYNCED:
+            turn.write(SyncLog(partition=log.partition))
         _record_truncation(
             turn,
             log,

@@ -39,7 +39,14 @@ from emulator.core.broker.isr import (
     proposed_isr,
 )
 from emulator.core.broker.isr_answer import IsrAnswer, is_sent_again, judge_answer
-from emulator.core.broker.log_writer import append_batches, raise_log_start, restart_log, truncate_log, write_epochs
+from emulator.core.broker.log_writer import (
+    CutDurability,
+    append_batches,
+    raise_log_start,
+    restart_log,
+    truncate_log,
+    write_epochs,
+)
 from emulator.core.broker.replica_log import ReplicaLog
 from emulator.core.broker.turn import Turn
 from emulator.core.errors import ErrorCode
@@ -412,9 +419,18 @@ class Partition:
         if leaving:
             self._propose(turn, PendingShrink(self.isr_state.isr, leaving))
 
+    def truncate(
+        self, turn: Turn, offset: Offset, *, reason: str, leader: BrokerId | None, leader_epoch: LeaderEpoch
+    ) -> None:
+        """Cuts the log at ``offset``, as the leader of that epoch wants it."""
+        durability = CutDurability.SYNCED if self._config.switches.truncation_sync else CutDurability.CACHED
+        truncate_log(
+            turn, self.log, offset, reason=reason, leader=leader, leader_epoch=leader_epoch, durability=durability
+        )
+
     def cut_corrupt(self, turn: Turn, offset: Offset) -> None:
         """Cuts the log of a recovering leader where its files hold a bad batch; its epoch starts there now."""
-        truncate_log(turn, self.log, offset, reason="recovered", leader=self.leader, leader_epoch=self.leader_epoch)
+        self.truncate(turn, offset, reason="recovered", leader=self.leader, leader_epoch=self.leader_epoch)
         self.epoch_start_offset = self.log.log_end_offset
         if self.log.epochs.assign(self.leader_epoch, self.log.log_end_offset):
             write_epochs(turn, self.log)

@@ -27,6 +27,7 @@ from emulator.core.effects import (
     SendRequest,
     SendResponse,
     StopNode,
+    SyncLog,
     TruncateLog,
     WriteEpochCheckpoint,
     WriteHighWatermarks,
@@ -45,6 +46,7 @@ FileEffect: TypeAlias = (
     | AppendToLog
     | TruncateLog
     | RestartLog
+    | SyncLog
     | WriteEpochCheckpoint
     | RaiseLogStart
     | WriteHighWatermarks

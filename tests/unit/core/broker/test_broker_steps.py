@@ -1,5 +1,7 @@
 """A whole broker, input by input: start, shutdown, waiting requests, order of effects."""
 
+import msgspec
+
 from emulator.core.batch import BatchDescriptor
 from emulator.core.broker import Broker, BrokerConfig
 from emulator.core.broker.lifecycle import BrokerState
@@ -51,6 +53,7 @@ from emulator.core.records import (
     RegisterBrokerRecord,
     TopicRecord,
 )
+from emulator.core.switches import Switches
 from emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -68,6 +71,7 @@ from tests.unit.core.broker.hosting import FIRST, NAME, OWN, TOPIC_ID
 
 CAUSE = CauseId("unit")
 OWN_EPOCH = BrokerEpoch(5)
+EVERY_RULE_ON = Switches()
 
 
 def registered(broker_id: BrokerId, epoch: int, *, fenced: bool = False) -> RegisterBrokerRecord:
@@ -83,7 +87,7 @@ def registered(broker_id: BrokerId, epoch: int, *, fenced: bool = False) -> Regi
 class Life:
     """Broker 0 with everything around it played by the test."""
 
-    def __init__(self) -> None:
+    def __init__(self, switches: Switches = EVERY_RULE_ON) -> None:
         self.now_ms = 0
         self.broker = Broker(
             BrokerConfig(
@@ -92,6 +96,7 @@ class Life:
                 cluster_id="unit",
                 incarnation_id=IncarnationId("incarnation-0"),
                 previous_broker_epoch=BrokerEpoch(2),
+                switches=switches,
             )
         )
         self.in_flight: list[SendRequest] = []
@@ -234,6 +239,36 @@ def test_it_asks_to_be_unfenced_as_soon_as_logs_are_open_and_its_registration_is
     assert isinstance(heartbeat.request, BrokerHeartbeatRequest)
     assert not heartbeat.request.want_fence
     assert heartbeat.request.current_metadata_offset == 0
+
+
+def loads_logs(effects: list[BrokerEffect]) -> bool:
+    return LoadLogs() in effects
+
+
+def test_logs_are_opened_and_roles_taken_once_the_metadata_has_this_very_process() -> None:
+    life = Life()
+    life.step(Started(cause_id=CAUSE))
+    life.step(MetadataStreamOpened(cause_id=CAUSE, end_offset=MetadataOffset(1)))
+    before = msgspec.structs.replace(registered(OWN, 3), incarnation_id=IncarnationId("the-one-before"))
+    assert not loads_logs(life.metadata(before))
+    life.register()
+    assert loads_logs(life.metadata(registered(OWN, OWN_EPOCH, fenced=True)))
+
+
+def test_without_that_rule_logs_are_opened_as_soon_as_the_metadata_is_there() -> None:
+    life = Life(Switches(roles_after_registration=False))
+    life.step(Started(cause_id=CAUSE))
+    life.step(MetadataStreamOpened(cause_id=CAUSE, end_offset=MetadataOffset(1)))
+    before = msgspec.structs.replace(registered(OWN, 3), incarnation_id=IncarnationId("the-one-before"))
+    assert loads_logs(life.metadata(before))
+
+
+def test_nobody_is_served_before_the_controller_has_let_the_broker_run() -> None:
+    life = Life()
+    life.step(Started(cause_id=CAUSE))
+    request_id = RequestId(1)
+    effects = life.step(RequestReceived(cause_id=CAUSE, request_id=request_id, request=fetch(0)))
+    assert effects == [CloseConnection(request_id=request_id)]
 
 
 def test_shutdown_before_logs_were_opened_leaves_them_alone() -> None:

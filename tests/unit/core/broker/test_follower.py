@@ -10,7 +10,7 @@ from emulator.core.broker.log_opening import open_log
 from emulator.core.broker.request_ledger import RequestLedger
 from emulator.core.broker.truncation import truncation_target
 from emulator.core.broker.turn import Turn
-from emulator.core.effects import SendRequest, TruncateLog
+from emulator.core.effects import SendRequest, SyncLog, TruncateLog, WriteEpochCheckpoint
 from emulator.core.errors import ErrorCode
 from emulator.core.inputs import LoadedLog, ProducerSnapshotEntry
 from emulator.core.messages import FetchPartitionResponse, FetchRequest, FetchResponse
@@ -18,12 +18,14 @@ from emulator.core.switches import Switches, Truncation
 from emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId
 from tests.unit.core.broker.hosting import FIRST, NAME, TOPIC_ID, Hosting, batch, events_of
 
+EVERY_RULE_ON = Switches()
+
 
 class Following:
     """Broker 0 follows broker 1."""
 
-    def __init__(self, *, records: int = 5, truncation: Truncation = Truncation.LEADER_EPOCH) -> None:
-        self.hosting = Hosting(records=records, switches=Switches(truncation=truncation))
+    def __init__(self, *, records: int = 5, switches: Switches = EVERY_RULE_ON) -> None:
+        self.hosting = Hosting(records=records, switches=switches)
         self.ledger = RequestLedger()
         self.pool = FetcherPool(self.hosting.config, self.ledger)
         self.log = self.hosting.partition.log
@@ -72,6 +74,16 @@ def test_a_diverging_answer_cuts_and_says_nothing_about_the_high_watermark() -> 
     assert [effect.offset for effect in turn.effects() if isinstance(effect, TruncateLog)] == [3]
 
 
+@pytest.mark.parametrize(("switches", "syncs"), [(Switches(), True), (Switches(truncation_sync=False), False)])
+def test_a_cut_log_is_synced_before_its_epochs_are_written(*, switches: Switches, syncs: bool) -> None:
+    following = Following(switches=switches)
+    turn = following.hear(sent(following.follow()), diverging_epoch=LeaderEpoch(0), diverging_end_offset=Offset(0))
+    files = [
+        type(effect) for effect in turn.effects() if isinstance(effect, TruncateLog | SyncLog | WriteEpochCheckpoint)
+    ]
+    assert files == [TruncateLog, *([SyncLog] if syncs else []), WriteEpochCheckpoint]
+
+
 def test_an_answer_to_another_leader_epoch_is_dropped() -> None:
     # KAFKA-18991 (S21).
     following = Following()
@@ -111,7 +123,7 @@ def test_gaps_are_accepted() -> None:
 def test_what_a_new_follower_does_first_is_a_switch(
     truncation: Truncation, log_end_offset: int, *, names_epoch: bool
 ) -> None:
-    following = Following(truncation=truncation)
+    following = Following(switches=Switches(truncation=truncation))
     following.log.high_watermark = Offset(2)
     (asked,) = sent(following.follow()).partitions
     assert asked.fetch_offset == log_end_offset
