@@ -1,9 +1,10 @@
 """Named predicates that must hold after every step; each raises ``InvariantViolation`` with the values.
 
-Names start with the id. Tests and the simulator call them after each step, live nodes now and then. The oracle
-computes the same properties from the event log, by other code.
+Names start with the id. Tests and the simulator call them after each step; a controller asserts of each record what
+holds under every set of rules. The oracle computes the same properties from the event log, by other code.
 """
 
+from collections.abc import Mapping
 from itertools import pairwise
 
 import msgspec
@@ -11,7 +12,7 @@ import msgspec
 from emulator.core.broker.isr import Committed
 from emulator.core.broker.partition import Partition
 from emulator.core.errors import InvariantViolation
-from emulator.core.image import BrokerRegistration, PartitionState
+from emulator.core.image import BrokerRegistration, ImageDelta, PartitionState
 from emulator.core.types import BrokerId, LeaderEpoch, Offset, PartitionEpoch, TopicPartition
 
 # --- Controller ---------------------------------------------------------------------------------------------------
@@ -90,6 +91,32 @@ def check_m12_broker_epoch(*, before: BrokerRegistration | None, after: BrokerRe
     is_same = after.incarnation_id == before.incarnation_id
     if after.broker_epoch != before.broker_epoch if is_same else after.broker_epoch <= before.broker_epoch:
         raise InvariantViolation(f"M12: {after} follows {before}")
+
+
+def check_delta(
+    delta: ImageDelta,
+    *,
+    brokers_before: Mapping[BrokerId, BrokerRegistration],
+    brokers_after: Mapping[BrokerId, BrokerRegistration],
+) -> None:
+    """Checks what must hold of every record, whatever the rules: a controller asserts it of its own as it replays them.
+
+    Args:
+        delta: what one record changed.
+        brokers_before: registrations before it.
+        brokers_after: registrations after it.
+
+    Raises:
+        InvariantViolation: M9 or M12 does not hold.
+    """
+    for partition, change in delta.partitions.items():
+        before, after = change.before, change.after
+        if before is not None and after is not None and before.topic_id == after.topic_id:
+            check_m9_epochs(partition, before=before, after=after)
+    for broker_id in delta.brokers:
+        registration = brokers_after.get(broker_id)
+        if registration is not None:
+            check_m12_broker_epoch(before=brokers_before.get(broker_id), after=registration)
 
 
 def check_partition(

@@ -62,6 +62,7 @@ from emulator.core.inputs import (
     Started,
     TimerFired,
 )
+from emulator.core.invariants import check_delta
 from emulator.core.messages import (
     AllocateProducerIdsRequest,
     AlterPartitionData,
@@ -213,14 +214,16 @@ class Controller:
 
     def _commit(self, turn: _Turn, decisions: Sequence[Decision]) -> None:
         for decision in decisions:
-            offset = self.image.next_offset
+            offset, brokers = self.image.next_offset, dict(self.image.brokers)
             self.image.replay(decision.record, offset=offset)
+            delta = self.image.take_delta()
+            check_delta(delta, brokers_before=brokers, brokers_after=self.image.brokers)
             turn.records.append(decision.record)
             turn.wants_draw = turn.wants_draw or _used_draw(decision)
             turn.events += committed_events(
                 decision,
                 offset=offset,
-                delta=self.image.take_delta(),
+                delta=delta,
                 view=self._view,
                 cause_id=turn.cause_id,
             )
