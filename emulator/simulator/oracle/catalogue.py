@@ -54,7 +54,10 @@ CHECKS: Final[Mapping[str, Check]] = MappingProxyType(
         "D5": _outcome("what a consumer was given stays on every later settled leader"),
         "D6": _outcome("replicas agree below the smaller of their high watermarks"),
         "D7": _outcome("the same offset and leader epoch is the same batch, after the same one, on every log"),
-        "D8": _rule("epochs do not fall along a log, a leader appends in its own, and the epoch cache says so"),
+        "D8": _rule(
+            "epochs do not fall along a log, a leader appends in its own, and the epoch cache says so",
+            truncation_sync=True,
+        ),
         "D9": _rule("log start <= high watermark <= log end, and a log is one piece"),
         "D10": _outcome("everything stored or consumed was sent, with that content, to that partition"),
         "D11": _outcome("what certainly failed is in no log"),
@@ -100,8 +103,11 @@ CHECKS: Final[Mapping[str, Check]] = MappingProxyType(
             "an accepted proposal comes from the leader, is up to date, and names live incarnations",
             ap_partition_epoch_check=True,
             ap_broker_epoch_check=True,
+            roles_after_registration=True,
         ),
-        "M11": _rule("the ISR gains a member by a proposal or by an election from outside of it"),
+        "M11": _rule(
+            "the ISR gains a member by a proposal or by an election from outside of it", cancel_requires_min_isr=True
+        ),
         "M12": _rule("a broker epoch is new, and given only after the earlier session is over"),
         "M13": _rule("a broker's metadata is the fold of the log up to its offset, and its roles are those"),
         "M14": _outcome("one controller writes at a time, and every record has its own offset"),
@@ -109,7 +115,9 @@ CHECKS: Final[Mapping[str, Check]] = MappingProxyType(
             "a log is of the topic that metadata names, and a new topic starts from nothing",
             stray_cleanup=(StrayCleanup.DELETE, StrayCleanup.RENAME),
         ),
-        "M16": _rule("a reassignment ends with all that were added in sync, and leaves nobody else"),
+        "M16": _rule(
+            "a reassignment ends with all that were added in sync, and leaves nobody else", elr_within_replicas=True
+        ),
         "L1": _liveness("brokers know all of the metadata"),
         "L2": _liveness("brokers run, and are unfenced"),
         "L3": _liveness("a partition has a leader, unless nobody may lead it"),

@@ -7,6 +7,8 @@ them with it, and then nothing is known until the partition's next change.
 
 from typing import Final
 
+import msgspec
+
 from emulator.core.controller.sessions import SessionKey
 from emulator.core.errors import InvariantViolation
 from emulator.core.events import (
@@ -93,13 +95,16 @@ class ControllerRules:
         state = image.partitions.get(name)
         if state is None or state.partition_epoch != event.partition_epoch:
             return
+        rules = self._cluster.switches
+        if not rules.elr_within_replicas:  # there the ELR may hold replicas that were reassigned away
+            state = msgspec.structs.replace(state, elr=tuple(b for b in state.elr if b in state.replicas))
         active = frozenset(broker for broker, each in image.brokers.items() if each.is_active)
         try:
             check_partition(
                 name,
                 state,
                 active=active,
-                effective_min_isr=event.effective_min_isr if self._cluster.switches.elr else None,
+                effective_min_isr=event.effective_min_isr if rules.elr else None,
             )
         except InvariantViolation as violation:
             self._bell.ring(str(violation).partition(":")[0], name, str(violation))
@@ -248,8 +253,6 @@ class ControllerRules:
                 wrong.append("names other than replicas, or not the leader")
             if after is not None and (after.reason, after.broker_id) != (_PROPOSED, event.broker_id):
                 wrong.append("came after another change")
-            if before.leader_recovery_state is LeaderRecoveryState.RECOVERING and len(members) > 1:
-                wrong.append("adds members to a leader that recovers")
         for member, epoch in zip(event.proposed_isr, event.broker_epochs, strict=True):
             registered = self._epochs.get(member)
             is_known = epoch is not None or before is None or member in before.isr
