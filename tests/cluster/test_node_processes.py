@@ -124,7 +124,10 @@ class Watch:
 
 @asynccontextmanager
 async def running(
-    directory: Path, *brokers: BrokerId, unexpected: list[ProcessEnd]
+    directory: Path,
+    *brokers: BrokerId,
+    unexpected: list[ProcessEnd],
+    properties: tuple[tuple[str, str], ...] = (("min.insync.replicas", "2"),),
 ) -> AsyncIterator[tuple[ProcessCluster, Client, Watch]]:
     layout = ClusterLayout(
         run="test",
@@ -132,7 +135,7 @@ async def running(
         controller_id=CONTROLLER,
         broker_ids=brokers,
         switches=Switches(),
-        properties=(("min.insync.replicas", "2"),),
+        properties=properties,
         toxiproxy=None,
     )
     cluster = ProcessCluster(

@@ -1,0 +1,88 @@
+"""Brokers that come back: one that is elected uncleanly recovers first (KIP-704), one finds strays (KIP-550)."""
+
+from pathlib import Path
+
+import pytest
+
+from emulator.cluster.child import ProcessEnd
+from emulator.core.admin_messages import DeleteTopicsRequest
+from emulator.core.errors import ErrorCode
+from emulator.core.image import MetadataImage
+from emulator.core.inputs import ResponseReceived
+from emulator.core.messages import ProducePartition, ProduceRequest, ProduceResponse
+from emulator.core.types import BrokerId, LeaderRecoveryState, TopicPartition
+from emulator.node.batch_bytes import parse_produced
+from emulator.storage.record_codec import RecordContent, build_batch
+from tests.cluster.test_node_processes import BROKERS, CONTROLLER, Client, create, read_events, running
+
+pytestmark = pytest.mark.cluster
+
+ORDERS = TopicPartition("orders", 0)
+PROPERTIES = (
+    ("broker.heartbeat.interval.ms", "100"),
+    ("broker.session.timeout.ms", "1000"),
+    ("unclean.leader.election.enable", "true"),
+    ("leader.recovery.min.ms", "300"),
+    ("stray.delete.delay.ms", "0"),
+)
+
+
+async def produce(client: Client, broker: BrokerId) -> ErrorCode:
+    content = build_batch([RecordContent(value=b"value", timestamp_ms=0)])
+    partition = ProducePartition(topic="orders", partition=0, batch=parse_produced(content))
+    request = ProduceRequest(acks=-1, timeout_ms=5000, partitions=(partition,))
+    outcome = await client.call(broker, request, content)
+    assert isinstance(outcome, ResponseReceived)
+    assert isinstance(outcome.response, ProduceResponse)
+    return outcome.response.partitions[0].error
+
+
+def leader(image: MetadataImage) -> BrokerId | None:
+    state = image.partitions.get(ORDERS)
+    return None if state is None else state.leader
+
+
+async def test_an_unclean_leader_recovers_and_a_late_replica_is_a_stray(tmp_path: Path) -> None:
+    first, second, *_ = BROKERS
+    unexpected: list[ProcessEnd] = []
+    async with running(tmp_path, first, second, unexpected=unexpected, properties=PROPERTIES) as (
+        cluster,
+        client,
+        watch,
+    ):
+        await watch.until(lambda image: sum(broker.is_active for broker in image.brokers.values()) == 2)
+        await client.call(CONTROLLER, create("orders", replicas=(first, second)))
+        await watch.until(lambda image: leader(image) == first)
+        while await produce(client, first) is not ErrorCode.NONE:
+            pass
+        await cluster.kill_node(second)
+        await watch.until(lambda image: image.partitions[ORDERS].isr == (first,))
+        assert await produce(client, first) is ErrorCode.NONE
+        await cluster.kill_node(first)
+        await watch.until(lambda image: leader(image) is None)
+
+        await cluster.start_node(second)
+        await watch.until(lambda image: leader(image) == second)
+        state = watch.image.partitions[ORDERS]
+        assert (state.isr, state.leader_recovery_state) == ((second,), LeaderRecoveryState.RECOVERING)
+        assert await produce(client, second) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        await watch.until(lambda image: image.partitions[ORDERS].leader_recovery_state is LeaderRecoveryState.RECOVERED)
+        while await produce(client, second) is not ErrorCode.NONE:
+            pass
+
+        await client.call(CONTROLLER, DeleteTopicsRequest(topics=("orders",)))
+        await cluster.start_node(first)
+        await watch.until(lambda image: image.brokers[first].is_active)
+        for node in (first, second, CONTROLLER):
+            await cluster.stop_node(node)
+
+    assert unexpected == []
+    events = read_events(tmp_path / "events" / f"{second}-1.jsonl")
+    (finished,) = [event for event in events if event["type"] == "RecoveryFinished"]
+    assert (finished["batch_count"], finished["log_end_offset"]) == (1, 1)
+    assert isinstance(finished["duration_ms"], int)
+    assert finished["duration_ms"] >= 300
+    events = read_events(tmp_path / "events" / f"{first}-1.jsonl")
+    about = [(event["type"], event.get("reason")) for event in events if str(event["type"]).startswith("Stray")]
+    assert about == [("StrayDetected", "unknown_topic"), ("StrayDeleted", None)]
+    assert not [path for path in (tmp_path / "nodes" / str(first) / "data").iterdir() if path.is_dir()]
