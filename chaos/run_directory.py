@@ -1,8 +1,10 @@
 """A run's directory, ``<store>/<scenario>/<timestamp>/``, and the link ``latest`` beside it."""
 
 import os
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -81,8 +83,9 @@ def write_cluster_file(
     scenario: str,
     seed: int,
     driver: DriverName = DriverName.PROCESS,
+    metrics: Mapping[int, str] = MappingProxyType({}),
 ) -> None:
-    """Writes ``cluster.yaml``: what ran, under which rules."""
+    """Writes ``cluster.yaml``: what ran, under which rules; ``metrics`` is where each node serves its own, if any."""
     rules = msgspec.to_builtins(layout.switches)
     document = {
         "run": layout.run,
@@ -96,4 +99,6 @@ def write_cluster_file(
         "brokers": [int(broker) for broker in layout.broker_ids],
         "proxied": layout.toxiproxy is not None,
     }
+    if metrics:
+        document["metrics"] = {node_id: f"http://{address}/metrics" for node_id, address in metrics.items()}
     path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")

@@ -81,6 +81,7 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
             switches=self.switches,
             properties=tuple(self.properties.items()),
             toxiproxy=None if self.toxiproxy is None else Path(self.toxiproxy),
+            metrics=True,
         )
 
 

@@ -106,10 +106,11 @@ async def _serve(role: NodeRole, config: NodeConfig, events: EventWriter, incarn
         case NodeRole.BROKER:
             shell = BrokerShell(config, events, incarnation_id)
     port = await shell.listen()
+    metrics_port = None if config.metrics_port is None else await shell.serve_metrics(config.metrics_port)
     # What was imported lives as long as the process: the collector need not look at it again.
     gc.freeze()
     loop.add_signal_handler(signal.SIGTERM, shell.request_shutdown)
-    report_ready(port)
+    report_ready(port, metrics_port)
     await shell.run()
 
 

@@ -7,7 +7,7 @@ the moment that the core asks for the response, before anything can truncate the
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Final, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
 import msgspec
 
@@ -66,6 +66,9 @@ from emulator.rpc.metadata_stream import read_metadata
 from emulator.rpc.outbound import Outbound, Outcome, Role
 from emulator.storage.log_scan import LogScan
 from emulator.storage.os_filesystem import OsFileSystem
+
+if TYPE_CHECKING:
+    from emulator.node.metrics_server import ServedMetrics
 
 _STOP_GRACE_S: Final = 0.2
 
@@ -128,6 +131,7 @@ class BrokerShell:
         self._server.add_broker(parse_produced)
         self._departures: list[Departure] = []
         self._stopped = asyncio.Event()
+        self._metrics: ServedMetrics | None = None
         self._logs_task: asyncio.Task[None] | None = None
         self._metadata_task: asyncio.Task[None] | None = None
         self._scan_tasks: set[asyncio.Task[None]] = set()
@@ -135,6 +139,15 @@ class BrokerShell:
     async def listen(self) -> int:
         """Binds the port and returns it; requests wait until ``run``."""
         return await self._server.start(f"{self._config.host}:{self._config.port}")
+
+    async def serve_metrics(self, port: int) -> int:
+        """Serves ``/metrics`` from now on and returns the port."""
+        # Imported where it is asked for: the library costs as much of a start as all else that is ours.
+        from emulator.node.broker_metrics import BrokerMetrics
+        from emulator.node.metrics_server import ServedMetrics
+
+        self._metrics = ServedMetrics(BrokerMetrics(self._broker, BrokerId(self._config.node_id)))
+        return await self._metrics.start(self._config.host, port)
 
     async def run(self) -> None:
         """Runs until the core wants the process to end."""
@@ -152,6 +165,8 @@ class BrokerShell:
             for task in (self._logs_task, self._metadata_task, *self._scan_tasks):
                 if task is not None:
                     task.cancel()
+            if self._metrics is not None:
+                self._metrics.close()
             await self._server.stop(grace_s=_STOP_GRACE_S)
             await self._outbound.close()
 
@@ -201,6 +216,8 @@ class BrokerShell:
             case RecordEvent(event=event):
                 log_event(event)
                 self._events.add(event)
+                if self._metrics is not None:
+                    self._metrics.count(event)
             case AppendToLog(partition=partition, batches=batches):
                 contents = batch_bytes(arrival.incoming, arrival.attachments, partition, count=len(batches))
                 self._files.append(partition, batches, contents)

@@ -37,6 +37,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         properties: by Kafka's names, as text; the rest is default.
         host: interface to listen on.
         port: where to listen; 0 picks any. A node keeps its port for a run.
+        metrics_port: where ``/metrics`` is served, 0 for any; ``None`` for a node that shows none.
         addresses: where this very process reaches each node (``host:port``), which may be a proxy.
     """
 
@@ -52,6 +53,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     properties: dict[str, str] = {}
     host: str = "127.0.0.1"
     port: int = 0
+    metrics_port: int | None = None
     addresses: dict[NodeId, str] = {}
 
     def node_properties(self) -> NodeProperties:

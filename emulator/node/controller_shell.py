@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from typing import Final, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 from emulator.core.controller.controller import Controller
 from emulator.core.effects import DrawNumber, PublishMetadata, SendRequest, SendResponse, StopNode
@@ -34,6 +34,9 @@ from emulator.rpc.outbound import Outbound, Outcome
 from emulator.storage.log_directory import make_log_directory
 from emulator.storage.os_filesystem import OsFileSystem
 
+if TYPE_CHECKING:
+    from emulator.node.metrics_server import ServedMetrics
+
 _STOP_GRACE_S: Final = 0.2
 _DRAW_BITS: Final = 31
 
@@ -57,6 +60,7 @@ class ControllerShell:
         make_log_directory(filesystem, data_dir)
         journal = MetadataJournal(filesystem, data_dir)
         controller = Controller(properties, config.switches, config.cluster_id, config.node_id)
+        self._controller = controller
         self._config = config
         self._events = events
         self._causes = CauseIds(node_id=config.node_id, incarnation=config.incarnation)
@@ -66,6 +70,7 @@ class ControllerShell:
         self._hub = MetadataHub(journal.batches, cause_id=self._causes.start())
         self._requests = RequestTable()
         self._stopped = asyncio.Event()
+        self._metrics: ServedMetrics | None = None
         self._loop: TurnLoop[ControllerInput] = TurnLoop(
             run_turn=self._run_turn,
             next_deadline_ms=controller.next_deadline_ms,
@@ -79,6 +84,15 @@ class ControllerShell:
     async def listen(self) -> int:
         """Binds the port and returns it; requests wait until ``run``."""
         return await self._server.start(f"{self._config.host}:{self._config.port}")
+
+    async def serve_metrics(self, port: int) -> int:
+        """Serves ``/metrics`` from now on and returns the port."""
+        # Imported where it is asked for: the library costs as much of a start as all else that is ours.
+        from emulator.node.controller_metrics import ControllerMetrics
+        from emulator.node.metrics_server import ServedMetrics
+
+        self._metrics = ServedMetrics(ControllerMetrics(self._controller))
+        return await self._metrics.start(self._config.host, port)
 
     async def run(self) -> None:
         """Runs until the core wants the process to end."""
@@ -95,6 +109,8 @@ class ControllerShell:
             self._loop.start(Started(cause_id=self._causes.start()))
             await self._stopped.wait()
             self._hub.close()
+            if self._metrics is not None:
+                self._metrics.close()
             await self._server.stop(grace_s=_STOP_GRACE_S)
             await self._outbound.close()
 
@@ -116,6 +132,8 @@ class ControllerShell:
         for event in events:
             log_event(event)
             self._events.add(event)
+            if self._metrics is not None:
+                self._metrics.count(event)
         self._events.flush()
         for departure in departures:
             match departure:

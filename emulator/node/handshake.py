@@ -2,7 +2,7 @@
 
 ::
 
-    {"ready": true, "port": 41873}
+    {"ready": true, "port": 41873, "metrics_port": null}
 """
 
 import os
@@ -15,15 +15,17 @@ READY_VARIABLE: Final = "LASTSTAND_READY_FD"
 
 
 class ReadyLine(msgspec.Struct, frozen=True, kw_only=True):
-    """What a node says when it listens."""
+    """What a node says when it listens; ``metrics_port`` is ``None`` where it shows no metrics."""
 
     ready: bool
     port: int
+    metrics_port: int | None
 
 
-def report_ready(port: int) -> None:
+def report_ready(port: int, metrics_port: int | None) -> None:
     """Writes the ready line, where somebody waits for it, and closes the pipe."""
     descriptor = os.environ.get(READY_VARIABLE)
     if descriptor is not None:
-        os.write(int(descriptor), msgspec.json.encode(ReadyLine(ready=True, port=port)) + b"\n")
+        line = ReadyLine(ready=True, port=port, metrics_port=metrics_port)
+        os.write(int(descriptor), msgspec.json.encode(line) + b"\n")
         os.close(int(descriptor))

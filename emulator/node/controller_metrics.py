@@ -1,0 +1,111 @@
+"""What the controller shows on ``/metrics``: KIP-966's metrics, Kafka's controller, and what exporters see.
+
+Gauges come from the committed state when somebody looks; counters from the events that the controller writes anyway,
+and start over with the process, as KIP-966 asks.
+"""
+
+from collections.abc import Iterable
+
+from prometheus_client.metrics_core import Metric
+
+from emulator.core.controller.controller import Controller
+from emulator.core.events import (
+    Election,
+    Event,
+    PartitionChanged,
+    UncleanLeaderElected,
+    UncleanMethod,
+)
+from emulator.node.metric_families import counter, gauge, partition_gauge
+
+_CONTROLLER = "kafka_controller_kafkacontroller"
+_STATS = "kafka_controller_controllerstats"
+_KIP_966 = "kafka_controller"
+
+
+class ControllerMetrics:
+    """Metrics of one controller.
+
+    Args:
+        controller: asked when somebody looks.
+    """
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+        self._recoveries = 0
+        self._unclean_elections = 0
+        self._elections_from_elr = 0
+
+    def count(self, event: Event) -> None:
+        """Counts an event, if it is one of those that count."""
+        match event:
+            case PartitionChanged():
+                self._count_change(event)
+            case UncleanLeaderElected(method=UncleanMethod.LONGEST_LOG):
+                self._recoveries += 1
+            case _:
+                pass
+
+    def _count_change(self, event: PartitionChanged) -> None:
+        match event.election:
+            case Election.UNCLEAN | Election.LAST_KNOWN_LEADER:
+                self._unclean_elections += 1
+            case Election.ELR:
+                self._elections_from_elr += 1
+            case _:
+                pass
+
+    def collect(self) -> Iterable[Metric]:
+        """Yields every metric as it is now."""
+        health = self._controller.health()
+        yield gauge(f"{_CONTROLLER}_activecontrollercount", "1: this controller decides", 1)
+        yield gauge(f"{_CONTROLLER}_activebrokercount", "brokers that may lead", health.active_brokers)
+        yield gauge(f"{_CONTROLLER}_fencedbrokercount", "fenced brokers", health.fenced_brokers)
+        yield gauge(f"{_CONTROLLER}_globaltopiccount", "topics", health.topics)
+        yield gauge(f"{_CONTROLLER}_globalpartitioncount", "partitions", health.partitions)
+        yield gauge(f"{_CONTROLLER}_offlinepartitionscount", "partitions without a leader", health.offline)
+        yield gauge(
+            f"{_CONTROLLER}_preferredreplicaimbalancecount",
+            "partitions that another than the preferred replica leads",
+            health.preferred_imbalance,
+        )
+        yield counter(f"{_STATS}_uncleanleaderelections", "unclean elections", self._unclean_elections)
+        yield counter(
+            f"{_STATS}_electionfromeligibleleaderreplicas", "elections of an ELR member", self._elections_from_elr
+        )
+        yield gauge(
+            f"{_KIP_966}_global_under_min_isr_partition_count", "ISR smaller than min ISR", health.under_min_isr
+        )
+        yield gauge(
+            f"{_KIP_966}_unclean_recovery_partitions_count",
+            "partitions under unclean recovery, or waiting for the last known ELR",
+            health.unclean_recoveries,
+        )
+        yield gauge(
+            f"{_KIP_966}_manual_leader_election_required_partition_count",
+            "leaderless partitions that wait for an administrator",
+            health.manual_election_required,
+        )
+        yield counter(f"{_KIP_966}_unclean_recovery_finished_count", "unclean recoveries done", self._recoveries)
+        yield partition_gauge(
+            f"{_KIP_966}_electable_leaders", "members of ISR and ELR together", health.electable_leaders.items()
+        )
+        yield from self._cluster()
+
+    def _cluster(self) -> Iterable[Metric]:
+        image = self._controller.image
+        states = sorted(image.partitions.items())
+        yield gauge("kafka_brokers", "brokers that are not fenced", sum(not b.fenced for b in image.brokers.values()))
+        yield partition_gauge(
+            "kafka_topic_partition_leader",
+            "leader, -1 for none",
+            ((name, -1 if state.leader is None else state.leader) for name, state in states),
+        )
+        yield partition_gauge(
+            "kafka_topic_partition_in_sync_replica", "members of the ISR", ((name, len(s.isr)) for name, s in states)
+        )
+        yield partition_gauge(
+            "kafka_topic_partition_under_replicated_partition",
+            "1: a replica is not in the ISR",
+            ((name, int(len(state.isr) < len(state.replicas))) for name, state in states),
+        )
