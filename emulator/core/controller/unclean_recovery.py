@@ -44,7 +44,6 @@ from emulator.core.types import (
     CauseId,
     CorrelationId,
     ElectionType,
-    LeaderEpoch,
     MetadataOffset,
     TopicId,
     TopicPartition,
@@ -87,6 +86,7 @@ class _Task:
 
     def __init__(self, state: PartitionState, *, deadline_ms: int) -> None:
         self.topic_id = state.topic_id
+        self.leader_epoch = state.leader_epoch
         self.deadline_ms = deadline_ms
         self.is_overdue = False
         self.strategy = RecoveryStrategy.NONE
@@ -229,8 +229,10 @@ class UncleanRecoveries:
                 self._look_at_image(step, now_ms=now_ms)
             for task in self._tasks.values():
                 task.is_overdue = task.is_overdue or task.deadline_ms <= now_ms
+            active = self._view.active_brokers()
+            epochs = {broker.broker_id: broker.broker_epoch for broker in self._view.image.brokers.values()}
             for partition in self.under_way:
-                self._choose(step, partition)
+                self._choose(step, partition, active=active, broker_epochs=epochs)
             self._give_up(step, now_ms=now_ms)
             self._ask(step, now_ms=now_ms)
         return RecoveryProgress(
@@ -299,32 +301,36 @@ class UncleanRecoveries:
             step.ended.append(RecoveryEnd(partition=partition, error=error, message=reason))
         task = self._tasks.pop(partition, None)
         if task is not None:
-            state = self._view.image.partitions.get(partition)
             step.events.append(
                 UncleanRecoveryDropped(
                     cause_id=step.cause_id,
                     topic=partition.topic,
                     partition=partition.partition,
                     topic_id=task.topic_id,
-                    leader_epoch=LeaderEpoch(0) if state is None else state.leader_epoch,
+                    leader_epoch=task.leader_epoch,
                     reason=reason,
                 )
             )
 
     # --- Choosing -------------------------------------------------------------------------------------------------
 
-    def _choose(self, step: _Step, partition: TopicPartition) -> None:
+    def _choose(
+        self,
+        step: _Step,
+        partition: TopicPartition,
+        *,
+        active: frozenset[BrokerId],
+        broker_epochs: dict[BrokerId, BrokerEpoch],
+    ) -> None:
         """Elects, once KIP-966 allows it.
 
         Balanced waits for all that it must hear from, however long that takes; beside them, as Aggressive does, for
         everyone who may lead, until the timeout. Then whoever has answered is enough, or who answers first.
         """
         task, state = self._tasks[partition], self._view.image.partitions[partition]
-        active = self._view.active_brokers()
         asked = [broker_id for broker_id in state.replicas if broker_id in active]
         reports = tuple(task.reports[broker_id] for broker_id in asked if broker_id in task.reports)
-        epochs = {broker.broker_id: broker.broker_epoch for broker in self._view.image.brokers.values()}
-        choice = choose_leader(state, reports, broker_epochs=epochs)
+        choice = choose_leader(state, reports, broker_epochs=broker_epochs)
         for broker_id in choice.discarded:
             task.drop_report(broker_id)
         is_complete = all(broker_id in task.reports for broker_id in asked)

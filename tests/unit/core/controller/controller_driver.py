@@ -9,6 +9,7 @@ from emulator.core.effects import (
     ControllerEffect,
     PublishMetadata,
     RecordEvent,
+    SendRequest,
     SendResponse,
 )
 from emulator.core.events import Event
@@ -63,6 +64,7 @@ class ControllerDriver:
         log: appended batches; those below ``synced`` are durable.
         published: batches in the order of publication.
         events: events in the order of writing.
+        requests: what it sent, for the test to take and answer.
     """
 
     def __init__(self, switches: Switches, properties: NodeProperties) -> None:
@@ -74,6 +76,7 @@ class ControllerDriver:
         self.published: list[MetadataBatch] = []
         self.events: list[Event] = []
         self.responses: dict[RequestId, Response] = {}
+        self.requests: list[SendRequest] = []
         self.auto_sync = True
         self.broker_epochs: dict[BrokerId, BrokerEpoch] = {}
         self._requests = 0
@@ -114,6 +117,8 @@ class ControllerDriver:
                     assert request_id not in self.responses, "answered twice"
                     assert self.controller.committed_end_offset == self.synced
                     self.responses[request_id] = response
+                case SendRequest():
+                    self.requests.append(effect)
                 case _:
                     pass
 
