@@ -6,7 +6,14 @@ from typing import Final
 
 from tests.conformance.harness import Handler
 
-_MODULES: Final = ("controller_kinds", "controller_broker_kinds", "broker_kinds", "storage_kinds", "recovery_kind")
+_MODULES: Final = (
+    "controller_kinds",
+    "controller_broker_kinds",
+    "broker_kinds",
+    "storage_kinds",
+    "recovery_kind",
+    "unclean_choice_kind",
+)
 
 
 def _collect() -> dict[str, Handler]:
