@@ -66,6 +66,7 @@ from emulator.core.inputs import (
     MetadataSynced,
     NumberDrawn,
     RequestReceived,
+    SegmentsDeleted,
     ShutdownRequested,
     Started,
     TimerFired,
@@ -73,8 +74,19 @@ from emulator.core.inputs import (
 from emulator.core.messages import FetchResponse, Request, Response
 from emulator.core.properties import NodeProperties
 from emulator.core.switches import Switches
-from emulator.core.types import Acks, BrokerId, CauseId, IncarnationId, NodeId, RequestId, TopicId, TopicPartition
+from emulator.core.types import (
+    Acks,
+    BrokerId,
+    CauseId,
+    IncarnationId,
+    NodeId,
+    Offset,
+    RequestId,
+    TopicId,
+    TopicPartition,
+)
 from emulator.simulator.disk import Keep, TruncationFate
+from emulator.simulator.disk_retention import apply_retention
 from emulator.simulator.event_queue import EventQueue
 from emulator.simulator.network import KEEPALIVE_MS, SYNC, Channel, Network, Way
 from emulator.simulator.nodes import (
@@ -629,6 +641,7 @@ class SimulatedCluster:
                         self._step(node, loaded)
 
                 self.queue.after(0, deliver)
+                self._retain_later(node)
             case RecoverLog():
                 recovered = disk.recover(effect)
                 incarnation = node.incarnation
@@ -649,6 +662,33 @@ class SimulatedCluster:
     def _flush_messages(self, node: BrokerNode, partition: TopicPartition) -> int:
         assert node.broker is not None, "a broker that wants something runs"
         return node.broker.topic_properties(partition.topic).flush_messages
+
+    def _retain_later(self, node: BrokerNode) -> None:
+        """Applies retention from time to time, for as long as this process runs."""
+        incarnation = node.incarnation
+
+        def high_watermark_of(name: TopicPartition) -> Offset:
+            hosted = None if node.broker is None else node.broker.partition(name)
+            return Offset(0) if hosted is None or hosted.is_recovering else hosted.log.high_watermark
+
+        def retain() -> None:
+            if node.incarnation != incarnation or node.broker is None:
+                return
+            if not node.is_paused:
+                raised = apply_retention(
+                    node.disk,
+                    topic_properties_of=node.broker.topic_properties,
+                    high_watermark_of=high_watermark_of,
+                    now_ms=node.clock.local_ms(self.now_ms),
+                )
+                for partition, start in raised:
+                    deleted = SegmentsDeleted(
+                        cause_id=CauseId("retention"), partition=partition, log_start_offset=start
+                    )
+                    self._step(node, deleted)
+            self._retain_later(node)
+
+        self.queue.after(self.properties.log_retention_check_interval_ms, retain)
 
     def _execute_on_controller(self, node: ControllerNode, effect: Effect) -> None:
         match effect:

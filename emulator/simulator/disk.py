@@ -93,6 +93,14 @@ class StoredLog:
         self.log_end_offset = offset
         self.recovery_point = min(self.recovery_point, offset)
 
+    def drop_oldest(self, count: int, *, base_offset: Offset) -> None:
+        """Drops the first ``count`` batches; the oldest segment that is left starts at ``base_offset``."""
+        dropped = {batch.base_offset for batch in self.batches[:count]}
+        del self.batches[:count]
+        self.durable = tuple(batch for batch in self.durable if batch.base_offset not in dropped)
+        self.segment_base = base_offset
+        self.recovery_point = max(self.recovery_point, base_offset)
+
     def sync(self) -> None:
         """Makes what a reader sees durable."""
         self.durable = tuple(self.batches)

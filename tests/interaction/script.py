@@ -40,6 +40,7 @@ from emulator.core.properties import NodeProperties, is_node_property, node_prop
 from emulator.core.switches import DEFAULT_ERA, Switches, era_switches, is_switch, with_switch
 from emulator.core.types import (
     BrokerId,
+    FeatureUpgradeType,
     LeaderEpoch,
     LeaderRecoveryState,
     NodeId,
@@ -51,8 +52,10 @@ from emulator.core.types import (
     TopicPartition,
 )
 from emulator.simulator.cluster import HARNESS, SimulatedCluster
+from emulator.simulator.disk import StoredLog
 from emulator.simulator.journal import Journal
 from emulator.simulator.nodes import CONTROLLER
+from tests.interaction import administration
 from tests.interaction.probing import error_of, probes
 
 SEPARATOR: Final = "----"
@@ -220,11 +223,8 @@ class Session:
     def directories(self, command: Command) -> list[str]:
         """``directories 2``: the partition directories on a broker's disk, with their topic ids."""
         disk = self.cluster.nodes[_broker(command.words[0])].disk
-        lines = [f"{name} {log.topic_id} log_end_offset={log.log_end_offset}" for name, log in disk.logs.items()]
-        lines += [
-            f"{stray.partition} {stray.topic_id} log_end_offset={log.log_end_offset} stray"
-            for stray, log in disk.strays.items()
-        ]
+        lines = [f"{name} {_stored(log)}" for name, log in disk.logs.items()]
+        lines += [f"{stray.partition} {_stored(log)} stray" for stray, log in disk.strays.items()]
         return sorted(lines)
 
     def produce(self, command: Command) -> list[str]:
@@ -326,6 +326,45 @@ class Session:
             return ["no answer yet"]
         (answer,) = response.partitions
         return [f"{answer.error.name} {answer.error_message}".rstrip(), self._state(name)]
+
+    def list_reassignments(self, command: Command) -> list[str]:
+        """``list-reassignments``: all that is under way."""
+        return administration.list_reassignments(self.cluster)
+
+    def alter_partition(self, command: Command) -> list[str]:
+        """``alter-partition orders-0 from=0 isr=(0,1@7,2@?) [version=3] [leader_epoch=..] [..]``: a leader's wish.
+
+        A member may name a broker epoch, ``?`` for one that the leader does not know; what is not given is true.
+        """
+        name = _partition(command.words[0])
+        answered = administration.alter_partition(self.cluster, name, command.pairs)
+        return [*answered, self._state(name)]
+
+    def alter_config(self, command: Command) -> list[str]:
+        """``alter-config orders|broker:1|cluster name=value``: ``name=`` deletes, ``name=+v`` appends, ``-v`` subtracts."""
+        return administration.alter_config(self.cluster, command.words[0], command.pairs)
+
+    def describe_config(self, command: Command) -> list[str]:
+        """``describe-config orders|broker:1|cluster name...``: the value in effect, then every place that gives one."""
+        resource, *names = command.words
+        return administration.describe_config(self.cluster, resource, names)
+
+    def update_features(self, command: Command) -> list[str]:
+        """``update-features UPGRADE|SAFE_DOWNGRADE|UNSAFE_DOWNGRADE name=level...``."""
+        upgrade_type = FeatureUpgradeType(command.words[0])
+        return administration.update_features(self.cluster, command.pairs, upgrade_type=upgrade_type)
+
+    def describe_features(self, command: Command) -> list[str]:
+        """``describe-features``: finalized levels, and those that exist."""
+        return administration.describe_features(self.cluster)
+
+    def unregister(self, command: Command) -> list[str]:
+        """``unregister 2``: the controller forgets a broker."""
+        return administration.unregister(self.cluster, _broker(command.words[0]))
+
+    def describe_cluster(self, command: Command) -> list[str]:
+        """``describe-cluster``: registered brokers."""
+        return administration.describe_cluster(self.cluster)
 
     def draw(self, command: Command) -> list[str]:
         """``draw 2``: the number that picks the leaders of unclean elections from now on."""
@@ -462,6 +501,10 @@ class Session:
         return describe_partition(name, self.cluster.state(name))
 
 
+def _stored(log: StoredLog) -> str:
+    return f"{log.topic_id} log_start_offset={log.log_start_offset} log_end_offset={log.log_end_offset}"
+
+
 def _batch(batch: BatchDescriptor) -> str:
     return f"{batch.base_offset}..{batch.last_offset}@{batch.leader_epoch}/op-{batch.crc}"
 
@@ -481,6 +524,14 @@ HANDLERS: Final[dict[str, Handler]] = {
     "create-topic": Session.create_topic,
     "delete-topic": Session.delete_topic,
     "reassign": Session.reassign,
+    "list-reassignments": Session.list_reassignments,
+    "alter-partition": Session.alter_partition,
+    "alter-config": Session.alter_config,
+    "describe-config": Session.describe_config,
+    "update-features": Session.update_features,
+    "describe-features": Session.describe_features,
+    "unregister": Session.unregister,
+    "describe-cluster": Session.describe_cluster,
     "directories": Session.directories,
     "produce": Session.produce,
     "consume": Session.consume,
