@@ -60,7 +60,7 @@ from emulator.core.events import (
     NodeStopped,
     PowerLost,
 )
-from emulator.core.image import PartitionState
+from emulator.core.image import MetadataImage, PartitionState
 from emulator.core.inputs import (
     LogsLoaded,
     MetadataSynced,
@@ -183,13 +183,18 @@ class SimulatedCluster:
         return self.controller_node.controller
 
     @property
+    def image(self) -> MetadataImage:
+        """The committed metadata: what the controller has made durable, which is all that anybody may rely on."""
+        return self.controller_node.durable
+
+    @property
     def answers(self) -> dict[RequestId, Response | None]:
         """Answers to ``ask``."""
         return self.wire.answers
 
     def state(self, partition: TopicPartition) -> PartitionState | None:
         """Returns the committed state of a partition."""
-        return self.controller.image.partitions.get(partition)
+        return self.image.partitions.get(partition)
 
     def stored(self, broker_id: BrokerId, partition: TopicPartition) -> tuple[BatchDescriptor, ...]:
         """Returns the batches on a broker's disk."""
@@ -210,8 +215,10 @@ class SimulatedCluster:
         """Starts the controller on its log; no effect if it runs."""
         node = self.controller_node
         if node.core is None:
-            node.boot(self.switches, self.properties)
+            untold = node.boot(self.switches, self.properties)
             self._begin(node, role="controller", identity=f"controller-{node.incarnation}")
+            for event in untold:
+                self._watcher.happened(node.node_id, node.incarnation, event, now_ms=self.queue.now_ms)
             self._step(node, Started(cause_id=CauseId("start")))
 
     def stop(self, broker_id: BrokerId) -> None:
@@ -267,7 +274,7 @@ class SimulatedCluster:
     def power_loss_controller(self) -> None:
         """Ends the controller at once, if it runs, and loses the records that it had not synced."""
         self._end(self.controller_node, IncarnationEnd.POWER_LOST)
-        del self.controller_node.log[self.controller_node.synced :]
+        self.controller_node.lose_unsynced()
 
     def set_draw(self, number: int) -> None:
         """Chooses the number that picks the leaders of unclean elections from now on."""
@@ -693,12 +700,11 @@ class SimulatedCluster:
     def _execute_on_controller(self, node: ControllerNode, effect: Effect) -> None:
         match effect:
             case AppendMetadata(batch=batch):
-                node.log.append(batch)
-                length, incarnation = len(node.log), node.incarnation
+                length, incarnation = node.append(effect), node.incarnation
 
                 def sync() -> None:
                     if node.incarnation == incarnation and node.core is not None:
-                        node.synced = max(node.synced, length)
+                        node.sync_to(length)
                         self._step(node, MetadataSynced(cause_id=CauseId("sync"), end_offset=batch.end_offset))
 
                 self._sync_later(sync)

@@ -8,15 +8,17 @@ from emulator.core.client.consumer import Consumer
 from emulator.core.client.producer import Producer
 from emulator.core.client.steps import ConsumerInput, ProducerInput, RecordsReceived
 from emulator.core.controller.controller import Controller
-from emulator.core.effects import Effect, SendRequest
+from emulator.core.effects import AppendMetadata, Effect, SendRequest
 from emulator.core.errors import ErrorCode
+from emulator.core.events import ControllerEvent
+from emulator.core.image import MetadataImage
 from emulator.core.inputs import BrokerInput, ControllerInput, RequestFailed, ResponseReceived, TimerFired
 from emulator.core.invariants import PartitionMark
 from emulator.core.messages import FetchPartition, FetchPartitionResponse, FetchRequest, FetchResponse
 from emulator.core.properties import NodeProperties
 from emulator.core.records import MetadataBatch
 from emulator.core.switches import Switches
-from emulator.core.types import Acks, BrokerId, CorrelationId, IncarnationId, NodeId, TopicPartition
+from emulator.core.types import Acks, BrokerId, CorrelationId, IncarnationId, MetadataOffset, NodeId, TopicPartition
 from emulator.simulator.clock import NodeClock
 from emulator.simulator.disk import Disk
 from emulator.simulator.record_book import RecordBook
@@ -119,26 +121,51 @@ class ControllerNode(Node[ControllerInput]):
 
     Attributes:
         log: appended batches, synced or not.
+        events: what tells of each batch.
         synced: how many of them are durable.
-        published: how many of them brokers may be told.
+        published: how many of them brokers may be told, and the event log was.
+        durable: what the durable batches add up to; the controller itself may be ahead of it.
         draw: what the controller draws; chosen by an action, as nothing here is drawn while a plan is played.
     """
 
     def __init__(self) -> None:
         super().__init__(CONTROLLER)
         self.log: list[MetadataBatch] = []
+        self.events: list[tuple[ControllerEvent, ...]] = []
         self.synced = 0
         self.published = 0
+        self.durable = MetadataImage()
         self.draw = 0
         self.controller: Controller
 
-    def boot(self, switches: Switches, properties: NodeProperties) -> None:
-        """Makes a new process that replays the log."""
+    def boot(self, switches: Switches, properties: NodeProperties) -> tuple[ControllerEvent, ...]:
+        """Makes a new process that replays the log; returns the events that the one before it did not come to tell."""
         self.incarnation += 1
         self.core = self.controller = Controller(properties, switches, CLUSTER_ID, CONTROLLER)
         for batch in self.log:
             self.controller.replay(batch)
-        self.synced = self.published = len(self.log)
+        self.sync_to(len(self.log))
+        untold = tuple(event for events in self.events[self.published :] for event in events)
+        self.published = len(self.log)
+        return untold
+
+    def append(self, effect: AppendMetadata) -> int:
+        """Appends to the page cache; returns how many batches there are now."""
+        self.log.append(effect.batch)
+        self.events.append(effect.events)
+        return len(self.log)
+
+    def lose_unsynced(self) -> None:
+        """Leaves what a power loss leaves."""
+        del self.log[self.synced :]
+        del self.events[self.synced :]
+
+    def sync_to(self, length: int) -> None:
+        """Makes the first ``length`` batches durable."""
+        for batch in self.log[self.synced : length]:
+            for index, record in enumerate(batch.records):
+                self.durable.replay(record, offset=MetadataOffset(batch.base_offset + index))
+        self.synced = max(self.synced, length)
 
     def heard(self, outcome: ResponseReceived | RequestFailed) -> ControllerInput:
         """Returns the outcome as it is."""

@@ -1,8 +1,7 @@
 """Rules of the controller, restated: what it may commit, by the events of what it did commit.
 
 M1-M3 are the core's own named predicates, applied to what the step touched. Events are in the order of the log, so what
-was committed before an event is what the events before it said; a controller that was killed may have taken some of
-them with it, and then nothing is known until the partition's next change.
+was committed before an event is what the events before it said, whichever process of the controller tells them.
 """
 
 from typing import Final
@@ -53,16 +52,8 @@ class ControllerRules:
         self._cluster = cluster
 
     def controller_started(self) -> None:
-        """The controller runs anew; a killed one may have taken events of committed records with it."""
-        self._last.clear()
-        self._states.clear()
-        self._unclean.clear()
-        self._has_floor.clear()
+        """The controller runs anew: it tells what a killed one did not come to tell, and knows of no contacts."""
         self._last_contact_ms.clear()
-        image = self._cluster.controller.image
-        self._epochs = {broker: each.broker_epoch for broker, each in image.brokers.items()}
-        self._active = {broker for broker, each in image.brokers.items() if each.is_active}
-        self._unfenced = {broker for broker, each in image.brokers.items() if not each.fenced}
 
     # --- Partitions -------------------------------------------------------------------------------------------------
 
@@ -91,7 +82,7 @@ class ControllerRules:
             del self._states[key]
 
     def _check_state(self, name: TopicPartition, event: PartitionChanged) -> None:
-        image = self._cluster.controller.image
+        image = self._cluster.image
         state = image.partitions.get(name)
         if state is None or state.partition_epoch != event.partition_epoch:
             return

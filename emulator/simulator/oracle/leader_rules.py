@@ -29,7 +29,7 @@ from emulator.core.messages import (
 )
 from emulator.core.types import BrokerId, LeaderEpoch, LeaderRecoveryState, NodeId, PartitionEpoch, TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.nodes import BrokerNode
+from emulator.simulator.nodes import BrokerNode, incarnation_name
 from emulator.simulator.oracle.bell import Bell
 from emulator.simulator.oracle.reference import MetadataReference
 
@@ -171,10 +171,13 @@ class LeaderRules:
         state = self._cluster.state(name)
         if state is None or state.leader is None:
             return
-        broker = self._cluster.nodes[state.leader].broker
-        partition = None if broker is None else broker.partition(name)
+        node = self._cluster.nodes[state.leader]
+        partition = None if node.broker is None else node.broker.partition(name)
         if partition is None or not partition.is_leader or partition.leader_epoch != state.leader_epoch:
             return
+        registration = self._cluster.image.brokers[state.leader]
+        if registration.incarnation_id != incarnation_name(state.leader, node.incarnation):
+            return  # it serves nobody: what it reckons with is of no consequence
         if len(partition.committed_isr) < partition.effective_min_isr:
             return
         missing = {*state.isr, *state.elr} - set(partition.maximal_isr)

@@ -29,7 +29,7 @@ def excused(cluster: SimulatedCluster) -> tuple[TopicPartition, ...]:
     """Returns the partitions that nobody may lead."""
     return tuple(
         name
-        for name, state in sorted(cluster.controller.image.partitions.items())
+        for name, state in sorted(cluster.image.partitions.items())
         if state.leader is None and not state.isr and not state.elr
     )
 
@@ -38,7 +38,7 @@ def missing(cluster: SimulatedCluster) -> Iterator[tuple[str, TopicPartition | N
     """Yields what a healed cluster has not come to yet: property, partition if it is about one, and a sentence."""
     yield from _missing_on_brokers(cluster)
     without_candidate = excused(cluster)
-    for name, state in sorted(cluster.controller.image.partitions.items()):
+    for name, state in sorted(cluster.image.partitions.items()):
         if name in without_candidate:
             continue
         if state.leader is None:
@@ -67,7 +67,7 @@ def missing(cluster: SimulatedCluster) -> Iterator[tuple[str, TopicPartition | N
 
 def _missing_order(cluster: SimulatedCluster) -> Iterator[tuple[str, TopicPartition | None, str]]:
     """L7, first half: logs that lie where metadata does not assign them."""
-    partitions = cluster.controller.image.partitions
+    partitions = cluster.image.partitions
     for broker_id, node in cluster.nodes.items():
         for name, log in node.disk.logs.items():
             state = partitions.get(name)
@@ -76,7 +76,7 @@ def _missing_order(cluster: SimulatedCluster) -> Iterator[tuple[str, TopicPartit
 
 
 def _missing_on_brokers(cluster: SimulatedCluster) -> Iterator[tuple[str, TopicPartition | None, str]]:
-    image = cluster.controller.image
+    image = cluster.image
     end = cluster.controller.committed_end_offset
     for broker_id, node in cluster.nodes.items():
         if node.broker is None:
@@ -90,7 +90,7 @@ def _missing_on_brokers(cluster: SimulatedCluster) -> Iterator[tuple[str, TopicP
 
 
 def _missing_copies(cluster: SimulatedCluster, name: TopicPartition) -> Iterator[tuple[str, TopicPartition, str]]:
-    state = cluster.controller.image.partitions[name]
+    state = cluster.image.partitions[name]
     assert state.leader is not None
     leader_log = [batch.crc for batch in cluster.nodes[state.leader].disk.logs[name].batches]
     for broker_id in state.replicas:
@@ -108,6 +108,6 @@ def _missing_copies(cluster: SimulatedCluster, name: TopicPartition) -> Iterator
 
 def pulse(cluster: SimulatedCluster, tally: Tally) -> tuple[object, ...]:
     """Returns what must stand still in a quiet cluster (L9)."""
-    image = cluster.controller.image
+    image = cluster.image
     states = tuple((name, s.leader_epoch, s.partition_epoch) for name, s in sorted(image.partitions.items()))
     return (image.next_offset, states, tally.proposals, tally.truncations, tally.fetch_errors)

@@ -213,7 +213,7 @@ class Oracle:
 
     def scan(self) -> None:
         """Checks everything that can be checked at any time."""
-        for name in self._cluster.controller.image.partitions:
+        for name in self._cluster.image.partitions:
             self._promises.check_candidates(name)
             self._leaders.check_superset(name)
             self._promises.check_agreement(name)
@@ -235,7 +235,7 @@ class Oracle:
 
     def finish(self) -> None:
         """Checks what can only be said at the end, and everything else once more."""
-        for name in self._cluster.controller.image.partitions:
+        for name in self._cluster.image.partitions:
             self._promises.check_somewhere(name)
             logs = [node.disk.logs.get(name) for node in self._cluster.nodes.values()]
             self._clients.check_stored(name, [log.batches for log in logs if log is not None])
@@ -252,7 +252,7 @@ class Oracle:
 
     def _node_started(self, node_id: NodeId, _: Event) -> None:
         if node_id == CONTROLLER:
-            self._topic_ids = dict(self._cluster.controller.image.topics)
+            self._topic_ids = dict(self._cluster.image.topics)
             self._controller.controller_started()
             self._metadata.controller_started()
         else:

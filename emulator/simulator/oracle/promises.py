@@ -47,7 +47,7 @@ class PromiseChecks:
         return self._is_registered(self._cluster.nodes[BrokerId(node_id)])
 
     def _is_registered(self, node: BrokerNode) -> bool:
-        registration = self._cluster.controller.image.brokers.get(node.broker_id)
+        registration = self._cluster.image.brokers.get(node.broker_id)
         return (
             node.broker is not None
             and registration is not None
