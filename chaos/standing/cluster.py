@@ -63,7 +63,7 @@ class StandingCluster:
         Raises:
             ConfigError: the properties are none.
         """
-        self.problem: str | None = "the cluster did not come up"
+        self.problem: str | None = None
         self.clients = ClientRegister(order.path)
         self._order = order
         self._properties = order.node_properties()
@@ -76,6 +76,7 @@ class StandingCluster:
         self._cluster = ProcessCluster(self._layout, on_start=self._log.started, on_unexpected_end=self._notice_crash)
         self._client_link = ClientLink(on_progress=self._lookout.change)
         self._one_step = asyncio.Lock()
+        self._is_starting = True
         self._steps = 0
         self._stack = AsyncExitStack()
         self._stage: Stage
@@ -90,15 +91,16 @@ class StandingCluster:
             Missed: a broker did not come up in time.
         """
         async with AsyncExitStack() as stack:
-            stack.callback(lambda: self._log.close(problem=self.problem))
+            stack.callback(self._close_log)
+            await stack.enter_async_context(self._cluster)
             write_cluster_file(
                 self._order.path / "cluster.yaml",
                 self._layout,
                 era=self._order.era,
                 scenario=STANDING,
                 seed=self._order.seed,
+                metrics=self._cluster.metrics_addresses(),
             )
-            await stack.enter_async_context(self._cluster)
             stack.push_async_callback(self._client_link.close)
             await self._cluster.start()
             watch = MetadataWatch(
@@ -115,13 +117,18 @@ class StandingCluster:
             self._scene = ProcessScene(stage=self._stage, client=self._client_link, lookout=self._lookout)
             self._player = StepPlayer(scene=self._scene, seed=self._order.seed)
             await self._lookout.wait(self._is_serving, timeout_s=READY_TIMEOUT_S)
+            self._is_starting = False
             self._stack = stack.pop_all()
-        self.problem = None
         return self
 
     async def __aexit__(self, *_: object) -> None:
         """Kills what still runs and closes the log."""
         await self._stack.aclose()
+
+    def _close_log(self) -> None:
+        if self._is_starting:
+            self.fail("the cluster did not come up")
+        self._log.close(problem=self.problem)
 
     def _is_serving(self) -> Sight:
         brokers = self._stage.watch.image.brokers
@@ -186,10 +193,12 @@ class StandingCluster:
         self.problem = self.problem or problem
 
     def _notice_crash(self, name: str, end: ProcessEnd) -> None:
-        self.fail(note_crash(self._cluster, self._log, name, end))
+        what = note_crash(self._cluster, self._log, name, end)
+        if self._is_starting:
+            self._lookout.fail(what)
+        self.fail(what)
         if end.stderr_tail:
             _log.error("last lines of %s:\n%s", name, "\n".join(end.stderr_tail))
-        self._lookout.change()
 
     # --- The end --------------------------------------------------------------------------------------------------
 

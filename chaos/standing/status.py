@@ -10,7 +10,7 @@ from emulator.cluster.toxiproxy import LinkState
 from emulator.core.image import MetadataImage, PartitionState
 from emulator.core.properties import NodeProperties, topic_properties
 from emulator.core.records import ConfigResource
-from emulator.core.types import BrokerEpoch, BrokerId, NodeId, TopicPartition
+from emulator.core.types import BrokerEpoch, BrokerId, NodeId, TopicId, TopicPartition
 
 ProcessState = Literal["running", "paused", "down"]
 
@@ -24,6 +24,7 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
         pid: ``None`` while it is down.
         incarnation: counts its processes from 0.
         address: where it listens, past the proxies.
+        metrics: where it serves its metrics while it runs.
         broker_epoch: of its last registration; ``None`` for a controller.
         fenced: by the controller; ``None`` for a controller.
     """
@@ -34,6 +35,7 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
     pid: int | None
     incarnation: int
     address: str
+    metrics: str
     broker_epoch: BrokerEpoch | None
     fenced: bool | None
 
@@ -42,6 +44,7 @@ class PartitionStatus(msgspec.Struct, frozen=True, kw_only=True):
     """One partition as the controller committed it; ``min_insync_replicas`` is effective."""
 
     topic: str
+    topic_id: TopicId
     partition: int
     leader: BrokerId | None
     leader_epoch: int
@@ -125,6 +128,7 @@ def _node(stage: Stage, node_id: NodeId) -> NodeStatus:
         pid=None if child is None else child.pid,
         incarnation=cluster.incarnation(node_id),
         address=cluster.direct_addresses()[node_id],
+        metrics=f"http://{cluster.metrics_addresses()[node_id]}/metrics",
         broker_epoch=None if registration is None else registration.broker_epoch,
         fenced=None if registration is None else registration.fenced,
     )
@@ -142,6 +146,7 @@ def _partition(
     ).min_insync_replicas
     return PartitionStatus(
         topic=partition.topic,
+        topic_id=state.topic_id,
         partition=partition.partition,
         leader=state.leader,
         leader_epoch=state.leader_epoch,

@@ -8,13 +8,19 @@ from typing import Final
 
 import click
 
+from emulator.cli.chaos import chaos
 from emulator.cli.configs import configs
 from emulator.cli.consume import consume
 from emulator.cli.down import down
+from emulator.cli.elect_leaders import elect_leaders
 from emulator.cli.exit_codes import ExitCode
+from emulator.cli.features import features
+from emulator.cli.inspect import inspect
 from emulator.cli.produce import produce
+from emulator.cli.reassign import reassign
 from emulator.cli.replay import replay
 from emulator.cli.run import run
+from emulator.cli.sections import SectionedGroup
 from emulator.cli.simulate import simulate
 from emulator.cli.status import status
 from emulator.cli.topics import topics
@@ -24,23 +30,17 @@ from emulator.cli.verify import verify
 _CONTEXT: Final = {"help_option_names": ["-h", "--help"]}
 
 
-@click.group(context_settings=_CONTEXT)
+@click.group(cls=SectionedGroup, context_settings=_CONTEXT)
 @click.version_option(package_name="laststand")
 def cli() -> None:
     """Break a Kafka-style cluster on purpose, and prove what it lost."""
 
 
-cli.add_command(configs)
-cli.add_command(consume)
-cli.add_command(down)
-cli.add_command(produce)
-cli.add_command(replay)
-cli.add_command(run)
-cli.add_command(simulate)
-cli.add_command(status)
-cli.add_command(topics)
-cli.add_command(up)
-cli.add_command(verify)
+cli.add_section("Runs", run, verify, replay, simulate)
+cli.add_section("A standing cluster", up, status, down)
+cli.add_section("Its topics and records", topics, produce, consume, inspect)
+cli.add_section("What an administrator does", elect_leaders, reassign, configs, features)
+cli.add_section("Faults", chaos)
 
 
 def main() -> int:

@@ -55,6 +55,33 @@ class Coverage(msgspec.Struct, kw_only=True):
         return self.pieces[-1].end if self.pieces else self.intact_length
 
 
+def durable_prefixes(folder: str) -> dict[int, int]:
+    """Returns how long a prefix of each file's present content is durable, by inode, and leaves the ledger alone.
+
+    For looking on while the ledger's owner goes on writing. A file that is missing has no durable byte.
+
+    Raises:
+        StorageError: the ledger cannot be read.
+    """
+    try:
+        with open(f"{folder}/{_LEDGER}", "rb") as file:
+            content = file.read()
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise StorageError(path=folder, reason=str(error)) from error
+    lengths: dict[int, int] = {}
+    for line in content.split(b"\n")[:-1]:
+        match msgspec.json.decode(line):
+            case ["sync", int(inode), int(length), *_]:
+                lengths[inode] = length
+            case ["cut", int(inode), int(size), *_]:
+                lengths[inode] = min(lengths.get(inode, 0), size)
+            case ["forget", int(inode)]:
+                lengths.pop(inode, None)
+    return lengths
+
+
 class SyncLedger:
     """The durable state of a node's directories, in memory and on disk. Not thread-safe; its owner holds a lock."""
 

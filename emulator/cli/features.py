@@ -1,0 +1,77 @@
+"""``laststand features``: finalized features of a standing cluster."""
+
+from pathlib import Path
+
+import click
+
+from emulator.cli.output import Output, json_option
+from emulator.cli.standing import administer, directory_option, locate
+from emulator.cli.user_error import UserError
+
+
+@click.group(short_help="Feature levels: describe, upgrade, downgrade.")
+def features() -> None:
+    """Features of a standing cluster, with the words of kafka-features.sh."""
+
+
+_feature = click.option(
+    "--feature", "updates", multiple=True, required=True, metavar="NAME=LEVEL", help="May be repeated: all or none."
+)
+_dry_run = click.option("--dry-run", is_flag=True, help="Only check whether it could be done.")
+
+
+@features.command()
+@directory_option
+@json_option
+def describe(place: Path, output: Output) -> None:
+    """Print every feature, the levels that are supported, and the finalized one."""
+    from emulator.cli.tables import print_json
+
+    found = administer(locate(place), lambda admin: admin.describe_features())
+    if output is Output.JSON:
+        print_json(found)
+        return
+    for each in found:
+        click.echo(
+            f"Feature: {each.name}\tSupportedMinVersion: {each.min_supported_version}\t"
+            f"SupportedMaxVersion: {each.max_supported_version}\tFinalizedVersionLevel: {each.finalized_version}"
+        )
+
+
+@features.command()
+@_feature
+@_dry_run
+@directory_option
+def upgrade(updates: tuple[str, ...], *, dry_run: bool, place: Path) -> None:
+    """Raise features to higher levels."""
+    _update(updates, "UPGRADE", "upgraded", place, is_dry=dry_run)
+
+
+@features.command()
+@_feature
+@click.option("--unsafe", is_flag=True, help="Also where metadata is lost by it.")
+@_dry_run
+@directory_option
+def downgrade(updates: tuple[str, ...], *, unsafe: bool, dry_run: bool, place: Path) -> None:
+    """Lower features to lower levels; level 0 disables one."""
+    _update(updates, "UNSAFE_DOWNGRADE" if unsafe else "SAFE_DOWNGRADE", "downgraded", place, is_dry=dry_run)
+
+
+def _update(updates: tuple[str, ...], direction: str, done: str, place: Path, *, is_dry: bool) -> None:
+    from emulator.cli.assignments import assignments
+    from emulator.client.admin import Effort
+    from emulator.core.admin_messages import FeatureUpdate
+    from emulator.core.types import FeatureUpgradeType
+
+    levels = assignments("--feature", updates)
+    for name, level in levels.items():
+        if not level.isdecimal():
+            raise UserError(f"--feature {name}={level}: expected a level, such as 1")
+    wanted = [
+        FeatureUpdate(feature=name, max_version_level=int(level), upgrade_type=FeatureUpgradeType[direction])
+        for name, level in levels.items()
+    ]
+    effort = Effort.VALIDATE_ONLY if is_dry else Effort.APPLY
+    administer(locate(place), lambda admin: admin.update_features(wanted, effort=effort))
+    for name, level in levels.items():
+        click.echo(f"{name} {'can be' if is_dry else 'was'} {done} to {level}.")

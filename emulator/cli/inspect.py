@@ -1,0 +1,80 @@
+"""``laststand inspect``: a partition's replicas side by side."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from emulator.cli.output import Output, json_option
+from emulator.cli.partitions import parse_partition
+from emulator.cli.standing import administer, directory_option, locate, status_of
+from emulator.cli.tables import print_json, print_table
+from emulator.cli.user_error import UserError
+
+if TYPE_CHECKING:
+    from chaos.standing.inspection import InspectedPartition
+
+
+@click.command(short_help="A partition's replicas side by side.")
+@click.argument("partition", metavar="TOPIC-PARTITION")
+@directory_option
+@json_option
+def inspect(partition: str, place: Path, output: Output) -> None:
+    """Show what each replica of TOPIC-PARTITION, such as orders-0, holds.
+
+    Brokers that run are asked; of the others, and for epochs and what is flushed, the files are read. FLUSHED is where
+    the log would end at the least after a power loss.
+    """
+    from chaos.standing.inspection import inspect_partition
+
+    directory, wanted = locate(place), parse_partition(partition)
+    report = status_of(directory)
+    found = [each for each in report.partitions if (each.topic, each.partition) == (wanted.topic, wanted.partition)]
+    if not found:
+        known = ", ".join(f"{each.topic}-{each.partition}" for each in report.partitions) or "none"
+        raise UserError(f"no partition {partition}, there is: {known}")
+    inspected = administer(directory, lambda admin: inspect_partition(admin, report, found[0]))
+    if output is Output.JSON:
+        print_json(inspected)
+    else:
+        _print(inspected)
+
+
+def _print(inspected: "InspectedPartition") -> None:
+    status = inspected.partition
+    click.echo(
+        f"{status.topic}-{status.partition}: leader {'none' if status.leader is None else status.leader}, "
+        f"leader epoch {status.leader_epoch}, isr {list(status.isr)}, elr {list(status.elr)}, "
+        f"last known elr {list(status.last_known_elr)}, min ISR {status.min_insync_replicas}"
+    )
+    print_table(
+        (
+            "REPLICA",
+            "ROLES",
+            "STATE",
+            "BY",
+            "START",
+            "LOG END",
+            "HIGH WATERMARK",
+            "LAST EPOCH",
+            "EPOCHS",
+            "FLUSHED",
+            "UNFLUSHED BYTES",
+        ),
+        [
+            (
+                each.broker_id,
+                ",".join(each.roles) or None,
+                each.state,
+                each.source,
+                each.log_start_offset,
+                each.log_end_offset,
+                each.high_watermark,
+                each.last_written_leader_epoch,
+                " ".join(f"{entry.leader_epoch}:{entry.start_offset}" for entry in each.epochs) or None,
+                each.flushed_end_offset,
+                each.unflushed_bytes,
+            )
+            for each in inspected.replicas
+        ],
+    )

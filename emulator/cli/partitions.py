@@ -1,0 +1,44 @@
+"""Which partitions a command means: by name, by option, or in a JSON file as Kafka's tools read it."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import msgspec
+
+from emulator.cli.user_error import UserError
+
+if TYPE_CHECKING:
+    from emulator.core.types import TopicPartition
+
+FileT = TypeVar("FileT", bound=msgspec.Struct)
+
+_PARTITION: Final = re.compile(r"([A-Za-z0-9._-]+)-(\d+)")
+
+
+def parse_partition(text: str) -> "TopicPartition":
+    """Returns the partition that a text like ``orders-0`` names.
+
+    Raises:
+        UserError: it names none.
+    """
+    from emulator.core.types import TopicPartition
+
+    match = _PARTITION.fullmatch(text)
+    if match is None:
+        raise UserError(f"{text!r} is no partition: expected TOPIC-NUMBER, such as orders-0")
+    return TopicPartition(match[1], int(match[2]))
+
+
+def read_json_file(path: Path, kind: type[FileT], *, option: str) -> FileT:
+    """Returns the content of a JSON file.
+
+    Raises:
+        UserError: it cannot be read, or is not of that form; the text says where.
+    """
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except OSError as error:
+        raise UserError(f"{option} {path}: {error.strerror}") from None
+    except msgspec.MsgspecError as error:
+        raise UserError(f"{option} {path}: {error}") from None
