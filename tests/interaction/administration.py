@@ -1,0 +1,195 @@
+"""What an administrator, or a leader with a wish of its own, asks of the controller of a script's cluster.
+
+Each function sends one request and returns the lines that the script prints of the answer.
+"""
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from emulator.core.admin_messages import (
+    AlterableConfig,
+    AlterConfigsResource,
+    ConfigOperation,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+    DescribeFeaturesRequest,
+    DescribeFeaturesResponse,
+    FeatureUpdate,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+from emulator.core.errors import ErrorCode
+from emulator.core.messages import AlterPartitionData, AlterPartitionRequest, AlterPartitionResponse, IsrMember, Request
+from emulator.core.records import ConfigResource
+from emulator.core.types import (
+    BrokerEpoch,
+    BrokerId,
+    FeatureUpgradeType,
+    LeaderEpoch,
+    LeaderRecoveryState,
+    NodeId,
+    PartitionEpoch,
+    TopicId,
+    TopicPartition,
+)
+from emulator.simulator.cluster import SimulatedCluster
+from emulator.simulator.nodes import CONTROLLER
+
+ResponseT = TypeVar("ResponseT")
+_WITHIN_MS = 100
+
+
+def _ask(cluster: SimulatedCluster, request: Request, expected: type[ResponseT]) -> ResponseT:
+    request_id = cluster.ask(CONTROLLER, request, cause="admin")
+    cluster.run_until(lambda: request_id in cluster.answers, within_ms=_WITHIN_MS)
+    response = cluster.answers[request_id]
+    assert isinstance(response, expected)
+    return response
+
+
+def _outcome(error: ErrorCode, message: str) -> str:
+    return f"{error.name}: {message}" if message else error.name
+
+
+def _resource(word: str) -> tuple[ConfigResource, str]:
+    if word == "cluster":
+        return ConfigResource.BROKER, ""
+    if word.startswith("broker:"):
+        return ConfigResource.BROKER, word.removeprefix("broker:")
+    return ConfigResource.TOPIC, word
+
+
+def list_reassignments(cluster: SimulatedCluster) -> list[str]:
+    """All that is under way, a line each."""
+    response = _ask(cluster, ListPartitionReassignmentsRequest(), ListPartitionReassignmentsResponse)
+    return [
+        f"{found.topic_partition} replicas={_ids(found.replicas)} adding={_ids(found.adding_replicas)}"
+        f" removing={_ids(found.removing_replicas)}"
+        for found in response.partitions
+    ] or ["none"]
+
+
+def alter_config(cluster: SimulatedCluster, resource: str, changes: Mapping[str, str]) -> list[str]:
+    """Sets ``name=value``; ``name=`` deletes, ``name=+value`` appends, ``name=-value`` subtracts."""
+    kind, name = _resource(resource)
+    configs = tuple(_change(key, value) for key, value in changes.items())
+    asked = AlterConfigsResource(resource=kind, resource_name=name, configs=configs)
+    request = IncrementalAlterConfigsRequest(resources=(asked,))
+    [result] = _ask(cluster, request, IncrementalAlterConfigsResponse).resources
+    return [_outcome(result.error, result.error_message)]
+
+
+def _change(name: str, value: str) -> AlterableConfig:
+    if not value:
+        return AlterableConfig(name=name, operation=ConfigOperation.DELETE)
+    operation = {"+": ConfigOperation.APPEND, "-": ConfigOperation.SUBTRACT}.get(value[0], ConfigOperation.SET)
+    return AlterableConfig(name=name, operation=operation, value=value.lstrip("+-"))
+
+
+def describe_config(cluster: SimulatedCluster, resource: str, names: list[str]) -> list[str]:
+    """What is in effect, and every place that gives it a value."""
+    kind, name = _resource(resource)
+    asked = DescribeConfigsResource(resource=kind, resource_name=name, configuration_keys=tuple(names))
+    [described] = _ask(cluster, DescribeConfigsRequest(resources=(asked,)), DescribeConfigsResponse).resources
+    if described.error is not ErrorCode.NONE:
+        return [_outcome(described.error, described.error_message)]
+    return [
+        f"{config.name}={config.value} "
+        + " ".join(f"{synonym.source.value}:{synonym.name}={synonym.value}" for synonym in config.synonyms)
+        for config in described.configs
+    ]
+
+
+def update_features(
+    cluster: SimulatedCluster, levels: Mapping[str, str], *, upgrade_type: FeatureUpgradeType
+) -> list[str]:
+    """Asks for levels, all in one request."""
+    updates = tuple(
+        FeatureUpdate(feature=name, max_version_level=int(level), upgrade_type=upgrade_type)
+        for name, level in levels.items()
+    )
+    response = _ask(cluster, UpdateFeaturesRequest(feature_updates=updates), UpdateFeaturesResponse)
+    return [_outcome(response.error, response.error_message)]
+
+
+def describe_features(cluster: SimulatedCluster) -> list[str]:
+    """Every feature with its finalized level and the levels that exist."""
+    return [
+        f"{feature.name} {feature.finalized_version} of {feature.min_supported_version}"
+        f"..{feature.max_supported_version}"
+        for feature in _ask(cluster, DescribeFeaturesRequest(), DescribeFeaturesResponse).features
+    ]
+
+
+def unregister(cluster: SimulatedCluster, broker_id: BrokerId) -> list[str]:
+    """Forgets a broker."""
+    response = _ask(cluster, UnregisterBrokerRequest(broker_id=broker_id), UnregisterBrokerResponse)
+    return [_outcome(response.error, response.error_message)]
+
+
+def describe_cluster(cluster: SimulatedCluster) -> list[str]:
+    """Registered brokers."""
+    response = _ask(cluster, DescribeClusterRequest(), DescribeClusterResponse)
+    return [
+        f"broker {broker.broker_id} epoch={broker.broker_epoch}"
+        f"{' fenced' if broker.is_fenced else ''}{' shutting_down' if broker.in_controlled_shutdown else ''}"
+        for broker in response.brokers
+    ]
+
+
+def alter_partition(cluster: SimulatedCluster, name: TopicPartition, given: Mapping[str, str]) -> list[str]:
+    """An AlterPartition as ``from`` would send it, with whatever is ``given`` in the place of what is true."""
+    state = cluster.controller.image.partitions[name]
+    brokers = cluster.controller.image.brokers
+    sender = BrokerId(NodeId(int(given["from"])))
+    api_version = int(given.get("version", "3"))
+    members = [member.partition("@") for member in given["isr"].strip("()").split(",") if member]
+    topic_id = TopicId(given.get("topic_id", state.topic_id))
+    data = AlterPartitionData(
+        topic=name.topic,
+        topic_id=topic_id if api_version >= 2 else None,
+        partition=int(given.get("partition", name.partition)),
+        leader_epoch=LeaderEpoch(int(given.get("leader_epoch", state.leader_epoch))),
+        partition_epoch=PartitionEpoch(int(given.get("partition_epoch", state.partition_epoch))),
+        new_isr=tuple(_member(cluster, member, epoch) for member, _, epoch in members),
+        leader_recovery_state=LeaderRecoveryState[given.get("recovery", "RECOVERED")],
+    )
+    registered = brokers[sender].broker_epoch if sender in brokers else -1
+    request = AlterPartitionRequest(
+        broker_id=sender,
+        broker_epoch=BrokerEpoch(int(given.get("broker_epoch", registered))),
+        partitions=(data,),
+        api_version=api_version,
+    )
+    response = _ask(cluster, request, AlterPartitionResponse)
+    if response.error is not ErrorCode.NONE:
+        return [f"top level {response.error.name}"]
+    [result] = response.partitions
+    if result.error is not ErrorCode.NONE:
+        return [result.error.name]
+    return [
+        f"NONE leader={result.leader} leader_epoch={result.leader_epoch} partition_epoch={result.partition_epoch}"
+        f" isr={_ids(result.isr)} {result.leader_recovery_state.name}"
+    ]
+
+
+def _member(cluster: SimulatedCluster, word: str, epoch: str) -> IsrMember:
+    broker_id = BrokerId(NodeId(int(word)))
+    if epoch == "?":
+        return IsrMember(broker_id, None)
+    registration = cluster.controller.image.brokers.get(broker_id)
+    known = None if registration is None else registration.broker_epoch
+    return IsrMember(broker_id, BrokerEpoch(int(epoch)) if epoch else known)
+
+
+def _ids(brokers: tuple[BrokerId, ...]) -> str:
+    return "(" + ",".join(str(broker) for broker in brokers) + ")"
