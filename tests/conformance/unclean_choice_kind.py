@@ -2,7 +2,7 @@
 
 The schema says no more of it than that, so the adapter reads what the neighbouring kinds use: replicas by letter, each
 as its answer to GetReplicaLogInfo (the words of ``kip966_recovery_select``), or as the ``log`` that it would answer
-from (those of ``replica_log_info``). Left out, an answer is of the registered broker epoch and the current leader epoch.
+from (those of ``replica_log_info``). What is left out of an answer is as registered, and as current.
 """
 
 from collections.abc import Mapping
