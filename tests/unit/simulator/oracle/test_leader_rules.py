@@ -1,0 +1,220 @@
+"""What a leader may do: each check in a cluster in which it must fire."""
+
+import msgspec
+
+from emulator.core.broker.isr import PendingExpand, PendingShrink
+from emulator.core.errors import ErrorCode
+from emulator.core.events import (
+    AlterPartitionAnswered,
+    AlterPartitionProposed,
+    AppendRole,
+    BatchAppended,
+    BecameFollower,
+    BecameLeader,
+    HighWatermarkAdvanced,
+    ReplicaProgress,
+)
+from emulator.core.messages import FetchPartitionResponse, FetchResponse, ListOffsetsResponse, ListOffsetsResult
+from emulator.core.switches import MaximalIsr
+from emulator.core.types import BrokerId, LeaderEpoch, LeaderRecoveryState, Offset, PartitionEpoch, ProducerEpoch
+from tests.unit.simulator.oracle.world import (
+    CAUSE,
+    FOLLOWER,
+    LEADER,
+    NAME,
+    OTHER,
+    TOPIC,
+    Doctor,
+    World,
+    assert_fires,
+    firing,
+)
+
+ISR = (LEADER, FOLLOWER, OTHER)
+
+
+def advances(world: World, *, ends: tuple[int, int, int] = (3, 3, 3), **fields: object) -> None:
+    event = HighWatermarkAdvanced(
+        cause_id=CAUSE,
+        topic=NAME.topic,
+        partition=NAME.partition,
+        topic_id=TOPIC,
+        old=Offset(2),
+        new=Offset(3),
+        leader_epoch=LeaderEpoch(0),
+        log_end_offset=Offset(3),
+        committed_isr=ISR,
+        maximal_isr=ISR,
+        joiners=(),
+        effective_min_isr=2,
+        replicas=tuple(
+            ReplicaProgress(broker_id, Offset(end), LeaderEpoch(0)) for broker_id, end in zip(ISR, ends, strict=True)
+        ),
+    )
+    world.happens(msgspec.structs.replace(event, **fields), node=LEADER)
+
+
+def member_is_not_there_yet(world: World) -> None:
+    advances(world)
+    assert "H1" not in world.fired
+    advances(world, ends=(3, 2, 3))
+
+
+def leads_again(world: World, epoch: int) -> None:
+    former = world.last(BecameFollower)
+    world.happens(msgspec.structs.replace(former, leader_epoch=LeaderEpoch(epoch - 1)), node=LEADER)
+    leads = msgspec.structs.replace(world.last(BecameLeader), leader_epoch=LeaderEpoch(epoch))
+    world.happens(leads, node=LEADER)
+
+
+def progress_of_an_earlier_leadership(world: World) -> None:
+    leads_again(world, 2)
+    advances(world, leader_epoch=LeaderEpoch(2))
+
+
+def stays_behind_what_all_hold(world: World) -> None:
+    advances(world, new=Offset(2), old=Offset(1))
+
+
+def isr_too_small(world: World) -> None:
+    advances(world, committed_isr=(LEADER,))
+
+
+def isr_was_never_committed(world: World) -> None:
+    advances(world, committed_isr=(LEADER, FOLLOWER))
+
+
+def high_watermark_falls(world: World) -> None:
+    world.oracle.scan()
+    world.partition(LEADER).log.high_watermark = Offset(1)
+    world.oracle.scan()
+
+
+def leader_forgets_a_candidate(world: World) -> None:
+    world.commits(elr=(BrokerId(FOLLOWER),), isr=(LEADER,), replicas=ISR)
+    leader = world.partition(LEADER)
+    leader.isr_state = msgspec.structs.replace(leader.isr_state, isr=(LEADER, OTHER))
+    world.oracle.scan()
+
+
+def proposes(world: World) -> None:
+    event = AlterPartitionProposed(
+        cause_id=CAUSE,
+        topic=NAME.topic,
+        partition=NAME.partition,
+        topic_id=TOPIC,
+        leader_epoch=LeaderEpoch(0),
+        partition_epoch=PartitionEpoch(0),
+        committed_isr=ISR,
+        proposed_isr=(LEADER, FOLLOWER),
+        maximal_isr=ISR,
+        broker_epochs=(None, None),
+    )
+    world.happens(event, node=LEADER)
+
+
+def proposes_twice(world: World) -> None:
+    proposes(world)
+    answer = AlterPartitionAnswered(
+        cause_id=CAUSE,
+        topic=NAME.topic,
+        partition=NAME.partition,
+        topic_id=TOPIC,
+        error="INELIGIBLE_REPLICA",
+        outcome="reverted",
+        committed_isr=ISR,
+        partition_epoch=PartitionEpoch(0),
+    )
+    world.happens(answer, node=LEADER)
+    proposes(world)
+    assert "H5" not in world.fired
+    proposes(world)
+
+
+def reckons_without_who_joins(world: World) -> None:
+    leader = world.partition(LEADER)
+    leader.isr_state = PendingExpand((LEADER, FOLLOWER), OTHER)
+    config = leader._config
+    committed_only = msgspec.structs.replace(config.switches, maximal_isr=MaximalIsr.COMMITTED_ONLY)
+    leader._config = msgspec.structs.replace(config, switches=committed_only)
+    world.oracle.scan()
+
+
+def leader_is_not_in_its_isr(world: World) -> None:
+    world.partition(LEADER).isr_state = PendingShrink((FOLLOWER, OTHER), frozenset((OTHER,)))
+    world.oracle.scan()
+
+
+def recovers(world: World, broker_id: BrokerId) -> None:
+    broker = world.node(broker_id).broker
+    assert broker is not None
+    state = broker.image.partitions[NAME]
+    broker.image.partitions[NAME] = msgspec.structs.replace(state, leader_recovery_state=LeaderRecoveryState.RECOVERING)
+
+
+def serves_a_fetch_while_it_recovers(world: World) -> None:
+    recovers(world, LEADER)
+    refused = FetchPartitionResponse(topic=NAME.topic, partition=0, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    world.oracle.responded(world.node(LEADER), FetchResponse(partitions=(refused,)))
+    assert "M7" not in world.fired
+    served = msgspec.structs.replace(refused, error=ErrorCode.NONE)
+    world.oracle.responded(world.node(LEADER), FetchResponse(partitions=(served,)))
+
+
+def follower_serves_while_its_leader_recovers(world: World) -> None:
+    recovers(world, FOLLOWER)
+    listed = ListOffsetsResult(topic=NAME.topic, partition=0, error=ErrorCode.NONE, offset=Offset(3))
+    world.oracle.responded(world.node(FOLLOWER), ListOffsetsResponse(partitions=(listed,)))
+
+
+def appends(world: World, node: BrokerId) -> None:
+    event = BatchAppended(
+        cause_id=CAUSE,
+        topic=NAME.topic,
+        partition=NAME.partition,
+        topic_id=TOPIC,
+        role=AppendRole.LEADER,
+        base_offset=Offset(3),
+        last_offset=Offset(3),
+        leader_epoch=LeaderEpoch(0),
+        current_leader_epoch=LeaderEpoch(0),
+        crc=99,
+        record_count=1,
+        producer_id=None,
+        producer_epoch=ProducerEpoch(-1),
+        base_sequence=-1,
+    )
+    world.happens(event, node=node)
+
+
+def appends_while_it_recovers(world: World) -> None:
+    recovers(world, LEADER)
+    appends(world, LEADER)
+
+
+def two_leaders_in_an_epoch(world: World) -> None:
+    appends(world, LEADER)
+    appends(world, FOLLOWER)
+
+
+CASES = (
+    ("H1", member_is_not_there_yet),
+    ("H1", progress_of_an_earlier_leadership),
+    ("H1", stays_behind_what_all_hold),
+    ("H2", isr_too_small),
+    ("H2", isr_was_never_committed),
+    ("H3", high_watermark_falls),
+    ("H4", leader_forgets_a_candidate),
+    ("H5", proposes_twice),
+    ("H5", reckons_without_who_joins),
+    ("H5", leader_is_not_in_its_isr),
+    ("M7", serves_a_fetch_while_it_recovers),
+    ("M7", follower_serves_while_its_leader_recovers),
+    ("M7", appends_while_it_recovers),
+    ("M8", two_leaders_in_an_epoch),
+)
+
+
+@firing(CASES)
+def test_it_fires(check_id: str, doctor: Doctor) -> None:
+    assert_fires(check_id, doctor)

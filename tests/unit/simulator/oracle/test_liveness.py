@@ -1,0 +1,128 @@
+"""What a healed cluster must come to: each property where it is missing, and each excuse."""
+
+import pytest
+
+from emulator.core.errors import InvariantViolation
+from emulator.core.messages import MetadataRequest
+from emulator.core.types import Acks, BrokerId, NodeId, PartitionEpoch, RequestId
+from emulator.simulator.oracle.liveness import PARKED_MS, excused
+from emulator.simulator.plan import parse_plan
+from emulator.simulator.wire import Parked
+from tests.unit.simulator.oracle.world import CLUSTER, FOLLOWER, LEADER, NAME, Doctor, World, assert_fires, firing
+
+
+def missing(world: World) -> set[str]:
+    return {check_id for check_id, _, _ in world.oracle.missing()}
+
+
+def plays(world: World, *lines: str) -> None:
+    for action in parse_plan(CLUSTER + "\n".join(lines) + "\n").actions:
+        world.simulation.play(action)
+
+
+def is_behind(world: World) -> None:
+    plays(world, "hold 1->100 Stream response", "expire 2", "wait 1")
+
+
+def is_down(world: World) -> None:
+    plays(world, "kill 1")
+
+
+def is_leaderless(world: World) -> None:
+    plays(world, "kill 0,1,2", "expire 2", "wait 700")
+
+
+def is_out_of_sync(world: World) -> None:
+    plays(world, "expire 1", "wait 1")
+
+
+def waits_for_an_answer(world: World) -> None:
+    world.cluster.produce(world.cluster.producers[Acks.ALL], NAME, 1)
+
+
+def is_forgotten(world: World) -> None:
+    world.cluster.wire.parked[RequestId(9_999)] = Parked(LEADER, "Fetch", 0)
+    world.cluster.queue.now_ms += PARKED_MS + 1
+
+
+def copies_differ(world: World) -> None:
+    world.shorten(FOLLOWER)
+
+
+def is_kept_where_it_is_not_assigned(world: World) -> None:
+    world.commits(replicas=(LEADER, FOLLOWER), isr=(LEADER, FOLLOWER), partition_epoch=PartitionEpoch(1))
+
+
+def is_being_reassigned(world: World) -> None:
+    world.commits(adding_replicas=(BrokerId(NodeId(2)),))
+
+
+MISSING = (
+    ("L1", is_behind),
+    ("L2", is_down),
+    ("L3", is_leaderless),
+    ("L4", is_out_of_sync),
+    ("L5", waits_for_an_answer),
+    ("L5", is_forgotten),
+    ("L6", copies_differ),
+    ("L7", is_kept_where_it_is_not_assigned),
+    ("L8", is_being_reassigned),
+)
+
+
+@firing(MISSING)
+def test_it_is_missing(check_id: str, doctor: Doctor) -> None:
+    world = World()
+    assert missing(world) == set()
+    doctor(world)
+    assert check_id in missing(world)
+
+
+def goes_on_changing(world: World) -> None:
+    def tick() -> None:
+        world.oracle.tally.fetch_errors += 1
+        world.cluster.queue.after(100, tick)
+
+    tick()
+    world.simulation.finish()
+
+
+def does_not_heal(world: World) -> None:
+    world.commits(adding_replicas=(BrokerId(NodeId(2)),))
+    world.simulation.finish()
+
+
+def contradicts_itself(world: World) -> None:
+    world.oracle.crashed(InvariantViolation("M9: a bug"))
+
+
+def raises(world: World) -> None:
+    world.oracle.crashed(KeyError("a bug"))
+
+
+CASES = (
+    ("L8", does_not_heal),
+    ("L9", goes_on_changing),
+    ("InvariantViolation", contradicts_itself),
+    ("Exception", raises),
+)
+
+
+@firing(CASES)
+def test_it_fires(check_id: str, doctor: Doctor) -> None:
+    assert_fires(check_id, doctor)
+
+
+@pytest.mark.parametrize(("elr", "names"), [((), (NAME,)), ((FOLLOWER,), ())])
+def test_only_who_has_no_candidate_is_excused(elr: tuple[BrokerId, ...], names: tuple[object, ...]) -> None:
+    world = World()
+    world.commits(leader=None, isr=(), elr=elr)
+    assert excused(world.cluster) == names
+    assert ("L3" in missing(world)) == (not names)
+
+
+def test_a_request_that_is_answered_is_not_parked() -> None:
+    world = World()
+    world.cluster.ask(LEADER, MetadataRequest(topics=("orders",)), cause="test")
+    world.cluster.run(1)
+    assert "Metadata" not in {parked.api for parked in world.cluster.wire.parked.values()}

@@ -1,0 +1,170 @@
+"""What may be done to a broker's log: each check in a cluster in which it must fire."""
+
+import msgspec
+
+from emulator.core.broker.epoch_cache import LeaderEpochCache
+from emulator.core.events import AppendRole, BatchAppended, LogOpened, LogTruncated, StrayDeleted, StrayDetected
+from emulator.core.inputs import StrayLog
+from emulator.core.types import BrokerId, LeaderEpoch, Offset, ProducerEpoch, TopicId
+from emulator.simulator.disk import StoredLog
+from tests.unit.simulator.oracle.world import (
+    CAUSE,
+    FOLLOWER,
+    LEADER,
+    NAME,
+    TOPIC,
+    Doctor,
+    World,
+    assert_fires,
+    firing,
+)
+
+_APPENDED = BatchAppended(
+    cause_id=CAUSE,
+    topic=NAME.topic,
+    partition=NAME.partition,
+    topic_id=TOPIC,
+    role=AppendRole.LEADER,
+    base_offset=Offset(3),
+    last_offset=Offset(3),
+    leader_epoch=LeaderEpoch(0),
+    current_leader_epoch=LeaderEpoch(0),
+    crc=99,
+    record_count=1,
+    producer_id=None,
+    producer_epoch=ProducerEpoch(-1),
+    base_sequence=-1,
+)
+
+
+def appends(world: World, *, broker: BrokerId = LEADER, **fields: object) -> None:
+    world.happens(msgspec.structs.replace(_APPENDED, **fields), node=broker)
+
+
+def another_batch_at_the_same_place(world: World) -> None:
+    appends(world)
+    appends(world, broker=FOLLOWER, crc=98, role=AppendRole.FOLLOWER)
+
+
+def same_batch_after_another(world: World) -> None:
+    world.happens(_truncated(Offset(1)), node=FOLLOWER)
+    appends(world, broker=FOLLOWER, base_offset=Offset(1), last_offset=Offset(2), crc=97, leader_epoch=LeaderEpoch(1))
+    appends(world)
+    appends(world, broker=FOLLOWER, role=AppendRole.FOLLOWER, leader_epoch=LeaderEpoch(0))
+
+
+def epoch_falls(world: World) -> None:
+    appends(world, leader_epoch=LeaderEpoch(4), current_leader_epoch=LeaderEpoch(4))
+    appends(world, base_offset=Offset(4), last_offset=Offset(4))
+
+
+def leader_appends_in_another_epoch(world: World) -> None:
+    appends(world, current_leader_epoch=LeaderEpoch(1))
+
+
+def epoch_cache_is_empty(world: World) -> None:
+    world.partition(FOLLOWER).log.epochs = LeaderEpochCache()
+    world.oracle.scan()
+
+
+def gap(world: World) -> None:
+    appends(world, base_offset=Offset(5), last_offset=Offset(5))
+
+
+def overlap(world: World) -> None:
+    appends(world, base_offset=Offset(2))
+
+
+def core_and_disk_differ(world: World) -> None:
+    world.shorten(FOLLOWER)
+    world.oracle.scan()
+
+
+def high_watermark_above_end(world: World) -> None:
+    world.partition(FOLLOWER).log.high_watermark = Offset(50)
+    world.oracle.scan()
+
+
+def _truncated(end_offset: Offset) -> LogTruncated:
+    return LogTruncated(
+        cause_id=CAUSE,
+        topic=NAME.topic,
+        partition=NAME.partition,
+        topic_id=TOPIC,
+        reason="diverging_epoch",
+        old_end_offset=Offset(3),
+        new_end_offset=end_offset,
+        high_watermark=Offset(3),
+        leader=LEADER,
+        leader_epoch=LeaderEpoch(0),
+    )
+
+
+def committed_record_cut_off(world: World) -> None:
+    world.happens(_truncated(Offset(1)), node=FOLLOWER)
+
+
+def append_to_another_topic(world: World) -> None:
+    appends(world, topic_id=TopicId("id-of-another"), base_offset=Offset(0))
+
+
+def new_topic_with_old_data(world: World) -> None:
+    opened = msgspec.structs.replace(world.last(LogOpened), topic_id=TopicId("id-of-another"), log_end_offset=Offset(3))
+    world.happens(opened, node=FOLLOWER)
+
+
+def directory_of_another_topic(world: World) -> None:
+    world.node(FOLLOWER).disk.logs[NAME].topic_id = TopicId("id-of-another")
+    world.oracle.scan()
+
+
+CASES = (
+    ("D7", another_batch_at_the_same_place),
+    ("D7", same_batch_after_another),
+    ("D8", epoch_falls),
+    ("D8", leader_appends_in_another_epoch),
+    ("D8", epoch_cache_is_empty),
+    ("D9", gap),
+    ("D9", overlap),
+    ("D9", core_and_disk_differ),
+    ("D9", high_watermark_above_end),
+    ("D15", committed_record_cut_off),
+    ("M15", append_to_another_topic),
+    ("M15", new_topic_with_old_data),
+    ("M15", directory_of_another_topic),
+)
+
+
+@firing(CASES)
+def test_it_fires(check_id: str, doctor: Doctor) -> None:
+    assert_fires(check_id, doctor)
+
+
+def test_a_batch_that_was_sent_again_may_be_cut_off_where_it_was_not_committed() -> None:
+    world = World()
+    appends(world, broker=FOLLOWER, crc=1, leader_epoch=LeaderEpoch(0))
+    world.oracle.truths[NAME].committed[Offset(3)] = (LeaderEpoch(1), 1)
+    world.happens(_truncated(Offset(3)), node=FOLLOWER)
+    assert "D15" not in world.fired
+
+
+def test_a_stray_is_overdue_once_its_grace_is_over() -> None:
+    world = World()
+    old = TopicId("id-of-another")
+    detected = StrayDetected(
+        cause_id=CAUSE,
+        topic=NAME.topic,
+        partition=NAME.partition,
+        topic_id=old,
+        reason="unknown_topic",
+        action="delete",
+        log_end_offset=Offset(3),
+    )
+    world.happens(detected, node=FOLLOWER)
+    stray = StrayLog(partition=NAME, topic_id=old)
+    world.node(FOLLOWER).disk.strays[stray] = StoredLog(old, base_offset=Offset(0))
+    assert "L7" not in {check_id for check_id, _, _ in world.oracle.missing()}
+    world.cluster.queue.now_ms += world.cluster.properties.stray_delete_delay_ms + 1
+    assert "L7" in {check_id for check_id, _, _ in world.oracle.missing()}
+    world.happens(StrayDeleted(cause_id=CAUSE, topic=NAME.topic, partition=NAME.partition, topic_id=old), node=FOLLOWER)
+    assert "L7" not in {check_id for check_id, _, _ in world.oracle.missing()}

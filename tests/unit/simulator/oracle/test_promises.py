@@ -1,0 +1,96 @@
+"""What was promised and is not on the replicas: each check in a cluster in which it must fire."""
+
+import msgspec
+import pytest
+
+from emulator.core.events import IncarnationEnd, IncarnationEnded
+from emulator.core.types import LeaderEpoch, MetadataOffset, NodeId, Offset, PartitionEpoch
+from emulator.simulator.oracle.finding import Guarantee
+from tests.unit.simulator.oracle.world import CAUSE, FOLLOWER, LEADER, NAME, Doctor, World, assert_fires, firing
+
+
+def acked_record_gone(world: World) -> None:
+    world.shorten(LEADER)
+    world.oracle.scan()
+
+
+def committed_record_gone(world: World) -> None:
+    world.oracle.truths[NAME].acked.clear()
+    world.oracle.truths[NAME].exposed.clear()
+    acked_record_gone(world)
+
+
+def candidate_too_short(world: World) -> None:
+    world.shorten(FOLLOWER)
+    world.oracle.scan()
+
+
+def acked_record_nowhere(world: World) -> None:
+    for broker_id in world.cluster.nodes:
+        world.shorten(broker_id)
+    world.oracle.finish()
+
+
+def consumed_record_gone(world: World) -> None:
+    world.oracle.truths[NAME].acked.clear()
+    acked_record_gone(world)
+
+
+def replicas_differ(world: World) -> None:
+    batches = world.node(FOLLOWER).disk.logs[NAME].batches
+    batches[0] = msgspec.structs.replace(batches[0], crc=99)
+    world.oracle.scan()
+
+
+def end_goes_back(world: World) -> None:
+    world.partition(LEADER).log.high_watermark = Offset(1)
+    world.oracle.scan()
+
+
+CASES = (
+    ("D1", acked_record_gone),
+    ("D2", committed_record_gone),
+    ("D3", candidate_too_short),
+    ("D4", acked_record_nowhere),
+    ("D5", consumed_record_gone),
+    ("D6", replicas_differ),
+    ("C3", end_goes_back),
+)
+
+
+@firing(CASES)
+def test_it_fires(check_id: str, doctor: Doctor) -> None:
+    assert_fires(check_id, doctor)
+
+
+def test_nothing_fires_by_itself() -> None:
+    world = World()
+    world.simulation.finish()
+    assert world.oracle.alarms == []
+    assert world.oracle.tally.acks == 3
+
+
+def ended(world: World, node: int) -> None:
+    world.happens(
+        IncarnationEnded(
+            cause_id=CAUSE,
+            ended_node=NodeId(node),
+            ended_incarnation=0,
+            end=IncarnationEnd.POWER_LOST,
+            exit_code=None,
+            metadata_offset=MetadataOffset(12),
+        ),
+        node=NodeId(2000),
+    )
+
+
+@pytest.mark.parametrize(("nodes", "guarantee"), [((1,), Guarantee.HOLDS), ((1, 2), Guarantee.EXCEEDED)])
+def test_a_loss_counts_only_within_the_guarantee(nodes: tuple[int, ...], guarantee: Guarantee) -> None:
+    world = World()
+    for node in nodes:
+        ended(world, node)
+    world.commits(leader_epoch=LeaderEpoch(1), partition_epoch=PartitionEpoch(1))
+    world.partition(LEADER).leader_epoch = LeaderEpoch(1)
+    acked_record_gone(world)
+    (loss,) = [alarm for alarm in world.oracle.alarms if alarm.check_id == "D1"]
+    assert loss.guarantee is guarantee
