@@ -13,17 +13,19 @@ from chaos.scenario import (
     Consumed,
     Count,
     FeatureIs,
+    LogEnds,
     LogIs,
     NodeRef,
     NoLeader,
     PartitionIs,
     RegistrationIs,
+    Since,
     TopicIs,
 )
 from emulator.client.control import Progress
 from emulator.core.errors import ErrorCode
 from emulator.core.image import MetadataImage, PartitionState
-from emulator.core.types import Acks, BrokerId, LeaderRecoveryState, NodeId, TopicPartition
+from emulator.core.types import Acks, BrokerId, LeaderRecoveryState, NodeId, Offset, TopicPartition
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +41,7 @@ class View:
     """What there is to see: committed state, all counts now and when the step began, and the names of nodes.
 
     Attributes:
+        log_end: where a node's log of a partition ends, 0 where there is none.
         log_names: names of the directories in a node's log directory, such as ``orders-0``.
     """
 
@@ -46,6 +49,7 @@ class View:
     progress: Progress
     progress_at_start: Progress
     names: NodeNames
+    log_end: Callable[[NodeId, TopicPartition], Offset]
     log_names: Callable[[NodeId], frozenset[str]]
 
 
@@ -62,6 +66,12 @@ def look(condition: Condition, view: View) -> Sight:
             return _registration(condition, view)
         case LogIs():
             return _log(condition, view)
+        case LogEnds(node=ref, partition=partition, end=end):
+            node = resolve(ref, view.image, view.names)
+            if node is None:
+                return Sight(reached=False, text=f"nobody is {ref}")
+            log_end = view.log_end(node, partition)
+            return Sight(reached=log_end == end, text=f"the log of {partition} on node {node} ends at {log_end}")
         case TopicIs(topic=topic, exists=exists):
             topic_id = view.image.topics.get(topic)
             text = f"topic {topic} does not exist" if topic_id is None else f"topic {topic} has id {topic_id}"
@@ -92,11 +102,10 @@ def _errors(progress: Progress, error: ErrorCode) -> int:
 
 
 def _acked(condition: Acked, view: View) -> Sight:
-    acked = {
-        partition: _records(view.progress, condition.acks, partition)
-        - _records(view.progress_at_start, condition.acks, partition)
-        for partition in condition.partitions
-    }
+    acked = {partition: _records(view.progress, condition.acks, partition) for partition in condition.partitions}
+    if condition.since is Since.STEP:
+        for partition in acked:
+            acked[partition] -= _records(view.progress_at_start, condition.acks, partition)
     level = "" if condition.acks is None else f" acks={'all' if condition.acks is Acks.ALL else int(condition.acks)}"
     match condition.per:
         case Count.TOTAL:

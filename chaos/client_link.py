@@ -7,6 +7,7 @@ from typing import Final, TypeVar
 from emulator.client.control import (
     AllRead,
     Command,
+    ProduceBatch,
     Progress,
     ReadAll,
     Ready,
@@ -18,6 +19,7 @@ from emulator.client.control import (
     encode_line,
 )
 from emulator.core.errors import EmulatorError
+from emulator.core.types import TopicPartition
 
 _REPORT_LENGTH_MAX: Final = 1 << 24
 _READY_TIMEOUT_S: Final = 30.0
@@ -65,6 +67,16 @@ class ClientLink:
     def start_work(self, addresses: dict[int, str]) -> None:
         """Lets producers and consumers work."""
         self._send(StartWork(addresses=addresses))
+
+    def produce(self, producer: str, partition: TopicPartition, records: int) -> None:
+        """Has a producer send a batch.
+
+        Raises:
+            ClientLost: the process is gone.
+        """
+        self._send(
+            ProduceBatch(producer=producer, topic=partition.topic, partition=partition.partition, record_count=records)
+        )
 
     async def stop_work(self, *, timeout_ms: int) -> WorkStopped:
         """Stops them, and waits until every operation has its outcome.

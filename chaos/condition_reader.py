@@ -1,12 +1,12 @@
 """Reads what a step of a scenario file waits for.
 
-- until: {acked: 500, acks: all, per: partition, within: 45 s}
+- until: {acked: 500, acks: all, per: partition, within: 45 s}      # since: run counts from the beginning
 - until: {consumed: 100}
 - until: {partition: orders-0, leader: 1, isr: [1, 2], elr: [0]}      # partition: all means each of them
 - until: {partition: orders-0, leader_recovery_state: RECOVERING}     # also last_known_elr, last_known_leader
 - until: {partition: orders-0, replicas: [3, 1], adding_replicas: []} # also removing_replicas
 - until: {node: 2, unfenced: true}                                    # also fenced, registered
-- until: {node: 2, log: orders-0, exists: false}
+- until: {node: 2, log: orders-0, exists: false}                    # or end: 12, where it ends
 - until: {topic: orders, exists: false}
 - until: {feature: eligible.leader.replicas.version, level: 1}
 - until: {error: NOT_LEADER_OR_FOLLOWER, count: 3}                    # what clients were answered
@@ -24,16 +24,18 @@ from chaos.scenario import (
     Consumed,
     Count,
     FeatureIs,
+    LogEnds,
     LogIs,
     NodeRef,
     NoLeader,
     PartitionIs,
     RegistrationIs,
+    Since,
     TopicIs,
 )
 from chaos.yaml_cursor import Cursor, Fields
 from emulator.core.errors import ErrorCode
-from emulator.core.types import Acks, LeaderRecoveryState
+from emulator.core.types import Acks, LeaderRecoveryState, Offset
 
 ACKS: Final = {"all": Acks.ALL, "-1": Acks.ALL, "1": Acks.LEADER, "0": Acks.NONE}
 """How a file writes ``acks``."""
@@ -81,11 +83,13 @@ def _flag(cursor: Cursor) -> bool:
 def _acked(fields: Fields, names: NameReader) -> Acked:
     count = fields.required("acked").integer(low=1)
     acks, per, partition = fields.optional("acks"), fields.optional("per"), fields.optional("partition")
+    since = fields.optional("since")
     return Acked(
         count=count,
         acks=None if acks is None else ACKS[acks.choice(ACKS)],
         partitions=names.partitions if partition is None else names.partition_set(partition),
         per=Count.TOTAL if per is None else Count(per.choice([each.value for each in Count])),
+        since=Since.STEP if since is None else Since(since.choice([each.value for each in Since])),
     )
 
 
@@ -119,9 +123,12 @@ def _partition_is(fields: Fields, names: NameReader) -> PartitionIs:
     )
 
 
-def _node_is(fields: Fields, names: NameReader) -> BrokerIs | RegistrationIs | LogIs:
+def _node_is(fields: Fields, names: NameReader) -> BrokerIs | RegistrationIs | LogIs | LogEnds:
     node = names.broker(fields.required("node"))
     log = fields.optional("log")
+    end = None if log is None else fields.optional("end")
+    if log is not None and end is not None:
+        return LogEnds(node=node, partition=names.partition(log), end=Offset(end.integer(low=0)))
     if log is not None:
         return LogIs(node=node, partition=names.partition(log), exists=_flag(fields.required("exists")))
     states = {key: fields.optional(key) for key in ("unfenced", "fenced", "registered")}

@@ -17,10 +17,11 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9_-]*")
 
 
 class NameReader:
-    """What may be named: brokers, topics so far, and nodes that earlier steps gave a name."""
+    """What may be named: brokers, topics so far, producers, and nodes that earlier steps gave a name."""
 
-    def __init__(self, *, brokers: int, partitions: Iterable[TopicPartition]) -> None:
+    def __init__(self, *, brokers: int, partitions: Iterable[TopicPartition], producers: tuple[str, ...] = ()) -> None:
         self.brokers = brokers
+        self._producers = producers
         self._partitions = {str(partition): partition for partition in partitions}
         self._names: set[str] = set()
 
@@ -69,6 +70,10 @@ class NameReader:
             allowed = ", ".join(self._partitions) or "none, as there are no topics"
             cursor.fail(f"no partition {text!r}, allowed: {allowed}{suggestion(text, self._partitions)}")
         return self._partitions[text]
+
+    def producer(self, cursor: Cursor) -> str:
+        """Returns the name of a producer."""
+        return cursor.choice(self._producers)
 
     # --- Nodes ----------------------------------------------------------------------------------------------------
 

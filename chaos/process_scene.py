@@ -14,6 +14,7 @@ from chaos.faults.lose_responses import lose_responses
 from chaos.faults.pause import pause, resume
 from chaos.faults.power_cycle import start, stop
 from chaos.faults.power_loss import power_loss
+from chaos.faults.replace_disk import replace_disk
 from chaos.faults.stage import Stage
 from chaos.scenario import Clients
 from chaos.waiting import Lookout
@@ -21,9 +22,10 @@ from emulator.client.control import Progress
 from emulator.core.events import Event
 from emulator.core.image import MetadataImage
 from emulator.core.messages import Request, Response
-from emulator.core.types import CauseId, MetadataOffset, NodeId
+from emulator.core.types import CauseId, MetadataOffset, NodeId, Offset, TopicPartition
 from emulator.rpc.channel import keepalive_for
-from emulator.storage.power_loss_plan import Keep
+from emulator.storage.power_loss import scan_log_end
+from emulator.storage.power_loss_plan import ExactLoss, Keep
 
 
 class ProcessScene:
@@ -63,6 +65,14 @@ class ProcessScene:
         """Looks into the directory, whether the node runs or not."""
         data = self.stage.cluster.layout.data_directory(node_id)
         return frozenset(each.name for each in data.iterdir() if each.is_dir()) if data.is_dir() else frozenset()
+
+    def log_end(self, node_id: NodeId, partition: TopicPartition) -> Offset:
+        """Reads the segments, as recovery would."""
+        return scan_log_end(str(self.stage.cluster.layout.data_directory(node_id) / str(partition)))
+
+    def produce(self, producer: str, partition: TopicPartition, records: int) -> None:
+        """Tells the client process."""
+        self._client.produce(producer, partition, records)
 
     async def committed_end(self) -> MetadataOffset:
         """Asks the controller."""
@@ -113,9 +123,13 @@ class ProcessScene:
         """SIGCONT."""
         return await resume(self.stage, node_id)
 
-    async def power_loss(self, seeds: Mapping[NodeId, int], keep: Keep) -> Injury:
+    async def power_loss(self, seeds: Mapping[NodeId, int], keep: Keep, exact: ExactLoss | None) -> Injury:
         """SIGKILL, then the loss of what the ledger does not cover."""
-        return await power_loss(self.stage, dict(seeds), keep)
+        return await power_loss(self.stage, dict(seeds), keep, exact)
+
+    async def replace_disk(self, node_id: NodeId) -> Injury:
+        """SIGKILL, then the loss of everything."""
+        return await replace_disk(self.stage, node_id)
 
     @property
     def has_broken_links(self) -> bool:

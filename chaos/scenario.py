@@ -12,8 +12,8 @@ from typing import Final, Literal, TypeAlias
 
 from chaos.administration import Administration, TopicPlan
 from emulator.core.errors import ErrorCode
-from emulator.core.types import Acks, BrokerId, LeaderRecoveryState, NodeId, TopicPartition
-from emulator.storage.power_loss_plan import Keep
+from emulator.core.types import Acks, BrokerId, LeaderRecoveryState, NodeId, Offset, TopicPartition
+from emulator.storage.power_loss_plan import ExactLoss, Keep
 
 CLIENT: Final = NodeId(1000)
 """The client process as an end of network links; it is no node of the cluster."""
@@ -94,17 +94,25 @@ class Count(Enum):
     """Each partition by itself."""
 
 
+class Since(Enum):
+    """From when on records are counted."""
+
+    STEP = "step"
+    RUN = "run"
+
+
 # --- Conditions ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
 class Acked:
-    """So many records were acknowledged since the step began, by producers with ``acks`` (any, if ``None``)."""
+    """So many records were acknowledged by producers with ``acks`` (any, if ``None``)."""
 
     count: int
     acks: Acks | None
     partitions: tuple[TopicPartition, ...]
     per: Count
+    since: Since = Since.STEP
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,6 +160,15 @@ class LogIs:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LogEnds:
+    """Where a node's log of a partition ends, synced or not."""
+
+    node: NodeRef
+    partition: TopicPartition
+    end: Offset
+
+
+@dataclass(frozen=True, kw_only=True)
 class TopicIs:
     """Whether a topic exists."""
 
@@ -183,7 +200,7 @@ class Consumed:
 
 
 Condition: TypeAlias = (
-    Acked | PartitionIs | BrokerIs | RegistrationIs | LogIs | TopicIs | FeatureIs | ClientSaw | Consumed
+    Acked | PartitionIs | BrokerIs | RegistrationIs | LogIs | LogEnds | TopicIs | FeatureIs | ClientSaw | Consumed
 )
 
 # --- Steps --------------------------------------------------------------------------------------------------------
@@ -244,11 +261,33 @@ class Resume:
 
 @dataclass(frozen=True, kw_only=True)
 class PowerLoss:
-    """SIGKILL of all nodes at once, then the loss of what was not synced; the plan gives the seed if it is ``None``."""
+    """SIGKILL of all nodes at once, then the loss of what was not synced.
+
+    Attributes:
+        seed: of what is drawn; the plan gives it if it is ``None``.
+        exact: what is not drawn, where the step says it.
+    """
 
     nodes: tuple[NodeRef, ...]
     keep: Keep
     seed: int | None
+    exact: ExactLoss | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplaceDisk:
+    """SIGKILL, and an empty disk in place of the node's."""
+
+    node: NodeRef
+
+
+@dataclass(frozen=True, kw_only=True)
+class Produce:
+    """Has a producer send a batch of so many records, beside what its rate makes."""
+
+    producer: str
+    partition: TopicPartition
+    records: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -286,8 +325,8 @@ class HealLink:
 
 
 NetworkAction: TypeAlias = Isolate | Cut | LoseResponses | HealAll | HealNode | HealLink
-ProcessAction: TypeAlias = Kill | Pause | Resume | PowerLoss | Start | Stop
-Action: TypeAlias = Until | NetworkAction | ProcessAction | Administration
+ProcessAction: TypeAlias = Kill | Pause | Resume | PowerLoss | ReplaceDisk | Start | Stop
+Action: TypeAlias = Until | Produce | NetworkAction | ProcessAction | Administration
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -305,8 +344,12 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class ProducerPlan:
-    """One producer: ``rate`` records/s of ``record_size`` bytes over all partitions of ``topics``."""
+    """One producer: ``rate`` records/s of ``record_size`` bytes over all partitions of ``topics``.
 
+    With rate 0 it sends what ``produce`` steps ask for.
+    """
+
+    name: str
     acks: Acks
     rate: int
     topics: tuple[str, ...]

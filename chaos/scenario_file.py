@@ -49,6 +49,8 @@ BROKERS_MAX: Final = 100
 
 DEFAULT_RECORD_SIZE: Final = 100
 
+_PRODUCER_NAME: Final = re.compile(r"[a-z0-9-]{1,64}")
+
 _LOST: Final = re.compile(r"(==|>=|<=|>|<)?\s*(\d+)")
 
 
@@ -100,7 +102,7 @@ def read_scenario(path: Path, text: str) -> Scenario:
         properties = () if node_cursor is None else _node_properties(node_cursor)
         topics = _topics(top.required("topics"), brokers)
         producers, consumers = _workload(top.required("workload"), topics)
-        steps = _steps(top.required("steps"), brokers, topics)
+        steps = _steps(top.required("steps"), brokers, topics, tuple(producer.name for producer in producers))
         end, seed, expect = top.optional("end"), top.optional("seed"), top.optional("expect")
         return Scenario(
             path=path,
@@ -167,15 +169,28 @@ def _workload(
         producers, consumers = fields.required("producers"), fields.optional("consumers")
     names = tuple(topic.name for topic in topics)
     return (
-        tuple(_producer(item, names) for item in producers.items()),
+        _producers(producers, names),
         () if consumers is None else tuple(_consumer(item, names) for item in consumers.items()),
     )
 
 
-def _producer(cursor: Cursor, topics: tuple[str, ...]) -> ProducerPlan:
+def _producers(cursor: Cursor, topics: tuple[str, ...]) -> tuple[ProducerPlan, ...]:
+    plans: list[ProducerPlan] = []
+    for index, item in enumerate(cursor.items()):
+        plan = _producer(item, topics, default_name=f"producer-{index}")
+        if plan.name in (other.name for other in plans):
+            item.fail(f"producer {plan.name!r} is there twice")
+        plans.append(plan)
+    return tuple(plans)
+
+
+def _producer(cursor: Cursor, topics: tuple[str, ...], *, default_name: str) -> ProducerPlan:
     with cursor.fields() as fields:
+        name = fields.optional("name")
+        if name is not None and _PRODUCER_NAME.fullmatch(name.text()) is None:
+            name.fail(f"{name.text()!r} is no producer name, allowed: lower-case letters, digits and '-'")
         acks = ACKS[fields.required("acks").choice(ACKS)]
-        rate = fields.required("rate").integer(low=1, high=1_000_000)
+        rate = fields.required("rate").integer(low=0, high=1_000_000)
         chosen = _chosen_topics(fields.optional("topics"), topics)
         size = fields.optional("record.size")
         entries = fields.take_all(PRODUCER_PROPERTIES)
@@ -186,6 +201,7 @@ def _producer(cursor: Cursor, topics: tuple[str, ...]) -> ProducerPlan:
         except ConfigError as error:
             value.fail(config_reason(error))
     return ProducerPlan(
+        name=default_name if name is None else name.text(),
         acks=acks,
         rate=rate,
         topics=chosen,
@@ -213,8 +229,9 @@ def _chosen_topics(cursor: Cursor | None, topics: tuple[str, ...]) -> tuple[str,
 # --- Steps and expectations ---------------------------------------------------------------------------------------
 
 
-def _steps(cursor: Cursor, brokers: int, topics: tuple[TopicPlan, ...]) -> tuple[Step, ...]:
-    reader = StepReader(NameReader(brokers=brokers, partitions=[each for topic in topics for each in topic.partitions]))
+def _steps(cursor: Cursor, brokers: int, topics: tuple[TopicPlan, ...], producers: tuple[str, ...]) -> tuple[Step, ...]:
+    partitions = [each for topic in topics for each in topic.partitions]
+    reader = StepReader(NameReader(brokers=brokers, partitions=partitions, producers=producers))
     steps = tuple(reader.read(item, text=item.flow_text()) for item in cursor.items())
     if not steps:
         cursor.fail("needs at least one step")

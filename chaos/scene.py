@@ -16,8 +16,8 @@ from emulator.client.control import Progress
 from emulator.core.events import Event
 from emulator.core.image import MetadataImage
 from emulator.core.messages import Request, Response
-from emulator.core.types import CauseId, MetadataOffset, NodeId
-from emulator.storage.power_loss_plan import Keep
+from emulator.core.types import CauseId, MetadataOffset, NodeId, Offset, TopicPartition
+from emulator.storage.power_loss_plan import ExactLoss, Keep
 
 
 class Scene(Protocol):
@@ -45,6 +45,10 @@ class Scene(Protocol):
         """Returns the names of the directories in a node's log directory, such as ``orders-0``."""
         ...
 
+    def log_end(self, node_id: NodeId, partition: TopicPartition) -> Offset:
+        """Returns where a node's log of a partition ends, synced or not; 0 where there is none."""
+        ...
+
     async def committed_end(self) -> MetadataOffset:
         """Returns where the committed records end now."""
         ...
@@ -59,6 +63,16 @@ class Scene(Protocol):
 
     def note(self, event: Event) -> None:
         """Writes an event of the harness."""
+        ...
+
+    # --- Clients ----------------------------------------------------------------------------------------------------
+
+    def produce(self, producer: str, partition: TopicPartition, records: int) -> None:
+        """Has a producer send a batch.
+
+        Raises:
+            EmulatorError: there are no clients any more.
+        """
         ...
 
     # --- Administration ---------------------------------------------------------------------------------------------
@@ -101,8 +115,18 @@ class Scene(Protocol):
         """Lets a paused process go on."""
         ...
 
-    async def power_loss(self, seeds: Mapping[NodeId, int], keep: Keep) -> Injury:
-        """Ends nodes at once and takes what they had not synced, each with the seed of its random choices."""
+    async def power_loss(self, seeds: Mapping[NodeId, int], keep: Keep, exact: ExactLoss | None) -> Injury:
+        """Ends nodes at once and takes what they had not synced.
+
+        Args:
+            seeds: of each node's random choices.
+            keep: shape of the loss.
+            exact: leaves nothing to chance.
+        """
+        ...
+
+    async def replace_disk(self, node_id: NodeId) -> Injury:
+        """Ends a node at once, and gives it an empty disk."""
         ...
 
     # --- Links ------------------------------------------------------------------------------------------------------

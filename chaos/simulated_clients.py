@@ -12,7 +12,7 @@ from emulator.client.pace import Pace
 from emulator.core.client.consumer import Phase
 from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
 from emulator.core.events import Event
-from emulator.core.types import Acks, NodeId
+from emulator.core.types import Acks, NodeId, TopicPartition
 from emulator.simulator.cluster import HARNESS, SimulatedCluster
 from emulator.simulator.journal import Journal
 from emulator.simulator.nodes import ConsumerNode, ProducerNode
@@ -93,6 +93,11 @@ class SimulatedClients:
             self._consumers.append(
                 self._cluster.add_consumer(consumer.name, Phase.LIVE, consumer.settings, consumer.partitions)
             )
+
+    def produce(self, producer: str, partition: TopicPartition, records: int) -> None:
+        """Has a producer send a batch."""
+        node, pace = next(each for each in self._producers if each[0].name == producer)
+        self._cluster.offer(node, pace.make(partition, records))
 
     def _tick(self, node: ProducerNode, pace: Pace, tick_ms: int) -> None:
         if self._is_working:

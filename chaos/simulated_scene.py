@@ -19,13 +19,14 @@ from emulator.core.errors import EmulatorError
 from emulator.core.events import Event
 from emulator.core.image import MetadataImage
 from emulator.core.messages import Request, Response
-from emulator.core.types import BrokerId, CauseId, MetadataOffset, NodeId
+from emulator.core.types import BrokerId, CauseId, MetadataOffset, NodeId, Offset, TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.disk import Keep as DiskKeep
-from emulator.simulator.disk import TruncationFate, unsynced_batches
+from emulator.simulator.disk import TruncationFate as DiskFate
+from emulator.simulator.disk import unsynced_batches
 from emulator.simulator.network import Link
 from emulator.simulator.nodes import BrokerNode, ControllerNode
-from emulator.storage.power_loss_plan import Keep
+from emulator.storage.power_loss_plan import ExactLoss, Keep, TruncationFate
 
 _ANSWER_TIMEOUT_MS: Final = 10_000
 _STOP_TIMEOUT_MS: Final = 30_000
@@ -105,19 +106,31 @@ class SimulatedScene:
         strays = (f"{stray.partition}.{stray.topic_id}-stray" for stray in disk.strays)
         return frozenset(map(str, disk.logs)).union(strays)
 
+    def log_end(self, node_id: NodeId, partition: TopicPartition) -> Offset:
+        """Looks at the disk."""
+        log = self._cluster.nodes[BrokerId(node_id)].disk.logs.get(partition)
+        return Offset(0) if log is None else log.log_end_offset
+
+    def produce(self, producer: str, partition: TopicPartition, records: int) -> None:
+        """Offers them to the producer's state machine."""
+        with cores_at_work():
+            self._clients.produce(producer, partition, records)
+
     async def committed_end(self) -> MetadataOffset:
         """Looks into the controller."""
         return self._cluster.controller.committed_end_offset
 
     async def wait(self, see: Callable[[], Sight], *, timeout_s: float) -> Sight:
-        """Lets virtual time pass, and looks whenever metadata, a count or a disk's directory changed."""
+        """Lets virtual time pass, and looks whenever metadata, a count or a disk changed."""
         sight: Sight | None = None
-        looked_at: tuple[int, int, int] | None = None
+        looked_at: tuple[int, ...] | None = None
 
         def is_reached() -> bool:
             nonlocal sight, looked_at
-            logs = sum(len(node.disk.logs) << 16 | len(node.disk.strays) for node in self._cluster.nodes.values())
-            now = (self._cluster.controller_node.synced, self._clients.version, logs)
+            disks = [node.disk for node in self._cluster.nodes.values()]
+            names = sum(len(disk.logs) << 16 | len(disk.strays) for disk in disks)
+            ends = sum(log.log_end_offset for disk in disks for log in disk.logs.values())
+            now = (self._cluster.controller_node.synced, self._clients.version, names, ends)
             if now != looked_at:
                 sight, looked_at = see(), now
             return sight is not None and sight.reached
@@ -224,7 +237,7 @@ class SimulatedScene:
                 self._cluster.resume(node)
         return Recovery(fault="pause", target=str(node_id), seen="it runs" if is_changed else None)
 
-    async def power_loss(self, seeds: Mapping[NodeId, int], keep: Keep) -> Injury:
+    async def power_loss(self, seeds: Mapping[NodeId, int], keep: Keep, exact: ExactLoss | None) -> Injury:
         """Ends cores and takes from their disks what is not synced."""
         killed = sum(self.is_running(node_id) for node_id in seeds)
         lost = 0
@@ -233,22 +246,32 @@ class SimulatedScene:
             if node_id == CONTROLLER:
                 self._cluster.power_loss_controller()
             else:
-                lost += self._lose_disk(BrokerId(node_id), keep, Random(seed))
+                lost += self._lose_disk(BrokerId(node_id), keep, exact or self._draw(BrokerId(node_id), keep, seed))
         target = ",".join(str(node_id) for node_id in seeds)
         bit = f"{killed} processes killed, {lost} unsynced batches lost" if killed or lost else None
         return Injury(fault="power_loss", target=target, bit=bit)
 
-    def _lose_disk(self, broker_id: BrokerId, keep: Keep, chance: Random) -> int:
-        disk = self._cluster.nodes[broker_id].disk
-        before = sum(len(log.batches) for log in disk.logs.values())
+    def _draw(self, broker_id: BrokerId, keep: Keep, seed: int) -> ExactLoss:
+        chance = Random(seed)
         is_undone = keep is Keep.NONE or chance.random() < 0.5
-        self._cluster.power_loss(
-            broker_id,
-            DiskKeep(keep.value),
-            kept=chance.randrange(max(1, unsynced_batches(disk))),
+        return ExactLoss(
+            kept=chance.randrange(max(1, unsynced_batches(self._cluster.nodes[broker_id].disk))),
             truncation=TruncationFate.UNDONE if is_undone else TruncationFate.KEPT,
         )
+
+    def _lose_disk(self, broker_id: BrokerId, keep: Keep, exact: ExactLoss) -> int:
+        disk = self._cluster.nodes[broker_id].disk
+        before = sum(len(log.batches) for log in disk.logs.values())
+        self._cluster.power_loss(
+            broker_id, DiskKeep(keep.value), kept=exact.kept, truncation=DiskFate(exact.truncation.value)
+        )
         return before - sum(len(log.batches) for log in disk.logs.values())
+
+    async def replace_disk(self, node_id: NodeId) -> Injury:
+        """Ends the core, and empties its disk."""
+        self._downed[node_id] = "replace_disk"
+        self._cluster.replace_disk(BrokerId(node_id))
+        return Injury(fault="replace_disk", target=str(node_id), bit="the disk is empty")
 
     # --- Links ------------------------------------------------------------------------------------------------------
 

@@ -25,6 +25,8 @@ from chaos.scenario import (
     Pause,
     PowerLoss,
     ProcessAction,
+    Produce,
+    ReplaceDisk,
     Resume,
     RoleNode,
     Start,
@@ -62,6 +64,9 @@ class StepPlayer:
         if isinstance(action, Administration):
             chance = random.Random(f"{self._seed}:step-{number}")
             return PlayedStep(text=step.text, seen=await administer(self._scene, action, chance=chance))
+        if isinstance(action, Produce):
+            self._scene.produce(action.producer, action.partition, action.records)
+            return PlayedStep(text=step.text, seen="sent")
         refs = _refs(action)
         nodes = {str(ref): self._resolve(ref) for ref in refs}
         seed = self._step_seed(action, number) if isinstance(action, PowerLoss) else None
@@ -113,6 +118,7 @@ class StepPlayer:
                 progress=scene.progress,
                 progress_at_start=at_start,
                 names=self._names,
+                log_end=scene.log_end,
                 log_names=scene.log_names,
             )
             return look(barrier.condition, view)
@@ -145,9 +151,11 @@ class StepPlayer:
                 return await self.break_with(lambda: scene.pause(nodes[str(node)]))
             case Stop(node=node):
                 return await self.break_with(lambda: scene.stop(nodes[str(node)]))
-            case PowerLoss(keep=keep):
+            case ReplaceDisk(node=node):
+                return await self.break_with(lambda: scene.replace_disk(nodes[str(node)]))
+            case PowerLoss(keep=keep, exact=exact):
                 seeds = {node: random.Random(f"{seed}:node-{node}").getrandbits(_SEED_BITS) for node in nodes.values()}
-                return await self.break_with(lambda: scene.power_loss(seeds, keep))
+                return await self.break_with(lambda: scene.power_loss(seeds, keep, exact))
             case Resume(node=node):
                 return await self.mend_with(scene.resume(nodes[str(node)]))
             case Start(node=node):
@@ -189,6 +197,7 @@ def _refs(action: NetworkAction | ProcessAction) -> tuple[NodeRef, ...]:
             Isolate(node=node)
             | Kill(node=node)
             | Pause(node=node)
+            | ReplaceDisk(node=node)
             | Resume(node=node)
             | Start(node=node)
             | Stop(node=node)

@@ -8,7 +8,9 @@ A step is a mapping of one key, its verb; ``as: NAME`` beside a node names that 
     - cut: {from: 0, to: controller}
     - lose: {responses: 0 -> 1}
     - kill: {node: first}                                                 # also pause, resume, start, stop
-    - power_loss: {nodes: [1, 2], keep: torn}
+    - power_loss: {nodes: [1, 2], keep: torn}                             # kept, truncation: exactly what is lost
+    - replace_disk: {node: 1}
+    - produce: {producer: producer-0, partition: orders-0, records: 2}
     - heal: all                                                           # or {node: 0}, or {from: 0, to: 1}
 """
 
@@ -35,6 +37,8 @@ from chaos.scenario import (
     NodeRef,
     Pause,
     PowerLoss,
+    Produce,
+    ReplaceDisk,
     Resume,
     Start,
     Step,
@@ -42,7 +46,7 @@ from chaos.scenario import (
     Until,
 )
 from chaos.yaml_cursor import Cursor, Fields, suggestion
-from emulator.storage.power_loss_plan import Keep
+from emulator.storage.power_loss_plan import ExactLoss, Keep, TruncationFate
 
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min)")
 _UNIT_MS: Final = {"ms": 1, "s": 1000, "min": 60_000}
@@ -56,6 +60,8 @@ _VERBS: Final = (
     "pause",
     "resume",
     "power_loss",
+    "replace_disk",
+    "produce",
     "start",
     "stop",
     "heal",
@@ -109,6 +115,8 @@ class StepReader:
                 return Until(condition=read_condition(fields, self._names), within_ms=within_ms), None
             if verb in ADMINISTRATION_VERBS:
                 return read_administration(verb, fields, self._names), None
+            if verb == "produce":
+                return self._produce(fields), None
             if verb == "lose":
                 return self._lose(fields.required("responses")), None
             if verb == "cut" or (verb == "heal" and "node" not in fields.keys):
@@ -136,17 +144,35 @@ class StepReader:
                 return Pause(node=node)
             case "resume":
                 return Resume(node=node)
+            case "replace_disk":
+                return ReplaceDisk(node=node)
             case "start":
                 return Start(node=node)
             case _:
                 return Stop(node=node)
 
+    def _produce(self, fields: Fields) -> Produce:
+        return Produce(
+            producer=self._names.producer(fields.required("producer")),
+            partition=self._names.partition(fields.required("partition")),
+            records=fields.required("records").integer(low=1, high=10_000),
+        )
+
     def _power_loss(self, fields: Fields, nodes: tuple[NodeRef, ...]) -> PowerLoss:
         keep, seed = fields.optional("keep"), fields.optional("seed")
+        kept, truncation = fields.optional("kept"), fields.optional("truncation")
+        exact = None
+        if kept is not None or truncation is not None:
+            fates = [each.value for each in TruncationFate]
+            exact = ExactLoss(
+                kept=0 if kept is None else kept.integer(low=0),
+                truncation=TruncationFate.UNDONE if truncation is None else TruncationFate(truncation.choice(fates)),
+            )
         return PowerLoss(
             nodes=nodes,
             keep=Keep.NONE if keep is None else Keep(keep.choice([each.value for each in Keep])),
             seed=None if seed is None else seed.integer(low=0),
+            exact=exact,
         )
 
     def _binding(self, fields: Fields) -> str | None:

@@ -27,13 +27,13 @@ def producers_of(scenario: Scenario) -> tuple[ProducerConfig, ...]:
     """Returns the scenario's producers."""
     return tuple(
         ProducerConfig(
-            name=f"producer-{index}",
+            name=plan.name,
             rate=plan.rate,
             record_size=plan.record_size,
             partitions=_partitions(scenario, plan.topics),
             settings=producer_settings(plan.acks, dict(plan.properties)),
         )
-        for index, plan in enumerate(scenario.producers)
+        for plan in scenario.producers
     )
 
 

@@ -12,11 +12,11 @@ from chaos.faults.stage import Stage
 from emulator.core.events import IncarnationEnd
 from emulator.core.types import NodeId, Offset, TopicPartition
 from emulator.storage.power_loss import PowerLossReport, lose_power, scan_log_end
-from emulator.storage.power_loss_plan import Keep
+from emulator.storage.power_loss_plan import ExactLoss, Keep
 
 
-async def power_loss(stage: Stage, seeds: dict[NodeId, int], keep: Keep) -> Injury:
-    """Takes the power from nodes, each with the seed of its random choices.
+async def power_loss(stage: Stage, seeds: dict[NodeId, int], keep: Keep, exact: ExactLoss | None = None) -> Injury:
+    """Takes the power from nodes, each with the seed of its random choices; ``exact`` leaves none.
 
     Nodes that are down lose their unsynced data, too.
 
@@ -29,7 +29,7 @@ async def power_loss(stage: Stage, seeds: dict[NodeId, int], keep: Keep) -> Inju
         stage.downed[node_id] = "power_loss"
         if end is not None:
             stage.note_end(node_id, IncarnationEnd.POWER_LOST, end, committed)
-    reports = [await _lose(stage, node_id, keep, seed) for node_id, seed in seeds.items()]
+    reports = [await _lose(stage, node_id, keep, seed, exact) for node_id, seed in seeds.items()]
     target = ",".join(str(node_id) for node_id in seeds)
     killed = sum(end is not None for end in ends)
     lost = sum(loss.length_before - loss.length_after for report in reports for loss in report.lost_bytes)
@@ -39,12 +39,17 @@ async def power_loss(stage: Stage, seeds: dict[NodeId, int], keep: Keep) -> Inju
     return Injury(fault="power_loss", target=target, bit=bit)
 
 
-async def _lose(stage: Stage, node_id: NodeId, keep: Keep, seed: int) -> PowerLossReport:
+async def _lose(stage: Stage, node_id: NodeId, keep: Keep, seed: int, exact: ExactLoss | None) -> PowerLossReport:
     layout = stage.cluster.layout
     data = layout.data_directory(node_id)
     before = await asyncio.to_thread(_log_ends, data, stage)
     report = await asyncio.to_thread(
-        lose_power, [str(data)], ledger_folder=str(layout.ledger_directory(node_id)), keep=keep, seed=seed
+        lose_power,
+        [str(data)],
+        ledger_folder=str(layout.ledger_directory(node_id)),
+        keep=keep,
+        seed=seed,
+        exact=exact,
     )
     after = await asyncio.to_thread(_log_ends, data, stage)
     for partition, old_end in sorted(before.items()):

@@ -1,9 +1,9 @@
 """What the harness and the client process tell each other: one JSON line per message, over a loopback connection.
 
 The client dials the harness, says ``Ready`` and waits. ``StartWork`` brings addresses and starts producers and
-consumers; ``StopWork`` lets producers finish and answers ``WorkStopped``; ``ReadAll`` reads everything with fresh
-consumers and answers ``AllRead``; the end of the connection ends the process. ``Progress`` comes by itself, whenever a
-count changed.
+consumers; ``ProduceBatch`` has a producer send something; ``StopWork`` lets producers finish and answers
+``WorkStopped``; ``ReadAll`` reads everything with fresh consumers and answers ``AllRead``; the end of the connection
+ends the process. ``Progress`` comes by itself, whenever a count changed.
 """
 
 from typing import Final, TypeAlias
@@ -21,6 +21,15 @@ class StartWork(_Line, frozen=True, kw_only=True):
     """Connect to these nodes (``host:port`` by node id) and work."""
 
     addresses: dict[int, str]
+
+
+class ProduceBatch(_Line, frozen=True, kw_only=True):
+    """Have a producer send a batch of so many records at once, beside what its rate makes."""
+
+    producer: str
+    topic: str
+    partition: int
+    record_count: int
 
 
 class StopWork(_Line, frozen=True, kw_only=True):
@@ -83,7 +92,7 @@ class AllRead(_Line, frozen=True, kw_only=True):
     errors: dict[str, str]
 
 
-Command: TypeAlias = StartWork | StopWork | ReadAll
+Command: TypeAlias = StartWork | ProduceBatch | StopWork | ReadAll
 Report: TypeAlias = Ready | Progress | WorkStopped | AllRead
 
 _ENCODER: Final = msgspec.json.Encoder()

@@ -9,6 +9,7 @@ from emulator.client.consuming import RunningConsumer
 from emulator.client.control import (
     AllRead,
     Command,
+    ProduceBatch,
     ReadAll,
     Ready,
     Report,
@@ -23,6 +24,7 @@ from emulator.client.history import History
 from emulator.client.producing import RunningProducer
 from emulator.client.shell import Links
 from emulator.core.client.consumer import Phase
+from emulator.core.types import TopicPartition
 from emulator.rpc.channel import keepalive_for
 
 PROGRESS_INTERVAL_S: Final = 0.02
@@ -69,6 +71,9 @@ class ClientProcess:
         match command:
             case StartWork(addresses=addresses):
                 self._start_work(addresses, tasks)
+            case ProduceBatch(producer=name, topic=topic, partition=partition, record_count=record_count):
+                producer = next(each for each in self._producers if each.name == name)
+                producer.send(TopicPartition(topic, partition), record_count)
             case StopWork(timeout_ms=timeout_ms):
                 abandoned = await self._stop_work(timeout_ms=timeout_ms)
                 self._tell(self._counters.progress())
@@ -92,6 +97,7 @@ class ClientProcess:
                 history=self._history,
                 counters=self._counters,
             )
+            producer.start()
             self._producers.append(producer)
             self._work.append(tasks.create_task(producer.produce(), name=producer_config.name))
         for consumer_config in self._config.consumers:

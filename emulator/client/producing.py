@@ -9,7 +9,7 @@ from emulator.client.pace import Pace
 from emulator.client.records import encode_batch
 from emulator.client.sending import Sending
 from emulator.client.shell import Links
-from emulator.core.types import BrokerId
+from emulator.core.types import BrokerId, TopicPartition
 
 
 class RunningProducer:
@@ -24,6 +24,7 @@ class RunningProducer:
         history: History,
         counters: Counters,
     ) -> None:
+        self.name = config.name
         self._config = config
         self._sending = Sending(
             name=config.name,
@@ -36,13 +37,23 @@ class RunningProducer:
             on_recorded=lambda recorded: counters.add_send(recorded, config.settings.acks),
         )
 
-    async def produce(self) -> None:
-        """Makes records until cancelled."""
+        self._pace: Pace
+
+    def start(self) -> None:
+        """Begins; everything else comes after this."""
         self._sending.start()
+        now_s = asyncio.get_running_loop().time()
+        self._pace = Pace(self._config, now_s=now_s, has_room=lambda: self._sending.has_room)
+
+    def send(self, partition: TopicPartition, record_count: int) -> None:
+        """Sends a batch now."""
+        self._sending.offer(self._pace.make(partition, record_count))
+
+    async def produce(self) -> None:
+        """Makes records at its rate until cancelled."""
         loop = asyncio.get_running_loop()
-        pace = Pace(self._config, now_s=loop.time(), has_room=lambda: self._sending.has_room)
         while True:
-            for offered in pace.tick(loop.time()):
+            for offered in self._pace.tick(loop.time()):
                 self._sending.offer(offered)
             await asyncio.sleep(self._config.tick_ms / 1000)
 

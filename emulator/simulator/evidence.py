@@ -98,7 +98,7 @@ def write_evidence(
     """
     (directory / "events").mkdir(parents=True, exist_ok=True)
     _write_events(journal, directory, problem=problem)
-    _write_history(journal.history, directory / "history.jsonl", acks)
+    (directory / "history.jsonl").write_bytes(_ENCODER.encode_lines(operations(journal, acks)))
     for node in cluster.nodes.values():
         data = directory / "nodes" / str(node.node_id) / "data"
         data.mkdir(parents=True)
@@ -132,10 +132,9 @@ def _write_events(journal: Journal, directory: Path, *, problem: str | None) -> 
         (directory / "events" / file_name).write_bytes(b"".join(lines))
 
 
-def _write_history(entries: list[HistoryEntry], path: Path, acks: Mapping[str, Acks]) -> None:
-    path.write_bytes(
-        b"".join(_ENCODER.encode(_operation(index, entry, acks)) + b"\n" for index, entry in enumerate(entries))
-    )
+def operations(journal: Journal, acks: Mapping[str, Acks]) -> tuple[Operation, ...]:
+    """Returns the history, as its lines; ``acks`` of each producer by its name."""
+    return tuple(_operation(index, entry, acks) for index, entry in enumerate(journal.history))
 
 
 def _operation(index: int, entry: HistoryEntry, acks: Mapping[str, Acks]) -> Operation:

@@ -17,7 +17,8 @@ from emulator.simulator.plan import Plan, format_plan
 from emulator.simulator.record_book import RecordBook
 from emulator.simulator.simulation import Simulation
 
-_ACKS: Final = {"producer-all": Acks.ALL, "producer-leader": Acks.LEADER, "producer-none": Acks.NONE}
+PRODUCERS: Final = {"producer-all": Acks.ALL, "producer-leader": Acks.LEADER, "producer-none": Acks.NONE}
+"""Producers of a simulated run, and their acks."""
 
 
 def write_run(plan: Plan, directory: Path, *, name: str) -> Simulation:
@@ -42,7 +43,7 @@ def write_run(plan: Plan, directory: Path, *, name: str) -> Simulation:
     }
     (directory / "cluster.yaml").write_text(yaml.safe_dump(cluster, sort_keys=False))
     (directory / "scenario.yaml").write_text(yaml.safe_dump({"name": name}))
-    write_evidence(directory, simulation.cluster, journal, content, acks=_ACKS, problem=_problem(simulation))
+    write_evidence(directory, simulation.cluster, journal, content, acks=PRODUCERS, problem=_problem(simulation))
     return simulation
 
 

@@ -27,13 +27,13 @@ from emulator.simulator.plan import Plan
 from emulator.simulator.record_book import RecordBook
 from emulator.simulator.watcher import ClientRecord
 
-_PRODUCER: Final = ProducerSettings(
+PRODUCER: Final = ProducerSettings(
     request_timeout_ms=300, delivery_timeout_ms=1_500, retry_backoff_ms=20, metadata_max_age_ms=2_000
 )
-_CONSUMER: Final = ConsumerSettings(
+CONSUMER: Final = ConsumerSettings(
     request_timeout_ms=400, retry_backoff_ms=20, metadata_max_age_ms=2_000, fetch_max_wait_ms=200
 )
-_FINAL_CONSUMER: Final = msgspec.structs.replace(_CONSUMER, fetch_max_wait_ms=0)
+_FINAL_CONSUMER: Final = msgspec.structs.replace(CONSUMER, fetch_max_wait_ms=0)
 _BOOT_MS: Final = 10_000
 _POLL_MS: Final = 50
 _READ_MS: Final = 5_000
@@ -136,10 +136,10 @@ class Simulation:
         for topic in self.plan.topics:
             cluster.create_topic(topic.name, topic.replicas, dict(topic.properties))
         topics = tuple(topic.name for topic in self.plan.topics)
-        cluster.add_producer(Acks.ALL, _PRODUCER, topics)
-        settings = msgspec.structs.replace(_PRODUCER, acks=Acks.LEADER, enable_idempotence=False)
+        cluster.add_producer(Acks.ALL, PRODUCER, topics)
+        settings = msgspec.structs.replace(PRODUCER, acks=Acks.LEADER, enable_idempotence=False)
         cluster.add_producer(Acks.LEADER, settings, topics)
-        cluster.add_consumer("consumer-0", Phase.LIVE, _CONSUMER, self.plan.partitions)
+        cluster.add_consumer("consumer-0", Phase.LIVE, CONSUMER, self.plan.partitions)
         cluster.run(20)
 
     def halt(self, halts: Halts) -> None:

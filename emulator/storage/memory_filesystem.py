@@ -185,9 +185,9 @@ class MemoryFileSystem:
         directories = [node for node in nodes.values() if isinstance(node, _DirectoryNode)]
         files = {node.number: node for node in nodes.values() if isinstance(node, _FileNode)}
 
-        def last_batch_start(number: int) -> int | None:
+        def batch_starts(number: int) -> Sequence[int]:
             scan = scan_batches(MemoryFile(self, "", files[number], process=self._process), check=Check.HEADERS)
-            return scan.positions[-1] if scan.positions else None
+            return scan.positions
 
         plan = plan_power_loss(
             VolumeView(
@@ -198,7 +198,7 @@ class MemoryFileSystem:
             ),
             keep=keep,
             random=Random(seed),
-            last_batch_start=last_batch_start,
+            batch_starts=batch_starts,
         )
         for number, content in plan.contents.items():
             file = files[number]

@@ -18,6 +18,7 @@ from emulator.storage.batch_scan import Check, scan_batches
 from emulator.storage.power_loss_plan import (
     ByteLoss,
     ContentSource,
+    ExactLoss,
     FileView,
     Keep,
     NameLoss,
@@ -44,7 +45,9 @@ class PowerLossReport(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.lost_names or self.lost_bytes)
 
 
-def lose_power(data_directories: Sequence[str], *, ledger_folder: str, keep: Keep, seed: int) -> PowerLossReport:
+def lose_power(
+    data_directories: Sequence[str], *, ledger_folder: str, keep: Keep, seed: int, exact: ExactLoss | None = None
+) -> PowerLossReport:
     """Takes from a dead node's directories what its sync ledger does not cover.
 
     Args:
@@ -52,6 +55,7 @@ def lose_power(data_directories: Sequence[str], *, ledger_folder: str, keep: Kee
         ledger_folder: the node's ledger, outside all of them.
         keep: shape of the loss.
         seed: of all random choices.
+        exact: leaves nothing to chance.
 
     Raises:
         StorageError: a directory cannot be read or changed.
@@ -59,7 +63,9 @@ def lose_power(data_directories: Sequence[str], *, ledger_folder: str, keep: Kee
     ledger = SyncLedger(ledger_folder)
     try:
         volume = _read_volume(data_directories, ledger)
-        plan = plan_power_loss(volume.view, keep=keep, random=Random(seed), last_batch_start=volume.last_batch_start)
+        plan = plan_power_loss(
+            volume.view, keep=keep, random=Random(seed), batch_starts=volume.batch_starts, exact=exact
+        )
         _Execution(volume, ledger).run(plan)
     except OSError as error:
         raise StorageError(path=ledger_folder, reason=str(error)) from error
@@ -108,11 +114,11 @@ class _Volume:
         self.paths = paths
         """Where each file and directory is now; in the ledger's folder if it was unlinked."""
 
-    def last_batch_start(self, inode: int) -> int | None:
+    def batch_starts(self, inode: int) -> Sequence[int]:
         path = self.paths[inode]
         with open(path, "rb") as file:
             scan = scan_batches(_BytesFile(path, file.read()), check=Check.HEADERS)
-        return scan.positions[-1] if scan.positions else None
+        return scan.positions
 
 
 def _read_volume(data_directories: Sequence[str], ledger: SyncLedger) -> _Volume:

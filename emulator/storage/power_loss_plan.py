@@ -13,9 +13,12 @@ Bytes: a file keeps its durable content, and of what was appended since
 
 A truncation that was not synced is undone by ``none`` and drawn by the others. Every shape takes at least a byte from
 every tail that was not synced, so a fault that should bite does.
+
+An *exact* loss draws nothing: it counts the batches that survive, whatever their length, and says what becomes of
+truncations. All names are undone, and what is no log loses its tail.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from random import Random
@@ -33,6 +36,25 @@ class Keep(Enum):
     PREFIX = "prefix"
     TORN = "torn"
     PAGES = "pages"
+
+
+class TruncationFate(Enum):
+    """What becomes of a truncation that was not synced."""
+
+    KEPT = "kept"
+    UNDONE = "undone"
+
+
+class ExactLoss(msgspec.Struct, frozen=True, kw_only=True):
+    """What a power loss leaves, with nothing left to chance.
+
+    Attributes:
+        kept: unsynced batches of each log that survive ``prefix`` and ``pages``; at least one is always lost.
+        truncation: what becomes of those that were not synced.
+    """
+
+    kept: int
+    truncation: TruncationFate
 
 
 class FileView(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,7 +154,12 @@ class _Change(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan_power_loss(
-    volume: VolumeView, *, keep: Keep, random: Random, last_batch_start: Callable[[int], int | None]
+    volume: VolumeView,
+    *,
+    keep: Keep,
+    random: Random,
+    batch_starts: Callable[[int], Sequence[int]],
+    exact: ExactLoss | None = None,
 ) -> PowerLossPlan:
     """Draws what a power loss leaves. The same volume, shape and seed give the same plan.
 
@@ -140,12 +167,13 @@ def plan_power_loss(
         volume: before the loss.
         keep: shape of the loss.
         random: the only source of chance.
-        last_batch_start: byte position of the last whole batch in a segment file, ``None`` for other files.
+        batch_starts: byte positions of the whole batches in a segment file; none for other files.
+        exact: says what else would be drawn.
     """
     paths = _directory_paths(volume)
     names = {directory: dict(listing) for directory, listing in volume.present.items()}
     for group in _linked_changes(volume, paths):
-        if keep is Keep.NONE or random.random() < 0.5:
+        if exact is not None or keep is Keep.NONE or random.random() < 0.5:
             for change in group:
                 listing = names.setdefault(change.directory, {})
                 if change.durable is None:
@@ -170,7 +198,10 @@ def plan_power_loss(
                 pending.append((child, number))
                 continue
             view = volume.files[number]
-            content = _surviving_content(view, keep=keep, random=random, last_batch=partial(last_batch_start, number))
+            if exact is None:
+                content = _surviving_content(view, keep=keep, random=random, starts=partial(batch_starts, number))
+            else:
+                content = _exact_content(view, keep=keep, exact=exact, starts=partial(batch_starts, number))
             contents[number] = content
             loss = _byte_loss(child, view, content)
             if loss is not None:
@@ -228,7 +259,7 @@ def _lost_names(path: str, before: Mapping[str, int], after: Mapping[str, int]) 
 
 
 def _surviving_content(
-    view: FileView, *, keep: Keep, random: Random, last_batch: Callable[[], int | None]
+    view: FileView, *, keep: Keep, random: Random, starts: Callable[[], Sequence[int]]
 ) -> SurvivingContent:
     if view.durable_length > view.intact_length and (keep is Keep.NONE or random.random() < 0.5):
         return SurvivingContent(source=ContentSource.DURABLE, length=view.durable_length)
@@ -239,12 +270,35 @@ def _surviving_content(
         case Keep.PREFIX:
             return SurvivingContent(source=ContentSource.PRESENT, length=random.randrange(synced, length))
         case Keep.TORN:
-            first = max(synced, last_batch() or 0)
+            first = max(synced, max(starts(), default=0))
             return SurvivingContent(
                 source=ContentSource.PRESENT, length=random.randrange(min(first + 1, length - 1), length)
             )
         case Keep.PAGES:
             return _surviving_pages(synced, length, random=random)
+
+
+def _exact_content(
+    view: FileView, *, keep: Keep, exact: ExactLoss, starts: Callable[[], Sequence[int]]
+) -> SurvivingContent:
+    if view.durable_length > view.intact_length and exact.truncation is TruncationFate.UNDONE:
+        return SurvivingContent(source=ContentSource.DURABLE, length=view.durable_length)
+    synced, length = view.intact_length, view.length
+    unsynced = [start for start in starts() if start >= synced] if length > synced else []
+    if not unsynced:
+        return SurvivingContent(source=ContentSource.PRESENT, length=synced)
+    kept = min(exact.kept, len(unsynced) - 1)
+    ends = [*unsynced[1:], length]
+    match keep:
+        case Keep.NONE:
+            return SurvivingContent(source=ContentSource.PRESENT, length=synced)
+        case Keep.PREFIX:
+            return SurvivingContent(source=ContentSource.PRESENT, length=unsynced[kept])
+        case Keep.TORN:
+            return SurvivingContent(source=ContentSource.PRESENT, length=(unsynced[-1] + length) // 2)
+        case Keep.PAGES:
+            hole = (unsynced[kept], ends[kept])
+            return SurvivingContent(source=ContentSource.PRESENT, length=length, zeroed=(hole,))
 
 
 def _surviving_pages(synced: int, length: int, *, random: Random) -> SurvivingContent:

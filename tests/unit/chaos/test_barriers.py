@@ -13,6 +13,7 @@ from chaos.scenario import (
     Count,
     FeatureIs,
     FixedNode,
+    LogEnds,
     LogIs,
     NamedNode,
     NodeRef,
@@ -21,6 +22,7 @@ from chaos.scenario import (
     RegistrationIs,
     Role,
     RoleNode,
+    Since,
     TopicIs,
 )
 from emulator.client.control import Count as AckedCount
@@ -42,6 +44,7 @@ from emulator.core.types import (
     LeaderRecoveryState,
     MetadataOffset,
     NodeId,
+    Offset,
     TopicId,
     TopicPartition,
 )
@@ -119,6 +122,7 @@ VIEW = View(
     progress=progress((-1, FULL, 90), (-1, SMALL, 30), (1, FULL, 50), consumed=8, fenced=5),
     progress_at_start=progress((-1, FULL, 60), consumed=1, fenced=3),
     names={"first": NodeId(2)},
+    log_end=lambda node_id, partition: Offset(7 if node_id == 0 and partition == FULL else 0),
     log_names=lambda node_id: frozenset({"orders-0"} if node_id == 0 else ()),
 )
 
@@ -153,6 +157,9 @@ REACHED = [
     RegistrationIs(node=node(2), exists=False),
     LogIs(node=node(0), partition=FULL, exists=True),
     LogIs(node=node(1), partition=FULL, exists=False),
+    LogEnds(node=node(0), partition=FULL, end=Offset(7)),
+    LogEnds(node=node(1), partition=FULL, end=Offset(0)),
+    Acked(count=170, acks=None, partitions=(FULL, SMALL), per=Count.TOTAL, since=Since.RUN),
     TopicIs(topic="orders", exists=True),
     TopicIs(topic="refunds", exists=False),
     FeatureIs(feature="metadata.version", level=0),
@@ -171,6 +178,9 @@ REACHED = [
 ]
 
 NOT_REACHED = [
+    LogEnds(node=node(0), partition=FULL, end=Offset(6)),
+    LogEnds(node=node(0), partition=SMALL, end=Offset(7)),
+    Acked(count=171, acks=None, partitions=(FULL, SMALL), per=Count.TOTAL, since=Since.RUN),
     acked(61, Acks.ALL),
     acked(51, Acks.LEADER),
     acked(1, Acks.NONE),

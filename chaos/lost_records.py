@@ -1,0 +1,60 @@
+"""Which records were lost, by name: acknowledged with acks=all, and not there when everything was read at the end.
+
+A record's name is its partition, its producer and its number at that producer, which is what its value says. It is the
+same on every driver that plays the same operations, whatever offsets and times come out.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from emulator.client.config import FINAL_CONSUMER
+from emulator.core.events import Operation, OperationType, PollOperation, SendOperation
+from emulator.core.types import Acks
+
+_OPERATION: Final[msgspec.json.Decoder[Operation]] = msgspec.json.Decoder(Operation)
+
+
+class RecordName(NamedTuple):
+    """One record that a client sent."""
+
+    topic: str
+    partition: int
+    producer: str
+    record_id: int
+
+
+def lost_records(operations: Iterable[Operation]) -> frozenset[RecordName]:
+    """Returns the lost records of a whole history, which ends with the final read."""
+    acked: set[RecordName] = set()
+    read: set[RecordName] = set()
+    for operation in operations:
+        match operation:
+            case SendOperation(type=OperationType.OK) if operation.acks == Acks.ALL:
+                acked.update(
+                    RecordName(operation.topic, operation.partition, operation.process, record_id)
+                    for record_id in _ids(operation.first_record_id, operation.record_count)
+                )
+            case PollOperation() if operation.process == FINAL_CONSUMER:
+                read.update(
+                    RecordName(operation.topic, operation.partition, batch.producer, record_id)
+                    for batch in operation.batches
+                    for record_id in _ids(batch.first_record_id, batch.record_count)
+                )
+    return frozenset(acked - read)
+
+
+def _ids(first: int, count: int) -> range:
+    return range(first, first + count)
+
+
+def lost_records_of(run: Path) -> frozenset[RecordName]:
+    """Returns the lost records of a run directory.
+
+    Raises:
+        OSError: it has no history that can be read.
+        msgspec.MsgspecError: a line of it is none.
+    """
+    return lost_records(_OPERATION.decode_lines((run / "history.jsonl").read_bytes()))
