@@ -16,10 +16,12 @@ class NoClusterError(EmulatorError):
 
 
 class SupervisorLost(EmulatorError):
-    """The supervisor ended while it was asked, and everything of the cluster with it."""
+    """The supervisor did not answer to the end: it was killed, or this is a bug."""
 
     def __init__(self, directory: Path) -> None:
-        super().__init__(f"the supervisor of {directory} ended meanwhile, and every process of its cluster with it")
+        super().__init__(
+            f"the supervisor gave no answer; see {directory / 'run.log'}, and: laststand status {directory}"
+        )
         self.directory = directory
 
 

@@ -24,7 +24,7 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
         pid: ``None`` while it is down.
         incarnation: counts its processes from 0.
         address: where it listens, past the proxies.
-        metrics: where it serves its metrics while it runs.
+        metrics_url: where it serves its metrics while it runs.
         broker_epoch: of its last registration; ``None`` for a controller.
         fenced: by the controller; ``None`` for a controller.
     """
@@ -35,7 +35,7 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
     pid: int | None
     incarnation: int
     address: str
-    metrics: str
+    metrics_url: str
     broker_epoch: BrokerEpoch | None
     fenced: bool | None
 
@@ -58,6 +58,11 @@ class PartitionStatus(msgspec.Struct, frozen=True, kw_only=True):
     def is_offline(self) -> bool:
         """Whether nobody leads it."""
         return self.leader is None
+
+    @property
+    def electable_leaders(self) -> int:
+        """How many replicas may lead without loss (KIP-966: members of ISR and ELR)."""
+        return len(self.isr) + len(self.elr)
 
     @property
     def is_under_min_isr(self) -> bool:
@@ -128,7 +133,7 @@ def _node(stage: Stage, node_id: NodeId) -> NodeStatus:
         pid=None if child is None else child.pid,
         incarnation=cluster.incarnation(node_id),
         address=cluster.direct_addresses()[node_id],
-        metrics=f"http://{cluster.metrics_addresses()[node_id]}/metrics",
+        metrics_url=f"http://{cluster.metrics_addresses()[node_id]}/metrics",
         broker_epoch=None if registration is None else registration.broker_epoch,
         fenced=None if registration is None else registration.fenced,
     )

@@ -1,10 +1,11 @@
 """``laststand status``: how a standing cluster is."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from emulator.cli.output import Output, json_option
 from emulator.cli.standing import directory_argument, locate, status_of
@@ -12,25 +13,29 @@ from emulator.cli.tables import print_json, print_table
 
 if TYPE_CHECKING:
     from chaos.standing.status import StatusReport
+    from emulator.core.types import NodeId
 
 
 @click.command(short_help="Show nodes, partitions and faults.")
 @directory_argument
 @json_option
 def status(place: Path, output: Output) -> None:
-    """Show the nodes, the partitions and what is broken of the cluster in DIR, by default the latest one."""
+    """Show nodes, partitions, what is broken, and metrics of the cluster in DIR, by default the latest one."""
     print_status(status_of(locate(place)), output=output)
 
 
 def print_status(report: "StatusReport", *, output: Output) -> None:
-    """Prints a report, as text or as one JSON object."""
+    """Prints a report and what the nodes' metrics say, as text or as one JSON object."""
+    from chaos.standing.metrics import read_metrics
+
+    metrics = {node.node_id: found for node in report.nodes if (found := read_metrics(node)) is not None}
     if output is Output.JSON:
-        print_json(report)
+        print_json({**msgspec.structs.asdict(report), "metrics": metrics})
         return
     click.echo(f"{report.directory}  era {report.era}, supervisor {report.supervisor_pid}")
     click.echo()
     print_table(
-        ("NODE", "ROLE", "STATE", "PID", "INCARNATION", "EPOCH", "FENCED", "ADDRESS"),
+        ("NODE", "ROLE", "STATE", "PID", "INCARNATION", "EPOCH", "FENCED", "ADDRESS", "METRICS"),
         [
             (
                 node.node_id,
@@ -41,6 +46,7 @@ def print_status(report: "StatusReport", *, output: Output) -> None:
                 node.broker_epoch,
                 None if node.fenced is None else "yes" if node.fenced else "no",
                 node.address,
+                node.metrics_url,
             )
             for node in report.nodes
         ],
@@ -48,7 +54,7 @@ def print_status(report: "StatusReport", *, output: Output) -> None:
     if report.partitions:
         click.echo()
         print_table(
-            ("PARTITION", "LEADER", "EPOCH", "REPLICAS", "ISR", "ELR", "MIN ISR", ""),
+            ("PARTITION", "LEADER", "EPOCH", "REPLICAS", "ISR", "ELR", "MIN ISR", "ELECTABLE", ""),
             [
                 (
                     f"{each.topic}-{each.partition}",
@@ -58,6 +64,7 @@ def print_status(report: "StatusReport", *, output: Output) -> None:
                     ids(each.isr),
                     ids(each.elr),
                     each.min_insync_replicas,
+                    each.electable_leaders,
                     ", ".join(
                         word
                         for word, holds in (
@@ -79,6 +86,23 @@ def print_status(report: "StatusReport", *, output: Output) -> None:
         click.echo(f"  client: {client}")
     if report.problem is not None:
         click.echo(f"  the verdict will be unknown: {report.problem}")
+    _print_metrics(metrics)
+
+
+def _print_metrics(metrics: "Mapping[NodeId, Mapping[str, float]]") -> None:
+    """Prints a row per metric and a column per node, as far as they have it."""
+    if not metrics:
+        return
+    names = dict.fromkeys(name for found in metrics.values() for name in found)
+    click.echo()
+    print_table(
+        ("METRIC", *(str(node_id) for node_id in metrics)),
+        [(name, *(_number(found.get(name)) for found in metrics.values())) for name in names],
+    )
+
+
+def _number(value: float | None) -> int | None:
+    return None if value is None else int(value)
 
 
 def _summary(report: "StatusReport") -> str:

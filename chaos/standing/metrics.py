@@ -1,0 +1,34 @@
+"""The metrics that nodes of a standing cluster show, as one of its commands reads them."""
+
+import urllib.error
+import urllib.request
+from typing import Final
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from chaos.standing.status import NodeStatus
+
+_TIMEOUT_S: Final = 2.0
+_PREFIX: Final = "kafka_"
+
+
+def read_metrics(node: NodeStatus) -> dict[str, float] | None:
+    """Returns a node's metrics about the node as a whole, by name; ``None`` where it is down, paused or silent.
+
+    Metrics of single partitions, and of the process, are left out: scrape the address for them.
+    """
+    if node.state != "running":
+        return None
+    # Loopback: what the environment says of proxies for the world outside is not meant.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(node.metrics_url, timeout=_TIMEOUT_S) as response:
+            text = response.read().decode()
+    except (urllib.error.URLError, OSError):
+        return None
+    return {
+        sample.name: sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name.startswith(_PREFIX) and not sample.labels
+    }
