@@ -341,7 +341,7 @@ class Session:
         return [*answered, self._state(name)]
 
     def alter_config(self, command: Command) -> list[str]:
-        """``alter-config orders|broker:1|cluster name=value``: ``name=`` deletes, ``name=+v`` appends, ``-v`` subtracts."""
+        """``alter-config orders|broker:1|cluster name=value``: ``=`` deletes, ``=+v`` appends, ``=-v`` subtracts."""
         return administration.alter_config(self.cluster, command.words[0], command.pairs)
 
     def describe_config(self, command: Command) -> list[str]:
@@ -433,6 +433,12 @@ class Session:
     def cut(self, command: Command) -> list[str]:
         """``cut 0 1``: broker 0 cannot call broker 1 any more."""
         self.cluster.cut(_broker(command.words[0]), _broker(command.words[1]))
+        return []
+
+    def lose_responses(self, command: Command) -> list[str]:
+        """``lose-responses 0 100``: answers to what node 0 asks of node 100 get lost from now on."""
+        source, destination = (_broker(word) for word in command.words)
+        self.cluster.lose_responses(source, destination)
         return []
 
     def heal(self, command: Command) -> list[str]:
@@ -547,6 +553,7 @@ HANDLERS: Final[dict[str, Handler]] = {
     "run": Session.run_for,
     "isolate": Session.isolate,
     "cut": Session.cut,
+    "lose-responses": Session.lose_responses,
     "heal": Session.heal,
     "kill": Session.kill,
     "power-loss": Session.power_loss,
