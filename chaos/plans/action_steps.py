@@ -11,6 +11,7 @@ from emulator.core.types import Acks, NodeId
 from emulator.simulator.actions import (
     Action,
     ClockRate,
+    Draw,
     Heal,
     LinkVerb,
     NodeVerb,
@@ -56,6 +57,8 @@ def steps_of(action: Action) -> tuple[str, ...]:
             raise NotExpressible("the clock of a process runs at the machine's rate")
         case Slow():
             raise NotExpressible("a delay of some milliseconds drowns in those that a machine makes by itself")
+        case Draw():
+            raise NotExpressible("a controller's process draws by itself")
         case OnChannel():
             raise NotExpressible("single messages cannot be held back between processes")
         case _:

@@ -7,6 +7,7 @@ One text form, a line per action, serves scripts by hand, regression files, shri
     kill 1                                       or several nodes at once: kill 0,1; the controller is 100
     power-loss 1 keep=prefix kept=2 truncation=kept
     replace-disk 1 | start 1 | stop 1 | pause 1 | resume 1 | sync 1 | clock 1 rate=1100000
+    draw 2                                       the number that picks the leaders of unclean elections from now on
     expire 1                                     its heartbeats wait until the controller has fenced it
     cut 0->1 | lose-responses 0->1 | mend 0->1 | reset 0->1 | slow 0->1 ms=40
     isolate 1 | rejoin 1
@@ -126,11 +127,17 @@ class OnChannel(_Action, frozen=True, kw_only=True):
     count: int | None = None
 
 
+class Draw(_Action, frozen=True, kw_only=True):
+    """Choose what the controller draws for unclean elections."""
+
+    number: int
+
+
 class Heal(_Action, frozen=True, kw_only=True):
     """Mend the network."""
 
 
-Action: TypeAlias = Wait | Produce | OnNode | PowerLoss | ClockRate | OnLink | Slow | OnChannel | Heal
+Action: TypeAlias = Wait | Produce | OnNode | PowerLoss | ClockRate | OnLink | Slow | OnChannel | Draw | Heal
 
 _ACKS: Final = {"all": Acks.ALL, "0": Acks.NONE, "1": Acks.LEADER}
 _REPAIRS: Final = frozenset({NodeVerb.RESUME, NodeVerb.REJOIN})
@@ -168,6 +175,8 @@ def format_action(action: Action) -> str:
             return f"slow {source}->{destination} ms={latency_ms}"
         case OnChannel(verb=verb, channel=channel, count=count):
             return f"{verb.value} {channel}" + ("" if count is None else f" count={count}")
+        case Draw(number=number):
+            return f"draw {number}"
         case Heal():
             return "heal"
 
@@ -206,6 +215,8 @@ def _parse(verb: str, words: list[str], pairs: dict[str, str]) -> Action | None:
             return ClockRate(node=NodeId(int(node)), rate_ppm=int(pairs["rate"]))
         case "slow", [link]:
             return Slow(source=_end(link, 0), destination=_end(link, 1), latency_ms=int(pairs["ms"]))
+        case "draw", [number]:
+            return Draw(number=int(number))
         case "heal", []:
             return Heal()
         case _, [link, api, way]:

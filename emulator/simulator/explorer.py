@@ -74,7 +74,7 @@ def explore(seed: int, orders: Orders, *, journal: Journal | None = None) -> Sch
         brokers=brokers,
         era=orders.era,
         switches=orders.switches,
-        properties=orders.properties,
+        properties=tuple({**dict(profile.properties), **dict(orders.properties)}.items()),
         topics=(
             PlannedTopic(
                 name="orders",

@@ -15,6 +15,7 @@ from emulator.simulator.actions import (
     Action,
     ChannelVerb,
     ClockRate,
+    Draw,
     Heal,
     LinkVerb,
     NodeVerb,
@@ -436,6 +437,10 @@ def _on_controller(s: Situation, crash: Action) -> Actions:
     return [crash, Wait(duration_ms=s.schedule.choice((1, 20, 200, 500))), start]
 
 
+def _draw(s: Situation) -> Actions:
+    return [Draw(number=s.schedule.randrange(len(s.brokers)))]
+
+
 def _kill_controller(s: Situation) -> Actions:
     return _on_controller(s, OnNode(verb=NodeVerb.KILL, nodes=(CONTROLLER,)))
 
@@ -488,6 +493,7 @@ MOVES: Final = MappingProxyType(
         "clock": _clock,
         "expire": _expire,
         "depose": _depose,
+        "draw": _draw,
         "kill_controller": _kill_controller,
         "power_loss_controller": _power_loss_controller,
         "pause_controller": _pause_controller,

@@ -12,6 +12,7 @@ from emulator.simulator.actions import (
     Action,
     ChannelVerb,
     ClockRate,
+    Draw,
     Heal,
     LinkVerb,
     NodeVerb,
@@ -92,6 +93,11 @@ def _perform(cluster: SimulatedCluster, action: Action) -> bool:
             return True
         case OnChannel():
             return _on_channel(cluster, action)
+        case Draw(number=number):
+            if number < 0 or cluster.controller_node.core is None:
+                return False
+            cluster.set_draw(number)
+            return True
         case Heal():
             was_whole = cluster.network.is_whole
             cluster.heal()

@@ -42,6 +42,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
         partitions: at most.
         budget: how much may be broken.
         fates: what may become of truncations that were not synced, when the power goes.
+        properties: of every node, by Kafka's name.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     partitions: int = 1
     budget: Budget = Budget.WITHIN
     fates: tuple[TruncationFate, ...] = (TruncationFate.KEPT,)
+    properties: tuple[tuple[str, str], ...] = ()
 
 
 _COMMON: Final = {
@@ -191,6 +193,44 @@ PROFILES: Final = {
             budget=Budget.BEYOND,
             partitions=2,
             brokers=(3, 4),
+        ),
+        Profile(
+            name="recovery",
+            weights={
+                **_COMMON,
+                "power_loss_all": 4,
+                "kill_all": 3,
+                "power_loss": 5,
+                "bounce": 5,
+                "cut": 4,
+                "expire": 3,
+                "kill": 4,
+                "kill_controller": 3,
+            },
+            budget=Budget.BEYOND,
+            partitions=2,
+            properties=(
+                ("unclean.recovery.manager.enabled", "true"),
+                ("unclean.recovery.timeout.ms", "400"),
+                ("leader.recovery.min.ms", "50"),
+            ),
+        ),
+        Profile(
+            name="unclean",
+            weights={
+                **_COMMON,
+                "power_loss": 5,
+                "bounce": 4,
+                "isolate": 4,
+                "depose": 4,
+                "expire": 3,
+                "kill": 5,
+                "draw": 5,
+                "kill_controller": 2,
+            },
+            budget=Budget.BEYOND,
+            partitions=2,
+            properties=(("unclean.leader.election.enable", "true"), ("leader.recovery.min.ms", "50")),
         ),
     )
 }

@@ -26,6 +26,7 @@ LINES = (
     ("release 0->100 AlterPartition request count=1", True),
     ("release-newest 1->100 Stream response", True),
     ("lose 0->1 Fetch response", True),
+    ("draw 2", True),
     ("heal", False),
 )
 
