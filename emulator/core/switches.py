@@ -149,6 +149,9 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
     truncation_sync: bool = True
     """A log that was cut is synced before anything else is written about it (S35)."""
 
+    truncate_before_hw: bool = True
+    """A follower that diverges cuts its log, and takes no high watermark over until it agrees (KAFKA-14704): S22."""
+
     roles_after_registration: bool = True
     """A broker opens its logs and takes its roles once metadata knows this very process (S36)."""
 

@@ -292,6 +292,8 @@ class FetcherPool:
             case ErrorCode.NONE:
                 followed.failures = 0
                 if answer.diverging_epoch is not None or answer.diverging_end_offset is not None:
+                    if not self._config.switches.truncate_before_hw and answer.high_watermark is not None:
+                        followed.partition.follow_high_watermark(turn, answer.high_watermark)
                     self._cut_diverging(turn, followed, answer)
                 else:
                     self._append(turn, link, followed, answer)

@@ -74,6 +74,21 @@ def test_a_diverging_answer_cuts_and_says_nothing_about_the_high_watermark() -> 
     assert [effect.offset for effect in turn.effects() if isinstance(effect, TruncateLog)] == [3]
 
 
+@pytest.mark.parametrize(("switches", "high_watermark"), [(Switches(), 1), (Switches(truncate_before_hw=False), 3)])
+def test_a_high_watermark_taken_over_first_covers_what_may_yet_be_cut(
+    *, switches: Switches, high_watermark: int
+) -> None:
+    # KAFKA-14704 (S22): the leader has no epoch 3 and an epoch 2 up to 5; what is left, of epoch 1, may diverge too.
+    following = Following(switches=switches)
+    following.log.epochs = LeaderEpochCache(
+        (EpochEntry(LeaderEpoch(1), Offset(0)), EpochEntry(LeaderEpoch(3), Offset(3)))
+    )
+    following.log.high_watermark = Offset(1)
+    request = sent(following.follow(leader_epoch=4))
+    following.hear(request, high_watermark=Offset(5), diverging_epoch=LeaderEpoch(2), diverging_end_offset=Offset(5))
+    assert (following.log.log_end_offset, following.log.high_watermark) == (3, high_watermark)
+
+
 @pytest.mark.parametrize(("switches", "syncs"), [(Switches(), True), (Switches(truncation_sync=False), False)])
 def test_a_cut_log_is_synced_before_its_epochs_are_written(*, switches: Switches, syncs: bool) -> None:
     following = Following(switches=switches)
