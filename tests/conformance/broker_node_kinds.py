@@ -21,7 +21,6 @@ from emulator.core.inputs import (
     TimerFired,
 )
 from emulator.core.messages import (
-    BrokerHeartbeatResponse,
     BrokerRegistrationResponse,
     FetchPartition,
     FetchRequest,
@@ -206,11 +205,13 @@ class _ServingBroker:
         log = loaded_log(described, high_watermark_checkpoint=described["hw"])
         effects = self.step(Started(cause_id=_CAUSE))
         (registration,) = [one for one in effects if isinstance(one, SendRequest)]
-        effects = self.answer(
-            registration, BrokerRegistrationResponse(error=ErrorCode.NONE, broker_epoch=BrokerEpoch(100))
+        self.step(
+            ResponseReceived(
+                cause_id=_CAUSE,
+                correlation_id=registration.correlation_id,
+                response=BrokerRegistrationResponse(error=ErrorCode.NONE, broker_epoch=BrokerEpoch(100)),
+            )
         )
-        (heartbeat,) = [one for one in effects if isinstance(one, SendRequest)]
-        self.answer(heartbeat, BrokerHeartbeatResponse(error=ErrorCode.NONE, is_caught_up=True, is_fenced=False))
         self.step(MetadataReceived(cause_id=_CAUSE, batches=(batch,)))
         self.step(MetadataStreamOpened(cause_id=_CAUSE, end_offset=batch.end_offset))
         self.step(LogsLoaded(cause_id=_CAUSE, logs=(log,)))
@@ -221,9 +222,6 @@ class _ServingBroker:
             if isinstance(effect, SendResponse):
                 self.responses[effect.request_id] = effect.response
         return effects
-
-    def answer(self, sent: SendRequest, response: Response) -> list[BrokerEffect]:
-        return self.step(ResponseReceived(cause_id=_CAUSE, correlation_id=sent.correlation_id, response=response))
 
     def ask(self, kind: str, request: Request) -> None:
         self.requests += 1

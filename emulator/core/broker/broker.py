@@ -35,7 +35,6 @@ from emulator.core.broker.turn import Turn
 from emulator.core.describe import describe_topic_partitions
 from emulator.core.effects import (
     BrokerEffect,
-    CloseConnection,
     CloseLogs,
     LoadLogs,
     OpenMetadataStream,
@@ -247,10 +246,6 @@ class Broker:
 
     def _handle_request(self, turn: Turn, incoming: RequestReceived) -> None:
         request, request_id = incoming.request, incoming.request_id
-        if not self._lifecycle.has_run:
-            # Kafka opens its sockets last (``BrokerServer.startup``): until then roles may be those of the past.
-            turn.send(CloseConnection(request_id=request_id))
-            return
         response: Response
         match request:
             case ProduceRequest():

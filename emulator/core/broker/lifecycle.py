@@ -56,7 +56,6 @@ class BrokerLifecycle:
         state: where it is.
         broker_epoch: as granted; ``None`` before registration.
         applied_end_offset: end (exclusive) of the metadata that this broker acts on.
-        has_run: whether it was RUNNING, ever; a process that was not is not there for anybody.
         offline_log_dirs: directories that failed, in that order; they never come back.
     """
 
@@ -64,7 +63,6 @@ class BrokerLifecycle:
         self.state = BrokerState.NOT_RUNNING
         self.broker_epoch: BrokerEpoch | None = None
         self.applied_end_offset = MetadataOffset(0)
-        self.has_run = False
         self.offline_log_dirs: list[str] = []
         self._config = config
         self._ledger = ledger
@@ -161,7 +159,6 @@ class BrokerLifecycle:
         if self.state is BrokerState.STARTING and response.is_caught_up:
             self._enter(turn, BrokerState.RECOVERY)
         if self.state is BrokerState.RECOVERY and not response.is_fenced:
-            self.has_run = True
             self._enter(turn, BrokerState.RUNNING)
         interval_ms = self._config.properties.broker_heartbeat_interval_ms
         match self.state:

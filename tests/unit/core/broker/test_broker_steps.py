@@ -263,14 +263,6 @@ def test_without_that_rule_logs_are_opened_as_soon_as_the_metadata_is_there() ->
     assert loads_logs(life.metadata(before))
 
 
-def test_nobody_is_served_before_the_controller_has_let_the_broker_run() -> None:
-    life = Life()
-    life.step(Started(cause_id=CAUSE))
-    request_id = RequestId(1)
-    effects = life.step(RequestReceived(cause_id=CAUSE, request_id=request_id, request=fetch(0)))
-    assert effects == [CloseConnection(request_id=request_id)]
-
-
 def test_shutdown_before_logs_were_opened_leaves_them_alone() -> None:
     life = Life()
     life.step(Started(cause_id=CAUSE))
