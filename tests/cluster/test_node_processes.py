@@ -29,6 +29,7 @@ from emulator.core.types import (
     NodeId,
     Offset,
     TopicId,
+    TopicPartition,
 )
 from emulator.node.batch_bytes import parse_fetched, parse_produced
 from emulator.node.metadata_journal import MetadataJournal
@@ -197,6 +198,42 @@ async def test_a_cluster_boots_replicates_and_ends_in_order(tmp_path: Path) -> N
         assert events[-1]["type"] == "NodeStopped"
         assert [event["sequence"] for event in events] == list(range(len(events)))
         assert {(event["run"], event["node"], event["incarnation"]) for event in events} == {("test", node, 0)}
+
+
+async def test_a_controller_asks_brokers_what_they_hold_and_elects_one(tmp_path: Path) -> None:
+    properties = {
+        "min.insync.replicas": "2",
+        "unclean.recovery.manager.enabled": "true",
+        "broker.session.timeout.ms": "1000",
+        "broker.heartbeat.interval.ms": "200",
+    }
+    orders, replicas = TopicPartition("orders", 0), BROKERS[:2]
+    unexpected: list[ProcessEnd] = []
+    async with running(tmp_path, *replicas, unexpected=unexpected, properties=tuple(properties.items())) as (
+        cluster,
+        client,
+        watch,
+    ):
+        await watch.until(lambda image: len([b for b in image.brokers.values() if b.is_active]) == len(replicas))
+        await client.call(CONTROLLER, create("orders", replicas=replicas))
+        assert await produce(client, b"held by both") == 0
+        for broker in replicas:
+            await cluster.kill_node(broker)
+        await watch.until(lambda image: image.partitions[orders].leader is None)
+        for broker in replicas:
+            await cluster.start_node(broker)
+        await watch.until(lambda image: image.partitions[orders].leader is not None)
+        for node in (*replicas, CONTROLLER):
+            await cluster.stop_node(node)
+
+    assert unexpected == []
+    events = read_events(tmp_path / "events" / f"{CONTROLLER}-0.jsonl")
+    [elected] = [event for event in events if event["type"] == "UncleanLeaderElected"]
+    assert (elected["method"], elected["strategy"], elected["leader"]) == ("longest_log", "Balanced", 0)
+    answers = elected["answers"]
+    assert isinstance(answers, list)
+    assert [(told["broker_id"], told["log_end_offset"]) for told in answers] == [(0, 1), (1, 1)]
+    assert [event["type"] for event in events].count("DrawReceived") == 1, "the process drew when it began"
 
 
 class Creator:
