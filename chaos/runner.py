@@ -27,7 +27,7 @@ from chaos.scene import Scene
 from chaos.step_player import StepPlayer
 from chaos.waiting import Missed
 from emulator.core.errors import EmulatorError
-from emulator.core.events import StepReached
+from emulator.core.events import ClusterSettled, StepReached
 from emulator.core.types import CauseId
 
 READY_TIMEOUT_S: Final = 30.0
@@ -152,6 +152,8 @@ class Run:
             await restore(scene, player, (CONTROLLER, *self._order.scenario.broker_ids))
             try:
                 await scene.wait(lambda: settled(scene.image), timeout_s=SETTLE_TIMEOUT_S)
+                committed = await scene.committed_end()
+                scene.note(ClusterSettled(cause_id=scene.cause_id, metadata_offset=committed))
             except Missed as missed:
                 self._fail(f"after everything was restored: {missed}")
         self._tell(after, "read everything")

@@ -434,6 +434,8 @@ class PartitionChanged(PartitionEvent, frozen=True, kw_only=True):
     last_known_elr: tuple[BrokerId, ...]
     last_known_leader: BrokerId | None
     leader_recovery_state: LeaderRecoveryState
+    adding_replicas: tuple[BrokerId, ...] = ()
+    removing_replicas: tuple[BrokerId, ...] = ()
 
 
 class UncleanMethod(Enum):
@@ -615,6 +617,15 @@ class StepReached(Event, frozen=True, kw_only=True):
     seen: str
 
 
+class ClusterSettled(Event, frozen=True, kw_only=True):
+    """Everything was mended, and then every partition had its leader and its full ISR, or an excuse.
+
+    ``metadata_offset`` is what the controller had committed by then (exclusive).
+    """
+
+    metadata_offset: MetadataOffset
+
+
 class RunEnded(Event, frozen=True, kw_only=True):
     """Last line of the harness. ``problem`` says why the plan did not reach its end, if it did not."""
 
@@ -673,6 +684,7 @@ HarnessEvent: TypeAlias = (
     | FaultInjected
     | FaultHealed
     | StepReached
+    | ClusterSettled
     | RunEnded
 )
 

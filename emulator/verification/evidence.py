@@ -195,7 +195,7 @@ def _about_history(census: HistoryCensus) -> Iterator[Doubt]:
         yield Doubt(
             about=Evidence.HISTORY, sentence=f"the history has gaps: {whole} lines, numbered up to {census.last}"
         )
-    if census.invoked != census.completed:
+    if census.invoked.keys() != census.completed:
         yield Doubt(
             about=Evidence.HISTORY,
             sentence=f"{len(census.invoked)} sends were begun and {len(census.completed)} completed",

@@ -1,6 +1,9 @@
 """Facts that several checks ask for, as views over the tables of ``reader``.
 
 - ``partition_state``: the controller's last word on each partition.
+- ``change``: committed changes of partitions, each with the state before it (``old``) and whether the cluster had
+  eligible leader replicas then (``has_elr``: the feature can be downgraded while the switch stays on).
+- ``broker_status``: from which metadata offset to which a broker was active: registered, unfenced and not leaving.
 - ``settled_leader``: the leader whose log decides what a partition holds at the end.
 - ``leader_terms``: each broker that led a partition, with its epoch and where its log ended when it took over.
 - ``acked_batch``: every batch that a producer was told is in the log, with the epochs in which it was
@@ -27,7 +30,7 @@ _PARTITION_STATE: Final = """
     SELECT run, topic_id, partition, state.* FROM (
         SELECT run, topic_id, partition,
                max_by(struct(topic, leader, leader_epoch, replicas, isr, elr, last_known_elr, last_known_leader,
-                             effective_min_isr), metadata_offset) AS state
+                             effective_min_isr, adding_replicas, removing_replicas), metadata_offset) AS state
         FROM partition_changed GROUP BY run, topic_id, partition)
 """
 
@@ -104,7 +107,40 @@ _CONSUMED_BATCH: Final = """
          ON t.run = b.run AND t.topic = b.topic AND t.partition = b.partition
 """
 
+_STATE: Final = (
+    "leader, leader_epoch, partition_epoch, replicas, isr, elr, last_known_elr, last_known_leader, effective_min_isr, "
+    "leader_recovery_state, adding_replicas, removing_replicas"
+)
+
+_CHANGE: Final = f"""
+    SELECT c.*, f.run IS NULL AS has_elr
+    FROM (SELECT *, lag(struct({_STATE})) OVER (
+                     PARTITION BY run, topic_id, partition ORDER BY metadata_offset) AS old
+          FROM partition_changed) c
+    LEFT JOIN (SELECT run, feature_level, metadata_offset AS off_from, lead(metadata_offset) OVER (
+                          PARTITION BY run ORDER BY metadata_offset) AS off_to
+               FROM feature_changed WHERE name = 'eligible.leader.replicas.version') f
+         ON f.run = c.run AND f.feature_level = 0 AND f.off_from < c.metadata_offset
+         AND (f.off_to IS NULL OR c.metadata_offset < f.off_to)
+"""
+
+# A broker that was leaving stays inactive until it registers again, even if it is unfenced meanwhile.
+_BROKER_STATUS: Final = f"""
+    SELECT run, broker_id, metadata_offset AS active_from, coalesce(next_offset, {2**62}) AS active_to
+    FROM (SELECT *, lead(metadata_offset) OVER (PARTITION BY run, broker_id ORDER BY metadata_offset) AS next_offset,
+                 min(IF(kind = 'leaving', metadata_offset, NULL)) OVER (
+                     PARTITION BY run, broker_id, broker_epoch) AS leaving_from
+          FROM (SELECT run, broker_id, broker_epoch, metadata_offset, 'registered' AS kind FROM broker_registered
+                UNION ALL SELECT run, broker_id, broker_epoch, metadata_offset, 'unfenced' FROM broker_unfenced
+                UNION ALL SELECT run, broker_id, broker_epoch, metadata_offset, 'fenced' FROM broker_fenced
+                UNION ALL SELECT run, broker_id, broker_epoch, metadata_offset, 'leaving'
+                          FROM controlled_shutdown_started))
+    WHERE kind = 'unfenced' AND (leaving_from IS NULL OR metadata_offset < leaving_from)
+"""
+
 _FACTS: Final = (
+    ("change", _CHANGE),
+    ("broker_status", _BROKER_STATUS),
     ("partition_state", _PARTITION_STATE),
     ("settled_leader", _SETTLED_LEADER),
     ("leader_terms", _LEADER_TERMS),
@@ -118,7 +154,7 @@ _FACTS: Final = (
 )
 """In the order of their dependence."""
 
-_USED_OFTEN: Final = frozenset({"partition_state", "settled_leader", "acked_batch", "lost_batch"})
+_USED_OFTEN: Final = frozenset({"change", "partition_state", "settled_leader", "acked_batch", "lost_batch"})
 
 
 def define_facts(spark: "SparkSession", scale: Scale) -> None:

@@ -78,13 +78,13 @@ class FileCensus(msgspec.Struct, kw_only=True):
 
 
 class HistoryCensus(msgspec.Struct, kw_only=True):
-    """The clients' histories together: their lines, which sends were begun and completed, and records by acks."""
+    """The clients' histories together: their lines, which sends were begun (where) and completed; records by acks."""
 
     lines: int = 0
     last: int | None = None
     corrupt: int = 0
     is_gapless: bool = True
-    invoked: set[str] = msgspec.field(default_factory=set)
+    invoked: dict[str, int] = msgspec.field(default_factory=dict)
     completed: set[str] = msgspec.field(default_factory=set)
     sent: dict[int, int] = msgspec.field(default_factory=dict)
     acked: dict[int, int] = msgspec.field(default_factory=dict)
@@ -100,7 +100,13 @@ class RunLines(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SentBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A completed send: where it was acknowledged to be, by whom, and every CRC that was tried."""
+    """A completed send: where it was acknowledged to be, by whom, and every CRC that was tried.
+
+    Attributes:
+        history: the file that tells of it: positions are of that file.
+        invoked: position in the history at which it was begun; ``completed`` at which its outcome is told.
+        attempts: how often it was sent.
+    """
 
     process: str
     operation_id: str
@@ -116,6 +122,10 @@ class SentBatch(msgspec.Struct, frozen=True, kw_only=True):
     leader_epoch: int | None
     crc: int | None
     crcs: tuple[int, ...]
+    history: str
+    invoked: int | None
+    completed: int
+    attempts: int
 
 
 class ReceivedBatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,6 +136,7 @@ class ReceivedBatch(msgspec.Struct, frozen=True, kw_only=True):
     topic: str
     topic_id: str | None
     partition: int
+    node: int
     served_epoch: int | None
     base_offset: int
     last_offset: int
@@ -145,6 +156,9 @@ class Poll(msgspec.Struct, frozen=True, kw_only=True):
     partition: int
     position: int
     seek: bool
+    phase: str
+    error: str | None
+    log_start_offset: int | None
     spans: tuple[tuple[int, int], ...]
 
 
@@ -271,7 +285,8 @@ def _read_history(path: Path, census: HistoryCensus, *, put: Put) -> None:
             case e.SendOperation():
                 _count_send(operation, census)
                 if operation.type is not e.OperationType.INVOKE:
-                    put(SentBatch.__name__, _ENCODER.encode(_sent(operation)))
+                    invoked = census.invoked.get(operation.operation_id)
+                    put(SentBatch.__name__, _ENCODER.encode(_sent(operation, history=path.name, invoked=invoked)))
             case e.PollOperation():
                 put(Poll.__name__, _ENCODER.encode(_poll(operation)))
                 for batch in operation.batches:
@@ -282,7 +297,7 @@ def _read_history(path: Path, census: HistoryCensus, *, put: Put) -> None:
 
 def _count_send(send: e.SendOperation, census: HistoryCensus) -> None:
     if send.type is e.OperationType.INVOKE:
-        census.invoked.add(send.operation_id)
+        census.invoked[send.operation_id] = send.index
         census.sent[send.acks] = census.sent.get(send.acks, 0) + send.record_count
         return
     census.completed.add(send.operation_id)
@@ -290,7 +305,7 @@ def _count_send(send: e.SendOperation, census: HistoryCensus) -> None:
         census.acked[send.acks] = census.acked.get(send.acks, 0) + send.record_count
 
 
-def _sent(send: e.SendOperation) -> SentBatch:
+def _sent(send: e.SendOperation, *, history: str, invoked: int | None) -> SentBatch:
     last = send.attempts[-1] if send.attempts else None
     return SentBatch(
         process=send.process,
@@ -307,6 +322,10 @@ def _sent(send: e.SendOperation) -> SentBatch:
         leader_epoch=None if last is None else last.leader_epoch,
         crc=None if last is None else last.crc,
         crcs=tuple(dict.fromkeys(attempt.crc for attempt in send.attempts)),
+        history=history,
+        invoked=invoked,
+        completed=send.index,
+        attempts=len(send.attempts),
     )
 
 
@@ -318,6 +337,9 @@ def _poll(poll: e.PollOperation) -> Poll:
         partition=poll.partition,
         position=poll.position,
         seek=poll.seek,
+        phase=poll.phase,
+        error=poll.error,
+        log_start_offset=poll.log_start_offset,
         spans=tuple((batch.base_offset, batch.last_offset) for batch in poll.batches),
     )
 
@@ -329,6 +351,7 @@ def _received(poll: e.PollOperation, batch: e.PolledBatch) -> ReceivedBatch:
         topic=poll.topic,
         topic_id=poll.topic_id,
         partition=poll.partition,
+        node=poll.node,
         served_epoch=poll.leader_epoch,
         base_offset=batch.base_offset,
         last_offset=batch.last_offset,

@@ -44,6 +44,7 @@ ON = {
     "truncation": "leader_epoch",
     "ap_partition_epoch_check": "on",
     "ap_broker_epoch_check": "on",
+    "recovering_gate": "on",
 }
 
 
@@ -82,6 +83,8 @@ class Partition(msgspec.Struct, kw_only=True):
     last_known_elr: tuple[int, ...] = ()
     last_known_leader: int | None = None
     recovery: LeaderRecoveryState = LeaderRecoveryState.RECOVERED
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
 
 
 class RunBuilder:
@@ -159,10 +162,10 @@ class RunBuilder:
             ),
         )
 
-    def register(self, node: int, *, clean: bool = True) -> None:
+    def register(self, node: int, *, clean: bool = True, epoch: int | None = None) -> None:
         """Registers the node's current incarnation."""
         stored = self.epochs.get(node)
-        self.epochs[node] = self.metadata_offset
+        self.epochs[node] = self.metadata_offset if epoch is None else epoch
         self.note(
             CONTROLLER,
             e.BrokerRegistered(
@@ -296,6 +299,8 @@ class RunBuilder:
                 last_known_elr=_brokers(p.last_known_elr),
                 last_known_leader=_broker(p.last_known_leader),
                 leader_recovery_state=p.recovery,
+                adding_replicas=_brokers(p.adding),
+                removing_replicas=_brokers(p.removing),
             ),
         )
 
@@ -311,6 +316,10 @@ class RunBuilder:
         isr: tuple[int, ...] | None = None,
         elr: tuple[int, ...] | None = None,
         last_known_leader: int | None = None,
+        replicas: tuple[int, ...] | None = None,
+        adding: tuple[int, ...] = (),
+        removing: tuple[int, ...] = (),
+        recovery: LeaderRecoveryState | None = None,
     ) -> None:
         """Commits a change, with the epochs that belong to it; a new leader takes over at once."""
         p = self.partitions[topic, partition]
@@ -318,6 +327,9 @@ class RunBuilder:
         p.isr = p.isr if isr is None else isr
         p.elr = p.elr if elr is None else elr
         p.last_known_leader = last_known_leader
+        p.replicas = p.replicas if replicas is None else replicas
+        p.adding, p.removing = adding, removing
+        p.recovery = p.recovery if recovery is None else recovery
         if not isinstance(leader, str):
             p.leader = leader
             p.leader_epoch += 1
@@ -328,7 +340,25 @@ class RunBuilder:
     def expand(self, isr: tuple[int, ...], topic: str = "orders", partition: int = 0) -> None:
         """The leader's AlterPartition to ``isr`` is accepted."""
         p = self.partitions[topic, partition]
+        self.accept(isr, topic, partition)
+        elr = p.elr if len(isr) < p.min_isr else ()
+        recovered = LeaderRecoveryState.RECOVERED
+        self.alter(topic, partition, reason="alter_partition", broker=p.leader, isr=isr, elr=elr, recovery=recovered)
+
+    def accept(
+        self,
+        isr: tuple[int, ...],
+        topic: str = "orders",
+        partition: int = 0,
+        *,
+        sender: int | None = None,
+        epochs: dict[int, int] | None = None,
+    ) -> None:
+        """The controller says yes to an AlterPartition, by default the leader's with the right broker epochs."""
+        p = self.partitions[topic, partition]
         assert p.leader is not None
+        leader = p.leader if sender is None else sender
+        known = self.epochs | (epochs or {})
         self.note(
             CONTROLLER,
             e.AlterPartitionDecided(
@@ -336,17 +366,15 @@ class RunBuilder:
                 topic=topic,
                 partition=partition,
                 topic_id=TopicId(p.topic_id),
-                broker_id=BrokerId(NodeId(p.leader)),
-                broker_epoch=BrokerEpoch(self.epochs[p.leader]),
+                broker_id=BrokerId(NodeId(leader)),
+                broker_epoch=BrokerEpoch(self.epochs[leader]),
                 leader_epoch=LeaderEpoch(p.leader_epoch),
                 partition_epoch=PartitionEpoch(p.partition_epoch),
                 proposed_isr=_brokers(isr),
-                broker_epochs=tuple(BrokerEpoch(self.epochs[b]) for b in isr),
+                broker_epochs=tuple(BrokerEpoch(known[b]) for b in isr),
                 error="NONE",
             ),
         )
-        elr = p.elr if len(isr) < p.min_isr else ()
-        self.alter(topic, partition, reason="alter_partition", broker=p.leader, isr=isr, elr=elr)
 
     def lead(self, topic: str = "orders", partition: int = 0) -> None:
         """The leader takes over; running replicas follow it."""
@@ -451,12 +479,12 @@ class RunBuilder:
             ),
         )
 
-    def new_batch(self, topic: str = "orders", partition: int = 0, *, records: int = 10) -> Batch:
+    def new_batch(self, topic: str = "orders", partition: int = 0, *, records: int = 10, producer_id: int = 7) -> Batch:
         """A batch for the end of the leader's log."""
         p = self.partitions[topic, partition]
         assert p.leader is not None
         self.sent += 1
-        body = struct.pack(">hiqqqhii", 0, records - 1, 0, 0, 7, 0, self.sent, records) + b"%06d" % self.sent
+        body = struct.pack(">hiqqqhii", 0, records - 1, 0, 0, producer_id, 0, self.sent, records) + b"%06d" % self.sent
         return Batch(
             base_offset=_end(self.logs[p.leader, topic, partition]),
             leader_epoch=p.leader_epoch,
@@ -616,6 +644,7 @@ class RunBuilder:
         phase: str = "live",
         position: int | None = None,
         seek: bool = False,
+        error: str | None = None,
     ) -> None:
         """A consumer receives batches, by default from where it stopped."""
         p = self.partitions[topic, partition]
@@ -624,7 +653,7 @@ class RunBuilder:
         self.positions[key] = batches[-1].last_offset + 1 if batches else at
         self.record(
             {
-                "type": "ok",
+                "type": "ok" if error is None else "info",
                 "f": "poll",
                 "process": process,
                 "operation_id": f"poll-{len(self.history)}",
@@ -649,7 +678,7 @@ class RunBuilder:
                     }
                     for b in batches
                 ],
-                "error": None,
+                "error": error,
                 "leader_epoch": p.leader_epoch,
             }
         )

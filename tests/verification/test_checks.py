@@ -3,18 +3,32 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from emulator.core import events as e
+from emulator.core.types import (
+    BrokerId,
+    LeaderEpoch,
+    LeaderRecoveryState,
+    MetadataOffset,
+    NodeId,
+    Offset,
+    PartitionEpoch,
+    TopicId,
+)
 from emulator.verification.checks import CHECKS
 from emulator.verification.guarantee import Guarantee
 from emulator.verification.losses import LossClass
 from emulator.verification.rule_switches import RULE_SWITCHES
 from emulator.verification.verdict import CheckStatus, Verdict, VerdictReport
 from tests.verification.conftest import Judge
-from tests.verification.run_builder import CONTROLLER, RunBuilder, healthy, last_replica_standing
+from tests.verification.run_builder import CAUSE, CONTROLLER, HARNESS, Batch, RunBuilder, healthy, last_replica_standing
 
 pytestmark = pytest.mark.spark
+
+RECOVERING, RECOVERED = LeaderRecoveryState.RECOVERING, LeaderRecoveryState.RECOVERED
+ORDERS_ID = TopicId("orders-id")
 
 Build = Callable[[Path], Path]
 
@@ -23,11 +37,19 @@ def loses_everything(path: Path) -> Path:
     run = healthy(path)
     for node in (0, 1, 2):
         run.power_loss(node)
-    run.alter(reason="broker_fenced", broker=2, leader=None, election=e.Election.NO_CANDIDATE, isr=(), elr=())
-    for node in (0, 1, 2):
+    run.alter(reason="broker_fenced", broker=2, leader=None, election=e.Election.NO_CANDIDATE, isr=(), elr=(1, 2))
+    run.restart(0)
+    for node, elr in ((1, (2,)), (2, ())):
         run.restart(node)
+        run.alter(reason="broker_registered", broker=node, elr=elr)
     run.unfence(0)
-    run.alter(reason="broker_unfenced", broker=0, leader=0, election=e.Election.LAST_KNOWN_LEADER, isr=(0,))
+    run.alter(
+        reason="broker_unfenced", broker=0, leader=0, election=e.Election.LAST_KNOWN_LEADER, isr=(0,),
+        recovery=RECOVERING,
+    )  # fmt: skip
+    run.unfence(1)
+    run.unfence(2)
+    run.expand((0,))
     run.expand((0, 1, 2))
     run.send()
     return run.finish()
@@ -56,7 +78,9 @@ def leader_lacks_records_for_a_time(path: Path) -> Path:
     run = healthy(path)
     saved = list(run.logs[1, "orders", 0])
     run.truncate(1, 0)
-    run.alter(reason="elect_leaders", leader=1, election=e.Election.UNCLEAN, isr=(0, 1, 2))
+    run.alter(reason="elect_leaders", leader=1, election=e.Election.UNCLEAN, isr=(1,), recovery=RECOVERING)
+    run.expand((1,))
+    run.expand((0, 1, 2))
     run.alter(reason="elect_leaders", leader=0, election=e.Election.ISR, isr=(0, 1, 2))
     for batch in saved:
         run.append(1, batch)
@@ -91,6 +115,7 @@ def stores_what_nobody_sent(path: Path) -> Path:
     batch = run.new_batch()
     for node in (0, 1, 2):
         run.append(node, batch, leader=node == 0)
+    run.advance(40)
     return run.finish()
 
 
@@ -128,7 +153,7 @@ def poll_has_a_hole(path: Path) -> Path:
 
 def high_watermark_moves_under_min_isr(path: Path, switches: dict[str, str] | None = None) -> Path:
     run = healthy(path, switches=switches)
-    run.alter(reason="alter_partition", broker=0, isr=(0,))
+    run.alter(reason="alter_partition", broker=0, isr=(0,), elr=(1,))
     batch = run.send(acks=1)
     run.advance(batch.last_offset + 1, effective_min_isr=1)
     return run.finish()
@@ -224,6 +249,7 @@ def follower_appends_as_leader(path: Path) -> Path:
     batch = run.new_batch()
     for node in (0, 1, 2):
         run.append(node, batch, leader=True)
+    run.advance(40)
     run.operate(batch, outcome=e.OperationType.INFO)
     return run.finish()
 
@@ -271,7 +297,9 @@ def killed_with_an_unseen_batch(path: Path) -> Path:
     run.end(2, e.IncarnationEnd.KILLED)
     run.restart(2)
     run.alter(reason="broker_registered", broker=2, isr=(0, 1))
+    run.unfence(2)
     run.expand((0, 1, 2))
+    run.advance(40)
     return run.finish()
 
 
@@ -285,6 +313,7 @@ def acked_by_a_later_attempt(path: Path) -> Path:
     run.alter(reason="broker_fenced", broker=0, leader=1, election=e.Election.ISR, isr=(1, 2))
     run.heal("isolate", "0")
     run.unfence(0)
+    run.expand((1, 2, 0))
     run.alter(reason="elect_leaders", leader=0, election=e.Election.ISR, isr=(0, 1, 2))
     for node in (1, 2):
         run.append(node, late)
@@ -316,6 +345,426 @@ def controller_notes_its_records_twice(path: Path) -> Path:
     return run.finish()
 
 
+def refused_for_certain_and_stored(path: Path) -> Path:
+    run = healthy(path)
+    batch = run.new_batch()
+    for node in (0, 1, 2):
+        run.append(node, batch, leader=node == 0)
+    run.advance(40)
+    run.operate(batch, outcome=e.OperationType.FAIL)
+    return run.finish()
+
+
+def store_again(run: RunBuilder, batch: Batch) -> None:
+    for node in (0, 1, 2):
+        copy = msgspec.structs.replace(batch, base_offset=batch.last_offset + 1)
+        run.append(node, copy, leader=node == 0)
+    run.advance(batch.last_offset + 1 + batch.record_count)
+
+
+def idempotent_batch_is_stored_twice(path: Path) -> Path:
+    run = healthy(path)
+    store_again(run, run.logs[0, "orders", 0][-1])
+    return run.finish()
+
+
+def batch_is_stored_more_often_than_sent(path: Path) -> Path:
+    run = healthy(path)
+    batch = run.new_batch(producer_id=-1)
+    for node in (0, 1, 2):
+        run.append(node, batch, leader=node == 0)
+    run.operate(batch, acks=1, outcome=e.OperationType.INFO)
+    store_again(run, batch)
+    return run.finish()
+
+
+def append_in_order(run: RunBuilder, sequences: tuple[int, ...]) -> None:
+    """Three brokers append batches with these sequence numbers, in this order."""
+    for sequence in sequences:
+        run.sent = sequence - 1
+        batch = run.new_batch()
+        for node in (0, 1, 2):
+            run.append(node, batch, leader=node == 0)
+        run.operate(batch, outcome=e.OperationType.INFO)
+        run.advance(batch.last_offset + 1)
+
+
+def sequence_numbers_fall(path: Path) -> Path:
+    run = healthy(path)
+    append_in_order(run, (9, 8))
+    return run.finish()
+
+
+def sequence_numbers_wrap(path: Path) -> Path:
+    run = RunBuilder(path)
+    run.start_brokers(0, 1, 2)
+    run.create_topic()
+    append_in_order(run, (2**31 - 1, 1))
+    run.send()
+    return run.finish()
+
+
+def consumer_gets_what_is_not_committed(path: Path) -> Path:
+    run = healthy(path)
+    batch = run.new_batch()
+    for node in (0, 1, 2):
+        run.append(node, batch, leader=node == 0)
+    run.operate(batch, outcome=e.OperationType.INFO)
+    run.poll([batch])
+    return run.finish()
+
+
+def nobody_reads_what_was_acknowledged(path: Path) -> Path:
+    run = healthy(path)
+    run.send()
+    run.poll(run.logs[0, "orders", 0][:3], process="final", phase="final", position=0, seek=True)
+    run.final_read("orders", 0, end_offset=40)
+    run.stop_all()
+    return run.write()
+
+
+def consumer_is_sent_back(path: Path) -> Path:
+    run = healthy(path)
+    run.poll([], position=30, error="OFFSET_OUT_OF_RANGE")
+    run.poll(run.logs[0, "orders", 0], position=0, seek=True)
+    return run.finish()
+
+
+def fenced_broker_joins_the_isr(path: Path, switches: dict[str, str] | None = None) -> Path:
+    run = healthy(path, switches=switches)
+    run.fault("isolate", "2")
+    run.fence(2)
+    run.alter(reason="broker_fenced", broker=2, isr=(0, 1))
+    run.expand((0, 1, 2))
+    return run.finish()
+
+
+def candidate_is_forgotten(path: Path, switches: dict[str, str] | None = None) -> Path:
+    run = healthy(path, switches=switches)
+    run.expand((0, 1))
+    run.accept((0,))
+    run.alter(reason="alter_partition", broker=0, isr=(0,), elr=())
+    return run.finish()
+
+
+def leader_was_no_candidate(path: Path) -> Path:
+    run = healthy(path)
+    run.expand((0, 1))
+    run.accept((0, 1, 2))
+    run.partitions["orders", 0].isr = (0, 1, 2)
+    run.alter(reason="elect_leaders", leader=2, election=e.Election.ELR, isr=(2,), elr=(0, 1))
+    return run.finish()
+
+
+def leader_from_the_elr_beside_an_isr(path: Path) -> Path:
+    run = healthy(path)
+    run.expand((0, 1))
+    run.accept((0,))
+    run.alter(reason="alter_partition", broker=0, isr=(0,), elr=(1,))
+    run.alter(reason="elect_leaders", leader=1, election=e.Election.ELR, isr=(0, 1), elr=())
+    return run.finish()
+
+
+def unclean_election_beside_a_candidate(path: Path) -> Path:
+    run = healthy(path)
+    run.fault("kill", "0")
+    run.end(0, e.IncarnationEnd.KILLED)
+    run.fence(0)
+    run.alter(reason="broker_fenced", broker=0, leader=2, election=e.Election.UNCLEAN, isr=(2,), recovery=RECOVERING)
+    run.expand((2,))
+    return run.finish()
+
+
+def elect_uncleanly(run: RunBuilder) -> None:
+    run.alter(reason="elect_leaders", leader=1, election=e.Election.UNCLEAN, isr=(1,), recovery=RECOVERING)
+    run.note(
+        1,
+        e.RecoveryStarted(
+            cause_id=CAUSE,
+            topic="orders",
+            partition=0,
+            topic_id=ORDERS_ID,
+            leader_epoch=LeaderEpoch(1),
+            partition_epoch=PartitionEpoch(1),
+            log_start_offset=Offset(0),
+            log_end_offset=Offset(30),
+        ),
+    )
+
+
+def finish_recovery(run: RunBuilder) -> None:
+    run.note(
+        1,
+        e.RecoveryFinished(
+            cause_id=CAUSE,
+            topic="orders",
+            partition=0,
+            topic_id=ORDERS_ID,
+            leader_epoch=LeaderEpoch(1),
+            scanned_from=Offset(0),
+            batch_count=3,
+            producer_count=1,
+            old_end_offset=Offset(30),
+            log_end_offset=Offset(30),
+            duration_ms=1,
+        ),
+    )
+
+
+def uncleanly_elected_leader_recovers(path: Path) -> Path:
+    run = healthy(path)
+    elect_uncleanly(run)
+    finish_recovery(run)
+    run.expand((1,))
+    run.expand((0, 1, 2))
+    run.send()
+    return run.finish()
+
+
+def recovering_leader_has_company(path: Path) -> Path:
+    run = healthy(path)
+    elect_uncleanly(run)
+    run.accept((0, 1, 2))
+    run.alter(reason="alter_partition", broker=1, isr=(0, 1, 2))
+    finish_recovery(run)
+    run.expand((0, 1, 2))
+    return run.finish()
+
+
+def recovered_without_its_leader(path: Path) -> Path:
+    run = healthy(path)
+    elect_uncleanly(run)
+    run.alter(reason="broker_unfenced", broker=0, recovery=RECOVERED)
+    return run.finish()
+
+
+def leader_appends_while_it_recovers(path: Path, switches: dict[str, str] | None = None) -> Path:
+    run = healthy(path, switches=switches)
+    elect_uncleanly(run)
+    batch = run.new_batch()
+    run.append(1, batch, leader=True)
+    run.operate(batch, outcome=e.OperationType.INFO)
+    finish_recovery(run)
+    run.expand((1,))
+    for node in (0, 2):
+        run.append(node, batch)
+    run.expand((0, 1, 2))
+    run.advance(40)
+    return run.finish()
+
+
+def stranger_alters_the_isr(path: Path, switches: dict[str, str] | None = None) -> Path:
+    run = healthy(path, switches=switches)
+    run.accept((0, 1), sender=1)
+    run.alter(reason="alter_partition", broker=1, isr=(0, 1))
+    return run.finish()
+
+
+def member_of_an_old_incarnation_is_added(path: Path) -> Path:
+    run = healthy(path)
+    run.fault("kill", "2")
+    run.end(2, e.IncarnationEnd.KILLED)
+    old = run.epochs[2]
+    run.fence(2)
+    run.alter(reason="broker_fenced", broker=2, isr=(0, 1))
+    run.restart(2, clean=True)
+    run.unfence(2)
+    run.accept((0, 1, 2), epochs={2: old})
+    run.alter(reason="alter_partition", broker=0, isr=(0, 1, 2))
+    return run.finish()
+
+
+def isr_grows_by_itself(path: Path) -> Path:
+    run = healthy(path)
+    run.expand((0, 1))
+    run.alter(reason="broker_unfenced", broker=2, isr=(0, 1, 2))
+    return run.finish()
+
+
+def broker_epoch_is_given_twice(path: Path) -> Path:
+    run = healthy(path)
+    run.register(2, epoch=run.epochs[2])
+    return run.finish()
+
+
+def broker_follows_what_was_never_committed(path: Path) -> Path:
+    run = healthy(path)
+    run.note(
+        1,
+        e.BecameFollower(
+            cause_id=CAUSE,
+            topic="orders",
+            partition=0,
+            topic_id=ORDERS_ID,
+            leader=BrokerId(NodeId(0)),
+            leader_epoch=LeaderEpoch(0),
+            partition_epoch=PartitionEpoch(4),
+            log_end_offset=Offset(30),
+            high_watermark=Offset(30),
+        ),
+    )
+    return run.finish()
+
+
+def two_controllers_tell_two_stories(path: Path) -> Path:
+    run = healthy(path)
+    run.expand((0, 1))
+    run.fault("kill", str(CONTROLLER))
+    run.end(CONTROLLER, e.IncarnationEnd.KILLED)
+    run.start(CONTROLLER, role="controller")
+    run.metadata_offset -= 1
+    run.unfence(2)
+    return run.finish()
+
+
+def new_topic_has_old_data(path: Path) -> Path:
+    run = healthy(path)
+    run.note(
+        1,
+        e.LogOpened(
+            cause_id=CAUSE,
+            topic="orders",
+            partition=0,
+            topic_id=TopicId("another-id"),
+            is_clean=False,
+            log_start_offset=Offset(0),
+            log_end_offset=Offset(30),
+            high_watermark=Offset(30),
+            recovery_point=Offset(0),
+            epochs=(),
+        ),
+    )
+    return run.finish()
+
+
+def reassigning(path: Path) -> RunBuilder:
+    """Replica 2 is to be replaced by 3, which has everything already."""
+    run = RunBuilder(path)
+    run.start_brokers(0, 1, 2, 3)
+    run.create_topic()
+    for batch in [run.send() for _ in range(3)]:
+        run.poll([batch])
+    run.alter(reason="reassignment", replicas=(0, 1, 3, 2), adding=(3,), removing=(2,))
+    run.logs[3, "orders", 0] = []
+    run.open(3)
+    for batch in run.logs[0, "orders", 0]:
+        run.append(3, batch)
+    return run
+
+
+def settle(run: RunBuilder) -> None:
+    run.note(HARNESS, e.ClusterSettled(cause_id=CAUSE, metadata_offset=MetadataOffset(run.metadata_offset)))
+
+
+def complete(run: RunBuilder, *, isr: tuple[int, ...], leader: int | str) -> None:
+    run.accept((0, 1, 2, 3))
+    run.alter(reason="alter_partition", broker=0, isr=isr, replicas=(0, 1, 3), leader=leader, election=e.Election.ISR)
+    settle(run)
+
+
+def drop_log(run: RunBuilder, node: int) -> None:
+    run.note(
+        node,
+        e.LogDeleted(
+            cause_id=CAUSE, topic="orders", partition=0, topic_id=ORDERS_ID, reason="deleted", log_end_offset=Offset(30)
+        ),
+    )
+    del run.logs[node, "orders", 0]
+
+
+def reassignment_completes(path: Path) -> Path:
+    run = reassigning(path)
+    complete(run, isr=(0, 1, 3), leader=0)
+    drop_log(run, 2)
+    return run.finish()
+
+
+def reassignment_is_under_way(path: Path) -> Path:
+    return reassigning(path).finish()
+
+
+def reassignment_is_left_half_way(path: Path) -> Path:
+    run = reassigning(path)
+    settle(run)
+    return run.finish()
+
+
+def reassignment_completes_without_its_new_replica(path: Path) -> Path:
+    run = reassigning(path)
+    complete(run, isr=(0, 1), leader=0)
+    drop_log(run, 2)
+    return run.finish()
+
+
+def replica_leaves_in_the_same_epoch(path: Path) -> Path:
+    run = reassigning(path)
+    complete(run, isr=(0, 1, 3), leader="same")
+    drop_log(run, 2)
+    return run.finish()
+
+
+def broker_removes_its_own_log(path: Path) -> Path:
+    run = healthy(path)
+    drop_log(run, 2)
+    run.logs[2, "orders", 0] = []
+    run.open(2)
+    return run.finish()
+
+
+def applied(run: RunBuilder, node: int) -> None:
+    end = MetadataOffset(run.metadata_offset)
+    run.note(node, e.MetadataApplied(cause_id=CAUSE, start_offset=MetadataOffset(0), end_offset=end))
+
+
+def broker_keeps_a_stray_unnoticed(path: Path) -> Path:
+    run = reassigning(path)
+    complete(run, isr=(0, 1, 3), leader=0)
+    applied(run, 2)
+    return run.finish()
+
+
+def broker_notices_a_stray(path: Path) -> Path:
+    run = reassigning(path)
+    complete(run, isr=(0, 1, 3), leader=0)
+    applied(run, 2)
+    run.note(
+        2,
+        e.StrayDetected(
+            cause_id=CAUSE,
+            topic="orders",
+            partition=0,
+            topic_id=ORDERS_ID,
+            reason="not_a_replica",
+            action="delete",
+            log_end_offset=Offset(30),
+        ),
+    )
+    return run.finish()
+
+
+def eligible_leader_replicas_are_downgraded(path: Path) -> Path:
+    """A fenced last member may stay in the ISR again, and nobody is eligible beside it."""
+    run = healthy(path)
+    run.expand((0, 1))
+    run.note(
+        CONTROLLER,
+        e.FeatureChanged(
+            cause_id=CAUSE,
+            metadata_offset=MetadataOffset(run.metadata_offset),
+            name="eligible.leader.replicas.version",
+            feature_level=0,
+        ),
+    )
+    run.metadata_offset += 1
+    run.expand((0,))
+    run.fault("isolate", "0")
+    run.fence(0)
+    run.alter(reason="broker_fenced", broker=0, leader=None, election=e.Election.NO_CANDIDATE, isr=(0,))
+    run.unfence(0)
+    run.alter(reason="broker_unfenced", broker=0, leader=0, election=e.Election.ISR, isr=(0,))
+    return run.finish()
+
+
 def story(era: str) -> Build:
     return lambda path: last_replica_standing(path, era=era).finish()
 
@@ -339,17 +788,17 @@ def two_topics(path: Path) -> Path:
 
 
 FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
-    "kafka-3.9 story": (story("kafka-3.9"), frozenset({"D1", "D4", "D5"})),
-    "other ids": (with_other_ids, frozenset({"D1", "D4", "D5"})),
+    "kafka-3.9 story": (story("kafka-3.9"), frozenset({"D1", "D2", "D4", "D5", "D14", "D15"})),
+    "other ids": (with_other_ids, frozenset({"D1", "D2", "D4", "D5", "D14", "D15"})),
     "two topics": (two_topics, frozenset({"D1", "D4"})),
-    "everything lost": (loses_everything, frozenset({"D1", "D5"})),
+    "everything lost": (loses_everything, frozenset({"D1", "D5", "D14"})),
     "unread": (final_consumer_misses_a_batch, frozenset({"D1"})),
     "survivor is no candidate": (survivor_is_no_candidate, frozenset({"D1", "D5", "E1"})),
     "gone for a time": (leader_lacks_records_for_a_time, frozenset({"D1", "D5"})),
-    "consumed then replaced": (consumed_then_replaced, frozenset({"D5"})),
-    "divergence": (follower_diverges_below_high_watermark, frozenset({"D6"})),
+    "consumed then replaced": (consumed_then_replaced, frozenset({"D5", "D7"})),
+    "divergence": (follower_diverges_below_high_watermark, frozenset({"D6", "D7"})),
     "phantom stored": (stores_what_nobody_sent, frozenset({"D10"})),
-    "phantom consumed": (consumer_gets_what_nobody_sent, frozenset({"D10", "D5"})),
+    "phantom consumed": (consumer_gets_what_nobody_sent, frozenset({"D5", "D10", "D16"})),
     "consumer skips": (consumer_skips, frozenset({"C1"})),
     "consumer goes back": (consumer_goes_back, frozenset({"C1"})),
     "hole in a poll": (poll_has_a_hole, frozenset({"C1"})),
@@ -360,9 +809,9 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "high watermark too far": (high_watermark_passes_a_member, frozenset({"H3"})),
     "leader no member": (leader_is_no_member, frozenset({"M1"})),
     "isr and elr overlap": (isr_and_elr_overlap, frozenset({"M1"})),
-    "stranger in isr": (isr_has_a_stranger, frozenset({"M1"})),
+    "stranger in isr": (isr_has_a_stranger, frozenset({"M1", "M2"})),
     "elr beside full isr": (elr_beside_a_full_isr, frozenset({"M3"})),
-    "unclean broker stays": (unclean_broker_stays, frozenset({"M5"})),
+    "unclean broker stays": (unclean_broker_stays, frozenset({"M2", "M5", "M11"})),
     "unclean broker never removed": (unclean_broker_is_never_removed, frozenset({"M5"})),
     "two leaders": (two_leaders_in_one_epoch, frozenset({"M8", "M9"})),
     "follower appends as leader": (follower_appends_as_leader, frozenset({"M8"})),
@@ -370,6 +819,33 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "leader epoch stays": (leader_epoch_stays, frozenset({"M9"})),
     "older partition epoch": (broker_goes_back_an_epoch, frozenset({"M9"})),
     "unexplained loss": (log_loses_a_batch_unexplained, frozenset({"E1"})),
+    "refused and stored": (refused_for_certain_and_stored, frozenset({"D11"})),
+    "stored twice": (idempotent_batch_is_stored_twice, frozenset({"D12"})),
+    "more copies than attempts": (batch_is_stored_more_often_than_sent, frozenset({"D12"})),
+    "out of order": (sequence_numbers_fall, frozenset({"D13"})),
+    "visible too early": (consumer_gets_what_is_not_committed, frozenset({"D16"})),
+    "passed over": (nobody_reads_what_was_acknowledged, frozenset({"C2", "D1"})),
+    "sent back": (consumer_is_sent_back, frozenset({"C3"})),
+    "fenced member": (fenced_broker_joins_the_isr, frozenset({"M2"})),
+    "candidate forgotten": (candidate_is_forgotten, frozenset({"M4"})),
+    "leader from nowhere": (leader_was_no_candidate, frozenset({"M6"})),
+    "elr before isr": (leader_from_the_elr_beside_an_isr, frozenset({"M6", "M11"})),
+    "unclean without need": (unclean_election_beside_a_candidate, frozenset({"M6"})),
+    "recovering in company": (recovering_leader_has_company, frozenset({"M7"})),
+    "recovered by itself": (recovered_without_its_leader, frozenset({"M7"})),
+    "appends while recovering": (leader_appends_while_it_recovers, frozenset({"M7"})),
+    "stranger alters": (stranger_alters_the_isr, frozenset({"M10"})),
+    "old incarnation added": (member_of_an_old_incarnation_is_added, frozenset({"M10"})),
+    "isr grows by itself": (isr_grows_by_itself, frozenset({"M11"})),
+    "epoch given twice": (broker_epoch_is_given_twice, frozenset({"M12"})),
+    "uncommitted epoch": (broker_follows_what_was_never_committed, frozenset({"M13"})),
+    "two metadata logs": (two_controllers_tell_two_stories, frozenset({"M14"})),
+    "old data under a new id": (new_topic_has_old_data, frozenset({"M15"})),
+    "reassigned too early": (reassignment_completes_without_its_new_replica, frozenset({"M16"})),
+    "reassigned in one epoch": (replica_leaves_in_the_same_epoch, frozenset({"M16"})),
+    "own log removed": (broker_removes_its_own_log, frozenset({"L7"})),
+    "stray unnoticed": (broker_keeps_a_stray_unnoticed, frozenset({"L7"})),
+    "reassignment stuck": (reassignment_is_left_half_way, frozenset({"L8"})),
 }
 """Runs with exactly these checks violated."""
 
@@ -382,11 +858,21 @@ HOLDS: Mapping[str, Build] = {
     "controller notes its records twice": controller_notes_its_records_twice,
     "unclean broker is vouched for": unclean_broker_leaves_and_is_vouched_for,
     "killed with an unseen batch": killed_with_an_unseen_batch,
+    "reassignment": reassignment_completes,
+    "reassignment under way": reassignment_is_under_way,
+    "recovery step": uncleanly_elected_leader_recovers,
+    "downgrade": eligible_leader_replicas_are_downgraded,
+    "sequence numbers wrap": sequence_numbers_wrap,
+    "stray noticed": broker_notices_a_stray,
 }
 """Runs in which nothing is wrong."""
 
 NOT_PROMISED: Mapping[str, tuple[Build, str]] = {
     "H2": (lambda p: high_watermark_moves_under_min_isr(p, {"hw_requires_min_isr": "off"}), "hw_requires_min_isr"),
+    "M2": (lambda p: fenced_broker_joins_the_isr(p, {"elr": "off"}), "elr"),
+    "M4": (lambda p: candidate_is_forgotten(p, {"elr": "off"}), "elr"),
+    "M7": (lambda p: leader_appends_while_it_recovers(p, {"recovering_gate": "off"}), "recovering_gate"),
+    "M10": (lambda p: stranger_alters_the_isr(p, {"ap_partition_epoch_check": "off"}), "ap_partition_epoch_check"),
     "M3": (lambda p: elr_beside_a_full_isr(p, {"elr": "off"}), "elr"),
     "M5": (lambda p: unclean_broker_stays(p, {"unclean_detection": "off"}), "unclean_detection"),
 }

@@ -157,6 +157,8 @@ def _partition_changed(
         last_known_elr=state.last_known_elr,
         last_known_leader=state.last_known_leader,
         leader_recovery_state=state.leader_recovery_state,
+        adding_replicas=state.adding_replicas,
+        removing_replicas=state.removing_replicas,
     )
 
 

@@ -1,0 +1,29 @@
+"""D14 RealTime: what is sent after an acknowledgement lies after what was acknowledged."""
+
+from emulator.verification.check import Check, CheckKind, Evidence
+
+CHECK = Check(
+    check_id="D14",
+    name="RealTime",
+    kind=CheckKind.OUTCOME,
+    statement=(
+        "A batch whose sending began after another was acknowledged with acks=all has a higher offset in that "
+        "partition."
+    ),
+    needs=frozenset({Evidence.HISTORY}),
+    query="""
+        SELECT run, topic, partition, base_offset AS position,
+               concat(topic, '-', partition, ' offset ', base_offset, ' was given to a batch of ', process,
+                      ' that was sent after offset ', before, ' had been acknowledged with acks=all') AS sentence
+        FROM (SELECT *, max(acknowledged) OVER (PARTITION BY run, history, incarnation, partition ORDER BY at
+                            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+              FROM (SELECT run, topic, coalesce(topic_id, topic) AS incarnation, partition, process, history,
+                           invoked AS at, base_offset, CAST(NULL AS BIGINT) AS acknowledged
+                    FROM sent_batch WHERE type = 'ok' AND base_offset IS NOT NULL
+                    UNION ALL
+                    SELECT run, topic, coalesce(topic_id, topic), partition, process, history, completed, NULL,
+                           base_offset
+                    FROM sent_batch WHERE type = 'ok' AND acks = -1))
+        WHERE base_offset <= before
+    """,
+)

@@ -1,0 +1,47 @@
+"""L7 Clean: brokers clear away what is not theirs, and nothing that is (KIP-550)."""
+
+from emulator.verification.check import Check, CheckKind, Evidence
+
+CHECK = Check(
+    check_id="L7",
+    name="Clean",
+    kind=CheckKind.RULE,
+    statement=(
+        "No broker removes a log of a partition that was its own all the time, and none keeps one unnoticed "
+        "that it knows not to be its own."
+    ),
+    needs=frozenset({Evidence.EVENTS}),
+    query="""
+        SELECT d.run, d.topic, d.partition, d.log_end_offset AS position,
+               concat(d.topic, '-', d.partition, ': broker ', d.node, ' removed its log, which ended at ',
+                      d.log_end_offset, ' (', d.why, '), though it was a replica all the time') AS sentence
+        FROM (SELECT run, topic, topic_id, partition, node, log_end_offset, reason AS why FROM log_deleted
+              UNION ALL
+              SELECT run, topic, topic_id, partition, node, log_end_offset, replace(reason, '_', ' ')
+              FROM stray_detected WHERE action <> 'off') d
+        JOIN partition_state p ON p.run = d.run AND p.topic_id = d.topic_id AND p.partition = d.partition
+        LEFT ANTI JOIN topic_deleted t ON t.run = d.run AND t.topic_id = d.topic_id
+        LEFT ANTI JOIN partition_changed c ON c.run = d.run AND c.topic_id = d.topic_id AND c.partition = d.partition
+             AND NOT array_contains(c.replicas, d.node)
+        UNION ALL
+        SELECT f.run, f.topic, f.partition, f.log_end_offset,
+               concat(f.topic, '-', f.partition, ': broker ', f.node, ' kept a log of topic id ', f.topic_id,
+                      ' that is not its own, and did not notice')
+        FROM final_log f
+        JOIN (SELECT p.run, p.topic_id, p.partition, p.replicas, t.run IS NOT NULL AS is_gone,
+                     coalesce(t.metadata_offset, c.metadata_offset) AS since
+              FROM partition_state p
+              JOIN (SELECT run, topic_id, partition, max(metadata_offset) AS metadata_offset FROM change
+                    WHERE NOT (replicas <=> old.replicas) GROUP BY run, topic_id, partition) c
+                   ON c.run = p.run AND c.topic_id = p.topic_id AND c.partition = p.partition
+              LEFT JOIN topic_deleted t ON t.run = p.run AND t.topic_id = p.topic_id) a
+             ON a.run = f.run AND a.topic_id = f.topic_id AND a.partition = f.partition
+             AND (a.is_gone OR NOT array_contains(a.replicas, f.node))
+        JOIN (SELECT run, node, max_by(end_offset, struct(incarnation, sequence)) AS end_offset,
+                     max(incarnation) AS incarnation
+              FROM metadata_applied GROUP BY run, node) m
+             ON m.run = f.run AND m.node = f.node AND m.end_offset > a.since
+        LEFT ANTI JOIN stray_detected s ON s.run = f.run AND s.node = f.node AND s.topic_id = f.topic_id
+             AND s.partition = f.partition AND s.incarnation = m.incarnation
+    """,
+)

@@ -1,0 +1,21 @@
+"""M11 ISRGrowth: an ISR grows only by word of its leader, or with the leader that it is given."""
+
+from emulator.verification.check import Check, CheckKind
+from emulator.verification.sentences import listed
+
+CHECK = Check(
+    check_id="M11",
+    name="ISRGrowth",
+    kind=CheckKind.RULE,
+    statement=(
+        "A member joins an ISR with an AlterPartition, or as the leader of an election from the ELR or an unclean one."
+    ),
+    query=f"""
+        SELECT run, topic, partition, metadata_offset AS position,
+               concat(topic, '-', partition, ' at metadata offset ', metadata_offset, ' (', replace(reason, '_', ' '),
+                      '): the ISR grew from ', {listed("old.isr")}, ' to ', {listed("isr")}) AS sentence
+        FROM change
+        WHERE size(array_except(isr, old.isr)) > 0 AND reason <> 'alter_partition'
+              AND NOT (election IN ('elr', 'unclean', 'last_known_leader') AND isr <=> array(leader))
+    """,
+)

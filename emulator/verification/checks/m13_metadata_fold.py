@@ -1,0 +1,31 @@
+"""M13 MetadataFold: brokers act on nothing but what the controller committed."""
+
+from emulator.verification.check import Check, CheckKind, Evidence
+from emulator.verification.sentences import broker
+
+CHECK = Check(
+    check_id="M13",
+    name="MetadataFold",
+    kind=CheckKind.RULE,
+    statement=(
+        "Whoever becomes leader or follower does so on a committed state of that partition epoch, with its "
+        "leader and leader epoch."
+    ),
+    needs=frozenset({Evidence.EVENTS}),
+    query=f"""
+        SELECT r.run, r.topic, r.partition, r.partition_epoch AS position,
+               concat(r.topic, '-', r.partition, ': broker ', r.node, ' acted on partition epoch ', r.partition_epoch,
+                      ' with leader ', {broker("r.leader")}, ' of epoch ', r.leader_epoch, IF(c.run IS NULL,
+                      ', which the controller never committed',
+                      concat(', and the controller had committed leader ', {broker("c.leader")}, ' of epoch ',
+                             c.leader_epoch))) AS sentence
+        FROM (SELECT run, topic, topic_id, partition, node, partition_epoch, leader_epoch, node AS leader
+              FROM became_leader
+              UNION ALL
+              SELECT run, topic, topic_id, partition, node, partition_epoch, leader_epoch, leader
+              FROM became_follower) r
+        LEFT JOIN change c ON c.run = r.run AND c.topic_id = r.topic_id AND c.partition = r.partition
+             AND c.partition_epoch = r.partition_epoch
+        WHERE c.run IS NULL OR c.leader_epoch <> r.leader_epoch OR NOT (c.leader <=> r.leader)
+    """,
+)

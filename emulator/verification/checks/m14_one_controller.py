@@ -1,0 +1,28 @@
+"""M14 OneController: one metadata log: an offset stands for one record, whichever controller process tells of it."""
+
+from emulator.verification.check import Check, CheckKind
+
+CHECK = Check(
+    check_id="M14",
+    name="OneController",
+    kind=CheckKind.OUTCOME,
+    statement="No two controller processes tell of different records at the same metadata offset.",
+    query="""
+        SELECT run, '' AS topic, 0 AS partition, metadata_offset AS position,
+               concat('metadata offset ', metadata_offset, ' stands for ',
+                      array_join(sort_array(collect_set(what)), ' and for ')) AS sentence
+        FROM (SELECT run, metadata_offset, node, incarnation, concat('a change of ', topic, '-', partition) AS what
+              -- A cleared ELR is one record about many partitions.
+              FROM partition_changed WHERE reason <> 'min_isr_changed'
+              UNION ALL SELECT run, metadata_offset, node, incarnation, concat('a registration of broker ', broker_id)
+              FROM broker_registered
+              UNION ALL SELECT run, metadata_offset, node, incarnation, concat('the fencing of broker ', broker_id)
+              FROM broker_fenced
+              UNION ALL SELECT run, metadata_offset, node, incarnation, concat('the unfencing of broker ', broker_id)
+              FROM broker_unfenced
+              UNION ALL SELECT run, metadata_offset, node, incarnation, concat('the end of topic ', topic)
+              FROM topic_deleted
+              UNION ALL SELECT run, metadata_offset, node, incarnation, concat('another ', name) FROM config_changed)
+        GROUP BY run, metadata_offset HAVING count(DISTINCT node, incarnation) > 1 AND count(DISTINCT what) > 1
+    """,
+)

@@ -1,0 +1,29 @@
+"""M15 TopicId: a topic that is created again under its name has nothing of the one before (KIP-516)."""
+
+from emulator.verification.check import Check, CheckKind, Evidence
+
+CHECK = Check(
+    check_id="M15",
+    name="TopicId",
+    kind=CheckKind.RULE,
+    statement=(
+        "Every log has the topic id of a committed topic of that name, and is empty when a broker first opens it."
+    ),
+    needs=frozenset({Evidence.EVENTS}),
+    query="""
+        SELECT run, topic, partition, position,
+               concat(topic, '-', partition, ': broker ', node, ' ', what, ' topic id ', coalesce(topic_id, 'none'))
+                   AS sentence
+        FROM (SELECT o.run, o.topic, o.partition, o.log_end_offset AS position, o.node, o.topic_id,
+                     concat('found ', o.log_end_offset, ' records where none can be, in its first log of') AS what
+              FROM (SELECT *, row_number() OVER (PARTITION BY run, node, topic_id, partition
+                                                 ORDER BY incarnation, sequence) AS place FROM log_opened) o
+              WHERE o.place = 1 AND o.log_end_offset > 0
+              UNION ALL
+              SELECT b.run, b.topic, b.partition, min(b.base_offset), b.node, b.topic_id, 'appended to a log of'
+              FROM batch_appended b
+              LEFT ANTI JOIN partition_changed p ON p.run = b.run AND p.topic_id = b.topic_id AND p.topic = b.topic
+                   AND p.partition = b.partition
+              GROUP BY b.run, b.topic, b.partition, b.node, b.topic_id)
+    """,
+)

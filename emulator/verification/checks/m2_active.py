@@ -1,0 +1,22 @@
+"""M2 Active: no fenced or leaving broker is in an ISR (KIP-841, KIP-966)."""
+
+from emulator.verification.check import Check, CheckKind
+from emulator.verification.sentences import listed
+
+CHECK = Check(
+    check_id="M2",
+    name="Active",
+    kind=CheckKind.RULE,
+    statement=(
+        "While ELR is on, every member of an ISR is registered, unfenced and not shutting down when the ISR "
+        "is committed."
+    ),
+    query=f"""
+        SELECT c.run, c.topic, c.partition, c.metadata_offset AS position,
+               concat(c.topic, '-', c.partition, ' at metadata offset ', c.metadata_offset, ': ISR ',
+                      {listed("c.isr")}, ' has broker ', c.member, ', which is not active') AS sentence
+        FROM (SELECT *, explode(isr) AS member FROM change WHERE has_elr) c
+        LEFT ANTI JOIN broker_status b ON b.run = c.run AND b.broker_id = c.member
+             AND b.active_from < c.metadata_offset AND c.metadata_offset < b.active_to
+    """,
+)
