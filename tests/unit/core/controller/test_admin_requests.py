@@ -1,0 +1,353 @@
+"""Requests of administrators to a whole controller: limits, lists that mean all, several things in one request."""
+
+import pytest
+
+from emulator.core.admin_messages import (
+    AlterableConfig,
+    AlterConfigsResource,
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ConfigOperation,
+    CreatablePartitions,
+    CreatableTopic,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+    ElectablePartition,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    FeatureUpdate,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    ReassignablePartition,
+    RequestedElection,
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+from emulator.core.controller.elect_leaders import ELECT_LIMIT
+from emulator.core.effective_config import effective_topic_properties
+from emulator.core.errors import ErrorCode
+from emulator.core.events import ConfigChanged, PartitionChanged
+from emulator.core.metadata_version import ELR, ELR_VERSION, LATEST, METADATA_VERSION
+from emulator.core.properties import NodeProperties
+from emulator.core.records import ConfigResource
+from emulator.core.switches import ClearElr, Switches
+from emulator.core.types import BrokerId, FeatureUpgradeType, NodeId, TopicId, TopicPartition
+from tests.unit.core.controller.controller_driver import CONTROLLER, ORDERS, ControllerDriver, ids
+
+MIN_ISR = "min.insync.replicas"
+
+
+def driver(*, switches: Switches | None = None) -> ControllerDriver:
+    properties = NodeProperties(min_insync_replicas=2, auto_leader_rebalance_enable=False)
+    made = ControllerDriver(switches or Switches(), properties)
+    made.boot(0, 1, 2)
+    made.create_topic("orders", ids(0, 1, 2))
+    return made
+
+
+def elect(made: ControllerDriver, election: int, *asked: ElectablePartition) -> ElectLeadersResponse:
+    return made.ask(ElectLeadersRequest(election_type=election, partitions=asked), ElectLeadersResponse)
+
+
+# --- ElectLeaders -------------------------------------------------------------------------------------------------
+
+
+def test_an_election_type_that_does_not_exist_fails_the_request() -> None:
+    assert elect(driver(), 127, ElectablePartition(topic="orders", partition=0)).error is ErrorCode.INVALID_REQUEST
+
+
+def test_a_designated_leader_is_per_partition_so_not_for_all() -> None:
+    request = ElectLeadersRequest(election_type=RequestedElection.DESIGNATED, partitions=None)
+    assert driver().ask(request, ElectLeadersResponse).error is ErrorCode.INVALID_REQUEST
+
+
+def test_all_partitions_means_those_that_need_an_election() -> None:
+    made = driver()
+    made.create_topic("events", ids(1, 2), ids(2, 1))
+    made.heartbeat(1, "fence")
+    made.heartbeat(1)
+
+    request = ElectLeadersRequest(election_type=RequestedElection.PREFERRED, partitions=None)
+    response = made.ask(request, ElectLeadersResponse)
+
+    [result] = response.partitions
+    assert (result.topic_partition, result.error) == (
+        TopicPartition("events", 0),
+        ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,  # broker 1 is back, and in no ISR yet
+    )
+
+
+def test_a_request_is_served_a_thousand_partitions() -> None:
+    asked = [ElectablePartition(topic="nowhere", partition=index) for index in range(ELECT_LIMIT + 2)]
+
+    results = elect(driver(), RequestedElection.PREFERRED, *asked).partitions
+
+    assert [result.error for result in results] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * ELECT_LIMIT + [
+        ErrorCode.REQUEST_LIMIT_REACHED
+    ] * 2
+
+
+def test_no_partitions_is_not_all_partitions() -> None:
+    assert elect(driver(), RequestedElection.UNCLEAN).partitions == ()
+
+
+# --- Partitions ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "error"),
+    [
+        (CreatablePartitions(name="nowhere", count=2), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (CreatablePartitions(name="orders", count=1), ErrorCode.INVALID_PARTITIONS),
+        (CreatablePartitions(name="orders", count=0), ErrorCode.INVALID_PARTITIONS),
+        (
+            CreatablePartitions(name="orders", count=3, assignments=(ids(0, 1, 2),)),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        ),
+        (CreatablePartitions(name="orders", count=2, assignments=(ids(0, 1),)), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (
+            CreatablePartitions(name="orders", count=2, assignments=(ids(0, 1, 9),)),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        ),
+        (CreatablePartitions(name="orders", count=2, assignments=(ids(2, 1, 0),)), ErrorCode.NONE),
+        (CreatablePartitions(name="orders", count=3), ErrorCode.NONE),
+    ],
+)
+def test_partitions_are_added(asked: CreatablePartitions, error: ErrorCode) -> None:
+    made = driver()
+    [result] = made.ask(CreatePartitionsRequest(topics=(asked,)), CreatePartitionsResponse).topics
+
+    assert result.error is error
+    expected = asked.count if error is ErrorCode.NONE else 1
+    assert len(made.image.partitions) == expected
+    if asked.assignments and error is ErrorCode.NONE:
+        assert made.image.partitions[TopicPartition("orders", 1)].replicas == ids(2, 1, 0)
+
+
+def test_new_partitions_need_as_many_brokers_as_the_topic_has_replicas() -> None:
+    made = driver()
+    made.ask(UnregisterBrokerRequest(broker_id=ids(2)[0]), UnregisterBrokerResponse)
+
+    request = CreatePartitionsRequest(topics=(CreatablePartitions(name="orders", count=2),))
+    [result] = made.ask(request, CreatePartitionsResponse).topics
+
+    assert result.error is ErrorCode.INVALID_REPLICATION_FACTOR
+
+
+def test_one_request_may_start_and_cancel_and_fail() -> None:
+    made = driver()
+    made.create_topic("events", ids(0))
+    request = AlterPartitionReassignmentsRequest(
+        partitions=(
+            ReassignablePartition(topic="events", partition=0, replicas=ids(1)),
+            ReassignablePartition(topic="events", partition=0, replicas=None),
+            ReassignablePartition(topic="events", partition=0, replicas=None),
+            ReassignablePartition(topic="events", partition=0, replicas=()),
+            ReassignablePartition(topic="events", partition=7, replicas=ids(0)),
+        )
+    )
+    response = made.ask(request, AlterPartitionReassignmentsResponse)
+
+    assert [result.error for result in response.partitions] == [
+        ErrorCode.NONE,
+        ErrorCode.NONE,
+        ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
+
+
+def test_the_replica_count_may_be_held_fixed() -> None:
+    target = ReassignablePartition(topic="orders", partition=0, replicas=ids(0, 1))
+    request = AlterPartitionReassignmentsRequest(partitions=(target,), allow_replication_factor_change=False)
+    [result] = driver().ask(request, AlterPartitionReassignmentsResponse).partitions
+
+    assert result.error is ErrorCode.INVALID_REPLICATION_FACTOR
+
+
+# --- Configuration ------------------------------------------------------------------------------------------------
+
+
+def set_configs(made: ControllerDriver, *changes: AlterableConfig, topic: str = "orders") -> ErrorCode:
+    resource = AlterConfigsResource(resource=ConfigResource.TOPIC, resource_name=topic, configs=changes)
+    request = IncrementalAlterConfigsRequest(resources=(resource,))
+    return made.ask(request, IncrementalAlterConfigsResponse).resources[0].error
+
+
+def setting(name: str, value: str | None) -> AlterableConfig:
+    return AlterableConfig(name=name, operation=ConfigOperation.SET, value=value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ((setting(MIN_ISR, "2"), setting(MIN_ISR, "3")), ErrorCode.INVALID_REQUEST),
+        ((setting(MIN_ISR, None),), ErrorCode.INVALID_REQUEST),
+        ((AlterableConfig(name=MIN_ISR, operation=ConfigOperation.DELETE, value="2"),), ErrorCode.INVALID_REQUEST),
+        ((AlterableConfig(name=MIN_ISR, operation=ConfigOperation.SUBTRACT, value="2"),), ErrorCode.INVALID_CONFIG),
+        ((setting("flush.ms", "5"), setting(MIN_ISR, "none")), ErrorCode.INVALID_CONFIG),
+    ],
+    ids=["twice", "without a value", "a deletion with one", "no list", "one of two is wrong"],
+)
+def test_a_resource_is_changed_as_a_whole_or_not_at_all(changes: tuple[AlterableConfig, ...], error: ErrorCode) -> None:
+    made = driver()
+    assert set_configs(made, *changes) is error
+    assert made.image.configs(ConfigResource.TOPIC, "orders") == {}
+
+
+def test_a_resource_that_is_named_twice_is_changed_by_neither() -> None:
+    made = driver()
+    resource = AlterConfigsResource(
+        resource=ConfigResource.TOPIC, resource_name="orders", configs=(setting("flush.ms", "1"),)
+    )
+    response = made.ask(IncrementalAlterConfigsRequest(resources=(resource, resource)), IncrementalAlterConfigsResponse)
+
+    assert [result.error for result in response.resources] == [ErrorCode.INVALID_REQUEST] * 2
+    assert made.image.configs(ConfigResource.TOPIC, "orders") == {}
+
+
+@pytest.mark.parametrize("name", ["", "7", "one"])
+def test_what_does_not_exist_has_no_configuration(name: str) -> None:
+    resource = ConfigResource.TOPIC if not name else ConfigResource.BROKER
+    request = DescribeConfigsRequest(resources=(DescribeConfigsResource(resource=resource, resource_name=name),))
+    [described] = driver().ask(request, DescribeConfigsResponse).resources
+
+    assert described.error in (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.BROKER_ID_NOT_REGISTERED,
+        ErrorCode.INVALID_REQUEST,
+    )
+    assert described.configs == ()
+
+
+@pytest.mark.parametrize(
+    ("rule", "min_isr", "elr"),
+    [
+        (ClearElr.SATISFIED, "1", ()),
+        (ClearElr.SATISFIED, "2", (1, 2)),
+        (ClearElr.SATISFIED, "4", (1, 2)),
+        (ClearElr.ALWAYS, "1", ()),
+        (ClearElr.ALWAYS, "4", ()),
+        (ClearElr.OFF, "1", (1, 2)),
+    ],
+)
+def test_a_new_min_isr_and_the_elr(rule: ClearElr, min_isr: str, elr: tuple[int, ...]) -> None:
+    made = driver(switches=Switches(clear_elr_on_min_isr_change=rule))
+    set_configs(made, setting(MIN_ISR, "3"))
+    made.alter(0, (0, 1))
+    made.alter(0, (0,))
+    before = made.image.partitions[ORDERS]
+    assert before.elr == ids(1, 2)
+
+    assert set_configs(made, setting(MIN_ISR, min_isr)) is ErrorCode.NONE
+
+    after = made.image.partitions[ORDERS]
+    assert after.elr == ids(*elr)
+    assert after.leader_epoch == before.leader_epoch
+    if not elr:
+        config, change = made.events[-2:]
+        assert isinstance(config, ConfigChanged)
+        assert isinstance(change, PartitionChanged)
+        assert (change.reason, change.elr) == ("min_isr_changed", ())
+
+
+def test_a_cluster_default_leaves_topics_alone_that_have_their_own() -> None:
+    made = driver()
+    made.create_topic("events", ids(0, 1, 2))
+    set_configs(made, setting(MIN_ISR, "3"), topic="orders")
+    set_configs(made, setting(MIN_ISR, "3"), topic="events")
+    set_configs(made, AlterableConfig(name=MIN_ISR, operation=ConfigOperation.DELETE), topic="events")
+    made.alter(0, (0, 1))
+    assert made.image.partitions[ORDERS].elr == ids(2)
+
+    resource = AlterConfigsResource(resource=ConfigResource.BROKER, resource_name="", configs=(setting(MIN_ISR, "1"),))
+    made.ask(IncrementalAlterConfigsRequest(resources=(resource,)), IncrementalAlterConfigsResponse)
+
+    assert made.image.partitions[ORDERS].elr == ids(2)
+
+
+@pytest.mark.parametrize("node_id", [CONTROLLER, NodeId(0)])
+def test_brokers_and_the_controller_resolve_alike(node_id: NodeId) -> None:
+    made = driver(switches=Switches(elr=False))
+    static = NodeProperties(min_insync_replicas=4)
+
+    def value() -> int:
+        return effective_topic_properties(
+            made.image, topic="orders", node_id=node_id, static=static
+        ).min_insync_replicas
+
+    def set_on(resource: ConfigResource, name: str, text: str) -> None:
+        changes = AlterConfigsResource(resource=resource, resource_name=name, configs=(setting(MIN_ISR, text),))
+        made.ask(IncrementalAlterConfigsRequest(resources=(changes,)), IncrementalAlterConfigsResponse)
+
+    found = [value()]
+    set_on(ConfigResource.BROKER, "", "3")
+    found.append(value())
+    set_on(ConfigResource.BROKER, "0", "2")
+    found.append(value())
+    set_on(ConfigResource.TOPIC, "orders", "1")
+    found.append(value())
+
+    assert found == [4, 3, 2 if node_id == NodeId(0) else 3, 1]
+
+
+# --- Features and brokers -----------------------------------------------------------------------------------------
+
+
+def update(*updates: tuple[str, int], upgrade_type: FeatureUpgradeType) -> UpdateFeaturesRequest:
+    return UpdateFeaturesRequest(
+        feature_updates=tuple(
+            FeatureUpdate(feature=name, max_version_level=level, upgrade_type=upgrade_type) for name, level in updates
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("updates", "error"),
+    [
+        ([(METADATA_VERSION, ELR - 1)], ErrorCode.INVALID_UPDATE_VERSION),
+        ([(METADATA_VERSION, ELR - 1), (ELR_VERSION, 0)], ErrorCode.NONE),
+        ([(ELR_VERSION, 0), (METADATA_VERSION, ELR - 1)], ErrorCode.NONE),
+        ([(ELR_VERSION, 0), (ELR_VERSION, 1)], ErrorCode.INVALID_REQUEST),
+        ([(ELR_VERSION, 0), (METADATA_VERSION, LATEST + 1)], ErrorCode.INVALID_UPDATE_VERSION),
+    ],
+)
+def test_features_change_together_or_not_at_all(updates: list[tuple[str, int]], error: ErrorCode) -> None:
+    made = driver()
+    response = made.ask(update(*updates, upgrade_type=FeatureUpgradeType.UNSAFE_DOWNGRADE), UpdateFeaturesResponse)
+
+    assert response.error is error
+    changed = made.image.feature_level(ELR_VERSION) == 0
+    assert changed is (error is ErrorCode.NONE)
+
+
+def test_a_feature_that_the_switch_forbids_is_not_supported() -> None:
+    made = driver(switches=Switches(elr=False))
+    response = made.ask(update((ELR_VERSION, 1), upgrade_type=FeatureUpgradeType.UPGRADE), UpdateFeaturesResponse)
+
+    assert response.error is ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_a_broker_that_was_forgotten_while_it_shut_down_starts_over() -> None:
+    made = driver()
+    made.heartbeat(2, "shut_down")
+    made.ask(UnregisterBrokerRequest(broker_id=BrokerId(NodeId(2))), UnregisterBrokerResponse)
+    made.register(2, "another")
+
+    assert not made.heartbeat(2).is_fenced
+    assert not made.image.brokers[BrokerId(NodeId(2))].in_controlled_shutdown
+
+
+def test_topic_ids_that_are_taken_are_refused_in_one_request() -> None:
+    made = driver()
+    twins = tuple(CreatableTopic(name=name, topic_id=TopicId("same"), num_partitions=1) for name in ("a", "b"))
+    response = made.ask(CreateTopicsRequest(topics=twins), CreateTopicsResponse)
+
+    assert [result.error for result in response.topics] == [ErrorCode.NONE, ErrorCode.INVALID_REQUEST]
