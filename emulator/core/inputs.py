@@ -160,10 +160,14 @@ class StrayLog(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LogsLoaded(NodeInput, frozen=True, kw_only=True):
-    """All logs of all directories, and what earlier processes put aside: completes ``LoadLogs``."""
+    """All logs of all directories, and what earlier processes put aside: completes ``LoadLogs``.
+
+    ``failed_log_dirs`` are directories that could not be loaded, by id; what they hold is out of reach.
+    """
 
     logs: tuple[LoadedLog, ...]
     strays: tuple[StrayLog, ...] = ()
+    failed_log_dirs: tuple[str, ...] = ()
 
 
 class LogRecovered(NodeInput, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ a ``StorageError``, which ends the process.
 """
 
 import base64
+import logging
 import os
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -26,6 +27,7 @@ from emulator.storage.retention import retention_limits
 TopicPropertiesOf = Callable[[str], TopicProperties]
 """Finds the properties of a topic by its name; those of a topic that the metadata lacks are the node's."""
 
+_LOG: Final = logging.getLogger(__name__)
 _EMPTY: Final = b""
 
 
@@ -57,13 +59,16 @@ class BrokerFiles:
         self._properties = properties
         self._topic_properties_of = topic_properties_of
         self._directories: list[LogDirectory] = []
-        ids: list[str] = []
+        self._ids: dict[LogDirectory, str] = {}
+        self.failed_ids: tuple[str, ...] = ()
+        """Directories that could not be loaded, by id."""
         memory = BatchMemory()
         for path in paths:
             make_log_directory(filesystem, path)
-            self._directories.append(LogDirectory.open(filesystem, path, memory=memory))
-            ids.append(_format(filesystem, path, cluster_id=cluster_id, node_id=node_id).directory_id)
-        self.directory_ids = tuple(sorted(ids))
+            directory = LogDirectory.open(filesystem, path, memory=memory)
+            self._directories.append(directory)
+            self._ids[directory] = _format(filesystem, path, cluster_id=cluster_id, node_id=node_id).directory_id
+        self.directory_ids = tuple(sorted(self._ids.values()))
         """What the broker registers with."""
 
     def previous_broker_epoch(self) -> BrokerEpoch | None:
@@ -71,8 +76,23 @@ class BrokerFiles:
         return previous_broker_epoch(directory.clean_shutdown_epoch() for directory in self._directories)
 
     def load(self) -> tuple[LoadedLog, ...]:
-        """Opens and where needed recovers every log; may take long."""
-        loaded = [log for directory in self._directories for log in directory.load_logs(self._settings_of)]
+        """Opens and where needed recovers every log; may take long.
+
+        A directory that cannot be loaded is left out from now on, as long as there is another (Kafka's ``LogManager``).
+
+        Raises:
+            StorageError: no directory could be loaded.
+        """
+        loaded: list[LoadedLog] = []
+        for directory in list(self._directories):
+            try:
+                loaded += directory.load_logs(self._settings_of)
+            except StorageError as error:
+                if len(self._directories) == 1:
+                    raise
+                _LOG.warning("log directory failed path=%s error=%s", directory.path, error)
+                self._directories.remove(directory)
+                self.failed_ids += (self._ids[directory],)
         return tuple(sorted(loaded, key=lambda log: log.partition))
 
     def create(self, partition: TopicPartition, topic_id: TopicId) -> None:

@@ -293,7 +293,10 @@ class BrokerShell:
     async def _keep_logs(self, cause_id: CauseId) -> None:
         # In a thread, which alone touches them until it is done: heartbeats go on during a long recovery.
         logs = await asyncio.to_thread(self._files.load)
-        self._put(LogsLoaded(cause_id=cause_id, logs=logs, strays=self._files.strays))
+        loaded = LogsLoaded(
+            cause_id=cause_id, logs=logs, strays=self._files.strays, failed_log_dirs=self._files.failed_ids
+        )
+        self._put(loaded)
         chores = LogChores(self._files, self._broker, self._config.node_properties(), put_first=self._put_first)
         await chores.run(self._causes)
 

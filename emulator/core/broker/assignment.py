@@ -50,6 +50,15 @@ class Assignment:
             elif loaded.topic_id is not None:
                 self._host(open_log(turn, loaded, loaded.topic_id))
 
+    def give_up_missing(self) -> None:
+        """Notes that assigned logs which were not found may lie in a directory that failed.
+
+        An empty one in their place would be a member that holds nothing (Kafka's ``LogManager.getOrCreateLog``).
+        """
+        for name, state in self._hosted.image.partitions.items():
+            if self._config.broker_id in state.replicas and self._hosted.get(name) is None:
+                self._hosted.out_of_reach.add((name, state.topic_id))
+
     def _host(self, log: ReplicaLog) -> Partition:
         partition = Partition(
             log,
@@ -79,7 +88,7 @@ class Assignment:
         if partition is not None and (state is None or not is_replica or state.topic_id != partition.log.topic_id):
             self._remove(turn, partition)
             partition = None
-        if state is None or not is_replica:
+        if state is None or not is_replica or (name, state.topic_id) in self._hosted.out_of_reach:
             return
         if partition is None:
             kept = self._strays.take_kept(name)

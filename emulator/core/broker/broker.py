@@ -221,10 +221,14 @@ class Broker:
                 backoff_ms = _STREAM_BACKOFF_INITIAL_MS << min(self._stream_failures, 16)
                 self._chores.set(_Chore.REOPEN_STREAM, at_ms=now_ms + min(backoff_ms, _STREAM_BACKOFF_MAX_MS))
                 self._stream_failures += 1
-            case LogsLoaded(logs=logs, strays=strays):
+            case LogsLoaded(logs=logs, strays=strays, failed_log_dirs=failed_log_dirs):
                 self._logs = _Logs.OPEN
+                for log_dir in failed_log_dirs:
+                    self._lifecycle.fail_log_dir(turn, log_dir)
                 self._strays.resume(turn, strays)
                 self._assignment.adopt(turn, logs)
+                if failed_log_dirs:
+                    self._assignment.give_up_missing()
                 self._start_chores(now_ms)
                 self._apply_metadata(turn, MetadataOffset(0))
             case LogRecovered():

@@ -10,18 +10,20 @@ from collections.abc import Iterator
 from emulator.core.broker.partition import Partition
 from emulator.core.errors import ErrorCode
 from emulator.core.image import MetadataImage
-from emulator.core.types import TopicPartition
+from emulator.core.types import TopicId, TopicPartition
 
 
 class HostedPartitions:
     """Partitions by name, and the image that they came from.
 
     ``is_serving`` is false until the broker has been unfenced once: before that it answers as if it led nothing.
+    ``out_of_reach`` are assigned partitions whose logs may lie in a directory that failed, with their topic ids.
     """
 
     def __init__(self, image: MetadataImage) -> None:
         self.image = image
         self.is_serving = False
+        self.out_of_reach: set[tuple[TopicPartition, TopicId]] = set()
         self._partitions: dict[TopicPartition, Partition] = {}
 
     def __iter__(self) -> Iterator[Partition]:
@@ -48,8 +50,11 @@ class HostedPartitions:
         if partition is not None:
             is_closed = not self.is_serving or partition.is_recovering
             return ErrorCode.NOT_LEADER_OR_FOLLOWER if is_closed else partition
-        exists = name in self.image.partitions
-        return ErrorCode.NOT_LEADER_OR_FOLLOWER if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        state = self.image.partitions.get(name)
+        if state is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        is_lost = (name, state.topic_id) in self.out_of_reach
+        return ErrorCode.KAFKA_STORAGE_ERROR if is_lost else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def find_leader(self, name: TopicPartition) -> Partition | ErrorCode:
         """Returns the partition if this broker leads it, or the error."""
