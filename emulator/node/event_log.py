@@ -19,6 +19,9 @@ from emulator.core.events import (
     PartitionChanged,
     PeerReachable,
     PeerUnreachable,
+    UncleanLeaderElected,
+    UncleanRecoveryDropped,
+    UncleanRecoveryStarted,
 )
 
 _log: Final = logging.getLogger(__name__)
@@ -35,6 +38,9 @@ _INFO: Final = frozenset(
         PartitionChanged,
         PeerReachable,
         PeerUnreachable,
+        UncleanLeaderElected,
+        UncleanRecoveryDropped,
+        UncleanRecoveryStarted,
     }
 )
 
@@ -53,6 +59,8 @@ def _is_possible_loss(event: Event) -> bool:
         case LogTruncated(new_end_offset=new_end_offset, high_watermark=high_watermark):
             return new_end_offset < high_watermark
         case PartitionChanged(election=Election.UNCLEAN | Election.LAST_KNOWN_LEADER):
+            return True
+        case UncleanLeaderElected():
             return True
         case _:
             return False
