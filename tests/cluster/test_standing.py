@@ -1,0 +1,169 @@
+"""A standing cluster from its first command to its verdict, by the commands that a user types."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.survivors import MARK, await_end, survivors
+
+pytestmark = pytest.mark.cluster
+
+ROOT = Path(__file__).parents[2]
+FAST = (
+    *("--set", "broker.session.timeout.ms=2000"),
+    *("--set", "broker.heartbeat.interval.ms=250"),
+    *("--set", "replica.lag.time.max.ms=1500"),
+)
+DEADLINE_S = 120.0
+
+
+class Terminal:
+    """A place where commands are typed: a directory, and a mark that every process inherits."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.mark = uuid.uuid4().hex
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "emulator.cli", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self.directory,
+            env={**os.environ, "PYTHONPATH": str(ROOT), MARK: self.mark},
+        )
+
+    def type(self, *arguments: str, stdin: str = "", code: int = 0) -> str:
+        """Returns what a command printed; it must exit with ``code``."""
+        with self.start(*arguments) as command:
+            try:
+                stdout, stderr = command.communicate(stdin, timeout=DEADLINE_S)
+            except subprocess.TimeoutExpired:
+                command.kill()
+                raise
+        assert command.returncode == code, f"{arguments}: {stdout}{stderr}"
+        assert "Traceback" not in stderr, stderr
+        return stdout + (stderr if code else "")
+
+    def status(self) -> dict[str, object]:
+        document: dict[str, object] = json.loads(self.type("status", "--json"))
+        return document
+
+    def await_no_client(self) -> None:
+        deadline = time.monotonic() + DEADLINE_S
+        while self.status()["clients"]:
+            assert time.monotonic() < deadline
+
+    @property
+    def latest(self) -> Path:
+        return (self.directory / "store" / "standing" / "latest").resolve()
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    """Whatever a failed test leaves running is ended."""
+    terminal = Terminal(tmp_path)
+    yield terminal
+    for process in survivors(terminal.mark):
+        process.kill()
+    assert await_end(terminal.mark) == []
+
+
+def lines(first: int, last: int) -> str:
+    return "".join(f"line {number}\n" for number in range(first, last + 1))
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+def test_everything_that_is_done_to_a_standing_cluster_is_judged(terminal: Terminal) -> None:
+    shell = terminal.type
+    assert "3 brokers and a controller serve" in shell("up", *FAST)
+    assert "stands in" in shell("up", code=254)
+    shell("topics", "create", "orders", "--replica-assignment", "0:1:2,1:2:0", "--config", "min.insync.replicas=2")
+    shell("produce", "orders", stdin=lines(1, 100))
+    shell("produce", "orders", "--key-separator", ":", "--acks", "1", stdin="a:first\na:second\nb:third\n")
+
+    assert "was killed" in shell("chaos", "kill", "leader(orders-0)")
+    assert "no-op: node 0 is down already" in shell("chaos", "kill", "0", code=1)
+    shell("chaos", "step", "until: {partition: orders-0, leader: 1, isr: [1, 2]}")
+    assert "orders-0: leader 1" in (side_by_side := shell("inspect", "orders-0"))
+    assert [row.split()[:4] for row in side_by_side.splitlines()[2:]] == [
+        ["0", "-", "down", "files"],
+        ["1", "leader,isr", "running", "broker"],
+        ["2", "isr", "running", "broker"],
+    ]
+    assert "links silent" in shell("chaos", "partition", "2", "controller")
+    shell("chaos", "heal")
+    shell("chaos", "start", "0")
+    shell("chaos", "step", "until: {partition: all, isr: [0, 1, 2]}")
+
+    read = shell("consume", "orders", "--from-beginning", "--max-messages", "103").splitlines()
+    assert sorted(read) == sorted([*lines(1, 100).splitlines(), "first", "second", "third"])
+    [prospect] = json.loads(shell("elect-leaders", "--dry-run", "--topic", "orders", "--partition", "0", "--json"))
+    assert [each["records_lost"] for each in prospect["candidates"]] == [0, 0, 0]
+    elected = shell("elect-leaders", "--election-type", "preferred", "--topic", "orders", "--partition", "0")
+    assert elected == "orders-0: leader elected\n"
+    move = ("reassign", "--topic", "orders", "--partition", "0", "--replicas", "2,1")
+    assert "Successfully started partition reassignments for orders-0" in shell(*move)
+    shell("chaos", "step", "until: {partition: orders-0, isr: [1, 2]}")
+    assert "Reassignment of partition orders-0 is completed." in shell(*move, "--verify")
+    shell("topics", "alter", "orders", "--config", "min.insync.replicas=1")
+    described = shell("topics", "describe", "orders").splitlines()
+    assert "Configs: min.insync.replicas=1" in described[0]
+    assert described[1] == "\tTopic: orders\tPartition: 0\tLeader: 2\tReplicas: 2,1\tIsr: 1,2\tElr: \tLastKnownElr: "
+
+    with terminal.start("produce", "orders") as killed:
+        assert killed.stdin is not None
+        killed.stdin.write(lines(101, 110))
+        killed.stdin.flush()
+        shell("consume", "orders", "--from-beginning", "--max-messages", "113")
+        killed.kill()
+    terminal.await_no_client()
+
+    assert f"laststand verify {terminal.latest}" in shell("down")
+    assert await_end(terminal.mark) == []
+    assert "was taken down" in shell("status", code=254)
+    assert "VALID: standing" in (verdict := shell("verify", str(terminal.latest)))
+    assert "acks=all: 110 records sent, 110 acked, 0 lost" in verdict
+
+
+def test_killing_the_supervisor_ends_everything(terminal: Terminal) -> None:
+    terminal.type("up", "--brokers", "2", *FAST)
+    terminal.type("topics", "create", "orders")
+    terminal.type("chaos", "pause", "1")
+    with terminal.start("consume", "orders") as consumer:
+        deadline = time.monotonic() + DEADLINE_S
+        while not (status := terminal.status())["clients"]:
+            assert time.monotonic() < deadline
+        assert len(survivors(terminal.mark)) == 6  # supervisor, toxiproxy, three nodes, consumer
+        pid = status["supervisor_pid"]
+        assert isinstance(pid, int)
+        os.kill(pid, signal.SIGKILL)
+        assert consumer.wait(DEADLINE_S) == 255
+    assert await_end(terminal.mark) == []
+    assert "supervisor.sock is a leftover" in terminal.type("status", code=254)
+    # What is left of a dead supervisor is in nobody's way.
+    terminal.type("up", "--brokers", "1", "--no-proxies")
+    assert "--no-proxies" in terminal.type("chaos", "isolate", "0", code=254)
+    terminal.type("down", "--as-is")
+    assert await_end(terminal.mark) == []
+
+
+def test_interrupting_up_leaves_nothing(terminal: Terminal) -> None:
+    with terminal.start("up") as up:
+        deadline = time.monotonic() + DEADLINE_S
+        while len(survivors(terminal.mark)) < 3:  # the command, its supervisor, a first child
+            assert time.monotonic() < deadline
+        up.send_signal(signal.SIGINT)
+        assert up.wait(DEADLINE_S) == 130
+    assert await_end(terminal.mark) == []
