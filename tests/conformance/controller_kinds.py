@@ -115,6 +115,8 @@ def _rules(vector: Vector) -> PartitionRules:
         metadata_level=level_of(vector.config.get("mv", "4.2")),
         elr_enabled=vector.config.get("elr_enabled", vector.switches.elr),
         last_known=switches_of(vector).last_known,
+        elr_within_replicas=vector.switches.elr_within_replicas,
+        downgrade_ignores_elr=vector.switches.downgrade_ignores_elr,
     )
 
 
