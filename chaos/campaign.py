@@ -75,7 +75,13 @@ def play_campaign(
         MissingToolError: no Java, or no pyspark.
         SparkSessionError: Spark did not start.
     """
-    orders = run_orders(campaign)
+    return play_and_verify(run_orders(campaign), on_status=on_status, on_phase=on_phase)
+
+
+def play_and_verify(
+    orders: tuple[RunOrder, ...], *, on_status: Callable[[RunStatus], None], on_phase: Callable[[str], None]
+) -> tuple[EraResult, ...]:
+    """Plays orders side by side and verifies them together; as ``play_campaign``, whose directories are there."""
     directories = [order.directory for order in orders]
     starter = SparkSessionStarter(log_path=directories[0] / "spark.log", rehearsal=rehearse)
     starter.start()

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
@@ -14,6 +15,7 @@ from chaos.run_order import DriverName
 from chaos.scenario import Scenario
 from emulator.cluster.process_cluster import ClusterLayout
 from emulator.core.errors import ConfigError
+from emulator.core.switches import Switches, era_switches, with_switch
 
 LATEST: Final = "latest"
 """Link to the newest run of a scenario."""
@@ -50,6 +52,21 @@ def create_run_directory(store: Path, scenario: Scenario, *, now: datetime) -> P
     path = new_directory(store, scenario.name, now=now)
     (path / "scenario.yaml").write_text(scenario.text, encoding="utf-8")
     return path
+
+
+def create_run_directory_at(path: Path, scenario: Scenario) -> Path:
+    """Makes a run's directory exactly there, with the scenario's file in it, and returns its absolute path.
+
+    Raises:
+        ConfigError: it exists, or cannot be made.
+    """
+    try:
+        path.mkdir(parents=True)
+        (path / "events").mkdir()
+        (path / "scenario.yaml").write_text(scenario.text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(key="--out", value=str(path), expected=f"a new directory: {error.strerror}") from None
+    return path.absolute()
 
 
 def new_directory(store: Path, name: str, *, now: datetime) -> Path:
@@ -102,3 +119,31 @@ def write_cluster_file(
     if metrics:
         document["metrics"] = {node_id: f"http://{address}/metrics" for node_id, address in metrics.items()}
     path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterRules:
+    """Under which rules a run was played, by its ``cluster.yaml``."""
+
+    era: str
+    switches: Switches
+    properties: tuple[tuple[str, str], ...]
+
+
+def read_cluster_file(path: Path) -> ClusterRules:
+    """Inverse of ``write_cluster_file``, as far as the rules go.
+
+    Raises:
+        ConfigError: it is no such file, or names rules that do not exist.
+    """
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        era, rules, properties = document["era"], document["switches"], document.get("properties", {})
+        switches = era_switches(str(era))
+        for name, rule in rules.items():
+            switches = with_switch(switches, name, {True: "on", False: "off"}.get(rule, str(rule)))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(key="cluster.yaml", value=str(path), expected=f"a run's ({error})") from None
+    return ClusterRules(
+        era=str(era), switches=switches, properties=tuple((key, str(value)) for key, value in properties.items())
+    )

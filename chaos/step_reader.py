@@ -125,7 +125,8 @@ class StepReader:
             if verb == "power_loss" and "nodes" in fields.keys:
                 nodes = tuple(self._names.node(each) for each in fields.required("nodes").items())
                 return self._power_loss(fields, nodes), None
-            node = self._names.node(fields.required("node"))
+            named = fields.required("node")
+            node = self._names.broker(named) if verb == "replace_disk" else self._names.node(named)
             return self._node_action(verb, fields, node), self._binding(fields)
 
     def _node_action(self, verb: str, fields: Fields, node: NodeRef) -> Action:

@@ -14,7 +14,7 @@ import yaml
 
 from chaos.plans.action_steps import PRODUCER as PRODUCER_OF
 from chaos.plans.action_steps import NotExpressible, steps_of
-from chaos.plans.patience import PatientPlan, make_patient
+from chaos.plans.patience import Essence, PatientPlan, make_patient
 from emulator.client.counters import Counters
 from emulator.core.client.steps import SendRecorded
 from emulator.core.image import PartitionState
@@ -65,12 +65,13 @@ def patient_or_missing(plan: Plan) -> PatientPlan | tuple[Missing, ...]:
     return patient
 
 
-def scenario_of(plan: Plan, *, name: str) -> str:
-    """Returns a patient plan as the text of a scenario file.
+def scenario_of(patient: PatientPlan, *, name: str) -> str:
+    """Returns a patient plan as the text of a scenario file, which expects what the plan came to in the simulator.
 
     Raises:
         NotExpressible: ``missing_actions`` names what.
     """
+    plan = patient.plan
     document = {
         "name": name,
         "source": "a plan of the simulator",
@@ -80,9 +81,19 @@ def scenario_of(plan: Plan, *, name: str) -> str:
             for topic in plan.topics
         ],
         "workload": {"producers": [_producer(acks) for acks in PRODUCER_OF], "consumers": [_consumer()]},
+        "expect": {plan.era: _expectation(patient.essence)},
     }
     head = yaml.safe_dump(document, sort_keys=False, default_flow_style=None, width=120)
     return head + "steps:\n" + "".join(f"  - {step}\n" for step in _steps(plan))
+
+
+def _expectation(essence: Essence) -> dict[str, str | int]:
+    lost = len(essence.lost)
+    if essence.checks:
+        return {"verdict": "violation", "guarantee": "broken", "lost": lost}
+    if lost:
+        return {"verdict": "violation", "guarantee": "exceeded", "lost": lost}
+    return {"verdict": "valid", "lost": 0}
 
 
 def _properties(given: Mapping[str, str]) -> dict[str, str]:

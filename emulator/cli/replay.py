@@ -1,12 +1,24 @@
-"""``laststand replay``: plays a saved plan again."""
+"""``laststand replay``: plays a saved plan again, in the simulator or on real processes."""
 
+import random
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
 from emulator.cli.user_error import UserError
+
+if TYPE_CHECKING:
+    from chaos.run_order import RunOrder
+    from chaos.scenario import Scenario
+    from emulator.core.switches import Switches
+    from emulator.simulator.plan import Plan
+
+_STORE: Final = Path("store")
+_SEED_BITS: Final = 31
 
 
 @click.command(short_help="Play a saved plan again.")
@@ -15,30 +27,54 @@ from emulator.cli.user_error import UserError
 @click.option("--out", type=click.Path(path_type=Path), help="Write the run into this new directory.")
 @json_option
 def replay(file: Path, driver: str, out: Path | None, output: Output) -> int:
-    """Play FILE, a plan as ``simulate`` prints it or a run directory that it wrote, in the simulator.
+    """Play FILE: a plan as ``simulate`` prints it, the plan.yaml of a run, or a run directory that has one of them.
 
-    Exit code: 0 no promise was broken, 1 one was, 254 for anything that you can fix.
+    On real processes a plan of the simulator is played with barriers that keep its order; actions that are not
+    expressible there are listed, and then nothing is played. A plan.yaml is played under the rules in the cluster.yaml
+    beside it.
+
+    Exit code: 0 no promise was broken, 1 one was, 2 nobody can tell, 254 for anything that you can fix.
     """
-    import msgspec
-
-    from emulator.simulator.plan import parse_plan
-    from emulator.simulator.run_writer import write_run
-    from emulator.simulator.simulation import Simulation
-
+    path = _plan_file(file)
+    if path.suffix in (".yaml", ".yml"):
+        return _play_order(_recorded(path, driver, out), output)
+    plan = _read_plan(path)
     if driver == "process":
-        raise UserError("--driver process is not built yet for plans; allowed: simulator")
-    path = file / "plan.txt" if file.is_dir() else file
+        return _play_order(_translated(plan, path.stem, out), output)
+    return _simulate(plan, path.stem, out, output)
+
+
+def _plan_file(file: Path) -> Path:
+    if not file.is_dir():
+        return file
+    for name in ("plan.txt", "plan.yaml"):
+        if (file / name).is_file():
+            return file / name
+    raise UserError(f"{file}: a directory without plan.txt and plan.yaml is no run")
+
+
+def _read_plan(path: Path) -> "Plan":
+    from emulator.simulator.plan import parse_plan
+
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read as a plan ({error})") from None
-    plan = parse_plan(text)
+    return parse_plan(text)
+
+
+def _simulate(plan: "Plan", name: str, out: Path | None, output: Output) -> int:
+    import msgspec
+
+    from emulator.simulator.run_writer import write_run
+    from emulator.simulator.simulation import Simulation
+
     if out is None:
         simulation = Simulation(plan)
         simulation.play_plan()
     else:
         try:
-            simulation = write_run(plan, out, name=f"replayed/{path.stem}")
+            simulation = write_run(plan, out, name=f"replayed/{name}")
         except OSError as error:
             raise UserError(f"--out {out}: {error.strerror}") from None
     outcome = simulation.outcome()
@@ -49,3 +85,80 @@ def replay(file: Path, driver: str, out: Path | None, output: Output) -> int:
             click.echo(f"{'FOUND' if alarm in outcome.findings else 'not promised:'} {alarm}")
         click.echo(f"{outcome.steps} steps, {outcome.acks} acks, {outcome.elections} elections")
     return ExitCode.VIOLATION if outcome.findings else ExitCode.VALID
+
+
+def _translated(plan: "Plan", name: str, out: Path | None) -> "RunOrder":
+    from chaos.plans.patience import PatientPlan
+    from chaos.plans.rehearsal import patient_or_missing, scenario_of
+    from chaos.scenario_file import read_scenario
+
+    patient = patient_or_missing(plan)
+    if not isinstance(patient, PatientPlan):
+        for missing in patient:
+            click.echo(f"not expressible: {missing.what}: {missing.why}")
+        raise UserError(f"--driver process: {len(patient)} of what the plan does is not expressible there")
+    scenario = read_scenario(Path(f"{name}.yaml"), scenario_of(patient, name=f"replayed/{name}"))
+    return _order(scenario, plan.era, plan.rules(), scenario.properties, "process", out)
+
+
+def _recorded(path: Path, driver: str, out: Path | None) -> "RunOrder":
+    from chaos.run_directory import read_cluster_file
+    from chaos.scenario_file import load_scenario
+    from chaos.yaml_cursor import ScenarioError
+    from emulator.core.switches import DEFAULT_ERA, era_switches
+
+    try:
+        scenario = load_scenario(path)
+    except ScenarioError as error:
+        raise UserError(str(error)) from None
+    cluster_file = path.with_name("cluster.yaml")
+    if not cluster_file.is_file():
+        return _order(scenario, DEFAULT_ERA, era_switches(DEFAULT_ERA), scenario.properties, driver, out)
+    rules = read_cluster_file(cluster_file)
+    return _order(scenario, rules.era, rules.switches, rules.properties, driver, out)
+
+
+def _order(
+    scenario: "Scenario",
+    era: str,
+    switches: "Switches",
+    properties: tuple[tuple[str, str], ...],
+    driver: str,
+    out: Path | None,
+) -> "RunOrder":
+    """Finds everything else that the user can fix, and makes the run's directory."""
+    from chaos.run_directory import check_store, create_run_directory, create_run_directory_at
+    from chaos.run_order import DriverName, RunOrder
+    from emulator.cli.requirements import require_driver, require_spark, require_toxiproxy
+
+    chosen = DriverName(driver)
+    require_driver(chosen, scenario, properties)
+    require_spark()
+    needs_proxies = chosen is DriverName.PROCESS and scenario.has_network_faults
+    toxiproxy = require_toxiproxy() if needs_proxies else None
+    if out is None:
+        check_store(_STORE)
+        directory = create_run_directory(_STORE, scenario, now=datetime.now(UTC))
+    else:
+        directory = create_run_directory_at(out, scenario)
+    return RunOrder(
+        scenario=scenario,
+        directory=directory,
+        era=era,
+        switches=switches,
+        properties=properties,
+        seed=scenario.seed if scenario.seed is not None else random.SystemRandom().getrandbits(_SEED_BITS),
+        toxiproxy=toxiproxy,
+        driver=chosen,
+    )
+
+
+def _play_order(order: "RunOrder", output: Output) -> int:
+    from chaos.campaign import play_and_verify
+    from emulator.cli.progress import progress
+    from emulator.cli.results import print_results, verdicts_exit_code
+
+    with progress((order.era,)) as shown:
+        results = play_and_verify((order,), on_status=shown.status, on_phase=shown.phase)
+    print_results(order.scenario, results, output=output)
+    return verdicts_exit_code([result.report for result in results])

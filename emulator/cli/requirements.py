@@ -2,8 +2,14 @@
 
 import importlib.util
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from emulator.cli.user_error import UserError
 from emulator.core.errors import MissingToolError
+
+if TYPE_CHECKING:
+    from chaos.run_order import DriverName
+    from chaos.scenario import Scenario
 
 
 def require_spark() -> None:
@@ -28,3 +34,16 @@ def require_toxiproxy() -> Path:
     from emulator.cluster.toxiproxy_build import find_toxiproxy
 
     return find_toxiproxy()
+
+
+def require_driver(driver: "DriverName", scenario: "Scenario", properties: tuple[tuple[str, str], ...]) -> None:
+    """Checks that a driver can do whatever a scenario asks for.
+
+    Raises:
+        UserError: it cannot; the text names step and line.
+    """
+    from chaos.expressible import not_expressible
+
+    missing = not_expressible(scenario, properties, driver)
+    if missing:
+        raise UserError(f"{scenario.path}: --driver {driver.value} cannot play {'; '.join(missing)}")

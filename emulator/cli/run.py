@@ -66,7 +66,7 @@ def _prepare(
     from chaos.scenario_file import find_scenario, load_scenario
     from chaos.yaml_cursor import ScenarioError
     from emulator.cli.overrides import parse_overrides
-    from emulator.cli.requirements import require_spark, require_toxiproxy
+    from emulator.cli.requirements import require_driver, require_spark, require_toxiproxy
     from emulator.core.switches import DEFAULT_ERA, era_switches
 
     if driver == "docker":
@@ -78,11 +78,12 @@ def _prepare(
     overrides = parse_overrides(settings)
     chosen = tuple(dict.fromkeys(eras)) or (DEFAULT_ERA,)
     orders = tuple(EraOrder(era=era, switches=overrides.apply(era_switches(era))) for era in chosen)
+    chosen_driver = DriverName(driver)
+    require_driver(chosen_driver, scenario, (*scenario.properties, *overrides.properties))
     check_store(store)
     require_spark()
     if seed is None:
         seed = scenario.seed if scenario.seed is not None else random.SystemRandom().getrandbits(_SEED_BITS)
-    chosen_driver = DriverName(driver)
     needs_proxies = scenario.has_network_faults and chosen_driver is DriverName.PROCESS
     return Campaign(
         scenario=scenario,

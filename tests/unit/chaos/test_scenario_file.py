@@ -37,7 +37,9 @@ from chaos.scenario import (
     NoLeader,
     PartitionIs,
     PowerLoss,
+    Produce,
     RegistrationIs,
+    ReplaceDisk,
     Role,
     RoleNode,
     Scenario,
@@ -52,7 +54,7 @@ from emulator.core.admin_messages import RequestedElection
 from emulator.core.errors import ConfigError, ErrorCode
 from emulator.core.records import ConfigResource
 from emulator.core.types import Acks, BrokerId, FeatureUpgradeType, LeaderRecoveryState, NodeId, TopicPartition
-from emulator.storage.power_loss_plan import Keep
+from emulator.storage.power_loss_plan import ExactLoss, Keep, TruncationFate
 
 ORDERS = TopicPartition("orders", 0)
 HEAD = """\
@@ -100,6 +102,20 @@ def node(number: int) -> FixedNode:
         ("heal: {node: 2}", HealNode(node=node(2))),
         ("heal: {from: 0, to: 1}", HealLink(source=node(0), target=node(1))),
         ("power_loss: {node: 2, keep: torn}", PowerLoss(nodes=(node(2),), keep=Keep.TORN, seed=None)),
+        (
+            "power_loss: {node: 2, keep: prefix, kept: 3, truncation: kept}",
+            PowerLoss(
+                nodes=(node(2),),
+                keep=Keep.PREFIX,
+                seed=None,
+                exact=ExactLoss(kept=3, truncation=TruncationFate.KEPT),
+            ),
+        ),
+        (
+            "produce: {producer: producer-0, partition: orders-0, records: 2}",
+            Produce(producer="producer-0", partition=TopicPartition("orders", 0), records=2),
+        ),
+        ("replace_disk: {node: 2}", ReplaceDisk(node=node(2))),
         ("power_loss: {nodes: [0, 2], seed: 7}", PowerLoss(nodes=(node(0), node(2)), keep=Keep.NONE, seed=7)),
         ("kill: {node: leader(orders-0)}", Kill(node=RoleNode(role=Role.LEADER, partition=ORDERS))),
         ("kill: {node: last-isr}", Kill(node=RoleNode(role=Role.LAST_ISR, partition=ORDERS))),
@@ -285,6 +301,8 @@ def test_a_name_given_by_a_step_stands_for_its_node_in_later_steps() -> None:
         (f"{HEAD}steps:\n  - cut: {{from: 1, to: client}}\n", 6, "nothing dials the client"),
         (f"{HEAD}steps:\n  - cut: {{from: controller, to: 1}}\n", 6, "the controller dials nobody"),
         (f"{HEAD}steps:\n  - lose: {{responses: 1}}\n", 6, "no link, allowed: a -> b"),
+        (f"{HEAD}steps:\n  - replace_disk: {{node: controller}}\n", 6, "must be a broker"),
+        (f"{HEAD}steps:\n  - produce: {{producer: p, partition: orders-0, records: 1}}\n", 6, "producer-0"),
         (f"{HEAD}steps:\n  - power_loss: {{node: 1, keep: some}}\n", 6, "allowed: none, prefix, torn, pages"),
         (f"{HEAD}steps:\n  - until: {{within: 3 s}}\n", 6, "waits for nothing"),
         (f"{HEAD}steps:\n  - until: {{acked: 5, within: 3 parsecs}}\n", 6, "is no duration"),

@@ -46,7 +46,6 @@ def check_refused(result: subprocess.CompletedProcess[str], complaint: str) -> N
         (["run", STORY, "--set", "elr"], "expected key=value"),
         (["run", STORY, "--set", "min.insync.replicas=0"], "expected an integer from 1"),
         (["run", STORY, "--driver", "docker"], "not built yet"),
-        (["run", STORY, "--driver", "simulator"], "not built yet"),
         (["run", STORY, "--driver", "abacus"], "is not one of"),
         (["run", STORY, "--seed", "-1"], "--seed"),
         (["verify"], "Missing argument"),
@@ -61,6 +60,29 @@ def test_a_bad_scenario_is_refused_with_file_and_line(tmp_path: Path) -> None:
     path = tmp_path / "bad.yaml"
     path.write_text("name: bad\ncluster: {brokers: none}\n")
     check_refused(laststand("run", str(path)), f"{path}:2: brokers: expected a whole number")
+
+
+def test_a_scenario_that_the_driver_cannot_play_is_refused_with_step_and_line(tmp_path: Path) -> None:
+    path = tmp_path / "flush.yaml"
+    path.write_text(
+        "name: flush\ncluster: {brokers: 1}\ntopics: [{name: orders, replicas: [[0]]}]\n"
+        "workload: {producers: [{acks: all, rate: 1}]}\n"
+        "steps:\n  - alter_config: {topic: orders, set: {flush.ms: 5}}\n"
+    )
+    check_refused(laststand("run", str(path), "--driver", "simulator"), "(line 6), flush.ms")
+
+
+def test_a_plan_that_processes_cannot_play_is_refused_with_a_list_of_its_actions(tmp_path: Path) -> None:
+    path = tmp_path / "held.txt"
+    path.write_text(
+        "cluster brokers=3\ntopic orders replicas=(0,1,2)\n"
+        "hold 1->100 AlterPartition request\nkill 0\nclock 1 rate=900000\n"
+    )
+    result = laststand("replay", str(path), "--driver", "process")
+    assert result.returncode == 254
+    listed = [line.split(":")[1].strip() for line in result.stdout.splitlines()]
+    assert listed == ["hold 1->100 AlterPartition request", "clock 1 rate=900000"]
+    assert "not expressible" in result.stderr
 
 
 def test_a_store_that_is_a_file_is_refused(tmp_path: Path) -> None:
