@@ -330,6 +330,68 @@ def _race_expand(s: Situation) -> Actions:
     ]
 
 
+def _race_cut(s: Situation) -> Actions:
+    """S35: a deposed leader cuts what it alone had, and loses its power before that is synced."""
+    found = s.a_state()
+    if found is None or found[1].leader is None or not s.may_crash(s.cluster.nodes[found[1].leader]):
+        return []
+    name, leader = found[0], found[1].leader
+    others = [replica for replica in found[1].replicas if replica != leader]
+    cuts = [OnLink(verb=LinkVerb.CUT, source=other, destination=leader) for other in others]
+    return [
+        *cuts,
+        Produce(partition=name, acks=Acks.LEADER, records=1),
+        Wait(duration_ms=s.schedule.randint(3, 20)),
+        OnNode(verb=NodeVerb.SYNC, nodes=(leader,)),
+        OnLink(verb=LinkVerb.CUT, source=leader, destination=CONTROLLER),
+        Wait(duration_ms=s.schedule.randint(420, 520)),
+        Produce(partition=name, acks=Acks.ALL, records=1),
+        Wait(duration_ms=s.schedule.randint(350, 450)),
+        OnNode(verb=NodeVerb.REJOIN, nodes=(leader,)),
+        Wait(duration_ms=s.schedule.randint(100, 700)),
+        _loses_power(s, (leader,)),
+        OnNode(verb=NodeVerb.START, nodes=(leader,)),
+        Wait(duration_ms=s.schedule.randint(450, 700)),
+    ]
+
+
+def _race_roles(s: Situation) -> Actions:
+    """S36: a leader loses the end of its log, and is back before anybody has missed it; another replica has a fork."""
+    found = s.a_state()
+    if found is None or found[1].leader is None or len(found[1].isr) < 3:
+        return []
+    name, forked = found[0], found[1].leader
+    heir, other = [replica for replica in found[1].replicas if replica in found[1].isr and replica != forked][:2]
+    if not s.may_crash(s.cluster.nodes[heir]):
+        return []
+    append = Produce(partition=name, acks=Acks.ALL, records=1)
+    return [
+        *(OnLink(verb=LinkVerb.CUT, source=member, destination=forked) for member in (heir, other)),
+        Produce(partition=name, acks=Acks.LEADER, records=s.workload.choice((1, 2))),
+        Wait(duration_ms=s.schedule.randint(3, 20)),
+        OnLink(verb=LinkVerb.CUT, source=forked, destination=CONTROLLER),
+        Wait(duration_ms=s.schedule.randint(420, 520)),
+        Produce(partition=name, acks=Acks.ALL, records=2),
+        Wait(duration_ms=s.schedule.randint(350, 900)),
+        OnNode(verb=NodeVerb.SYNC, nodes=(heir,)),
+        append,
+        Wait(duration_ms=s.schedule.randint(20, 40)),
+        OnNode(verb=NodeVerb.EXPIRE, nodes=(heir,)),
+        Wait(duration_ms=s.schedule.randint(20, 100)),
+        OnNode(verb=NodeVerb.EXPIRE, nodes=(other,)),
+        Wait(duration_ms=s.schedule.randint(20, 100)),
+        append,
+        Wait(duration_ms=s.schedule.randint(20, 100)),
+        _loses_power(s, (heir,)),
+        OnNode(verb=NodeVerb.START, nodes=(heir,)),
+        Wait(duration_ms=s.schedule.randint(700, 900)),
+        OnNode(verb=NodeVerb.EXPIRE, nodes=(other,)),
+        Wait(duration_ms=s.schedule.randint(20, 100)),
+        OnNode(verb=NodeVerb.REJOIN, nodes=(forked,)),
+        Wait(duration_ms=s.schedule.randint(400, 700)),
+    ]
+
+
 # --- Processes -------------------------------------------------------------------------------------------------------
 
 
@@ -480,6 +542,8 @@ MOVES: Final = MappingProxyType(
         "fork": _fork,
         "race_shrink": _race_shrink,
         "race_expand": _race_expand,
+        "race_cut": _race_cut,
+        "race_roles": _race_roles,
         "kill": _kill,
         "power_loss": _power_loss,
         "bounce": _bounce,

@@ -52,7 +52,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     min_isr: tuple[int, ...] = (2,)
     partitions: int = 1
     budget: Budget = Budget.WITHIN
-    fates: tuple[TruncationFate, ...] = (TruncationFate.KEPT,)
+    fates: tuple[TruncationFate, ...] = (TruncationFate.KEPT, TruncationFate.UNDONE)
     properties: tuple[tuple[str, str], ...] = ()
 
 
@@ -178,6 +178,20 @@ PROFILES: Final = {
             },
             brokers=(3,),
             moves=26,
+        ),
+        Profile(
+            name="races",
+            weights={
+                **_COMMON,
+                "race_shrink": 8,
+                "race_expand": 8,
+                "race_cut": 8,
+                "race_roles": 8,
+                "hold_stream": 4,
+                "depose": 4,
+            },
+            brokers=(3,),
+            moves=24,
         ),
         Profile(
             name="all-down",

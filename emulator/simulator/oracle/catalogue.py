@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from emulator.core.switches import MaximalIsr, StrayCleanup, Switches
+from emulator.core.switches import MaximalIsr, StrayCleanup, Switches, Truncation
 from emulator.simulator.oracle.finding import Alarm, CheckKind, Guarantee
 
 CheckedValue: TypeAlias = bool | Enum | tuple[Enum, ...]
@@ -56,7 +56,9 @@ CHECKS: Final[Mapping[str, Check]] = MappingProxyType(
         "D7": _outcome("the same offset and leader epoch is the same batch, after the same one, on every log"),
         "D8": _rule(
             "epochs do not fall along a log, a leader appends in its own, and the epoch cache says so",
+            truncation=Truncation.LEADER_EPOCH,
             truncation_sync=True,
+            roles_after_registration=True,
         ),
         "D9": _rule("log start <= high watermark <= log end, and a log is one piece"),
         "D10": _outcome("everything stored or consumed was sent, with that content, to that partition"),
