@@ -1,0 +1,74 @@
+"""A dead client's history is completed: what nobody knows the outcome of becomes ``info``, and nothing else changes."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from chaos.standing.clients import ClientRegister, complete_history
+from emulator.core.events import Operation, OperationType, SendOperation
+from emulator.core.types import CauseId
+
+_LINES: msgspec.json.Decoder[Operation] = msgspec.json.Decoder(Operation)
+
+INVOKE, OK, INFO = OperationType.INVOKE, OperationType.OK, OperationType.INFO
+
+
+def send(index: int, kind: OperationType, first_record_id: int) -> SendOperation:
+    return SendOperation(
+        index=index,
+        time_ns=index,
+        type=kind,
+        process="client-0",
+        operation_id=CauseId(f"client-0:{first_record_id}"),
+        topic="orders",
+        topic_id=None,
+        partition=0,
+        acks=-1,
+        first_record_id=first_record_id,
+        record_count=5,
+        base_offset=None,
+        attempts=(),
+        error=None,
+    )
+
+
+def written(path: Path, *operations: SendOperation, torn: bytes = b"") -> Path:
+    path.write_bytes(msgspec.json.Encoder().encode_lines(operations) + torn)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("before", "unfinished"),
+    [
+        ([], []),
+        ([(INVOKE, 0), (OK, 0)], []),
+        ([(INVOKE, 0)], [0]),
+        ([(INVOKE, 0), (INVOKE, 5), (OK, 0), (INVOKE, 10)], [5, 10]),
+    ],
+)
+@pytest.mark.parametrize("torn", [b"", b'{"index":9,"ty'])
+def test_what_has_no_outcome_gets_one(
+    before: list[tuple[OperationType, int]], unfinished: list[int], torn: bytes, tmp_path: Path
+) -> None:
+    operations = [send(index, kind, record) for index, (kind, record) in enumerate(before)]
+    path = written(tmp_path / "client-0.jsonl", *operations, torn=torn)
+    assert complete_history(path) == len(unfinished)
+    after = _LINES.decode_lines(path.read_bytes())
+    assert after[: len(operations)] == operations
+    assert [operation.index for operation in after] == list(range(len(after)))
+    endings = [operation for operation in after[len(operations) :] if isinstance(operation, SendOperation)]
+    assert [(each.type, each.first_record_id, each.error) for each in endings] == [
+        (INFO, record, "CLIENT_GONE") for record in unfinished
+    ]
+    assert complete_history(path) == 0
+
+
+def test_names_are_given_once_and_a_client_without_a_line_is_no_error(tmp_path: Path) -> None:
+    clients = ClientRegister(tmp_path)
+    assert [clients.open("produce"), clients.open("consume")] == ["client-0", "client-1"]
+    assert clients.connected == ("client-0 (produce)", "client-1 (consume)")
+    clients.close("client-0")
+    assert clients.bury("client-1") == 0
+    assert not clients.connected
+    assert clients.open("produce") == "client-2"

@@ -1,0 +1,172 @@
+"""The commands for a standing cluster, as far as they get without one: what they refuse, and how they print."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from emulator.cli.assignments import assignments
+from emulator.cli.chaos import _step
+from emulator.cli.main import cli
+from emulator.cli.partitions import parse_partition
+from emulator.cli.tables import print_table
+from emulator.cli.topics import TopicListing, parse_assignment, partition_line, topic_line
+from emulator.cli.user_error import UserError
+from emulator.core.errors import EmulatorError, ErrorCode
+from emulator.core.messages import DescribedPartition, DescribedTopic
+from emulator.core.types import (
+    BrokerId,
+    LeaderEpoch,
+    LeaderRecoveryState,
+    NodeId,
+    PartitionEpoch,
+    TopicId,
+    TopicPartition,
+)
+
+
+def brokers(*ids: int) -> tuple[BrokerId, ...]:
+    return tuple(BrokerId(NodeId(each)) for each in ids)
+
+
+@pytest.mark.parametrize(
+    ("command", "complaint"),
+    [
+        ("status nowhere", "no standing cluster in nowhere; start one with: laststand up"),
+        ("down nowhere", "no standing cluster in nowhere"),
+        ("consume orders --dir nowhere", "no standing cluster in nowhere"),
+        ("produce orders --producer-property linger", "--producer-property linger: expected key=value"),
+        ("produce orders --producer-property acks=5", "unknown key 'acks'"),
+        ("topics create t --replica-assignment 0:0", "'0:0' is no list of different broker ids"),
+        ("topics create t --replica-assignment 0 --partitions 2", "excludes --partitions"),
+        ("topics create t --config min.insync.replicas=0", "min.insync.replicas"),
+        ("topics alter t", "nothing to alter"),
+        ("configs alter --entity-type topics --add-config a=b", "give --entity-name"),
+        ("configs describe --entity-type topics --entity-default", "--entity-default goes with"),
+        ("configs describe --entity-type brokers --entity-name x", "expected a broker id"),
+        ("features upgrade --feature x=y", "--feature x=y: expected a level"),
+        ("elect-leaders --election-type preferred", "give one of --topic with --partition"),
+        ("elect-leaders --election-type preferred --topic t", "--topic and --partition go together"),
+        ("elect-leaders --all-topic-partitions --leader 1", "--leader goes with --topic"),
+        ("elect-leaders --path-to-json-file nowhere.json", "nowhere.json: No such file"),
+        ("reassign --topic t --partition 0", "are no replicas of a partition"),
+        ("reassign --topic t --partition 0 --replicas 1,1", "are no replicas of a partition"),
+        ("reassign --topic t --partition 0 --replicas 1,a", "expected broker ids"),
+        ("reassign", "give either --reassignment-json-file, or --topic"),
+        ("inspect orders", "'orders' is no partition"),
+        ("chaos heal 1 --from 0 --to 1", "give NODE, or --from and --to"),
+        ("up --set no.such=1", "no.such"),
+        ("up --era no-such", "no-such"),
+    ],
+)
+def test_what_can_be_fixed_is_said_before_anything_starts(
+    command: str, complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "store" / "standing" / "latest").mkdir(parents=True)
+    (tmp_path / "store" / "standing" / "latest" / "supervisor.json").write_text("{}")
+    with pytest.raises(EmulatorError) as refused:
+        CliRunner().invoke(cli, command.split(), standalone_mode=False, catch_exceptions=False)
+    assert complaint in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ('{"partitions": [{"topic": "t"}]}', "missing required field `partition` - at `$.partitions[0]`"),
+        ('{"partitions": [{"topic": "t", "partition": 0, "leader": 1}]}', "unknown field `leader`"),
+        ("{", "Input data was truncated"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_the_place(
+    content: str, complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "election.json").write_text(content)
+    with pytest.raises(UserError) as refused:
+        CliRunner().invoke(
+            cli,
+            ["elect-leaders", "--election-type", "unclean", "--path-to-json-file", "election.json"],
+            standalone_mode=False,
+            catch_exceptions=False,
+        )
+    assert complaint in str(refused.value)
+
+
+def test_every_command_has_a_place_in_the_help() -> None:
+    text = CliRunner().invoke(cli, ["--help"]).stdout
+    for name in cli.commands:
+        assert f"\n  {name} " in text
+
+
+@pytest.mark.parametrize(
+    ("text", "replicas"),
+    [("0", [(0,)]), ("0:1:2,1:2:0", [(0, 1, 2), (1, 2, 0)]), ("2,1", [(2,), (1,)])],
+)
+def test_an_assignment_lists_replicas_by_partition(text: str, replicas: list[tuple[int, ...]]) -> None:
+    assert parse_assignment(text) == tuple(brokers(*each) for each in replicas)
+
+
+@pytest.mark.parametrize("text", ["", "0,", "0:", "a", "0:1:0", "-1"])
+def test_what_is_no_assignment_is_refused(text: str) -> None:
+    with pytest.raises(UserError):
+        parse_assignment(text)
+
+
+def test_a_partition_is_named_by_its_topic_and_number() -> None:
+    assert parse_partition("my-topic.x-12") == TopicPartition("my-topic.x", 12)
+
+
+def test_assignments_keep_what_stands_behind_the_first_equals_sign() -> None:
+    assert assignments("--config", ("a=b=c", "d=")) == {"a": "b=c", "d": ""}
+
+
+@pytest.mark.parametrize(
+    ("verb", "value", "step"),
+    [
+        ("kill", {"node": "1"}, "{kill: {node: 1}}"),
+        ("kill", {"node": "leader(orders-0)"}, "{kill: {node: leader(orders-0)}}"),
+        ("power_loss", {"nodes": ["0", "elr"], "keep": "torn"}, "{power_loss: {nodes: [0, elr], keep: torn}}"),
+        ("heal", "all", "{heal: all}"),
+        ("lose", {"responses": "0 -> 1"}, "{lose: {responses: 0 -> 1}}"),
+        ("kill", {"node": "1}, {x: 2"}, "{kill: {node: '1}, {x: 2'}}"),
+    ],
+)
+def test_a_fault_is_the_step_of_a_scenario(verb: str, value: "str | dict[str, str | list[str]]", step: str) -> None:
+    assert _step(verb, value) == step
+
+
+def described(*, leader: int | None, elr: tuple[int, ...]) -> DescribedPartition:
+    return DescribedPartition(
+        partition=3,
+        error=ErrorCode.NONE,
+        leader=None if leader is None else BrokerId(NodeId(leader)),
+        leader_epoch=LeaderEpoch(0),
+        partition_epoch=PartitionEpoch(0),
+        replicas=brokers(0, 1, 2),
+        isr=brokers(1),
+        elr=brokers(*elr),
+        last_known_elr=(),
+        last_known_leader=None,
+        offline_replicas=(),
+        leader_recovery_state=LeaderRecoveryState.RECOVERED,
+    )
+
+
+def test_topics_are_described_as_kafka_does() -> None:
+    partition = described(leader=1, elr=(0, 2))
+    topic = DescribedTopic(name="orders", error=ErrorCode.NONE, topic_id=TopicId("abc"), partitions=(partition,))
+    listing = TopicListing(topic=topic, configs={"min.insync.replicas": "2", "flush.ms": "5"}, min_insync_replicas=2)
+    assert topic_line(listing) == (
+        "Topic: orders\tTopicId: abc\tPartitionCount: 1\tReplicationFactor: 3\t"
+        "Configs: flush.ms=5,min.insync.replicas=2"
+    )
+    assert partition_line("orders", partition) == (
+        "\tTopic: orders\tPartition: 3\tLeader: 1\tReplicas: 0,1,2\tIsr: 1\tElr: 0,2\tLastKnownElr: "
+    )
+    assert "Leader: none" in partition_line("orders", described(leader=None, elr=()))
+
+
+def test_columns_are_as_wide_as_their_cells_and_numbers_stand_right(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(("NAME", "COUNT", "NOTE"), [("a", 7, None), ("longer", 1000, "x")])
+    assert capsys.readouterr().out == "NAME    COUNT  NOTE\na           7  -\nlonger   1000  x\n"
