@@ -1,20 +1,22 @@
 """Lines of standard input for an event loop, whatever standard input is: a pipe, a file or a terminal."""
 
 import asyncio
+import os
 import sys
 import threading
-from typing import BinaryIO, Final
+from typing import Final
 
 _LINES_AHEAD_MAX: Final = 10_000
 _LINES_PER_CALL: Final = 1_000
+_BLOCK_BYTES: Final = 1 << 16
 
 
 class LineInput:
     """Reads ahead in a thread, up to a limit. Create it within a coroutine."""
 
-    def __init__(self, stream: BinaryIO | None = None) -> None:
-        """Begins to read ``stream``, standard input if not given."""
-        self._stream = sys.stdin.buffer if stream is None else stream
+    def __init__(self, descriptor: int | None = None) -> None:
+        """Begins to read a file descriptor, that of standard input if not given."""
+        self._descriptor = sys.stdin.fileno() if descriptor is None else descriptor
         self._loop = asyncio.get_running_loop()
         self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._room = threading.Semaphore(_LINES_AHEAD_MAX)
@@ -35,10 +37,16 @@ class LineInput:
         return lines
 
     def _read(self) -> None:
-        for line in self._stream:
-            self._room.acquire()
-            if not self._put(line.rstrip(b"\r\n")):
-                return
+        # Not through a buffered reader: this thread would hold its lock when the interpreter ends, which is fatal.
+        rest = b""
+        while block := os.read(self._descriptor, _BLOCK_BYTES):
+            *whole, rest = (rest + block).split(b"\n")
+            for line in whole:
+                self._room.acquire()
+                if not self._put(line.removesuffix(b"\r")):
+                    return
+        if rest:
+            self._put(rest)
         self._put(None)
 
     def _put(self, line: bytes | None) -> bool:
