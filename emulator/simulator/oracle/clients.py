@@ -32,7 +32,7 @@ class ClientChecks:
         self._bell = bell
         self._truths = truths
         self._acked_end: dict[TopicPartition, Offset] = {}
-        self._floor: dict[CauseId, Offset] = {}
+        self._floor: dict[CauseId, tuple[TopicPartition, Offset]] = {}
         self._failed: dict[TopicPartition, set[int]] = {}
         self._attempted: dict[TopicPartition, set[int]] = {}
         self._sent: dict[tuple[str, int], _Sent] = {}
@@ -43,6 +43,8 @@ class ClientChecks:
         """A partition is gone; one of the same name starts from nothing."""
         for by_name in (self._acked_end, self._failed, self._attempted):
             by_name.pop(name, None)
+        for operation_id in [each for each, (partition, _) in self._floor.items() if partition == name]:
+            del self._floor[operation_id]
         for by_client in (self._position, self._observed):
             for key in [key for key in by_client if key[1] == name]:
                 del by_client[key]
@@ -55,10 +57,10 @@ class ClientChecks:
         if record.type is OperationType.INVOKE:
             last_record_id = record.first_record_id + record.record_count - 1
             self._sent[client, last_record_id] = _Sent(first_record_id=record.first_record_id, partition=name)
-            self._floor[record.operation_id] = self._acked_end.get(name, Offset(0))
+            self._floor[record.operation_id] = (name, self._acked_end.get(name, Offset(0)))
             return
         self._attempted.setdefault(name, set()).update(attempt.crc for attempt in record.attempts)
-        floor = self._floor.pop(record.operation_id, Offset(0))
+        _, floor = self._floor.pop(record.operation_id, (name, Offset(0)))
         if record.type is OperationType.FAIL:
             self._failed.setdefault(name, set()).update(attempt.crc for attempt in record.attempts)
         elif record.type is OperationType.OK and record.base_offset is not None and client == "producer-all":

@@ -130,8 +130,9 @@ class ControllerRules:
             return
         members = (self._active & set(before.isr)) - {event.broker_id}
         candidates = members or (set() if before.isr else (self._active & set(before.elr)) - {event.broker_id})
+        joined = event.isr if event.reason == _PROPOSED else ()  # a proposal that completes a reassignment
         match event.election:
-            case Election.ISR if leader not in before.isr:
+            case Election.ISR if leader not in (*before.isr, *joined):
                 self._bell.ring("M6", name, f"{name}: {leader} was elected from ISR {before.isr}")
             case Election.ELR if leader not in before.elr or members:
                 self._bell.ring("M6", name, f"{name}: {leader} was elected from ELR {before.elr}, ISR {before.isr}")

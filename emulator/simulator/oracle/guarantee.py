@@ -29,6 +29,13 @@ class GuaranteeLedger:
         self._registered: set[NodeId] = set()
         self._exceeded: list[list[int | None]] = []
 
+    def successor(self) -> "GuaranteeLedger":
+        """Returns the ledger of a partition that begins now: who is outstanding is so for it, too."""
+        ledger = GuaranteeLedger()
+        ledger._ended = dict(self._ended)
+        ledger._registered = set(self._registered)
+        return ledger
+
     def ended(self, event: IncarnationEnded, *, moment: int) -> None:
         """A process ended."""
         if event.end is IncarnationEnd.STOPPED or event.ended_node >= 100:

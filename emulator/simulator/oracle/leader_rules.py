@@ -27,7 +27,15 @@ from emulator.core.messages import (
     ProduceResponse,
     Response,
 )
-from emulator.core.types import BrokerId, LeaderEpoch, LeaderRecoveryState, NodeId, PartitionEpoch, TopicPartition
+from emulator.core.types import (
+    BrokerId,
+    LeaderEpoch,
+    LeaderRecoveryState,
+    NodeId,
+    PartitionEpoch,
+    TopicId,
+    TopicPartition,
+)
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.nodes import BrokerNode, incarnation_name
 from emulator.simulator.oracle.bell import Bell
@@ -54,7 +62,7 @@ class LeaderRules:
         self._bell = bell
         self._reference = reference
         self._cluster: SimulatedCluster
-        self._leaders: dict[tuple[TopicPartition, LeaderEpoch], NodeId] = {}
+        self._leaders: dict[tuple[TopicPartition, TopicId, LeaderEpoch], NodeId] = {}
         self._term_start: dict[_ReplicaKey, LeaderEpoch] = {}
         self._proposed: dict[_ReplicaKey, tuple[LeaderEpoch, PartitionEpoch]] = {}
 
@@ -65,7 +73,11 @@ class LeaderRules:
     # --- Events -----------------------------------------------------------------------------------------------------
 
     def opened(self, node_id: NodeId, name: TopicPartition) -> None:
-        """A process begins with a log: it leads nothing yet."""
+        """A log is new to a process, which leads nothing yet."""
+        self._cluster.nodes[BrokerId(node_id)].marks.pop(name, None)
+        self._stand_down(node_id, name)
+
+    def _stand_down(self, node_id: NodeId, name: TopicPartition) -> None:
         self._term_start.pop((node_id, name), None)
         self._proposed.pop((node_id, name), None)
 
@@ -76,13 +88,13 @@ class LeaderRules:
 
     def became_follower(self, node_id: NodeId, name: TopicPartition, _: BecameFollower) -> None:
         """A term is over."""
-        self.opened(node_id, name)
+        self._stand_down(node_id, name)
 
     def appended(self, node_id: NodeId, name: TopicPartition, event: BatchAppended) -> None:
         """A batch was appended: M8, and M7 where a leader that recovers took it."""
         if event.role is not AppendRole.LEADER:
             return
-        leader = self._leaders.setdefault((name, event.leader_epoch), node_id)
+        leader = self._leaders.setdefault((name, event.topic_id, event.leader_epoch), node_id)
         if leader != node_id:
             self._bell.ring("M8", name, f"{name}: epoch {event.leader_epoch} has leaders {leader} and {node_id}")
         if self._is_recovering(node_id, name):

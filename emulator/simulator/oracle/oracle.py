@@ -49,6 +49,7 @@ from emulator.simulator.oracle.bell import Bell
 from emulator.simulator.oracle.clients import ClientChecks
 from emulator.simulator.oracle.controller_rules import ControllerRules
 from emulator.simulator.oracle.finding import Alarm
+from emulator.simulator.oracle.guarantee import GuaranteeLedger
 from emulator.simulator.oracle.leader_rules import LeaderRules
 from emulator.simulator.oracle.liveness import excused, missing
 from emulator.simulator.oracle.logs import LogChecks
@@ -70,7 +71,10 @@ class Oracle:
     """
 
     def __init__(self, on_alarm: Callable[[Alarm], None] | None = None) -> None:
-        self.truths: defaultdict[TopicPartition, PartitionTruth] = defaultdict(PartitionTruth)
+        self._outstanding = GuaranteeLedger()
+        self.truths: defaultdict[TopicPartition, PartitionTruth] = defaultdict(
+            lambda: PartitionTruth(self._outstanding.successor())
+        )
         self.tally = Tally()
         self.bell = Bell(self.truths, lambda: self._cluster.steps, on_alarm)
         self._cluster: SimulatedCluster
@@ -155,7 +159,7 @@ class Oracle:
                 self._clients.sent(client, record)
                 if record.type is OperationType.OK and record.base_offset is not None:
                     self._acked(client, record, record.base_offset)
-            case PollRecorded(type=OperationType.OK):
+            case PollRecorded(type=OperationType.OK) if self._topic_ids.get(record.partition.topic) == record.topic_id:
                 self._clients.polled(client, record)
                 truth = self.truths[record.partition]
                 for batch in record.batches:
@@ -172,7 +176,7 @@ class Oracle:
         """Takes note of a broker's answer to a request."""
         if isinstance(response, FetchResponse):
             for part in response.partitions:
-                if part.error is not ErrorCode.NONE:
+                if part.error is not ErrorCode.NONE and self._cluster.state(part.topic_partition) is not None:
                     self.tally.fetch_errors += 1
         self._leaders.responded(node, response)
 
@@ -260,13 +264,14 @@ class Oracle:
 
     def _ended(self, _: NodeId, event: Event) -> None:
         assert isinstance(event, IncarnationEnded)
-        for truth in self.truths.values():
-            truth.ledger.ended(event, moment=self.bell.moment)
+        for ledger in (self._outstanding, *(truth.ledger for truth in self.truths.values())):
+            ledger.ended(event, moment=self.bell.moment)
         self._controller.ended(event)
 
     def _registered(self, _: NodeId, event: Event) -> None:
         assert isinstance(event, BrokerRegistered)
         self.tally.registered(event)
+        self._outstanding.registered(event)
         for name, truth in self.truths.items():
             truth.ledger.registered(event)
             self._dirty[name] = None

@@ -24,7 +24,10 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartitionTruth:
-    """One partition.
+    """One partition of one topic.
+
+    Args:
+        ledger: knows which brokers are outstanding when the partition begins.
 
     Attributes:
         high_watermark: the largest that any leader ever set.
@@ -36,14 +39,14 @@ class PartitionTruth:
         ledger: its guarantee.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ledger: GuaranteeLedger) -> None:
         self.high_watermark = Offset(0)
         self.log_start_offset = Offset(0)
         self.told_end_offset = Offset(0)
         self.committed: dict[Offset, tuple[LeaderEpoch, int]] = {}
         self.acked: dict[Offset, Promise] = {}
         self.exposed: dict[Offset, Promise] = {}
-        self.ledger = GuaranteeLedger()
+        self.ledger = ledger
         self._marks: list[Offset] = []
         self._moments: list[int] = []
 
