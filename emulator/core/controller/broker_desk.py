@@ -1,0 +1,187 @@
+"""Requests of brokers: registrations, heartbeats, ISR changes; and the sessions that those keep alive.
+
+Decisions come from their own modules; here is what they need of the soft state, and what they do to it. Kafka's
+``ClusterControlManager``, ``BrokerHeartbeatManager``, ``ReplicationControlManager.alterPartition``.
+"""
+
+from typing import Protocol
+
+from emulator.core.controller.alter_partition import alter_partition, alter_partition_result, sender_error
+from emulator.core.controller.decision import FenceReason
+from emulator.core.controller.fencing import begin_controlled_shutdown, fence_broker, unfence_broker
+from emulator.core.controller.heartbeat import BrokerProgress, BrokerState, next_state, wish
+from emulator.core.controller.registration import Session, register_broker
+from emulator.core.controller.sessions import SessionKey, SessionTracker
+from emulator.core.controller.turn import ControllerTurn
+from emulator.core.controller.view import ClusterView
+from emulator.core.errors import ErrorCode
+from emulator.core.events import AlterPartitionDecided
+from emulator.core.image import BrokerRegistration
+from emulator.core.messages import (
+    AlterPartitionData,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AlterPartitionResult,
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
+from emulator.core.types import MetadataOffset
+
+
+class SessionTimers(Protocol):
+    """The part of the controller's timers that sessions need."""
+
+    def set(self, key: SessionKey, *, at_ms: int) -> None:
+        """Arms a session's end."""
+
+    def cancel(self, key: SessionKey) -> None:
+        """Disarms it."""
+
+
+class BrokerDesk:
+    """Answers brokers.
+
+    Args:
+        view: what decisions look at.
+        cluster_id: the cluster's.
+        timers: call ``expire`` with the keys that are due.
+
+    Attributes:
+        sessions: who was heard of when; for others to read.
+    """
+
+    def __init__(self, view: ClusterView, *, cluster_id: str, timers: SessionTimers) -> None:
+        self.sessions = SessionTracker(timeout_ms=view.properties.broker_session_timeout_ms)
+        self._view = view
+        self._cluster_id = cluster_id
+        self._timers = timers
+
+    # --- Sessions -------------------------------------------------------------------------------------------------
+
+    def touch(self, broker: BrokerRegistration, *, now_ms: int) -> None:
+        """Starts a broker's session, or prolongs it."""
+        key = SessionKey(broker_id=broker.broker_id, broker_epoch=broker.broker_epoch)
+        self._timers.set(key, at_ms=self.sessions.touch(key, now_ms=now_ms))
+
+    def expire(self, turn: ControllerTurn, key: SessionKey) -> None:
+        """Ends a session whose time is over, and fences its broker if that is still the registered process."""
+        self.sessions.end(key)
+        broker = self._view.image.brokers.get(key.broker_id)
+        if broker is not None and broker.broker_epoch == key.broker_epoch and not broker.fenced:
+            turn.commit(fence_broker(self._view, key.broker_id, reason=FenceReason.SESSION_EXPIRED))
+
+    def forget(self, broker: BrokerRegistration) -> None:
+        """Ends a broker's session without fencing it."""
+        key = SessionKey(broker_id=broker.broker_id, broker_epoch=broker.broker_epoch)
+        self.sessions.end(key)
+        self._timers.cancel(key)
+
+    # --- Requests -------------------------------------------------------------------------------------------------
+
+    def register(self, turn: ControllerTurn, request: BrokerRegistrationRequest) -> BrokerRegistrationResponse:
+        """Registers a process, if it may: a new incarnation starts a session and ends that of the one before."""
+        stored = self._view.image.brokers.get(request.broker_id)
+        session = Session.NONE
+        if stored is not None:
+            key = SessionKey(broker_id=stored.broker_id, broker_epoch=stored.broker_epoch)
+            if self.sessions.is_valid(key, now_ms=turn.now_ms):
+                session = Session.VALID
+        outcome = register_broker(self._view, request, cluster_id=self._cluster_id, session=session)
+        turn.commit(outcome.decisions)
+        if outcome.shutdown is not None:
+            if stored is not None:
+                self.forget(stored)
+            self.touch(self._view.image.brokers[request.broker_id], now_ms=turn.now_ms)
+        return BrokerRegistrationResponse(error=outcome.error, broker_epoch=outcome.broker_epoch)
+
+    def heartbeat(self, turn: ControllerTurn, request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
+        """Prolongs a session and moves the broker to the state that it wants and may have."""
+        broker = self._view.image.brokers.get(request.broker_id)
+        if broker is None or broker.broker_epoch != request.broker_epoch:
+            return BrokerHeartbeatResponse(error=ErrorCode.STALE_BROKER_EPOCH)
+        self.touch(broker, now_ms=turn.now_ms)
+        self.sessions.note_applied(broker.broker_id, request.current_metadata_offset)
+        progress = BrokerProgress(
+            applied_offset=request.current_metadata_offset,
+            registration_offset=broker.registration_offset,
+            has_leaderships=self._view.leads_any(broker.broker_id),
+            shutdown_offset=self.sessions.shutdown_offset(broker.broker_id),
+            active_offsets=self.sessions.applied_offsets(sorted(self._view.active_brokers())),
+        )
+        current = self._state_of(broker)
+        asked = wish(want_fence=request.want_fence, want_shut_down=request.want_shut_down)
+        state = next_state(current, asked, progress)
+        if state is not current:
+            self._enter(turn, broker, state)
+        return BrokerHeartbeatResponse(
+            error=ErrorCode.NONE,
+            is_caught_up=progress.is_caught_up,
+            is_fenced=state.is_fenced,
+            should_shut_down=state is BrokerState.SHUTDOWN_NOW,
+        )
+
+    def _state_of(self, broker: BrokerRegistration) -> BrokerState:
+        if broker.fenced:
+            return BrokerState.FENCED
+        if self.sessions.shutdown_offset(broker.broker_id) is not None:
+            return BrokerState.CONTROLLED_SHUTDOWN
+        # After a restart of the controller this also holds for a broker whose shutdown began: it starts over.
+        return BrokerState.UNFENCED
+
+    def _enter(self, turn: ControllerTurn, broker: BrokerRegistration, state: BrokerState) -> None:
+        match state:
+            case BrokerState.FENCED:
+                turn.commit(fence_broker(self._view, broker.broker_id, reason=FenceReason.REQUESTED))
+            case BrokerState.SHUTDOWN_NOW:
+                turn.commit(fence_broker(self._view, broker.broker_id, reason=FenceReason.SHUTDOWN))
+            case BrokerState.UNFENCED:
+                turn.commit(unfence_broker(self._view, broker.broker_id))
+            case BrokerState.CONTROLLED_SHUTDOWN:
+                turn.commit(begin_controlled_shutdown(self._view, broker.broker_id))
+                last_offset = MetadataOffset(self._view.image.next_offset - 1)
+                self.sessions.begin_shutdown(broker.broker_id, offset=last_offset)
+
+    def alter_partitions(self, turn: ControllerTurn, request: AlterPartitionRequest) -> AlterPartitionResponse:
+        """Judges each ISR change, if the sender is who it claims to be, and notes each verdict."""
+        error = sender_error(self._view, request)
+        if error is not ErrorCode.NONE:
+            for data in request.partitions:
+                self._note_verdict(turn, request, data, error=error)
+            return AlterPartitionResponse(error=error)
+        results = [self._alter_partition(turn, request, data) for data in request.partitions]
+        return AlterPartitionResponse(error=ErrorCode.NONE, partitions=tuple(results))
+
+    def _alter_partition(
+        self, turn: ControllerTurn, request: AlterPartitionRequest, data: AlterPartitionData
+    ) -> AlterPartitionResult:
+        outcome = alter_partition(self._view, request, data)
+        turn.commit(outcome.decisions)
+        after = None if outcome.partition is None else self._view.image.partitions[outcome.partition]
+        result = alter_partition_result(request, data, error=outcome.error, after=after)
+        self._note_verdict(turn, request, data, error=result.error)
+        return result
+
+    def _note_verdict(
+        self, turn: ControllerTurn, request: AlterPartitionRequest, data: AlterPartitionData, *, error: ErrorCode
+    ) -> None:
+        topic = data.topic if data.topic_id is None else self._view.image.topic_names.get(data.topic_id, data.topic)
+        topic_id = self._view.image.topics.get(topic) if data.topic_id is None else data.topic_id
+        if topic_id is None:
+            return  # A partition event names a topic incarnation, and a name alone that nobody bears names none.
+        turn.events.append(
+            AlterPartitionDecided(
+                cause_id=turn.cause_id,
+                topic=topic,
+                partition=data.partition,
+                topic_id=topic_id,
+                broker_id=request.broker_id,
+                broker_epoch=request.broker_epoch,
+                leader_epoch=data.leader_epoch,
+                partition_epoch=data.partition_epoch,
+                proposed_isr=tuple(member.broker_id for member in data.new_isr),
+                broker_epochs=tuple(member.broker_epoch for member in data.new_isr),
+                error=error.name,
+            )
+        )
