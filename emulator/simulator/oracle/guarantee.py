@@ -6,10 +6,13 @@ replica is outstanding from the end of an incarnation without clean shutdown unt
 new registration. Moments are numbers of events.
 """
 
+from typing import Final
+
 from emulator.core.events import BrokerRegistered, Election, IncarnationEnd, IncarnationEnded, PartitionChanged
 from emulator.core.types import BrokerId, IncarnationId, LeaderEpoch, NodeId
 from emulator.simulator.nodes import incarnation_name
 
+_NEVER: Final = 1 << 62
 _UNCLEAN = (Election.UNCLEAN, Election.LAST_KNOWN_LEADER)
 
 
@@ -74,6 +77,13 @@ class GuaranteeLedger:
                 self._exceeded[-1][1] = moment
             else:
                 self._exceeded.append([moment, None])
+
+    def deposed_at(self, leader_epoch: LeaderEpoch) -> int:
+        """Returns when the leader of an epoch was deposed; later than everything, if it was not.
+
+        Until it hears of that it may commit and acknowledge, and its successor, who lacks that, is elected already.
+        """
+        return min((moment for epoch, moment in self.elected_at.items() if epoch > leader_epoch), default=_NEVER)
 
     def held(self, since: int, until: int) -> bool:
         """Whether the guarantee held from one moment to another, both included."""

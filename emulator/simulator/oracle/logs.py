@@ -155,7 +155,8 @@ class LogChecks:
                     name,
                     f"{name}: broker {node_id} cut off {base_offset}..{last_offset} (batch {crc}), which was"
                     f" committed: {event.describe()}",
-                    since=truth.committed_since(last_offset),
+                    since=min(truth.committed_since(last_offset), truth.ledger.deposed_at(leader_epoch)),
+                    until=truth.ledger.elected_at.get(event.leader_epoch),
                 )
 
     def _check_topic(self, node_id: NodeId, name: TopicPartition, topic_id: TopicId) -> None:

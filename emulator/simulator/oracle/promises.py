@@ -63,6 +63,8 @@ class PromiseChecks:
         partition = None if node.broker is None else node.broker.partition(name)
         if partition is None or not partition.is_leader or partition.leader_epoch != state.leader_epoch:
             return None
+        if partition.log.topic_id != state.topic_id:
+            return None
         return node if self._is_registered(node) else None
 
     # --- Checks -----------------------------------------------------------------------------------------------------
@@ -88,7 +90,7 @@ class PromiseChecks:
                     self._lost(check_id, name, promise, node)
                     return
         if log.log_end_offset < truth.high_watermark:
-            since = truth.committed_since(log.log_end_offset)
+            since = self._since(name, log.log_end_offset, truth.committed_since(log.log_end_offset))
             self._bell.ring(
                 "D2",
                 name,
@@ -106,10 +108,19 @@ class PromiseChecks:
             name,
             f"{name} {promise.base_offset}..{promise.last_offset} (batch {promise.crc}), {what}, is not on leader "
             f"{node.node_id}, whose log ends at {node.disk.logs[name].log_end_offset}",
-            since=promise.moment,
+            since=self._since(name, promise.last_offset, promise.moment),
             until=self._elected_at(name),
         )
         truth.forget_from(promise.base_offset)
+
+    def _since(self, name: TopicPartition, offset: Offset, moment: int) -> int:
+        """Returns when the promise of a record begins to count: when it was made, or its maker deposed before that."""
+        truth = self._truths[name]
+        last_offset = min((last for last in truth.committed if last >= offset), default=None)
+        if last_offset is None:
+            return moment
+        leader_epoch, _ = truth.committed[last_offset]
+        return min(moment, truth.ledger.deposed_at(leader_epoch))
 
     def _elected_at(self, name: TopicPartition) -> int | None:
         state = self._cluster.state(name)
@@ -137,7 +148,7 @@ class PromiseChecks:
                 name,
                 f"{name}: broker {broker_id} is a candidate (ISR {state.isr}, ELR {state.elr}) and ends at {end}, "
                 f"{truth.high_watermark} was committed",
-                since=truth.committed_since(end),
+                since=self._since(name, end, truth.committed_since(end)),
             )
 
     def check_told_end(self, name: TopicPartition, node: BrokerNode, partition: Partition) -> None:
