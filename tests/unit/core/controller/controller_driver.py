@@ -7,6 +7,7 @@ from emulator.core.controller.controller import Controller
 from emulator.core.effects import (
     AppendMetadata,
     ControllerEffect,
+    DrawNumber,
     PublishMetadata,
     RecordEvent,
     SendRequest,
@@ -65,6 +66,7 @@ class ControllerDriver:
         published: batches in the order of publication.
         events: events in the order of writing.
         requests: what it sent, for the test to take and answer.
+        draws_wanted: how many numbers it asked for.
     """
 
     def __init__(self, switches: Switches, properties: NodeProperties) -> None:
@@ -77,6 +79,7 @@ class ControllerDriver:
         self.events: list[Event] = []
         self.responses: dict[RequestId, Response] = {}
         self.requests: list[SendRequest] = []
+        self.draws_wanted = 0
         self.auto_sync = True
         self.broker_epochs: dict[BrokerId, BrokerEpoch] = {}
         self._requests = 0
@@ -119,6 +122,8 @@ class ControllerDriver:
                     self.responses[request_id] = response
                 case SendRequest():
                     self.requests.append(effect)
+                case DrawNumber():
+                    self.draws_wanted += 1
                 case _:
                     pass
 

@@ -21,6 +21,7 @@ from emulator.core.controller.unclean_recovery import RETRY_BACKOFF_MS
 from emulator.core.effects import SendRequest
 from emulator.core.errors import ErrorCode, InvariantViolation
 from emulator.core.events import (
+    DrawReceived,
     Election,
     PartitionChanged,
     UncleanLeaderElected,
@@ -29,7 +30,7 @@ from emulator.core.events import (
     UncleanRecoveryStarted,
 )
 from emulator.core.image import PartitionState
-from emulator.core.inputs import RequestFailed, RequestFailure, ResponseReceived
+from emulator.core.inputs import NumberDrawn, RequestFailed, RequestFailure, ResponseReceived
 from emulator.core.messages import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse, ReplicaLogInfo
 from emulator.core.properties import NodeProperties
 from emulator.core.records import ConfigResource
@@ -590,3 +591,58 @@ def test_without_the_manager_there_is_no_longest_log() -> None:
     lose_all(cluster, 1, 2, 3)
     response = cluster.ask(elect(RequestedElection.LONGEST_LOG_AGGRESSIVE), ElectLeadersResponse)
     assert response.partitions[0].error is ErrorCode.UNSUPPORTED_VERSION
+
+
+# --- Without the manager ------------------------------------------------------------------------------------------
+
+
+def blind(era: str) -> ControllerDriver:
+    """Returns a controller that takes unclean leaders unseen, with brokers 1 and 2 alive but out of sync."""
+    properties = NodeProperties(unclean_leader_election_enable=True, auto_leader_rebalance_enable=False)
+    cluster = ControllerDriver(era_switches(era), properties)
+    cluster.boot(1, 2, 3)
+    cluster.create_topic("orders", *([ids(3, 1, 2)] * 2))
+    fence(cluster, 1, 2)
+    for broker_id in (1, 2):
+        cluster.heartbeat(broker_id)
+    assert (state(cluster).leader, state(cluster).isr) == (3, ids(3))
+    return cluster
+
+
+def test_the_controller_asks_for_a_draw_when_it_starts_and_when_it_has_used_one() -> None:
+    cluster = blind("kip-966")
+    assert cluster.draws_wanted == 1
+    cluster.step(NumberDrawn(cause_id=CAUSE, number=1))
+    fence(cluster, 3)
+
+    assert [(event.leader, event.method, event.draw) for event in elected(cluster)] == [
+        (2, UncleanMethod.RANDOM, 1),
+        (1, UncleanMethod.RANDOM, 2),
+    ]
+    assert elected(cluster)[0].candidates == ids(1, 2)
+    assert cluster.draws_wanted == 2
+    assert [event.number for event in cluster.events if isinstance(event, DrawReceived)] == [1]
+
+
+def test_kafka_takes_the_first_and_draws_nothing() -> None:
+    cluster = blind("kafka-3.9")
+    fence(cluster, 3)
+    assert [(event.leader, event.method, event.draw) for event in elected(cluster)] == [
+        (1, UncleanMethod.FIRST, None),
+        (1, UncleanMethod.FIRST, None),
+    ]
+    assert cluster.draws_wanted == 0
+
+
+@pytest.mark.parametrize(("era", "last_known_elr"), [("kip-966", (2,)), ("kafka-4.2", ())])
+def test_the_kip_remembers_the_last_known_elr_until_the_isr_is_large_enough(
+    era: str, last_known_elr: tuple[int, ...]
+) -> None:
+    cluster = driver(switches=era_switches(era))
+    lose_all(cluster, 1, 2, 3)
+    for broker_id, request in asked(cluster).items():
+        answer(cluster, request, last_epoch=1, end=broker_id)
+    assert (state(cluster).leader, state(cluster).last_known_elr) == (3, ids(*last_known_elr))
+
+    cluster.alter(3, (3, 2))
+    assert state(cluster).last_known_elr == ()

@@ -1,0 +1,48 @@
+"""Which strategy is in effect: KIP-966's property beside the boolean that it replaces."""
+
+import pytest
+
+from emulator.core.controller.recovery import RecoveryStrategy
+from emulator.core.controller.unclean_config import recovery_strategy
+from emulator.core.image import MetadataImage
+from emulator.core.properties import node_properties
+from emulator.core.records import ConfigRecord, ConfigResource
+from emulator.core.types import MetadataOffset, NodeId
+
+STRATEGY, ENABLE = "unclean.recovery.strategy", "unclean.leader.election.enable"
+PLACES = {
+    "topic": (ConfigResource.TOPIC, "orders"),
+    "node": (ConfigResource.BROKER, "100"),
+    "cluster": (ConfigResource.BROKER, ""),
+}
+
+
+@pytest.mark.parametrize(
+    ("static", "dynamic", "strategy"),
+    [
+        ({}, {}, "Balanced"),
+        ({ENABLE: "false"}, {}, "Balanced"),
+        ({ENABLE: "true"}, {}, "Aggressive"),
+        ({ENABLE: "TRUE"}, {}, "Aggressive"),
+        ({STRATEGY: "None"}, {}, "None"),
+        ({STRATEGY: "None", ENABLE: "true"}, {}, "None"),
+        ({STRATEGY: "None"}, {("cluster", ENABLE): "true"}, "Aggressive"),
+        ({STRATEGY: "Aggressive"}, {("cluster", ENABLE): "false"}, "Balanced"),
+        ({}, {("cluster", STRATEGY): "Aggressive", ("node", STRATEGY): "None"}, "None"),
+        ({}, {("node", STRATEGY): "None", ("topic", ENABLE): "true"}, "Aggressive"),
+        ({}, {("topic", STRATEGY): "Balanced", ("topic", ENABLE): "true"}, "Balanced"),
+        ({}, {("topic", STRATEGY): "Aggressive", ("node", ENABLE): "false"}, "Aggressive"),
+    ],
+)
+def test_the_nearest_place_decides_and_there_the_strategy(
+    static: dict[str, str], dynamic: dict[tuple[str, str], str], strategy: str
+) -> None:
+    image = MetadataImage()
+    for offset, ((place, name), value) in enumerate(dynamic.items()):
+        resource, resource_name = PLACES[place]
+        record = ConfigRecord(resource=resource, resource_name=resource_name, name=name, value=value)
+        image.replay(record, offset=MetadataOffset(offset))
+
+    found = recovery_strategy(image, topic="orders", node_id=NodeId(100), static=node_properties(static))
+
+    assert found is RecoveryStrategy(strategy)
