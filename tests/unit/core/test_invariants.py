@@ -7,7 +7,7 @@ import pytest
 
 from emulator.core import invariants
 from emulator.core.errors import InvariantViolation
-from emulator.core.image import BrokerRegistration, PartitionState
+from emulator.core.image import BrokerRegistration, ImageDelta, PartitionDelta, PartitionState
 from emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -135,3 +135,25 @@ def test_m12_accepts_first_same_and_next() -> None:
     invariants.check_m12_broker_epoch(before=None, after=REGISTRATION)
     invariants.check_m12_broker_epoch(before=REGISTRATION, after=REGISTRATION)
     invariants.check_m12_broker_epoch(before=REGISTRATION, after=second)
+
+
+def delta(after: PartitionState, *brokers: BrokerId) -> ImageDelta:
+    return ImageDelta(
+        end_offset=MetadataOffset(8),
+        partitions={PARTITION: PartitionDelta(before=STATE, after=after)},
+        brokers=frozenset(brokers),
+        configs=frozenset(),
+    )
+
+
+def test_a_record_is_checked_for_partitions_and_brokers() -> None:
+    again = msgspec.structs.replace(REGISTRATION, incarnation_id=IncarnationId("second"))
+    before, after = {REGISTRATION.broker_id: REGISTRATION}, {REGISTRATION.broker_id: again}
+    fine = delta(changed(partition_epoch=PartitionEpoch(8)))
+    invariants.check_delta(fine, brokers_before=before, brokers_after=before)
+    invariants.check_delta(delta(changed(topic_id=TopicId("other"))), brokers_before=before, brokers_after=before)
+    with pytest.raises(InvariantViolation, match=r"^M9: "):
+        invariants.check_delta(delta(STATE), brokers_before=before, brokers_after=before)
+    registered = msgspec.structs.replace(fine, brokers=frozenset({REGISTRATION.broker_id}))
+    with pytest.raises(InvariantViolation, match=r"^M12: "):
+        invariants.check_delta(registered, brokers_before=before, brokers_after=after)

@@ -1,5 +1,6 @@
 """The state machine as a whole: what waits for the disk, time, restart, and the story of the last replica standing."""
 
+import msgspec
 import pytest
 
 from emulator.core.admin_messages import (
@@ -413,3 +414,12 @@ def test_producer_id_blocks_are_given_once() -> None:
     assert starts == [0, 1000]
     stale = AllocateProducerIdsRequest(broker_id=ids(0)[0], broker_epoch=BrokerEpoch(0))
     assert made.ask(stale, AllocateProducerIdsResponse).error is ErrorCode.STALE_BROKER_EPOCH
+
+
+def test_a_controller_asserts_that_broker_epochs_rise() -> None:
+    made = booted()
+    expire(made, 0)
+    brokers = made.image.brokers
+    brokers[ids(0)[0]] = msgspec.structs.replace(brokers[ids(0)[0]], broker_epoch=BrokerEpoch(10_000))
+    with pytest.raises(InvariantViolation, match=r"^M12: "):
+        made.register(0, incarnation="second")

@@ -1,0 +1,56 @@
+"""The bell: each alarm once, and whether the guarantee held by the ledger of the partition."""
+
+import pytest
+
+from emulator.core.types import TopicPartition
+from emulator.simulator.oracle.bell import Bell
+from emulator.simulator.oracle.finding import Alarm, Guarantee
+from emulator.simulator.oracle.guarantee import GuaranteeLedger
+from emulator.simulator.oracle.truth import PartitionTruth
+
+NAME = TopicPartition("orders", 0)
+
+
+class Interrupted(GuaranteeLedger):
+    """A ledger of a guarantee that did not hold at moment 5."""
+
+    def held(self, since: int, until: int) -> bool:
+        return not since <= 5 <= until
+
+
+def bell(heard: list[Alarm]) -> Bell:
+    made = Bell({NAME: PartitionTruth(Interrupted())}, lambda: 7, heard.append)
+    made.moment = 9
+    return made
+
+
+def test_the_same_alarm_rings_once() -> None:
+    heard: list[Alarm] = []
+    made = bell(heard)
+    for sentence in ("gone", "gone", "gone too"):
+        made.ring("D1", NAME, sentence)
+    assert [alarm.sentence for alarm in heard] == ["gone", "gone too"]
+    assert made.alarms == heard
+    assert heard[0].step == 7
+
+
+@pytest.mark.parametrize(
+    ("check_id", "partition", "since", "until", "guarantee"),
+    [
+        ("D1", NAME, 0, None, Guarantee.EXCEEDED),
+        ("D1", NAME, 6, None, Guarantee.HOLDS),
+        ("D1", NAME, 2, 4, Guarantee.HOLDS),
+        ("D1", NAME, 8, 5, Guarantee.EXCEEDED),
+        ("D3", NAME, 0, None, Guarantee.EXCEEDED),
+        ("M1", NAME, 0, None, Guarantee.HOLDS),
+        ("L1", NAME, 0, None, Guarantee.HOLDS),
+        ("D1", TopicPartition("others", 0), 0, None, Guarantee.HOLDS),
+        ("M14", None, 0, None, Guarantee.HOLDS),
+    ],
+)
+def test_a_loss_counts_if_the_guarantee_held_all_the_time(
+    check_id: str, partition: TopicPartition | None, since: int, until: int | None, guarantee: Guarantee
+) -> None:
+    heard: list[Alarm] = []
+    bell(heard).ring(check_id, partition, "gone", since=since, until=until)
+    assert heard[0].guarantee is guarantee
