@@ -14,12 +14,15 @@ from emulator.simulator.actions import (
     Draw,
     Heal,
     LinkVerb,
+    MinIsr,
     NodeVerb,
     OnChannel,
     OnLink,
     OnNode,
     PowerLoss,
     Produce,
+    Reassign,
+    Recreate,
     Slow,
     Wait,
 )
@@ -59,6 +62,14 @@ def steps_of(action: Action) -> tuple[str, ...]:
             raise NotExpressible("a delay of some milliseconds drowns in those that a machine makes by itself")
         case Draw():
             raise NotExpressible("a controller's process draws by itself")
+        case MinIsr(topic=topic, value=value):
+            return (f"alter_config: {{topic: {topic}, set: {{min.insync.replicas: {value}}}}}",)
+        case Reassign(partition=partition, replicas=replicas) if replicas:
+            return (f"reassign: {{partition: {partition}, replicas: [{', '.join(map(str, replicas))}]}}",)
+        case Reassign(partition=partition):
+            return (f"cancel_reassignment: {{partition: {partition}}}",)
+        case Recreate():
+            raise NotExpressible("a topic is made once in a scenario that is rehearsed")
         case OnChannel():
             raise NotExpressible("single messages cannot be held back between processes")
         case _:

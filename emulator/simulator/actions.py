@@ -15,6 +15,10 @@ One text form, a line per action, serves scripts by hand, regression files, shri
     release 0->100 AlterPartition request count=1     without a count: all, and hold no longer
     release-newest 100->1 Stream response        several metadata batches are then applied as one
     lose 0->1 Fetch response                     the oldest held message is lost
+    duplicate 0->100 AlterPartition request      the oldest held request arrives now, and once more when released
+    min-isr orders value=1                       an administrator sets min.insync.replicas
+    reassign orders-0 replicas=0,1,3             an administrator moves a partition; replicas=none cancels that
+    recreate orders                              an administrator deletes a topic and creates it again
     heal                                         mend every link, release everything
 """
 
@@ -117,6 +121,7 @@ class ChannelVerb(Enum):
     RELEASE = "release"
     RELEASE_NEWEST = "release-newest"
     LOSE = "lose"
+    DUPLICATE = "duplicate"
 
 
 class OnChannel(_Action, frozen=True, kw_only=True):
@@ -133,11 +138,45 @@ class Draw(_Action, frozen=True, kw_only=True):
     number: int
 
 
+class MinIsr(_Action, frozen=True, kw_only=True):
+    """Set a topic's ``min.insync.replicas``."""
+
+    topic: str
+    value: int
+
+
+class Reassign(_Action, frozen=True, kw_only=True):
+    """Move a partition to other replicas; to none: stay where it was."""
+
+    partition: TopicPartition
+    replicas: tuple[NodeId, ...]
+
+
+class Recreate(_Action, frozen=True, kw_only=True):
+    """Delete a topic, and create one of the same name on the same brokers."""
+
+    topic: str
+
+
 class Heal(_Action, frozen=True, kw_only=True):
     """Mend the network."""
 
 
-Action: TypeAlias = Wait | Produce | OnNode | PowerLoss | ClockRate | OnLink | Slow | OnChannel | Draw | Heal
+Action: TypeAlias = (
+    Wait
+    | Produce
+    | OnNode
+    | PowerLoss
+    | ClockRate
+    | OnLink
+    | Slow
+    | OnChannel
+    | Draw
+    | MinIsr
+    | Reassign
+    | Recreate
+    | Heal
+)
 
 _ACKS: Final = {"all": Acks.ALL, "0": Acks.NONE, "1": Acks.LEADER}
 _REPAIRS: Final = frozenset({NodeVerb.RESUME, NodeVerb.REJOIN})
@@ -177,6 +216,12 @@ def format_action(action: Action) -> str:
             return f"{verb.value} {channel}" + ("" if count is None else f" count={count}")
         case Draw(number=number):
             return f"draw {number}"
+        case MinIsr(topic=topic, value=value):
+            return f"min-isr {topic} value={value}"
+        case Reassign(partition=partition, replicas=replicas):
+            return f"reassign {partition} replicas={_ids(replicas) or 'none'}"
+        case Recreate(topic=topic):
+            return f"recreate {topic}"
         case Heal():
             return "heal"
 
@@ -217,6 +262,13 @@ def _parse(verb: str, words: list[str], pairs: dict[str, str]) -> Action | None:
             return Slow(source=_end(link, 0), destination=_end(link, 1), latency_ms=int(pairs["ms"]))
         case "draw", [number]:
             return Draw(number=int(number))
+        case "min-isr", [topic]:
+            return MinIsr(topic=topic, value=int(pairs["value"]))
+        case "reassign", [partition]:
+            replicas = pairs["replicas"]
+            return Reassign(partition=_partition(partition), replicas=() if replicas == "none" else _nodes(replicas))
+        case "recreate", [topic]:
+            return Recreate(topic=topic)
         case "heal", []:
             return Heal()
         case _, [link, api, way]:

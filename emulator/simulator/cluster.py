@@ -88,7 +88,7 @@ from emulator.core.types import (
 from emulator.simulator.disk import Keep, TruncationFate
 from emulator.simulator.disk_retention import apply_retention
 from emulator.simulator.event_queue import EventQueue
-from emulator.simulator.network import KEEPALIVE_MS, SYNC, Channel, Network, Way
+from emulator.simulator.network import KEEPALIVE_MS, STREAM, SYNC, Channel, Network, Way
 from emulator.simulator.nodes import (
     CLIENT,
     CONTROLLER,
@@ -427,6 +427,18 @@ class SimulatedCluster:
         if not held:
             return 0
         held.popleft()
+        return 1
+
+    def duplicate_held(self, channel: Channel) -> int:
+        """Delivers the oldest held request of a channel and keeps it; returns how many are on their way.
+
+        So a request is executed twice, the second time when its sender may have gone on: what a client that tries
+        again does to a server that had it already. Answers, streams and disks repeat nothing.
+        """
+        held = self.network.held.get(channel)
+        if not held or channel.way is not Way.REQUEST or channel.api in (STREAM, SYNC):
+            return 0
+        self.queue.after(0, held[0])
         return 1
 
     # --- Clients ----------------------------------------------------------------------------------------------------

@@ -18,12 +18,15 @@ from emulator.simulator.actions import (
     Draw,
     Heal,
     LinkVerb,
+    MinIsr,
     NodeVerb,
     OnChannel,
     OnLink,
     OnNode,
     PowerLoss,
     Produce,
+    Reassign,
+    Recreate,
     Slow,
     Wait,
 )
@@ -204,6 +207,15 @@ def _lose_held(s: Situation) -> Actions:
         if messages and channel.api not in (STREAM, SYNC)  # a stream loses nothing, it breaks; a sync completes
     ]
     return [OnChannel(verb=ChannelVerb.LOSE, channel=s.network.choice(waiting))] if waiting else []
+
+
+def _duplicate_held(s: Situation) -> Actions:
+    waiting = [
+        channel
+        for channel, messages in s.cluster.network.held.items()
+        if messages and channel.way is Way.REQUEST and channel.api not in (STREAM, SYNC)
+    ]
+    return [OnChannel(verb=ChannelVerb.DUPLICATE, channel=s.network.choice(waiting))] if waiting else []
 
 
 def _a_link(s: Situation) -> tuple[NodeId, NodeId]:
@@ -515,6 +527,105 @@ def _pause_controller(s: Situation) -> Actions:
     return [OnNode(verb=NodeVerb.PAUSE, nodes=(CONTROLLER,))]
 
 
+# --- Administrators --------------------------------------------------------------------------------------------------
+
+
+def _min_isr(s: Situation) -> Actions:
+    name = s.a_partition()
+    state = s.cluster.state(name)
+    return [] if state is None else [MinIsr(topic=name.topic, value=s.schedule.randint(1, len(state.replicas)))]
+
+
+def _reassign(s: Situation) -> Actions:
+    name = s.a_partition()
+    state = s.cluster.state(name)
+    if state is None:
+        return []
+    is_moving = bool(state.adding_replicas or state.removing_replicas)
+    if is_moving and s.schedule.random() < 0.4:
+        return [Reassign(partition=name, replicas=())]
+    factor = len(state.replicas) - len(state.adding_replicas)
+    targets = s.schedule.sample([node.node_id for node in s.brokers], min(factor, len(s.brokers)))
+    return [Reassign(partition=name, replicas=tuple(targets))]
+
+
+def _recreate(s: Situation) -> Actions:
+    return [Recreate(topic=s.a_partition().topic)]
+
+
+def _race_min_isr(s: Situation) -> Actions:
+    """S17: one member of the ISR is left, and commits alone once fewer are asked for; then it is cut off."""
+    found = s.a_state()
+    if found is None or found[1].leader is None:
+        return []
+    name, leader = found[0], found[1].leader
+    others = [replica for replica in found[1].replicas if replica != leader]
+    return [
+        *(OnLink(verb=LinkVerb.CUT, source=other, destination=leader) for other in others),
+        Produce(partition=name, acks=Acks.LEADER, records=1),
+        Wait(duration_ms=s.schedule.randint(450, 700)),
+        MinIsr(topic=name.topic, value=1),
+        Wait(duration_ms=s.schedule.randint(5, 20)),
+        Produce(partition=name, acks=Acks.ALL, records=1),
+        Wait(duration_ms=s.schedule.randint(5, 40)),
+        OnLink(verb=LinkVerb.CUT, source=leader, destination=CONTROLLER),
+        Wait(duration_ms=s.schedule.randint(420, 600)),
+    ]
+
+
+def _race_recreate(s: Situation) -> Actions:
+    """S26, S27: a topic is made anew while a replica is down; its log is there when it comes back."""
+    found = s.a_state()
+    if found is None or found[1].leader is None:
+        return []
+    name, leader = found[0], found[1].leader
+    others = [replica for replica in found[1].replicas if replica != leader and s.cluster.nodes[replica].core]
+    if not others:
+        return []
+    absent = s.schedule.choice(others)
+    return [
+        Produce(partition=name, acks=Acks.ALL, records=2),
+        Wait(duration_ms=s.schedule.randint(20, 60)),
+        OnNode(verb=NodeVerb.STOP, nodes=(absent,)),
+        Wait(duration_ms=s.schedule.randint(20, 200)),
+        Recreate(topic=name.topic),
+        Wait(duration_ms=s.schedule.randint(5, 80)),
+        Produce(partition=name, acks=Acks.ALL, records=1),
+        OnNode(verb=NodeVerb.START, nodes=(absent,)),
+        Wait(duration_ms=s.schedule.randint(450, 900)),
+        OnNode(verb=NodeVerb.EXPIRE, nodes=(leader,)),
+        Wait(duration_ms=s.schedule.randint(20, 200)),
+    ]
+
+
+def _race_reassign(s: Situation) -> Actions:
+    """A candidate outside of the ISR is moved away and comes back with nothing, and the ISR goes."""
+    found = s.a_state()
+    if found is None or found[1].leader is None or len(s.brokers) <= len(found[1].replicas):
+        return []
+    name, leader = found[0], found[1].leader
+    replicas = found[1].replicas
+    others = [replica for replica in replicas if replica != leader]
+    moved = s.schedule.choice(others)
+    spare = s.schedule.choice([node.node_id for node in s.brokers if node.node_id not in replicas])
+    away = tuple(NodeId(spare) if replica == moved else NodeId(replica) for replica in replicas)
+    return [
+        Produce(partition=name, acks=Acks.ALL, records=1),
+        Wait(duration_ms=s.schedule.randint(20, 40)),
+        *(OnLink(verb=LinkVerb.CUT, source=other, destination=leader) for other in others),
+        Produce(partition=name, acks=Acks.LEADER, records=1),
+        Wait(duration_ms=s.schedule.randint(450, 600)),
+        Reassign(partition=name, replicas=away),
+        *(OnLink(verb=LinkVerb.MEND, source=other, destination=leader) for other in others if other != moved),
+        Wait(duration_ms=s.schedule.randint(50, 400)),
+        Reassign(partition=name, replicas=tuple(map(NodeId, replicas))),
+        Wait(duration_ms=s.schedule.randint(5, 100)),
+        OnNode(verb=NodeVerb.EXPIRE, nodes=tuple(NodeId(each) for each in away if each != leader)),
+        OnNode(verb=NodeVerb.EXPIRE, nodes=(leader,)),
+        Wait(duration_ms=s.schedule.randint(20, 200)),
+    ]
+
+
 MOVES: Final = MappingProxyType(
     {
         "produce": _produce,
@@ -533,6 +644,13 @@ MOVES: Final = MappingProxyType(
         "release_one": _release_one,
         "release_newest": _release_newest,
         "lose_held": _lose_held,
+        "duplicate_held": _duplicate_held,
+        "min_isr": _min_isr,
+        "reassign": _reassign,
+        "recreate": _recreate,
+        "race_min_isr": _race_min_isr,
+        "race_recreate": _race_recreate,
+        "race_reassign": _race_reassign,
         "cut": _cut,
         "lose_responses": _lose_responses,
         "reset": _reset,

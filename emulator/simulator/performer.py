@@ -15,15 +15,19 @@ from emulator.simulator.actions import (
     Draw,
     Heal,
     LinkVerb,
+    MinIsr,
     NodeVerb,
     OnChannel,
     OnLink,
     OnNode,
     PowerLoss,
     Produce,
+    Reassign,
+    Recreate,
     Slow,
     Wait,
 )
+from emulator.simulator.administration import reassign, recreate_topic, set_min_isr
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.network import Channel, Way
 from emulator.simulator.nodes import CLIENT, CONTROLLER, BrokerNode, ControllerNode
@@ -97,6 +101,21 @@ def _perform(cluster: SimulatedCluster, action: Action) -> bool:
             if number < 0 or cluster.controller_node.core is None:
                 return False
             cluster.set_draw(number)
+            return True
+        case MinIsr(topic=topic, value=value):
+            if value < 1 or topic not in cluster.image.topics:
+                return False
+            set_min_isr(cluster, topic, value)
+            return True
+        case Reassign(partition=partition, replicas=replicas):
+            if cluster.state(partition) is None or any(_broker(cluster, node_id) is None for node_id in replicas):
+                return False
+            reassign(cluster, partition, tuple(BrokerId(node_id) for node_id in replicas))
+            return True
+        case Recreate(topic=topic):
+            if topic not in cluster.image.topics:
+                return False
+            recreate_topic(cluster, topic)
             return True
         case Heal():
             was_whole = cluster.network.is_whole
@@ -226,5 +245,7 @@ def _on_channel(cluster: SimulatedCluster, action: OnChannel) -> bool:
             return cluster.release_newest(channel) > 0
         case ChannelVerb.LOSE:
             return cluster.lose_held(channel) > 0
+        case ChannelVerb.DUPLICATE:
+            return cluster.duplicate_held(channel) > 0
         case _:
             assert_never(action.verb)

@@ -92,6 +92,7 @@ PROFILES: Final = {
                 "cut": 3,
                 "lose_held": 2,
                 "release_one": 3,
+                "duplicate_held": 3,
                 "race_shrink": 3,
                 "race_expand": 3,
             },
@@ -108,6 +109,7 @@ PROFILES: Final = {
                 "hold_fetch": 4,
                 "release_newest": 4,
                 "release_one": 4,
+                "duplicate_held": 2,
                 "pause": 2,
                 "resume": 3,
                 "isolate": 3,
@@ -180,6 +182,42 @@ PROFILES: Final = {
             moves=26,
         ),
         Profile(
+            name="min-isr",
+            weights={
+                **_COMMON,
+                "min_isr": 6,
+                "race_min_isr": 4,
+                "lag": 6,
+                "expire": 4,
+                "depose": 4,
+                "bounce": 3,
+                "isolate": 4,
+                "hold_alter_partition": 3,
+            },
+            brokers=(3,),
+            min_isr=(1, 2, 3),
+            moves=34,
+        ),
+        Profile(
+            name="reassignment",
+            weights={
+                **_COMMON,
+                "reassign": 8,
+                "race_reassign": 3,
+                "race_recreate": 3,
+                "recreate": 1,
+                "lag": 4,
+                "expire": 4,
+                "depose": 3,
+                "bounce": 3,
+                "stop": 2,
+                "hold_alter_partition": 3,
+                "hold_stream": 3,
+            },
+            brokers=(4, 5),
+            moves=34,
+        ),
+        Profile(
             name="races",
             weights={
                 **_COMMON,
@@ -248,7 +286,7 @@ PROFILES: Final = {
         ),
     )
 }
-"""By name. Changes of ``min.insync.replicas`` and reassignment have none: nobody can ask the controller for them."""
+"""By name."""
 
 
 def swarm(profile: Profile, random: Random) -> Profile:

@@ -114,6 +114,10 @@ def next_partition_change(
     elif is_elected and result.election is Election.ELR and result.leader is not None:
         isr = (result.leader,)
         memory = msgspec.structs.replace(memory, elr=tuple(b for b in memory.elr if b != result.leader))
+        if len(isr) >= effective_min_isr:
+            # Min ISR became one while the partition was offline. The leader commits alone from here on, so nobody
+            # beside it may be a candidate. Kafka empties the ELR with every change of min ISR, so it never comes here.
+            memory = msgspec.structs.replace(memory, elr=(), last_known_elr=())
 
     if not isr and not rules.elr_enabled:
         isr = state.isr  # step 6: without ELR the last member stays, so that there is somebody to wait for

@@ -27,6 +27,11 @@ LINES = (
     ("release-newest 1->100 Stream response", True),
     ("lose 0->1 Fetch response", True),
     ("draw 2", True),
+    ("duplicate 0->100 AlterPartition request", True),
+    ("min-isr orders value=1", True),
+    ("reassign orders-0 replicas=0,1,3", True),
+    ("reassign orders-0 replicas=none", True),
+    ("recreate orders", True),
     ("heal", False),
 )
 

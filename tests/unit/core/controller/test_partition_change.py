@@ -1,0 +1,38 @@
+"""What a change of a partition does to those beside the ISR (Kafka's ``PartitionChangeBuilder``)."""
+
+import pytest
+
+from emulator.core import metadata_version
+from emulator.core.controller.partition_change import PartitionRules, PartitionTarget, next_partition_change
+from emulator.core.image import PartitionState
+from emulator.core.switches import LastKnown
+from emulator.core.types import BrokerId, LeaderEpoch, NodeId, PartitionEpoch, TopicId
+
+RULES = PartitionRules(
+    metadata_level=metadata_version.NO_BUMP_ON_SHRINK,
+    elr_enabled=True,
+    last_known=LastKnown.KIP,
+    elr_within_replicas=True,
+    downgrade_ignores_elr=True,
+)
+FIRST, SECOND, THIRD = (BrokerId(NodeId(index)) for index in range(3))
+
+
+@pytest.mark.parametrize(("min_isr", "elr"), [(1, ()), (2, (THIRD,))])
+def test_a_leader_from_the_elr_that_may_commit_alone_has_no_candidate_beside_it(
+    *, min_isr: int, elr: tuple[BrokerId, ...]
+) -> None:
+    offline = PartitionState(
+        topic_id=TopicId("topic"),
+        replicas=(FIRST, SECOND, THIRD),
+        isr=(),
+        leader=None,
+        leader_epoch=LeaderEpoch(3),
+        partition_epoch=PartitionEpoch(3),
+        elr=(SECOND, THIRD),
+    )
+    target = PartitionTarget(acceptable=frozenset({SECOND}))
+    change = next_partition_change(offline, target, partition=0, rules=RULES, effective_min_isr=min_isr)
+    assert change is not None
+    after = offline.after(change.record)
+    assert (after.leader, after.isr, after.elr) == (SECOND, (SECOND,), elr)
