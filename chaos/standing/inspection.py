@@ -25,6 +25,7 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         broker_id: whose.
         state: of its process.
+        fenced: by the controller, which elects no fenced replica.
         roles: ``leader``, ``isr``, ``elr``, ``last-known-elr``.
         source: who said so: the ``broker``, or its ``files``; ``None`` where it has no log.
         log_start_offset: of the first record that may be read.
@@ -38,6 +39,7 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
 
     broker_id: BrokerId
     state: str
+    fenced: bool
     roles: tuple[str, ...]
     source: Literal["broker", "files"] | None
     log_start_offset: Offset | None = None
@@ -50,7 +52,7 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_live(self) -> bool:
-        """Whether its process runs, so that it could lead."""
+        """Whether its process runs, so that it could lead, fenced now or not."""
         return self.state == "running"
 
 
@@ -87,7 +89,13 @@ async def _replica(
     told = await _ask(admin, broker_id, status) if node.state == "running" else None
     # After the broker's answer: what it told is on disk by now, or at least in the page cache.
     view = await asyncio.to_thread(view_replica, directory / "data", directory / "ledger", partition)
-    replica = Replica(broker_id=broker_id, state=node.state, roles=_roles(broker_id, status), source=None)
+    replica = Replica(
+        broker_id=broker_id,
+        state=node.state,
+        fenced=node.fenced is not False,
+        roles=_roles(broker_id, status),
+        source=None,
+    )
     if view is not None:
         replica = _by_files(replica, view)
     if told is not None:

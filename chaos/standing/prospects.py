@@ -33,12 +33,14 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """A live replica that could be elected, what it holds, and what that would cost.
 
     Attributes:
+        fenced: by the controller, which will not elect it before it is heard of again.
         records_lost: records that some other replica has and this one lacks, at most on any one of them.
         committed_lost: those of them below a high watermark.
         losses: by replica, those without loss left out.
     """
 
     broker_id: BrokerId
+    fenced: bool
     roles: tuple[str, ...]
     last_written_leader_epoch: LeaderEpoch | None
     log_end_offset: Offset | None
@@ -65,6 +67,7 @@ def _candidate(replica: Replica, replicas: tuple[Replica, ...]) -> Candidate:
     ]
     return Candidate(
         broker_id=replica.broker_id,
+        fenced=replica.fenced,
         roles=replica.roles,
         last_written_leader_epoch=replica.last_written_leader_epoch,
         log_end_offset=replica.log_end_offset,

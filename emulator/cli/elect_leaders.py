@@ -180,10 +180,21 @@ def _print_prospect(prospect: Prospect) -> None:
         click.echo("  no replica runs")
         return
     print_table(
-        ("CANDIDATE", "ROLES", "LAST EPOCH", "LOG END", "HIGH WATERMARK", "WOULD LOSE", "COMMITTED", "AGAINST"),
+        (
+            "CANDIDATE",
+            "FENCED",
+            "ROLES",
+            "LAST EPOCH",
+            "LOG END",
+            "HIGH WATERMARK",
+            "WOULD LOSE",
+            "COMMITTED",
+            "AGAINST",
+        ),
         [
             (
                 each.broker_id,
+                "yes" if each.fenced else "no",
                 ",".join(each.roles) or None,
                 each.last_written_leader_epoch,
                 each.log_end_offset,

@@ -24,6 +24,7 @@ def replica(
     return Replica(
         broker_id=broker(number),
         state=state,
+        fenced=state != "running",
         roles=(),
         source="broker",
         log_start_offset=Offset(start),
@@ -91,7 +92,7 @@ def test_only_live_replicas_with_a_log_are_candidates() -> None:
     found = candidates(
         inspected(
             replica(0, "00", state="paused"),
-            Replica(broker_id=broker(1), state="running", roles=(), source=None),
+            Replica(broker_id=broker(1), state="running", fenced=False, roles=(), source=None),
             replica(2, "00"),
         )
     )
