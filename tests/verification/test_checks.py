@@ -219,8 +219,8 @@ def unclean_broker_stays(path: Path, switches: dict[str, str] | None = None) -> 
     return run.finish()
 
 
-def unclean_broker_is_never_removed(path: Path) -> Path:
-    run = healthy(path)
+def unclean_broker_is_never_removed(path: Path, switches: dict[str, str] | None = None) -> Path:
+    run = healthy(path, switches=switches)
     run.end(2, e.IncarnationEnd.KILLED)
     run.restart(2)
     run.unfence(2)
@@ -874,7 +874,7 @@ NOT_PROMISED: Mapping[str, tuple[Build, str]] = {
     "M7": (lambda p: leader_appends_while_it_recovers(p, {"recovering_gate": "off"}), "recovering_gate"),
     "M10": (lambda p: stranger_alters_the_isr(p, {"ap_partition_epoch_check": "off"}), "ap_partition_epoch_check"),
     "M3": (lambda p: elr_beside_a_full_isr(p, {"elr": "off"}), "elr"),
-    "M5": (lambda p: unclean_broker_stays(p, {"unclean_detection": "off"}), "unclean_detection"),
+    "M5": (lambda p: unclean_broker_is_never_removed(p, {"unclean_detection": "off"}), "unclean_detection"),
 }
 """Runs that break a rule which their switches turn off."""
 

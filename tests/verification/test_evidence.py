@@ -104,6 +104,7 @@ def nothing_acked(path: Path) -> Path:
     run.start_brokers(0, 1, 2)
     run.create_topic()
     run.send(acks=1)
+    run.advance(10)
     return run.finish()
 
 

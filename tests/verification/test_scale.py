@@ -12,6 +12,7 @@ from tests.verification.run_builder import last_replica_standing
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.timeout(300)  # each of many queries is planned and compiled for a large input
 def test_both_ways_give_the_same_reports(judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = {
         era: last_replica_standing(tmp_path / f"run{number}" / "1", era=era).finish()
