@@ -206,7 +206,7 @@ class Oracle:
             return
         self._leaders.check_hosted(node, partition)
         self._logs.check_ends(node, partition)
-        if partition.is_leader and self._promises.is_settled(node.node_id, name, partition.leader_epoch):
+        if partition.is_leader and self._promises.settled_leader(name) is node:
             self._promises.check_told_end(name, node, partition)
 
     def _check_roles(self, node: BrokerNode) -> None:
@@ -239,10 +239,11 @@ class Oracle:
 
     def finish(self) -> None:
         """Checks what can only be said at the end, and everything else once more."""
-        for name in self._cluster.image.partitions:
+        for name, state in self._cluster.image.partitions.items():
             self._promises.check_somewhere(name)
             logs = [node.disk.logs.get(name) for node in self._cluster.nodes.values()]
-            self._clients.check_stored(name, [log.batches for log in logs if log is not None])
+            stored = [log.batches for log in logs if log is not None and log.topic_id == state.topic_id]
+            self._clients.check_stored(name, stored)
         self.scan()
 
     def crashed(self, error: Exception) -> None:
@@ -367,8 +368,9 @@ class Oracle:
     def _became_leader(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
         assert isinstance(event, BecameLeader)
         self._leaders.became_leader(node_id, name, event)
-        if self._is_current(event) and self._promises.is_settled(node_id, name, event.leader_epoch):
-            self._promises.check_leader(name, self._cluster.nodes[BrokerId(node_id)])
+        node = self._cluster.nodes[BrokerId(node_id)]
+        if self._promises.settled_leader(name) is node:
+            self._promises.check_leader(name, node)
 
     def _became_follower(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
         assert isinstance(event, BecameFollower)

@@ -9,7 +9,7 @@ from emulator.core.broker.list_offsets import LATEST_TIMESTAMP, Asker, list_offs
 from emulator.core.broker.partition import Partition
 from emulator.core.errors import ErrorCode
 from emulator.core.messages import ListOffsetsPosition
-from emulator.core.types import BrokerId, NodeId, Offset, TopicPartition
+from emulator.core.types import BrokerId, Offset, TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.nodes import BrokerNode, incarnation_name
 from emulator.simulator.oracle.bell import Bell
@@ -39,13 +39,6 @@ class PromiseChecks:
 
     # --- Who leads --------------------------------------------------------------------------------------------------
 
-    def is_settled(self, node_id: NodeId, name: TopicPartition, leader_epoch: int) -> bool:
-        """Whether a node leads under the controller's epoch, as the process that the controller knows."""
-        state = self._cluster.state(name)
-        if state is None or state.leader != node_id or state.leader_epoch != leader_epoch:
-            return False
-        return self._is_registered(self._cluster.nodes[BrokerId(node_id)])
-
     def _is_registered(self, node: BrokerNode) -> bool:
         registration = self._cluster.image.brokers.get(node.broker_id)
         return (
@@ -62,6 +55,8 @@ class PromiseChecks:
         node = self._cluster.nodes[state.leader]
         partition = None if node.broker is None else node.broker.partition(name)
         if partition is None or not partition.is_leader or partition.leader_epoch != state.leader_epoch:
+            return None
+        if partition.log.topic_id != state.topic_id:
             return None
         if partition.log.topic_id != state.topic_id:
             return None
@@ -135,7 +130,7 @@ class PromiseChecks:
         for broker_id in (*state.isr, *state.elr):
             node = self._cluster.nodes[broker_id]
             log = node.disk.logs.get(name)
-            end = Offset(0) if log is None else log.log_end_offset
+            end = Offset(0) if log is None or log.topic_id != state.topic_id else log.log_end_offset
             key = (name, broker_id)
             if end >= truth.high_watermark:
                 self._weak.discard(key)
@@ -168,10 +163,11 @@ class PromiseChecks:
 
     def check_agreement(self, name: TopicPartition) -> None:
         """D6: running replicas agree below the smaller of their high watermarks."""
+        state = self._cluster.state(name)
         seen: list[tuple[BrokerNode, Partition, dict[Offset, BatchDescriptor]]] = []
         for node in self._cluster.nodes.values():
             partition = None if node.broker is None else node.broker.partition(name)
-            if partition is None:
+            if partition is None or state is None or partition.log.topic_id != state.topic_id:
                 continue
             batches = {
                 batch.base_offset: batch
