@@ -54,6 +54,7 @@ from emulator.core.types import (
 from emulator.simulator.cluster import HARNESS, SimulatedCluster
 from emulator.simulator.disk import StoredLog
 from emulator.simulator.journal import Journal
+from emulator.simulator.network import STREAM, Channel, Way
 from emulator.simulator.nodes import CONTROLLER
 from tests.interaction import administration
 from tests.interaction.probing import error_of, probes
@@ -441,6 +442,12 @@ class Session:
         self.cluster.lose_responses(source, destination)
         return []
 
+    def hold_metadata(self, command: Command) -> list[str]:
+        """``hold-metadata 0``: what the controller tells a broker of new metadata stays on its way until ``heal``."""
+        channel = Channel(_broker(command.words[0]), CONTROLLER, STREAM, Way.RESPONSE)
+        self.cluster.network.hold(channel)
+        return []
+
     def heal(self, command: Command) -> list[str]:
         """``heal``: mends every link."""
         self.cluster.heal()
@@ -554,6 +561,7 @@ HANDLERS: Final[dict[str, Handler]] = {
     "isolate": Session.isolate,
     "cut": Session.cut,
     "lose-responses": Session.lose_responses,
+    "hold-metadata": Session.hold_metadata,
     "heal": Session.heal,
     "kill": Session.kill,
     "power-loss": Session.power_loss,
