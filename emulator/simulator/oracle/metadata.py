@@ -109,9 +109,11 @@ class MetadataChecks:
         """M16: a reassignment is complete or called off."""
         if after.adding_replicas or after.removing_replicas or set(after.replicas) == set(before.replicas):
             return
-        added = set(after.replicas) - (set(before.replicas) - set(before.adding_replicas))
+        earlier = set(before.replicas) - set(before.adding_replicas)
         target = set(before.replicas) - set(before.removing_replicas)
-        is_complete = set(after.replicas) == target
+        added = set(after.replicas) - earlier
+        # Who is first added and then to be removed again is in both lists: then calling it off leaves the targets, too.
+        is_complete = set(after.replicas) == target != earlier
         strangers = {*after.isr, *after.elr} - set(after.replicas)
         wrong = [
             word

@@ -179,11 +179,20 @@ def test_a_reassignment_may_end_well() -> None:
     assert world.oracle.alarms == []
 
 
-@pytest.mark.parametrize("end", [{}, {"isr": (LEADER,)}])
-def test_a_reassignment_may_be_called_off(end: dict[str, tuple[BrokerId, ...]]) -> None:
+@pytest.mark.parametrize("isr", [(LEADER, FOLLOWER, OTHER), (LEADER,)])
+def test_a_reassignment_may_be_called_off(isr: tuple[BrokerId, ...]) -> None:
     world = World()
-    back = msgspec.structs.replace(_END, replicas=(LEADER, FOLLOWER, OTHER), isr=(LEADER, FOLLOWER, OTHER))
-    appends(world, _BEGIN, msgspec.structs.replace(back, **end))
+    appends(world, _BEGIN, msgspec.structs.replace(_END, replicas=(LEADER, FOLLOWER, OTHER), isr=isr))
+    assert "M16" not in world.fired
+
+
+def test_who_is_added_may_be_removed_again_before_the_others_are_in_sync() -> None:
+    world = World()
+    both = msgspec.structs.replace(
+        _RECORD, replicas=(LEADER, FOLLOWER, OTHER, NEW), adding_replicas=(NEW,), removing_replicas=(NEW,)
+    )
+    back = msgspec.structs.replace(_END, replicas=(LEADER, FOLLOWER, OTHER), isr=(LEADER,))
+    appends(world, both, back)
     assert "M16" not in world.fired
 
 
