@@ -8,6 +8,7 @@ import grpc
 import grpc.aio
 
 from emulator.client.admin_error import AdminError
+from emulator.core.admin_messages import ElectLeadersRequest
 from emulator.core.errors import ErrorCode
 from emulator.core.messages import Request, Response
 from emulator.core.types import CauseId, NodeId
@@ -24,7 +25,8 @@ class AdminConnection:
         addresses: ``host:port`` of each node that may be asked.
         keepalive: how soon a silent node is given up.
         cause_id: what all requests are sent for.
-        timeout_s: how long an answer may take.
+        timeout_s: how long an answer may take. That of ElectLeaders is awaited for as long as the connection holds: it
+            may be the end of an unclean recovery, which has a time limit of its own.
     """
 
     def __init__(
@@ -63,8 +65,9 @@ class AdminConnection:
         method = self._channel(node_id, api).unary_unary(
             api.path, request_serializer=as_is, response_deserializer=as_is
         )
+        timeout_s = None if isinstance(request, ElectLeadersRequest) else self._timeout_s
         try:
-            payload = await method(api.encode_request(request, cause_id=self._cause_id), timeout=self._timeout_s)
+            payload = await method(api.encode_request(request, cause_id=self._cause_id), timeout=timeout_s)
         except grpc.aio.AioRpcError as failure:
             is_late = failure.code() is grpc.StatusCode.DEADLINE_EXCEEDED
             error = ErrorCode.REQUEST_TIMED_OUT if is_late else ErrorCode.NETWORK_EXCEPTION
