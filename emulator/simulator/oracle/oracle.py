@@ -156,6 +156,9 @@ class Oracle:
         self.bell.moment += 1
         match record:
             case SendRecorded():
+                topic_id = self._topic_ids.get(record.partition.topic)
+                if record.type is OperationType.OK and record.topic_id not in (None, topic_id):
+                    return  # the topic that had this name before has taken its promises along
                 self._clients.sent(client, record)
                 if record.type is OperationType.OK and record.base_offset is not None:
                     self._acked(client, record, record.base_offset)
@@ -398,8 +401,6 @@ class Oracle:
     def _acked(self, client: str, record: SendRecorded, base_offset: Offset) -> None:
         name = record.partition
         if self._cluster.producer_acks[client] is not Acks.ALL:
-            return
-        if record.topic_id is not None and record.topic_id != self._topic_ids.get(name.topic):
             return
         self.tally.acks += 1
         promise = Promise(
