@@ -210,7 +210,7 @@ wait 700
 """)
     end_offset = MetadataOffset(0)
     image = MetadataImage()
-    reference = world.oracle._metadata.reference
+    reference = world.oracle.checks.metadata.reference
     for batch in world.cluster.controller_node.log:
         for record in batch.records:
             image.replay(record, offset=end_offset)

@@ -1,0 +1,54 @@
+"""All checks of one run, and what they know together."""
+
+from collections import defaultdict
+from collections.abc import Callable
+
+from emulator.core.types import TopicPartition
+from emulator.simulator.cluster import SimulatedCluster
+from emulator.simulator.oracle.bell import Bell
+from emulator.simulator.oracle.clients import ClientChecks
+from emulator.simulator.oracle.controller_rules import ControllerRules
+from emulator.simulator.oracle.finding import Alarm
+from emulator.simulator.oracle.guarantee import GuaranteeLedger
+from emulator.simulator.oracle.leader_rules import LeaderRules
+from emulator.simulator.oracle.logs import LogChecks
+from emulator.simulator.oracle.metadata import MetadataChecks
+from emulator.simulator.oracle.promises import PromiseChecks
+from emulator.simulator.oracle.tally import Tally
+from emulator.simulator.oracle.truth import PartitionTruth
+
+
+class Checks:
+    """The checks.
+
+    Args:
+        on_alarm: is told each alarm.
+
+    Attributes:
+        cluster: which is watched; once ``attach`` said so.
+        outstanding: who is outstanding, whatever the partition.
+        truths: by partition; one that is asked for begins.
+        bell: where they ring.
+        tally: what the run was like.
+    """
+
+    def __init__(self, on_alarm: Callable[[Alarm], None] | None) -> None:
+        self.cluster: SimulatedCluster
+        self.outstanding = GuaranteeLedger()
+        self.truths: defaultdict[TopicPartition, PartitionTruth] = defaultdict(
+            lambda: PartitionTruth(self.outstanding.successor())
+        )
+        self.bell = Bell(self.truths, lambda: self.cluster.steps, on_alarm)
+        self.tally = Tally()
+        self.promises = PromiseChecks(self.bell, self.truths)
+        self.clients = ClientChecks(self.bell, self.truths)
+        self.controller = ControllerRules(self.bell)
+        self.metadata = MetadataChecks(self.bell)
+        self.leaders = LeaderRules(self.bell, self.metadata.reference)
+        self.logs = LogChecks(self.bell, self.truths)
+
+    def attach(self, cluster: SimulatedCluster) -> None:
+        """Says which cluster is watched."""
+        self.cluster = cluster
+        for checks in (self.promises, self.controller, self.metadata, self.leaders, self.logs):
+            checks.attach(cluster)

@@ -1,0 +1,236 @@
+"""Takes events in and tells those checks whom they concern; remembers what the step has touched.
+
+Events about a topic that was deleted concern no promise any more: one of the same name makes its own.
+"""
+
+from collections.abc import Callable, Mapping
+
+from emulator.core.events import (
+    AlterPartitionAnswered,
+    AlterPartitionDecided,
+    AlterPartitionProposed,
+    BatchAppended,
+    BecameFollower,
+    BecameLeader,
+    BrokerFenced,
+    BrokerRegistered,
+    BrokerUnfenced,
+    ControlledShutdownStarted,
+    Event,
+    HighWatermarkAdvanced,
+    IncarnationEnded,
+    LogDeleted,
+    LogOpened,
+    LogStartOffsetRaised,
+    LogTruncated,
+    MetadataApplied,
+    NodeStarted,
+    PartitionChanged,
+    PartitionEvent,
+    PowerLost,
+    StrayDeleted,
+    StrayDetected,
+    TopicCreated,
+    TopicDeleted,
+)
+from emulator.core.types import BrokerId, NodeId, TopicId, TopicPartition
+from emulator.simulator.nodes import CONTROLLER
+from emulator.simulator.oracle.checks import Checks
+
+
+class EventDesk:
+    """The desk of one run.
+
+    Attributes:
+        dirty: partitions that the step has touched.
+        has_applied_metadata: whether the step's node took new metadata in; for whoever looks to take back.
+    """
+
+    def __init__(self, checks: Checks) -> None:
+        self.dirty: dict[TopicPartition, None] = {}
+        self.has_applied_metadata = False
+        self._checks = checks
+        self._topic_ids: dict[str, TopicId] = {}
+        self._anywhere: Mapping[type[Event], Callable[[NodeId, Event], None]] = {
+            BrokerFenced: self._fenced,
+            BrokerRegistered: self._registered,
+            BrokerUnfenced: self._unfenced,
+            ControlledShutdownStarted: self._fenced,
+            IncarnationEnded: self._ended,
+            MetadataApplied: self._applied,
+            NodeStarted: self._node_started,
+            TopicCreated: self._topic_created,
+            TopicDeleted: self._topic_deleted,
+        }
+        self._on_partition: Mapping[type[Event], Callable[[NodeId, TopicPartition, Event], None]] = {
+            AlterPartitionAnswered: self._answered,
+            AlterPartitionDecided: self._decided,
+            AlterPartitionProposed: self._proposed,
+            BatchAppended: self._appended,
+            BecameFollower: self._became_follower,
+            BecameLeader: self._became_leader,
+            HighWatermarkAdvanced: self._high_watermark_advanced,
+            LogDeleted: self._log_deleted,
+            LogOpened: self._log_opened,
+            LogStartOffsetRaised: self._log_start_raised,
+            LogTruncated: self._truncated,
+            PartitionChanged: self._partition_changed,
+            PowerLost: self._power_lost,
+            StrayDeleted: self._stray_deleted,
+            StrayDetected: self._stray_detected,
+        }
+
+    def take(self, node_id: NodeId, incarnation: int, event: Event) -> None:
+        """Takes an event in."""
+        if node_id == CONTROLLER and (offset := getattr(event, "metadata_offset", None)) is not None:
+            self._checks.metadata.written(incarnation, offset)
+        if not isinstance(event, PartitionEvent):
+            handler = self._anywhere.get(type(event))
+            if handler is not None:
+                handler(node_id, event)
+            return
+        name = TopicPartition(event.topic, event.partition)
+        self.dirty[name] = None
+        on_partition = self._on_partition.get(type(event))
+        if on_partition is not None:
+            on_partition(node_id, name, event)
+
+    def is_current(self, topic: str, topic_id: TopicId | None) -> bool:
+        """Whether a topic of this name has this id now."""
+        return self._topic_ids.get(topic) == topic_id
+
+    # --- The whole cluster ------------------------------------------------------------------------------------------
+
+    def _node_started(self, node_id: NodeId, _: Event) -> None:
+        if node_id == CONTROLLER:
+            self._topic_ids = dict(self._checks.cluster.image.topics)
+            self._checks.controller.controller_started()
+            self._checks.metadata.controller_started()
+        else:
+            self._checks.logs.started(node_id)
+
+    def _ended(self, _: NodeId, event: Event) -> None:
+        assert isinstance(event, IncarnationEnded)
+        for ledger in (self._checks.outstanding, *(truth.ledger for truth in self._checks.truths.values())):
+            ledger.ended(event, moment=self._checks.bell.moment)
+        self._checks.controller.ended(event)
+
+    def _registered(self, _: NodeId, event: Event) -> None:
+        assert isinstance(event, BrokerRegistered)
+        self._checks.tally.registered(event)
+        self._checks.outstanding.registered(event)
+        for name, truth in self._checks.truths.items():
+            truth.ledger.registered(event)
+            self.dirty[name] = None
+        self._checks.controller.registered(event)
+        self._checks.metadata.registered(event)
+
+    def _fenced(self, _: NodeId, event: Event) -> None:
+        assert isinstance(event, BrokerFenced | ControlledShutdownStarted)
+        self._checks.tally.fenced(event)
+        self._checks.controller.fenced(event)
+
+    def _unfenced(self, _: NodeId, event: Event) -> None:
+        assert isinstance(event, BrokerUnfenced)
+        self._checks.controller.unfenced(event)
+
+    def _topic_created(self, _: NodeId, event: Event) -> None:
+        assert isinstance(event, TopicCreated)
+        self._topic_ids[event.topic] = event.topic_id
+
+    def _topic_deleted(self, _: NodeId, event: Event) -> None:
+        """A topic that is gone promises nothing any more; one of the same name promises its own."""
+        assert isinstance(event, TopicDeleted)
+        self._topic_ids.pop(event.topic, None)
+        for name in [name for name in self._checks.truths if name.topic == event.topic]:
+            del self._checks.truths[name]
+            self._checks.promises.forget(name)
+            self._checks.clients.forget(name)
+        self._checks.controller.deleted(event.topic)
+
+    def _applied(self, node_id: NodeId, event: Event) -> None:
+        assert isinstance(event, MetadataApplied)
+        self.has_applied_metadata = True
+        self._checks.metadata.applied(self._checks.cluster.nodes[BrokerId(node_id)], event)
+
+    # --- Partitions, by the controller ------------------------------------------------------------------------------
+
+    def _partition_changed(self, _: NodeId, name: TopicPartition, event: Event) -> None:
+        assert isinstance(event, PartitionChanged)
+        self._checks.truths[name].ledger.changed(event, moment=self._checks.bell.moment)
+        self._checks.tally.partition_changed(event)
+        self._checks.controller.committed(name, event)
+
+    def _decided(self, _: NodeId, name: TopicPartition, event: Event) -> None:
+        assert isinstance(event, AlterPartitionDecided)
+        self._checks.tally.decided(event)
+        self._checks.controller.decided(name, event)
+
+    # --- Partitions, by brokers -------------------------------------------------------------------------------------
+
+    def _log_opened(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
+        assert isinstance(event, LogOpened)
+        self._checks.logs.opened(node_id, name, event)
+        self._checks.leaders.opened(node_id, name)
+
+    def _log_deleted(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
+        assert isinstance(event, LogDeleted)
+        self._checks.logs.deleted(node_id, name, event)
+        self._checks.metadata.log_deleted(self._checks.cluster.nodes[BrokerId(node_id)], name, event)
+
+    def _stray_detected(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
+        assert isinstance(event, StrayDetected)
+        self._checks.logs.stray_detected(node_id, name, event)
+
+    def _stray_deleted(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
+        assert isinstance(event, StrayDeleted)
+        self._checks.logs.stray_deleted(node_id, name, event)
+
+    def _log_start_raised(self, _: NodeId, name: TopicPartition, event: Event) -> None:
+        assert isinstance(event, LogStartOffsetRaised)
+        if self.is_current(event.topic, event.topic_id):
+            truth = self._checks.truths[name]
+            truth.log_start_offset = max(truth.log_start_offset, event.new)
+
+    def _appended(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
+        assert isinstance(event, BatchAppended)
+        self._checks.logs.appended(node_id, name, event)
+        if self.is_current(event.topic, event.topic_id):
+            self._checks.leaders.appended(node_id, name, event)
+
+    def _truncated(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
+        assert isinstance(event, LogTruncated)
+        self._checks.logs.truncated(node_id, name, event)
+        self._checks.tally.truncated(event, high_watermark=self._checks.truths[name].high_watermark)
+
+    def _power_lost(self, _: NodeId, __: TopicPartition, event: Event) -> None:
+        assert isinstance(event, PowerLost)
+        self._checks.tally.power_lost(event)
+
+    def _became_leader(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
+        assert isinstance(event, BecameLeader)
+        self._checks.leaders.became_leader(node_id, name, event)
+        node = self._checks.cluster.nodes[BrokerId(node_id)]
+        if self._checks.promises.settled_leader(name) is node:
+            self._checks.promises.check_leader(name, node)
+
+    def _became_follower(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
+        assert isinstance(event, BecameFollower)
+        self._checks.leaders.became_follower(node_id, name, event)
+
+    def _high_watermark_advanced(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
+        assert isinstance(event, HighWatermarkAdvanced)
+        if not self.is_current(event.topic, event.topic_id):
+            return
+        log = self._checks.cluster.nodes[BrokerId(node_id)].disk.logs[name].batches
+        self._checks.truths[name].commit(event.new, log, moment=self._checks.bell.moment)
+        self._checks.leaders.high_watermark_advanced(node_id, name, event)
+
+    def _proposed(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
+        assert isinstance(event, AlterPartitionProposed)
+        self._checks.tally.proposals += 1
+        self._checks.leaders.proposed(node_id, name, event)
+
+    def _answered(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
+        assert isinstance(event, AlterPartitionAnswered)
+        self._checks.leaders.answered(node_id, name, event)
