@@ -1,11 +1,18 @@
 """The alarm works: with a rule off the simulator finds what it prevents, and with everything on it finds nothing."""
 
+from pathlib import Path
+from typing import Final
+
 import pytest
 
 from emulator.simulator.explorer import Ambition, Orders
 from emulator.simulator.oracle.finding import CheckKind
+from emulator.simulator.plan import parse_plan
 from emulator.simulator.shrink import goal_of, shrink
 from emulator.simulator.sweep import sweep
+from tests.simulation.mutants import MUTANTS, Harmless, mutants
+
+REGRESSIONS: Final = Path(__file__).parent / "regressions"
 
 
 def test_the_canary_is_found_and_shrunk() -> None:
@@ -19,7 +26,20 @@ def test_the_canary_is_found_and_shrunk() -> None:
     assert shrunk.plan.length <= 15
 
 
-@pytest.mark.parametrize("profile", ["steady", "isr-churn", "elections", "restarts", "controller", "partitions"])
+def test_every_rule_has_a_row_that_says_what_to_expect_without_it() -> None:
+    assert set(MUTANTS) == set(mutants())
+
+
+def test_evidence_is_a_plan_without_that_rule() -> None:
+    for mutant, row in MUTANTS.items():
+        if isinstance(row, Harmless) and row.evidence is not None:
+            plan = parse_plan((REGRESSIONS / row.evidence).read_text())
+            assert plan.switches == (mutant,)
+
+
+@pytest.mark.parametrize(
+    "profile", ["steady", "isr-churn", "elections", "restarts", "controller", "partitions", "races", "min-isr"]
+)
 def test_nothing_is_found_with_every_rule_on(profile: str) -> None:
     report = sweep(iter(range(20)), Orders(profiles=(profile,)), keep_going=True)
     assert [str(finding) for schedule in report.findings for finding in schedule.outcome.findings] == []

@@ -1,0 +1,102 @@
+"""What the simulator is expected to find when a rule is switched off. The one table: every rule has a row in it.
+
+Some rules protect nothing that the guarantee covers. Their rows say why; where a check can tell that the rule is off,
+a plan of ``regressions`` shows it, which ``test_regressions`` plays with the rule and without it.
+"""
+
+from enum import Enum
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+import msgspec
+
+from emulator.core.switches import Switches
+
+Mutant: TypeAlias = tuple[str, str]
+"""A switch and a rule of it that is not the default."""
+
+
+class Lethal(msgspec.Struct, frozen=True, kw_only=True):
+    """A mutant that loses what the guarantee covers.
+
+    Attributes:
+        scenario: of docs/failures.md; ``-`` where it is in none.
+        profiles: in which it shows.
+    """
+
+    scenario: str
+    profiles: tuple[str, ...]
+
+
+class Harmless(msgspec.Struct, frozen=True, kw_only=True):
+    """A mutant without an outcome within the guarantee.
+
+    Attributes:
+        scenario: of docs/failures.md; ``-`` where it is in none.
+        why: there can be none.
+        evidence: a plan of ``regressions`` in which a check fires with the mutant only; ``None`` where none could.
+    """
+
+    scenario: str
+    why: str
+    evidence: str | None = None
+
+
+_AFTER_UNCLEAN: Final = "it matters from an unclean election on, which ends the guarantee for all that was there before"
+_ALL_GONE: Final = (
+    "it matters where ISR and ELR are empty: min ISR members are outstanding then, one more than is covered (M4)"
+)
+
+MUTANTS: Final = MappingProxyType(
+    {
+        ("elr", "off"): Lethal(scenario="S13", profiles=("restarts", "last-standing")),
+        ("hw_requires_min_isr", "off"): Lethal(scenario="S14", profiles=("isr-churn", "last-standing")),
+        ("unclean_detection", "off"): Lethal(scenario="S16", profiles=("restarts",)),
+        ("maximal_isr", "proposed"): Lethal(scenario="S07", profiles=("isr-churn",)),
+        ("maximal_isr", "committed_only"): Lethal(scenario="S08", profiles=("isr-churn",)),
+        ("truncation", "kip101"): Lethal(scenario="S03", profiles=("elections",)),
+        ("truncation", "high_watermark"): Lethal(scenario="S01", profiles=("elections",)),
+        ("ap_partition_epoch_check", "off"): Lethal(scenario="S09", profiles=("races",)),
+        ("ap_broker_epoch_check", "off"): Lethal(scenario="S10", profiles=("races",)),
+        ("truncation_sync", "off"): Lethal(scenario="S35", profiles=("races",)),
+        ("roles_after_registration", "off"): Lethal(scenario="S36", profiles=("races",)),
+        ("clear_elr_on_min_isr_change", "off"): Lethal(scenario="S17", profiles=("min-isr",)),
+        ("stray_cleanup", "off"): Lethal(scenario="S27", profiles=("reassignment",)),
+        ("truncate_before_hw", "off"): Lethal(scenario="S22", profiles=("elections",)),
+        ("elr_within_replicas", "off"): Lethal(scenario="-", profiles=("reassignment",)),
+        ("cancel_requires_min_isr", "off"): Harmless(
+            scenario="-",
+            why="what is acknowledged needs min ISR members of either assignment: with fewer, nothing is",
+        ),
+        ("session_check", "unfenced"): Harmless(
+            scenario="-",
+            why="a fenced broker is in no ISR, its successor proves what it kept, and proposals and fetches name the "
+            "epoch of either",
+        ),
+        ("last_known", "leader"): Harmless(scenario="S33", why=_ALL_GONE),
+        ("unclean_pick", "first"): Harmless(scenario="S34", why=_AFTER_UNCLEAN),
+        ("recovering_gate", "off"): Harmless(scenario="S23", why=_AFTER_UNCLEAN),
+        ("stray_cleanup", "rename"): Harmless(
+            scenario="S26", why="what was put aside is read by nobody; it only takes room"
+        ),
+        ("clear_elr_on_min_isr_change", "always"): Harmless(
+            scenario="S17", why="fewer candidates: an offline partition waits longer, and loses nothing"
+        ),
+        ("downgrade_ignores_elr", "off"): Harmless(
+            scenario="-", why="an ELR that is left over is as good as it was: its members still hold all that counts"
+        ),
+    }
+)
+"""By mutant."""
+
+
+def mutants() -> tuple[Mutant, ...]:
+    """Returns every rule that is not the default one, by switch."""
+    found: list[Mutant] = []
+    for name in Switches.__struct_fields__:
+        default = getattr(Switches(), name)
+        if isinstance(default, Enum):
+            found += [(name, rule.value) for rule in type(default) if rule is not default]
+        else:
+            found.append((name, "off" if default else "on"))
+    return tuple(found)
