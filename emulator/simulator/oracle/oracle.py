@@ -1,8 +1,8 @@
 """The oracle: watches a simulated cluster and raises an alarm when it breaks a promise.
 
 It sees what an omniscient observer sees: every event, every answer, every disk, what the controller made durable. What
-it knows itself is in ``truth``, ``guarantee``, ``reference`` and ``logs``; no replica's word is believed. This file says
-when: what a step touched is checked at its end, everything every ``FULL_SCAN_STEPS`` steps and at the end of the run.
+it knows itself is in ``truth``, ``guarantee``, ``reference`` and ``logs``; no replica's word is believed. This file
+says when: what a step touched is checked at its end, everything every ``FULL_SCAN_STEPS`` steps and at the end.
 """
 
 from collections.abc import Callable, Iterator
