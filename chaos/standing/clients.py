@@ -58,12 +58,13 @@ class ClientRegister:
 def complete_history(path: Path) -> int:
     """Gives every unfinished send in a dead client's history the outcome ``info``; returns their number.
 
-    A torn last line is cut off: what it would have said was never acted on, since a client writes before it sends.
+    A client that went away before its first line has an empty history. A torn last line is cut off: what it would have
+    said was never acted on, since a client writes before it sends.
     """
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        return 0  # the client went away before its first line
+        content = b""
     whole = content[: content.rfind(b"\n") + 1]
     operations = _OPERATION.decode_lines(whole)
     unfinished: dict[str, SendOperation] = {}

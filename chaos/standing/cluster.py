@@ -34,7 +34,7 @@ from emulator.client.config import ClientConfig, write_config
 from emulator.cluster.child import ProcessEnd, ProcessSpec
 from emulator.cluster.process_cluster import CLIENT_NAME, ProcessCluster, source_environment
 from emulator.core.errors import EmulatorError
-from emulator.core.events import StepReached
+from emulator.core.events import ClientStarted, StepReached
 from emulator.core.types import CauseId
 from emulator.rpc.channel import keepalive_for
 
@@ -181,6 +181,13 @@ class StandingCluster:
             )
             _log.info("step=%d %s -> %s", self._steps, played.text, played.seen)
             return played, not played.seen.startswith("no-op")
+
+    def open_client(self, verb: str) -> str:
+        """Lets a producer or consumer in, which is then on record; returns its name."""
+        name = self.clients.open(verb)
+        history_file = str(self.clients.history_path(name).relative_to(self._order.path))
+        self._log.note(ClientStarted(cause_id=self._log.cause_id, process=name, history_file=history_file))
+        return name
 
     def client_gone(self, name: str) -> None:
         """A client went away without a word."""

@@ -140,7 +140,7 @@ class Server:
         return StepPlayed(step=played.text, seen=played.seen, took_effect=took_effect)
 
     async def _host_client(self, verb: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        name = self._cluster.clients.open(verb)
+        name = self._cluster.open_client(verb)
         self._clients[name] = writer
         self._no_clients.clear()
         _log.info("client=%s opened verb=%s", name, verb)

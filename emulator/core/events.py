@@ -549,6 +549,18 @@ class IncarnationStarted(Event, frozen=True, kw_only=True):
     event_file: str
 
 
+class ClientStarted(Event, frozen=True, kw_only=True):
+    """A client that came by itself was let in; its history file must exist.
+
+    Attributes:
+        process: its name in the history.
+        history_file: relative to the run's directory.
+    """
+
+    process: str
+    history_file: str
+
+
 class IncarnationEnd(Enum):
     """How an incarnation ended."""
 
@@ -679,6 +691,7 @@ ControllerEvent: TypeAlias = (
 HarnessEvent: TypeAlias = (
     NodeStarted
     | IncarnationStarted
+    | ClientStarted
     | IncarnationEnded
     | PowerLost
     | FaultInjected

@@ -17,6 +17,7 @@ from emulator.core.events import (
     BrokerFenced,
     BrokerRegistered,
     BrokerUnfenced,
+    ClientStarted,
     ConfigChanged,
     ControlledShutdownStarted,
     FaultInjected,
@@ -95,7 +96,7 @@ def find_doubts(lines: tuple[RunLines, ...], *, spark: "SparkSession") -> tuple[
             *_about_harness(run.chronicle),
             *_about_files(run.chronicle, run.files),
             *_about_controller(run),
-            *_about_history(run.history),
+            *_about_history(run.chronicle, run.history),
             *_about_reads(reads[number], gaps[number]),
             *(Doubt(about=None, sentence=sentence) for sentence in unexplained_fencings(run.chronicle)),
         )
@@ -184,7 +185,10 @@ def _about_controller(run: RunLines) -> Iterator[Doubt]:
         known = max(known, *noted)
 
 
-def _about_history(census: HistoryCensus) -> Iterator[Doubt]:
+def _about_history(chronicle: Chronicle, census: HistoryCensus) -> Iterator[Doubt]:
+    for client in chronicle.of(ClientStarted):
+        if client.history_file.rpartition("/")[2] not in census.files:
+            yield Doubt(about=Evidence.HISTORY, sentence=f"history file {client.history_file} is missing")
     if census.lines == 0:
         yield Doubt(about=Evidence.HISTORY, sentence="the history is missing or empty")
         return

@@ -78,8 +78,18 @@ class FileCensus(msgspec.Struct, kw_only=True):
 
 
 class HistoryCensus(msgspec.Struct, kw_only=True):
-    """The clients' histories together: their lines, which sends were begun (where) and completed; records by acks."""
+    """The clients' histories together.
 
+    Attributes:
+        files: their names.
+        lines: of all of them; ``corrupt`` are no operations.
+        last: number of the last line.
+        is_gapless: whether each is numbered from 0 in steps of one.
+        invoked: sends that were begun, and where; ``completed``: those with an outcome.
+        sent: records by acks; ``acked``: those that were acknowledged.
+    """
+
+    files: set[str] = msgspec.field(default_factory=set)
     lines: int = 0
     last: int | None = None
     corrupt: int = 0
@@ -265,6 +275,7 @@ def _read_events(path: Path, *, put: Put, told: list[ToldEvent], committed: _Com
 def _read_histories(paths: tuple[Path, ...], *, put: Put) -> HistoryCensus:
     census = HistoryCensus()
     for path in paths:
+        census.files.add(path.name)
         _read_history(path, census, put=put)
     return census
 

@@ -9,7 +9,7 @@ import pytest
 from emulator.core import events as e
 from emulator.verification.verdict import CheckStatus, Verdict, VerdictReport
 from tests.verification.conftest import Judge
-from tests.verification.run_builder import CONTROLLER, RunBuilder, healthy, last_replica_standing
+from tests.verification.run_builder import CAUSE, CONTROLLER, HARNESS, RunBuilder, healthy, last_replica_standing
 
 pytestmark = pytest.mark.spark
 
@@ -147,6 +147,27 @@ def controller_forgets_a_record(path: Path) -> Path:
     return run.finish()
 
 
+def with_a_client(path: Path, change: Callable[[list[dict[str, object]]], list[dict[str, object]]]) -> Path:
+    """The sends are those of a client that came by itself: the harness noted it, and it has a history of its own."""
+    run = healthy(path)
+    run.note(HARNESS, e.ClientStarted(cause_id=CAUSE, process="producer-0", history_file="history/producer-0.jsonl"))
+    directory = run.finish()
+    lines = [json.loads(line) for line in (directory / "history.jsonl").read_text().splitlines()]
+    rest = [line for line in lines if "acks" not in line]
+    sends = change([line | {"index": index} for index, line in enumerate(line for line in lines if "acks" in line)])
+    (directory / "history").mkdir()
+    for name, chosen in (("history.jsonl", rest), ("history/producer-0.jsonl", sends)):
+        numbered = [line | {"index": index} for index, line in enumerate(chosen)] if chosen is rest else chosen
+        (directory / name).write_text("".join(json.dumps(line) + "\n" for line in numbered))
+    return directory
+
+
+def without_the_clients_history(path: Path) -> Path:
+    directory = with_a_client(path, lambda sends: sends)
+    (directory / "history/producer-0.jsonl").unlink()
+    return directory
+
+
 def no_switches_in_common(run: RunBuilder) -> None:
     run.switches = run.switches | {"elr": "off"}
     run.start(5)
@@ -158,6 +179,8 @@ UNKNOWN: Mapping[str, Build] = {
     "history empty": spoiled(lambda run: (run / "history.jsonl").write_text("")),
     "history with a gap": edit("history.jsonl", lambda lines: lines[:1] + lines[2:]),
     "history with a broken line": edit("history.jsonl", lambda lines: [*lines[:3], lines[3][:20] + "\n", *lines[4:]]),
+    "a client's history missing": without_the_clients_history,
+    "a client's history with a gap": lambda path: with_a_client(path, lambda sends: sends[:2] + sends[4:]),
     "history without an answer": edit("history.jsonl", lambda lines: [*lines[:-4], *renumbered(lines[-3:])]),
     "events with a gap": edit("events/1-0.jsonl", lambda lines: lines[:2] + lines[3:]),
     "events with a broken line": edit("events/1-0.jsonl", lambda lines: [lines[0], "{oops\n", *lines[1:]]),
@@ -192,6 +215,7 @@ EXPLAINED: Mapping[str, Build] = {
     "fencing by a paused controller": fault_then_fencing("pause", str(CONTROLLER), broker=1),
     "fencing on request": built(lambda run: run.fence(1, reason="requested")),
     "fencing after a kill": killed_then_fenced,
+    "a history of each client": lambda path: with_a_client(path, lambda sends: sends),
     "torn when killed": lambda path: torn(path, how=e.IncarnationEnd.KILLED),
 }
 

@@ -70,5 +70,6 @@ def test_names_are_given_once_and_a_client_without_a_line_is_no_error(tmp_path: 
     assert clients.connected == ("client-0 (produce)", "client-1 (consume)")
     clients.close("client-0")
     assert clients.bury("client-1") == 0
+    assert clients.history_path("client-1").read_bytes() == b""
     assert not clients.connected
     assert clients.open("produce") == "client-2"
