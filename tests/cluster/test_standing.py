@@ -102,6 +102,10 @@ def test_everything_that_is_done_to_a_standing_cluster_is_judged(terminal: Termi
         ["1", "leader,isr", "running", "broker"],
         ["2", "isr", "running", "broker"],
     ]
+    metrics = json.loads(shell("status", "--json"))["metrics"]
+    assert metrics["100"]["kafka_brokers"] == 2
+    assert metrics["1"]["kafka_server_replicamanager_underreplicatedpartitions"] >= 1
+    assert "0" not in metrics
     assert "links silent" in shell("chaos", "partition", "2", "controller")
     shell("chaos", "heal")
     shell("chaos", "start", "0")
