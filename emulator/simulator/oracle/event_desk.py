@@ -103,7 +103,6 @@ class EventDesk:
 
     def _node_started(self, node_id: NodeId, _: Event) -> None:
         if node_id == CONTROLLER:
-            self._topic_ids = dict(self._checks.cluster.image.topics)
             self._checks.controller.controller_started()
             self._checks.metadata.controller_started()
         else:

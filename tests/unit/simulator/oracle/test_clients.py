@@ -185,3 +185,10 @@ def test_a_reader_of_everything_is_content() -> None:
     world = World()
     reads_to_the_end(world, 0, 1)
     assert world.oracle.alarms == []
+
+
+def test_a_consumer_may_be_sent_back_to_where_a_new_topic_begins() -> None:
+    world = World()
+    polls(world, position=3)
+    polls(world, stored(world, 0), seek=True)
+    assert world.oracle.alarms == []
