@@ -102,12 +102,12 @@ class ConsoleProducer:
         keyless = self._take_turn() if any(key is None for key, _ in records) else None
         by_partition: dict[TopicPartition, list[tuple[bytes | None, bytes]]] = {}
         for key, value in records:
-            partition = keyless if key is None else self._partition_of(key)
+            partition = keyless if key is None else self._partitions[place_of_key(key, len(self._partitions))]
             if partition is None:
                 raise InvariantViolation("a record without key has no partition")
             by_partition.setdefault(partition, []).append((key, value))
         for partition, chosen in sorted(by_partition.items()):
-            for batch in _batches(chosen):
+            for batch in split_into_batches(chosen):
                 self._offer(partition, batch)
 
     async def finish(self, *, timeout_ms: int) -> int:
@@ -118,10 +118,6 @@ class ConsoleProducer:
         partition = self._partitions[self._next_partition]
         self._next_partition = (self._next_partition + 1) % len(self._partitions)
         return partition
-
-    def _partition_of(self, key: bytes) -> TopicPartition:
-        key_hash: int = murmur2(key)
-        return self._partitions[(key_hash & _POSITIVE) % len(self._partitions)]
 
     def _offer(self, partition: TopicPartition, records: Sequence[tuple[bytes | None, bytes]]) -> None:
         first, timestamp_ms = self._next_record_id, time.time_ns() // 1_000_000
@@ -160,12 +156,21 @@ class ConsoleProducer:
                 del self._contents[record_id]
 
 
-def _batches(records: Sequence[tuple[bytes | None, bytes]]) -> list[list[tuple[bytes | None, bytes]]]:
+def place_of_key(key: bytes, partitions: int) -> int:
+    """Returns which of so many partitions a key belongs to (Kafka's ``BuiltInPartitioner.partitionForKey``)."""
+    key_hash: int = murmur2(key)
+    return (key_hash & _POSITIVE) % partitions
+
+
+def split_into_batches(
+    records: Sequence[tuple[bytes | None, bytes]],
+) -> list[list[tuple[bytes | None, bytes]]]:
+    """Returns records in order, in batches of at most ``BATCH_BYTES_MAX`` bytes or of one record."""
     batches: list[list[tuple[bytes | None, bytes]]] = []
-    size = BATCH_BYTES_MAX
+    size = 0
     for key, value in records:
         length = len(key or b"") + len(value)
-        if size + length > BATCH_BYTES_MAX:
+        if not batches or size + length > BATCH_BYTES_MAX:
             batches.append([])
             size = 0
         batches[-1].append((key, value))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from emulator.core.client.consumer import Consumer, Phase
-from emulator.core.client.settings import ConsumerSettings
+from emulator.core.client.settings import ConsumerSettings, OffsetReset
 from emulator.core.client.steps import (
     Abandoned,
     ConsumerEffect,
@@ -50,10 +50,14 @@ def batch(base_offset: int, count: int) -> PolledBatch:
 class World:
     """A consumer, its last request, and its history."""
 
-    def __init__(self, phase: Phase = Phase.LIVE) -> None:
+    def __init__(self, phase: Phase = Phase.LIVE, *, reset: OffsetReset = OffsetReset.EARLIEST) -> None:
         self.now_ms = 0
         self.consumer = Consumer(
-            name="consumer-0", phase=phase, settings=ConsumerSettings(), bootstrap=BROKERS, partitions=(ORDERS,)
+            name="consumer-0",
+            phase=phase,
+            settings=ConsumerSettings(auto_offset_reset=reset),
+            bootstrap=BROKERS,
+            partitions=(ORDERS,),
         )
         self.out: list[SendRequest] = []
         self.polls: list[PollRecorded] = []
@@ -274,3 +278,13 @@ def test_the_final_consumer_reads_from_leaders_alone() -> None:
         assert isinstance(fetch, FetchRequest)
         racks[phase] = fetch.client_rack
     assert racks == {Phase.LIVE: "", Phase.FINAL: None}
+
+
+@pytest.mark.parametrize(("reset", "timestamp"), [(OffsetReset.EARLIEST, -2), (OffsetReset.LATEST, -1)])
+def test_a_consumer_without_a_position_asks_for_the_place_that_it_is_told(reset: OffsetReset, timestamp: int) -> None:
+    world = World(reset=reset)
+    asked = world.request(ListOffsetsRequest).request
+    assert isinstance(asked, ListOffsetsRequest)
+    assert [each.timestamp for each in asked.partitions] == [timestamp]
+    world.answer_start(42)
+    assert world.position() == 42

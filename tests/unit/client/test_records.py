@@ -3,10 +3,13 @@
 import pytest
 
 from emulator.client.records import (
+    IDENTITY_HEADER,
     UNKNOWN_PRODUCER,
     encode_batch,
+    identity_text,
     parse_fetched,
     polled_batches,
+    polled_records,
     record_identity,
     record_value,
 )
@@ -22,6 +25,20 @@ def test_a_value_has_its_size_and_tells_its_id(record_id: int, size: int) -> Non
     value = record_value("producer-0", record_id, size)
     assert len(value) == size
     assert record_identity(value) == ("producer-0", record_id)
+
+
+def test_a_record_with_a_value_of_its_own_tells_its_id_in_a_header() -> None:
+    headers = ((IDENTITY_HEADER, identity_text("client-3", 7)),)
+    records = [RecordContent(value=b"producer-9:1.", key=b"k", timestamp_ms=1, headers=headers)]
+    block = build_batch([*records, RecordContent(value=b"hello", timestamp_ms=1)])
+    first, second = polled_batches(block, position=Offset(0))
+    assert (first.producer, first.first_record_id) == ("client-3", 7)
+    assert (second.producer, second.first_record_id) == (UNKNOWN_PRODUCER, 0)
+    assert [(record.key, record.value) for record in polled_records(block, position=Offset(0))] == [
+        (b"k", b"producer-9:1."),
+        (None, b"hello"),
+    ]
+    assert [record.offset for record in polled_records(block, position=Offset(1))] == [1]
 
 
 @pytest.mark.parametrize("value", [None, b"", b"hello", b"producer-0:x.", b":", b"no colon."])
