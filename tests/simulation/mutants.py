@@ -4,6 +4,7 @@ Some rules protect nothing that the guarantee covers. Their rows say why; where 
 a plan of ``regressions`` shows it, which ``test_regressions`` plays with the rule and without it.
 """
 
+from collections.abc import Mapping
 from enum import Enum
 from types import MappingProxyType
 from typing import Final, TypeAlias
@@ -47,7 +48,7 @@ _ALL_GONE: Final = (
     "it matters where ISR and ELR are empty: min ISR members are outstanding then, one more than is covered (M4)"
 )
 
-MUTANTS: Final = MappingProxyType(
+MUTANTS: Final[Mapping[Mutant, Lethal | Harmless]] = MappingProxyType(
     {
         ("elr", "off"): Lethal(scenario="S13", profiles=("restarts", "last-standing")),
         ("hw_requires_min_isr", "off"): Lethal(scenario="S14", profiles=("isr-churn", "last-standing")),
