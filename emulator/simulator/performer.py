@@ -6,8 +6,8 @@ So a plan stays playable when parts of it are taken away, which is what shrinkin
 from collections.abc import Callable
 from typing import assert_never
 
-from emulator.core.events import FaultInjected
-from emulator.core.types import BrokerId, NodeId
+from emulator.core.events import FaultHealed, FaultInjected
+from emulator.core.types import BrokerId, MetadataOffset, NodeId
 from emulator.simulator.actions import (
     Action,
     ChannelVerb,
@@ -29,6 +29,7 @@ from emulator.simulator.actions import (
 )
 from emulator.simulator.administration import reassign, recreate_topic, set_min_isr
 from emulator.simulator.cluster import SimulatedCluster
+from emulator.simulator.faults import Fault, faults_of, mended_by
 from emulator.simulator.network import Channel, Way
 from emulator.simulator.nodes import CLIENT, CONTROLLER, BrokerNode, ControllerNode
 
@@ -36,35 +37,35 @@ from emulator.simulator.nodes import CLIENT, CONTROLLER, BrokerNode, ControllerN
 def perform(cluster: SimulatedCluster, action: Action) -> bool:
     """Performs an action and notes it as a fault if it is one; returns whether it was enabled."""
     offset = cluster.controller.committed_end_offset
+    broken = {*cluster.network.cuts, *cluster.network.losing}
     is_enabled = _perform(cluster, action)
-    fault = _fault(action)
-    if is_enabled and fault is not None:
-        name, target = fault
-        cluster.note(
-            FaultInjected(cause_id=cluster.cause_id, fault=name, target=target, bit="simulated", metadata_offset=offset)
-        )
+    if is_enabled:
+        for fault in faults_of(action):
+            _note_injected(cluster, fault, offset=offset)
+        for fault in mended_by(action, broken=broken):
+            note_healed(cluster, fault)
     return is_enabled
 
 
-def _fault(action: Action) -> tuple[str, str] | None:
-    """Returns a fault's name and target as the harness of real processes would write them."""
-    match action:
-        case OnNode(verb=NodeVerb.PAUSE | NodeVerb.ISOLATE | NodeVerb.KILL as verb, nodes=nodes):
-            return verb.value, ",".join(map(str, nodes))
-        case OnNode(verb=NodeVerb.EXPIRE, nodes=nodes):
-            return "lose_responses", f"{nodes[0]}->{CONTROLLER}"
-        case PowerLoss(nodes=nodes):
-            return "power_loss", ",".join(map(str, nodes))
-        case ClockRate(node=node):
-            return "pause", str(node)
-        case OnLink(verb=LinkVerb.CUT | LinkVerb.LOSE_RESPONSES | LinkVerb.RESET, source=source, destination=end):
-            return "cut", f"{source}->{end}"
-        case Slow(source=source, destination=end):
-            return "cut", f"{source}->{end}"
-        case OnChannel(verb=ChannelVerb.HOLD, channel=channel):
-            return "cut", f"{channel.source}->{channel.destination}"
-        case _:
-            return None
+def _note_injected(cluster: SimulatedCluster, fault: Fault, *, offset: MetadataOffset) -> None:
+    cluster.note(
+        FaultInjected(
+            cause_id=cluster.cause_id, fault=fault.name, target=fault.target, bit="simulated", metadata_offset=offset
+        )
+    )
+
+
+def note_healed(cluster: SimulatedCluster, fault: Fault) -> None:
+    """Writes that a fault is over."""
+    cluster.note(
+        FaultHealed(
+            cause_id=cluster.cause_id,
+            fault=fault.name,
+            target=fault.target,
+            seen="simulated",
+            metadata_offset=cluster.controller.committed_end_offset,
+        )
+    )
 
 
 def _perform(cluster: SimulatedCluster, action: Action) -> bool:

@@ -17,12 +17,13 @@ from emulator.core.events import Event
 from emulator.core.types import Acks, NodeId, TopicPartition
 from emulator.simulator.actions import Action
 from emulator.simulator.cluster import SimulatedCluster
+from emulator.simulator.faults import EVERYTHING
 from emulator.simulator.journal import Journal
 from emulator.simulator.oracle.catalogue import is_finding
 from emulator.simulator.oracle.finding import Alarm
 from emulator.simulator.oracle.liveness import CONVERGE_MS, QUIET_MS, excused, pulse
 from emulator.simulator.oracle.oracle import Oracle
-from emulator.simulator.performer import perform
+from emulator.simulator.performer import note_healed, perform
 from emulator.simulator.plan import Plan
 from emulator.simulator.record_book import RecordBook
 from emulator.simulator.watcher import ClientRecord
@@ -183,6 +184,7 @@ class Simulation:
     def _heal(self) -> None:
         cluster = self.cluster
         cluster.heal()
+        note_healed(cluster, EVERYTHING)
         cluster.start_controller()
         cluster.resume(cluster.controller_node)
         for broker_id, node in cluster.nodes.items():
