@@ -93,7 +93,7 @@ def _records(progress: Progress, acks: Acks | None, partition: TopicPartition) -
     return sum(
         count.records
         for count in progress.acked
-        if count.topic_partition == partition and (acks is None or count.acks == acks)
+        if (count.topic, count.partition) == partition and (acks is None or count.acks == acks)
     )
 
 

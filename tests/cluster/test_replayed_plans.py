@@ -1,0 +1,141 @@
+"""What the simulator finds, real processes do: plans that it finds and shrinks here lose the same records on both.
+
+The plans are not kept: each run of this test looks for them, from seed 0 on, with a rule switched off. Not every plan
+that breaks a promise can be played with barriers (``chaos.plans``), so those that cannot are passed over.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+from chaos.campaign import play_runs
+from chaos.lost_records import RecordName, lost_records_of
+from chaos.plans.patience import PatientPlan
+from chaos.plans.rehearsal import patient_or_missing, scenario_of
+from chaos.run_directory import create_run_directory
+from chaos.run_order import DriverName, RunOrder
+from chaos.scenario_file import read_scenario
+from emulator.cluster.toxiproxy_build import find_toxiproxy
+from emulator.simulator.explorer import Ambition, Orders, explore
+from emulator.simulator.plan import Plan
+from emulator.simulator.run_writer import write_run
+from emulator.simulator.shrink import goal_of, shrink
+from emulator.verification.guarantee import Guarantee
+from emulator.verification.session import SparkSessionStarter
+from emulator.verification.verdict import Verdict, VerdictReport
+from emulator.verification.verify import rehearse, verify_runs
+
+pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.timeout(600)]
+
+
+class Search(NamedTuple):
+    """A rule to switch off, how many plans to find then, and in which profiles."""
+
+    switch: tuple[str, str]
+    plans: int
+    profiles: tuple[str, ...]
+
+
+SEARCHES: Final = (
+    Search(("unclean_detection", "off"), 2, ("last-standing", "partitions")),
+    Search(("elr", "off"), 1, ("last-standing",)),
+)
+
+SEEDS: Final = range(1_000)
+SHRINK_LIMIT_S: Final = 5.0
+
+
+class Found(NamedTuple):
+    """A shrunk plan, and the same with patience."""
+
+    switch: tuple[str, str]
+    seed: int
+    plan: Plan
+    patient: PatientPlan
+
+    @property
+    def name(self) -> str:
+        return f"{self.switch[0]}-{self.seed}"
+
+
+class Replayed(NamedTuple):
+    """What one plan came to, in the simulator and on processes."""
+
+    found: Found
+    simulated: VerdictReport
+    real: VerdictReport
+    simulated_losses: frozenset[RecordName]
+    real_losses: frozenset[RecordName]
+
+
+def plans_that_lose_records(search: Search) -> Iterator[Found]:
+    orders = Orders(switches=(search.switch,), profiles=search.profiles, ambition=Ambition.OUTCOME)
+    for seed in SEEDS:
+        schedule = explore(seed, orders)
+        if not any(finding.check_id == "D1" for finding in schedule.outcome.findings):
+            continue
+        shrunk = shrink(schedule.plan, goal_of(schedule.outcome.findings), limit_s=SHRINK_LIMIT_S)
+        if shrunk is None:
+            continue
+        patient = patient_or_missing(shrunk.plan)
+        if isinstance(patient, PatientPlan) and patient.essence.lost:
+            yield Found(switch=search.switch, seed=seed, plan=shrunk.plan, patient=patient)
+
+
+def order_of(found: Found, store: Path) -> RunOrder:
+    scenario = read_scenario(Path(f"{found.name}.yaml"), scenario_of(found.patient, name=f"replayed/{found.name}"))
+    return RunOrder(
+        scenario=scenario,
+        directory=create_run_directory(store, scenario, now=datetime.now(UTC)),
+        era=found.plan.era,
+        switches=found.plan.rules(),
+        properties=scenario.properties,
+        seed=found.seed,
+        toxiproxy=find_toxiproxy(),
+        driver=DriverName.PROCESS,
+    )
+
+
+@pytest.fixture(scope="module")
+def replayed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Replayed, ...]:
+    store = tmp_path_factory.mktemp("replayed")
+    starter = SparkSessionStarter(log_path=store / "spark.log", heap_mb=1024, rehearsal=rehearse)
+    starter.start()
+    try:
+        found = [plan for search in SEARCHES for plan in islice(plans_that_lose_records(search), search.plans)]
+        simulated = [store / f"simulated-{each.name}" for each in found]
+        for each, directory in zip(found, simulated, strict=True):
+            write_run(each.plan, directory, name=each.name)
+        orders = [order_of(each, store / "store") for each in found]
+        play_runs(orders, on_status=lambda _status: None)
+        real = [order.directory for order in orders]
+        reports = verify_runs((*simulated, *real), spark=starter.session())
+    finally:
+        starter.stop()
+    return tuple(
+        Replayed(each, reports[index], reports[len(found) + index], lost_records_of(there), lost_records_of(here))
+        for index, (each, there, here) in enumerate(zip(found, simulated, real, strict=True))
+    )
+
+
+def test_three_plans_are_found_from_different_seeds_and_two_switches(replayed: tuple[Replayed, ...]) -> None:
+    assert len({(each.found.switch, each.found.seed) for each in replayed}) == 3
+    assert {each.found.switch for each in replayed} == {search.switch for search in SEARCHES}
+    assert all(each.found.plan.length <= 15 for each in replayed)
+
+
+def test_processes_come_to_the_same_verdict(replayed: tuple[Replayed, ...]) -> None:
+    for each in replayed:
+        assert each.real.unknown_reasons == (), each.found.name
+        for report in (each.simulated, each.real):
+            assert (report.verdict, report.guarantee) == (Verdict.VIOLATION, Guarantee.BROKEN), each.found.name
+
+
+def test_processes_lose_the_same_records(replayed: tuple[Replayed, ...]) -> None:
+    for each in replayed:
+        assert each.real_losses == each.simulated_losses == each.found.patient.essence.lost, each.found.name
+        assert each.real.lost_records == each.simulated.lost_records == len(each.real_losses) > 0, each.found.name

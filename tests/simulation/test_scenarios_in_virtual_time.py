@@ -1,0 +1,128 @@
+"""Scenarios in virtual time: they come to what they expect of each era, leave a whole run, and always the same one."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from chaos.campaign import play_runs
+from chaos.lost_records import lost_records_of
+from chaos.run_directory import create_run_directory, read_cluster_file
+from chaos.run_order import DriverName, RunOrder
+from chaos.runner import RunStatus
+from chaos.scenario import Scenario
+from chaos.scenario_file import find_scenario, load_scenario, read_scenario
+from emulator.core.switches import era_switches
+
+STORIES = [f"kip-966/last-replica-standing{variant}" for variant in ("", "-flush", "-kill", "-wide")]
+
+BROKEN = """\
+name: test/broken
+cluster:
+  brokers: 2
+  properties: {broker.session.timeout.ms: 2000, broker.heartbeat.interval.ms: 250, replica.lag.time.max.ms: 1500}
+topics: [{name: orders, replicas: [[0, 1]], min.insync.replicas: 1}]
+workload: {producers: [{acks: all, rate: 100}, {acks: 0, rate: 20}], consumers: [{}]}
+steps:
+"""
+
+
+def play(store: Path, scenario: Scenario, era: str, *, seed: int = 1) -> Path:
+    directory = create_run_directory(store, scenario, now=datetime(2026, 1, 1, tzinfo=UTC))
+    order = RunOrder(
+        scenario=scenario,
+        directory=directory,
+        era=era,
+        switches=era_switches(era),
+        properties=scenario.properties,
+        seed=seed,
+        toxiproxy=None,
+        driver=DriverName.SIMULATOR,
+    )
+    told: list[RunStatus] = []
+    play_runs([order], on_status=told.append)
+    assert told
+    return directory
+
+
+def problems(directory: Path) -> list[str]:
+    return [line for line in (directory / "run.log").read_text().splitlines() if " ERROR " in line]
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_a_story_loses_in_each_era_what_it_expects_to_lose(name: str, tmp_path: Path) -> None:
+    scenario = load_scenario(find_scenario(name))
+    for era, expected in scenario.expect:
+        directory = play(tmp_path, scenario, era)
+        assert problems(directory) == []
+        assert expected.lost is not None
+        assert expected.lost.holds(len(lost_records_of(directory))), era
+
+
+def test_a_run_leaves_what_a_run_on_processes_leaves(tmp_path: Path) -> None:
+    scenario = load_scenario(find_scenario(STORIES[0]))
+    directory = play(tmp_path, scenario, "kafka-3.9")
+    names = {path.name for path in directory.iterdir()}
+    assert names >= {"scenario.yaml", "plan.yaml", "cluster.yaml", "events", "history.jsonl", "nodes", "run.log"}
+    assert (directory.parent / "latest").resolve() == directory
+    assert read_cluster_file(directory / "cluster.yaml").switches == era_switches("kafka-3.9")
+    again = load_scenario(directory / "plan.yaml")
+    assert [type(step.action) for step in again.steps] == [type(step.action) for step in scenario.steps]
+    assert lost_records_of(play(tmp_path / "again", again, "kafka-3.9")) == lost_records_of(directory)
+
+
+def test_a_seed_decides_everything(tmp_path: Path) -> None:
+    scenario = read_scenario(
+        tmp_path / "broken.yaml",
+        f"{BROKEN}  - until: {{acked: 50}}\n  - power_loss: {{nodes: [0, 1], keep: prefix}}\n"
+        "  - start: {node: 0}\n  - start: {node: 1}\n  - until: {partition: all, isr: [0, 1]}\n",
+    )
+
+    def evidence(store: str, seed: int) -> dict[str, bytes]:
+        directory = play(tmp_path / store, scenario, "kip-966", seed=seed)
+        assert problems(directory) == []
+        return {path.name: path.read_bytes() for path in (*directory.glob("events/*"), directory / "history.jsonl")}
+
+    assert evidence("first", 1) == evidence("second", 1)
+    assert evidence("first", 1) != evidence("other", 2)
+
+
+def test_a_missed_barrier_ends_the_steps_and_is_told(tmp_path: Path) -> None:
+    scenario = read_scenario(
+        tmp_path / "broken.yaml",
+        f"{BROKEN}  - until: {{partition: all, leader: 1, within: 2 s}}\n  - kill: {{node: 0}}\n",
+    )
+    (problem,) = problems(play(tmp_path, scenario, "kip-966"))
+    assert "not reached within 2 s; seen: orders-0 leader=0" in problem
+
+
+def test_faults_that_change_nothing_say_so(tmp_path: Path) -> None:
+    scenario = read_scenario(
+        tmp_path / "broken.yaml",
+        BROKEN
+        + "".join(
+            f"  - {step}\n"
+            for step in (
+                "resume: {node: 0}",
+                "heal: all",
+                "kill: {node: 1}",
+                "kill: {node: 1}",
+                "pause: {node: 1}",
+                "stop: {node: 1}",
+                "cut: {from: client, to: 1}",
+                "heal: {from: client, to: 1}",
+                "start: {node: 1}",
+                "start: {node: 1}",
+                "pause: {node: 1}",
+                "stop: {node: 1}",
+                "isolate: {node: controller}",
+                "isolate: {node: controller}",
+            )
+        ),
+    )
+    played = (play(tmp_path, scenario, "kip-966") / "plan.yaml").read_text()
+    seen = [line.rpartition(" # ")[2] for line in played.partition("\nsteps:\n")[2].splitlines()]
+    assert [text.startswith("no-op") for text in seen] == [
+        *(True, True, False, True, True, True, True, False, False, True, False, False, False, True)
+    ]
+    assert "killed, as it did not stop" in seen[11]
