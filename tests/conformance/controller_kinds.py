@@ -116,6 +116,7 @@ def _rules(vector: Vector) -> PartitionRules:
         elr_enabled=vector.config.get("elr_enabled", vector.switches.elr),
         last_known=switches_of(vector).last_known,
         elr_within_replicas=vector.switches.elr_within_replicas,
+        clear_elr=vector.switches.clear_elr_on_min_isr_change,
         downgrade_ignores_elr=vector.switches.downgrade_ignores_elr,
     )
 

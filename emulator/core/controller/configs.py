@@ -98,7 +98,7 @@ class _Changed:
 
 
 def _clear_elr(view: ClusterView, topic: str | None, changed: _Changed) -> list[Decision]:
-    match view.switches.clear_elr_on_min_isr_change:
+    match view.clear_elr:
         case ClearElr.OFF:
             return []
         case ClearElr.ALWAYS:

@@ -14,7 +14,7 @@ from emulator.core.controller.reassignment_lists import complete_reassignment
 from emulator.core.events import Election
 from emulator.core.image import PartitionState
 from emulator.core.records import PartitionChangeRecord
-from emulator.core.switches import LastKnown
+from emulator.core.switches import ClearElr, LastKnown
 from emulator.core.types import BrokerId, ElectionType, LeaderRecoveryState
 
 
@@ -26,6 +26,7 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
         elr_enabled: whether eligible leader replicas are kept and the ISR may be empty.
         last_known: what a leaderless partition remembers.
         elr_within_replicas: whether only replicas are eligible and remembered, also after a reassignment.
+        clear_elr: what a new min ISR does to the ELR, hence whether one may be left that is none any more.
         downgrade_ignores_elr: whether an ELR that is left over counts for nothing once the feature is gone.
         recovery_manager_enabled: whether a recovery compares logs, so that no last known leader is taken unseen.
         draw: picks the leader of an unclean election; 0 is the first of the assignment.
@@ -35,6 +36,7 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
     elr_enabled: bool
     last_known: LastKnown
     elr_within_replicas: bool
+    clear_elr: ClearElr
     downgrade_ignores_elr: bool
     recovery_manager_enabled: bool = False
     draw: int = 0
@@ -114,9 +116,9 @@ def next_partition_change(
     elif is_elected and result.election is Election.ELR and result.leader is not None:
         isr = (result.leader,)
         memory = msgspec.structs.replace(memory, elr=tuple(b for b in memory.elr if b != result.leader))
-        if len(isr) >= effective_min_isr:
+        if rules.clear_elr is ClearElr.SATISFIED and len(isr) >= effective_min_isr:
             # Min ISR became one while the partition was offline. The leader commits alone from here on, so nobody
-            # beside it may be a candidate. Kafka empties the ELR with every change of min ISR, so it never comes here.
+            # beside it may be a candidate. Kafka empties the ELR with every change of min ISR, and does not look again.
             memory = msgspec.structs.replace(memory, elr=(), last_known_elr=())
 
     if not isr and not rules.elr_enabled:

@@ -23,7 +23,7 @@ from emulator.core.events import Election, UncleanMethod
 from emulator.core.image import MetadataImage, PartitionState
 from emulator.core.metadata_version import METADATA_VERSION
 from emulator.core.properties import NodeProperties
-from emulator.core.switches import Switches, UncleanPick
+from emulator.core.switches import ClearElr, Switches, UncleanPick
 from emulator.core.types import BrokerId, ElectionType, NodeId, TopicPartition
 
 
@@ -48,6 +48,11 @@ class ClusterView:
         self.draw = 0
         self.picks_at_random = switches.unclean_pick is UncleanPick.RANDOM
 
+    @property
+    def clear_elr(self) -> ClearElr:
+        """What a new min ISR does to eligible leader replicas."""
+        return self.switches.clear_elr_on_min_isr_change
+
     def partition_rules(self) -> PartitionRules:
         """Returns what the change pipeline depends on."""
         return PartitionRules(
@@ -55,6 +60,7 @@ class ClusterView:
             elr_enabled=is_elr_enabled(self.image, self.switches),
             last_known=self.switches.last_known,
             elr_within_replicas=self.switches.elr_within_replicas,
+            clear_elr=self.clear_elr,
             downgrade_ignores_elr=self.switches.downgrade_ignores_elr,
             recovery_manager_enabled=self.properties.unclean_recovery_manager_enabled,
         )

@@ -5,7 +5,7 @@ import pytest
 from emulator.core import metadata_version
 from emulator.core.controller.partition_change import PartitionRules, PartitionTarget, next_partition_change
 from emulator.core.image import PartitionState
-from emulator.core.switches import LastKnown
+from emulator.core.switches import ClearElr, LastKnown
 from emulator.core.types import BrokerId, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 
 RULES = PartitionRules(
@@ -13,6 +13,7 @@ RULES = PartitionRules(
     elr_enabled=True,
     last_known=LastKnown.KIP,
     elr_within_replicas=True,
+    clear_elr=ClearElr.SATISFIED,
     downgrade_ignores_elr=True,
 )
 FIRST, SECOND, THIRD = (BrokerId(NodeId(index)) for index in range(3))
