@@ -426,6 +426,7 @@ class Scenario:
         brokers: there are brokers 0 to ``brokers`` - 1, and one controller.
         properties: of every node, by Kafka's names.
         seed: for random choices, where the file fixes it (a recorded plan does).
+        report: what is to be told beside the verdict.
         expect: by era.
     """
 
@@ -442,6 +443,7 @@ class Scenario:
     end: Ending
     seed: int | None
     expect: tuple[tuple[str, Expectation], ...]
+    report: str | None = None
 
     @property
     def broker_ids(self) -> tuple[BrokerId, ...]:

@@ -34,6 +34,7 @@ from emulator.core.client.settings import (
 from emulator.core.errors import ConfigError
 from emulator.core.properties import node_properties
 from emulator.core.switches import ERAS, ERAS_NOT_BUILT
+from emulator.verification.acks_comparison import REPORT as ACKS_COMPARISON
 
 SCENARIOS: Final = Path(__file__).parent / "scenarios"
 """Where scenarios are found by name."""
@@ -95,7 +96,7 @@ def read_scenario(path: Path, text: str) -> Scenario:
     """
     with open_document(path, text).fields() as top:
         name = top.required("name").text()
-        source = top.optional("source")
+        source, report = top.optional("source"), top.optional("report")
         with top.required("cluster").fields() as cluster:
             brokers = cluster.required("brokers").integer(low=1, high=BROKERS_MAX)
             node_cursor = cluster.optional("properties")
@@ -118,6 +119,7 @@ def read_scenario(path: Path, text: str) -> Scenario:
             end=Ending.RESTORE if end is None else Ending(end.choice([each.value for each in Ending])),
             seed=None if seed is None else seed.integer(low=0),
             expect=() if expect is None else _expectations(expect),
+            report=None if report is None else report.choice((ACKS_COMPARISON,)),
         )
 
 

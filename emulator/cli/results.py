@@ -1,18 +1,29 @@
 """Results on stdout: a summary per run, and the comparison as the last lines."""
 
+import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 import msgspec
+from rich.console import Console
+from rich.table import Table
 
+from emulator.cli.acks_table import acks_table
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output
 from emulator.verification.verdict import Verdict, VerdictReport, summary
 
+_PAGE_WIDTH: Final = 160
+
 if TYPE_CHECKING:
     from chaos.campaign import EraResult
     from chaos.scenario import Scenario
+
+
+def print_table(table: Table) -> None:
+    """Prints a table as wide as the terminal, or as a page where there is none."""
+    Console(file=sys.stdout, width=None if sys.stdout.isatty() else _PAGE_WIDTH).print(table)
 
 
 def print_verdicts(reports: Sequence[VerdictReport], *, output: Output) -> None:
@@ -22,6 +33,8 @@ def print_verdicts(reports: Sequence[VerdictReport], *, output: Output) -> None:
         return
     for report in reports:
         click.echo(f"{report.run}\n{summary(report)}\n")
+        if report.acks_comparison is not None:
+            print_table(acks_table([(report.era or "unnamed", report.acks_comparison)]))
 
 
 def verdicts_exit_code(reports: Sequence[VerdictReport]) -> ExitCode:
@@ -52,6 +65,11 @@ def print_results(scenario: "Scenario", results: "tuple[EraResult, ...]", *, out
         return
     for result in results:
         click.echo(f"{summary(result.report)}\n  run directory: {result.directory}\n")
+    compared = [
+        (result.era, result.report.acks_comparison) for result in results if result.report.acks_comparison is not None
+    ]
+    if compared:
+        print_table(acks_table(compared))
     width = max(len(result.era) for result in results)
     for result in results:
         click.echo(f"{result.era:<{width}}  {_comparison(scenario, result)}")

@@ -163,6 +163,7 @@ class Poll(msgspec.Struct, frozen=True, kw_only=True):
     index: int
     process: str
     topic: str
+    topic_id: str | None
     partition: int
     position: int
     seek: bool
@@ -345,6 +346,7 @@ def _poll(poll: e.PollOperation) -> Poll:
         index=poll.index,
         process=poll.process,
         topic=poll.topic,
+        topic_id=poll.topic_id,
         partition=poll.partition,
         position=poll.position,
         seek=poll.seek,

@@ -28,11 +28,13 @@ class RunDirectory(msgspec.Struct, frozen=True, kw_only=True):
         path: the directory, links resolved.
         scenario: its name, by ``scenario.yaml`` or else by the directory above.
         era: by ``cluster.yaml``; ``None`` where that says nothing.
+        report: what its scenario wants to be told beside the verdict, by ``scenario.yaml``.
     """
 
     path: Path
     scenario: str
     era: str | None
+    report: str | None = None
 
     @property
     def events(self) -> Path:
@@ -78,6 +80,7 @@ def open_run_directory(path: Path) -> RunDirectory:
         path=resolved,
         scenario=_entry(resolved / "scenario.yaml", "name") or resolved.parent.name,
         era=_entry(resolved / "cluster.yaml", "era"),
+        report=_entry(resolved / "scenario.yaml", "report"),
     )
 
 

@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from emulator.verification.acks_comparison import AcksComparison
 from emulator.verification.check import CheckKind
 from emulator.verification.guarantee import Guarantee
 from emulator.verification.losses import LossClass
@@ -123,6 +124,7 @@ class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
         checks: every check.
         counts: records by acks.
         losses: lost acks=all records, by partition and fate.
+        acks_comparison: where the scenario asks for it.
         leaders: the partitions' committed states in order, in plain words: what two runs are compared by.
     """
 
@@ -138,6 +140,7 @@ class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
     counts: tuple[RecordCounts, ...]
     losses: tuple[Loss, ...]
     leaders: tuple[str, ...]
+    acks_comparison: AcksComparison | None = None
 
     @property
     def lost_records(self) -> int:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
+from emulator.verification.acks_comparison import REPORT, AcksComparison, compare_acks
 from emulator.verification.check import Check, Evidence
 from emulator.verification.checks import CHECKS
 from emulator.verification.chronicle import Chronicle
@@ -86,6 +87,11 @@ def _reports(
     doubted = pool.submit(find_doubts, lines, spark=spark)
     counted = pool.submit(_record_counts, spark, lines)
     lost = pool.submit(tell_losses, chronicles, spark=spark)
+    compared = {
+        number: pool.submit(compare_acks, number, spark=spark)
+        for number, run in enumerate(runs)
+        if run.report == REPORT
+    }
     doubts, losses, counts = doubted.result(), lost.result(), counted.result()
     findings: dict[tuple[int, str], list[_Finding]] = {}
     for finding in (finding for future in found for finding in future.result()):
@@ -98,6 +104,7 @@ def _reports(
             losses[number],
             counts[number],
             {check.check_id: findings.get((number, check.check_id), []) for check in CHECKS},
+            compared[number].result() if number in compared else None,
         )
         for number, run in enumerate(runs)
     )
@@ -110,6 +117,7 @@ def _report(
     losses: tuple[Loss, ...],
     counts: tuple[RecordCounts, ...],
     findings: dict[str, list[_Finding]],
+    acks_comparison: AcksComparison | None,
 ) -> VerdictReport:
     switches = dict(chronicle.switches())
     doubtful = frozenset(doubt.about for doubt in doubts if doubt.about is not None)
@@ -128,6 +136,7 @@ def _report(
         counts=counts,
         losses=losses,
         leaders=tell_leaders(chronicle),
+        acks_comparison=acks_comparison,
     )
 
 
