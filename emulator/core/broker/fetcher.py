@@ -282,6 +282,7 @@ class FetcherPool:
                 and followed.state is FollowState.FETCHING
                 and asked.fetch_offset == followed.partition.log.log_end_offset
                 and asked.current_leader_epoch == followed.leader_epoch
+                and asked.topic_id == followed.partition.log.topic_id  # a new topic begins at the same offset and epoch
             ):
                 self._handle_answer(turn, link, followed, answer)
 
