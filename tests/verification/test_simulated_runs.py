@@ -1,0 +1,54 @@
+"""Verification takes a scenario's run in virtual time as it takes one on processes, and comes to what is expected."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from chaos.campaign import play_runs
+from chaos.expectation import Outcome, compare
+from chaos.lost_records import lost_records_of
+from chaos.run_directory import create_run_directory
+from chaos.run_order import DriverName, RunOrder
+from chaos.scenario_file import find_scenario, load_scenario
+from emulator.core.switches import era_switches
+from tests.verification.conftest import Judge
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+PLAYED = [
+    ("last-replica-standing", "kafka-3.9"),
+    ("last-replica-standing", "kip-966"),
+    ("last-replica-standing-flush", "kafka-3.9"),
+    ("last-replica-standing-kill", "kafka-3.9"),
+]
+
+
+def orders(store: Path) -> list[RunOrder]:
+    found = []
+    for name, era in PLAYED:
+        scenario = load_scenario(find_scenario(f"kip-966/{name}"))
+        found.append(
+            RunOrder(
+                scenario=scenario,
+                directory=create_run_directory(store, scenario, now=datetime.now(UTC)),
+                era=era,
+                switches=era_switches(era),
+                properties=scenario.properties,
+                seed=1,
+                toxiproxy=None,
+                driver=DriverName.SIMULATOR,
+            )
+        )
+    return found
+
+
+def test_the_stories_have_the_same_verdicts_in_virtual_time_as_on_processes(tmp_path: Path, judge: Judge) -> None:
+    played = orders(tmp_path)
+    play_runs(played, on_status=lambda _status: None)
+    reports = judge({str(order.directory): order.directory for order in played})
+    for order in played:
+        report = reports[str(order.directory)]
+        assert report.unknown_reasons == ()
+        assert compare(report, order.scenario.expectation(order.era)) == (Outcome.MET, ()), order.directory
+        assert report.lost_records == len(lost_records_of(order.directory))
