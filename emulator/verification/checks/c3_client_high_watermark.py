@@ -11,11 +11,12 @@ CHECK = Check(
         SELECT run, topic, partition, position,
                concat(process, ' on ', topic, '-', partition, ' had read up to ', read_up_to,
                       ', was told OFFSET_OUT_OF_RANGE and went on from ', position) AS sentence
-        FROM (SELECT *, lag(error) OVER each_poll AS before,
+        FROM (SELECT *, lag(error) OVER (
+                         PARTITION BY run, process, topic, topic_id, partition ORDER BY index) AS before,
                      max(IF(size(spans) > 0, element_at(spans, -1)[1] + 1, NULL)) OVER (
-                         each_poll ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS read_up_to
-              FROM poll WHERE phase = 'live'
-              WINDOW each_poll AS (PARTITION BY run, process, topic, topic_id, partition ORDER BY index))
+                         PARTITION BY run, process, topic, topic_id, partition ORDER BY index
+                         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS read_up_to
+              FROM poll WHERE phase = 'live')
         WHERE seek AND before = 'OFFSET_OUT_OF_RANGE' AND position < read_up_to
     """,
 )
