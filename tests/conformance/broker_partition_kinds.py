@@ -21,6 +21,7 @@ from emulator.core.broker.high_watermark import (
     follower_high_watermark,
 )
 from emulator.core.broker.isr import Committed, IsrProposal, PendingExpand, PendingShrink, proposed_isr
+from emulator.core.broker.isr_changes import handle_answer, maybe_expand_isr, maybe_shrink_isr
 from emulator.core.broker.log_opening import open_log
 from emulator.core.broker.log_writer import append_batches
 from emulator.core.broker.offset_for_leader_epoch import offsets_for_leader_epochs
@@ -134,7 +135,7 @@ class _PartitionPlay:
             case "fetch":
                 outcome = self._fetch(turn, step)
             case "shrink_tick":
-                partition.maybe_shrink_isr(turn)
+                maybe_shrink_isr(turn, partition)
             case "alter_response":
                 self._answer(turn, step)
             case "broker_state":
@@ -193,7 +194,7 @@ class _PartitionPlay:
                 becomes = step["live_epoch_becomes_before_isr_check"]
                 self._change_broker({"broker": step["replica"], "epoch": becomes})
             if error is ErrorCode.NONE:
-                self.world.partition.maybe_expand_isr(turn, replica)
+                maybe_expand_isr(turn, self.world.partition, replica)
         self.last_fetch_error = error
         return error.name
 
@@ -234,7 +235,7 @@ class _PartitionPlay:
         )
         response = AlterPartitionResponse(error=ErrorCode.NONE, partitions=(result,))
         for proposal, answered in self.sender.handle_response(turn, request, response):
-            partition.handle_alter_partition_result(turn, proposal, answered)
+            handle_answer(turn, partition, proposal, answered)
 
     def _submit(self, turn: Turn) -> None:
         for proposal in turn.proposals:
@@ -243,7 +244,7 @@ class _PartitionPlay:
                 self.proposal = proposal
                 continue
             refusal = AlterPartitionResult(topic=NAME.topic, topic_id=TOPIC_ID, partition=NAME.partition, error=error)
-            self.world.partition.handle_alter_partition_result(turn, proposal, refusal)
+            handle_answer(turn, self.world.partition, proposal, refusal)
         self.sender.send_queued(turn, BrokerEpoch(100))
         for effect in turn.effects():
             if isinstance(effect, SendRequest) and isinstance(effect.request, AlterPartitionRequest):

@@ -9,6 +9,7 @@ from emulator.core.broker.alter_partition_sender import AlterPartitionSender
 from emulator.core.broker.delete_records import DeleteRecordsDesk
 from emulator.core.broker.fetch import Read, Reader, ReadFailed, ReadResult, read_partition
 from emulator.core.broker.isr import Committed, PendingExpand, PendingRecovery, PendingShrink
+from emulator.core.broker.isr_changes import handle_answer, maybe_expand_isr
 from emulator.core.broker.leader_recovery import LeaderRecovery
 from emulator.core.broker.list_offsets import LATEST_TIMESTAMP, list_offsets
 from emulator.core.broker.offset_for_leader_epoch import offsets_for_leader_epochs
@@ -203,7 +204,7 @@ class _Play:
             return result.error if isinstance(result, ReadFailed) else ErrorCode.NONE
         partition = self._world.partition
         partition.note_fetch(turn, replica, fetch_offset=offset, log_start_offset=Offset(0), broker_epoch=epoch)
-        partition.maybe_expand_isr(turn, replica)
+        maybe_expand_isr(turn, partition, replica)
         self._settle(turn)
         return ErrorCode.NONE
 
@@ -250,7 +251,7 @@ class _Play:
         )
         response = AlterPartitionResponse(error=ErrorCode.NONE, partitions=(result,))
         for proposal, answered in self._sender.handle_response(turn, self._sent[-1], response):
-            partition.handle_alter_partition_result(turn, proposal, answered)
+            handle_answer(turn, partition, proposal, answered)
         self._settle(turn)
 
     def _observe(self) -> dict[str, Any]:

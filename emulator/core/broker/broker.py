@@ -10,21 +10,24 @@ controller, waiting requests are looked at again, fetches go out. Life of a brok
 """
 
 from enum import Enum
-from typing import Final, assert_never
+from typing import assert_never
 
 from emulator.core.broker.alter_partition_sender import AlterPartitionSender
 from emulator.core.broker.assignment import Assignment
+from emulator.core.broker.chores import Chores
 from emulator.core.broker.config import BrokerConfig
 from emulator.core.broker.delayed_fetch import FetchDesk
 from emulator.core.broker.delayed_produce import ProduceDesk
 from emulator.core.broker.delete_records import DeleteRecordsDesk
 from emulator.core.broker.fetcher import FetcherPool
 from emulator.core.broker.hosted import HostedPartitions
+from emulator.core.broker.isr_changes import handle_answer
 from emulator.core.broker.leader_recovery import LeaderRecovery
 from emulator.core.broker.lifecycle import BrokerLifecycle, BrokerState
 from emulator.core.broker.list_offsets import list_offsets
 from emulator.core.broker.log_writer import follow_segments
 from emulator.core.broker.metadata_requests import metadata
+from emulator.core.broker.metadata_stream import MetadataStream
 from emulator.core.broker.offset_for_leader_epoch import offsets_for_leader_epochs
 from emulator.core.broker.partition import Partition
 from emulator.core.broker.producer_ids import ProducerIds
@@ -37,11 +40,8 @@ from emulator.core.effects import (
     BrokerEffect,
     CloseLogs,
     LoadLogs,
-    OpenMetadataStream,
     SendResponse,
     StopNode,
-    WriteHighWatermarks,
-    WriteLogCheckpoints,
 )
 from emulator.core.errors import ErrorCode, InvariantViolation
 from emulator.core.events import MetadataApplied
@@ -87,22 +87,7 @@ from emulator.core.messages import (
     Response,
 )
 from emulator.core.properties import TopicProperties
-from emulator.core.timers import TimerQueue
-from emulator.core.types import BrokerId, CauseId, MetadataOffset, Offset, TopicPartition
-
-_STREAM_BACKOFF_INITIAL_MS: Final = 20
-_STREAM_BACKOFF_MAX_MS: Final = 500
-_PRODUCER_EXPIRATION_CHECK_MS: Final = 600_000
-
-
-class _Chore(Enum):
-    """Periodic work, from the first applied difference on."""
-
-    SHRINK_ISR = "shrink_isr"
-    CHECKPOINT_HIGH_WATERMARKS = "checkpoint_high_watermarks"
-    CHECKPOINT_LOGS = "checkpoint_logs"
-    EXPIRE_PRODUCERS = "expire_producers"
-    REOPEN_STREAM = "reopen_stream"
+from emulator.core.types import BrokerId, CauseId, MetadataOffset, TopicPartition
 
 
 class _Logs(Enum):
@@ -119,6 +104,7 @@ class Broker:
     def __init__(self, config: BrokerConfig) -> None:
         self._config = config
         self._image = MetadataImage()
+        self._stream = MetadataStream(self._image)
         self._hosted = HostedPartitions(self._image)
         self._ledger = RequestLedger()
         self._lifecycle = BrokerLifecycle(config, self._ledger)
@@ -131,12 +117,9 @@ class Broker:
         self._producer_ids = ProducerIds(config, self._ledger)
         self._strays = StrayLogs(config)
         self._assignment = Assignment(config, self._hosted, self._fetchers, self._fetches, self._strays)
-        self._chores: TimerQueue[_Chore] = TimerQueue()
+        self._chores = Chores(config, self._hosted)
         self._logs = _Logs.UNTOUCHED
-        self._load_at: MetadataOffset | None = None
-        self._stream_failures = 0
         self._timer_causes = 0
-        self._checkpointed: tuple[tuple[TopicPartition, Offset], ...] = ()
         self._has_exited = False
 
     @property
@@ -178,6 +161,7 @@ class Broker:
             self._fetchers,
             self._lifecycle,
             self._chores,
+            self._stream,
             self._alter_partitions,
             self._deletes,
             self._recoveries,
@@ -211,16 +195,13 @@ class Broker:
             case RequestFailed():
                 self._handle_failure(turn, incoming)
             case Started():
-                turn.send(OpenMetadataStream(from_offset=self._image.next_offset))
+                self._stream.open(turn)
                 self._lifecycle.start(turn)
             case MetadataStreamOpened(end_offset=end_offset):
-                self._stream_failures = 0
-                self._load_at = end_offset
+                self._stream.handle_opened(end_offset)
                 self._maybe_load_logs(turn)
             case MetadataStreamLost():
-                backoff_ms = _STREAM_BACKOFF_INITIAL_MS << min(self._stream_failures, 16)
-                self._chores.set(_Chore.REOPEN_STREAM, at_ms=now_ms + min(backoff_ms, _STREAM_BACKOFF_MAX_MS))
-                self._stream_failures += 1
+                self._stream.handle_lost(turn)
             case LogsLoaded(logs=logs, strays=strays, failed_log_dirs=failed_log_dirs):
                 self._logs = _Logs.OPEN
                 for log_dir in failed_log_dirs:
@@ -229,7 +210,7 @@ class Broker:
                 self._assignment.adopt(turn, logs)
                 if failed_log_dirs:
                     self._assignment.give_up_missing()
-                self._start_chores(now_ms)
+                self._chores.start(turn)
                 self._apply_metadata(turn, MetadataOffset(0))
             case LogRecovered():
                 self._recoveries.handle_recovered(turn, incoming)
@@ -293,7 +274,7 @@ class Broker:
                 for proposal, outcome in self._alter_partitions.handle_response(turn, request, response):
                     partition = self._hosted.get(proposal.partition)
                     if partition is not None:
-                        partition.handle_alter_partition_result(turn, proposal, outcome)
+                        handle_answer(turn, partition, proposal, outcome)
             case BrokerHeartbeatRequest(), BrokerHeartbeatResponse():
                 self._lifecycle.handle_heartbeat(turn, response)
             case BrokerRegistrationRequest(), BrokerRegistrationResponse():
@@ -321,18 +302,14 @@ class Broker:
 
     def _receive_metadata(self, turn: Turn, incoming: MetadataReceived) -> None:
         start_offset = self._image.next_offset
-        for batch in incoming.batches:
-            for index, record in enumerate(batch.records):
-                offset = MetadataOffset(batch.base_offset + index)
-                if offset >= self._image.next_offset:  # a stream that was opened again may repeat some
-                    self._image.replay(record, offset=offset)
+        self._stream.replay(incoming.batches)
         if self._logs is _Logs.OPEN:
             self._apply_metadata(turn, start_offset)
         else:
             self._maybe_load_logs(turn)
 
     def _maybe_load_logs(self, turn: Turn) -> None:
-        if self._logs is not _Logs.UNTOUCHED or self._load_at is None or self._image.next_offset < self._load_at:
+        if self._logs is not _Logs.UNTOUCHED or not self._stream.has_reached_end:
             return
         if self._config.switches.roles_after_registration and not self._is_known():
             return
@@ -366,25 +343,6 @@ class Broker:
 
     # --- Time -----------------------------------------------------------------------------------------------------
 
-    def _start_chores(self, now_ms: int) -> None:
-        for chore in _Chore:
-            if chore is not _Chore.REOPEN_STREAM:
-                self._chores.set(chore, at_ms=now_ms + self._interval_ms(chore))
-
-    def _interval_ms(self, chore: _Chore) -> int:
-        properties = self._config.properties
-        match chore:
-            case _Chore.SHRINK_ISR:
-                return max(1, properties.replica_lag_time_max_ms // 2)
-            case _Chore.CHECKPOINT_HIGH_WATERMARKS:
-                return properties.replica_high_watermark_checkpoint_interval_ms
-            case _Chore.CHECKPOINT_LOGS:
-                return properties.log_flush_offset_checkpoint_interval_ms
-            case _Chore.EXPIRE_PRODUCERS:
-                return _PRODUCER_EXPIRATION_CHECK_MS
-            case _Chore.REOPEN_STREAM:
-                return _STREAM_BACKOFF_MAX_MS
-
     def _handle_timers(self, turn: Turn) -> None:
         self._lifecycle.handle_timer(turn)
         self._produces.handle_timer(turn)
@@ -395,35 +353,8 @@ class Broker:
         self._fetchers.handle_timer(turn)
         if self._lifecycle.broker_epoch is not None:
             self._alter_partitions.handle_timer(turn, self._lifecycle.broker_epoch)
-        for chore in self._chores.pop_due(now_ms=turn.now_ms):
-            self._do_chore(turn, chore)
-
-    def _do_chore(self, turn: Turn, chore: _Chore) -> None:
-        match chore:
-            case _Chore.SHRINK_ISR:
-                for partition in self._hosted:
-                    partition.maybe_shrink_isr(turn)
-                    if partition.is_leader:
-                        # Time alone ends the wait for a replica that is no member and has stopped to fetch.
-                        partition.advance_high_watermark(turn)
-            case _Chore.CHECKPOINT_HIGH_WATERMARKS:
-                self._checkpoint_high_watermarks(turn)
-            case _Chore.CHECKPOINT_LOGS:
-                turn.write(WriteLogCheckpoints())
-            case _Chore.EXPIRE_PRODUCERS:
-                expiration_ms = self._config.properties.producer_id_expiration_ms
-                for partition in self._hosted:
-                    partition.log.producers.expire(now_ms=turn.now_ms, expiration_ms=expiration_ms)
-            case _Chore.REOPEN_STREAM:
-                turn.send(OpenMetadataStream(from_offset=self._image.next_offset))
-                return
-        self._chores.set(chore, at_ms=turn.now_ms + self._interval_ms(chore))
-
-    def _checkpoint_high_watermarks(self, turn: Turn) -> None:
-        high_watermarks = tuple(sorted((partition.name, partition.log.high_watermark) for partition in self._hosted))
-        if high_watermarks != self._checkpointed:
-            self._checkpointed = high_watermarks
-            turn.write(WriteHighWatermarks(high_watermarks=high_watermarks))
+        self._chores.handle_timer(turn)
+        self._stream.handle_timer(turn)
 
     # --- The end of a step ----------------------------------------------------------------------------------------
 
@@ -458,7 +389,7 @@ class Broker:
                     partition=proposal.partition.partition,
                     error=error,
                 )
-                partition.handle_alter_partition_result(turn, proposal, refusal)
+                handle_answer(turn, partition, proposal, refusal)
         if self._lifecycle.broker_epoch is not None:
             self._alter_partitions.send_queued(turn, self._lifecycle.broker_epoch)
 
@@ -475,7 +406,7 @@ class Broker:
         self._has_exited = True
         self._fetchers.stop()
         if self._logs is _Logs.OPEN:
-            self._checkpoint_high_watermarks(turn)
+            self._chores.checkpoint_high_watermarks(turn)
             turn.exit(CloseLogs(broker_epoch=self._lifecycle.broker_epoch))
         else:
             # Checkpoints of logs that were never opened must not be overwritten with nothing.

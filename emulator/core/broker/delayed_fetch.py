@@ -25,6 +25,7 @@ from emulator.core.broker.fetch import (
     visible_end_offset,
 )
 from emulator.core.broker.hosted import HostedPartitions
+from emulator.core.broker.isr_changes import maybe_expand_isr
 from emulator.core.broker.partition import Partition
 from emulator.core.broker.replica_selector import RACK_AWARE, preferred_read_replica
 from emulator.core.broker.turn import Turn
@@ -146,7 +147,7 @@ class FetchDesk:
             broker_epoch=reader.replica_epoch,
         )
         if error is ErrorCode.NONE:
-            partition.maybe_expand_isr(turn, replica_id)
+            maybe_expand_isr(turn, partition, replica_id)
         return error
 
     def _park(self, turn: Turn, parked: _Parked) -> None:

@@ -16,6 +16,7 @@ from typing import Final
 
 from emulator.core.broker.config import BrokerConfig
 from emulator.core.broker.hosted import HostedPartitions
+from emulator.core.broker.isr_changes import propose_recovered
 from emulator.core.broker.partition import Partition
 from emulator.core.broker.turn import Turn
 from emulator.core.effects import RecoverLog
@@ -134,5 +135,5 @@ class LeaderRecovery:
         self._tell(turn, step)
 
     def _tell(self, turn: Turn, step: _Recovery) -> None:
-        step.partition.propose_recovered(turn)
+        propose_recovered(turn, step.partition)
         self._timers.set(step.partition.name, at_ms=turn.now_ms + RETRY_MS)

@@ -4,8 +4,8 @@ Roles and edges::
 
     NONE ----> LEADER <----> FOLLOWER <---- NONE        (each metadata change names one; a role may follow itself)
 
-As leader it keeps the ISR state machine of ``isr`` and a ``FollowerState`` per remote replica. As follower it takes
-what the fetcher brings. All changes of its log go through ``log_writer``.
+As leader it keeps the ISR state of ``isr``, which ``isr_changes`` takes from one to the next, and a ``FollowerState``
+per remote replica. As follower it takes what the fetcher brings. All changes of its log go through ``log_writer``.
 
 Invariants: leader epoch and partition epoch never go back; as leader the high watermark never goes back.
 """
@@ -25,20 +25,14 @@ from emulator.core.broker.high_watermark import (
 )
 from emulator.core.broker.isr import (
     Committed,
-    IsrProposal,
     IsrState,
-    PendingExpand,
-    PendingRecovery,
-    PendingShrink,
     PendingState,
     can_expand,
     committed_isr,
     is_isr_eligible,
     maximal_isr,
     out_of_sync_members,
-    proposed_isr,
 )
-from emulator.core.broker.isr_answer import IsrAnswer, is_sent_again, judge_answer
 from emulator.core.broker.log_writer import (
     CutDurability,
     append_batches,
@@ -51,8 +45,6 @@ from emulator.core.broker.replica_log import ReplicaLog
 from emulator.core.broker.turn import Turn
 from emulator.core.errors import ErrorCode
 from emulator.core.events import (
-    AlterPartitionAnswered,
-    AlterPartitionProposed,
     AppendRole,
     BecameFollower,
     BecameLeader,
@@ -387,18 +379,15 @@ class Partition:
             self.advance_high_watermark(turn)
         return ErrorCode.NONE
 
-    def maybe_expand_isr(self, turn: Turn, replica_id: BrokerId) -> None:
-        """Proposes a follower that just fetched as a member, if the rules allow it."""
-        if not isinstance(self.isr_state, Committed) or replica_id in self.isr_state.isr or self.is_recovering:
-            return
-        if can_expand(
+    def may_join(self, replica_id: BrokerId) -> bool:
+        """Whether a follower that just fetched may be proposed as a member."""
+        return can_expand(
             self.isr_state,
             self._followers[replica_id],
             high_watermark=self.log.high_watermark,
             epoch_start_offset=self.epoch_start_offset,
             registrations=self._registrations,
-        ):
-            self._propose(turn, PendingExpand(self.isr_state.isr, replica_id))
+        )
 
     def out_of_sync_members(self, *, now_ms: int) -> frozenset[BrokerId]:
         """Returns the members that a shrink would drop now."""
@@ -410,14 +399,6 @@ class Partition:
             now_ms=now_ms,
             lag_time_max_ms=self._config.properties.replica_lag_time_max_ms,
         )
-
-    def maybe_shrink_isr(self, turn: Turn) -> None:
-        """Proposes to drop members that lag, all in one request."""
-        if not self.is_leader or not isinstance(self.isr_state, Committed):
-            return
-        leaving = self.out_of_sync_members(now_ms=turn.now_ms)
-        if leaving:
-            self._propose(turn, PendingShrink(self.isr_state.isr, leaving))
 
     def truncate(
         self, turn: Turn, offset: Offset, *, reason: str, leader: BrokerId | None, leader_epoch: LeaderEpoch
@@ -435,81 +416,32 @@ class Partition:
         if self.log.epochs.assign(self.leader_epoch, self.log.log_end_offset):
             write_epochs(turn, self.log)
 
-    def propose_recovered(self, turn: Turn) -> None:
-        """Tells the controller that this leader has recovered, unless it is being told (KIP-704)."""
-        if self.is_leader and self.is_recovering and isinstance(self.isr_state, Committed):
-            self._propose(turn, PendingRecovery(self.isr_state.isr))
-
-    def _propose(self, turn: Turn, state: PendingState) -> None:
-        members = tuple(self._isr_member(member) for member in proposed_isr(state))
-        self.isr_state = state
-        turn.proposals.append(
-            IsrProposal(
-                partition=self.name,
-                topic_id=self.log.topic_id,
-                leader_epoch=self.leader_epoch,
-                partition_epoch=self.partition_epoch,
-                members=members,
-                state=state,
-            )
-        )
-        turn.record(
-            AlterPartitionProposed(
-                cause_id=turn.cause_id,
-                topic=self.name.topic,
-                partition=self.name.partition,
-                topic_id=self.log.topic_id,
-                leader_epoch=self.leader_epoch,
-                partition_epoch=self.partition_epoch,
-                committed_isr=state.committed,
-                proposed_isr=proposed_isr(state),
-                maximal_isr=self.maximal_isr,
-                broker_epochs=tuple(member.broker_epoch for member in members),
-            )
-        )
-
-    def _isr_member(self, broker_id: BrokerId) -> IsrMember:
+    def isr_member(self, broker_id: BrokerId) -> IsrMember:
+        """Returns a replica with the incarnation that a proposal vouches for: this one, or whose fetches came."""
         if broker_id == self._config.broker_id:
             registration = self._registrations.get(broker_id)
             return IsrMember(broker_id, None if registration is None else registration.broker_epoch)
         follower = self._followers.get(broker_id)
         return IsrMember(broker_id, None if follower is None else follower.broker_epoch)
 
-    def handle_alter_partition_result(self, turn: Turn, proposal: IsrProposal, result: AlterPartitionResult) -> None:
-        """Settles a proposal, or leaves it pending until metadata tells; may propose the same again."""
-        answer = IsrAnswer.IGNORED
-        if self.isr_state is proposal.state:
-            answer = judge_answer(result, leader_epoch=self.leader_epoch, partition_epoch=self.partition_epoch)
-            self._take_answer(turn, proposal, result, answer)
-        turn.record(
-            AlterPartitionAnswered(
-                cause_id=turn.cause_id,
-                topic=self.name.topic,
-                partition=self.name.partition,
-                topic_id=self.log.topic_id,
-                error=result.error.name,
-                outcome=answer.value,
-                committed_isr=self.committed_isr,
-                partition_epoch=self.partition_epoch,
-            )
-        )
-        if is_sent_again(answer, result.error):
-            turn.proposals.append(proposal)
+    def await_isr(self, state: PendingState) -> None:
+        """Counts on a proposed change from now on; ``isr_changes`` tells the controller of it."""
+        self.isr_state = state
 
-    def _take_answer(self, turn: Turn, proposal: IsrProposal, result: AlterPartitionResult, answer: IsrAnswer) -> None:
-        if answer is IsrAnswer.COMMITTED:
-            self.isr_state = Committed(result.isr)
-            self.partition_epoch = result.partition_epoch
-            # Only the end of a recovery is learned here; what starts one is metadata.
-            if result.leader_recovery_state is LeaderRecoveryState.RECOVERED:
-                self.leader_recovery_state = LeaderRecoveryState.RECOVERED
-            turn.turned[self.name] = None
-        else:
-            self.failed_isr_updates += 1
-        if answer is IsrAnswer.REVERTED:
-            self.isr_state = Committed(proposal.state.committed)
-        if answer is not IsrAnswer.PENDING:
-            self.advance_high_watermark(turn)
+    def commit_isr(self, turn: Turn, result: AlterPartitionResult) -> None:
+        """Takes over what the controller committed, and moves the high watermark with it."""
+        self.isr_state = Committed(result.isr)
+        self.partition_epoch = result.partition_epoch
+        # Only the end of a recovery is learned here; what starts one is metadata.
+        if result.leader_recovery_state is LeaderRecoveryState.RECOVERED:
+            self.leader_recovery_state = LeaderRecoveryState.RECOVERED
+        turn.turned[self.name] = None
+        self.advance_high_watermark(turn)
+
+    def revert_isr(self, turn: Turn) -> None:
+        """Falls back to the committed ISR, which bounds the high watermark again."""
+        self.isr_state = Committed(self.committed_isr)
+        self.advance_high_watermark(turn)
 
     # --- Follower -------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from emulator.core.batch import BatchDescriptor
 from emulator.core.broker.config import BrokerConfig
 from emulator.core.broker.hosted import HostedPartitions
+from emulator.core.broker.isr_changes import maybe_expand_isr
 from emulator.core.broker.partition import Partition
 from emulator.core.broker.replica_log import ReplicaLog
 from emulator.core.broker.turn import Turn
@@ -133,7 +134,7 @@ class Hosting:
             log_start_offset=Offset(0),
             broker_epoch=self.image.brokers[broker_id].broker_epoch,
         )
-        self.partition.maybe_expand_isr(turn, broker_id)
+        maybe_expand_isr(turn, self.partition, broker_id)
         return turn
 
     @property

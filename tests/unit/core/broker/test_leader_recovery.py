@@ -3,6 +3,7 @@
 import msgspec
 
 from emulator.core.broker.isr import Committed, PendingRecovery
+from emulator.core.broker.isr_changes import handle_answer
 from emulator.core.broker.leader_recovery import RETRY_MS, LeaderRecovery
 from emulator.core.broker.turn import Turn
 from emulator.core.effects import RecoverLog, TruncateLog
@@ -66,7 +67,7 @@ class Step:
             isr=(OWN,),
             partition_epoch=PartitionEpoch(self.partition.partition_epoch + 1),
         )
-        self.partition.handle_alter_partition_result(self.hosting.turn(), proposal, result)
+        handle_answer(self.hosting.turn(), self.partition, proposal, result)
 
 
 def finished(turn: Turn) -> RecoveryFinished | None:

@@ -3,6 +3,7 @@
 import pytest
 
 from emulator.core.broker.isr import Committed, IsrProposal, PendingExpand, PendingShrink
+from emulator.core.broker.isr_changes import handle_answer, maybe_shrink_isr
 from emulator.core.broker.produce import commit_result
 from emulator.core.broker.turn import Turn
 from emulator.core.effects import WriteEpochCheckpoint
@@ -33,7 +34,7 @@ def answer(
         leader_epoch=LeaderEpoch(leader_epoch),
         partition_epoch=PartitionEpoch(partition_epoch),
     )
-    hosting.partition.handle_alter_partition_result(turn, proposal, result)
+    handle_answer(turn, hosting.partition, proposal, result)
     return turn
 
 
@@ -65,7 +66,7 @@ def test_a_sent_shrink_moves_nothing_until_it_is_committed() -> None:
     hosting.append()
     hosting.now_ms += LAG_MS + 1
     turn = hosting.turn()
-    hosting.partition.maybe_shrink_isr(turn)
+    maybe_shrink_isr(turn, hosting.partition)
     assert isinstance(hosting.partition.isr_state, PendingShrink)
     hosting.append()
     assert hosting.high_watermark == 5
@@ -81,7 +82,7 @@ def test_the_eager_shrink_is_what_the_switch_brings_back(rule: MaximalIsr, high_
     hosting.fetch(FIRST, 5)
     hosting.append()
     hosting.now_ms += LAG_MS + 1
-    hosting.partition.maybe_shrink_isr(hosting.turn())
+    maybe_shrink_isr(hosting.turn(), hosting.partition)
     hosting.append()
     assert hosting.high_watermark == high_watermark
 
@@ -100,7 +101,7 @@ def test_not_enough_replicas_after_append_looks_at_the_maximal_isr() -> None:
     assert commit_result(hosting.partition, Offset(5)) is ErrorCode.NONE
     hosting.now_ms += LAG_MS + 1
     hosting.append()
-    hosting.partition.maybe_shrink_isr(hosting.turn())
+    maybe_shrink_isr(hosting.turn(), hosting.partition)
     assert commit_result(hosting.partition, Offset(5)) is ErrorCode.NONE, "the leaving member still counts"
     hosting.lead(OWN, partition_epoch=2)
     assert commit_result(hosting.partition, Offset(5)) is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND

@@ -1,0 +1,90 @@
+"""Periodic work of a broker, from the first applied difference on.
+
+Each chore is due again one interval after it was done (``ReplicaManager`` and ``LogManager`` schedule them in Kafka):
+members that lag are dropped from ISRs, high watermarks and the logs' checkpoints written, idle producers forgotten.
+"""
+
+from enum import Enum
+from typing import Final, assert_never
+
+from emulator.core.broker.config import BrokerConfig
+from emulator.core.broker.hosted import HostedPartitions
+from emulator.core.broker.isr_changes import maybe_shrink_isr
+from emulator.core.broker.turn import Turn
+from emulator.core.effects import WriteHighWatermarks, WriteLogCheckpoints
+from emulator.core.timers import TimerQueue
+from emulator.core.types import Offset, TopicPartition
+
+_PRODUCER_EXPIRATION_CHECK_MS: Final = 600_000
+
+
+class _Chore(Enum):
+    SHRINK_ISR = "shrink_isr"
+    CHECKPOINT_HIGH_WATERMARKS = "checkpoint_high_watermarks"
+    CHECKPOINT_LOGS = "checkpoint_logs"
+    EXPIRE_PRODUCERS = "expire_producers"
+
+
+class Chores:
+    """The chores of one broker."""
+
+    def __init__(self, config: BrokerConfig, hosted: HostedPartitions) -> None:
+        self._properties = config.properties
+        self._hosted = hosted
+        self._timers: TimerQueue[_Chore] = TimerQueue()
+        self._checkpointed: tuple[tuple[TopicPartition, Offset], ...] = ()
+
+    def next_deadline_ms(self) -> int | None:
+        """Returns when the next chore is due; ``None`` before ``start``."""
+        return self._timers.next_deadline_ms()
+
+    def start(self, turn: Turn) -> None:
+        """Begins with all of them, each for the first time after one interval."""
+        for chore in _Chore:
+            self._timers.set(chore, at_ms=turn.now_ms + self._interval_ms(chore))
+
+    def _interval_ms(self, chore: _Chore) -> int:
+        match chore:
+            case _Chore.SHRINK_ISR:
+                return max(1, self._properties.replica_lag_time_max_ms // 2)
+            case _Chore.CHECKPOINT_HIGH_WATERMARKS:
+                return self._properties.replica_high_watermark_checkpoint_interval_ms
+            case _Chore.CHECKPOINT_LOGS:
+                return self._properties.log_flush_offset_checkpoint_interval_ms
+            case _Chore.EXPIRE_PRODUCERS:
+                return _PRODUCER_EXPIRATION_CHECK_MS
+
+    def handle_timer(self, turn: Turn) -> None:
+        """Does what is due."""
+        for chore in self._timers.pop_due(now_ms=turn.now_ms):
+            self._do(turn, chore)
+            self._timers.set(chore, at_ms=turn.now_ms + self._interval_ms(chore))
+
+    def _do(self, turn: Turn, chore: _Chore) -> None:
+        match chore:
+            case _Chore.SHRINK_ISR:
+                self._shrink_isrs(turn)
+            case _Chore.CHECKPOINT_HIGH_WATERMARKS:
+                self.checkpoint_high_watermarks(turn)
+            case _Chore.CHECKPOINT_LOGS:
+                turn.write(WriteLogCheckpoints())
+            case _Chore.EXPIRE_PRODUCERS:
+                expiration_ms = self._properties.producer_id_expiration_ms
+                for partition in self._hosted:
+                    partition.log.producers.expire(now_ms=turn.now_ms, expiration_ms=expiration_ms)
+            case _:
+                assert_never(chore)
+
+    def _shrink_isrs(self, turn: Turn) -> None:
+        for partition in self._hosted:
+            maybe_shrink_isr(turn, partition)
+            if partition.is_leader:
+                # Time alone ends the wait for a replica that is no member and has stopped to fetch.
+                partition.advance_high_watermark(turn)
+
+    def checkpoint_high_watermarks(self, turn: Turn) -> None:
+        """Writes all high watermarks, unless they are what was written last."""
+        high_watermarks = tuple(sorted((partition.name, partition.log.high_watermark) for partition in self._hosted))
+        if high_watermarks != self._checkpointed:
+            self._checkpointed = high_watermarks
+            turn.write(WriteHighWatermarks(high_watermarks=high_watermarks))
