@@ -129,8 +129,11 @@ class StoredLog:
         self.recover()
 
     def recover(self) -> None:
-        """Finds the log's end from its batches, as opening the files does."""
+        """Finds the log's end from its batches, as opening the files does; one below the log start starts anew."""
         self.log_end_offset = self.batches[-1].next_offset if self.batches else self.segment_base
+        if self.log_end_offset < self.log_start_checkpoint:
+            self.batches, self.durable = [], ()
+            self.log_end_offset = self.segment_base = self.log_start_checkpoint
         self.log_start_offset = max(self.log_start_checkpoint, self.segment_base)
         self.recovery_point = min(self.recovery_point, self.log_end_offset)
 
