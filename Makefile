@@ -11,7 +11,7 @@ VECTORS ?= tests/conformance/vectors
 SOURCES := emulator chaos tests benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo proto format lint types check test simulate mutation soak conformance rewrite bench clean
+.PHONY: help setup demo proto format lint types check test simulate mutation soak conformance scenarios rewrite bench clean
 .DELETE_ON_ERROR:
 
 help: ## print this list
@@ -51,6 +51,9 @@ simulate: setup ## explore 1,000 seeded schedules in virtual time
 
 mutation: setup ## switch each rule off in turn, until the simulator finds what it prevents
 	$(BIN)/python -m tests.simulation.mutation
+
+scenarios: setup ## play every scenario that comes along under each era of its expectations
+	$(BIN)/python -m tests.scenarios $(if $(DRIVER),--driver $(DRIVER))
 
 soak: setup ## explore 100,000 schedules; something found, or a rule never at work, fails
 	$(BIN)/laststand simulate --seeds 1..100000 --jobs $(JOBS) --keep-going

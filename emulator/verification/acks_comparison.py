@@ -2,8 +2,8 @@
 
 A scenario asks for it with ``report: acks-comparison``. Everything is counted from the run's events: an answer to a
 producer carries the committed ISR as the leader knew it, and so does each advance of a high watermark; a batch that
-was accepted under such an ISR was *read* if a live consumer received it in the same leader epoch. Nothing is taken
-from what an era is supposed to do.
+was accepted under such an ISR was *read* if a live consumer received it in the same leader epoch, and that leader did
+not commit it with enough members later on. Nothing is taken from what an era is supposed to do.
 """
 
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -24,7 +24,7 @@ class AcksMeasure(msgspec.Struct, frozen=True, kw_only=True):
         acks: -1 (all), 0 or 1.
         accepted: appended and, but for acks=0, acknowledged.
         refused: answered with an error, attempt by attempt.
-        read: of those accepted, what reached a consumer before another leader came.
+        read: of those accepted, what reached a consumer before the ISR was large enough again or another leader came.
         high_watermark_advance: how far the high watermarks of these topics moved meanwhile, in records.
     """
 
@@ -64,8 +64,17 @@ _BELOW: Final = """
           AND p.error IN ('NONE', 'NOT_ENOUGH_REPLICAS', 'NOT_ENOUGH_REPLICAS_AFTER_APPEND')
 """
 
+# How far a leader got with enough members after all: what lies below was not read while the ISR was too small.
+_COMMITTED: Final = """
+    SELECT h.run, h.topic, h.partition, h.leader_epoch, max(h.new) AS new
+    FROM high_watermark_advanced h
+    JOIN required_isr m ON m.run = h.run AND m.topic_id = h.topic_id AND m.partition = h.partition
+         AND size(h.committed_isr) >= m.required_isr
+    GROUP BY h.run, h.topic, h.partition, h.leader_epoch
+"""
+
 _MEASURES: Final = f"""
-    WITH level AS ({_LEVEL}), below AS ({_BELOW})
+    WITH level AS ({_LEVEL}), below AS ({_BELOW}), committed AS ({_COMMITTED})
     SELECT l.run, l.acks, coalesce(max(b.accepted), 0) AS accepted, coalesce(max(b.refused), 0) AS refused,
            coalesce(max(r.records), 0) AS read, coalesce(max(h.advance), 0) AS high_watermark_advance
     FROM level l
@@ -77,6 +86,8 @@ _MEASURES: Final = f"""
                      WHERE phase = 'live') c
                     ON c.run = b.run AND c.topic = b.topic AND c.partition = b.partition
                     AND c.base_offset = b.base_offset AND c.served_epoch = b.leader_epoch
+               LEFT ANTI JOIN committed h ON h.run = b.run AND h.topic = b.topic AND h.partition = b.partition
+                    AND h.leader_epoch = b.leader_epoch AND h.new > b.base_offset
                WHERE b.is_ok GROUP BY b.run, b.acks) r ON r.run = l.run AND r.acks = l.acks
     LEFT JOIN (SELECT h.run, l.acks, sum(h.new - h.old) AS advance
                FROM high_watermark_advanced h

@@ -93,6 +93,7 @@ class RunBuilder:
     def __init__(self, path: Path, *, era: str = "kip-966", switches: dict[str, str] | None = None) -> None:
         self.path = path
         self.era = era
+        self.report: str | None = None
         self.switches = ON | (switches or {})
         self.files: dict[tuple[int, int], list[dict[str, object]]] = {}
         self.incarnations: dict[int, int] = {}
@@ -732,7 +733,8 @@ class RunBuilder:
         events = self.path / "events"
         events.mkdir(parents=True)
         (self.path / "cluster.yaml").write_text(f"era: {self.era}\n")
-        (self.path / "scenario.yaml").write_text(f"name: {self.path.parent.name}\n")
+        report = "" if self.report is None else f"report: {self.report}\n"
+        (self.path / "scenario.yaml").write_text(f"name: {self.path.parent.name}\n{report}")
         for (node, incarnation), lines in self.files.items():
             name = "harness.jsonl" if node == HARNESS else f"{node}-{incarnation}.jsonl"
             (events / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
