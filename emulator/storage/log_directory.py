@@ -91,7 +91,8 @@ class LogDirectory:
     def strays(self) -> tuple[StrayLog, ...]:
         """What was put aside as stray, by this process or, once logs are loaded, by an earlier one.
 
-        A directory whose name had to be cut (a topic of more than 200 characters) is not known again.
+        What an earlier process left of a topic with more than 210 characters may be known by the beginning of its name
+        only, as in Kafka; the topic id tells whose it was.
         """
         return tuple(self._strays.values())
 
@@ -214,8 +215,9 @@ class LogDirectory:
     def _set_aside(self, partition: TopicPartition, suffix: str) -> str:
         log = self._logs.pop(partition)
         log.abandon()
-        tail = f".{uuid.uuid4().hex}{suffix}"
-        target = f"{self.path}/{str(partition)[: _LONGEST_NAME - len(tail)]}{tail}"
+        # The topic gives way, not the partition: what is left must still be known as a stray (Kafka's ``LocalLog``).
+        tail = f"-{partition.partition}.{uuid.uuid4().hex}{suffix}"
+        target = f"{self.path}/{partition.topic[: _LONGEST_NAME - len(tail)]}{tail}"
         self._filesystem.rename(log.path, target)
         self._filesystem.sync_directory(self.path)
         return target

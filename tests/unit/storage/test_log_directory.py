@@ -1,5 +1,7 @@
 """A log directory's life, and its death at every operation."""
 
+from pathlib import Path
+
 import pytest
 
 from emulator.core.errors import StorageError
@@ -99,6 +101,46 @@ def test_strays_are_known_again_and_go_when_they_are_told_to() -> None:
     filesystem.lose_power(keep=Keep.NONE, seed=1)
     filesystem.restart()
     assert _load(filesystem)[0].strays == strays[1:]
+
+
+def test_strays_of_topics_with_the_longest_names_are_known_again() -> None:
+    """Only the topic is cut to fit into a file name; the partition and the topic id still say whose log it was."""
+    filesystem = durable_directory(ROOT)
+    directory, _ = _load(filesystem)
+    names = ("a" * 248 + "1", "a" * 248 + "2")
+    for topic, topic_id in zip(names, ("first", "second"), strict=True):
+        directory.create_log(TopicPartition(topic, 17), TopicId(topic_id), _settings()).append(*make_batches([0]))
+        directory.rename_stray_log(TopicPartition(topic, 17))
+    assert [stray.partition.topic for stray in directory.strays] == list(names)
+    found = [name for name in filesystem.list_directory(ROOT) if name.endswith("-stray")]
+    assert [len(name) for name in found] == [255, 255]
+    filesystem.lose_power(keep=Keep.NONE, seed=1)
+    filesystem.restart()
+
+    directory, loaded = _load(filesystem)
+    assert loaded == ()
+    assert {(stray.partition, stray.topic_id) for stray in directory.strays} == {
+        (TopicPartition("a" * 213, 17), "first"),
+        (TopicPartition("a" * 213, 17), "second"),
+    }
+    directory.delete_strays(StrayLog(partition=TopicPartition("a" * 213, 17), topic_id=TopicId("first")))
+    assert [stray.topic_id for stray in directory.strays] == ["second"]
+    assert len([name for name in filesystem.list_directory(ROOT) if name.endswith("-stray")]) == 1
+
+
+def test_the_longest_name_that_is_put_aside_fits_on_a_disk(tmp_path: Path) -> None:
+    partition = TopicPartition("a" * 249, 12345)
+    filesystem, path = OsFileSystem(ledger_folder=f"{tmp_path}/ledger"), f"{tmp_path}/data"
+    make_log_directory(filesystem, path)
+    directory = LogDirectory.open(filesystem, path)
+    directory.load_logs(_settings)
+    directory.create_log(partition, TOPIC_ID, _settings())
+    directory.rename_stray_log(partition)
+    directory.close_logs(None)
+
+    directory = LogDirectory.open(filesystem, path)
+    directory.load_logs(_settings)
+    assert directory.strays == (StrayLog(partition=TopicPartition("a" * 210, 12345), topic_id=TOPIC_ID),)
 
 
 def test_a_stray_is_no_hindrance_to_a_log_of_the_same_name() -> None:
