@@ -18,11 +18,18 @@ from emulator.simulator.network import Channel, Way
 from emulator.simulator.nodes import CONTROLLER
 from emulator.simulator.oracle.finding import CheckKind
 from emulator.simulator.plan import Plan, PlannedTopic
-from emulator.simulator.profiles import PROFILES, swarm
+from emulator.simulator.profiles import PROFILES, PROGRESS, swarm
 from emulator.simulator.simulation import Halts, Outcome, Simulation
 
 _REPLICATION_FACTOR: Final = 3
 _STEPS_MIN: Final = 250
+_REVIEW_MOVES: Final = 12
+"""After so many moves it is looked at whether anything got done."""
+
+_ACKS_MIN: Final = 4
+"""Fewer acknowledgements since then make moves that make progress ``_SLOW_FACTOR`` times as frequent."""
+
+_SLOW_FACTOR: Final = 3
 
 
 class Ambition(Enum):
@@ -108,8 +115,15 @@ def _play_moves(
     names, frequencies = list(weights), list(weights.values())
     played: list[Action] = []
     budget = moves
+    acks = simulation.oracle.tally.acks
     while budget > 0 or simulation.cluster.steps < _STEPS_MIN:
         budget -= 1
+        if budget % _REVIEW_MOVES == 0:
+            is_slow = simulation.oracle.tally.acks - acks < _ACKS_MIN
+            acks = simulation.oracle.tally.acks
+            frequencies = [
+                weight * _SLOW_FACTOR if is_slow and name in PROGRESS else weight for name, weight in weights.items()
+            ]
         (move,) = situation.schedule.choices(names, frequencies)
         for action in MOVES[move](situation):
             played += play_until_halted(simulation, action)
