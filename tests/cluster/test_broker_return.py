@@ -1,5 +1,6 @@
 """Brokers that come back: one that is elected uncleanly recovers first (KIP-704), one finds strays (KIP-550)."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from emulator.cluster.child import ProcessEnd
 from emulator.core.admin_messages import DeleteTopicsRequest
 from emulator.core.errors import ErrorCode
 from emulator.core.image import MetadataImage
-from emulator.core.inputs import ResponseReceived
+from emulator.core.inputs import RequestFailed, RequestFailure
 from emulator.core.messages import ProducePartition, ProduceRequest, ProduceResponse
 from emulator.core.types import BrokerId, LeaderRecoveryState, TopicPartition
 from emulator.node.batch_bytes import parse_produced
@@ -20,21 +21,29 @@ pytestmark = pytest.mark.cluster
 ORDERS = TopicPartition("orders", 0)
 PROPERTIES = (
     ("broker.heartbeat.interval.ms", "100"),
-    ("broker.session.timeout.ms", "1000"),
+    ("broker.session.timeout.ms", "2000"),
     ("unclean.leader.election.enable", "true"),
-    ("leader.recovery.min.ms", "300"),
+    ("leader.recovery.min.ms", "600"),
     ("stray.delete.delay.ms", "0"),
 )
 
 
-async def produce(client: Client, broker: BrokerId) -> ErrorCode:
+async def produce(client: Client, broker: BrokerId) -> ErrorCode | RequestFailure:
     content = build_batch([RecordContent(value=b"value", timestamp_ms=0)])
     partition = ProducePartition(topic="orders", partition=0, batch=parse_produced(content))
     request = ProduceRequest(acks=-1, timeout_ms=5000, partitions=(partition,))
     outcome = await client.call(broker, request, content)
-    assert isinstance(outcome, ResponseReceived)
+    if isinstance(outcome, RequestFailed):
+        return outcome.failure
     assert isinstance(outcome.response, ProduceResponse)
     return outcome.response.partitions[0].error
+
+
+async def produce_until_acknowledged(client: Client, broker: BrokerId) -> None:
+    """A connection may be given up where a process does not get to run in time; how many batches there are is open."""
+    async with asyncio.timeout(30):
+        while await produce(client, broker) is not ErrorCode.NONE:
+            pass
 
 
 def leader(image: MetadataImage) -> BrokerId | None:
@@ -53,12 +62,11 @@ async def test_an_unclean_leader_recovers_and_a_late_replica_is_a_stray(tmp_path
         await watch.until(lambda image: sum(broker.is_active for broker in image.brokers.values()) == 2)
         await client.call(CONTROLLER, create("orders", replicas=(first, second)))
         await watch.until(lambda image: leader(image) == first)
-        while await produce(client, first) is not ErrorCode.NONE:
-            pass
+        await produce_until_acknowledged(client, first)
         await cluster.kill_node(second)
         await watch.until(lambda image: image.partitions[ORDERS].isr == (first,))
-        assert await produce(client, first) is ErrorCode.NONE
-        await cluster.kill_node(first)
+        await produce_until_acknowledged(client, first)
+        await cluster.stop_node(first)
         await watch.until(lambda image: leader(image) is None)
 
         await cluster.start_node(second)
@@ -67,8 +75,7 @@ async def test_an_unclean_leader_recovers_and_a_late_replica_is_a_stray(tmp_path
         assert (state.isr, state.leader_recovery_state) == ((second,), LeaderRecoveryState.RECOVERING)
         assert await produce(client, second) is ErrorCode.NOT_LEADER_OR_FOLLOWER
         await watch.until(lambda image: image.partitions[ORDERS].leader_recovery_state is LeaderRecoveryState.RECOVERED)
-        while await produce(client, second) is not ErrorCode.NONE:
-            pass
+        await produce_until_acknowledged(client, second)
 
         await client.call(CONTROLLER, DeleteTopicsRequest(topics=("orders",)))
         await cluster.start_node(first)
@@ -77,11 +84,14 @@ async def test_an_unclean_leader_recovers_and_a_late_replica_is_a_stray(tmp_path
             await cluster.stop_node(node)
 
     assert unexpected == []
+    events = read_events(tmp_path / "events" / f"{second}-0.jsonl")
+    followed = sum(event["type"] == "BatchAppended" for event in events)
     events = read_events(tmp_path / "events" / f"{second}-1.jsonl")
     (finished,) = [event for event in events if event["type"] == "RecoveryFinished"]
-    assert (finished["batch_count"], finished["log_end_offset"]) == (1, 1)
+    assert followed > 0
+    assert (finished["batch_count"], finished["log_end_offset"]) == (followed, followed)
     assert isinstance(finished["duration_ms"], int)
-    assert finished["duration_ms"] >= 300
+    assert finished["duration_ms"] >= 600
     events = read_events(tmp_path / "events" / f"{first}-1.jsonl")
     about = [(event["type"], event.get("reason")) for event in events if str(event["type"]).startswith("Stray")]
     assert about == [("StrayDetected", "unknown_topic"), ("StrayDeleted", None)]
