@@ -1,4 +1,4 @@
-"""The table of KIP-966's 'Ack=0/1 comparison' counts what happened while the ISR was below the minimum, nothing else."""
+"""The table of KIP-966's 'Ack=0/1 comparison' counts what happened while the ISR was below the minimum, no more."""
 
 import io
 from pathlib import Path

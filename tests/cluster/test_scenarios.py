@@ -1,0 +1,91 @@
+"""The scenarios that come along do what they expect of each era: all in virtual time, the quick ones as processes, too.
+
+Runs are judged together, because Spark's start takes longer than a run. ``make scenarios`` plays all of them as
+processes, which takes some minutes.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from chaos.campaign import Campaign, EraOrder, play_runs, run_orders
+from chaos.expectation import Outcome, compare
+from chaos.run_order import DriverName, RunOrder
+from chaos.scenario_file import find_scenario, load_scenario, scenario_names
+from emulator.cluster.toxiproxy_build import find_toxiproxy
+from emulator.core.switches import era_switches
+from emulator.verification.session import SparkSessionStarter
+from emulator.verification.verdict import VerdictReport
+from emulator.verification.verify import verify_runs
+
+pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.timeout(900)]
+
+SEED = 966
+
+AS_PROCESSES = {
+    "kip-966/elect-leaders-designated": "kip-966",
+    "kip-966/elr-election": "kafka-4.2",
+    "kip-966/reassignment": "kip-966",
+    "kip-550/stray-after-reassignment": "kip-966",
+}
+"""Eras by scenario: none of these takes ten seconds."""
+
+IN_VIRTUAL_TIME = [
+    (name, era)
+    for name in scenario_names()
+    if "last-replica-standing" not in name  # test_story plays these as processes
+    for era, _ in load_scenario(find_scenario(name)).expect
+]
+
+Judged = dict[tuple[DriverName, str, str], tuple[RunOrder, VerdictReport]]
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    starter = SparkSessionStarter(log_path=tmp_path_factory.mktemp("spark") / "spark.log", heap_mb=2048)
+    yield starter.session()
+    starter.stop()
+
+
+def order(name: str, era: str, driver: DriverName, store: Path) -> RunOrder:
+    campaign = Campaign(
+        scenario=load_scenario(find_scenario(name)),
+        eras=(EraOrder(era=era, switches=era_switches(era)),),
+        properties=(),
+        store=store,
+        seed=SEED,
+        toxiproxy=find_toxiproxy() if driver is DriverName.PROCESS else None,
+        driver=driver,
+    )
+    (only,) = run_orders(campaign)
+    return only
+
+
+@pytest.fixture(scope="module")
+def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Judged:
+    store = tmp_path_factory.mktemp("scenarios") / "store"
+    wanted = [(DriverName.PROCESS, name, era) for name, era in AS_PROCESSES.items()]
+    wanted += [(DriverName.SIMULATOR, name, era) for name, era in IN_VIRTUAL_TIME]
+    orders = [order(name, era, driver, store) for driver, name, era in wanted]
+    for each in orders:
+        play_runs([each], on_status=lambda _: None)
+    reports = verify_runs([each.directory for each in orders], spark=spark)
+    return dict(zip(wanted, zip(orders, reports, strict=True), strict=True))
+
+
+def assert_as_expected(judged: Judged, driver: DriverName, name: str, era: str) -> None:
+    played, report = judged[driver, name, era]
+    outcome, misses = compare(report, played.scenario.expectation(era))
+    assert (outcome, misses) == (Outcome.MET, ())
+
+
+@pytest.mark.parametrize(("name", "era"), IN_VIRTUAL_TIME)
+def test_in_virtual_time_a_scenario_does_what_it_expects(name: str, era: str, judged: Judged) -> None:
+    assert_as_expected(judged, DriverName.SIMULATOR, name, era)
+
+
+@pytest.mark.parametrize(("name", "era"), AS_PROCESSES.items())
+def test_processes_do_what_a_scenario_expects(name: str, era: str, judged: Judged) -> None:
+    assert_as_expected(judged, DriverName.PROCESS, name, era)
