@@ -7,6 +7,7 @@ import msgspec
 
 from emulator.core.batch import BatchDescriptor, EpochEndOffset
 from emulator.core.broker.epoch_cache import LeaderEpochCache
+from emulator.core.broker.following import append_as_follower, follow_high_watermark, follow_log_start
 from emulator.core.broker.log_writer import CutDurability, truncate_log
 from emulator.core.broker.producer_state import DuplicateBatch, ProducerEntry, RejectedBatch
 from emulator.core.broker.replica_log import ReplicaLog
@@ -149,7 +150,7 @@ def _observe_follower(world: PartitionWorld) -> dict[str, Any]:
 
 def _append(world: PartitionWorld, *batches: BatchDescriptor) -> str:
     epoch = max(batch.leader_epoch for batch in batches)
-    problem = world.partition.append_as_follower(world.turn(), batches, request_leader_epoch=epoch)
+    problem = append_as_follower(world.turn(), world.partition, batches, request_leader_epoch=epoch)
     if problem is None:
         return "NONE"
     # Kafka has one exception for a first batch below the log's end, and one for batches that do not ascend.
@@ -220,10 +221,10 @@ def run_follower_hw(vector: Vector) -> list[str]:
 def _take_leader_state(world: PartitionWorld, step: Fields) -> None:
     leader_high_watermark = step.get("leader_hw", step.get("hw", step.get("offset")))
     if leader_high_watermark is not None and not step.get("diverging"):
-        world.partition.follow_high_watermark(world.turn(), Offset(leader_high_watermark))
+        follow_high_watermark(world.turn(), world.partition, Offset(leader_high_watermark))
     leader_log_start = step.get("leader_log_start", step.get("log_start", step.get("leader_start")))
     if leader_log_start is not None:
-        world.partition.follow_log_start(world.turn(), Offset(leader_log_start))
+        follow_log_start(world.turn(), world.partition, Offset(leader_log_start))
 
 
 class _Producers:

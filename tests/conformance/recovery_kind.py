@@ -12,6 +12,7 @@ import msgspec
 
 from emulator.core.batch import InvalidBatch, LogSpan
 from emulator.core.broker.config import BrokerConfig
+from emulator.core.broker.following import follow_log_start
 from emulator.core.broker.log_opening import open_log
 from emulator.core.broker.partition import Partition
 from emulator.core.broker.replica_log import ReplicaLog
@@ -287,7 +288,7 @@ class _LogLife:
             registrations={},
             topic_properties=topic_properties(properties, {}),
         )
-        if not partition.follow_log_start(_turn(), offset):
+        if not follow_log_start(_turn(), partition, offset):
             return ErrorCode.OFFSET_OUT_OF_RANGE.name
         log.raise_log_start(offset)
         return "OK"

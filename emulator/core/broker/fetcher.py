@@ -16,6 +16,7 @@ from enum import Enum
 from typing import Final
 
 from emulator.core.broker.config import BrokerConfig
+from emulator.core.broker.following import append_as_follower, follow_high_watermark, follow_log_start
 from emulator.core.broker.log_writer import restart_log
 from emulator.core.broker.partition import Partition
 from emulator.core.broker.request_ledger import RequestLedger
@@ -294,7 +295,7 @@ class FetcherPool:
                 followed.failures = 0
                 if answer.diverging_epoch is not None or answer.diverging_end_offset is not None:
                     if not self._config.switches.truncate_before_hw and answer.high_watermark is not None:
-                        followed.partition.follow_high_watermark(turn, answer.high_watermark)
+                        follow_high_watermark(turn, followed.partition, answer.high_watermark)
                     self._cut_diverging(turn, followed, answer)
                 else:
                     self._append(turn, link, followed, answer)
@@ -320,7 +321,7 @@ class FetcherPool:
     ) -> None:
         partition = followed.partition
         if answer.batches:
-            problem = partition.append_as_follower(turn, answer.batches, request_leader_epoch=followed.leader_epoch)
+            problem = append_as_follower(turn, partition, answer.batches, request_leader_epoch=followed.leader_epoch)
             if problem is not None:
                 followed.state = FollowState.FAILED
                 return
@@ -328,9 +329,9 @@ class FetcherPool:
             del link.followed[partition.name]
             link.followed[partition.name] = followed
         if answer.high_watermark is not None:
-            partition.follow_high_watermark(turn, answer.high_watermark)
+            follow_high_watermark(turn, partition, answer.high_watermark)
             followed.lag = max(0, answer.high_watermark - partition.log.log_end_offset)
-        if answer.log_start_offset is not None and not partition.follow_log_start(turn, answer.log_start_offset):
+        if answer.log_start_offset is not None and not follow_log_start(turn, partition, answer.log_start_offset):
             followed.state = FollowState.FAILED
 
     def _cut_diverging(self, turn: Turn, followed: FollowedPartition, answer: FetchPartitionResponse) -> None:

@@ -5,7 +5,8 @@ Roles and edges::
     NONE ----> LEADER <----> FOLLOWER <---- NONE        (each metadata change names one; a role may follow itself)
 
 As leader it keeps the ISR state of ``isr``, which ``isr_changes`` takes from one to the next, and a ``FollowerState``
-per remote replica. As follower it takes what the fetcher brings. All changes of its log go through ``log_writer``.
+per remote replica. What a follower takes over from its leader is in ``following``. All changes of its log go through
+``log_writer``.
 
 Invariants: leader epoch and partition epoch never go back; as leader the high watermark never goes back.
 """
@@ -15,13 +16,11 @@ from enum import Enum
 
 from emulator.core.batch import BatchDescriptor
 from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.follower_append import AppendProblem, batches_to_append, plan_append
 from emulator.core.broker.follower_state import FollowerState
 from emulator.core.broker.high_watermark import (
     HighWatermarkReason,
     advance_high_watermark,
     effective_min_isr,
-    follower_high_watermark,
 )
 from emulator.core.broker.isr import (
     Committed,
@@ -36,8 +35,6 @@ from emulator.core.broker.isr import (
 from emulator.core.broker.log_writer import (
     CutDurability,
     append_batches,
-    raise_log_start,
-    restart_log,
     truncate_log,
     write_epochs,
 )
@@ -48,7 +45,6 @@ from emulator.core.events import (
     AppendRole,
     BecameFollower,
     BecameLeader,
-    FollowerHighWatermarkUpdated,
     HighWatermarkAdvanced,
     ReplicaProgress,
 )
@@ -442,57 +438,3 @@ class Partition:
         """Falls back to the committed ISR, which bounds the high watermark again."""
         self.isr_state = Committed(self.committed_isr)
         self.advance_high_watermark(turn)
-
-    # --- Follower -------------------------------------------------------------------------------------------------
-
-    def append_as_follower(
-        self, turn: Turn, batches: tuple[BatchDescriptor, ...], *, request_leader_epoch: LeaderEpoch
-    ) -> AppendProblem | None:
-        """Appends fetched batches as they are; returns what is wrong with their offsets, and appends none then.
-
-        Batches of an epoch above the one that the fetch was made under are left out.
-        """
-        fitting = batches_to_append(batches, request_leader_epoch=request_leader_epoch)
-        if not fitting:
-            return None
-        plan = plan_append(self.log, fitting)
-        if isinstance(plan, AppendProblem):
-            return plan
-        if plan.restart_at is not None:
-            restart_log(turn, self.log, plan.restart_at, leader=self.leader, leader_epoch=self.leader_epoch)
-        append_batches(turn, self.log, fitting, role=AppendRole.FOLLOWER, current_leader_epoch=self.leader_epoch)
-        return None
-
-    def follow_high_watermark(self, turn: Turn, leader_high_watermark: Offset) -> None:
-        """Takes over the leader's high watermark, as far as this log reaches."""
-        old = self.log.high_watermark
-        new = follower_high_watermark(
-            leader_high_watermark=leader_high_watermark,
-            log_start_offset=self.log.log_start_offset,
-            log_end_offset=self.log.log_end_offset,
-        )
-        if new == old:
-            return
-        self.log.high_watermark = new
-        turn.advanced[self.name] = None  # consumers may read here (KIP-392)
-        turn.record(
-            FollowerHighWatermarkUpdated(
-                cause_id=turn.cause_id,
-                topic=self.name.topic,
-                partition=self.name.partition,
-                topic_id=self.log.topic_id,
-                old=old,
-                new=new,
-                log_end_offset=self.log.log_end_offset,
-                leader_epoch=self.leader_epoch,
-            )
-        )
-
-    def follow_log_start(self, turn: Turn, leader_log_start_offset: Offset) -> bool:
-        """Raises the log start to the leader's; false where that lies above this high watermark, which is an error."""
-        if leader_log_start_offset <= self.log.log_start_offset:
-            return True
-        if leader_log_start_offset > self.log.high_watermark:
-            return False
-        raise_log_start(turn, self.log, leader_log_start_offset)
-        return True
