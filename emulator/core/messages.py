@@ -124,10 +124,15 @@ class AlterPartitionResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AlterPartitionResponse(Message, frozen=True, kw_only=True):
-    """A top-level error means that no partition was looked at."""
+    """A top-level error means that no partition was looked at.
+
+    ``metadata_end_offset`` is where the metadata ended that the controller had decided by, the changes made here
+    included. Kafka's answer does not tell.
+    """
 
     error: ErrorCode
     partitions: tuple[AlterPartitionResult, ...] = ()
+    metadata_end_offset: MetadataOffset = MetadataOffset(0)
 
 
 class AllocateProducerIdsRequest(Message, frozen=True, kw_only=True):

@@ -155,6 +155,9 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
     roles_after_registration: bool = True
     """A broker opens its logs and takes its roles once metadata knows this very process (S36)."""
 
+    answers_await_metadata: bool = True
+    """A leader takes an accepted ISR once it knows all that the controller knew when it accepted it (S38)."""
+
 
 ERAS: Final = MappingProxyType(
     {
@@ -174,6 +177,7 @@ ERAS: Final = MappingProxyType(
             cancel_requires_min_isr=False,
             downgrade_ignores_elr=False,
             truncation_sync=False,
+            answers_await_metadata=False,
         ),
         "kafka-0.11": Switches(
             elr=False,
@@ -191,6 +195,7 @@ ERAS: Final = MappingProxyType(
             cancel_requires_min_isr=False,
             downgrade_ignores_elr=False,
             truncation_sync=False,
+            answers_await_metadata=False,
         ),
         "kafka-3.9": Switches(
             elr=False,
@@ -206,6 +211,7 @@ ERAS: Final = MappingProxyType(
             downgrade_ignores_elr=False,
             truncation_sync=False,
             roles_after_registration=False,
+            answers_await_metadata=False,
         ),
         "kafka-4.2": Switches(
             last_known=LastKnown.LEADER,
@@ -218,6 +224,7 @@ ERAS: Final = MappingProxyType(
             downgrade_ignores_elr=False,
             truncation_sync=False,
             roles_after_registration=False,
+            answers_await_metadata=False,
         ),
         "kip-966": Switches(),
     }

@@ -573,6 +573,28 @@ def _race_min_isr(s: Situation) -> Actions:
     ]
 
 
+def _race_raised(s: Situation) -> Actions:
+    """S38: min ISR is raised, and its leader hears of the ISR that is accepted next before that; then it is cut off."""
+    found = s.a_state()
+    if found is None or found[1].leader is None:
+        return []
+    name, leader = found[0], found[1].leader
+    others = [replica for replica in found[1].replicas if replica != leader]
+    return [
+        MinIsr(topic=name.topic, value=1),
+        Wait(duration_ms=s.schedule.randint(5, 40)),
+        *_hold(Channel(leader, CONTROLLER, STREAM, Way.RESPONSE)),
+        MinIsr(topic=name.topic, value=2),
+        *(OnLink(verb=LinkVerb.CUT, source=other, destination=leader) for other in others),
+        Produce(partition=name, acks=Acks.LEADER, records=1),
+        Wait(duration_ms=s.schedule.randint(450, 700)),
+        Produce(partition=name, acks=Acks.ALL, records=1),
+        Wait(duration_ms=s.schedule.randint(5, 40)),
+        OnLink(verb=LinkVerb.CUT, source=leader, destination=CONTROLLER),
+        Wait(duration_ms=s.schedule.randint(420, 600)),
+    ]
+
+
 def _race_recreate(s: Situation) -> Actions:
     """S26, S27: a topic is made anew while a replica is down; its log is there when it comes back."""
     found = s.a_state()
@@ -649,6 +671,7 @@ MOVES: Final = MappingProxyType(
         "reassign": _reassign,
         "recreate": _recreate,
         "race_min_isr": _race_min_isr,
+        "race_raised": _race_raised,
         "race_recreate": _race_recreate,
         "race_reassign": _race_reassign,
         "cut": _cut,

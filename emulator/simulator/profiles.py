@@ -187,6 +187,7 @@ PROFILES: Final = {
                 **_COMMON,
                 "min_isr": 6,
                 "race_min_isr": 4,
+                "race_raised": 3,
                 "lag": 6,
                 "expire": 4,
                 "depose": 4,

@@ -26,6 +26,7 @@ from emulator.core.types import (
     BrokerId,
     CauseId,
     LeaderEpoch,
+    MetadataOffset,
     NodeId,
     PartitionEpoch,
     TopicId,
@@ -103,10 +104,11 @@ class _Sender:
             ),
         )
         self.callbacks = {}
-        for proposal, result in self.sender.handle_response(turn, request, response):
-            self.callbacks[str(proposal.partition)] = self.last_callback = result.error.name
-            if result.error is not ErrorCode.NONE and proposal.partition in self.resubmits:
-                self.sender.submit(self.resubmits[proposal.partition])
+        for answered in self.sender.handle_response(turn, request, response, known_end_offset=MetadataOffset(0)):
+            partition, error = answered.proposal.partition, answered.result.error
+            self.callbacks[str(partition)] = self.last_callback = error.name
+            if error is not ErrorCode.NONE and partition in self.resubmits:
+                self.sender.submit(self.resubmits[partition])
         if response.error is ErrorCode.NONE:
             self.sender.send_queued(turn, self.broker_epoch)
         self.collect(turn)

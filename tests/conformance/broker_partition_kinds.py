@@ -40,7 +40,7 @@ from emulator.core.messages import (
     OffsetForLeaderEpochRequest,
     ProducePartition,
 )
-from emulator.core.types import Acks, BrokerEpoch, BrokerId, LeaderEpoch, Offset, PartitionEpoch
+from emulator.core.types import Acks, BrokerEpoch, BrokerId, LeaderEpoch, MetadataOffset, Offset, PartitionEpoch
 from tests.conformance.broker_world import (
     NAME,
     TOPIC_ID,
@@ -234,8 +234,8 @@ class _PartitionPlay:
             partition_epoch=PartitionEpoch(step.get("partition_epoch", partition.partition_epoch)),
         )
         response = AlterPartitionResponse(error=ErrorCode.NONE, partitions=(result,))
-        for proposal, answered in self.sender.handle_response(turn, request, response):
-            handle_answer(turn, partition, proposal, answered)
+        for answered in self.sender.handle_response(turn, request, response, known_end_offset=MetadataOffset(0)):
+            handle_answer(turn, partition, answered.proposal, answered.result)
 
     def _submit(self, turn: Turn) -> None:
         for proposal in turn.proposals:

@@ -41,6 +41,7 @@ from emulator.core.types import (
     CauseId,
     LeaderEpoch,
     LeaderRecoveryState,
+    MetadataOffset,
     Offset,
     PartitionEpoch,
     RequestId,
@@ -250,8 +251,9 @@ class _Play:
             partition_epoch=PartitionEpoch(step.get("partition_epoch", partition.partition_epoch)),
         )
         response = AlterPartitionResponse(error=ErrorCode.NONE, partitions=(result,))
-        for proposal, answered in self._sender.handle_response(turn, self._sent[-1], response):
-            handle_answer(turn, partition, proposal, answered)
+        sent, known_end_offset = self._sent[-1], MetadataOffset(0)
+        for answered in self._sender.handle_response(turn, sent, response, known_end_offset=known_end_offset):
+            handle_answer(turn, partition, answered.proposal, answered.result)
         self._settle(turn)
 
     def _observe(self) -> dict[str, Any]:

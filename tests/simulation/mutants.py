@@ -63,9 +63,7 @@ MUTANTS: Final[Mapping[Mutant, Lethal | Harmless]] = MappingProxyType(
         ("roles_after_registration", "off"): Lethal(scenario="S36", profiles=("races",)),
         ("clear_elr_on_min_isr_change", "off"): Lethal(scenario="S17", profiles=("min-isr",)),
         ("stray_cleanup", "off"): Lethal(scenario="S27", profiles=("reassignment",)),
-        ("answers_await_metadata", "off"): Lethal(
-            scenario="S38", profiles=("min-isr", "isr-churn", "reassignment", "controller")
-        ),
+        ("answers_await_metadata", "off"): Lethal(scenario="S38", profiles=("min-isr",)),
         ("truncate_before_hw", "off"): Lethal(scenario="S22", profiles=("elections",)),
         ("elr_within_replicas", "off"): Lethal(scenario="-", profiles=("reassignment",)),
         ("cancel_requires_min_isr", "off"): Harmless(

@@ -4,9 +4,16 @@ At most one request is in flight per broker, and one change per partition is que
 an answer names its partition; one that is missing from an answer is simply sent again. Errors of the whole request keep
 everything and try again after 50 ms. Nothing times out: a change that was applied although its answer got lost is
 refused by its partition epoch, and settled by metadata.
+
+The controller sends metadata and answers on different connections, so an answer may be the first to arrive. A leader
+that took the ISR of such an answer would judge it by a min ISR which the controller has replaced (S38). An accepted
+change is therefore put aside, still under way to its partition, until the broker knows what the controller knew; as
+metadata tells of the change too, it mostly settles it. The connection is free for the next request meanwhile.
 """
 
 from typing import Final
+
+import msgspec
 
 from emulator.core.broker.config import BrokerConfig
 from emulator.core.broker.isr import IsrProposal
@@ -19,20 +26,29 @@ from emulator.core.messages import (
     AlterPartitionResponse,
     AlterPartitionResult,
 )
-from emulator.core.types import BrokerEpoch, TopicPartition
+from emulator.core.types import BrokerEpoch, MetadataOffset, TopicPartition
 
 RETRY_BACKOFF_MS: Final = 50
 _VERSION_WITH_BROKER_EPOCHS: Final = 3
 _VERSION_BEFORE_TOPIC_IDS: Final = 1
 
 
+class IsrChangeAnswer(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """What the controller made of an ISR change, by the metadata below ``metadata_end_offset``."""
+
+    proposal: IsrProposal
+    result: AlterPartitionResult
+    metadata_end_offset: MetadataOffset
+
+
 class AlterPartitionSender:
-    """The queue."""
+    """The queue, and the answers that wait for metadata."""
 
     def __init__(self, config: BrokerConfig, ledger: RequestLedger) -> None:
         self._config = config
         self._ledger = ledger
         self._queued: dict[TopicPartition, IsrProposal] = {}
+        self._put_aside: list[IsrChangeAnswer] = []
         self._is_in_flight = False
         self._retry_at_ms: int | None = None
 
@@ -83,26 +99,49 @@ class AlterPartitionSender:
         return self._retry_at_ms is not None and self._retry_at_ms > turn.now_ms
 
     def handle_response(
-        self, turn: Turn, request: AlterPartitionRequest, response: AlterPartitionResponse
-    ) -> list[tuple[IsrProposal, AlterPartitionResult]]:
-        """Takes answered changes off the queue and returns them with their results.
+        self,
+        turn: Turn,
+        request: AlterPartitionRequest,
+        response: AlterPartitionResponse,
+        *,
+        known_end_offset: MetadataOffset,
+    ) -> list[IsrChangeAnswer]:
+        """Takes answered changes off the queue and returns those that may be acted on now.
 
         They are gone before the results are acted on, so that the same change may be submitted again.
+
+        Args:
+            turn: the step under way.
+            request: what was asked.
+            response: the answer to it.
+            known_end_offset: where this broker's metadata ends.
         """
         self._is_in_flight = False
         if response.error is not ErrorCode.NONE:
             self._retry_at_ms = turn.now_ms + RETRY_BACKOFF_MS
             return []
         asked = {TopicPartition(data.topic, data.partition) for data in request.partitions}
-        answered: list[tuple[IsrProposal, AlterPartitionResult]] = []
+        answered: list[IsrChangeAnswer] = []
         for result in response.partitions:
             partition = TopicPartition(result.topic, result.partition)
             if partition in asked and partition in self._queued:
-                answered.append((self._queued.pop(partition), result))
+                proposal, end_offset = self._queued.pop(partition), response.metadata_end_offset
+                answered.append(IsrChangeAnswer(proposal=proposal, result=result, metadata_end_offset=end_offset))
         if self._queued and not answered:
             # An answer that names nothing would otherwise be asked for again at once, without end.
             self._retry_at_ms = turn.now_ms + RETRY_BACKOFF_MS
-        return answered
+        if not self._config.switches.answers_await_metadata:
+            return answered
+        # What was refused changes nothing that min ISR could be asked about.
+        self._put_aside += [answer for answer in answered if answer.result.error is ErrorCode.NONE]
+        refused = [answer for answer in answered if answer.result.error is not ErrorCode.NONE]
+        return refused + self.take_understood(known_end_offset=known_end_offset)
+
+    def take_understood(self, *, known_end_offset: MetadataOffset) -> list[IsrChangeAnswer]:
+        """Returns answers that were put aside and may be acted on, now that metadata is known up to there."""
+        understood = [answer for answer in self._put_aside if answer.metadata_end_offset <= known_end_offset]
+        self._put_aside = [answer for answer in self._put_aside if answer.metadata_end_offset > known_end_offset]
+        return understood
 
     def handle_failure(self, turn: Turn) -> None:
         """No answer came: everything stays and is sent again."""

@@ -70,10 +70,17 @@ class Assignment:
         return partition
 
     def apply(self, turn: Turn, delta: ImageDelta) -> None:
-        """Acts on a difference: removals, roles, then configuration and what became of other brokers."""
+        """Acts on a difference: configuration, removals and roles, then what became of other brokers.
+
+        A new ISR is never judged by the min ISR that was replaced before it came about (S38).
+        """
+        configured = self._take_configs(delta)
         for name, change in delta.partitions.items():
             self._apply_partition(turn, name, change)
-        self._apply_configs(turn, delta)
+        for partition in configured:
+            if partition.is_leader and self._hosted.get(partition.name) is partition:
+                # A lowered min ISR may let waiting records commit; nothing else would look again.
+                partition.advance_high_watermark(turn)
         if delta.brokers:
             # A replica that was waited for so that it can join the ISR may be fenced now (KAFKA-15021).
             for partition in self._hosted:
@@ -128,17 +135,15 @@ class Assignment:
             )
         )
 
-    def _apply_configs(self, turn: Turn, delta: ImageDelta) -> None:
+    def _take_configs(self, delta: ImageDelta) -> list[Partition]:
         if not delta.configs:
-            return
+            return []
         everywhere = any(resource is ConfigResource.BROKER for resource, _ in delta.configs)
         topics = {name for resource, name in delta.configs if resource is ConfigResource.TOPIC}
-        for partition in self._hosted:
-            if everywhere or partition.name.topic in topics:
-                partition.topic_properties = self.topic_properties_of(partition.name.topic)
-                if partition.is_leader:
-                    # A lowered min ISR may let waiting records commit; nothing else would look again.
-                    partition.advance_high_watermark(turn)
+        configured = [partition for partition in self._hosted if everywhere or partition.name.topic in topics]
+        for partition in configured:
+            partition.topic_properties = self.topic_properties_of(partition.name.topic)
+        return configured
 
     def topic_properties_of(self, topic: str) -> TopicProperties:
         """Returns a topic's effective properties by the image; the node's where nothing is set."""

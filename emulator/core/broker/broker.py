@@ -12,7 +12,7 @@ controller, waiting requests are looked at again, fetches go out. Life of a brok
 from enum import Enum
 from typing import assert_never
 
-from emulator.core.broker.alter_partition_sender import AlterPartitionSender
+from emulator.core.broker.alter_partition_sender import AlterPartitionSender, IsrChangeAnswer
 from emulator.core.broker.assignment import Assignment
 from emulator.core.broker.chores import Chores
 from emulator.core.broker.config import BrokerConfig
@@ -271,10 +271,11 @@ class Broker:
                 for asked, end in zip(request.partitions, response.partitions, strict=True):
                     self._fetchers.handle_epoch_end(turn, peer, asked, end)
             case AlterPartitionRequest(), AlterPartitionResponse():
-                for proposal, outcome in self._alter_partitions.handle_response(turn, request, response):
-                    partition = self._hosted.get(proposal.partition)
-                    if partition is not None:
-                        handle_answer(turn, partition, proposal, outcome)
+                known_end_offset = self._image.next_offset
+                self._take_isr_answers(
+                    turn,
+                    self._alter_partitions.handle_response(turn, request, response, known_end_offset=known_end_offset),
+                )
             case BrokerHeartbeatRequest(), BrokerHeartbeatResponse():
                 self._lifecycle.handle_heartbeat(turn, response)
             case BrokerRegistrationRequest(), BrokerRegistrationResponse():
@@ -283,6 +284,12 @@ class Broker:
                 self._producer_ids.handle_block(turn, response, self._lifecycle.broker_epoch)
             case _:
                 raise InvariantViolation(f"{type(response).__name__} answers {type(request).__name__}")
+
+    def _take_isr_answers(self, turn: Turn, answers: list[IsrChangeAnswer]) -> None:
+        for answer in answers:
+            partition = self._hosted.get(answer.proposal.partition)
+            if partition is not None:
+                handle_answer(turn, partition, answer.proposal, answer.result)
 
     def _handle_failure(self, turn: Turn, incoming: RequestFailed) -> None:
         sent = self._ledger.failed(turn, incoming.correlation_id, incoming.failure)
@@ -325,6 +332,7 @@ class Broker:
         delta = self._image.take_delta()
         turn.record(MetadataApplied(cause_id=turn.cause_id, start_offset=start_offset, end_offset=delta.end_offset))
         self._assignment.apply(turn, delta)
+        self._take_isr_answers(turn, self._alter_partitions.take_understood(known_end_offset=delta.end_offset))
         self._lifecycle.applied_end_offset = delta.end_offset
         if any(self._is_leaving(broker_id) for broker_id in delta.brokers):
             # Its controlled shutdown waits until every active broker has said that it knows.

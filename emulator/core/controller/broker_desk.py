@@ -151,7 +151,11 @@ class BrokerDesk:
                 self._note_verdict(turn, request, data, error=error)
             return AlterPartitionResponse(error=error)
         results = [self._alter_partition(turn, request, data) for data in request.partitions]
-        return AlterPartitionResponse(error=ErrorCode.NONE, partitions=tuple(results))
+        return AlterPartitionResponse(
+            error=ErrorCode.NONE,
+            partitions=tuple(results),
+            metadata_end_offset=self._view.image.next_offset,
+        )
 
     def _alter_partition(
         self, turn: ControllerTurn, request: AlterPartitionRequest, data: AlterPartitionData

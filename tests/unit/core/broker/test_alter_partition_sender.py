@@ -1,10 +1,21 @@
-"""The queue of ISR changes, through a whole broker: what a controller that does not answer must not set off."""
+"""The queue of ISR changes, through a whole broker: what a controller that does not answer must not set off.
+
+And what an answer must not set off that is ahead of the metadata it was given by.
+"""
 
 from emulator.core.effects import SendRequest
 from emulator.core.errors import ErrorCode
 from emulator.core.inputs import RequestFailed, RequestFailure, ResponseReceived
-from emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse
-from tests.unit.core.broker.test_broker_steps import CAUSE, Life, fetch, produce
+from emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult
+from emulator.core.records import ConfigRecord, ConfigResource, PartitionChangeRecord, PartitionRecord, Record
+from emulator.core.switches import Switches, era_switches
+from emulator.core.types import BrokerId, MetadataOffset, PartitionEpoch
+from tests.unit.core.broker.hosting import FIRST, NAME, OWN, TOPIC_ID
+from tests.unit.core.broker.test_broker_steps import CAUSE, EVERY_RULE_ON, Life, fetch, produce
+
+RAISED = ConfigRecord(resource=ConfigResource.TOPIC, resource_name=NAME.topic, name="min.insync.replicas", value="2")
+"""Min ISR is 2 now, and was 1."""
+SHRUNK = PartitionChangeRecord(topic_id=TOPIC_ID, partition=NAME.partition, isr=(OWN,), elr=(FIRST,))
 
 
 def take_alter_partitions(life: Life) -> list[SendRequest]:
@@ -13,10 +24,12 @@ def take_alter_partitions(life: Life) -> list[SendRequest]:
     return taken
 
 
-def shrunk() -> tuple[Life, SendRequest]:
-    """A leader whose only follower never fetched, and the proposal to drop it."""
-    life = Life()
+def shrunk(switches: Switches = EVERY_RULE_ON, *more: Record) -> tuple[Life, SendRequest]:
+    """A leader whose only follower never fetched, and the proposal to drop it; with more metadata before that."""
+    life = Life(switches)
     life.serve()
+    if more:
+        life.metadata(*more)
     life.ask(produce(acks=1))
     life.advance(60_000)
     (sent,) = take_alter_partitions(life)
@@ -42,3 +55,85 @@ def test_after_an_error_of_the_whole_request_nothing_is_sent_before_the_backoff_
     assert take_alter_partitions(life) == []
     life.advance(50)
     assert len(take_alter_partitions(life)) == 1
+
+
+def accepted(life: Life, *, after: int, partition: int = 0) -> AlterPartitionResponse:
+    """The ISR is the leader now, by metadata that ends so many records after what the leader has."""
+    result = AlterPartitionResult(
+        topic=NAME.topic,
+        topic_id=TOPIC_ID,
+        partition=partition,
+        error=ErrorCode.NONE,
+        leader=OWN,
+        leader_epoch=life.broker.image.partitions[NAME].leader_epoch,
+        isr=(OWN,),
+        partition_epoch=PartitionEpoch(1),
+    )
+    end_offset = MetadataOffset(life.broker.image.next_offset + after)
+    return AlterPartitionResponse(error=ErrorCode.NONE, partitions=(result,), metadata_end_offset=end_offset)
+
+
+def known(life: Life) -> tuple[tuple[BrokerId, ...], tuple[BrokerId, ...], int]:
+    """The ISR that is committed, the one that bounds the high watermark, and that."""
+    partition = life.broker.partition(NAME)
+    assert partition is not None
+    return partition.committed_isr, partition.maximal_isr, partition.log.high_watermark
+
+
+def test_an_accepted_isr_is_taken_with_the_metadata_that_it_was_accepted_by() -> None:
+    life, sent = shrunk()
+    life.answer(sent, accepted(life, after=2))
+    assert known(life) == ((OWN, FIRST), (OWN, FIRST), 0)
+    life.metadata(RAISED)
+    assert known(life) == ((OWN, FIRST), (OWN, FIRST), 0)
+    life.metadata(SHRUNK)
+    assert known(life) == ((OWN,), (OWN,), 0), "one member may not commit any more"
+
+
+def test_without_the_rule_a_leader_commits_alone_by_a_min_isr_that_was_replaced() -> None:
+    life, sent = shrunk(era_switches("kafka-4.2"))
+    life.answer(sent, accepted(life, after=2))
+    assert known(life) == ((OWN,), (OWN,), 1)
+
+
+def test_an_accepted_isr_is_taken_at_once_where_the_metadata_was_quicker() -> None:
+    life, sent = shrunk()
+    life.answer(sent, accepted(life, after=0))
+    assert known(life) == ((OWN,), (OWN,), 1)
+
+
+def test_metadata_that_arrives_together_is_taken_together() -> None:
+    life, _ = shrunk()
+    life.metadata(RAISED, SHRUNK)
+    assert known(life) == ((OWN,), (OWN,), 0), "the new ISR was judged by the min ISR before it"
+
+
+def test_a_refusal_does_not_wait() -> None:
+    life, sent = shrunk()
+    (result,) = accepted(life, after=0).partitions
+    refused = AlterPartitionResult(
+        topic=result.topic, topic_id=result.topic_id, partition=0, error=ErrorCode.INELIGIBLE_REPLICA
+    )
+    ahead = MetadataOffset(life.broker.image.next_offset + 5)
+    life.answer(sent, AlterPartitionResponse(error=ErrorCode.NONE, partitions=(refused,), metadata_end_offset=ahead))
+    life.advance(15_000)
+    assert len(take_alter_partitions(life)) == 1, "the change was not proposed again"
+
+
+def test_an_answer_that_waits_holds_up_no_other_partition() -> None:
+    other = PartitionRecord(topic_id=TOPIC_ID, partition=1, replicas=(OWN, FIRST), isr=(OWN, FIRST), leader=OWN)
+    life, sent = shrunk(EVERY_RULE_ON, other)
+    assert isinstance(sent.request, AlterPartitionRequest)
+    assert [data.partition for data in sent.request.partitions] == [0, 1]
+    life.answer(sent, accepted(life, after=2))
+    (again,) = take_alter_partitions(life)
+    assert isinstance(again.request, AlterPartitionRequest)
+    assert [data.partition for data in again.request.partitions] == [1]
+
+
+def test_an_answer_that_waited_is_of_no_effect_once_another_leads() -> None:
+    life, sent = shrunk()
+    life.answer(sent, accepted(life, after=2))
+    life.metadata(PartitionChangeRecord(topic_id=TOPIC_ID, partition=NAME.partition, leader=FIRST))
+    life.metadata(PartitionChangeRecord(topic_id=TOPIC_ID, partition=NAME.partition, leader=OWN, isr=(OWN, FIRST)))
+    assert known(life) == ((OWN, FIRST), (OWN, FIRST), 0)
