@@ -17,6 +17,7 @@ RULE_SWITCHES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
         "M5": MappingProxyType({"elr": "on", "unclean_detection": "on"}),
         "M7": MappingProxyType({"recovering_gate": "on"}),
         "M10": MappingProxyType({"ap_partition_epoch_check": "on", "ap_broker_epoch_check": "on"}),
+        "M17": MappingProxyType({"elr_within_replicas": "on"}),
     }
 )
 

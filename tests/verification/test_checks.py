@@ -203,6 +203,12 @@ def isr_has_a_stranger(path: Path) -> Path:
     return run.finish()
 
 
+def elr_has_a_stranger(path: Path, switches: dict[str, str] | None = None) -> Path:
+    run = healthy(path, switches=switches)
+    run.alter(reason="alter_partition", broker=0, isr=(0,), elr=(1, 7))
+    return run.finish()
+
+
 def elr_beside_a_full_isr(path: Path, switches: dict[str, str] | None = None) -> Path:
     run = healthy(path, switches=switches)
     run.alter(reason="alter_partition", broker=0, isr=(0, 1), elr=(2,))
@@ -765,6 +771,17 @@ def eligible_leader_replicas_are_downgraded(path: Path) -> Path:
     return run.finish()
 
 
+def client_is_behind_a_deleted_topic(path: Path) -> Path:
+    """The topic was created again, and the client still tells the id of the one before."""
+    run = healthy(path)
+    late = msgspec.structs.replace(run.new_batch(), base_offset=0)
+    offset = MetadataOffset(run.metadata_offset)
+    run.note(CONTROLLER, e.TopicDeleted(cause_id=CAUSE, metadata_offset=offset, topic="orders", topic_id=ORDERS_ID))
+    run.metadata_offset += 1
+    run.operate(late)
+    return run.finish()
+
+
 def story(era: str) -> Build:
     return lambda path: last_replica_standing(path, era=era).finish()
 
@@ -810,6 +827,7 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "leader no member": (leader_is_no_member, frozenset({"M1"})),
     "isr and elr overlap": (isr_and_elr_overlap, frozenset({"M1"})),
     "stranger in isr": (isr_has_a_stranger, frozenset({"M1", "M2"})),
+    "stranger in elr": (elr_has_a_stranger, frozenset({"M17"})),
     "elr beside full isr": (elr_beside_a_full_isr, frozenset({"M3"})),
     "unclean broker stays": (unclean_broker_stays, frozenset({"M2", "M5", "M11"})),
     "unclean broker never removed": (unclean_broker_is_never_removed, frozenset({"M5"})),
@@ -858,6 +876,7 @@ HOLDS: Mapping[str, Build] = {
     "controller notes its records twice": controller_notes_its_records_twice,
     "unclean broker is vouched for": unclean_broker_leaves_and_is_vouched_for,
     "killed with an unseen batch": killed_with_an_unseen_batch,
+    "client behind a deleted topic": client_is_behind_a_deleted_topic,
     "reassignment": reassignment_completes,
     "reassignment under way": reassignment_is_under_way,
     "recovery step": uncleanly_elected_leader_recovers,
@@ -873,6 +892,7 @@ NOT_PROMISED: Mapping[str, tuple[Build, str]] = {
     "M4": (lambda p: candidate_is_forgotten(p, {"elr": "off"}), "elr"),
     "M7": (lambda p: leader_appends_while_it_recovers(p, {"recovering_gate": "off"}), "recovering_gate"),
     "M10": (lambda p: stranger_alters_the_isr(p, {"ap_partition_epoch_check": "off"}), "ap_partition_epoch_check"),
+    "M17": (lambda p: elr_has_a_stranger(p, {"elr_within_replicas": "off"}), "elr_within_replicas"),
     "M3": (lambda p: elr_beside_a_full_isr(p, {"elr": "off"}), "elr"),
     "M5": (lambda p: unclean_broker_is_never_removed(p, {"unclean_detection": "off"}), "unclean_detection"),
 }

@@ -41,6 +41,7 @@ from emulator.verification.checks import (
     m14_one_controller,
     m15_topic_id,
     m16_reassign,
+    m17_elr_replicas,
 )
 
 CHECKS: Final[tuple[Check, ...]] = (
@@ -79,6 +80,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     m13_metadata_fold.CHECK,
     m15_topic_id.CHECK,
     m16_reassign.CHECK,
+    m17_elr_replicas.CHECK,
     l7_clean.CHECK,
     l8_reassign_ends.CHECK,
 )
