@@ -126,7 +126,7 @@ class Controller:
 
     def health(self) -> ControllerHealth:
         """Returns counts over the state as it is now, durable or not yet."""
-        return controller_health(self._view)
+        return controller_health(self._view, under_way=self.recoveries.under_way)
 
     def replay(self, batch: MetadataBatch) -> None:
         """Applies a durable batch at start.

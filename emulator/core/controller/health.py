@@ -4,6 +4,8 @@ Computed when asked for, never kept. A leaderless partition *waits for somebody*
 a recovery that runs would give it a leader by itself.
 """
 
+from collections.abc import Collection
+
 import msgspec
 
 from emulator.core.controller.recovery import RecoveryAction, RecoveryStrategy, decide_recovery
@@ -19,7 +21,8 @@ class ControllerHealth(msgspec.Struct, frozen=True, kw_only=True):
         under_min_isr: partitions with an ISR smaller than the effective min ISR.
         offline: partitions without a leader.
         manual_election_required: offline partitions that nobody but an administrator can give a leader.
-        unclean_recoveries: offline partitions under unclean recovery, or waiting for their last known ELR.
+        unclean_recoveries: offline partitions under unclean recovery, be it asked for or configured, or waiting for
+            their last known ELR.
         preferred_imbalance: partitions that another than the first replica leads.
         electable_leaders: by partition, how many replicas could be elected cleanly: ISR and ELR together.
     """
@@ -36,8 +39,13 @@ class ControllerHealth(msgspec.Struct, frozen=True, kw_only=True):
     electable_leaders: dict[TopicPartition, int]
 
 
-def controller_health(view: ClusterView) -> ControllerHealth:
-    """Returns the counts of this moment."""
+def controller_health(view: ClusterView, *, under_way: Collection[TopicPartition]) -> ControllerHealth:
+    """Returns the counts of this moment.
+
+    Args:
+        view: the committed state.
+        under_way: partitions whose replicas are being asked, whoever wanted that: their topic or an administrator.
+    """
     image = view.image
     states = image.partitions
     min_isr = {topic: view.effective_min_isr(topic) for topic in {name.topic for name in states}}
@@ -49,20 +57,24 @@ def controller_health(view: ClusterView) -> ControllerHealth:
         partitions=len(states),
         under_min_isr=sum(len(state.isr) < min_isr[name.topic] for name, state in states.items()),
         offline=len(offline),
-        manual_election_required=sum(_waits_for_somebody(view, name, state) for name, state in offline),
-        unclean_recoveries=sum(_recovers(view, name, state) for name, state in offline),
+        manual_election_required=sum(
+            name not in under_way and _waits_for_somebody(view, name, state) for name, state in offline
+        ),
+        unclean_recoveries=sum(
+            name in under_way or _waits_for_last_known(view, name, state) for name, state in offline
+        ),
         preferred_imbalance=sum(state.leader != state.replicas[0] for state in states.values()),
         electable_leaders={name: len(state.isr) + len(state.elr) for name, state in sorted(states.items())},
     )
 
 
-def _recovers(view: ClusterView, name: TopicPartition, state: PartitionState) -> bool:
+def _waits_for_last_known(view: ClusterView, name: TopicPartition, state: PartitionState) -> bool:
+    """KIP-966: "if in Balance mode, the members in LastKnownELR are not all unfenced, it is also counted"."""
     if not view.properties.unclean_recovery_manager_enabled:
         return False
     strategy = view.recovery_strategy(name.topic)
-    action = decide_recovery(state, active=view.active_brokers(), strategy=strategy).action
-    # KIP-966: waiting for the last known ELR counts as a recovery that runs.
-    return action in (RecoveryAction.UNCLEAN_RECOVERY, RecoveryAction.WAIT_LAST_KNOWN_ELR)
+    decision = decide_recovery(state, active=view.active_brokers(), strategy=strategy)
+    return decision.action is RecoveryAction.WAIT_LAST_KNOWN_ELR
 
 
 def _waits_for_somebody(view: ClusterView, name: TopicPartition, state: PartitionState) -> bool:

@@ -516,6 +516,33 @@ def test_an_administrator_s_recovery_is_answered_when_it_has_elected(election: R
     assert (started.origin, started.strategy) == ("requested", "Aggressive")
 
 
+def test_an_administrator_s_recovery_is_counted_while_it_runs() -> None:
+    def counts() -> tuple[int, int]:
+        health = cluster.controller.health()
+        return health.unclean_recoveries, health.manual_election_required
+
+    cluster = driver(strategy="None")
+    lose_all(cluster, 1, 2, 3)
+    assert counts() == (0, 1)
+    cluster.send(elect(RequestedElection.UNCLEAN))
+    assert counts() == (1, 0), "the administrator has done what was waited for"
+
+    for broker_id, request in asked(cluster).items():
+        answer(cluster, request, last_epoch=1, end=broker_id)
+    assert state(cluster).leader == 3
+    assert counts() == (0, 0)
+
+
+def test_an_administrator_s_recovery_that_is_given_up_is_counted_no_more() -> None:
+    cluster = driver(strategy="None")
+    lose_all(cluster, 1, 2, 3)
+    cluster.send(elect(RequestedElection.UNCLEAN))
+    cluster.now_ms += TIMEOUT_MS
+    cluster.fire_timers()
+    health = cluster.controller.health()
+    assert (health.unclean_recoveries, health.manual_election_required) == (0, 1)
+
+
 def test_a_request_is_answered_as_a_whole_when_its_last_recovery_ends() -> None:
     cluster = driver(strategy="None", partitions=2)
     lose_all(cluster, 1, 2, 3)
