@@ -19,16 +19,28 @@ from emulator.core.types import BrokerId, LeaderEpoch, Offset, PartitionEpoch, T
 
 
 def check_m1_members(partition: TopicPartition, state: PartitionState) -> None:
-    """M1: ISR and ELR are disjoint subsets of the replicas, none twice; the leader, if any, is in the ISR.
+    """M1: the ISR is a subset of the replicas, nobody is in ISR or ELR twice; the leader, if any, is in the ISR.
+
+    Whether the ELR is a subset of them, too, depends on the era: M17.
 
     Raises:
         InvariantViolation: it does not hold.
     """
     members = (*state.isr, *state.elr)
-    if len(set(members)) < len(members) or not set(members) <= set(state.replicas):
+    if len(set(members)) < len(members) or not set(state.isr) <= set(state.replicas):
         raise InvariantViolation(f"M1: {partition} has ISR {state.isr}, ELR {state.elr}, replicas {state.replicas}")
     if state.leader is not None and state.leader not in state.isr:
         raise InvariantViolation(f"M1: leader {state.leader} of {partition} is not in ISR {state.isr}")
+
+
+def check_m17_elr_replicas(partition: TopicPartition, state: PartitionState) -> None:
+    """M17, where ``elr_within_replicas`` is on: the ELR is a subset of the replicas.
+
+    Raises:
+        InvariantViolation: it does not hold.
+    """
+    if not set(state.elr) <= set(state.replicas):
+        raise InvariantViolation(f"M17: {partition} has ELR {state.elr}, replicas {state.replicas}")
 
 
 def check_m2_active_leader(partition: TopicPartition, state: PartitionState, *, active: frozenset[BrokerId]) -> None:

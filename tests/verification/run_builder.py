@@ -45,6 +45,7 @@ ON = {
     "ap_partition_epoch_check": "on",
     "ap_broker_epoch_check": "on",
     "recovering_gate": "on",
+    "elr_within_replicas": "on",
 }
 
 

@@ -84,7 +84,7 @@ CHECKS: Final[Mapping[str, Check]] = MappingProxyType(
             "the maximal ISR is the committed and the proposed one, and one proposal is under way",
             maximal_isr=MaximalIsr.ON,
         ),
-        "M1": _rule("ISR and ELR are disjoint subsets of the replicas, and the leader is in the ISR"),
+        "M1": _rule("the ISR is a subset of the replicas and disjoint from the ELR, and the leader is in it"),
         "M2": _rule("leader and ISR are active", elr=True),
         "M3": _rule("ELR and last known ELR are empty while the ISR is large enough", elr=True),
         "M4": _rule("ISR and ELR keep min ISR members", elr=True, ap_partition_epoch_check=True),
@@ -120,6 +120,7 @@ CHECKS: Final[Mapping[str, Check]] = MappingProxyType(
         "M16": _rule(
             "a reassignment ends with all that were added in sync, and leaves nobody else", elr_within_replicas=True
         ),
+        "M17": _rule("the ELR is a subset of the replicas", elr_within_replicas=True),
         "L1": _liveness("brokers know all of the metadata"),
         "L2": _liveness("brokers run, and are unfenced"),
         "L3": _liveness("a partition has a leader, unless nobody may lead it"),

@@ -1,12 +1,12 @@
 """Rules of the controller, restated: what it may commit, by the events of what it did commit.
 
-M1-M3 are the core's own named predicates, applied to what the step touched. Events are in the order of the log, so what
-was committed before an event is what the events before it said, whichever process of the controller tells them.
+M1-M3 and M17 are the core's own named predicates, applied to what the step touched. Events are in the order of the log,
+so what was committed before an event is what the events before it said, whichever process of the controller tells them.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Final
-
-import msgspec
 
 from emulator.core.controller.sessions import SessionKey
 from emulator.core.errors import InvariantViolation
@@ -20,7 +20,8 @@ from emulator.core.events import (
     IncarnationEnded,
     PartitionChanged,
 )
-from emulator.core.invariants import check_partition
+from emulator.core.image import PartitionState
+from emulator.core.invariants import check_m17_elr_replicas, check_partition
 from emulator.core.types import BrokerEpoch, BrokerId, LeaderRecoveryState, PartitionEpoch, TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.oracle.bell import Bell
@@ -58,7 +59,7 @@ class ControllerRules:
     # --- Partitions -------------------------------------------------------------------------------------------------
 
     def committed(self, name: TopicPartition, event: PartitionChanged) -> None:
-        """A partition's state was committed: M1-M7, M9, M11."""
+        """A partition's state was committed: M1-M7, M9, M11, M17."""
         before = self._last.get(name)
         self._last[name] = self._states[name, event.partition_epoch] = event
         self._check_state(name, event)
@@ -86,19 +87,17 @@ class ControllerRules:
         state = image.partitions.get(name)
         if state is None or state.partition_epoch != event.partition_epoch:
             return
-        rules = self._cluster.switches
-        if not rules.elr_within_replicas:  # there the ELR may hold replicas that were reassigned away
-            state = msgspec.structs.replace(state, elr=tuple(b for b in state.elr if b in state.replicas))
         active = frozenset(broker for broker, each in image.brokers.items() if each.is_active)
-        try:
-            check_partition(
-                name,
-                state,
-                active=active,
-                effective_min_isr=event.effective_min_isr if rules.elr else None,
-            )
-        except InvariantViolation as violation:
-            self._bell.ring(str(violation).partition(":")[0], name, str(violation))
+        effective_min_isr = event.effective_min_isr if self._cluster.switches.elr else None
+        predicates: tuple[Callable[[TopicPartition, PartitionState], None], ...] = (
+            partial(check_partition, active=active, effective_min_isr=effective_min_isr),
+            check_m17_elr_replicas,
+        )
+        for predicate in predicates:
+            try:
+                predicate(name, state)
+            except InvariantViolation as violation:
+                self._bell.ring(str(violation).partition(":")[0], name, str(violation))
 
     def _check_floor(self, name: TopicPartition, before: PartitionChanged | None, event: PartitionChanged) -> None:
         """M4: once enough candidates, always enough, but for what takes some away on purpose."""

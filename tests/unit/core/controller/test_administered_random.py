@@ -29,7 +29,7 @@ from emulator.core.events import PartitionChanged
 from emulator.core.image import MetadataImage
 from emulator.core.metadata_version import ELR_VERSION
 from emulator.core.records import ConfigResource
-from emulator.core.switches import ERAS
+from emulator.core.switches import ERAS, Switches
 from emulator.core.types import FeatureUpgradeType, MetadataOffset, TopicPartition
 from tests.unit.core.controller.controller_driver import ids
 from tests.unit.core.controller.test_controller_random import ControllerMachine, broker_ids
@@ -73,7 +73,7 @@ class AdministeredMachine(ControllerMachine):
 
     @invariant()
     def partitions_are_sound(self) -> None:
-        check_members(self.driver.image)
+        check_members(self.driver.image, ERAS[self.era])
 
     @invariant()
     def the_stream_folds_to_every_committed_state(self) -> None:
@@ -84,7 +84,7 @@ class AdministeredMachine(ControllerMachine):
                 for partition, after in self.folded.partitions.items():
                     if partition in before and before[partition] != after:
                         invariants.check_m9_epochs(partition, before=before[partition], after=after)
-            check_members(self.folded)
+            check_members(self.folded, ERAS[self.era])
         self.followed = len(self.driver.published)
         if self.driver.synced == self.driver.image.next_offset:
             assert self.folded.partitions == self.driver.image.partitions
@@ -99,10 +99,12 @@ class AdministeredMachine(ControllerMachine):
         self.told = len(self.driver.events)
 
 
-def check_members(image: MetadataImage) -> None:
+def check_members(image: MetadataImage, switches: Switches) -> None:
     active = frozenset(broker.broker_id for broker in image.brokers.values() if broker.is_active)
     for partition, state in image.partitions.items():
         invariants.check_m1_members(partition, state)
+        if switches.elr_within_replicas:
+            invariants.check_m17_elr_replicas(partition, state)
         invariants.check_m2_active_leader(partition, state, active=active)
         assert set(state.last_known_elr) <= set(state.replicas)
         assert state.last_known_leader is None or state.last_known_leader in state.replicas

@@ -40,6 +40,10 @@ def isr_is_no_replica(world: World) -> None:
     world.commits(partition_epoch=NEXT, isr=(LEADER, BrokerId(NodeId(7))))
 
 
+def elr_is_no_replica(world: World) -> None:
+    world.commits(partition_epoch=NEXT, isr=(LEADER,), elr=(FOLLOWER, BrokerId(NodeId(7))))
+
+
 def leader_is_not_in_isr(world: World) -> None:
     world.commits(partition_epoch=NEXT, isr=(FOLLOWER,))
 
@@ -278,6 +282,7 @@ CASES = (
     ("M10", accepts_after_another_change),
     ("M10", takes_the_future_for_old),
     ("M12", registers_during_the_session),
+    ("M17", elr_is_no_replica),
 )
 
 
