@@ -12,7 +12,7 @@ from chaos.run_order import DriverName, RunOrder
 from chaos.runner import RunStatus
 from chaos.scenario import Scenario
 from chaos.scenario_file import find_scenario, load_scenario, read_scenario
-from emulator.core.switches import era_switches
+from emulator.core.switches import Switches, era_switches, with_switch
 
 STORIES = [f"kip-966/last-replica-standing{variant}" for variant in ("", "-flush", "-kill", "-wide")]
 
@@ -27,13 +27,13 @@ steps:
 """
 
 
-def play(store: Path, scenario: Scenario, era: str, *, seed: int = 1) -> Path:
+def play(store: Path, scenario: Scenario, era: str, *, seed: int = 1, switches: Switches | None = None) -> Path:
     directory = create_run_directory(store, scenario, now=datetime(2026, 1, 1, tzinfo=UTC))
     order = RunOrder(
         scenario=scenario,
         directory=directory,
         era=era,
-        switches=era_switches(era),
+        switches=switches or era_switches(era),
         properties=scenario.properties,
         seed=seed,
         toxiproxy=None,
@@ -57,6 +57,15 @@ def test_a_story_loses_in_each_era_what_it_expects_to_lose(name: str, tmp_path: 
         assert problems(directory) == []
         assert expected.lost is not None
         assert expected.lost.holds(len(lost_records_of(directory))), era
+
+
+def test_a_leader_that_acts_on_an_isr_it_only_asked_for_loses_what_it_acknowledged(tmp_path: Path) -> None:
+    scenario = load_scenario(find_scenario("kip-497/leader-cut-off"))
+    hasty = with_switch(era_switches("kip-966"), "maximal_isr", "proposed")
+    for switches, least, most in ((era_switches("kip-966"), 0, 0), (hasty, 1000, 5000)):
+        directory = play(tmp_path, scenario, "kip-966", switches=switches)
+        assert problems(directory) == []
+        assert least <= len(lost_records_of(directory)) <= most
 
 
 def test_a_run_leaves_what_a_run_on_processes_leaves(tmp_path: Path) -> None:

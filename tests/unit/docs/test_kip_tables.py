@@ -61,7 +61,7 @@ def test_every_named_place_and_switch_exists(name: str) -> None:
     assert _problems(_DOCUMENTS[name]) == []
 
 
-@pytest.mark.parametrize(("name", "sections"), [("kip-550", 2), ("kip-704", 4), ("kip-966", 9)])
+@pytest.mark.parametrize(("name", "sections"), [("kip-497", 7), ("kip-550", 2), ("kip-704", 4), ("kip-966", 9)])
 def test_every_section_is_read(name: str, sections: int) -> None:
     """A table that the parser overlooked would be a check that cannot fail."""
     document = _DOCUMENTS[name]
@@ -73,6 +73,10 @@ def test_every_section_is_read(name: str, sections: int) -> None:
 @pytest.mark.parametrize(
     ("name", "switch"),
     [
+        ("kip-497", "maximal_isr"),
+        ("kip-497", "ap_partition_epoch_check"),
+        ("kip-497", "ap_broker_epoch_check"),
+        ("kip-497", "answers_await_metadata"),
         ("kip-966", "elr"),
         ("kip-966", "hw_requires_min_isr"),
         ("kip-966", "unclean_detection"),
