@@ -118,6 +118,18 @@ class Broker:
         self._strays = StrayLogs(config)
         self._assignment = Assignment(config, self._hosted, self._fetchers, self._fetches, self._strays)
         self._chores = Chores(config, self._hosted)
+        self._timed = (
+            self._produces,
+            self._fetches,
+            self._fetchers,
+            self._lifecycle,
+            self._chores,
+            self._stream,
+            self._alter_partitions,
+            self._deletes,
+            self._recoveries,
+            self._strays,
+        )
         self._logs = _Logs.UNTOUCHED
         self._timer_causes = 0
         self._has_exited = False
@@ -155,18 +167,7 @@ class Broker:
         if self._has_exited:
             return None
         earliest: int | None = None
-        for part in (
-            self._produces,
-            self._fetches,
-            self._fetchers,
-            self._lifecycle,
-            self._chores,
-            self._stream,
-            self._alter_partitions,
-            self._deletes,
-            self._recoveries,
-            self._strays,
-        ):
+        for part in self._timed:
             deadline = part.next_deadline_ms()
             if deadline is not None and (earliest is None or deadline < earliest):
                 earliest = deadline
