@@ -76,12 +76,12 @@ class FetchDesk:
 
     def next_deadline_ms(self) -> int | None:
         """Returns when the next parked fetch is to be answered whatever happens."""
-        deadlines = (
-            self._deadlines.next_deadline_ms(),
-            self._lingering.next_deadline_ms(),
-            self._releases.next_deadline_ms(),
-        )
-        return min((at_ms for at_ms in deadlines if at_ms is not None), default=None)
+        earliest = self._deadlines.next_deadline_ms()
+        for timers in (self._lingering, self._releases):
+            deadline = timers.next_deadline_ms()
+            if deadline is not None and (earliest is None or deadline < earliest):
+                earliest = deadline
+        return earliest
 
     def handle_request(self, turn: Turn, request_id: RequestId, request: FetchRequest) -> None:
         """Reads what is there, notes the follower's progress, and answers or parks."""

@@ -161,6 +161,8 @@ class FetcherPool:
 
     def send_due(self, turn: Turn, broker_epoch: BrokerEpoch | None) -> None:
         """Sends whatever may be sent now, to leaders where something changed during this step."""
+        if not self._restless:
+            return
         restless, self._restless = self._restless, {}
         for leader in restless:
             link = self._links.get(leader)

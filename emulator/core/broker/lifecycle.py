@@ -83,8 +83,9 @@ class BrokerLifecycle:
         """Returns when ``handle_timer`` has something to do."""
         if self.is_exiting:
             return None
-        waits = [at_ms for at_ms in (self._next_send_ms, self._give_up_ms) if at_ms is not None]
-        return min(waits, default=None)
+        if self._next_send_ms is None or self._give_up_ms is None:
+            return self._give_up_ms if self._next_send_ms is None else self._next_send_ms
+        return min(self._next_send_ms, self._give_up_ms)
 
     def start(self, turn: Turn) -> None:
         """Registers; gives up after ``initial.broker.registration.timeout.ms``."""

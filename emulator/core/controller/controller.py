@@ -140,8 +140,10 @@ class Controller:
 
     def next_deadline_ms(self) -> int | None:
         """Returns when the next ``TimerFired`` is wanted; it may be in the past: then at once."""
-        deadlines = (self._timers.next_deadline_ms(), self.recoveries.next_deadline_ms())
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        timer, recovery = self._timers.next_deadline_ms(), self.recoveries.next_deadline_ms()
+        if timer is None or recovery is None:
+            return recovery if timer is None else timer
+        return min(timer, recovery)
 
     def step(self, incoming: ControllerInput, *, now_ms: int) -> list[ControllerEffect]:
         """Returns what the input leads to now.

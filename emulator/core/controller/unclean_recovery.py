@@ -149,6 +149,8 @@ class UncleanRecoveries:
 
     def next_deadline_ms(self) -> int | None:
         """Returns when ``advance`` is wanted even if nothing happens."""
+        if not (self._tasks or self._wishes or self._retry_at_ms):
+            return None
         waits = [task.deadline_ms for task in self._tasks.values() if not task.is_overdue]
         waits += [wish.deadline_ms for wish in self._wishes.values()]
         return min([*waits, *self._retry_at_ms.values()], default=None)
