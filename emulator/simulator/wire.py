@@ -7,6 +7,7 @@ and the sender notices after a while, as a keepalive would; a *losing* link deli
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Generic, Protocol
 
 from emulator.core.effects import SendRequest, SendResponse
@@ -51,13 +52,15 @@ class NodeAsker(Generic[InputT]):
 
 
 class _Asked:
-    __slots__ = ("api", "asker", "correlation_id", "destination")
+    """A request that was not answered yet; ``channel`` is the one that its answer will take."""
 
-    def __init__(self, asker: Asker, destination: NodeId, correlation_id: CorrelationId, api: str) -> None:
+    __slots__ = ("asker", "channel", "correlation_id", "destination")
+
+    def __init__(self, asker: Asker, destination: NodeId, correlation_id: CorrelationId, channel: Channel) -> None:
         self.asker = asker
         self.destination = destination
         self.correlation_id = correlation_id
-        self.api = api
+        self.channel = channel
 
 
 class Parked:
@@ -91,6 +94,7 @@ class Wire:
         self._network = network
         self._receive = receive
         self._asked: dict[RequestId, _Asked] = {}
+        self._channels: dict[tuple[NodeId, NodeId, type[Request]], tuple[Channel, Channel]] = {}
         self._last_id = 0
 
     # --- Asking -----------------------------------------------------------------------------------------------------
@@ -99,12 +103,21 @@ class Wire:
         """Sends a node's request; it fails after its timeout without an answer."""
         self._last_id += 1
         request_id = RequestId(self._last_id)
-        api = api_name(effect.request)
-        self._asked[request_id] = _Asked(asker, effect.destination, effect.correlation_id, api)
+        channel, answers = self._channels_of(asker.node_id, effect.destination, effect.request)
+        self._asked[request_id] = _Asked(asker, effect.destination, effect.correlation_id, answers)
         received = RequestReceived(cause_id=effect.cause_id, request_id=request_id, request=effect.request)
-        channel = Channel(asker.node_id, effect.destination, api, Way.REQUEST)
         self.travel(channel, lambda: self._arrive(channel, received))
         self._queue.after(effect.timeout_ms, lambda: self._fail(request_id, RequestFailure.TIMED_OUT))
+
+    def _channels_of(self, source: NodeId, destination: NodeId, request: Request) -> tuple[Channel, Channel]:
+        """Returns the channels of a request and of its answer: made once, because every message has one."""
+        key = (source, destination, type(request))
+        channels = self._channels.get(key)
+        if channels is None:
+            api = api_name(request)
+            there, back = (Channel(source, destination, api, way) for way in (Way.REQUEST, Way.RESPONSE))
+            channels = self._channels[key] = (there, back)
+        return channels
 
     def ask_past_links(self, node_id: NodeId, request: Request, *, cause_id: CauseId) -> RequestId:
         """Asks from outside the network; the answer appears in ``answers`` (``None``: connection closed)."""
@@ -151,7 +164,7 @@ class Wire:
             request_id = effect.request_id
             self._queue.after(LATENCY_MS, lambda: self.answers.__setitem__(request_id, effect.response))
             return
-        channel = Channel(asked.asker.node_id, asked.destination, asked.api, Way.RESPONSE)
+        channel = asked.channel
         self.travel(channel, lambda: self._return(channel, effect))
 
     def _return(self, channel: Channel, effect: SendResponse) -> None:
@@ -211,4 +224,9 @@ class Wire:
 
 def api_name(request: Request) -> str:
     """Returns the API's name: ``Fetch``, ``AlterPartition`` and so on."""
-    return type(request).__name__.removesuffix("Request")
+    return _api_name(type(request))
+
+
+@cache
+def _api_name(request_type: type[Request]) -> str:
+    return request_type.__name__.removesuffix("Request")

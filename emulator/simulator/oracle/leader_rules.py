@@ -188,8 +188,6 @@ class LeaderRules:
         if partition is None or not partition.is_leader or partition.leader_epoch != state.leader_epoch:
             return
         if partition.log.topic_id != state.topic_id:
-            return
-        if partition.log.topic_id != state.topic_id:
             return  # it leads the topic that had this name before
         registration = self._cluster.image.brokers[state.leader]
         if registration.incarnation_id != incarnation_name(state.leader, node.incarnation):
