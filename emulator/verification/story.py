@@ -162,7 +162,8 @@ def _what_happened(fate: _Fate, chronicle: Chronicle) -> Iterator[str]:
         if (lost.topic_id, lost.partition) == (fate.topic_id, fate.partition) and lost.new_end_offset <= last:
             yield from _power_loss_sentence(lost, fate)
     for registered in chronicle.of(BrokerRegistered):
-        if not registered.is_clean and registered.broker_id == fate.lacking_node:
+        returned = registered.stored_broker_epoch is not None
+        if returned and not registered.is_clean and registered.broker_id == fate.lacking_node:
             yield (
                 f"Broker {registered.broker_id} registered again at metadata offset {registered.metadata_offset}, "
                 "and the controller took its shutdown for unclean."
