@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from emulator.core.switches import DEFAULT_ERA
+from emulator.core.types import BrokerId, TopicPartition
 from emulator.simulator.actions import Action, ChannelVerb, LinkVerb, NodeVerb, OnChannel, OnLink, OnNode, Wait
 from emulator.simulator.journal import Journal
 from emulator.simulator.moves import MOVES, Situation
@@ -126,20 +127,51 @@ def _play_moves(
             ]
         (move,) = situation.schedule.choices(names, frequencies)
         for action in MOVES[move](situation):
-            played += play_until_halted(simulation, action)
-            if simulation.cluster.is_halted or simulation.has_crashed:
-                break
-        if simulation.has_crashed:
-            break
-        if simulation.cluster.is_halted:
-            findings = simulation.findings()
-            if ambition is Ambition.FIRST_FINDING or any(alarm.kind is CheckKind.OUTCOME for alarm in findings):
-                break
-            simulation.halt(Halts.AT_FINDINGS)
-            if simulation.oracle.weak_candidates():
-                played += push(simulation)
-                break
+            parts, goes_on = _play_through(simulation, action, ambition)
+            played += parts
+            if not goes_on:
+                return played
     return played
+
+
+def _play_through(simulation: Simulation, action: Action, ambition: Ambition) -> tuple[list[Action], bool]:
+    """Plays an action to its end, past findings that are not enough; returns what was played, and whether to go on."""
+    played: list[Action] = []
+    left: Action | None = action
+    while left is not None:
+        parts = play_until_halted(simulation, left)
+        played += parts
+        if simulation.has_crashed:
+            return played, False
+        if not simulation.cluster.is_halted:
+            return played, True
+        findings = simulation.findings()
+        if ambition is Ambition.FIRST_FINDING or any(alarm.kind is CheckKind.OUTCOME for alarm in findings):
+            return played, False
+        simulation.halt(Halts.AT_FINDINGS)
+        if _electable(simulation):
+            return [*played, *push(simulation)], False
+        left = _rest(left, parts)
+    return played, True
+
+
+def _electable(simulation: Simulation) -> list[tuple[TopicPartition, BrokerId]]:
+    """Returns the weak candidates whom an election may find: only a replica is ever elected."""
+    states = simulation.cluster.image.partitions
+    return [
+        (name, broker)
+        for name, broker in simulation.oracle.weak_candidates()
+        if name in states and broker in states[name].replicas
+    ]
+
+
+def _rest(action: Action, parts: list[Action]) -> Action | None:
+    """Returns what is left of a wait during which time stood still."""
+    match action, parts:
+        case Wait(duration_ms=wanted), [Wait(duration_ms=passed)] if passed < wanted:
+            return Wait(duration_ms=wanted - passed)
+        case _:
+            return None
 
 
 def play_until_halted(simulation: Simulation, action: Action) -> list[Action]:
@@ -164,10 +196,8 @@ def push(simulation: Simulation) -> list[Action]:
     """Plays what lets a weak candidate lead, and returns it: it learns nothing more, the others lose the controller."""
     played: list[Action] = []
     simulation.halt(Halts.NEVER)
-    for name, broker_id in simulation.oracle.weak_candidates():
-        state = simulation.cluster.state(name)
-        if state is None:
-            continue
+    for name, broker_id in _electable(simulation):
+        state = simulation.cluster.image.partitions[name]
         others = [other for other in (*state.isr, *state.elr) if other != broker_id]
         actions: list[Action] = [
             *(OnLink(verb=LinkVerb.CUT, source=broker_id, destination=other) for other in others),

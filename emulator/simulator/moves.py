@@ -621,30 +621,74 @@ def _race_recreate(s: Situation) -> Actions:
 
 
 def _race_reassign(s: Situation) -> Actions:
-    """A candidate outside of the ISR is moved away and comes back with nothing, and the ISR goes."""
+    """S37: a member of the ELR is moved away, which deletes its log, and comes back with nothing; then the ISR goes.
+
+    Partition 0 stays where it is: min ISR is capped by its replicas.
+    """
     found = s.a_state()
-    if found is None or found[1].leader is None or len(s.brokers) <= len(found[1].replicas):
+    if found is None or found[0].partition == 0 or found[1].leader is None or len(found[1].replicas) < 3:
         return []
-    name, leader = found[0], found[1].leader
-    replicas = found[1].replicas
-    others = [replica for replica in replicas if replica != leader]
-    moved = s.schedule.choice(others)
-    spare = s.schedule.choice([node.node_id for node in s.brokers if node.node_id not in replicas])
-    away = tuple(NodeId(spare) if replica == moved else NodeId(replica) for replica in replicas)
+    name, leader, replicas = found[0], found[1].leader, found[1].replicas
+    moved = s.schedule.choice([replica for replica in replicas if replica != leader])
+    stay = [NodeId(replica) for replica in replicas if replica != moved]
     return [
+        MinIsr(topic=name.topic, value=len(replicas)),
+        Wait(duration_ms=s.schedule.randint(5, 20)),
         Produce(partition=name, acks=Acks.ALL, records=1),
         Wait(duration_ms=s.schedule.randint(20, 40)),
-        *(OnLink(verb=LinkVerb.CUT, source=other, destination=leader) for other in others),
+        OnLink(verb=LinkVerb.CUT, source=moved, destination=leader),
         Produce(partition=name, acks=Acks.LEADER, records=1),
         Wait(duration_ms=s.schedule.randint(450, 600)),
-        Reassign(partition=name, replicas=away),
-        *(OnLink(verb=LinkVerb.MEND, source=other, destination=leader) for other in others if other != moved),
-        Wait(duration_ms=s.schedule.randint(50, 400)),
-        Reassign(partition=name, replicas=tuple(map(NodeId, replicas))),
-        Wait(duration_ms=s.schedule.randint(5, 100)),
-        OnNode(verb=NodeVerb.EXPIRE, nodes=tuple(NodeId(each) for each in away if each != leader)),
-        OnNode(verb=NodeVerb.EXPIRE, nodes=(leader,)),
-        Wait(duration_ms=s.schedule.randint(20, 200)),
+        Reassign(partition=name, replicas=tuple(stay)),
+        Wait(duration_ms=s.schedule.randint(20, 100)),
+        Reassign(partition=name, replicas=(NodeId(moved), *stay)),
+        Wait(duration_ms=s.schedule.randint(20, 100)),
+        *(OnLink(verb=LinkVerb.CUT, source=member, destination=CONTROLLER) for member in stay),
+        Wait(duration_ms=s.schedule.randint(450, 700)),
+    ]
+
+
+def _race_readers(s: Situation) -> Actions:
+    """S22: a follower has two forks, one above the other, and cuts the upper one first; a consumer waits there.
+
+    The consumer was sent there by the leader of before, whose answer is late.
+    """
+    found = s.a_state()
+    if found is None or found[1].leader is None or len(found[1].isr) != 3:
+        return []
+    name, leader = found[0], found[1].leader
+    forked, heir = s.schedule.sample([member for member in found[1].isr if member != leader], 2)
+    answers = Channel(CLIENT, leader, "Fetch", Way.RESPONSE)
+    append = Produce(partition=name, acks=Acks.LEADER, records=1)
+    expires = Wait(duration_ms=s.schedule.randint(750, 950))
+    return [
+        *_hold(answers),
+        Wait(duration_ms=s.schedule.randint(2_050, 2_150)),  # consumers ask the leader again where to read
+        OnLink(verb=LinkVerb.CUT, source=heir, destination=leader),
+        append,  # gets to the follower, and no further
+        Wait(duration_ms=s.schedule.randint(5, 20)),
+        OnNode(verb=NodeVerb.PAUSE, nodes=(leader,)),
+        OnLink(verb=LinkVerb.CUT, source=forked, destination=CONTROLLER),
+        expires,
+        append,  # the heir's own
+        expires,
+        OnNode(verb=NodeVerb.PAUSE, nodes=(heir,)),
+        OnLink(verb=LinkVerb.CUT, source=heir, destination=forked),
+        OnLink(verb=LinkVerb.MEND, source=forked, destination=CONTROLLER),
+        expires,
+        append,  # on top of the follower's fork: it leads
+        expires,
+        OnLink(verb=LinkVerb.CUT, source=forked, destination=CONTROLLER),
+        OnNode(verb=NodeVerb.RESUME, nodes=(heir,)),
+        expires,
+        OnNode(verb=NodeVerb.RESUME, nodes=(leader,)),
+        OnLink(verb=LinkVerb.CUT, source=forked, destination=heir),
+        OnLink(verb=LinkVerb.MEND, source=forked, destination=CONTROLLER),
+        Wait(duration_ms=s.schedule.randint(2_050, 2_150)),  # everybody knows who leads
+        OnChannel(verb=ChannelVerb.RELEASE, channel=answers),
+        Wait(duration_ms=s.schedule.randint(2, 20)),
+        OnLink(verb=LinkVerb.MEND, source=forked, destination=heir),
+        Wait(duration_ms=s.schedule.randint(60, 200)),
     ]
 
 
@@ -674,6 +718,7 @@ MOVES: Final = MappingProxyType(
         "race_raised": _race_raised,
         "race_recreate": _race_recreate,
         "race_reassign": _race_reassign,
+        "race_readers": _race_readers,
         "cut": _cut,
         "lose_responses": _lose_responses,
         "reset": _reset,

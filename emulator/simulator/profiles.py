@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from emulator.core.broker.replica_selector import RACK_AWARE
 from emulator.simulator.disk import TruncationFate
 
 PROGRESS: Final = frozenset(
@@ -69,6 +70,9 @@ _COMMON: Final = {
     "fork": 3,
     "bounce": 2,
 }
+
+READS_FROM_FOLLOWERS: Final = (("broker.rack", "rack-{node}"), ("replica.selector.class", RACK_AWARE))
+"""Every broker is in a rack of its own, and so is a consumer beside it (KIP-392)."""
 
 PROFILES: Final = {
     profile.name: profile
@@ -204,7 +208,7 @@ PROFILES: Final = {
             weights={
                 **_COMMON,
                 "reassign": 8,
-                "race_reassign": 3,
+                "race_reassign": 5,
                 "race_recreate": 3,
                 "recreate": 1,
                 "lag": 4,
@@ -215,7 +219,8 @@ PROFILES: Final = {
                 "hold_alter_partition": 3,
                 "hold_stream": 3,
             },
-            brokers=(4, 5),
+            brokers=(3, 4, 5),
+            partitions=2,
             moves=34,
         ),
         Profile(
@@ -231,6 +236,13 @@ PROFILES: Final = {
             },
             brokers=(3,),
             moves=24,
+        ),
+        Profile(
+            name="readers",
+            weights={**_COMMON, "race_readers": 8, "depose": 3, "hold_fetch": 3, "lag": 2},
+            brokers=(3,),
+            moves=20,
+            properties=(*READS_FROM_FOLLOWERS, ("auto.leader.rebalance.enable", "false")),
         ),
         Profile(
             name="all-down",

@@ -11,6 +11,8 @@ from typing import Final
 
 import msgspec
 
+from emulator.core.broker.lifecycle import NODE_MARK
+from emulator.core.broker.replica_selector import RACK_AWARE
 from emulator.core.client.consumer import Phase
 from emulator.core.client.settings import ConsumerSettings, ProducerSettings
 from emulator.core.events import Event
@@ -34,6 +36,9 @@ PRODUCER: Final = ProducerSettings(
 CONSUMER: Final = ConsumerSettings(
     request_timeout_ms=400, retry_backoff_ms=20, metadata_max_age_ms=2_000, fetch_max_wait_ms=200
 )
+_IN_RACK: Final = msgspec.structs.replace(CONSUMER, request_timeout_ms=30_000)
+"""Where consumers read from followers they are patient, so that an answer may come late."""
+
 _FINAL_CONSUMER: Final = msgspec.structs.replace(CONSUMER, fetch_max_wait_ms=0)
 _BOOT_MS: Final = 10_000
 _POLL_MS: Final = 50
@@ -140,8 +145,17 @@ class Simulation:
         cluster.add_producer(Acks.ALL, PRODUCER, topics)
         settings = msgspec.structs.replace(PRODUCER, acks=Acks.LEADER, enable_idempotence=False)
         cluster.add_producer(Acks.LEADER, settings, topics)
-        cluster.add_consumer("consumer-0", Phase.LIVE, CONSUMER, self.plan.partitions)
+        for index, settings_of_one in enumerate(self._readers()):
+            cluster.add_consumer(f"consumer-{index}", Phase.LIVE, settings_of_one, self.plan.partitions)
         cluster.run(20)
+
+    def _readers(self) -> list[ConsumerSettings]:
+        """Returns the settings of every live consumer: one where nobody reads from followers, else one in each rack."""
+        properties = self.plan.node_properties()
+        if properties.replica_selector_class != RACK_AWARE:
+            return [CONSUMER]
+        racks = [properties.broker_rack.replace(NODE_MARK, str(broker_id)) for broker_id in self.cluster.nodes]
+        return [msgspec.structs.replace(_IN_RACK, client_rack=rack) for rack in dict.fromkeys(racks)]
 
     def halt(self, halts: Halts) -> None:
         """Says when time shall stop from now on, and lets it go on if it stood."""
@@ -234,7 +248,8 @@ class Simulation:
             self.oracle.bell.ring("L5", None, "a healed cluster does not answer producers")
         for producer in producers:
             cluster.abandon(producer)
-        cluster.abandon(cluster.consumers[0])
+        for consumer in cluster.consumers:
+            cluster.abandon(consumer)
         final = cluster.add_consumer("final-consumer", Phase.FINAL, _FINAL_CONSUMER, self.plan.partitions)
         cluster.run_until(lambda: final.consumer.is_finished, within_ms=_READ_MS)
         cluster.abandon(final)

@@ -64,8 +64,8 @@ MUTANTS: Final[Mapping[Mutant, Lethal | Harmless]] = MappingProxyType(
         ("clear_elr_on_min_isr_change", "off"): Lethal(scenario="S17", profiles=("min-isr",)),
         ("stray_cleanup", "off"): Lethal(scenario="S27", profiles=("reassignment",)),
         ("answers_await_metadata", "off"): Lethal(scenario="S38", profiles=("min-isr",)),
-        ("truncate_before_hw", "off"): Lethal(scenario="S22", profiles=("elections",)),
-        ("elr_within_replicas", "off"): Lethal(scenario="-", profiles=("reassignment",)),
+        ("truncate_before_hw", "off"): Lethal(scenario="S22", profiles=("readers",)),
+        ("elr_within_replicas", "off"): Lethal(scenario="S37", profiles=("reassignment",)),
         ("cancel_requires_min_isr", "off"): Harmless(
             scenario="-",
             why="what is acknowledged needs min ISR members of either assignment: with fewer, nothing is",

@@ -38,7 +38,19 @@ def test_evidence_is_a_plan_without_that_rule() -> None:
 
 
 @pytest.mark.parametrize(
-    "profile", ["steady", "isr-churn", "elections", "restarts", "controller", "partitions", "races", "min-isr"]
+    "profile",
+    [
+        "steady",
+        "isr-churn",
+        "elections",
+        "restarts",
+        "controller",
+        "partitions",
+        "races",
+        "min-isr",
+        "reassignment",
+        "readers",
+    ],
 )
 def test_nothing_is_found_with_every_rule_on(profile: str) -> None:
     report = sweep(iter(range(20)), Orders(profiles=(profile,)), keep_going=True)
