@@ -337,6 +337,29 @@ def acked_by_a_later_attempt_of_a_client_behind(path: Path) -> Path:
     return directory
 
 
+def appended_in_vain_and_again(path: Path) -> Path:
+    """A deposed leader cuts off its copy of a batch that its successor was sent again, for the same offset."""
+    run = healthy(path)
+    late = run.new_batch()
+    run.append(0, late, leader=True)
+    run.fault("isolate", "0")
+    run.fence(0)
+    run.alter(reason="broker_fenced", broker=0, leader=1, election=e.Election.ISR, isr=(1, 2))
+    again = msgspec.structs.replace(late, leader_epoch=1)
+    run.append(1, again, leader=True)
+    run.append(2, again)
+    run.answer(again)
+    run.operate(again)
+    run.alter(reason="elect_leaders", leader=2, election=e.Election.ISR, isr=(1, 2))
+    run.heal("isolate", "0")
+    run.unfence(0)
+    run.truncate(0, late.base_offset)
+    run.append(0, again)
+    run.expand((1, 2, 0))
+    run.poll([again])
+    return run.finish()
+
+
 def controller_notes_its_records_twice(path: Path) -> Path:
     run = healthy(path)
     run.fault("kill", str(CONTROLLER))
@@ -873,6 +896,7 @@ HOLDS: Mapping[str, Build] = {
     "consumer seeks back": consumer_seeks_back,
     "acked by a later attempt": acked_by_a_later_attempt,
     "acked by a later attempt of a client behind": acked_by_a_later_attempt_of_a_client_behind,
+    "appended in vain and again": appended_in_vain_and_again,
     "controller notes its records twice": controller_notes_its_records_twice,
     "unclean broker is vouched for": unclean_broker_leaves_and_is_vouched_for,
     "killed with an unseen batch": killed_with_an_unseen_batch,

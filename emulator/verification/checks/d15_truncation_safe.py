@@ -22,6 +22,8 @@ CHECK = Check(
              AND (b.incarnation < t.incarnation OR b.incarnation = t.incarnation AND b.sequence < t.sequence)
         JOIN acked_batch a ON a.run = b.run AND a.topic_id = b.topic_id AND a.partition = b.partition
              AND a.base_offset = b.base_offset AND a.crc = b.crc AND a.acks = -1 AND a.acked_epoch < t.leader_epoch
+             -- What a deposed leader appended in vain may come again under its successor, at the same offset.
+             AND a.leader_epoch = b.leader_epoch
         LEFT ANTI JOIN change u ON u.run = t.run AND u.topic_id = t.topic_id AND u.partition = t.partition
              AND u.election IN ('unclean', 'last_known_leader') AND u.leader_epoch > a.acked_epoch
              AND u.leader_epoch <= t.leader_epoch
