@@ -23,11 +23,12 @@ _UNCLEAN = """
     WHERE stored_broker_epoch IS NOT NULL AND NOT (previous_broker_epoch <=> stored_broker_epoch)
 """
 
+# NEW_LEADER_ELECTED tells of a change that was made, and that ended the leadership of the one who asked for it.
 _VOUCHED = """
     SELECT run, topic_id, partition, partition_epoch + 1 AS partition_epoch, member.proposed_isr AS broker_id,
            member.broker_epochs AS broker_epoch
     FROM (SELECT *, explode(arrays_zip(proposed_isr, broker_epochs)) AS member FROM alter_partition_decided
-          WHERE error = 'NONE')
+          WHERE error IN ('NONE', 'NEW_LEADER_ELECTED'))
 """
 
 # Offset from which the broker is a candidate again.
