@@ -1,7 +1,8 @@
 """A sweep: many seeds, in as many processes as asked for, and what they add up to.
 
 Seeds go to the processes in batches and come back in order, so that what a sweep reports does not depend on how many
-processes there were. Nothing of a clean schedule is kept but its numbers.
+processes there were. Nothing of a clean schedule is kept but its numbers, and of these how often each occurred: so a
+sweep of any length takes the same memory, and its medians the same time.
 """
 
 import time
@@ -9,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from itertools import islice
-from statistics import median
 from typing import Final
 
 import msgspec
@@ -94,7 +94,7 @@ class _Tally:
         self._orders = orders
         self._marks: Counter[str] = Counter()
         self._exceeded: Counter[str] = Counter()
-        self._per_schedule: dict[str, list[int]] = {name: [] for name in PROGRESS_MIN}
+        self._per_schedule: dict[str, Counter[int]] = {name: Counter() for name in PROGRESS_MIN}
         self._known: set[tuple[str, ...]] = set()
         self._started = time.monotonic()
 
@@ -108,8 +108,8 @@ class _Tally:
         report.power_losses += outcome.marks.get("power_loss:bytes", 0)
         self._marks.update(outcome.marks)
         self._exceeded.update(a.check_id for a in outcome.alarms if a.guarantee is Guarantee.EXCEEDED)
-        for name, values in self._per_schedule.items():
-            values.append(getattr(outcome, name))
+        for name, counts in self._per_schedule.items():
+            counts[getattr(outcome, name)] += 1
         if outcome.findings:
             report.found += 1
             signature = tuple(sorted({finding.check_id for finding in outcome.findings}))
@@ -122,7 +122,7 @@ class _Tally:
         report.seconds = time.monotonic() - self._started
         report.marks = dict(sorted(self._marks.items()))
         report.exceeded = dict(sorted(self._exceeded.items()))
-        report.medians = {name: median(values) for name, values in self._per_schedule.items() if values}
+        report.medians = {name: median(counts) for name, counts in self._per_schedule.items() if counts}
         is_broad = report.schedules >= PROOF_SCHEDULES and set(self._orders.profiles) == set(PROFILES)
         report.too_little = [
             name for name, least in PROGRESS_MIN.items() if is_broad and report.medians.get(name, 0) < least
@@ -130,6 +130,22 @@ class _Tally:
         if is_broad and self._orders.era == DEFAULT_ERA and not self._orders.switches:
             report.too_little += [mark for mark in COVERAGE if not self._marks[mark]]
         return report
+
+
+def median(counts: Counter[int]) -> float:
+    """Returns the median of numbers of which is known how often each occurs; there is one at least."""
+    total = counts.total()
+    return (_ranked(counts, (total - 1) // 2) + _ranked(counts, total // 2)) / 2
+
+
+def _ranked(counts: Counter[int], rank: int) -> int:
+    """Returns the number that has ``rank`` others before it, in ascending order."""
+    passed = 0
+    for number in sorted(counts):
+        passed += counts[number]
+        if passed > rank:
+            return number
+    raise IndexError(rank)
 
 
 def _explore_batch(seeds: Sequence[int], orders: Orders) -> list[Schedule]:

@@ -1,0 +1,30 @@
+"""What a sweep adds up to."""
+
+import statistics
+from collections import Counter
+from random import Random
+
+import pytest
+
+from emulator.simulator.explorer import Orders
+from emulator.simulator.sweep import PROGRESS_MIN, median, sweep
+
+
+@pytest.mark.parametrize("numbers", [[7], [1, 2], [3, 1, 2], [0, 0, 0, 9], [5, 1, 5, 1], [2, 2, 3, 3]])
+def test_the_median_of_counts_is_that_of_the_numbers(numbers: list[int]) -> None:
+    assert median(Counter(numbers)) == statistics.median(numbers)
+
+
+def test_the_median_of_many_counts_is_that_of_the_numbers() -> None:
+    draw = Random(4711)
+    for length in range(1, 60):
+        numbers = [draw.randrange(12) for _ in range(length)]
+        assert median(Counter(numbers)) == statistics.median(numbers)
+
+
+def test_a_sweep_reports_medians_and_keeps_no_clean_schedule() -> None:
+    report = sweep(iter(range(1, 6)), Orders(profiles=("steady",)))
+    assert report.schedules == 5
+    assert set(report.medians) == set(PROGRESS_MIN)
+    assert report.findings == []
+    assert report.steps >= 5 * 250
