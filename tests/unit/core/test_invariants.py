@@ -60,13 +60,13 @@ def changed(**fields: object) -> PartitionState:
     [
         ("M1", lambda: check(changed(elr=ids(1)))),
         ("M1", lambda: check(changed(isr=ids(1, 1)))),
-        ("M1", lambda: check(changed(elr=ids(3)))),
         ("M1", lambda: check(changed(isr=ids(1, 3)))),
         ("M1", lambda: check(changed(leader=BrokerId(NodeId(0))))),
         ("M2", lambda: check(STATE, active=(0, 2))),
         ("M2", lambda: check(changed(isr=ids(1, 0), elr=()), active=(1, 2))),
         ("M3", lambda: check(STATE, effective_min_isr=1)),
         ("M3", lambda: check(changed(isr=ids(0, 1), elr=(), last_known_elr=ids(2)))),
+        ("M17", lambda: invariants.check_m17_elr_replicas(PARTITION, changed(elr=ids(3)))),
     ],
 )
 def test_a_broken_partition_is_found(rule: str, broken: Callable[[], None]) -> None:
