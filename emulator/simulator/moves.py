@@ -648,6 +648,35 @@ def _race_reassign(s: Situation) -> Actions:
     ]
 
 
+def _race_cancel(s: Situation) -> Actions:
+    """A reassignment is cancelled when only a replica that was being added is in sync, and has committed alone."""
+    found = s.a_state()
+    if found is None or found[1].leader is None or len(s.brokers) < 4:
+        return []
+    name, leader, replicas = found[0], found[1].leader, found[1].replicas
+    others = [replica for replica in replicas if replica != leader]
+    spare = [node.node_id for node in s.brokers if node.node_id not in replicas]
+    added = s.schedule.choice(spare or others)
+    late = s.schedule.choice([node.node_id for node in s.brokers if node.node_id not in (added, leader)])
+    return [
+        MinIsr(topic=name.topic, value=1),
+        *(OnLink(verb=LinkVerb.CUT, source=late, destination=each) for each in (leader, added)),
+        Reassign(partition=name, replicas=(added, late)),
+        Wait(duration_ms=s.schedule.randint(200, 400)),
+        *(OnLink(verb=LinkVerb.CUT, source=other, destination=CONTROLLER) for other in others if other != added),
+        Wait(duration_ms=s.schedule.randint(450, 600)),
+        OnNode(verb=NodeVerb.PAUSE, nodes=(leader,)),
+        Wait(duration_ms=s.schedule.randint(450, 600)),
+        OnLink(verb=LinkVerb.CUT, source=leader, destination=added),
+        Produce(partition=name, acks=Acks.ALL, records=1),
+        Wait(duration_ms=s.schedule.randint(350, 450)),
+        Reassign(partition=name, replicas=()),
+        Wait(duration_ms=s.schedule.randint(5, 40)),
+        OnNode(verb=NodeVerb.RESUME, nodes=(leader,)),
+        Wait(duration_ms=s.schedule.randint(450, 700)),
+    ]
+
+
 def _race_readers(s: Situation) -> Actions:
     """S22: a follower has two forks, one above the other, and cuts the upper one first; a consumer waits there.
 
@@ -718,6 +747,7 @@ MOVES: Final = MappingProxyType(
         "race_raised": _race_raised,
         "race_recreate": _race_recreate,
         "race_reassign": _race_reassign,
+        "race_cancel": _race_cancel,
         "race_readers": _race_readers,
         "cut": _cut,
         "lose_responses": _lose_responses,

@@ -238,6 +238,14 @@ PROFILES: Final = {
             moves=24,
         ),
         Profile(
+            name="cancelled",
+            weights={**_COMMON, "race_cancel": 8, "reassign": 3, "depose": 3, "lag": 2},
+            brokers=(4, 5),
+            min_isr=(1, 2),
+            moves=24,
+            properties=(("unclean.leader.election.enable", "true"),),
+        ),
+        Profile(
             name="readers",
             weights={**_COMMON, "race_readers": 8, "depose": 3, "hold_fetch": 3, "lag": 2},
             brokers=(3,),

@@ -24,15 +24,22 @@ _WAITS_MS: Final = (0, 1, 5, 20, 100, 450)
 
 
 class Goal(msgspec.Struct, frozen=True, kw_only=True):
-    """What a shrunk plan must still lead to."""
+    """What a shrunk plan must still lead to.
+
+    Attributes:
+        kind: of the check.
+        check_id: of the check; any other outcome will do for an outcome.
+        unless: outcomes that will not.
+    """
 
     kind: CheckKind
     check_id: str
+    unless: frozenset[str] = frozenset()
 
     def is_met_by(self, alarm: Alarm) -> bool:
         """Whether a finding is of this kind."""
         if self.kind is CheckKind.OUTCOME:
-            return alarm.kind is CheckKind.OUTCOME
+            return alarm.kind is CheckKind.OUTCOME and alarm.check_id not in self.unless
         return alarm.check_id == self.check_id
 
 

@@ -1,7 +1,8 @@
 """What the simulator is expected to find when a rule is switched off. The one table: every rule has a row in it.
 
-Some rules protect nothing that the guarantee covers. Their rows say why; where a check can tell that the rule is off,
-a plan of ``regressions`` shows it, which ``test_regressions`` plays with the rule and without it.
+Some rules protect nothing that the guarantee covers. Their rows say why. Where the rule makes a difference that can be
+seen, a plan of ``regressions`` shows it, which ``test_regressions`` plays with the rule and without it; where there is
+no such plan, the row's reason is an argument and no more.
 """
 
 from collections.abc import Mapping
@@ -35,7 +36,7 @@ class Harmless(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         scenario: of docs/failures.md; ``-`` where it is in none.
         why: there can be none.
-        evidence: a plan of ``regressions`` in which a check fires with the mutant only; ``None`` where none could.
+        evidence: a plan of ``regressions`` whose symptom is there with the mutant only; ``None`` where there is none.
     """
 
     scenario: str
@@ -66,23 +67,26 @@ MUTANTS: Final[Mapping[Mutant, Lethal | Harmless]] = MappingProxyType(
         ("answers_await_metadata", "off"): Lethal(scenario="S38", profiles=("min-isr",)),
         ("truncate_before_hw", "off"): Lethal(scenario="S22", profiles=("readers",)),
         ("elr_within_replicas", "off"): Lethal(scenario="S37", profiles=("reassignment",)),
-        ("cancel_requires_min_isr", "off"): Harmless(
-            scenario="-",
-            why="what is acknowledged needs min ISR members of either assignment: with fewer, nothing is",
-        ),
+        ("cancel_requires_min_isr", "off"): Lethal(scenario="-", profiles=("cancelled",)),
         ("session_check", "unfenced"): Harmless(
             scenario="-",
             why="a fenced broker is in no ISR, its successor proves what it kept, and proposals and fetches name the "
             "epoch of either",
         ),
         ("last_known", "leader"): Harmless(scenario="S33", why=_ALL_GONE),
-        ("unclean_pick", "first"): Harmless(scenario="S34", why=_AFTER_UNCLEAN),
-        ("recovering_gate", "off"): Harmless(scenario="S23", why=_AFTER_UNCLEAN),
+        ("unclean_pick", "first"): Harmless(scenario="S34", why=_AFTER_UNCLEAN, evidence="s34-unclean-pick-first.txt"),
+        ("recovering_gate", "off"): Harmless(
+            scenario="S23", why=_AFTER_UNCLEAN, evidence="s23-recovering-gate-off.txt"
+        ),
         ("stray_cleanup", "rename"): Harmless(
-            scenario="S26", why="what was put aside is read by nobody; it only takes room"
+            scenario="S26",
+            why="what was put aside is read by nobody; it only takes room",
+            evidence="s26-stray-cleanup-rename.txt",
         ),
         ("clear_elr_on_min_isr_change", "always"): Harmless(
-            scenario="S17", why="fewer candidates: an offline partition waits longer, and loses nothing"
+            scenario="S17",
+            why="fewer candidates: an offline partition waits longer, and loses nothing",
+            evidence="s17-elr-always-cleared.txt",
         ),
         ("downgrade_ignores_elr", "off"): Harmless(
             scenario="-", why="an ELR that is left over is as good as it was: its members still hold all that counts"

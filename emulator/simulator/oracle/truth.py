@@ -68,7 +68,12 @@ class PartitionTruth:
         return self._moments[bisect_right(self._marks, offset)]
 
     def expose(self, batch: PolledBatch, *, moment: int) -> None:
-        """A consumer was given a batch, or a part of one."""
+        """A consumer was given a batch, or a part of one.
+
+        What is not committed, or known to be lost by now, promises nothing: that it was given is what D16 is about.
+        """
+        if self.committed.get(batch.last_offset) != (batch.leader_epoch, batch.crc):
+            return
         self.exposed.setdefault(
             batch.base_offset,
             Promise(base_offset=batch.base_offset, last_offset=batch.last_offset, crc=batch.crc, moment=moment),
