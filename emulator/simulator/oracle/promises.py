@@ -103,10 +103,22 @@ class PromiseChecks:
             name,
             f"{name} {promise.base_offset}..{promise.last_offset} (batch {promise.crc}), {what}, is not on leader "
             f"{node.node_id}, whose log ends at {node.disk.logs[name].log_end_offset}",
-            since=self._since(name, promise.last_offset, promise.moment),
+            since=self._made_at(name, promise),
             until=self._elected_at(name),
         )
         truth.forget_from(promise.base_offset)
+
+    def _made_at(self, name: TopicPartition, promise: Promise) -> int:
+        """Returns when a promise begins to count, by the epoch of its own batch wherever that is still stored.
+
+        Another batch may be committed at that offset: a deposed leader acknowledges until it hears of its successor.
+        """
+        for node in self._cluster.nodes.values():
+            log = node.disk.logs.get(name)
+            for batch in log.batches if log is not None else ():
+                if (batch.last_offset, batch.crc) == (promise.last_offset, promise.crc):
+                    return min(promise.moment, self._truths[name].ledger.deposed_at(batch.leader_epoch))
+        return self._since(name, promise.last_offset, promise.moment)
 
     def _since(self, name: TopicPartition, offset: Offset, moment: int) -> int:
         """Returns when the promise of a record begins to count: when it was made, or its maker deposed before that."""
