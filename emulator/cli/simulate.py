@@ -146,6 +146,7 @@ def _print_report(report: "SweepReport", output: Output) -> None:
         return
     click.echo(_line(report))
     click.echo("medians per schedule: " + ", ".join(f"{name} {value:g}" for name, value in report.medians.items()))
+    click.echo("coverage: " + ", ".join(f"{mark} {count}" for mark, count in report.marks.items()))
     if report.too_little:
         click.echo(f"unknown: too little of {', '.join(report.too_little)} to prove anything")
     if report.excuses:

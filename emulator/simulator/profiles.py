@@ -222,6 +222,7 @@ PROFILES: Final = {
             brokers=(3, 4, 5),
             partitions=2,
             moves=34,
+            properties=(("stray.delete.delay.ms", "500"),),
         ),
         Profile(
             name="races",

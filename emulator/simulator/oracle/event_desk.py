@@ -91,6 +91,7 @@ class EventDesk:
             return
         name = TopicPartition(event.topic, event.partition)
         self.dirty[name] = None
+        self._checks.tally.seen(event)
         on_partition = self._on_partition.get(type(event))
         if on_partition is not None:
             on_partition(node_id, name, event)

@@ -1,16 +1,24 @@
 """What a run was like: how much of everything happened, and which rules were seen at work."""
 
 from emulator.core.events import (
+    AlterPartitionAnswered,
     AlterPartitionDecided,
     BrokerFenced,
     BrokerRegistered,
     ControlledShutdownStarted,
     Election,
+    Event,
     LogTruncated,
     PartitionChanged,
     PowerLost,
+    RecoveryFinished,
+    StrayDeleted,
+    StrayDetected,
+    UncleanLeaderElected,
+    UncleanRecoveryDropped,
+    UncleanRecoveryStarted,
 )
-from emulator.core.types import Offset
+from emulator.core.types import BrokerId, Offset, TopicPartition
 
 
 class Tally:
@@ -34,6 +42,7 @@ class Tally:
         self.proposals = 0
         self.fetch_errors = 0
         self.marks: dict[str, int] = {}
+        self._elr: dict[TopicPartition, tuple[BrokerId, ...]] = {}
 
     def mark(self, name: str) -> None:
         """Counts that a rule was seen at work."""
@@ -46,6 +55,31 @@ class Tally:
             self.elections += 1
         if event.election is not Election.NONE:
             self.mark(f"election:{event.election.value}")
+        name = TopicPartition(event.topic, event.partition)
+        former = set(self._elr.get(name, ())) - set(event.replicas)
+        if former and not former & set(event.elr):
+            self.mark("elr:reassigned_away")
+        self._elr[name] = event.elr
+
+    def seen(self, event: Event) -> None:
+        """Counts what is of interest for having happened at all."""
+        match event:
+            case AlterPartitionAnswered():
+                self.mark(f"answered:{event.outcome}")
+            case RecoveryFinished():
+                self.mark("recovery_step:finished")
+            case StrayDetected():
+                self.mark(f"stray:{event.reason}")
+            case StrayDeleted():
+                self.mark("stray:deleted")
+            case UncleanRecoveryStarted():
+                self.mark(f"unclean_recovery:{event.strategy}")
+            case UncleanRecoveryDropped():
+                self.mark(f"unclean_recovery_dropped:{event.reason}")
+            case UncleanLeaderElected():
+                self.mark(f"unclean_leader:{event.method.value}")
+            case _:
+                pass
 
     def registered(self, event: BrokerRegistered) -> None:
         """A broker registered."""
