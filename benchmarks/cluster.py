@@ -92,8 +92,8 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
         for module in ("chaos.admin", "chaos.metadata_watch"):
             await asyncio.to_thread(importlib.import_module, module)
         from chaos.admin import ask, create_topics
-        from chaos.metadata_watch import MetadataWatch
         from chaos.administration import TopicPlan
+        from chaos.metadata_watch import MetadataWatch
         from emulator.rpc.channel import keepalive_for
 
         address = self.processes.direct_addresses()[CONTROLLER_ID]

@@ -20,8 +20,8 @@ class NodeProperties(msgspec.Struct, frozen=True, kw_only=True):
     """Properties of one node. Field names are Kafka's with dots turned to underscores; times are ms, sizes bytes.
 
     In ``broker.rack``, ``{node}`` stands for the broker's id. Two are ours: ``leader.recovery.min.ms``, how long a
-    leader's recovery step takes at least (KIP-704), so that it is seen, and ``stray.delete.delay.ms``, the grace of logs
-    that do not belong here any more (KIP-550).
+    leader's recovery step takes at least (KIP-704), so that it is seen, and ``stray.delete.delay.ms``, the grace of
+    logs that do not belong here any more (KIP-550).
     """
 
     broker_heartbeat_interval_ms: int = 2000
