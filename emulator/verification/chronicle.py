@@ -11,6 +11,8 @@ from typing import Final, TypeVar
 import msgspec
 
 from emulator.core.events import (
+    BecameFollower,
+    BecameLeader,
     BrokerFenced,
     BrokerRegistered,
     BrokerUnfenced,
@@ -28,6 +30,7 @@ from emulator.core.events import (
     PartitionChanged,
     PowerLost,
     RunEnded,
+    StrayDetected,
     TopicCreated,
     TopicDeleted,
 )
@@ -50,7 +53,10 @@ TOLD: Final[tuple[type[Event], ...]] = (
     ConfigChanged,
     FeatureChanged,
     PartitionChanged,
+    BecameLeader,
+    BecameFollower,
     LogTruncated,
+    StrayDetected,
 )
 """Event types that are collected."""
 
@@ -88,3 +94,21 @@ class Chronicle(msgspec.Struct, frozen=True, kw_only=True):
             if isinstance(told.event, NodeStarted) and told.event.incarnation_id == incarnation_id:
                 return told.incarnation
         return None
+
+    def logs_taken_over(self) -> Mapping[tuple[int, str, int, str], str]:
+        """The topic for which a broker used a log that it found under another topic's id: the files still tell that id.
+
+        Returns:
+            Topic id by node, topic, partition and the id on disk; empty unless strays are left where they are.
+        """
+        strays: dict[tuple[int, str, int], str] = {}
+        taken: dict[tuple[int, str, int, str], str] = {}
+        for told in self.events:
+            match told.event:
+                case StrayDetected(action="off") as stray:
+                    strays[told.node, stray.topic, stray.partition] = stray.topic_id
+                case (BecameLeader() | BecameFollower()) as role:
+                    id_on_disk = strays.get((told.node, role.topic, role.partition), role.topic_id)
+                    if id_on_disk != role.topic_id:
+                        taken[told.node, role.topic, role.partition, id_on_disk] = role.topic_id
+        return taken

@@ -57,14 +57,20 @@ _SETTLED_LEADER: Final = """
 
 # Whoever acknowledged a batch has it in its own log: that copy tells the epoch in which it was appended. It may have
 # been acknowledged in a later one, when the producer tried again; leaders elected in between need not have it. The
-# leader's own answer names that epoch; what the client believed counts only where there is no such event.
+# leader's own answer names that epoch; what the client believed counts only where there is no such event. So with the
+# topic id: a client may still believe in a topic that was deleted while it is answered for its successor.
 _ACKED_BATCH: Final = """
     SELECT s.run, s.topic, s.partition, s.topic_id, s.base_offset, s.base_offset + s.record_count - 1 AS last_offset,
            s.crc, s.record_count, s.acks, s.operation_id, s.node, max(b.leader_epoch) AS leader_epoch,
            greatest(coalesce(max(p.leader_epoch), s.believed_epoch), max(b.leader_epoch)) AS acked_epoch
-    FROM (SELECT o.run, o.topic, o.partition, coalesce(o.topic_id, t.topic_id) AS topic_id, o.base_offset,
+    FROM (SELECT o.run, o.topic, o.partition, coalesce(a.topic_id, o.topic_id, t.topic_id) AS topic_id, o.base_offset,
                  o.record_count, o.acks, o.operation_id, o.crc, o.node, o.leader_epoch AS believed_epoch
           FROM sent_batch o
+          LEFT JOIN (SELECT run, topic, partition, node, base_offset, cause_id, max(topic_id) AS topic_id
+                     FROM produce_answered WHERE error = 'NONE'
+                     GROUP BY run, topic, partition, node, base_offset, cause_id) a
+               ON a.run = o.run AND a.topic = o.topic AND a.partition = o.partition AND a.node = o.node
+               AND a.base_offset = o.base_offset AND a.cause_id = o.operation_id
           LEFT JOIN (SELECT run, topic, partition, max(topic_id) AS topic_id FROM partition_state
                      GROUP BY run, topic, partition) t
                ON t.run = o.run AND t.topic = o.topic AND t.partition = o.partition

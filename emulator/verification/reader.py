@@ -114,6 +114,8 @@ _ASKED_OFTEN: Final = frozenset({e.PartitionChanged, e.BecameLeader})
 _RARE_FILE: Final = "rare"
 _WRITE_BUFFER_LINES: Final = 10_000
 _ENVELOPE: Final = {"node": "BIGINT", "incarnation": "BIGINT", "sequence": "BIGINT"}
+_TIMED: Final = frozenset({e.NodeStarted, e.StrayDetected, e.StrayDeleted})
+"""Events whose ``time_ns`` counts; it is compared within one process only."""
 
 
 def load_runs(
@@ -207,16 +209,22 @@ def _sort(runs: tuple[RunDirectory, ...], work: Path) -> Iterator[RunLines]:
         sorter = _Sorter(work, files)
         for number, run in enumerate(runs):
             sorter.begin(number)
-            yield read_run(run, put=sorter.put)
+            lines = read_run(run, put=sorter.put)
+            yield lines
+            taken_over = lines.chronicle.logs_taken_over()
             for node, directory in run.node_directories():
                 sorter.put(NodeDirectory.__name__, encoder.encode(NodeDirectory(node=node)))
                 for found in read_node_logs(node=node, directory=directory):
+                    name = (node, found.topic, found.partition, found.topic_id or "")
+                    if name in taken_over:
+                        found = msgspec.structs.replace(found, topic_id=taken_over[name])
                     sorter.put(type(found).__name__, encoder.encode(found))
         sorter.close()
 
 
 def _columns(kind: type[msgspec.Struct]) -> dict[str, str]:
-    return {**(_ENVELOPE if kind in EVENT_TYPES else {}), **struct_columns(kind)}
+    envelope = _ENVELOPE if kind in EVENT_TYPES else {}
+    return {**envelope, **({"time_ns": "BIGINT"} if kind in _TIMED else {}), **struct_columns(kind)}
 
 
 def _table(spark: "SparkSession", path: Path, columns: dict[str, str]) -> "DataFrame":
@@ -232,7 +240,10 @@ def _hold(frame: "DataFrame", scale: Scale, path: Path) -> "DataFrame":
 
 
 def _define_rare(spark: "SparkSession", work: Path, scale: Scale) -> None:
-    everything = held(_table(spark, work / _RARE_FILE, {"_kind": "STRING", **_ENVELOPE, **wide_columns(_RARE)}), scale)
+    everything = held(
+        _table(spark, work / _RARE_FILE, {"_kind": "STRING", **_ENVELOPE, "time_ns": "BIGINT", **wide_columns(_RARE)}),
+        scale,
+    )
     for kind in _RARE:
         names = ("run", *_columns(kind))
         frame = everything.where(f"_kind = '{kind.__name__}'").select(*dict.fromkeys(names))

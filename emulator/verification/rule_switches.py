@@ -15,9 +15,10 @@ RULE_SWITCHES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
         "M3": MappingProxyType({"elr": "on"}),
         "M4": MappingProxyType({"elr": "on"}),
         "M5": MappingProxyType({"elr": "on", "unclean_detection": "on"}),
-        "M7": MappingProxyType({"recovering_gate": "on"}),
         "M10": MappingProxyType({"ap_partition_epoch_check": "on", "ap_broker_epoch_check": "on"}),
         "M17": MappingProxyType({"elr_within_replicas": "on"}),
+        "M18": MappingProxyType({"recovering_gate": "on"}),
+        "M19": MappingProxyType({"cancel_requires_min_isr": "on"}),
     }
 )
 

@@ -46,6 +46,7 @@ ON = {
     "ap_broker_epoch_check": "on",
     "recovering_gate": "on",
     "elr_within_replicas": "on",
+    "cancel_requires_min_isr": "on",
 }
 
 

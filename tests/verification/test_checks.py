@@ -550,8 +550,8 @@ def uncleanly_elected_leader_recovers(path: Path) -> Path:
     return run.finish()
 
 
-def recovering_leader_has_company(path: Path) -> Path:
-    run = healthy(path)
+def recovering_leader_has_company(path: Path, switches: dict[str, str] | None = None) -> Path:
+    run = healthy(path, switches=switches)
     elect_uncleanly(run)
     run.accept((0, 1, 2))
     run.alter(reason="alter_partition", broker=1, isr=(0, 1, 2))
@@ -666,9 +666,9 @@ def new_topic_has_old_data(path: Path) -> Path:
     return run.finish()
 
 
-def reassigning(path: Path) -> RunBuilder:
+def reassigning(path: Path, switches: dict[str, str] | None = None) -> RunBuilder:
     """Replica 2 is to be replaced by 3, which has everything already."""
-    run = RunBuilder(path)
+    run = RunBuilder(path, switches=switches)
     run.start_brokers(0, 1, 2, 3)
     run.create_topic()
     for batch in [run.send() for _ in range(3)]:
@@ -732,6 +732,23 @@ def replica_leaves_in_the_same_epoch(path: Path) -> Path:
     return run.finish()
 
 
+def reassignment_is_called_off(
+    path: Path, *, isr: tuple[int, ...], elr: tuple[int, ...] = (), switches: dict[str, str] | None = None
+) -> Path:
+    run = reassigning(path, switches)
+    run.accept(isr)
+    run.alter(
+        reason="alter_partition", broker=0, isr=isr, elr=elr, replicas=(0, 1, 3, 2), adding=(3,), removing=(2,)
+    )  # fmt: skip
+    run.alter(reason="reassignment", replicas=(0, 1, 2), leader=0, election=e.Election.ISR)
+    drop_log(run, 3)
+    return run.finish()
+
+
+def reassignment_is_called_off_under_min_isr(path: Path, switches: dict[str, str] | None = None) -> Path:
+    return reassignment_is_called_off(path, isr=(0,), elr=(1, 2), switches=switches)
+
+
 def broker_removes_its_own_log(path: Path) -> Path:
     run = healthy(path)
     drop_log(run, 2)
@@ -792,6 +809,86 @@ def eligible_leader_replicas_are_downgraded(path: Path) -> Path:
     run.unfence(0)
     run.alter(reason="broker_unfenced", broker=0, leader=0, election=e.Election.ISR, isr=(0,))
     return run.finish()
+
+
+def broker_deletes_a_stray(path: Path, *, waited_ms: int) -> Path:
+    """Its stray.delete.delay.ms is 1000."""
+    run = reassigning(path)
+    complete(run, isr=(0, 1, 3), leader=0)
+    applied(run, 2)
+    lines = run.files[2, run.incarnations[2]]
+    lines[0]["properties"] = {"stray.delete.delay.ms": "1000"}
+    run.note(
+        2,
+        e.StrayDetected(
+            cause_id=CAUSE,
+            topic="orders",
+            partition=0,
+            topic_id=ORDERS_ID,
+            reason="not_a_replica",
+            action="delete",
+            log_end_offset=Offset(30),
+        ),
+    )
+    noticed_ns = lines[-1]["time_ns"]
+    drop_log(run, 2)
+    run.note(2, e.StrayDeleted(cause_id=CAUSE, topic="orders", partition=0, topic_id=ORDERS_ID))
+    assert isinstance(noticed_ns, int)
+    lines[-1]["time_ns"] = noticed_ns + waited_ms * 1_000_000
+    return run.finish()
+
+
+def new_topic_takes_the_log_over(path: Path) -> Path:
+    """Where strays are left alone their files tell the id of the topic that is gone."""
+    run = healthy(path, switches={"stray_cleanup": "off"})
+    run.note(
+        2,
+        e.StrayDetected(
+            cause_id=CAUSE,
+            topic="orders",
+            partition=0,
+            topic_id=TopicId("old-id"),
+            reason="unknown_topic",
+            action="off",
+            log_end_offset=Offset(0),
+        ),
+    )
+    run.note(
+        2,
+        e.BecameFollower(
+            cause_id=CAUSE,
+            topic="orders",
+            partition=0,
+            topic_id=ORDERS_ID,
+            leader=BrokerId(NodeId(0)),
+            leader_epoch=LeaderEpoch(0),
+            partition_epoch=PartitionEpoch(0),
+            log_end_offset=Offset(30),
+            high_watermark=Offset(30),
+        ),
+    )
+    finished = run.finish()
+    metadata = finished / "nodes" / "2" / "data" / "orders-0" / "partition.metadata"
+    metadata.write_text("version: 0\ntopic_id: old-id\n")
+    return finished
+
+
+def client_behind_a_deleted_topic_loses(path: Path) -> Path:
+    """The new topic loses a batch whose producer still told the id of the one before."""
+    run = healthy(path)
+    offset = MetadataOffset(run.metadata_offset)
+    run.note(
+        CONTROLLER,
+        e.TopicDeleted(cause_id=CAUSE, metadata_offset=offset, topic="orders", topic_id=TopicId("old-id")),
+    )
+    run.metadata_offset += 1
+    run.send()
+    for line in run.history[-2:]:
+        line["topic_id"] = "old-id"
+    run.poll(run.logs[0, "orders", 0][:3], process="final", phase="final", position=0, seek=True)
+    run.final_read("orders", 0, end_offset=40)
+    run.stop_all()
+    return run.write()
 
 
 def client_is_behind_a_deleted_topic(path: Path) -> Path:
@@ -874,7 +971,7 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "unclean without need": (unclean_election_beside_a_candidate, frozenset({"M6"})),
     "recovering in company": (recovering_leader_has_company, frozenset({"M7"})),
     "recovered by itself": (recovered_without_its_leader, frozenset({"M7"})),
-    "appends while recovering": (leader_appends_while_it_recovers, frozenset({"M7"})),
+    "appends while recovering": (leader_appends_while_it_recovers, frozenset({"M18"})),
     "stranger alters": (stranger_alters_the_isr, frozenset({"M10"})),
     "old incarnation added": (member_of_an_old_incarnation_is_added, frozenset({"M10"})),
     "isr grows by itself": (isr_grows_by_itself, frozenset({"M11"})),
@@ -884,6 +981,13 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "old data under a new id": (new_topic_has_old_data, frozenset({"M15"})),
     "reassigned too early": (reassignment_completes_without_its_new_replica, frozenset({"M16"})),
     "reassigned in one epoch": (replica_leaves_in_the_same_epoch, frozenset({"M16"})),
+    "called off under min isr": (reassignment_is_called_off_under_min_isr, frozenset({"M19"})),
+    "stray deleted too early": (lambda p: broker_deletes_a_stray(p, waited_ms=500), frozenset({"L7"})),
+    "lost under the id of a deleted topic": (client_behind_a_deleted_topic_loses, frozenset({"C2", "D1"})),
+    "recovering in company, no gate": (
+        lambda p: recovering_leader_has_company(p, {"recovering_gate": "off"}),
+        frozenset({"M7"}),
+    ),
     "own log removed": (broker_removes_its_own_log, frozenset({"L7"})),
     "stray unnoticed": (broker_keeps_a_stray_unnoticed, frozenset({"L7"})),
     "reassignment stuck": (reassignment_is_left_half_way, frozenset({"L8"})),
@@ -907,6 +1011,9 @@ HOLDS: Mapping[str, Build] = {
     "downgrade": eligible_leader_replicas_are_downgraded,
     "sequence numbers wrap": sequence_numbers_wrap,
     "stray noticed": broker_notices_a_stray,
+    "stray deleted in time": lambda path: broker_deletes_a_stray(path, waited_ms=1000),
+    "called off at min isr": lambda path: reassignment_is_called_off(path, isr=(0, 1)),
+    "log taken over": new_topic_takes_the_log_over,
 }
 """Runs in which nothing is wrong."""
 
@@ -914,8 +1021,12 @@ NOT_PROMISED: Mapping[str, tuple[Build, str]] = {
     "H2": (lambda p: high_watermark_moves_under_min_isr(p, {"hw_requires_min_isr": "off"}), "hw_requires_min_isr"),
     "M2": (lambda p: fenced_broker_joins_the_isr(p, {"elr": "off"}), "elr"),
     "M4": (lambda p: candidate_is_forgotten(p, {"elr": "off"}), "elr"),
-    "M7": (lambda p: leader_appends_while_it_recovers(p, {"recovering_gate": "off"}), "recovering_gate"),
+    "M18": (lambda p: leader_appends_while_it_recovers(p, {"recovering_gate": "off"}), "recovering_gate"),
     "M10": (lambda p: stranger_alters_the_isr(p, {"ap_partition_epoch_check": "off"}), "ap_partition_epoch_check"),
+    "M19": (
+        lambda p: reassignment_is_called_off_under_min_isr(p, {"cancel_requires_min_isr": "off"}),
+        "cancel_requires_min_isr",
+    ),
     "M17": (lambda p: elr_has_a_stranger(p, {"elr_within_replicas": "off"}), "elr_within_replicas"),
     "M3": (lambda p: elr_beside_a_full_isr(p, {"elr": "off"}), "elr"),
     "M5": (lambda p: unclean_broker_is_never_removed(p, {"unclean_detection": "off"}), "unclean_detection"),

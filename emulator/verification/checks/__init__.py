@@ -42,6 +42,8 @@ from emulator.verification.checks import (
     m15_topic_id,
     m16_reassign,
     m17_elr_replicas,
+    m18_recovery_first,
+    m19_cancel_at_min_isr,
 )
 
 CHECKS: Final[tuple[Check, ...]] = (
@@ -81,6 +83,8 @@ CHECKS: Final[tuple[Check, ...]] = (
     m15_topic_id.CHECK,
     m16_reassign.CHECK,
     m17_elr_replicas.CHECK,
+    m18_recovery_first.CHECK,
+    m19_cancel_at_min_isr.CHECK,
     l7_clean.CHECK,
     l8_reassign_ends.CHECK,
 )

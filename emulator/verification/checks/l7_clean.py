@@ -1,6 +1,13 @@
 """L7 Clean: brokers clear away what is not theirs, and nothing that is (KIP-550)."""
 
+from typing import Final
+
+from emulator.core.properties import NodeProperties
 from emulator.verification.check import Check, CheckKind, Evidence
+
+_DEFAULT_DELAY_MS: Final = NodeProperties().stray_delete_delay_ms
+_CLOCK_STEP_MS: Final = 1
+"""Graces are counted in whole ms, events are noted in ns."""
 
 CHECK = Check(
     check_id="L7",
@@ -8,10 +15,11 @@ CHECK = Check(
     kind=CheckKind.RULE,
     statement=(
         "No broker removes a log of a partition that was its own all the time, and none keeps one unnoticed "
-        "that it knows not to be its own."
+        "that it knows not to be its own; a stray is deleted once the process that does it has known it for "
+        "stray.delete.delay.ms."
     ),
     needs=frozenset({Evidence.EVENTS}),
-    query="""
+    query=f"""
         SELECT d.run, d.topic, d.partition, d.log_end_offset AS position,
                concat(d.topic, '-', d.partition, ': broker ', d.node, ' removed its log, which ended at ',
                       d.log_end_offset, ' (', d.why, '), though it was a replica all the time') AS sentence
@@ -43,5 +51,18 @@ CHECK = Check(
              ON m.run = f.run AND m.node = f.node AND m.end_offset > a.since
         LEFT ANTI JOIN stray_detected s ON s.run = f.run AND s.node = f.node AND s.topic_id = f.topic_id
              AND s.partition = f.partition AND s.incarnation = m.incarnation
+        UNION ALL
+        SELECT d.run, d.topic, d.partition, d.sequence,
+               concat(d.topic, '-', d.partition, ': broker ', d.node, ' deleted a stray of topic id ', d.topic_id, ' ',
+                      waited_ms, ' ms after it knew of it, before stray.delete.delay.ms, which is ', delay_ms)
+        FROM (SELECT g.*, CAST((g.time_ns - coalesce(s.time_ns, n.time_ns)) / 1000000 AS BIGINT) AS waited_ms,
+                     CAST(coalesce(n.properties['stray.delete.delay.ms'], '{_DEFAULT_DELAY_MS}') AS BIGINT) AS delay_ms
+              FROM stray_deleted g
+              JOIN node_started n ON n.run = g.run AND n.node = g.node AND n.incarnation = g.incarnation
+              LEFT JOIN (SELECT run, node, incarnation, topic_id, partition, max(time_ns) AS time_ns
+                         FROM stray_detected GROUP BY run, node, incarnation, topic_id, partition) s
+                   ON s.run = g.run AND s.node = g.node AND s.incarnation = g.incarnation
+                   AND s.topic_id = g.topic_id AND s.partition = g.partition) d
+        WHERE waited_ms < delay_ms - {_CLOCK_STEP_MS}
     """,
 )

@@ -1,0 +1,22 @@
+"""M19 CancelAtMinISR: a reassignment is called off only if what remains has min ISR members in sync (KIP-966)."""
+
+from emulator.verification.check import Check, CheckKind
+from emulator.verification.sentences import listed
+
+CHECK = Check(
+    check_id="M19",
+    name="CancelAtMinISR",
+    kind=CheckKind.RULE,
+    statement="A reassignment that is called off leaves min ISR members in the ISR.",
+    query=f"""
+        SELECT run, topic, partition, metadata_offset AS position,
+               concat(topic, '-', partition, ' at metadata offset ', metadata_offset, ': the move that was to add ',
+                      {listed("old.adding_replicas")}, ' was called off with ISR ', {listed("isr")},
+                      ', fewer than the ', least(effective_min_isr, size(replicas)), ' members required') AS sentence
+        FROM change
+        WHERE reason = 'reassignment' AND size(adding_replicas) + size(removing_replicas) = 0
+              AND size(old.adding_replicas) + size(old.removing_replicas) > 0
+              AND array_sort(replicas) = array_sort(array_except(old.replicas, old.adding_replicas))
+              AND size(isr) < least(effective_min_isr, size(replicas))
+    """,
+)
