@@ -284,11 +284,9 @@ class SimulatedScene:
         return self._cluster.network.cuts | self._cluster.network.losing
 
     def _links(self) -> list[Link]:
-        """Who dials whom: the controller nobody, the client every node."""
-        brokers = [NodeId(broker) for broker in self._cluster.nodes]
-        return [
-            (source, target) for source in (CLIENT, *brokers) for target in (*brokers, CONTROLLER) if source != target
-        ]
+        """Who dials whom: the client every node, and the nodes each other."""
+        nodes = [*(NodeId(broker) for broker in self._cluster.nodes), CONTROLLER]
+        return [(source, target) for source in (CLIENT, *nodes) for target in nodes if source != target]
 
     def _break(self, links: Iterable[Link], change: Callable[[NodeId, NodeId], None]) -> str | None:
         wanted = list(links)

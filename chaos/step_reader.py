@@ -22,7 +22,6 @@ from chaos.condition_reader import read_condition
 from chaos.name_reader import ALL, NameReader
 from chaos.scenario import (
     CLIENT,
-    CONTROLLER,
     DEFAULT_WITHIN_MS,
     Action,
     Clients,
@@ -200,5 +199,3 @@ class StepReader:
             cursor.fail(f"a link from {source} to itself does not exist")
         if target == FixedNode(node_id=CLIENT):
             cursor.fail("nothing dials the client, so it cannot be the target of a link")
-        if source == FixedNode(node_id=CONTROLLER):
-            cursor.fail("the controller dials nobody, so it cannot be the source of a link")
