@@ -75,8 +75,14 @@ class Assignment:
         A new ISR is never judged by the min ISR that was replaced before it came about (S38).
         """
         configured = self._take_configs(delta)
-        for name, change in delta.partitions.items():
-            self._apply_partition(turn, name, change)
+        new_leaderships = [
+            partition
+            for name, change in delta.partitions.items()
+            if (partition := self._apply_partition(turn, name, change)) is not None
+        ]
+        # A parked fetch asks for several partitions: it is answered once all of them are what metadata says.
+        for partition in new_leaderships:
+            self._fetches.release_followers(turn, partition)
         for partition in configured:
             if partition.is_leader and self._hosted.get(partition.name) is partition:
                 # A lowered min ISR may let waiting records commit; nothing else would look again.
@@ -88,7 +94,8 @@ class Assignment:
                     partition.advance_high_watermark(turn)
         self._stop_fetching_when_leaving()
 
-    def _apply_partition(self, turn: Turn, name: TopicPartition, change: PartitionDelta) -> None:
+    def _apply_partition(self, turn: Turn, name: TopicPartition, change: PartitionDelta) -> Partition | None:
+        """Takes one partition over, and returns it if this broker starts to lead it."""
         state = change.after
         partition = self._hosted.get(name)
         is_replica = state is not None and self._config.broker_id in state.replicas
@@ -96,20 +103,19 @@ class Assignment:
             self._remove(turn, partition)
             partition = None
         if state is None or not is_replica or (name, state.topic_id) in self._hosted.out_of_reach:
-            return
+            return None
         if partition is None:
             kept = self._strays.take_kept(name)
             log = create_log(turn, name, state.topic_id) if kept is None else open_log(turn, kept, state.topic_id)
             partition = self._host(log)
+        was_leader = partition.is_leader
         self._take_role(turn, partition, state)
+        return partition if partition.is_leader and not was_leader else None
 
     def _take_role(self, turn: Turn, partition: Partition, state: PartitionState) -> None:
         if state.leader == self._config.broker_id:
-            was_leader = partition.is_leader
             self._fetchers.unfollow(partition.name)
             partition.become_leader(turn, state)
-            if not was_leader and partition.is_leader:
-                self._fetches.release_followers(turn, partition)
             return
         partition.become_follower(turn, state)
         if partition.is_leader:
