@@ -67,7 +67,7 @@ MUTANTS: Final[Mapping[Mutant, Lethal | Harmless]] = MappingProxyType(
         ("answers_await_metadata", "off"): Lethal(scenario="S38", profiles=("min-isr",)),
         ("truncate_before_hw", "off"): Lethal(scenario="S22", profiles=("readers",)),
         ("elr_within_replicas", "off"): Lethal(scenario="S37", profiles=("reassignment",)),
-        ("cancel_requires_min_isr", "off"): Lethal(scenario="-", profiles=("cancelled",)),
+        ("cancel_requires_min_isr", "off"): Lethal(scenario="S39", profiles=("cancelled",)),
         ("session_check", "unfenced"): Harmless(
             scenario="-",
             why="a fenced broker is in no ISR, its successor proves what it kept, and proposals and fetches name the "
