@@ -2,7 +2,7 @@
 
 import pytest
 
-from emulator.core.events import FaultHealed, FaultInjected
+from emulator.core.events import Event, FaultHealed, FaultInjected
 from emulator.core.types import NodeId
 from emulator.simulator.actions import parse_action
 from emulator.simulator.faults import Fault, faults_of, mended_by
@@ -58,9 +58,10 @@ def test_a_run_tells_of_both_once_and_of_its_own_healing() -> None:
         for event in (entry.event for entry in journal.entries)
         if isinstance(event, FaultInjected | FaultHealed)
     ]
-    assert told == [
+    expected: list[tuple[type[Event], str, str]] = [
         (FaultInjected, "cut", "0->1"),
         (FaultHealed, "cut", "0->1"),
         (FaultInjected, "pause", "2"),
         (FaultHealed, "all", "all"),
     ]
+    assert told == expected
