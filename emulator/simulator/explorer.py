@@ -14,13 +14,14 @@ from emulator.core.switches import DEFAULT_ERA
 from emulator.core.types import BrokerId, TopicPartition
 from emulator.simulator.actions import Action, ChannelVerb, LinkVerb, NodeVerb, OnChannel, OnLink, OnNode, Wait
 from emulator.simulator.journal import Journal
-from emulator.simulator.moves import MOVES, Situation
+from emulator.simulator.moves import MOVES
 from emulator.simulator.network import Channel, Way
 from emulator.simulator.nodes import CONTROLLER
 from emulator.simulator.oracle.finding import CheckKind
 from emulator.simulator.plan import Plan, PlannedTopic
 from emulator.simulator.profiles import PROFILES, PROGRESS, swarm
 from emulator.simulator.simulation import Halts, Outcome, Simulation
+from emulator.simulator.situation import Situation
 
 _REPLICATION_FACTOR: Final = 3
 _STEPS_MIN: Final = 250

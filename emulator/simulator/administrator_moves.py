@@ -1,0 +1,189 @@
+"""Administrators' moves: min ISR, reassignments and topics made anew, and the races in which these have lost records.
+
+The simple moves ask for one change, at any moment. A race first brings the cluster to where that change is dangerous;
+the numbers are rows of docs/failures.md.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from emulator.core.types import Acks, NodeId
+from emulator.simulator.actions import (
+    ChannelVerb,
+    LinkVerb,
+    MinIsr,
+    NodeVerb,
+    OnChannel,
+    OnLink,
+    OnNode,
+    Produce,
+    Reassign,
+    Recreate,
+    Wait,
+)
+from emulator.simulator.network import STREAM, Channel, Way
+from emulator.simulator.nodes import CONTROLLER
+from emulator.simulator.situation import Actions, Move, Situation
+
+
+def _min_isr(s: Situation) -> Actions:
+    name = s.a_partition()
+    state = s.cluster.state(name)
+    return [] if state is None else [MinIsr(topic=name.topic, value=s.schedule.randint(1, len(state.replicas)))]
+
+
+def _reassign(s: Situation) -> Actions:
+    name = s.a_partition()
+    state = s.cluster.state(name)
+    if state is None:
+        return []
+    is_moving = bool(state.adding_replicas or state.removing_replicas)
+    if is_moving and s.schedule.random() < 0.4:
+        return [Reassign(partition=name, replicas=())]
+    factor = len(state.replicas) - len(state.adding_replicas)
+    targets = s.schedule.sample([node.node_id for node in s.brokers], min(factor, len(s.brokers)))
+    return [Reassign(partition=name, replicas=tuple(targets))]
+
+
+def _recreate(s: Situation) -> Actions:
+    return [Recreate(topic=s.a_partition().topic)]
+
+
+def _race_min_isr(s: Situation) -> Actions:
+    """S17: one member of the ISR is left, and commits alone once fewer are asked for; then it is cut off."""
+    found = s.a_state()
+    if found is None or found[1].leader is None:
+        return []
+    name, leader = found[0], found[1].leader
+    others = [replica for replica in found[1].replicas if replica != leader]
+    return [
+        *(OnLink(verb=LinkVerb.CUT, source=other, destination=leader) for other in others),
+        Produce(partition=name, acks=Acks.LEADER, records=1),
+        Wait(duration_ms=s.schedule.randint(450, 700)),
+        MinIsr(topic=name.topic, value=1),
+        Wait(duration_ms=s.schedule.randint(5, 20)),
+        Produce(partition=name, acks=Acks.ALL, records=1),
+        Wait(duration_ms=s.schedule.randint(5, 40)),
+        OnLink(verb=LinkVerb.CUT, source=leader, destination=CONTROLLER),
+        Wait(duration_ms=s.schedule.randint(420, 600)),
+    ]
+
+
+def _race_raised(s: Situation) -> Actions:
+    """S38: min ISR is raised, and its leader hears of the ISR that is accepted next before that; then it is cut off."""
+    found = s.a_state()
+    if found is None or found[1].leader is None:
+        return []
+    name, leader = found[0], found[1].leader
+    others = [replica for replica in found[1].replicas if replica != leader]
+    return [
+        MinIsr(topic=name.topic, value=1),
+        Wait(duration_ms=s.schedule.randint(5, 40)),
+        OnChannel(verb=ChannelVerb.HOLD, channel=Channel(leader, CONTROLLER, STREAM, Way.RESPONSE)),
+        MinIsr(topic=name.topic, value=2),
+        *(OnLink(verb=LinkVerb.CUT, source=other, destination=leader) for other in others),
+        Produce(partition=name, acks=Acks.LEADER, records=1),
+        Wait(duration_ms=s.schedule.randint(450, 700)),
+        Produce(partition=name, acks=Acks.ALL, records=1),
+        Wait(duration_ms=s.schedule.randint(5, 40)),
+        OnLink(verb=LinkVerb.CUT, source=leader, destination=CONTROLLER),
+        Wait(duration_ms=s.schedule.randint(420, 600)),
+    ]
+
+
+def _race_recreate(s: Situation) -> Actions:
+    """S26, S27: a topic is made anew while a replica is down; its log is there when it comes back."""
+    found = s.a_state()
+    if found is None or found[1].leader is None:
+        return []
+    name, leader = found[0], found[1].leader
+    others = [replica for replica in found[1].replicas if replica != leader and s.cluster.nodes[replica].core]
+    if not others:
+        return []
+    absent = s.schedule.choice(others)
+    return [
+        Produce(partition=name, acks=Acks.ALL, records=2),
+        Wait(duration_ms=s.schedule.randint(20, 60)),
+        OnNode(verb=NodeVerb.STOP, nodes=(absent,)),
+        Wait(duration_ms=s.schedule.randint(20, 200)),
+        Recreate(topic=name.topic),
+        Wait(duration_ms=s.schedule.randint(5, 80)),
+        Produce(partition=name, acks=Acks.ALL, records=1),
+        OnNode(verb=NodeVerb.START, nodes=(absent,)),
+        Wait(duration_ms=s.schedule.randint(450, 900)),
+        OnNode(verb=NodeVerb.EXPIRE, nodes=(leader,)),
+        Wait(duration_ms=s.schedule.randint(20, 200)),
+    ]
+
+
+def _race_reassign(s: Situation) -> Actions:
+    """S37: a member of the ELR is moved away, which deletes its log, and comes back with nothing; then the ISR goes.
+
+    Partition 0 stays where it is: min ISR is capped by its replicas.
+    """
+    found = s.a_state()
+    if found is None or found[0].partition == 0 or found[1].leader is None or len(found[1].replicas) < 3:
+        return []
+    name, leader, replicas = found[0], found[1].leader, found[1].replicas
+    moved = s.schedule.choice([replica for replica in replicas if replica != leader])
+    stay = [NodeId(replica) for replica in replicas if replica != moved]
+    return [
+        MinIsr(topic=name.topic, value=len(replicas)),
+        Wait(duration_ms=s.schedule.randint(5, 20)),
+        Produce(partition=name, acks=Acks.ALL, records=1),
+        Wait(duration_ms=s.schedule.randint(20, 40)),
+        OnLink(verb=LinkVerb.CUT, source=moved, destination=leader),
+        Produce(partition=name, acks=Acks.LEADER, records=1),
+        Wait(duration_ms=s.schedule.randint(450, 600)),
+        Reassign(partition=name, replicas=tuple(stay)),
+        Wait(duration_ms=s.schedule.randint(20, 100)),
+        Reassign(partition=name, replicas=(NodeId(moved), *stay)),
+        Wait(duration_ms=s.schedule.randint(20, 100)),
+        *(OnLink(verb=LinkVerb.CUT, source=member, destination=CONTROLLER) for member in stay),
+        Wait(duration_ms=s.schedule.randint(450, 700)),
+    ]
+
+
+def _race_cancel(s: Situation) -> Actions:
+    """A reassignment is cancelled when only a replica that was being added is in sync, and has committed alone."""
+    found = s.a_state()
+    if found is None or found[1].leader is None or len(s.brokers) < 4:
+        return []
+    name, leader, replicas = found[0], found[1].leader, found[1].replicas
+    others = [replica for replica in replicas if replica != leader]
+    spare = [node.node_id for node in s.brokers if node.node_id not in replicas]
+    added = s.schedule.choice(spare or others)
+    late = s.schedule.choice([node.node_id for node in s.brokers if node.node_id not in (added, leader)])
+    return [
+        MinIsr(topic=name.topic, value=1),
+        *(OnLink(verb=LinkVerb.CUT, source=late, destination=each) for each in (leader, added)),
+        Reassign(partition=name, replicas=(added, late)),
+        Wait(duration_ms=s.schedule.randint(200, 400)),
+        *(OnLink(verb=LinkVerb.CUT, source=other, destination=CONTROLLER) for other in others if other != added),
+        Wait(duration_ms=s.schedule.randint(450, 600)),
+        OnNode(verb=NodeVerb.PAUSE, nodes=(leader,)),
+        Wait(duration_ms=s.schedule.randint(450, 600)),
+        OnLink(verb=LinkVerb.CUT, source=leader, destination=added),
+        Produce(partition=name, acks=Acks.ALL, records=1),
+        Wait(duration_ms=s.schedule.randint(350, 450)),
+        Reassign(partition=name, replicas=()),
+        Wait(duration_ms=s.schedule.randint(5, 40)),
+        OnNode(verb=NodeVerb.RESUME, nodes=(leader,)),
+        Wait(duration_ms=s.schedule.randint(450, 700)),
+    ]
+
+
+ADMINISTRATOR_MOVES: Final[Mapping[str, Move]] = MappingProxyType(
+    {
+        "min_isr": _min_isr,
+        "reassign": _reassign,
+        "recreate": _recreate,
+        "race_min_isr": _race_min_isr,
+        "race_raised": _race_raised,
+        "race_recreate": _race_recreate,
+        "race_reassign": _race_reassign,
+        "race_cancel": _race_cancel,
+    }
+)
+"""By the name that profiles use."""

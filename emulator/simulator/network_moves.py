@@ -1,0 +1,182 @@
+"""Moves on the network: messages held, let go, lost and doubled; links cut, reset and slowed; followers left behind.
+
+A held message is in the hands of ``emulator.simulator.network`` until a move decides about it. ``lag`` and ``fork``
+cut links for long enough to show in the logs: a follower leaves the ISR, a leader is left with records of its own.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from emulator.core.types import Acks, NodeId
+from emulator.simulator.actions import (
+    ChannelVerb,
+    LinkVerb,
+    NodeVerb,
+    OnChannel,
+    OnLink,
+    OnNode,
+    Produce,
+    Slow,
+    Wait,
+)
+from emulator.simulator.network import STREAM, SYNC, Channel, Way
+from emulator.simulator.nodes import CLIENT, CONTROLLER
+from emulator.simulator.situation import Actions, Move, Situation
+
+
+def _hold(channel: Channel) -> Actions:
+    return [OnChannel(verb=ChannelVerb.HOLD, channel=channel)]
+
+
+def _hold_alter_partition(s: Situation) -> Actions:
+    found = s.a_state()
+    if found is None or found[1].leader is None:
+        return []
+    way = s.network.choice((Way.REQUEST, Way.REQUEST, Way.REQUEST, Way.RESPONSE))
+    return _hold(Channel(found[1].leader, CONTROLLER, "AlterPartition", way))
+
+
+def _hold_fetch(s: Situation) -> Actions:
+    found = s.a_state()
+    if found is None or found[1].leader is None:
+        return []
+    followers = [replica for replica in found[1].replicas if replica != found[1].leader]
+    if not followers:
+        return []
+    way = s.network.choice((Way.REQUEST, Way.RESPONSE))
+    return _hold(Channel(s.network.choice(followers), found[1].leader, "Fetch", way))
+
+
+def _hold_stream(s: Situation) -> Actions:
+    return _hold(Channel(s.network.choice(s.brokers).node_id, CONTROLLER, STREAM, Way.RESPONSE))
+
+
+def _hold_sync(_: Situation) -> Actions:
+    return _hold(Channel(CONTROLLER, CONTROLLER, SYNC, Way.RESPONSE))
+
+
+def _on_waiting(s: Situation, verb: ChannelVerb, *, count: int | None = None) -> Actions:
+    waiting = [channel for channel, messages in s.cluster.network.held.items() if messages]
+    if not waiting:
+        return []
+    return [OnChannel(verb=verb, channel=s.network.choice(waiting), count=count)]
+
+
+def _release_one(s: Situation) -> Actions:
+    return _on_waiting(s, ChannelVerb.RELEASE, count=1)
+
+
+def _release_newest(s: Situation) -> Actions:
+    return _on_waiting(s, ChannelVerb.RELEASE_NEWEST)
+
+
+def _lose_held(s: Situation) -> Actions:
+    waiting = [
+        channel
+        for channel, messages in s.cluster.network.held.items()
+        if messages and channel.api not in (STREAM, SYNC)  # a stream loses nothing, it breaks; a sync completes
+    ]
+    return [OnChannel(verb=ChannelVerb.LOSE, channel=s.network.choice(waiting))] if waiting else []
+
+
+def _duplicate_held(s: Situation) -> Actions:
+    waiting = [
+        channel
+        for channel, messages in s.cluster.network.held.items()
+        if messages and channel.way is Way.REQUEST and channel.api not in (STREAM, SYNC)
+    ]
+    return [OnChannel(verb=ChannelVerb.DUPLICATE, channel=s.network.choice(waiting))] if waiting else []
+
+
+def _a_link(s: Situation) -> tuple[NodeId, NodeId]:
+    source = s.network.choice([*(node.node_id for node in s.brokers), CLIENT])
+    ends = [*(node.node_id for node in s.brokers if node.node_id != source)]
+    if source != CLIENT:
+        ends.append(CONTROLLER)
+    return source, s.network.choice(ends)
+
+
+def _on_link(s: Situation, verb: LinkVerb) -> Actions:
+    source, destination = _a_link(s)
+    return [OnLink(verb=verb, source=source, destination=destination)]
+
+
+def _cut(s: Situation) -> Actions:
+    return _on_link(s, LinkVerb.CUT)
+
+
+def _lose_responses(s: Situation) -> Actions:
+    return _on_link(s, LinkVerb.LOSE_RESPONSES)
+
+
+def _reset(s: Situation) -> Actions:
+    return _on_link(s, LinkVerb.RESET)
+
+
+def _slow(s: Situation) -> Actions:
+    source, destination = _a_link(s)
+    return [Slow(source=source, destination=destination, latency_ms=s.network.choice((3, 10, 30, 90)))]
+
+
+def _isolate(s: Situation) -> Actions:
+    return [OnNode(verb=NodeVerb.ISOLATE, nodes=(s.network.choice(s.brokers).node_id,))]
+
+
+def _lag(s: Situation) -> Actions:
+    """A follower stops fetching until it has to leave the ISR."""
+    found = s.a_state()
+    if found is None or found[1].leader is None:
+        return []
+    leader = found[1].leader
+    followers = [member for member in found[1].isr if member != leader]
+    if not followers:
+        return []
+    return [
+        OnLink(verb=LinkVerb.CUT, source=s.network.choice(followers), destination=leader),
+        Produce(partition=found[0], acks=Acks.LEADER, records=1),  # an idle partition never lags
+        Wait(duration_ms=s.schedule.randint(320, 520)),
+    ]
+
+
+def _fork(s: Situation) -> Actions:
+    """The leader appends what no follower gets, and is deposed: it has to truncate when it is back."""
+    found = s.a_state()
+    if found is None or found[1].leader is None:
+        return []
+    name, leader = found[0], found[1].leader
+    followers = [member for member in found[1].isr if member != leader]
+    if not followers:
+        return []
+    cuts = [OnLink(verb=LinkVerb.CUT, source=member, destination=leader) for member in followers]
+    return [
+        *cuts,
+        Produce(partition=name, acks=Acks.LEADER, records=s.workload.choice((1, 2))),
+        Wait(duration_ms=s.schedule.randint(3, 20)),
+        OnLink(verb=LinkVerb.CUT, source=leader, destination=CONTROLLER),
+        Wait(duration_ms=s.schedule.randint(420, 520)),
+        OnNode(verb=NodeVerb.REJOIN, nodes=(leader,)),
+        Wait(duration_ms=s.schedule.randint(5, 60)),
+    ]
+
+
+NETWORK_MOVES: Final[Mapping[str, Move]] = MappingProxyType(
+    {
+        "hold_alter_partition": _hold_alter_partition,
+        "hold_fetch": _hold_fetch,
+        "hold_stream": _hold_stream,
+        "hold_sync": _hold_sync,
+        "release_one": _release_one,
+        "release_newest": _release_newest,
+        "lose_held": _lose_held,
+        "duplicate_held": _duplicate_held,
+        "cut": _cut,
+        "lose_responses": _lose_responses,
+        "reset": _reset,
+        "slow": _slow,
+        "isolate": _isolate,
+        "lag": _lag,
+        "fork": _fork,
+    }
+)
+"""By the name that profiles use."""

@@ -1,0 +1,150 @@
+"""Moves on processes: brokers and the controller are killed, lose power, stop, pause, and have odd clocks.
+
+Within the guarantee, a broker ends uncleanly only where ``Situation.may_crash`` allows it. The controller may always
+end; the move that ends it starts it again.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from emulator.core.types import NodeId
+from emulator.simulator.actions import (
+    Action,
+    ClockRate,
+    Draw,
+    NodeVerb,
+    OnNode,
+    Wait,
+)
+from emulator.simulator.nodes import CONTROLLER
+from emulator.simulator.situation import Actions, Move, Situation
+
+
+def _kill(s: Situation) -> Actions:
+    victim = s.a_victim()
+    return [] if victim is None else [OnNode(verb=NodeVerb.KILL, nodes=(victim.node_id,))]
+
+
+def _power_loss(s: Situation) -> Actions:
+    victim = s.a_victim()
+    return [] if victim is None else [s.a_power_loss((victim.node_id,))]
+
+
+def _bounce(s: Situation) -> Actions:
+    """A crash and an immediate restart, and time enough to register."""
+    victim = s.a_victim()
+    if victim is None:
+        return []
+    crash: Action = s.a_power_loss((victim.node_id,))
+    if s.storage.random() < 0.2:
+        crash = OnNode(verb=NodeVerb.KILL, nodes=(victim.node_id,))
+    start = OnNode(verb=NodeVerb.START, nodes=(victim.node_id,))
+    return [crash, start, Wait(duration_ms=s.schedule.randint(420, 700))]
+
+
+def _replace_disk(s: Situation) -> Actions:
+    victim = s.a_victim()
+    return [] if victim is None else [OnNode(verb=NodeVerb.REPLACE_DISK, nodes=(victim.node_id,))]
+
+
+def _stop(s: Situation) -> Actions:
+    running = s.running
+    return [OnNode(verb=NodeVerb.STOP, nodes=(s.schedule.choice(running).node_id,))] if running else []
+
+
+def _all(s: Situation) -> tuple[NodeId, ...]:
+    return tuple(node.node_id for node in s.brokers)
+
+
+def _power_loss_all(s: Situation) -> Actions:
+    nodes = _all(s)
+    return [
+        s.a_power_loss(nodes),
+        *(OnNode(verb=NodeVerb.START, nodes=(node,)) for node in s.schedule.sample(nodes, len(nodes))),
+        Wait(duration_ms=s.schedule.randint(300, 700)),
+    ]
+
+
+def _kill_all(s: Situation) -> Actions:
+    return [OnNode(verb=NodeVerb.KILL, nodes=_all(s)), OnNode(verb=NodeVerb.START, nodes=_all(s))]
+
+
+def _sync(s: Situation) -> Actions:
+    return [OnNode(verb=NodeVerb.SYNC, nodes=(s.storage.choice(s.brokers).node_id,))]
+
+
+def _pause(s: Situation) -> Actions:
+    running = [node for node in s.running if not node.is_paused]
+    return [OnNode(verb=NodeVerb.PAUSE, nodes=(s.schedule.choice(running).node_id,))] if running else []
+
+
+def _resume(s: Situation) -> Actions:
+    paused = [node.node_id for node in s.brokers if node.is_paused]
+    if s.cluster.controller_node.is_paused:
+        paused.append(CONTROLLER)
+    return [OnNode(verb=NodeVerb.RESUME, nodes=(s.schedule.choice(paused),))] if paused else []
+
+
+def _clock(s: Situation) -> Actions:
+    rate = s.schedule.choice((700_000, 950_000, 1_000_000, 1_050_000, 1_400_000))
+    return [ClockRate(node=s.schedule.choice(s.brokers).node_id, rate_ppm=rate)]
+
+
+def _expire(s: Situation) -> Actions:
+    running = s.running
+    return [OnNode(verb=NodeVerb.EXPIRE, nodes=(s.schedule.choice(running).node_id,))] if running else []
+
+
+def _depose(s: Situation) -> Actions:
+    found = s.a_state()
+    if found is None or found[1].leader is None:
+        return []
+    return [OnNode(verb=NodeVerb.EXPIRE, nodes=(found[1].leader,))]
+
+
+def _on_controller(s: Situation, crash: Action) -> Actions:
+    if s.cluster.controller_node.core is None:
+        return []
+    start = OnNode(verb=NodeVerb.START, nodes=(CONTROLLER,))
+    return [crash, Wait(duration_ms=s.schedule.choice((1, 20, 200, 500))), start]
+
+
+def _draw(s: Situation) -> Actions:
+    return [Draw(number=s.schedule.randrange(len(s.brokers)))]
+
+
+def _kill_controller(s: Situation) -> Actions:
+    return _on_controller(s, OnNode(verb=NodeVerb.KILL, nodes=(CONTROLLER,)))
+
+
+def _power_loss_controller(s: Situation) -> Actions:
+    return _on_controller(s, s.a_power_loss((CONTROLLER,)))
+
+
+def _pause_controller(s: Situation) -> Actions:
+    return [OnNode(verb=NodeVerb.PAUSE, nodes=(CONTROLLER,))]
+
+
+PROCESS_MOVES: Final[Mapping[str, Move]] = MappingProxyType(
+    {
+        "kill": _kill,
+        "power_loss": _power_loss,
+        "bounce": _bounce,
+        "replace_disk": _replace_disk,
+        "stop": _stop,
+        "power_loss_all": _power_loss_all,
+        "kill_all": _kill_all,
+        "sync": _sync,
+        "pause": _pause,
+        "resume": _resume,
+        "clock": _clock,
+        "expire": _expire,
+        "depose": _depose,
+        "draw": _draw,
+        "kill_controller": _kill_controller,
+        "power_loss_controller": _power_loss_controller,
+        "pause_controller": _pause_controller,
+    }
+)
+"""By the name that profiles use."""

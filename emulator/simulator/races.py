@@ -1,0 +1,195 @@
+"""Races: known failures of replication, step by step, with the times and the details drawn.
+
+Chance alone rarely gets that many steps in order. The number that each begins with is its row in docs/failures.md,
+which names the switch that lets it lose records. Races that need an administrator are in ``administrator_moves``.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from emulator.core.types import Acks
+from emulator.simulator.actions import (
+    ChannelVerb,
+    LinkVerb,
+    NodeVerb,
+    OnChannel,
+    OnLink,
+    OnNode,
+    Produce,
+    Wait,
+)
+from emulator.simulator.network import Channel, Way
+from emulator.simulator.nodes import CLIENT, CONTROLLER
+from emulator.simulator.situation import Actions, Move, Situation
+
+
+def _race_shrink(s: Situation) -> Actions:
+    """S09: a proposal to drop one follower is under way while another leaves the ISR and comes back, behind."""
+    found = s.a_state()
+    if found is None or found[1].leader is None or len(found[1].isr) < 3:
+        return []
+    name, leader = found[0], found[1].leader
+    dropped, returning = s.network.sample([member for member in found[1].isr if member != leader], 2)
+    proposals = Channel(leader, CONTROLLER, "AlterPartition", Way.REQUEST)
+    heartbeats = Channel(returning, CONTROLLER, "BrokerHeartbeat", Way.REQUEST)
+    return [
+        OnChannel(verb=ChannelVerb.HOLD, channel=proposals),
+        OnLink(verb=LinkVerb.CUT, source=dropped, destination=leader),
+        Produce(partition=name, acks=Acks.LEADER, records=1),
+        Wait(duration_ms=s.schedule.randint(330, 480)),
+        OnLink(verb=LinkVerb.MEND, source=dropped, destination=leader),
+        Wait(duration_ms=s.schedule.randint(20, 60)),
+        OnChannel(verb=ChannelVerb.HOLD, channel=heartbeats),
+        Wait(duration_ms=s.schedule.randint(420, 520)),
+        OnLink(verb=LinkVerb.CUT, source=returning, destination=leader),
+        Produce(partition=name, acks=Acks.ALL, records=1),
+        Wait(duration_ms=s.schedule.randint(5, 120)),
+        OnChannel(verb=ChannelVerb.RELEASE, channel=heartbeats),
+        Wait(duration_ms=s.schedule.randint(2, 20)),
+        OnChannel(verb=ChannelVerb.RELEASE, channel=proposals),
+        Wait(duration_ms=s.schedule.randint(2, 20)),
+    ]
+
+
+def _race_expand(s: Situation) -> Actions:
+    """S10: a proposal to add a follower is under way while that follower loses its log and comes back."""
+    found = s.a_state()
+    if found is None or found[1].leader is None:
+        return []
+    name, leader = found[0], found[1].leader
+    followers = [member for member in found[1].isr if member != leader and s.may_crash(s.cluster.nodes[member])]
+    if not followers:
+        return []
+    joining = s.network.choice(followers)
+    proposals = Channel(leader, CONTROLLER, "AlterPartition", Way.REQUEST)
+    return [
+        Produce(partition=name, acks=Acks.ALL, records=1),
+        OnNode(verb=NodeVerb.EXPIRE, nodes=(joining,)),
+        OnChannel(verb=ChannelVerb.HOLD, channel=proposals),
+        Wait(duration_ms=s.schedule.randint(100, 260)),
+        s.a_power_loss((joining,)),
+        OnLink(verb=LinkVerb.CUT, source=joining, destination=leader),
+        OnNode(verb=NodeVerb.START, nodes=(joining,)),
+        Wait(duration_ms=s.schedule.randint(450, 700)),
+        OnChannel(verb=ChannelVerb.RELEASE, channel=proposals),
+        Wait(duration_ms=s.schedule.randint(2, 20)),
+    ]
+
+
+def _race_cut(s: Situation) -> Actions:
+    """S35: a deposed leader cuts what it alone had, and loses its power before that is synced."""
+    found = s.a_state()
+    if found is None or found[1].leader is None or not s.may_crash(s.cluster.nodes[found[1].leader]):
+        return []
+    name, leader = found[0], found[1].leader
+    others = [replica for replica in found[1].replicas if replica != leader]
+    cuts = [OnLink(verb=LinkVerb.CUT, source=other, destination=leader) for other in others]
+    return [
+        *cuts,
+        Produce(partition=name, acks=Acks.LEADER, records=1),
+        Wait(duration_ms=s.schedule.randint(3, 20)),
+        OnNode(verb=NodeVerb.SYNC, nodes=(leader,)),
+        OnLink(verb=LinkVerb.CUT, source=leader, destination=CONTROLLER),
+        Wait(duration_ms=s.schedule.randint(420, 520)),
+        Produce(partition=name, acks=Acks.ALL, records=1),
+        Wait(duration_ms=s.schedule.randint(350, 450)),
+        OnNode(verb=NodeVerb.REJOIN, nodes=(leader,)),
+        Wait(duration_ms=s.schedule.randint(100, 700)),
+        s.a_power_loss((leader,)),
+        OnNode(verb=NodeVerb.START, nodes=(leader,)),
+        Wait(duration_ms=s.schedule.randint(450, 700)),
+    ]
+
+
+def _race_roles(s: Situation) -> Actions:
+    """S36: a leader loses the end of its log, and is back before anybody has missed it; another replica has a fork."""
+    found = s.a_state()
+    if found is None or found[1].leader is None or len(found[1].isr) < 3:
+        return []
+    name, forked = found[0], found[1].leader
+    heir, other = [replica for replica in found[1].replicas if replica in found[1].isr and replica != forked][:2]
+    if not s.may_crash(s.cluster.nodes[heir]):
+        return []
+    append = Produce(partition=name, acks=Acks.ALL, records=1)
+    return [
+        *(OnLink(verb=LinkVerb.CUT, source=member, destination=forked) for member in (heir, other)),
+        Produce(partition=name, acks=Acks.LEADER, records=s.workload.choice((1, 2))),
+        Wait(duration_ms=s.schedule.randint(3, 20)),
+        OnLink(verb=LinkVerb.CUT, source=forked, destination=CONTROLLER),
+        Wait(duration_ms=s.schedule.randint(420, 520)),
+        Produce(partition=name, acks=Acks.ALL, records=2),
+        Wait(duration_ms=s.schedule.randint(350, 900)),
+        OnNode(verb=NodeVerb.SYNC, nodes=(heir,)),
+        append,
+        Wait(duration_ms=s.schedule.randint(20, 40)),
+        OnNode(verb=NodeVerb.EXPIRE, nodes=(heir,)),
+        Wait(duration_ms=s.schedule.randint(20, 100)),
+        OnNode(verb=NodeVerb.EXPIRE, nodes=(other,)),
+        Wait(duration_ms=s.schedule.randint(20, 100)),
+        append,
+        Wait(duration_ms=s.schedule.randint(20, 100)),
+        s.a_power_loss((heir,)),
+        OnNode(verb=NodeVerb.START, nodes=(heir,)),
+        Wait(duration_ms=s.schedule.randint(700, 900)),
+        OnNode(verb=NodeVerb.EXPIRE, nodes=(other,)),
+        Wait(duration_ms=s.schedule.randint(20, 100)),
+        OnNode(verb=NodeVerb.REJOIN, nodes=(forked,)),
+        Wait(duration_ms=s.schedule.randint(400, 700)),
+    ]
+
+
+def _race_readers(s: Situation) -> Actions:
+    """S22: a follower has two forks, one above the other, and cuts the upper one first; a consumer waits there.
+
+    The consumer was sent there by the leader of before, whose answer is late.
+    """
+    found = s.a_state()
+    if found is None or found[1].leader is None or len(found[1].isr) != 3:
+        return []
+    name, leader = found[0], found[1].leader
+    forked, heir = s.schedule.sample([member for member in found[1].isr if member != leader], 2)
+    answers = Channel(CLIENT, leader, "Fetch", Way.RESPONSE)
+    append = Produce(partition=name, acks=Acks.LEADER, records=1)
+    expires = Wait(duration_ms=s.schedule.randint(750, 950))
+    return [
+        OnChannel(verb=ChannelVerb.HOLD, channel=answers),
+        Wait(duration_ms=s.schedule.randint(2_050, 2_150)),  # consumers ask the leader again where to read
+        OnLink(verb=LinkVerb.CUT, source=heir, destination=leader),
+        append,  # gets to the follower, and no further
+        Wait(duration_ms=s.schedule.randint(5, 20)),
+        OnNode(verb=NodeVerb.PAUSE, nodes=(leader,)),
+        OnLink(verb=LinkVerb.CUT, source=forked, destination=CONTROLLER),
+        expires,
+        append,  # the heir's own
+        expires,
+        OnNode(verb=NodeVerb.PAUSE, nodes=(heir,)),
+        OnLink(verb=LinkVerb.CUT, source=heir, destination=forked),
+        OnLink(verb=LinkVerb.MEND, source=forked, destination=CONTROLLER),
+        expires,
+        append,  # on top of the follower's fork: it leads
+        expires,
+        OnLink(verb=LinkVerb.CUT, source=forked, destination=CONTROLLER),
+        OnNode(verb=NodeVerb.RESUME, nodes=(heir,)),
+        expires,
+        OnNode(verb=NodeVerb.RESUME, nodes=(leader,)),
+        OnLink(verb=LinkVerb.CUT, source=forked, destination=heir),
+        OnLink(verb=LinkVerb.MEND, source=forked, destination=CONTROLLER),
+        Wait(duration_ms=s.schedule.randint(2_050, 2_150)),  # everybody knows who leads
+        OnChannel(verb=ChannelVerb.RELEASE, channel=answers),
+        Wait(duration_ms=s.schedule.randint(2, 20)),
+        OnLink(verb=LinkVerb.MEND, source=forked, destination=heir),
+        Wait(duration_ms=s.schedule.randint(60, 200)),
+    ]
+
+
+RACES: Final[Mapping[str, Move]] = MappingProxyType(
+    {
+        "race_readers": _race_readers,
+        "race_shrink": _race_shrink,
+        "race_expand": _race_expand,
+        "race_cut": _race_cut,
+        "race_roles": _race_roles,
+    }
+)
+"""By the name that profiles use."""

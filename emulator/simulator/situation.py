@@ -1,0 +1,100 @@
+"""What a move may look at and draws from: the running cluster as an adversary sees it, and seeded streams of chance.
+
+What is drawn ends up in the arguments of actions, so a replay draws nothing.
+"""
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import TypeAlias
+
+from emulator.core.image import PartitionState
+from emulator.core.types import BrokerId, NodeId, TopicPartition
+from emulator.simulator.actions import (
+    Action,
+    PowerLoss,
+)
+from emulator.simulator.cluster import SimulatedCluster
+from emulator.simulator.disk import Keep, TruncationFate, unsynced_batches
+from emulator.simulator.nodes import CONTROLLER, BrokerNode
+from emulator.simulator.oracle.oracle import Oracle
+from emulator.simulator.profiles import Budget
+
+Actions: TypeAlias = Sequence[Action]
+
+
+class Situation:
+    """What a move may look at, and where it draws from: a stream of chance per concern, so that none shifts others."""
+
+    def __init__(
+        self,
+        cluster: SimulatedCluster,
+        oracle: Oracle,
+        partitions: tuple[TopicPartition, ...],
+        *,
+        budget: Budget,
+        fates: tuple[TruncationFate, ...],
+        seed: str,
+    ) -> None:
+        self.cluster = cluster
+        self.oracle = oracle
+        self.partitions = partitions
+        self.budget = budget
+        self.fates = fates
+        self.workload = Random(f"{seed}/workload")
+        self.network = Random(f"{seed}/network")
+        self.storage = Random(f"{seed}/storage")
+        self.schedule = Random(f"{seed}/schedule")
+
+    @property
+    def brokers(self) -> list[BrokerNode]:
+        """All brokers."""
+        return list(self.cluster.nodes.values())
+
+    @property
+    def running(self) -> list[BrokerNode]:
+        """Brokers that run."""
+        return [node for node in self.brokers if node.core is not None]
+
+    def a_partition(self) -> TopicPartition:
+        """Draws a partition."""
+        return self.workload.choice(self.partitions)
+
+    def a_state(self) -> tuple[TopicPartition, PartitionState] | None:
+        """Draws a partition that has a leader, with its committed state."""
+        name = self.a_partition()
+        state = self.cluster.state(name)
+        return None if state is None or state.leader is None else (name, state)
+
+    def may_crash(self, node: BrokerNode) -> bool:
+        """Whether the guarantee still covers the partitions of a broker that ends uncleanly now."""
+        if self.budget is Budget.BEYOND:
+            return True
+        for name, truth in self.oracle.truths.items():
+            state = self.cluster.state(name)
+            if state is not None and node.broker_id in state.replicas:
+                outstanding = {*truth.ledger.outstanding(), node.node_id}
+                if len(outstanding) > truth.ledger.allowed:
+                    return False
+        return True
+
+    def a_victim(self) -> BrokerNode | None:
+        """Draws a running broker that may crash."""
+        victims = [node for node in self.running if self.may_crash(node)]
+        return self.storage.choice(victims) if victims else None
+
+    def a_power_loss(self, nodes: tuple[NodeId, ...]) -> PowerLoss:
+        """Draws what a loss of power leaves of these nodes' disks."""
+        most = max(
+            (unsynced_batches(self.cluster.nodes[BrokerId(node)].disk) for node in nodes if node != CONTROLLER),
+            default=0,
+        )
+        return PowerLoss(
+            nodes=nodes,
+            keep=self.storage.choice((Keep.NONE, Keep.NONE, Keep.PREFIX, Keep.TORN, Keep.PAGES)),
+            kept=self.storage.randint(0, max(0, most - 1)),
+            truncation=self.storage.choice(self.fates),
+        )
+
+
+Move: TypeAlias = Callable[[Situation], Actions]
+"""Draws its choices and returns actions; none if it makes no sense now."""

@@ -1,0 +1,18 @@
+"""Every move has one name, and profiles weigh exactly the moves that there are."""
+
+from emulator.simulator.administrator_moves import ADMINISTRATOR_MOVES
+from emulator.simulator.moves import MOVES
+from emulator.simulator.network_moves import NETWORK_MOVES
+from emulator.simulator.process_moves import PROCESS_MOVES
+from emulator.simulator.profiles import PROFILES
+from emulator.simulator.progress_moves import PROGRESS_MOVES
+from emulator.simulator.races import RACES
+
+
+def test_no_name_is_in_two_tables() -> None:
+    tables = (PROGRESS_MOVES, NETWORK_MOVES, PROCESS_MOVES, ADMINISTRATOR_MOVES, RACES)
+    assert sum(len(table) for table in tables) == len(MOVES)
+
+
+def test_profiles_weigh_exactly_the_moves_that_there_are() -> None:
+    assert {name for profile in PROFILES.values() for name in profile.weights} == set(MOVES)
