@@ -5,6 +5,7 @@ Events about a topic that was deleted concern no promise any more: one of the sa
 
 from collections.abc import Callable, Mapping
 
+from emulator.core.errors import ErrorCode
 from emulator.core.events import (
     AlterPartitionAnswered,
     AlterPartitionDecided,
@@ -28,6 +29,7 @@ from emulator.core.events import (
     PartitionChanged,
     PartitionEvent,
     PowerLost,
+    ProduceAnswered,
     StrayDeleted,
     StrayDetected,
     TopicCreated,
@@ -76,6 +78,7 @@ class EventDesk:
             LogTruncated: self._truncated,
             PartitionChanged: self._partition_changed,
             PowerLost: self._power_lost,
+            ProduceAnswered: self._produce_answered,
             StrayDeleted: self._stray_deleted,
             StrayDetected: self._stray_detected,
         }
@@ -230,6 +233,11 @@ class EventDesk:
         assert isinstance(event, AlterPartitionProposed)
         self._checks.tally.proposals += 1
         self._checks.leaders.proposed(node_id, name, event)
+
+    def _produce_answered(self, _: NodeId, name: TopicPartition, event: Event) -> None:
+        assert isinstance(event, ProduceAnswered)
+        if event.error == ErrorCode.NONE.name and event.leader_epoch is not None and name in self._checks.truths:
+            self._checks.truths[name].acknowledged_in[event.cause_id] = event.leader_epoch
 
     def _answered(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
         assert isinstance(event, AlterPartitionAnswered)

@@ -80,7 +80,7 @@ class Oracle:
                 self.checks.clients.polled(client, record)
                 truth = self.truths[record.partition]
                 for batch in record.batches:
-                    truth.expose(batch, moment=self.bell.moment)
+                    truth.expose(batch, moment=self.bell.moment, leader_epoch=record.leader_epoch)
             case FinalReadRecorded(type=OperationType.OK):
                 self.checks.clients.finished(client, record)
             case FinalReadRecorded(partition=name, error=error):
@@ -185,6 +185,7 @@ class Oracle:
             last_offset=Offset(base_offset + record.record_count - 1),
             crc=record.attempts[-1].crc,
             moment=self.bell.moment,
+            leader_epoch=self.truths[name].acknowledged_in.get(record.operation_id),
         )
         self.checks.promises.acked(name, promise)
 

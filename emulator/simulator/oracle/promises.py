@@ -58,8 +58,6 @@ class PromiseChecks:
             return None
         if partition.log.topic_id != state.topic_id:
             return None
-        if partition.log.topic_id != state.topic_id:
-            return None
         return node if self._is_registered(node) else None
 
     # --- Checks -----------------------------------------------------------------------------------------------------
@@ -109,19 +107,16 @@ class PromiseChecks:
         truth.forget_from(promise.base_offset)
 
     def _made_at(self, name: TopicPartition, promise: Promise) -> int:
-        """Returns when a promise begins to count, by the epoch of its own batch wherever that is still stored.
+        """Returns when a promise begins to count: when it was made, or its maker deposed before that.
 
         Another batch may be committed at that offset: a deposed leader acknowledges until it hears of its successor.
         """
-        for node in self._cluster.nodes.values():
-            log = node.disk.logs.get(name)
-            for batch in log.batches if log is not None else ():
-                if (batch.last_offset, batch.crc) == (promise.last_offset, promise.crc):
-                    return min(promise.moment, self._truths[name].ledger.deposed_at(batch.leader_epoch))
-        return self._since(name, promise.last_offset, promise.moment)
+        if promise.leader_epoch is None:
+            return promise.moment
+        return min(promise.moment, self._truths[name].ledger.deposed_at(promise.leader_epoch))
 
     def _since(self, name: TopicPartition, offset: Offset, moment: int) -> int:
-        """Returns when the promise of a record begins to count: when it was made, or its maker deposed before that."""
+        """Returns the same for a committed record: by the leader that it was committed by."""
         truth = self._truths[name]
         last_offset = min((last for last in truth.committed if last >= offset), default=None)
         if last_offset is None:

@@ -10,17 +10,18 @@ import msgspec
 
 from emulator.core.batch import BatchDescriptor
 from emulator.core.events import PolledBatch
-from emulator.core.types import LeaderEpoch, Offset
+from emulator.core.types import CauseId, LeaderEpoch, Offset
 from emulator.simulator.oracle.guarantee import GuaranteeLedger
 
 
 class Promise(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch that must stay: where, which one, and since when."""
+    """A batch that must stay: where, which one, since when, and by the leader of which epoch, where that is known."""
 
     base_offset: Offset
     last_offset: Offset
     crc: int
     moment: int
+    leader_epoch: LeaderEpoch | None
 
 
 class PartitionTruth:
@@ -34,6 +35,7 @@ class PartitionTruth:
         log_start_offset: the largest that records were deleted up to, on purpose.
         committed: leader epoch and CRC of each committed batch by last offset; the same batch may be sent again.
         acked: by base offset.
+        acknowledged_in: epoch of the leader that acknowledged, by the produce operation.
         exposed: by base offset.
         told_end_offset: the largest that a client could be told to be the end.
         ledger: its guarantee.
@@ -45,6 +47,7 @@ class PartitionTruth:
         self.told_end_offset = Offset(0)
         self.committed: dict[Offset, tuple[LeaderEpoch, int]] = {}
         self.acked: dict[Offset, Promise] = {}
+        self.acknowledged_in: dict[CauseId, LeaderEpoch] = {}
         self.exposed: dict[Offset, Promise] = {}
         self.ledger = ledger
         self._marks: list[Offset] = []
@@ -67,8 +70,8 @@ class PartitionTruth:
         """Returns the moment at which the record at ``offset``, below the high watermark, was committed."""
         return self._moments[bisect_right(self._marks, offset)]
 
-    def expose(self, batch: PolledBatch, *, moment: int) -> None:
-        """A consumer was given a batch, or a part of one.
+    def expose(self, batch: PolledBatch, *, moment: int, leader_epoch: LeaderEpoch | None) -> None:
+        """A consumer was given a batch, or a part of one, in a leader epoch.
 
         What is not committed, or known to be lost by now, promises nothing: that it was given is what D16 is about.
         """
@@ -76,7 +79,13 @@ class PartitionTruth:
             return
         self.exposed.setdefault(
             batch.base_offset,
-            Promise(base_offset=batch.base_offset, last_offset=batch.last_offset, crc=batch.crc, moment=moment),
+            Promise(
+                base_offset=batch.base_offset,
+                last_offset=batch.last_offset,
+                crc=batch.crc,
+                moment=moment,
+                leader_epoch=leader_epoch,
+            ),
         )
 
     def forget_from(self, offset: Offset) -> None:
