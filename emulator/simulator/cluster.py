@@ -25,30 +25,14 @@ from emulator.core.client.steps import (
 from emulator.core.controller.controller import Controller
 from emulator.core.effects import (
     AppendMetadata,
-    AppendToLog,
     CloseConnection,
-    CloseLogs,
-    CreateLog,
-    DeleteLog,
-    DeleteStrayLog,
     DrawNumber,
     Effect,
-    LoadLogs,
-    OpenMetadataStream,
     PublishMetadata,
-    RaiseLogStart,
     RecordEvent,
-    RecoverLog,
-    RenameStrayLog,
-    RestartLog,
     SendRequest,
     SendResponse,
     StopNode,
-    SyncLog,
-    TruncateLog,
-    WriteEpochCheckpoint,
-    WriteHighWatermarks,
-    WriteLogCheckpoints,
 )
 from emulator.core.errors import InvariantViolation
 from emulator.core.events import (
@@ -62,11 +46,9 @@ from emulator.core.events import (
 )
 from emulator.core.image import MetadataImage, PartitionState
 from emulator.core.inputs import (
-    LogsLoaded,
     MetadataSynced,
     NumberDrawn,
     RequestReceived,
-    SegmentsDeleted,
     ShutdownRequested,
     Started,
     TimerFired,
@@ -80,13 +62,12 @@ from emulator.core.types import (
     CauseId,
     IncarnationId,
     NodeId,
-    Offset,
     RequestId,
     TopicId,
     TopicPartition,
 )
+from emulator.simulator.broker_effects import BrokerEffects
 from emulator.simulator.disk import Keep, TruncationFate
-from emulator.simulator.disk_retention import apply_retention
 from emulator.simulator.event_queue import EventQueue
 from emulator.simulator.network import KEEPALIVE_MS, STREAM, SYNC, Channel, Network, Way
 from emulator.simulator.nodes import (
@@ -156,6 +137,13 @@ class SimulatedCluster:
         self._watcher = watcher or NobodyWatches()
         self._book = book or RecordBook()
         self._streams = MetadataStreams(self.queue, self.network, self.wire, self.controller_node, self._step)
+        self._broker_effects = BrokerEffects(
+            self.queue,
+            self._streams,
+            retention_check_interval_ms=properties.log_retention_check_interval_ms,
+            step=self._step,
+            end=self._end,
+        )
         self._note(
             NodeStarted(
                 cause_id=_HARNESS_CAUSE,
@@ -613,101 +601,11 @@ class SimulatedCluster:
             case CloseConnection(request_id=request_id):
                 self.wire.close(request_id)
             case _ if isinstance(node, BrokerNode):
-                self._execute_on_broker(node, effect)
+                self._broker_effects.execute(node, effect)
             case _ if isinstance(node, ControllerNode):
                 self._execute_on_controller(node, effect)
             case _:
                 raise InvariantViolation(f"a client wants {effect}")
-
-    def _execute_on_broker(self, node: BrokerNode, effect: Effect) -> None:
-        disk = node.disk
-        match effect:
-            case AppendToLog():
-                disk.append(effect)
-            case WriteEpochCheckpoint():
-                disk.write_epochs(effect)
-            case WriteHighWatermarks():
-                disk.write_high_watermarks(effect)
-            case TruncateLog():
-                disk.truncate(effect)
-            case RestartLog():
-                disk.restart(effect)
-            case SyncLog(partition=partition):
-                disk.logs[partition].sync()
-            case CreateLog(partition=partition):
-                disk.create(effect)
-                disk.logs[partition].flush_messages = self._flush_messages(node, partition)
-            case DeleteLog():
-                disk.delete(effect)
-            case RenameStrayLog():
-                disk.rename_stray(effect)
-            case DeleteStrayLog():
-                disk.delete_stray(effect)
-            case RaiseLogStart():
-                disk.raise_log_start(effect)
-            case WriteLogCheckpoints():
-                disk.write_checkpoints(effect)
-            case OpenMetadataStream(from_offset=from_offset):
-                self._streams.open(node, from_offset)
-            case LoadLogs():
-                for partition, log in disk.logs.items():
-                    log.flush_messages = self._flush_messages(node, partition)
-                loaded = LogsLoaded(cause_id=CauseId("load"), logs=disk.load(), strays=tuple(disk.strays))
-                incarnation = node.incarnation
-
-                def deliver() -> None:
-                    if node.incarnation == incarnation:
-                        self._step(node, loaded)
-
-                self.queue.after(0, deliver)
-                self._retain_later(node)
-            case RecoverLog():
-                recovered = disk.recover(effect)
-                incarnation = node.incarnation
-
-                def deliver_recovered() -> None:
-                    if node.incarnation == incarnation:
-                        self._step(node, recovered)
-
-                self.queue.after(0, deliver_recovered)
-            case CloseLogs(broker_epoch=broker_epoch):
-                disk.close(broker_epoch)
-                self._end(node, IncarnationEnd.STOPPED)
-            case StopNode():
-                self._end(node, IncarnationEnd.STOPPED)
-            case _:
-                raise InvariantViolation(f"a broker wants {effect}")
-
-    def _flush_messages(self, node: BrokerNode, partition: TopicPartition) -> int:
-        assert node.broker is not None, "a broker that wants something runs"
-        return node.broker.topic_properties(partition.topic).flush_messages
-
-    def _retain_later(self, node: BrokerNode) -> None:
-        """Applies retention from time to time, for as long as this process runs."""
-        incarnation = node.incarnation
-
-        def high_watermark_of(name: TopicPartition) -> Offset:
-            hosted = None if node.broker is None else node.broker.partition(name)
-            return Offset(0) if hosted is None or hosted.is_recovering else hosted.log.high_watermark
-
-        def retain() -> None:
-            if node.incarnation != incarnation or node.broker is None:
-                return
-            if not node.is_paused:
-                raised = apply_retention(
-                    node.disk,
-                    topic_properties_of=node.broker.topic_properties,
-                    high_watermark_of=high_watermark_of,
-                    now_ms=node.clock.local_ms(self.now_ms),
-                )
-                for partition, start in raised:
-                    deleted = SegmentsDeleted(
-                        cause_id=CauseId("retention"), partition=partition, log_start_offset=start
-                    )
-                    self._step(node, deleted)
-            self._retain_later(node)
-
-        self.queue.after(self.properties.log_retention_check_interval_ms, retain)
 
     def _execute_on_controller(self, node: ControllerNode, effect: Effect) -> None:
         match effect:

@@ -1,0 +1,158 @@
+"""What a broker asks for beyond messages: its disk, its metadata stream, retention, and its own end.
+
+A disk takes no virtual time, but what it has loaded or recovered is an input of its own, after whatever else happens at
+that instant. A process that is gone by then does not get it.
+"""
+
+from collections.abc import Callable
+
+from emulator.core.effects import (
+    AppendToLog,
+    CloseLogs,
+    CreateLog,
+    DeleteLog,
+    DeleteStrayLog,
+    Effect,
+    LoadLogs,
+    OpenMetadataStream,
+    RaiseLogStart,
+    RecoverLog,
+    RenameStrayLog,
+    RestartLog,
+    StopNode,
+    SyncLog,
+    TruncateLog,
+    WriteEpochCheckpoint,
+    WriteHighWatermarks,
+    WriteLogCheckpoints,
+)
+from emulator.core.errors import InvariantViolation
+from emulator.core.events import IncarnationEnd
+from emulator.core.inputs import BrokerInput, LogsLoaded, SegmentsDeleted
+from emulator.core.types import CauseId, Offset, TopicPartition
+from emulator.simulator.disk_retention import apply_retention
+from emulator.simulator.event_queue import EventQueue
+from emulator.simulator.nodes import BrokerNode
+from emulator.simulator.streams import MetadataStreams
+
+
+class BrokerEffects:
+    """Executes the effects of all brokers of a cluster.
+
+    Args:
+        queue: virtual time.
+        streams: of metadata.
+        retention_check_interval_ms: by a broker's process, from its start on.
+        step: hands an input to a broker.
+        end: ends a broker's process.
+    """
+
+    def __init__(
+        self,
+        queue: EventQueue,
+        streams: MetadataStreams,
+        *,
+        retention_check_interval_ms: int,
+        step: Callable[[BrokerNode, BrokerInput], None],
+        end: Callable[[BrokerNode, IncarnationEnd], None],
+    ) -> None:
+        self._queue = queue
+        self._streams = streams
+        self._retention_check_interval_ms = retention_check_interval_ms
+        self._step = step
+        self._end = end
+
+    def execute(self, node: BrokerNode, effect: Effect) -> None:
+        """Executes one effect.
+
+        Raises:
+            InvariantViolation: a broker has no such effect.
+        """
+        disk = node.disk
+        match effect:
+            case AppendToLog():
+                disk.append(effect)
+            case WriteEpochCheckpoint():
+                disk.write_epochs(effect)
+            case WriteHighWatermarks():
+                disk.write_high_watermarks(effect)
+            case TruncateLog():
+                disk.truncate(effect)
+            case RestartLog():
+                disk.restart(effect)
+            case SyncLog(partition=partition):
+                disk.logs[partition].sync()
+            case CreateLog(partition=partition):
+                disk.create(effect)
+                disk.logs[partition].flush_messages = self._flush_messages(node, partition)
+            case DeleteLog():
+                disk.delete(effect)
+            case RenameStrayLog():
+                disk.rename_stray(effect)
+            case DeleteStrayLog():
+                disk.delete_stray(effect)
+            case RaiseLogStart():
+                disk.raise_log_start(effect)
+            case WriteLogCheckpoints():
+                disk.write_checkpoints(effect)
+            case OpenMetadataStream(from_offset=from_offset):
+                self._streams.open(node, from_offset)
+            case LoadLogs():
+                for partition, log in disk.logs.items():
+                    log.flush_messages = self._flush_messages(node, partition)
+                loaded = LogsLoaded(cause_id=CauseId("load"), logs=disk.load(), strays=tuple(disk.strays))
+                incarnation = node.incarnation
+
+                def deliver() -> None:
+                    if node.incarnation == incarnation:
+                        self._step(node, loaded)
+
+                self._queue.after(0, deliver)
+                self._retain_later(node)
+            case RecoverLog():
+                recovered = disk.recover(effect)
+                incarnation = node.incarnation
+
+                def deliver_recovered() -> None:
+                    if node.incarnation == incarnation:
+                        self._step(node, recovered)
+
+                self._queue.after(0, deliver_recovered)
+            case CloseLogs(broker_epoch=broker_epoch):
+                disk.close(broker_epoch)
+                self._end(node, IncarnationEnd.STOPPED)
+            case StopNode():
+                self._end(node, IncarnationEnd.STOPPED)
+            case _:
+                raise InvariantViolation(f"a broker wants {effect}")
+
+    def _flush_messages(self, node: BrokerNode, partition: TopicPartition) -> int:
+        assert node.broker is not None, "a broker that wants something runs"
+        return node.broker.topic_properties(partition.topic).flush_messages
+
+    def _retain_later(self, node: BrokerNode) -> None:
+        """Applies retention from time to time, for as long as this process runs."""
+        incarnation = node.incarnation
+
+        def high_watermark_of(name: TopicPartition) -> Offset:
+            hosted = None if node.broker is None else node.broker.partition(name)
+            return Offset(0) if hosted is None or hosted.is_recovering else hosted.log.high_watermark
+
+        def retain() -> None:
+            if node.incarnation != incarnation or node.broker is None:
+                return
+            if not node.is_paused:
+                raised = apply_retention(
+                    node.disk,
+                    topic_properties_of=node.broker.topic_properties,
+                    high_watermark_of=high_watermark_of,
+                    now_ms=node.clock.local_ms(self._queue.now_ms),
+                )
+                for partition, start in raised:
+                    deleted = SegmentsDeleted(
+                        cause_id=CauseId("retention"), partition=partition, log_start_offset=start
+                    )
+                    self._step(node, deleted)
+            self._retain_later(node)
+
+        self._queue.after(self._retention_check_interval_ms, retain)
