@@ -12,8 +12,9 @@ from typing import Final
 
 import msgspec
 
+from emulator.core.client.history_lines import final_read_line, poll_line, send_line
 from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
-from emulator.core.events import FinalReadOperation, Operation, PollOperation, SendOperation
+from emulator.core.events import Operation
 from emulator.core.types import Acks
 
 _ENCODER: Final = msgspec.json.Encoder()
@@ -42,66 +43,17 @@ class History:
 
     def add_send(self, recorded: SendRecorded, *, process: str, acks: Acks) -> None:
         """Adds a line about a batch."""
-        self._add(
-            SendOperation(
-                index=self._next_index,
-                time_ns=time.monotonic_ns(),
-                type=recorded.type,
-                process=process,
-                operation_id=recorded.operation_id,
-                topic=recorded.partition.topic,
-                topic_id=recorded.topic_id,
-                partition=recorded.partition.partition,
-                acks=int(acks),
-                first_record_id=recorded.first_record_id,
-                record_count=recorded.record_count,
-                base_offset=None if acks is Acks.NONE else recorded.base_offset,
-                attempts=recorded.attempts,
-                error=recorded.error,
-            )
-        )
+        now_ns = time.monotonic_ns()
+        self._add(send_line(recorded, index=self._next_index, time_ns=now_ns, process=process, acks=acks))
 
     def add_poll(self, recorded: PollRecorded, *, process: str, phase: str) -> None:
         """Adds a line about a fetch."""
-        self._add(
-            PollOperation(
-                index=self._next_index,
-                time_ns=time.monotonic_ns(),
-                type=recorded.type,
-                process=process,
-                operation_id=recorded.operation_id,
-                phase=phase,
-                topic=recorded.partition.topic,
-                topic_id=recorded.topic_id,
-                partition=recorded.partition.partition,
-                node=recorded.node,
-                position=recorded.position,
-                seek=recorded.seek,
-                high_watermark=recorded.high_watermark,
-                log_start_offset=recorded.log_start_offset,
-                batches=recorded.batches,
-                error=recorded.error,
-                leader_epoch=recorded.leader_epoch,
-            )
-        )
+        now_ns = time.monotonic_ns()
+        self._add(poll_line(recorded, index=self._next_index, time_ns=now_ns, process=process, phase=phase))
 
     def add_final_read(self, recorded: FinalReadRecorded, *, process: str) -> None:
         """Adds a line about the end of a final read."""
-        self._add(
-            FinalReadOperation(
-                index=self._next_index,
-                time_ns=time.monotonic_ns(),
-                type=recorded.type,
-                process=process,
-                operation_id=recorded.operation_id,
-                topic=recorded.partition.topic,
-                topic_id=recorded.topic_id,
-                partition=recorded.partition.partition,
-                start_offset=recorded.start_offset,
-                end_offset=recorded.end_offset,
-                error=recorded.error,
-            )
-        )
+        self._add(final_read_line(recorded, index=self._next_index, time_ns=time.monotonic_ns(), process=process))
 
     def flush(self) -> None:
         """Writes the lines added since the last call."""

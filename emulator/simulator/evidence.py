@@ -18,16 +18,9 @@ import msgspec
 from emulator.client.config import FINAL_CONSUMER
 from emulator.client.records import record_value
 from emulator.core.batch import BatchDescriptor
+from emulator.core.client.history_lines import final_read_line, poll_line, send_line
 from emulator.core.client.steps import BatchContent, FinalReadRecorded, PollRecorded, SendRecorded
-from emulator.core.events import (
-    Event,
-    FinalReadOperation,
-    NodeStopped,
-    Operation,
-    PollOperation,
-    RunEnded,
-    SendOperation,
-)
+from emulator.core.events import Event, NodeStopped, Operation, RunEnded
 from emulator.core.types import Acks, CauseId, NodeId
 from emulator.simulator.cluster import HARNESS, SimulatedCluster
 from emulator.simulator.disk import StoredLog
@@ -142,56 +135,12 @@ def _operation(index: int, entry: HistoryEntry, acks: Mapping[str, Acks]) -> Ope
     time_ns = now_ms * _NS
     match record:
         case SendRecorded():
-            return SendOperation(
-                index=index,
-                time_ns=time_ns,
-                type=record.type,
-                process=client,
-                operation_id=record.operation_id,
-                topic=record.partition.topic,
-                topic_id=record.topic_id,
-                partition=record.partition.partition,
-                acks=int(acks[client]),
-                first_record_id=record.first_record_id,
-                record_count=record.record_count,
-                base_offset=None if acks[client] is Acks.NONE else record.base_offset,
-                attempts=record.attempts,
-                error=record.error,
-            )
+            return send_line(record, index=index, time_ns=time_ns, process=client, acks=acks[client])
         case PollRecorded():
-            return PollOperation(
-                index=index,
-                time_ns=time_ns,
-                type=record.type,
-                process=client,
-                operation_id=record.operation_id,
-                phase="final" if client == FINAL_CONSUMER else "live",
-                topic=record.partition.topic,
-                topic_id=record.topic_id,
-                partition=record.partition.partition,
-                node=record.node,
-                position=record.position,
-                leader_epoch=record.leader_epoch,
-                seek=record.seek,
-                high_watermark=record.high_watermark,
-                log_start_offset=record.log_start_offset,
-                batches=record.batches,
-                error=record.error,
-            )
+            phase = "final" if client == FINAL_CONSUMER else "live"
+            return poll_line(record, index=index, time_ns=time_ns, process=client, phase=phase)
         case FinalReadRecorded():
-            return FinalReadOperation(
-                index=index,
-                time_ns=time_ns,
-                type=record.type,
-                process=client,
-                operation_id=record.operation_id,
-                topic=record.partition.topic,
-                topic_id=record.topic_id,
-                partition=record.partition.partition,
-                start_offset=record.start_offset,
-                end_offset=record.end_offset,
-                error=record.error,
-            )
+            return final_read_line(record, index=index, time_ns=time_ns, process=client)
 
 
 def _write_log(path: Path, log: StoredLog, by_crc: dict[int, bytes]) -> None:

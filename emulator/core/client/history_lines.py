@@ -1,0 +1,68 @@
+"""What a client did as a line of the run's history: one mapping for processes and for virtual time.
+
+Whoever writes the history adds what a client cannot know: index, time, its own name and configuration.
+"""
+
+from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
+from emulator.core.events import FinalReadOperation, PollOperation, SendOperation
+from emulator.core.types import Acks
+
+
+def send_line(recorded: SendRecorded, *, index: int, time_ns: int, process: str, acks: Acks) -> SendOperation:
+    """Returns the line about a batch; nobody is told an offset where ``acks`` asks for no answer."""
+    return SendOperation(
+        index=index,
+        time_ns=time_ns,
+        type=recorded.type,
+        process=process,
+        operation_id=recorded.operation_id,
+        topic=recorded.partition.topic,
+        topic_id=recorded.topic_id,
+        partition=recorded.partition.partition,
+        acks=int(acks),
+        first_record_id=recorded.first_record_id,
+        record_count=recorded.record_count,
+        base_offset=None if acks is Acks.NONE else recorded.base_offset,
+        attempts=recorded.attempts,
+        error=recorded.error,
+    )
+
+
+def poll_line(recorded: PollRecorded, *, index: int, time_ns: int, process: str, phase: str) -> PollOperation:
+    """Returns the line about a fetch; ``phase`` is live or final."""
+    return PollOperation(
+        index=index,
+        time_ns=time_ns,
+        type=recorded.type,
+        process=process,
+        operation_id=recorded.operation_id,
+        phase=phase,
+        topic=recorded.partition.topic,
+        topic_id=recorded.topic_id,
+        partition=recorded.partition.partition,
+        node=recorded.node,
+        position=recorded.position,
+        seek=recorded.seek,
+        high_watermark=recorded.high_watermark,
+        log_start_offset=recorded.log_start_offset,
+        batches=recorded.batches,
+        error=recorded.error,
+        leader_epoch=recorded.leader_epoch,
+    )
+
+
+def final_read_line(recorded: FinalReadRecorded, *, index: int, time_ns: int, process: str) -> FinalReadOperation:
+    """Returns the line about the end of a final read."""
+    return FinalReadOperation(
+        index=index,
+        time_ns=time_ns,
+        type=recorded.type,
+        process=process,
+        operation_id=recorded.operation_id,
+        topic=recorded.partition.topic,
+        topic_id=recorded.topic_id,
+        partition=recorded.partition.partition,
+        start_offset=recorded.start_offset,
+        end_offset=recorded.end_offset,
+        error=recorded.error,
+    )
