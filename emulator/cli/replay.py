@@ -54,13 +54,17 @@ def _plan_file(file: Path) -> Path:
 
 
 def _read_plan(path: Path) -> "Plan":
+    from emulator.core.errors import ConfigError
     from emulator.simulator.plan import parse_plan
 
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read as a plan ({error})") from None
-    return parse_plan(text)
+    try:
+        return parse_plan(text)
+    except ConfigError as error:
+        raise UserError(f"{path}: {error}") from None
 
 
 def _simulate(plan: "Plan", name: str, out: Path | None, output: Output) -> int:

@@ -18,7 +18,7 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.errors import ConfigError
+from emulator.core.errors import ConfigError, EmulatorError
 from emulator.core.properties import NodeProperties, is_node_property, node_properties
 from emulator.core.switches import DEFAULT_ERA, Switches, era_switches, is_switch, with_switch
 from emulator.core.types import TopicPartition
@@ -36,6 +36,21 @@ PROPERTIES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Times in a simulated cluster, unless the plan says otherwise."""
+
+
+class PlanLineError(ConfigError):
+    """A line of a plan is not understood.
+
+    Attributes:
+        line: which one, from 1 on.
+    """
+
+    def __init__(self, error: ConfigError, *, line: int) -> None:
+        EmulatorError.__init__(self, f"line {line}: {error}")
+        self.key = error.key
+        self.value = error.value
+        self.expected = error.expected
+        self.line = line
 
 
 class PlannedTopic(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,21 +136,25 @@ def parse_plan(text: str) -> Plan:
     """Inverse of ``format_plan``; comments and blank lines are skipped.
 
     Raises:
-        ConfigError: a line is not understood.
+        PlanLineError: a line is not understood.
+        ConfigError: a line is missing.
     """
     plan: Plan | None = None
     topics: list[PlannedTopic] = []
     actions: list[Action] = []
-    for line in text.splitlines():
+    for number, line in enumerate(text.splitlines(), start=1):
         words = line.split()
         if not words or line.startswith("#"):
             continue
-        if words[0] == "cluster":
-            plan = _parse_cluster(line)
-        elif words[0] == "topic":
-            topics.append(_parse_topic(line))
-        else:
-            actions.append(parse_action(line))
+        try:
+            if words[0] == "cluster":
+                plan = _parse_cluster(line)
+            elif words[0] == "topic":
+                topics.append(_parse_topic(line))
+            else:
+                actions.append(parse_action(line))
+        except ConfigError as error:
+            raise PlanLineError(error, line=number) from None
     if plan is None or not topics:
         raise ConfigError(key="plan", value=None, expected="a line 'cluster ...' and at least one 'topic ...'")
     return msgspec.structs.replace(plan, topics=tuple(topics), actions=tuple(actions))

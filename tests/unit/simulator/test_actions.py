@@ -4,7 +4,7 @@ import pytest
 
 from emulator.core.errors import ConfigError
 from emulator.simulator.actions import format_action, is_counted, parse_action
-from emulator.simulator.plan import format_plan, parse_plan
+from emulator.simulator.plan import PlanLineError, format_plan, parse_plan
 
 LINES = (
     ("wait 120", False),
@@ -78,3 +78,10 @@ def test_a_plan_there_and_back() -> None:
 def test_what_is_no_plan(text: str) -> None:
     with pytest.raises(ConfigError):
         parse_plan(text)
+
+
+@pytest.mark.parametrize("bad", ["explode 1", "topic more", "cluster brokers=none"])
+def test_a_bad_line_of_a_plan_is_named_by_its_number(bad: str) -> None:
+    with pytest.raises(PlanLineError, match=r"^line 6: ") as raised:
+        parse_plan(PLAN + bad + "\n")
+    assert raised.value.line == 6
