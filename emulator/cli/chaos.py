@@ -58,7 +58,9 @@ def partition(a: str, b: str, *, one_way: bool, place: Path, output: Output) -> 
 
 @chaos.command()
 @_node
-@click.option("--clients", type=click.Choice(["cut", "connected"]), default="cut", show_default=True)
+@click.option(
+    "--clients", type=click.Choice(["cut", "connected"]), default="cut", show_default=True, help="Its links to clients."
+)
 @directory_option
 @json_option
 def isolate(node: str, clients: str, place: Path, output: Output) -> int:
@@ -79,7 +81,7 @@ def lose_responses(a: str, b: str, place: Path, output: Output) -> int:
 @chaos.command()
 @click.argument("node", required=False)
 @click.option("--from", "source", metavar="A", help="With --to: only what A dials to B.")
-@click.option("--to", "target", metavar="B")
+@click.option("--to", "target", metavar="B", help="With --from.")
 @directory_option
 @json_option
 def heal(node: str | None, source: str | None, target: str | None, place: Path, output: Output) -> int:

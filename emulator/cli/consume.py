@@ -47,7 +47,7 @@ class LineForm(msgspec.Struct, frozen=True, kw_only=True):
 
 @click.command(short_help="Print a topic's records as lines.")
 @click.argument("topic")
-@click.option("--partition", type=click.IntRange(min=0), help="Read this partition only.")
+@click.option("--partition", type=click.IntRange(min=0), metavar="N", help="Read this partition only.")
 @click.option("--from-beginning", is_flag=True, help="Begin with the oldest record; else with the next one.")
 @click.option("--max-messages", type=click.IntRange(min=1), metavar="N", help="End after N records.")
 @click.option("--timeout-ms", type=click.IntRange(min=1), metavar="MS", help="End when no record came for so long.")

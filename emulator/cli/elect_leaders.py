@@ -51,8 +51,8 @@ class Prospect(msgspec.Struct, frozen=True, kw_only=True):
     metavar="TYPE",
     help=f"One of {', '.join(_TYPES)}. Not needed with --dry-run.",
 )
-@click.option("--topic", help="With --partition: this partition only.")
-@click.option("--partition", type=click.IntRange(min=0), metavar="N")
+@click.option("--topic", metavar="NAME", help="With --partition: this partition only.")
+@click.option("--partition", type=click.IntRange(min=0), metavar="N", help="With --topic.")
 @click.option("--all-topic-partitions", is_flag=True, help="Every partition that needs an election.")
 @click.option(
     "--path-to-json-file",

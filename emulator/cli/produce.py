@@ -25,7 +25,7 @@ _ROOM_INTERVAL_S: Final = 0.01
 @click.command(short_help="Write lines of stdin into a topic.")
 @click.argument("topic")
 @click.option("--acks", type=click.Choice(_ACKS), default="all", show_default=True, help="What a send waits for.")
-@click.option("--partition", type=click.IntRange(min=0), help="Write to this partition only.")
+@click.option("--partition", type=click.IntRange(min=0), metavar="N", help="Write to this partition only.")
 @click.option(
     "--key-separator",
     metavar="TEXT",

@@ -73,8 +73,10 @@ class _Mode(Enum):
     metavar="FILE",
     help='{"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 2, 3]}]}',
 )
-@click.option("--topic", help="With --partition, and --replicas for --execute and --verify: instead of a file.")
-@click.option("--partition", type=click.IntRange(min=0), metavar="N")
+@click.option(
+    "--topic", metavar="NAME", help="With --partition, and --replicas for --execute and --verify: instead of a file."
+)
+@click.option("--partition", type=click.IntRange(min=0), metavar="N", help="With --topic.")
 @click.option("--replicas", metavar="LIST", help="Broker ids, the preferred leader first: 1,2,3.")
 @directory_option
 @json_option

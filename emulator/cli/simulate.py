@@ -20,10 +20,12 @@ _DEFAULT_SEEDS: Final = "1..1000"
 @click.command(short_help="Explore seeded schedules in virtual time.")
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Play one schedule.")
 @click.option("--seeds", metavar="A..B", help=f"Explore these seeds, both included.  [default: {_DEFAULT_SEEDS}]")
-@click.option("--era", default=None, metavar="ERA", help="Protocol whose rules hold.")
+@click.option("--era", metavar="ERA", help="Protocol whose rules hold.  [default: kip-966]")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a switch or a Kafka property.")
 @click.option("--profile", "profiles", multiple=True, metavar="NAME", help="Kind of schedule; all if not given.")
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
+@click.option(
+    "--jobs", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="How many processes."
+)
 @click.option("--keep-going", is_flag=True, help="Collect one example per distinct finding.")
 @click.option("--limit", type=click.FloatRange(min=0), metavar="SECONDS", help="Stop exploring after this.")
 @click.option("--out", type=click.Path(path_type=Path), help="With --seed: write the run into this new directory.")

@@ -16,7 +16,9 @@ _SEED_BITS: Final = 31
 
 
 @click.command(short_help="Start a cluster that stands.")
-@click.option("--brokers", type=click.IntRange(min=1, max=100), default=3, show_default=True, help="How many.")
+@click.option(
+    "--brokers", type=click.IntRange(min=1, max=100), default=3, show_default=True, metavar="N", help="How many."
+)
 @click.option("--era", metavar="ERA", help="Protocol that it speaks.  [default: kip-966]")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a switch or a Kafka property.")
 @click.option("--no-proxies", is_flag=True, help="No proxies between nodes: faster, but links cannot be cut.")
