@@ -43,15 +43,12 @@ class _Finding(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str
 
 
-def verify_runs(
-    paths: Sequence[Path], *, spark: "SparkSession", work_parent: Path | None = None
-) -> tuple[VerdictReport, ...]:
+def verify_runs(paths: Sequence[Path], *, spark: "SparkSession") -> tuple[VerdictReport, ...]:
     """Judges any number of runs in one go.
 
     Args:
         paths: run directories; the reports come in the same order.
         spark: the session; it is left without views' data.
-        work_parent: where a temporary directory is made that Spark's executors must see; the system's by default.
 
     Raises:
         ConfigError: one of ``paths`` is no run directory.
@@ -59,7 +56,7 @@ def verify_runs(
     runs = tuple(open_run_directory(path) for path in paths)
     if not runs:
         return ()
-    with tempfile.TemporaryDirectory(prefix="laststand-verify-", dir=work_parent) as work:
+    with tempfile.TemporaryDirectory(prefix="laststand-verify-") as work:
         try:
             with ThreadPoolExecutor(_QUERIES_AT_ONCE, thread_name_prefix="verify") as pool:
                 scale, lines = load_runs(runs, spark=spark, work=Path(work), pool=pool)
