@@ -53,6 +53,7 @@ class StoredLog:
         topic_id: in ``partition.metadata``.
         batches: as a reader sees them now.
         durable: as a power loss would leave them at least. Not a prefix of ``batches`` after an unsynced truncation.
+        synced: how many of ``batches``, from the first on, are among them; a batch that came again is not.
         recovery_point: everything below is synced.
         log_start_offset: as known to the process.
         log_start_checkpoint: as a successor will know it.
@@ -71,6 +72,7 @@ class StoredLog:
         "log_start_offset",
         "recovery_point",
         "segment_base",
+        "synced",
         "topic_id",
     )
 
@@ -78,6 +80,7 @@ class StoredLog:
         self.topic_id = topic_id
         self.batches: list[BatchDescriptor] = []
         self.durable: tuple[BatchDescriptor, ...] = ()
+        self.synced = 0
         self.recovery_point = base_offset
         self.log_start_offset = base_offset
         self.log_start_checkpoint = Offset(0)
@@ -90,6 +93,7 @@ class StoredLog:
         """Drops batches that reach ``offset``; the log ends there."""
         while self.batches and self.batches[-1].last_offset >= offset:
             self.batches.pop()
+        self.synced = min(self.synced, len(self.batches))
         self.log_end_offset = offset
         self.recovery_point = min(self.recovery_point, offset)
 
@@ -97,6 +101,7 @@ class StoredLog:
         """Drops the first ``count`` batches; the oldest segment that is left starts at ``base_offset``."""
         dropped = {batch.base_offset for batch in self.batches[:count]}
         del self.batches[:count]
+        self.synced = max(0, self.synced - count)
         self.durable = tuple(batch for batch in self.durable if batch.base_offset not in dropped)
         self.segment_base = base_offset
         self.recovery_point = max(self.recovery_point, base_offset)
@@ -104,6 +109,7 @@ class StoredLog:
     def sync(self) -> None:
         """Makes what a reader sees durable."""
         self.durable = tuple(self.batches)
+        self.synced = len(self.batches)
         self.recovery_point = self.log_end_offset
 
     def lose_unsynced(self, keep: Keep, *, kept: int, truncation: "TruncationFate") -> None:
@@ -114,25 +120,21 @@ class StoredLog:
             kept: unsynced batches that survive ``prefix`` and ``pages``; at least one is always lost.
             truncation: what becomes of a truncation that was not synced.
         """
-        shared = 0
-        for present, durable in zip(self.batches, self.durable, strict=False):
-            if present is not durable:
-                break
-            shared += 1
-        if shared < len(self.durable) and truncation is TruncationFate.UNDONE:
+        if self.synced < len(self.durable) and truncation is TruncationFate.UNDONE:
             self.batches = list(self.durable)
         else:
-            unsynced = len(self.batches) - shared
+            unsynced = len(self.batches) - self.synced
             survivors = {Keep.NONE: 0, Keep.TORN: unsynced - 1}.get(keep, min(kept, unsynced - 1))
-            del self.batches[shared + max(0, survivors) :]
+            del self.batches[self.synced + max(0, survivors) :]
         self.durable = tuple(self.batches)
+        self.synced = len(self.batches)
         self.recover()
 
     def recover(self) -> None:
         """Finds the log's end from its batches, as opening the files does; one below the log start starts anew."""
         self.log_end_offset = self.batches[-1].next_offset if self.batches else self.segment_base
         if self.log_end_offset < self.log_start_checkpoint:
-            self.batches, self.durable = [], ()
+            self.batches, self.durable, self.synced = [], (), 0
             self.log_end_offset = self.segment_base = self.log_start_checkpoint
         self.log_start_offset = max(self.log_start_checkpoint, self.segment_base)
         self.recovery_point = min(self.recovery_point, self.log_end_offset)
@@ -307,4 +309,4 @@ class Disk:
 
 def unsynced_batches(disk: Disk) -> int:
     """Returns how many batches a power loss could take from the log that has most of them."""
-    return max((len(log.batches) - len(log.durable) for log in disk.logs.values()), default=0)
+    return max((len(log.batches) - log.synced for log in disk.logs.values()), default=0)

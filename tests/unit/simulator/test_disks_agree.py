@@ -123,10 +123,12 @@ class BothDisks:
     def found_after(self, keep: SimulatedKeep) -> Iterator[LoadedLog]:
         """Yields what a new process of the simulated disk may find after such a power loss."""
         (log,) = self.disk.logs.values()
-        batches, durable, point, base = list(log.batches), log.durable, log.recovery_point, log.segment_base
+        batches, durable, synced = list(log.batches), log.durable, log.synced
+        point, base = log.recovery_point, log.segment_base
         for fate in TruncationFate:
             for kept in range(len(batches) + 1):
-                log.batches, log.durable, log.recovery_point, log.segment_base = list(batches), durable, point, base
+                log.batches, log.durable, log.synced = list(batches), durable, synced
+                log.recovery_point, log.segment_base = point, base
                 self.disk.lose_power(keep, kept=kept, truncation=fate)
                 yield from self.disk.load()
 
