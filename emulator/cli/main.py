@@ -49,7 +49,7 @@ def main() -> int:
     from emulator.cli.user_error import UserError
     from emulator.core.errors import ConfigError
 
-    signal.signal(signal.SIGTERM, _interrupt)
+    _hear_signals()
     try:
         code = cli.main(standalone_mode=False)
     except click.exceptions.Abort:
@@ -73,8 +73,20 @@ def main() -> int:
     return code if isinstance(code, int) else ExitCode.VALID
 
 
+def _hear_signals() -> None:
+    """Makes SIGTERM an interruption like Ctrl-C; also where Ctrl-C is ignored, as in a job in the background.
+
+    There it is blocked instead: asyncio sets up an orderly interruption only where nobody has replaced Python's own
+    handler, and ``_interrupt`` calls that.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _interrupt)
+
+
 def _interrupt(_signal: int, frame: FrameType | None) -> None:
-    """Does what Ctrl-C does at this moment; also where Ctrl-C itself is ignored, as in a job in the background."""
+    """Does what Ctrl-C does at this moment."""
     on_ctrl_c = signal.getsignal(signal.SIGINT)
     if not callable(on_ctrl_c):
         raise KeyboardInterrupt

@@ -80,14 +80,19 @@ class Campaign:
 
 
 @contextmanager
-def campaign(directory: Path, more_steps: str) -> Iterator[Campaign]:
+def campaign(directory: Path, more_steps: str, *, ctrl_c: signal.Handlers = signal.SIG_DFL) -> Iterator[Campaign]:
     path, store, mark = directory / "scenario.yaml", directory / "store", uuid.uuid4().hex
     path.write_text(SCENARIO + more_steps)
     command = [sys.executable, "-m", "emulator.cli", "run", str(path), "--out", str(store)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), MARK: mark}
-    with subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment
-    ) as process:
+    before = signal.signal(signal.SIGINT, ctrl_c)  # what a program does with it at first, it has from its parent
+    try:
+        process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with process:
         assert process.stderr is not None
         try:
             yield Campaign(process, process.stderr, mark, store)
@@ -120,6 +125,19 @@ def test_an_interrupted_program_ends_its_processes_first(
         assert told.endswith("interrupted\n")
         assert "Traceback" not in told
         check_kept(played.run, interrupted=moment != SPARK_IS_AWAITED, has_played=bool(more_steps))
+
+
+def test_a_job_in_the_background_is_ended_in_order_too(tmp_path: Path) -> None:
+    with campaign(tmp_path, HOLD, ctrl_c=signal.SIG_IGN) as played:
+        played.read_until(NODE_IS_PAUSED)
+        played.process.send_signal(signal.SIGINT)
+        played.process.send_signal(signal.SIGTERM)
+        assert played.process.wait(DEADLINE_S) == 130
+        assert played.descendants == []
+        told = played.read_rest()
+        assert told.endswith("interrupted\n")
+        assert "Traceback" not in told
+        check_kept(played.run, interrupted=True, has_played=True)
 
 
 def check_kept(run: Path, *, interrupted: bool, has_played: bool) -> None:
