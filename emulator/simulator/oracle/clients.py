@@ -134,6 +134,10 @@ class ClientChecks:
             self._check_batch(client, name, batch, record.high_watermark)
         self._position[key] = position
 
+    def went_astray(self, client: str, name: TopicPartition) -> None:
+        """A consumer read the topic that had this name before; from there it brings whatever position it has."""
+        self._position.pop((client, name), None)
+
     def _check_batch(
         self, client: str, name: TopicPartition, batch: PolledBatch, high_watermark: Offset | None
     ) -> None:

@@ -87,7 +87,8 @@ class Oracle:
                 if self._cluster.state(name) is not None and name not in excused(self._cluster):
                     self.bell.ring("L6", name, f"{client} did not get to the end of {name}: {error}")
             case PollRecorded():
-                pass
+                if record.topic_id is not None and not self._is_current(record):
+                    self.checks.clients.went_astray(client, record.partition)
 
     def responded(self, node: BrokerNode, response: Response) -> None:
         """Takes note of a broker's answer to a request."""
