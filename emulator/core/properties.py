@@ -212,6 +212,15 @@ def node_properties(given: Mapping[str, str]) -> NodeProperties:
     return msgspec.structs.replace(NodeProperties(), **_parse(_NODE_KINDS, given))
 
 
+def property_texts(properties: NodeProperties) -> dict[str, str]:
+    """Returns a node's properties by Kafka's names, as they would be written; those that are not set are left out."""
+    texts = {}
+    for field, value in msgspec.structs.asdict(properties).items():
+        if value is not None:
+            texts[field.replace("_", ".")] = str(value).lower() if isinstance(value, bool) else str(value)
+    return texts
+
+
 def check_topic_properties(given: Mapping[str, str]) -> None:
     """Checks names and values of properties set on a topic.
 

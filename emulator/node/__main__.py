@@ -14,7 +14,6 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Mapping
 from enum import Enum
 from typing import Final
 
@@ -22,6 +21,7 @@ import msgspec
 
 from emulator.core.errors import ConfigError
 from emulator.core.events import NodeStarted, NodeStopped
+from emulator.core.properties import property_texts
 from emulator.core.types import IncarnationId
 from emulator.node.cause_ids import CauseIds
 from emulator.node.config import NodeConfig, NodeRole, read_config
@@ -31,7 +31,6 @@ _EXIT_CONFIG: Final = 254
 _EXIT_FAILURE: Final = 255
 
 _SWITCH_FLAGS: Final = {True: "on", False: "off"}
-_PROPERTY_FLAGS: Final = {True: "true", False: "false"}
 
 
 def main() -> int:
@@ -64,27 +63,22 @@ def _arguments() -> argparse.Namespace:
 
 def _started(role: NodeRole, config: NodeConfig, causes: CauseIds, incarnation_id: IncarnationId) -> NodeStarted:
     switches = msgspec.structs.asdict(config.switches)
-    properties = msgspec.structs.asdict(config.node_properties())
     return NodeStarted(
         cause_id=causes.start(),
         role=role.value,
         incarnation_id=incarnation_id,
-        switches={name: _text(value, flags=_SWITCH_FLAGS) for name, value in switches.items()},
-        properties={
-            name.replace("_", "."): _text(value, flags=_PROPERTY_FLAGS)
-            for name, value in properties.items()
-            if value is not None
-        },
+        switches={name: _text(value) for name, value in switches.items()},
+        properties=property_texts(config.node_properties()),
         wall_time_ns=time.time_ns(),
     )
 
 
-def _text(value: object, *, flags: Mapping[bool, str]) -> str:
+def _text(value: object) -> str:
     match value:
         case Enum():
             return str(value.value)
         case bool():
-            return flags[value]
+            return _SWITCH_FLAGS[value]
         case _:
             return str(value)
 

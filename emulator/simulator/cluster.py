@@ -54,7 +54,7 @@ from emulator.core.inputs import (
     TimerFired,
 )
 from emulator.core.messages import FetchResponse, Request, Response
-from emulator.core.properties import NodeProperties
+from emulator.core.properties import NodeProperties, property_texts
 from emulator.core.switches import Switches
 from emulator.core.types import (
     Acks,
@@ -309,7 +309,7 @@ class SimulatedCluster:
             role=role,
             incarnation_id=IncarnationId(identity),
             switches={name: {True: "on", False: "off"}.get(rule, rule) for name, rule in rules.items()},
-            properties={},
+            properties=property_texts(self.properties),
             wall_time_ns=0,
         )
         self._watcher.happened(node.node_id, node.incarnation, started, now_ms=self.now_ms)

@@ -33,15 +33,19 @@ class Terminal:
         self.mark = uuid.uuid4().hex
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "emulator.cli", *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=self.directory,
-            env={**os.environ, "PYTHONPATH": str(ROOT), MARK: self.mark},
-        )
+        before = signal.signal(signal.SIGINT, signal.SIG_DFL)  # a suite in the background would hand "ignored" down
+        try:
+            return subprocess.Popen(
+                [sys.executable, "-m", "emulator.cli", *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                cwd=self.directory,
+                env={**os.environ, "PYTHONPATH": str(ROOT), MARK: self.mark},
+            )
+        finally:
+            signal.signal(signal.SIGINT, before)
 
     def type(self, *arguments: str, stdin: str = "", code: int = 0) -> str:
         """Returns what a command printed; it must exit with ``code``."""
