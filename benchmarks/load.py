@@ -21,7 +21,7 @@ from emulator.cluster.child import ProcessSpec
 from emulator.cluster.process_cluster import CLIENT_NAME, source_environment
 from emulator.cluster.supervisor import Supervisor
 from emulator.core.client.settings import ProducerSettings
-from emulator.core.events import Operation, OperationType, SendOperation
+from emulator.core.history import Operation, OperationType, SendOperation
 from emulator.core.types import Acks, CauseId, TopicPartition
 
 RECORD_SIZE: Final = 1024

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from emulator.client.config import FINAL_CONSUMER
-from emulator.core.events import Operation, OperationType, PollOperation, SendOperation
+from emulator.core.history import Operation, OperationType, PollOperation, SendOperation
 from emulator.core.types import Acks
 
 _OPERATION: Final[msgspec.json.Decoder[Operation]] = msgspec.json.Decoder(Operation)

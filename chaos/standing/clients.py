@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.events import Operation, OperationType, SendOperation
+from emulator.core.history import Operation, OperationType, SendOperation
 
 HISTORY_FOLDER: Final = "history"
 """Folder of the clients' histories in a run directory."""

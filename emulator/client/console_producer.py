@@ -20,7 +20,7 @@ from emulator.core.batch import BatchDescriptor
 from emulator.core.client.settings import ProducerSettings
 from emulator.core.client.steps import BatchContent, RecordsOffered, SendRecorded
 from emulator.core.errors import InvariantViolation
-from emulator.core.events import OperationType
+from emulator.core.history import OperationType
 from emulator.core.types import BrokerId, TopicPartition
 from emulator.storage.record_batch import describe_header
 from emulator.storage.record_codec import ProducerFields, RecordContent, build_batch

@@ -5,7 +5,7 @@ from collections import Counter
 from emulator.client.control import Count, ErrorCount, Progress
 from emulator.core.client.steps import PollRecorded, SendRecorded
 from emulator.core.errors import ErrorCode
-from emulator.core.events import OperationType
+from emulator.core.history import OperationType
 from emulator.core.types import Acks, TopicPartition
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from emulator.core.client.history_lines import final_read_line, poll_line, send_line
 from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
-from emulator.core.events import Operation
+from emulator.core.history import Operation
 from emulator.core.types import Acks
 
 _ENCODER: Final = msgspec.json.Encoder()

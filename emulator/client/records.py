@@ -10,7 +10,7 @@ from typing import Final
 from emulator.core.batch import BatchDescriptor, InvalidBatch
 from emulator.core.client.steps import BatchContent
 from emulator.core.errors import InvariantViolation
-from emulator.core.events import PolledBatch
+from emulator.core.history import PolledBatch
 from emulator.core.types import Offset
 from emulator.rpc.codec_error import CodecError
 from emulator.storage.record_batch import describe_header, split_batches

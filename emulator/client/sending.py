@@ -12,7 +12,7 @@ from emulator.core.client.producer import Producer
 from emulator.core.client.settings import ProducerSettings
 from emulator.core.client.steps import Abandoned, BatchContent, ProducerInput, RecordsOffered, SendRecorded
 from emulator.core.effects import SendRequest
-from emulator.core.events import OperationType
+from emulator.core.history import OperationType
 from emulator.core.inputs import Started
 from emulator.core.messages import ProduceRequest
 from emulator.core.types import Acks, BrokerId, CauseId

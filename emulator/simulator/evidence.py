@@ -20,7 +20,8 @@ from emulator.client.records import record_value
 from emulator.core.batch import BatchDescriptor
 from emulator.core.client.history_lines import final_read_line, poll_line, send_line
 from emulator.core.client.steps import BatchContent, FinalReadRecorded, PollRecorded, SendRecorded
-from emulator.core.events import Event, NodeStopped, Operation, RunEnded
+from emulator.core.events import Event, NodeStopped, RunEnded
+from emulator.core.history import Operation
 from emulator.core.types import Acks, CauseId, NodeId
 from emulator.simulator.cluster import HARNESS, SimulatedCluster
 from emulator.simulator.disk import StoredLog

@@ -12,7 +12,7 @@ import msgspec
 
 from emulator.core.batch import BatchDescriptor
 from emulator.core.client.steps import BatchContent
-from emulator.core.events import PolledBatch
+from emulator.core.history import PolledBatch
 from emulator.core.types import LeaderEpoch, Offset, ProducerEpoch
 
 BATCH_OVERHEAD: int = 61

@@ -16,6 +16,14 @@ from typing import Final
 import msgspec
 
 from emulator.core import events as e
+from emulator.core.history import (
+    FinalReadOperation,
+    Operation,
+    OperationType,
+    PolledBatch,
+    PollOperation,
+    SendOperation,
+)
 from emulator.verification.chronicle import TOLD, Chronicle, ToldEvent
 from emulator.verification.run_directory import RunDirectory
 from emulator.verification.vocabulary import EVENT_TYPES, tag
@@ -120,7 +128,7 @@ class SentBatch(msgspec.Struct, frozen=True, kw_only=True):
 
     process: str
     operation_id: str
-    type: e.OperationType
+    type: OperationType
     topic: str
     topic_id: str | None
     partition: int
@@ -176,7 +184,7 @@ class Poll(msgspec.Struct, frozen=True, kw_only=True):
 _ENCODER: Final = msgspec.json.Encoder()
 _ENVELOPE: Final = msgspec.json.Decoder(Envelope)
 _EVENT: Final[msgspec.json.Decoder[e.AnyEvent]] = msgspec.json.Decoder(e.AnyEvent)
-_OPERATION: Final[msgspec.json.Decoder[e.Operation]] = msgspec.json.Decoder(e.Operation)
+_OPERATION: Final[msgspec.json.Decoder[Operation]] = msgspec.json.Decoder(Operation)
 _KNOWN: Final = frozenset(tag(kind) for kind in EVENT_TYPES)
 _TOLD: Final = frozenset(TOLD)
 _HARNESS_OFFSETS: Final = (e.FaultInjected, e.FaultHealed, e.IncarnationEnded)
@@ -294,30 +302,30 @@ def _read_history(path: Path, census: HistoryCensus, *, put: Put) -> None:
         census.last = operation.index
         next_index += 1
         match operation:
-            case e.SendOperation():
+            case SendOperation():
                 _count_send(operation, census)
-                if operation.type is not e.OperationType.INVOKE:
+                if operation.type is not OperationType.INVOKE:
                     invoked = census.invoked.get(operation.operation_id)
                     put(SentBatch.__name__, _ENCODER.encode(_sent(operation, history=path.name, invoked=invoked)))
-            case e.PollOperation():
+            case PollOperation():
                 put(Poll.__name__, _ENCODER.encode(_poll(operation)))
                 for batch in operation.batches:
                     put(ReceivedBatch.__name__, _ENCODER.encode(_received(operation, batch)))
-            case e.FinalReadOperation():
-                put(e.FinalReadOperation.__name__, line)
+            case FinalReadOperation():
+                put(FinalReadOperation.__name__, line)
 
 
-def _count_send(send: e.SendOperation, census: HistoryCensus) -> None:
-    if send.type is e.OperationType.INVOKE:
+def _count_send(send: SendOperation, census: HistoryCensus) -> None:
+    if send.type is OperationType.INVOKE:
         census.invoked[send.operation_id] = send.index
         census.sent[send.acks] = census.sent.get(send.acks, 0) + send.record_count
         return
     census.completed.add(send.operation_id)
-    if send.type is e.OperationType.OK:
+    if send.type is OperationType.OK:
         census.acked[send.acks] = census.acked.get(send.acks, 0) + send.record_count
 
 
-def _sent(send: e.SendOperation, *, history: str, invoked: int | None) -> SentBatch:
+def _sent(send: SendOperation, *, history: str, invoked: int | None) -> SentBatch:
     last = send.attempts[-1] if send.attempts else None
     return SentBatch(
         process=send.process,
@@ -341,7 +349,7 @@ def _sent(send: e.SendOperation, *, history: str, invoked: int | None) -> SentBa
     )
 
 
-def _poll(poll: e.PollOperation) -> Poll:
+def _poll(poll: PollOperation) -> Poll:
     return Poll(
         index=poll.index,
         process=poll.process,
@@ -357,7 +365,7 @@ def _poll(poll: e.PollOperation) -> Poll:
     )
 
 
-def _received(poll: e.PollOperation, batch: e.PolledBatch) -> ReceivedBatch:
+def _received(poll: PollOperation, batch: PolledBatch) -> ReceivedBatch:
     return ReceivedBatch(
         process=poll.process,
         phase=poll.phase,

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 import msgspec
 
 from emulator.core import events as e
+from emulator.core.history import FinalReadOperation
 from emulator.verification.line_reader import Poll, ReceivedBatch, RunLines, SentBatch, read_run
 from emulator.verification.log_reader import FinalBatch, FinalLog, read_node_logs
 from emulator.verification.run_directory import RunDirectory
@@ -105,7 +106,7 @@ _RARE: Final = (
     e.PartitionChanged,
     e.AlterPartitionDecided,
     e.ClusterSettled,
-    e.FinalReadOperation,
+    FinalReadOperation,
     FinalLog,
     NodeDirectory,
 )

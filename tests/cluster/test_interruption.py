@@ -15,7 +15,8 @@ import psutil
 import pytest
 
 from chaos.scenario_file import load_scenario
-from emulator.core.events import AnyEvent, NodeStopped, Operation, RunEnded
+from emulator.core.events import AnyEvent, NodeStopped, RunEnded
+from emulator.core.history import Operation
 from tests.cluster.survivors import DEADLINE_S, MARK, await_end, survivors
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]

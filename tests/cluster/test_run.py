@@ -13,16 +13,13 @@ from chaos.scenario_file import load_scenario, read_scenario
 from emulator.core.events import (
     AnyEvent,
     FaultInjected,
-    FinalReadOperation,
     IncarnationEnd,
     IncarnationEnded,
     NodeStarted,
     NodeStopped,
-    Operation,
-    OperationType,
     RunEnded,
-    SendOperation,
 )
+from emulator.core.history import FinalReadOperation, Operation, OperationType, SendOperation
 from emulator.core.switches import Switches
 
 pytestmark = pytest.mark.cluster

@@ -17,6 +17,7 @@ import msgspec
 from crc32c import crc32c
 
 from emulator.core import events as e
+from emulator.core.history import OperationType
 from emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -505,7 +506,7 @@ class RunBuilder:
         to: tuple[int, ...] | None = None,
         records: int = 10,
         acks: int = -1,
-        outcome: e.OperationType = e.OperationType.OK,
+        outcome: OperationType = OperationType.OK,
     ) -> Batch:
         """A producer sends a batch, the leader and ``to`` (default: the ISR) append it, and it is answered."""
         p = self.partitions[topic, partition]
@@ -513,7 +514,7 @@ class RunBuilder:
         batch = self.new_batch(topic, partition, records=records)
         for node in p.isr if to is None else to:
             self.append(node, batch, topic, partition, leader=node == p.leader)
-        if acks != 0 and outcome is e.OperationType.OK:
+        if acks != 0 and outcome is OperationType.OK:
             self.answer(batch, topic, partition, acks=acks)
         self.operate(batch, topic, partition, acks=acks, outcome=outcome)
         return batch
@@ -605,7 +606,7 @@ class RunBuilder:
         partition: int = 0,
         *,
         acks: int = -1,
-        outcome: e.OperationType = e.OperationType.OK,
+        outcome: OperationType = OperationType.OK,
     ) -> None:
         """Writes both lines of a send."""
         p = self.partitions[topic, partition]
@@ -627,10 +628,10 @@ class RunBuilder:
             "producer_epoch": 0,
             "base_sequence": batch.sequence,
             "crc": batch.crc,
-            "outcome": "NONE" if outcome is e.OperationType.OK else "REQUEST_TIMED_OUT",
+            "outcome": "NONE" if outcome is OperationType.OK else "REQUEST_TIMED_OUT",
         }
         self.record(common | {"type": "invoke", "base_offset": None, "attempts": [], "error": None})
-        base = batch.base_offset if outcome is e.OperationType.OK and acks != 0 else None
+        base = batch.base_offset if outcome is OperationType.OK and acks != 0 else None
         self.record(common | {"type": outcome.value, "base_offset": base, "attempts": [attempt], "error": None})
 
     def record(self, line: dict[str, object]) -> None:

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from emulator.core import events as e
+from emulator.core.history import OperationType
 from emulator.core.types import (
     BrokerId,
     LeaderEpoch,
@@ -105,7 +106,7 @@ def follower_diverges_below_high_watermark(path: Path) -> Path:
     run.append(1, other)
     run.append(2, sent)
     for batch in (sent, other):
-        run.operate(batch, outcome=e.OperationType.INFO)
+        run.operate(batch, outcome=OperationType.INFO)
     run.answer(sent)
     return run.finish()
 
@@ -256,7 +257,7 @@ def follower_appends_as_leader(path: Path) -> Path:
     for node in (0, 1, 2):
         run.append(node, batch, leader=True)
     run.advance(40)
-    run.operate(batch, outcome=e.OperationType.INFO)
+    run.operate(batch, outcome=OperationType.INFO)
     return run.finish()
 
 
@@ -298,7 +299,7 @@ def killed_with_an_unseen_batch(path: Path) -> Path:
     batch = run.new_batch()
     run.append(0, batch, leader=True)
     run.append(1, batch)
-    run.operate(batch, outcome=e.OperationType.INFO)
+    run.operate(batch, outcome=OperationType.INFO)
     run.logs[2, "orders", 0].append(batch)
     run.end(2, e.IncarnationEnd.KILLED)
     run.restart(2)
@@ -380,7 +381,7 @@ def refused_for_certain_and_stored(path: Path) -> Path:
     for node in (0, 1, 2):
         run.append(node, batch, leader=node == 0)
     run.advance(40)
-    run.operate(batch, outcome=e.OperationType.FAIL)
+    run.operate(batch, outcome=OperationType.FAIL)
     return run.finish()
 
 
@@ -402,7 +403,7 @@ def batch_is_stored_more_often_than_sent(path: Path) -> Path:
     batch = run.new_batch(producer_id=-1)
     for node in (0, 1, 2):
         run.append(node, batch, leader=node == 0)
-    run.operate(batch, acks=1, outcome=e.OperationType.INFO)
+    run.operate(batch, acks=1, outcome=OperationType.INFO)
     store_again(run, batch)
     return run.finish()
 
@@ -414,7 +415,7 @@ def append_in_order(run: RunBuilder, sequences: tuple[int, ...]) -> None:
         batch = run.new_batch()
         for node in (0, 1, 2):
             run.append(node, batch, leader=node == 0)
-        run.operate(batch, outcome=e.OperationType.INFO)
+        run.operate(batch, outcome=OperationType.INFO)
         run.advance(batch.last_offset + 1)
 
 
@@ -438,7 +439,7 @@ def consumer_gets_what_is_not_committed(path: Path) -> Path:
     batch = run.new_batch()
     for node in (0, 1, 2):
         run.append(node, batch, leader=node == 0)
-    run.operate(batch, outcome=e.OperationType.INFO)
+    run.operate(batch, outcome=OperationType.INFO)
     run.poll([batch])
     return run.finish()
 
@@ -572,7 +573,7 @@ def leader_appends_while_it_recovers(path: Path, switches: dict[str, str] | None
     elect_uncleanly(run)
     batch = run.new_batch()
     run.append(1, batch, leader=True)
-    run.operate(batch, outcome=e.OperationType.INFO)
+    run.operate(batch, outcome=OperationType.INFO)
     finish_recovery(run)
     run.expand((1,))
     for node in (0, 2):

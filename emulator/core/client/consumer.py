@@ -22,7 +22,7 @@ from emulator.core.client.steps import (
 )
 from emulator.core.effects import SendRequest
 from emulator.core.errors import ErrorCode, InvariantViolation
-from emulator.core.events import OperationType, PolledBatch
+from emulator.core.history import OperationType, PolledBatch
 from emulator.core.inputs import RequestFailed, ResponseReceived, Started, TimerFired
 from emulator.core.messages import (
     FetchPartition,

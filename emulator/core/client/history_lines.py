@@ -4,7 +4,7 @@ Whoever writes the history adds what a client cannot know: index, time, its own 
 """
 
 from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
-from emulator.core.events import FinalReadOperation, PollOperation, SendOperation
+from emulator.core.history import FinalReadOperation, PollOperation, SendOperation
 from emulator.core.types import Acks
 
 

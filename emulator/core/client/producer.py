@@ -27,7 +27,7 @@ from emulator.core.client.steps import (
 )
 from emulator.core.effects import SendRequest
 from emulator.core.errors import ErrorCode, InvariantViolation
-from emulator.core.events import OperationType
+from emulator.core.history import OperationType
 from emulator.core.inputs import RequestFailed, ResponseReceived, Started, TimerFired
 from emulator.core.messages import (
     InitProducerIdRequest,

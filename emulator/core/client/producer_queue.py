@@ -8,7 +8,7 @@ from collections import deque
 from itertools import islice
 
 from emulator.core.batch import BatchDescriptor
-from emulator.core.events import Attempt
+from emulator.core.history import Attempt
 from emulator.core.types import (
     CauseId,
     CorrelationId,

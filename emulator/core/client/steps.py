@@ -11,7 +11,7 @@ import msgspec
 
 from emulator.core.batch import BatchDescriptor
 from emulator.core.effects import Effect, SendRequest
-from emulator.core.events import Attempt, OperationType, PolledBatch
+from emulator.core.history import Attempt, OperationType, PolledBatch
 from emulator.core.inputs import NodeInput, RequestFailed, ResponseReceived, Started, TimerFired
 from emulator.core.messages import FetchPartitionResponse
 from emulator.core.types import (

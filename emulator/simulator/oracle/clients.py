@@ -12,7 +12,7 @@ import msgspec
 
 from emulator.core.batch import BatchDescriptor
 from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
-from emulator.core.events import OperationType, PolledBatch
+from emulator.core.history import OperationType, PolledBatch
 from emulator.core.types import CauseId, Offset, ProducerEpoch, ProducerId, TopicPartition
 from emulator.simulator.oracle.bell import Bell
 from emulator.simulator.oracle.truth import PartitionTruth

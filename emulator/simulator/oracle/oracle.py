@@ -10,7 +10,8 @@ from typing import Final
 
 from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
 from emulator.core.errors import ErrorCode, InvariantViolation
-from emulator.core.events import Event, OperationType
+from emulator.core.events import Event
+from emulator.core.history import OperationType
 from emulator.core.messages import FetchResponse, Response
 from emulator.core.types import Acks, BrokerId, NodeId, Offset, TopicPartition
 from emulator.simulator.cluster import SimulatedCluster

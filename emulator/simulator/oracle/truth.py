@@ -9,7 +9,7 @@ from bisect import bisect_right
 import msgspec
 
 from emulator.core.batch import BatchDescriptor
-from emulator.core.events import PolledBatch
+from emulator.core.history import PolledBatch
 from emulator.core.types import CauseId, LeaderEpoch, Offset
 from emulator.simulator.oracle.guarantee import GuaranteeLedger
 

@@ -1,7 +1,7 @@
 """Which records count as lost: acknowledged by all, and not read at the end."""
 
 from chaos.lost_records import RecordName, lost_records
-from emulator.core.events import OperationType, PolledBatch, PollOperation, SendOperation
+from emulator.core.history import OperationType, PolledBatch, PollOperation, SendOperation
 from emulator.core.types import CauseId, LeaderEpoch, NodeId, Offset
 
 

@@ -15,7 +15,7 @@ from emulator.core.client.steps import (
 )
 from emulator.core.effects import SendRequest
 from emulator.core.errors import ErrorCode
-from emulator.core.events import OperationType, PolledBatch
+from emulator.core.history import OperationType, PolledBatch
 from emulator.core.inputs import RequestFailed, RequestFailure, ResponseReceived, Started, TimerFired
 from emulator.core.messages import (
     FetchPartitionResponse,

@@ -5,7 +5,7 @@ import pytest
 
 from emulator.core.client.history_lines import final_read_line, poll_line, send_line
 from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
-from emulator.core.events import OperationType
+from emulator.core.history import OperationType
 from emulator.core.types import Acks, CauseId, LeaderEpoch, NodeId, Offset, TopicId, TopicPartition
 
 ORDERS = TopicPartition("orders", 2)

@@ -10,7 +10,7 @@ from emulator.core.client.settings import ProducerSettings, producer_settings
 from emulator.core.client.steps import Abandoned, BatchContent, ProducerEffect, RecordsOffered, SendRecorded
 from emulator.core.effects import SendRequest
 from emulator.core.errors import ConfigError, ErrorCode
-from emulator.core.events import OperationType
+from emulator.core.history import OperationType
 from emulator.core.inputs import RequestFailed, RequestFailure, ResponseReceived, Started, TimerFired
 from emulator.core.messages import (
     InitProducerIdRequest,

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from chaos.standing.clients import ClientRegister, complete_history
-from emulator.core.events import Operation, OperationType, SendOperation
+from emulator.core.history import Operation, OperationType, SendOperation
 from emulator.core.types import CauseId
 
 _LINES: msgspec.json.Decoder[Operation] = msgspec.json.Decoder(Operation)

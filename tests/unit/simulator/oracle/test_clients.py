@@ -3,7 +3,7 @@
 import msgspec
 
 from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
-from emulator.core.events import Attempt, OperationType, PolledBatch
+from emulator.core.history import Attempt, OperationType, PolledBatch
 from emulator.core.types import CauseId, LeaderEpoch, NodeId, Offset
 from tests.unit.simulator.oracle.world import (
     CAUSE,

@@ -1,0 +1,127 @@
+"""The clients' history: what producers and consumers write down of their operations, and the oracle reads.
+
+One struct per kind of line of a ``history.jsonl``; the field ``f`` names the kind. ``index`` is the line's position in
+its file. A send has one line for its invocation and one for its completion; what a consumer did has a single line.
+Adding a field is compatible; renaming one is a breaking change with a changelog line.
+"""
+
+from enum import Enum
+from typing import TypeAlias
+
+import msgspec
+
+from emulator.core.types import CauseId, LeaderEpoch, NodeId, Offset, ProducerEpoch, ProducerId, TopicId
+
+
+class OperationType(Enum):
+    """Jepsen's four: an operation is invoked, then succeeds, certainly fails, or nobody knows."""
+
+    INVOKE = "invoke"
+    OK = "ok"
+    FAIL = "fail"
+    INFO = "info"
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """One try of a send: to which node under which identity, and what came of it (an error's name)."""
+
+    node: NodeId
+    leader_epoch: LeaderEpoch | None
+    producer_id: ProducerId | None
+    producer_epoch: ProducerEpoch | None
+    base_sequence: int | None
+    crc: int
+    outcome: str
+
+
+class SendOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", tag="send"):
+    """A batch that a producer sent. A line of ``history.jsonl`` each for its invocation and its completion.
+
+    Attributes:
+        index: position in the history, from 0, without gaps.
+        time_ns: the machine's monotonic clock.
+        process: ``producer-0`` and so on.
+        operation_id: same in invocation and completion; the cause id of all that follows.
+        first_record_id: records of a producer are numbered from 0; this batch has ``record_count`` from here on.
+        acks: -1, 0 or 1.
+        base_offset: where it was acknowledged to be; only with ``ok`` and acks other than 0.
+        attempts: all tries, in order; complete in the completion line.
+        error: the error's name of a ``fail`` or ``info``.
+    """
+
+    index: int
+    time_ns: int
+    type: OperationType
+    process: str
+    operation_id: CauseId
+    topic: str
+    topic_id: TopicId | None
+    partition: int
+    acks: int
+    first_record_id: int
+    record_count: int
+    base_offset: Offset | None = None
+    attempts: tuple[Attempt, ...] = ()
+    error: str | None = None
+
+
+class PolledBatch(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch that a consumer received. Offsets inclusive; record ids as read from the records themselves."""
+
+    base_offset: Offset
+    last_offset: Offset
+    leader_epoch: LeaderEpoch
+    crc: int
+    producer: str
+    first_record_id: int
+    record_count: int
+
+
+class PollOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", tag="poll"):
+    """What one fetch returned to a consumer; one line, type ``ok``, or ``info`` with the error.
+
+    ``phase`` is ``live`` during the run and ``final`` for the fresh consumer that reads everything at the end. A
+    ``position`` is the offset asked for; ``seek`` says that the consumer jumped there (start, or out of range).
+    ``leader_epoch`` is the one that the fetch named and the answering leader had (KIP-320), if it is known.
+    """
+
+    index: int
+    time_ns: int
+    type: OperationType
+    process: str
+    operation_id: CauseId
+    phase: str
+    topic: str
+    topic_id: TopicId | None
+    partition: int
+    node: NodeId
+    position: Offset
+    seek: bool
+    high_watermark: Offset | None
+    log_start_offset: Offset | None
+    batches: tuple[PolledBatch, ...] = ()
+    error: str | None = None
+    leader_epoch: LeaderEpoch | None = None
+
+
+class FinalReadOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", tag="final_read"):
+    """The fresh consumer finished a partition: it read ``start_offset`` up to ``end_offset``, the high watermark.
+
+    Type ``info`` with the error where it could not.
+    """
+
+    index: int
+    time_ns: int
+    type: OperationType
+    process: str
+    operation_id: CauseId
+    topic: str
+    topic_id: TopicId | None
+    partition: int
+    start_offset: Offset | None
+    end_offset: Offset | None
+    error: str | None = None
+
+
+Operation: TypeAlias = SendOperation | PollOperation | FinalReadOperation
+"""Every kind of line of ``history.jsonl``."""
