@@ -7,18 +7,15 @@ latency includes encoding and waiting for one of the five places in flight.
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from sys import executable
 from typing import Final
 
 import msgspec
 
 from benchmarks.cluster import BROKER_IDS, BenchmarkError
 from chaos.client_link import ClientLink
-from emulator.client.config import ClientConfig, ProducerConfig, write_config
-from emulator.cluster.child import ProcessSpec
-from emulator.cluster.process_cluster import CLIENT_NAME, source_environment
+from emulator.client.config import ClientConfig, ProducerConfig
 from emulator.cluster.supervisor import Supervisor
 from emulator.core.client.settings import ProducerSettings
 from emulator.core.history import Operation, OperationType, SendOperation
@@ -139,10 +136,10 @@ async def load_client(
     """Starts a client process and waits until it is ready to work; ends it in the end."""
     progressed = asyncio.Event()
     link = ClientLink(on_progress=progressed.set)
-    history, config = directory / "history.jsonl", directory / "client.json"
-    write_config(
-        config,
-        ClientConfig(
+    history = directory / "history.jsonl"
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(link.close)
+        config = ClientConfig(
             history_path=str(history),
             control_port=await link.listen(),
             brokers=BROKER_IDS,
@@ -150,22 +147,10 @@ async def load_client(
             partitions=load.partitions,
             producers=(_producer(load),),
             consumers=(),
-        ),
-    )
-    child = await supervisor.start(
-        ProcessSpec(
-            name=CLIENT_NAME,
-            argv=(executable, "-m", "emulator.client", "--config", str(config)),
-            stderr_path=directory / "client.log",
-            environment=source_environment(),
         )
-    )
-    try:
-        await link.ready()
+        child = await link.launch(supervisor, config, directory=directory)
+        stack.push_async_callback(child.kill)
         yield LoadClient(pid=child.pid, history=history, link=link, progressed=progressed)
-    finally:
-        await link.close()
-        await child.kill()
 
 
 def _producer(load: Load) -> ProducerConfig:

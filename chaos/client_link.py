@@ -1,9 +1,12 @@
 """The harness's end of the connection to the client process."""
 
 import asyncio
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final, TypeVar
 
+from emulator.client.config import ClientConfig, write_config
 from emulator.client.control import (
     AllRead,
     Command,
@@ -18,6 +21,9 @@ from emulator.client.control import (
     decode_report,
     encode_line,
 )
+from emulator.cluster.child import Child, ProcessSpec
+from emulator.cluster.process_cluster import CLIENT_NAME, source_environment
+from emulator.cluster.supervisor import Supervisor
 from emulator.core.errors import EmulatorError
 from emulator.core.types import TopicPartition
 
@@ -37,7 +43,7 @@ class ClientLost(EmulatorError):
 
 
 class ClientLink:
-    """Listens for the client process, then talks to it.
+    """Listens for the client process, starts it, then talks to it.
 
     Attributes:
         progress: the last counts that it told.
@@ -56,13 +62,24 @@ class ClientLink:
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 
-    async def ready(self) -> None:
-        """Waits until the process is there.
+    async def launch(self, supervisor: Supervisor, config: ClientConfig, *, directory: Path) -> Child:
+        """Starts the process and waits until it is there; the directory gets its configuration and its log.
 
         Raises:
             ClientLost: it did not come.
         """
+        config_path = directory / "client.json"
+        write_config(config_path, config)
+        child = await supervisor.start(
+            ProcessSpec(
+                name=CLIENT_NAME,
+                argv=(sys.executable, "-m", "emulator.client", "--config", str(config_path)),
+                environment=source_environment(),
+                stderr_path=directory / "client.log",
+            )
+        )
         await self._await(Ready, _READY_TIMEOUT_S)
+        return child
 
     def start_work(self, addresses: dict[int, str]) -> None:
         """Lets producers and consumers work."""

@@ -2,11 +2,9 @@
 
 import asyncio
 import logging
-import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 from chaos.client_link import ClientLink
 from chaos.ending import note_crash, stop_nodes
@@ -18,9 +16,8 @@ from chaos.run_order import RunOrder
 from chaos.scenario import CONTROLLER
 from chaos.waiting import Lookout
 from chaos.workload import client_config
-from emulator.client.config import write_config
-from emulator.cluster.child import ProcessEnd, ProcessSpec
-from emulator.cluster.process_cluster import CLIENT_NAME, ProcessCluster, source_environment
+from emulator.cluster.child import ProcessEnd
+from emulator.cluster.process_cluster import CLIENT_NAME, ProcessCluster
 from emulator.core.properties import node_properties
 from emulator.rpc.channel import keepalive_for
 
@@ -51,17 +48,15 @@ class ProcessDriver:
     async def open(self) -> AsyncIterator[ProcessScene]:
         """Starts the client process and the nodes side by side, then follows the controller's metadata."""
         async with self._cluster:
-            port = await self._client.listen()
+            directory = self._order.directory
             config = client_config(
                 self._order.scenario,
-                history_path=self._order.directory / "history.jsonl",
-                control_port=port,
+                history_path=directory / "history.jsonl",
+                control_port=await self._client.listen(),
                 session_timeout_ms=self._session_timeout_ms,
             )
-            config_path = self._order.directory / "client.json"
-            write_config(config_path, config)
             async with asyncio.TaskGroup() as starting:
-                starting.create_task(self._start_client(config_path))
+                starting.create_task(self._client.launch(self._cluster.supervisor, config, directory=directory))
                 starting.create_task(self._cluster.start())
             watch = MetadataWatch(
                 self._cluster.direct_addresses()[CONTROLLER],
@@ -75,17 +70,6 @@ class ProcessDriver:
                 following = tasks.create_task(watch.run())
                 yield ProcessScene(stage=self._stage, client=self._client, lookout=self._lookout)
                 following.cancel()
-
-    async def _start_client(self, config_path: Path) -> None:
-        await self._cluster.supervisor.start(
-            ProcessSpec(
-                name=CLIENT_NAME,
-                argv=(sys.executable, "-m", "emulator.client", "--config", str(config_path)),
-                environment=source_environment(),
-                stderr_path=self._order.directory / "client.log",
-            )
-        )
-        await self._client.ready()
 
     def start_work(self) -> None:
         """Tells the client process where the nodes are."""

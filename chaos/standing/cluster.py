@@ -6,7 +6,6 @@ read, orderly stop. Steps come one at a time from whoever asks, and leave the sa
 
 import asyncio
 import logging
-import sys
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
@@ -30,9 +29,9 @@ from chaos.standing.status import StatusReport, look_around
 from chaos.standing.steps import nothing_to_do, read_step
 from chaos.step_player import StepPlayer
 from chaos.waiting import Lookout, Missed
-from emulator.client.config import ClientConfig, write_config
-from emulator.cluster.child import ProcessEnd, ProcessSpec
-from emulator.cluster.process_cluster import CLIENT_NAME, ProcessCluster, source_environment
+from emulator.client.config import ClientConfig
+from emulator.cluster.child import ProcessEnd
+from emulator.cluster.process_cluster import CLIENT_NAME, ProcessCluster
 from emulator.core.errors import EmulatorError
 from emulator.core.events import ClientStarted, StepReached
 from emulator.core.types import CauseId
@@ -249,15 +248,6 @@ class StandingCluster:
             producers=(),
             consumers=(),
         )
-        write_config(directory / "client.json", config)
-        client = await self._cluster.supervisor.start(
-            ProcessSpec(
-                name=CLIENT_NAME,
-                argv=(sys.executable, "-m", "emulator.client", "--config", str(directory / "client.json")),
-                environment=source_environment(),
-                stderr_path=directory / "client.log",
-            )
-        )
-        await self._client_link.ready()
+        client = await self._client_link.launch(self._cluster.supervisor, config, directory=directory)
         await self._client_link.read_all(self._cluster.direct_addresses(), timeout_ms=FINAL_READ_TIMEOUT_MS)
         await client.stop()

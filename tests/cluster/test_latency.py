@@ -1,7 +1,6 @@
 """A cluster on slow lines: whatever one process sends to another takes 300 ms to get there."""
 
 import asyncio
-import sys
 from pathlib import Path
 from random import Random
 
@@ -16,9 +15,7 @@ from chaos.scenario import CONTROLLER
 from chaos.scenario_file import read_scenario
 from chaos.waiting import Lookout
 from chaos.workload import client_config
-from emulator.client.config import write_config
-from emulator.cluster.child import ProcessSpec
-from emulator.cluster.process_cluster import CLIENT_NAME, ClusterLayout, ProcessCluster, source_environment
+from emulator.cluster.process_cluster import CLIENT_NAME, ClusterLayout, ProcessCluster
 from emulator.cluster.toxiproxy_build import find_toxiproxy
 from emulator.core.events import AnyEvent, BrokerFenced, PeerUnreachable
 from emulator.core.properties import node_properties
@@ -100,16 +97,7 @@ async def test_a_cluster_runs_over_300_ms_of_one_way_latency(tmp_path: Path) -> 
             control_port=await client.listen(),
             session_timeout_ms=session_timeout_ms,
         )
-        write_config(tmp_path / "client.json", config)
-        await cluster.supervisor.start(
-            ProcessSpec(
-                name=CLIENT_NAME,
-                argv=(sys.executable, "-m", "emulator.client", "--config", str(tmp_path / "client.json")),
-                environment=source_environment(),
-                stderr_path=tmp_path / "client.log",
-            )
-        )
-        await client.ready()
+        await client.launch(cluster.supervisor, config, directory=tmp_path)
         client.start_work(cluster.addresses_for(CLIENT_NAME))
         await lookout.wait(acked, timeout_s=DEADLINE_S)
         assert all(broker.is_active for broker in watch.image.brokers.values())
