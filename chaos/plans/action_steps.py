@@ -7,11 +7,13 @@ link is expressible; whatever concerns one message, or the rate at which a clock
 
 from typing import Final, assert_never
 
-from emulator.core.types import Acks, NodeId
+from emulator.core.metadata_version import ELR_VERSION
+from emulator.core.types import Acks, FeatureUpgradeType, NodeId
 from emulator.simulator.actions import (
     Action,
     ClockRate,
     Draw,
+    ElrFeature,
     Heal,
     LinkVerb,
     MinIsr,
@@ -68,6 +70,9 @@ def steps_of(action: Action) -> tuple[str, ...]:
             return (f"reassign: {{partition: {partition}, replicas: [{', '.join(map(str, replicas))}]}}",)
         case Reassign(partition=partition):
             return (f"cancel_reassignment: {{partition: {partition}}}",)
+        case ElrFeature(level=level):
+            direction = (FeatureUpgradeType.UPGRADE if level > 0 else FeatureUpgradeType.SAFE_DOWNGRADE).value
+            return (f"update_feature: {{feature: {ELR_VERSION}, level: {level}, upgrade_type: {direction}}}",)
         case Recreate():
             raise NotExpressible("a topic is made once in a scenario that is rehearsed")
         case OnChannel():

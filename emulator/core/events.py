@@ -414,7 +414,7 @@ class PartitionChanged(PartitionEvent, frozen=True, kw_only=True):
         metadata_offset: of the record.
         reason: ``created``, ``broker_fenced``, ``broker_unfenced``, ``controlled_shutdown``, ``broker_registered``,
             ``alter_partition``, ``elect_leaders``, ``unclean_recovery``, ``reassignment``, ``min_isr_changed``,
-            ``unregistered``.
+            ``features_changed``, ``unregistered``.
         election: how the leader was chosen, if it was.
         broker_id: the broker that the reason is about, or the sender of the AlterPartition.
         effective_min_isr: min ISR that the decision was made with.

@@ -19,6 +19,7 @@ One text form, a line per action, serves scripts by hand, regression files, shri
     min-isr orders value=1                       an administrator sets min.insync.replicas
     reassign orders-0 replicas=0,1,3             an administrator moves a partition; replicas=none cancels that
     recreate orders                              an administrator deletes a topic and creates it again
+    elr-feature level=0                          an administrator sets eligible.leader.replicas.version
     heal                                         mend every link, release everything
 """
 
@@ -160,6 +161,12 @@ class Recreate(_Action, frozen=True, kw_only=True):
 
 class Heal(_Action, frozen=True, kw_only=True):
     """Mend the network."""
+class ElrFeature(_Action, frozen=True, kw_only=True):
+    """Set the level of feature ``eligible.leader.replicas.version``."""
+
+    level: int
+
+
 
 
 Action: TypeAlias = (
@@ -177,6 +184,7 @@ Action: TypeAlias = (
     | Recreate
     | Heal
 )
+    | ElrFeature
 
 _ACKS: Final = {"all": Acks.ALL, "0": Acks.NONE, "1": Acks.LEADER}
 _REPAIRS: Final = frozenset({NodeVerb.RESUME, NodeVerb.REJOIN})
@@ -224,6 +232,8 @@ def format_action(action: Action) -> str:
             return f"recreate {topic}"
         case Heal():
             return "heal"
+        case ElrFeature(level=level):
+            return f"elr-feature level={level}"
 
 
 def parse_action(line: str) -> Action:
@@ -266,6 +276,8 @@ def _parse(verb: str, words: list[str], pairs: dict[str, str]) -> Action | None:
             return MinIsr(topic=topic, value=int(pairs["value"]))
         case "reassign", [partition]:
             replicas = pairs["replicas"]
+        case "elr-feature", []:
+            return ElrFeature(level=int(pairs["level"]))
             return Reassign(partition=_partition(partition), replicas=() if replicas == "none" else _nodes(replicas))
         case "recreate", [topic]:
             return Recreate(topic=topic)

@@ -8,12 +8,15 @@ from emulator.core.admin_messages import (
     CreatableTopic,
     CreateTopicsRequest,
     DeleteTopicsRequest,
+    FeatureUpdate,
     IncrementalAlterConfigsRequest,
     ReassignablePartition,
+    UpdateFeaturesRequest,
 )
 from emulator.core.controller.min_isr import MIN_ISR
+from emulator.core.metadata_version import ELR_VERSION
 from emulator.core.records import ConfigResource
-from emulator.core.types import BrokerId, TopicId, TopicPartition
+from emulator.core.types import BrokerId, FeatureUpgradeType, TopicId, TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.nodes import CONTROLLER
 
@@ -42,3 +45,14 @@ def recreate_topic(cluster: SimulatedCluster, name: str) -> None:
     )
     cluster.ask(CONTROLLER, DeleteTopicsRequest(topics=(name,)), cause=f"delete-{name}")
     cluster.ask(CONTROLLER, CreateTopicsRequest(topics=(topic,)), cause=f"create-{name}")
+
+
+def set_elr_feature(cluster: SimulatedCluster, level: int) -> None:
+    """Asks for another level of ``eligible.leader.replicas.version``."""
+    is_higher = level > cluster.image.feature_level(ELR_VERSION)
+    update = FeatureUpdate(
+        feature=ELR_VERSION,
+        max_version_level=level,
+        upgrade_type=FeatureUpgradeType.UPGRADE if is_higher else FeatureUpgradeType.SAFE_DOWNGRADE,
+    )
+    cluster.ask(CONTROLLER, UpdateFeaturesRequest(feature_updates=(update,)), cause=f"elr-feature-{level}")

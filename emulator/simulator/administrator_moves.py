@@ -11,6 +11,7 @@ from typing import Final
 from emulator.core.types import Acks, NodeId
 from emulator.simulator.actions import (
     ChannelVerb,
+    ElrFeature,
     LinkVerb,
     MinIsr,
     NodeVerb,
@@ -174,6 +175,42 @@ def _race_cancel(s: Situation) -> Actions:
     ]
 
 
+def _race_downgrade(s: Situation) -> Actions:
+    """S40: the ELR's feature goes while a partition waits for its members, and one of these comes back with nothing."""
+    found = s.a_state()
+    if found is None or found[1].leader is None or set(found[1].isr) != set(found[1].replicas):
+        return []
+    name, leader = found[0], found[1].leader
+    others = [replica for replica in found[1].replicas if replica != leader]
+    victim = s.schedule.choice(others)
+    if not s.may_crash(s.cluster.nodes[victim]):
+        return []
+    fenced = [replica for replica in others if replica != victim] + [victim, leader]
+    return [
+        Produce(partition=name, acks=Acks.ALL, records=1),
+        Wait(duration_ms=s.schedule.randint(20, 60)),
+        *(
+            action
+            for replica in fenced
+            for action in (
+                OnLink(verb=LinkVerb.CUT, source=replica, destination=CONTROLLER),
+                Wait(duration_ms=s.schedule.randint(500, 600)),
+            )
+        ),
+        s.a_power_loss((victim,)),
+        OnLink(verb=LinkVerb.RESET, source=victim, destination=CONTROLLER),  # or its last heartbeat arrives after all
+        ElrFeature(level=0),
+        Wait(duration_ms=s.schedule.randint(5, 20)),
+        OnLink(verb=LinkVerb.MEND, source=victim, destination=CONTROLLER),
+        OnNode(verb=NodeVerb.START, nodes=(victim,)),
+        Wait(duration_ms=s.schedule.randint(450, 700)),
+        *(OnLink(verb=LinkVerb.MEND, source=replica, destination=CONTROLLER) for replica in (leader, *others)),
+        Wait(duration_ms=s.schedule.randint(200, 500)),
+        ElrFeature(level=1),
+        Wait(duration_ms=s.schedule.randint(5, 40)),
+    ]
+
+
 ADMINISTRATOR_MOVES: Final[Mapping[str, Move]] = MappingProxyType(
     {
         "min_isr": _min_isr,
@@ -184,6 +221,7 @@ ADMINISTRATOR_MOVES: Final[Mapping[str, Move]] = MappingProxyType(
         "race_recreate": _race_recreate,
         "race_reassign": _race_reassign,
         "race_cancel": _race_cancel,
+        "race_downgrade": _race_downgrade,
     }
 )
 """By the name that profiles use."""

@@ -7,12 +7,14 @@ from collections.abc import Callable
 from typing import assert_never
 
 from emulator.core.events import FaultHealed, FaultInjected
+from emulator.core.metadata_version import ELR_VERSION
 from emulator.core.types import BrokerId, MetadataOffset, NodeId
 from emulator.simulator.actions import (
     Action,
     ChannelVerb,
     ClockRate,
     Draw,
+    ElrFeature,
     Heal,
     LinkVerb,
     MinIsr,
@@ -27,7 +29,7 @@ from emulator.simulator.actions import (
     Slow,
     Wait,
 )
-from emulator.simulator.administration import reassign, recreate_topic, set_min_isr
+from emulator.simulator.administration import reassign, recreate_topic, set_elr_feature, set_min_isr
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.faults import Fault, faults_of, mended_by
 from emulator.simulator.network import Channel, Way
@@ -117,6 +119,11 @@ def _perform(cluster: SimulatedCluster, action: Action) -> bool:
             if topic not in cluster.image.topics:
                 return False
             recreate_topic(cluster, topic)
+            return True
+        case ElrFeature(level=level):
+            if level not in (0, 1) or level == cluster.image.feature_level(ELR_VERSION):
+                return False
+            set_elr_feature(cluster, level)
             return True
         case Heal():
             was_whole = cluster.network.is_whole

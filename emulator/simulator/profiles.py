@@ -247,6 +247,12 @@ PROFILES: Final = {
             properties=(("unclean.leader.election.enable", "true"),),
         ),
         Profile(
+            name="downgrade",
+            weights={**_COMMON, "race_downgrade": 5, "depose": 2},
+            brokers=(3,),
+            moves=20,
+        ),
+        Profile(
             name="readers",
             weights={**_COMMON, "race_readers": 8, "depose": 3, "hold_fetch": 3, "lag": 2},
             brokers=(3,),

@@ -6,7 +6,7 @@ from typing import Any, Final
 from emulator.core.admin_messages import ElectablePartition, ElectLeadersRequest, FeatureUpdate, RequestedElection
 from emulator.core.controller.configs import alter_config, replace_config
 from emulator.core.controller.controller import Controller
-from emulator.core.controller.decision import Decision, FenceReason
+from emulator.core.controller.decision import ChangeReason, Decision, ElrCause, FenceReason
 from emulator.core.controller.elect_leaders import elect_leaders, request_error, sweep_preferred, sweep_unclean
 from emulator.core.controller.election import ElectionResult
 from emulator.core.controller.features import is_elr_enabled, update_features
@@ -517,7 +517,8 @@ def run_clear_elr(vector: Vector) -> list[str]:
     topic_id = None
     if vector.event["topic"]:
         topic_id = TOPIC_ID if vector.event.get("topic_matches", True) else another
-    return _after(vector, world, [Decision(record=ClearElrRecord(topic_id=topic_id))])
+    cause = ElrCause(reason=ChangeReason.MIN_ISR_CHANGED)
+    return _after(vector, world, [Decision(record=ClearElrRecord(topic_id=topic_id), cause=cause)])
 
 
 def run_effective_min_isr(vector: Vector) -> list[str]:

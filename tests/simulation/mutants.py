@@ -68,6 +68,7 @@ MUTANTS: Final[Mapping[Mutant, Lethal | Harmless]] = MappingProxyType(
         ("truncate_before_hw", "off"): Lethal(scenario="S22", profiles=("readers",)),
         ("elr_within_replicas", "off"): Lethal(scenario="S37", profiles=("reassignment",)),
         ("cancel_requires_min_isr", "off"): Lethal(scenario="S39", profiles=("cancelled",)),
+        ("downgrade_ignores_elr", "off"): Lethal(scenario="S40", profiles=("downgrade",)),
         ("session_check", "unfenced"): Harmless(
             scenario="-",
             why="a fenced broker is in no ISR, its successor proves what it kept, and proposals and fetches name the "
@@ -87,9 +88,6 @@ MUTANTS: Final[Mapping[Mutant, Lethal | Harmless]] = MappingProxyType(
             scenario="S17",
             why="fewer candidates: an offline partition waits longer, and loses nothing",
             evidence="s17-elr-always-cleared.txt",
-        ),
-        ("downgrade_ignores_elr", "off"): Harmless(
-            scenario="-", why="an ELR that is left over is as good as it was: its members still hold all that counts"
         ),
     }
 )

@@ -7,8 +7,8 @@ names none, is told partition by partition.
 
 from emulator.core.controller.decision import (
     Cause,
-    ChangeReason,
     Decision,
+    ElrCause,
     FencingCause,
     PartitionCause,
     RegistrationCause,
@@ -129,9 +129,9 @@ def _partition_changed(
 ) -> PartitionChanged:
     state = change.after
     cause = decision.cause
-    if isinstance(decision.record, ClearElrRecord):
+    if isinstance(cause, ElrCause):
         cause = PartitionCause(
-            reason=ChangeReason.MIN_ISR_CHANGED,
+            reason=cause.reason,
             election=Election.NONE,
             broker_id=None,
             effective_min_isr=view.effective_min_isr(partition.topic),

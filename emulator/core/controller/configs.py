@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from emulator.core.controller.decision import ChangeReason, Decision, PartitionCause
+from emulator.core.controller.decision import ChangeReason, Decision, ElrCause, PartitionCause
 from emulator.core.controller.features import is_elr_enabled
 from emulator.core.controller.min_isr import MIN_ISR, configured_min_isr, effective_min_isr
 from emulator.core.controller.view import ClusterView
@@ -102,7 +102,8 @@ def _clear_elr(view: ClusterView, topic: str | None, changed: _Changed) -> list[
         case ClearElr.OFF:
             return []
         case ClearElr.ALWAYS:
-            return [Decision(record=ClearElrRecord(topic_id=None if topic is None else view.image.topics[topic]))]
+            record = ClearElrRecord(topic_id=None if topic is None else view.image.topics[topic])
+            return [Decision(record=record, cause=ElrCause(reason=ChangeReason.MIN_ISR_CHANGED))]
         case ClearElr.SATISFIED:
             topics = sorted(view.image.topics) if topic is None else [topic]
             return [decision for name in topics for decision in _clear_satisfied(view, name, changed)]

@@ -28,6 +28,7 @@ class ChangeReason(Enum):
     UNCLEAN_RECOVERY = "unclean_recovery"
     REASSIGNMENT = "reassignment"
     MIN_ISR_CHANGED = "min_isr_changed"
+    FEATURES_CHANGED = "features_changed"
     UNREGISTERED = "unregistered"
 
 
@@ -85,7 +86,13 @@ class FencingCause(msgspec.Struct, frozen=True, kw_only=True):
     reason: FenceReason
 
 
-Cause: TypeAlias = PartitionCause | RegistrationCause | FencingCause
+class ElrCause(msgspec.Struct, frozen=True, kw_only=True):
+    """Why all partitions of a topic, or of all, have no eligible leader replicas any more."""
+
+    reason: ChangeReason
+
+
+Cause: TypeAlias = PartitionCause | RegistrationCause | FencingCause | ElrCause
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,14 +10,14 @@ import msgspec
 
 from emulator.core import metadata_version
 from emulator.core.admin_messages import DescribedFeature, FeatureUpdate
-from emulator.core.controller.decision import Decision
+from emulator.core.controller.decision import ChangeReason, Decision, ElrCause
 from emulator.core.controller.min_isr import MIN_ISR
 from emulator.core.effective_config import CLUSTER
 from emulator.core.errors import ConfigError, ErrorCode
 from emulator.core.image import MetadataImage
 from emulator.core.metadata_version import ELR_VERSION, METADATA_VERSION
 from emulator.core.properties import NodeProperties
-from emulator.core.records import ConfigRecord, ConfigResource, FeatureLevelRecord
+from emulator.core.records import ClearElrRecord, ConfigRecord, ConfigResource, FeatureLevelRecord
 from emulator.core.switches import Switches
 from emulator.core.types import FeatureUpgradeType
 
@@ -81,6 +81,7 @@ def update_features(
         decisions.append(Decision(record=record))
         if update.feature == ELR_VERSION and update.max_version_level > image.feature_level(ELR_VERSION):
             decisions += _normalize_min_isr(image, properties)
+            decisions += _forget_left_over(image, switches)
     return FeatureOutcome(error=ErrorCode.NONE, decisions=tuple(decisions))
 
 
@@ -144,6 +145,16 @@ def _normalize_min_isr(image: MetadataImage, properties: NodeProperties) -> list
             record = ConfigRecord(resource=ConfigResource.BROKER, resource_name=name, name=MIN_ISR, value=None)
             decisions.append(Decision(record=record))
     return decisions
+
+
+def _forget_left_over(image: MetadataImage, switches: Switches) -> list[Decision]:
+    # What the downgrade left and no change has removed since is older than whatever happened without the feature: a
+    # member may have restarted uncleanly, and nobody took it out. KIP-966 is silent about the way back.
+    is_left = any(state.elr or state.last_known_elr for state in image.partitions.values())
+    if not is_left or not switches.downgrade_ignores_elr:
+        return []
+    cause = ElrCause(reason=ChangeReason.FEATURES_CHANGED)
+    return [Decision(record=ClearElrRecord(topic_id=None), cause=cause)]
 
 
 def _set_cluster_min_isr(properties: NodeProperties) -> Decision:

@@ -17,11 +17,13 @@ from emulator.core.events import (
     BrokerUnfenced,
     ControlledShutdownStarted,
     Election,
+    FeatureChanged,
     IncarnationEnded,
     PartitionChanged,
 )
 from emulator.core.image import PartitionState
 from emulator.core.invariants import check_m17_elr_replicas, check_partition
+from emulator.core.metadata_version import ELR_VERSION
 from emulator.core.types import BrokerEpoch, BrokerId, LeaderRecoveryState, PartitionEpoch, TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.oracle.bell import Bell
@@ -47,10 +49,19 @@ class ControllerRules:
         self._active: set[BrokerId] = set()
         self._unfenced: set[BrokerId] = set()
         self._last_contact_ms: dict[BrokerId, int] = {}
+        self._has_elr = True
 
     def attach(self, cluster: SimulatedCluster) -> None:
         """Says which cluster is watched."""
         self._cluster = cluster
+        self._has_elr = cluster.switches.elr
+
+    def feature_changed(self, event: FeatureChanged) -> None:
+        """Rules about eligible leader replicas end with their feature, and begin anew with it."""
+        if event.name == ELR_VERSION:
+            self._has_elr = self._cluster.switches.elr and event.feature_level > 0
+            self._has_floor.clear()
+            self._unclean.clear()
 
     def controller_started(self) -> None:
         """The controller runs anew: it tells what a killed one did not come to tell, and knows of no contacts."""
@@ -88,7 +99,7 @@ class ControllerRules:
         if state is None or state.partition_epoch != event.partition_epoch:
             return
         active = frozenset(broker for broker, each in image.brokers.items() if each.is_active)
-        effective_min_isr = event.effective_min_isr if self._cluster.switches.elr else None
+        effective_min_isr = event.effective_min_isr if self._has_elr else None
         predicates: tuple[Callable[[TopicPartition, PartitionState], None], ...] = (
             partial(check_partition, active=active, effective_min_isr=effective_min_isr),
             check_m17_elr_replicas,
@@ -101,6 +112,8 @@ class ControllerRules:
 
     def _check_floor(self, name: TopicPartition, before: PartitionChanged | None, event: PartitionChanged) -> None:
         """M4: once enough candidates, always enough, but for what takes some away on purpose."""
+        if not self._has_elr:
+            return
         if len(event.isr) + len(event.elr) >= event.effective_min_isr:
             self._has_floor.add(name)
             return
@@ -128,7 +141,8 @@ class ControllerRules:
         if leader is None or leader == before.leader:
             return
         members = (self._active & set(before.isr)) - {event.broker_id}
-        candidates = members or (set() if before.isr else (self._active & set(before.elr)) - {event.broker_id})
+        is_elr_asked = self._has_elr and not before.isr
+        candidates = members or ((self._active & set(before.elr)) - {event.broker_id} if is_elr_asked else set())
         joined = event.isr if event.reason == _PROPOSED else ()  # a proposal that completes a reassignment
         match event.election:
             case Election.ISR if leader not in (*before.isr, *joined):
@@ -220,7 +234,7 @@ class ControllerRules:
             is_unclean = event.stored_broker_epoch is not None and (
                 event.previous_broker_epoch != event.stored_broker_epoch
             )
-            if is_unclean and broker_id in last.replicas:
+            if is_unclean and self._has_elr and broker_id in last.replicas:
                 excluded.add(broker_id)
 
     # --- Proposals --------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from emulator.core.events import (
     BrokerUnfenced,
     ControlledShutdownStarted,
     Event,
+    FeatureChanged,
     HighWatermarkAdvanced,
     IncarnationEnded,
     LogDeleted,
@@ -58,6 +59,7 @@ class EventDesk:
             BrokerRegistered: self._registered,
             BrokerUnfenced: self._unfenced,
             ControlledShutdownStarted: self._fenced,
+            FeatureChanged: self._feature_changed,
             IncarnationEnded: self._ended,
             MetadataApplied: self._applied,
             NodeStarted: self._node_started,
@@ -136,6 +138,10 @@ class EventDesk:
     def _unfenced(self, _: NodeId, event: Event) -> None:
         assert isinstance(event, BrokerUnfenced)
         self._checks.controller.unfenced(event)
+
+    def _feature_changed(self, _: NodeId, event: Event) -> None:
+        assert isinstance(event, FeatureChanged)
+        self._checks.controller.feature_changed(event)
 
     def _topic_created(self, _: NodeId, event: Event) -> None:
         assert isinstance(event, TopicCreated)

@@ -39,6 +39,7 @@ from emulator.core.types import (
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.nodes import BrokerNode, incarnation_name
 from emulator.simulator.oracle.bell import Bell
+from emulator.simulator.oracle.candidates import candidates
 from emulator.simulator.oracle.reference import MetadataReference
 
 _SETTLED: Final = ("committed", "reverted")
@@ -194,7 +195,7 @@ class LeaderRules:
             return  # it serves nobody: what it reckons with is of no consequence
         if len(partition.committed_isr) < partition.effective_min_isr:
             return
-        missing = {*state.isr, *state.elr} - set(partition.maximal_isr)
+        missing = set(candidates(self._cluster, state)) - set(partition.maximal_isr)
         if missing:
             self._bell.ring(
                 "H4",

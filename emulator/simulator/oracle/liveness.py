@@ -13,6 +13,7 @@ from emulator.core.broker.isr import Committed
 from emulator.core.broker.lifecycle import BrokerState
 from emulator.core.types import TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
+from emulator.simulator.oracle.candidates import candidates
 from emulator.simulator.oracle.tally import Tally
 
 CONVERGE_MS: Final = 30_000
@@ -32,7 +33,7 @@ def excused(cluster: SimulatedCluster) -> tuple[TopicPartition, ...]:
     return tuple(
         name
         for name, state in sorted(cluster.image.partitions.items())
-        if state.leader is None and not state.isr and not state.elr and name not in recovering
+        if state.leader is None and not candidates(cluster, state) and name not in recovering
     )
 
 

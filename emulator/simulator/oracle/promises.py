@@ -13,6 +13,7 @@ from emulator.core.types import BrokerId, Offset, TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.nodes import BrokerNode, incarnation_name
 from emulator.simulator.oracle.bell import Bell
+from emulator.simulator.oracle.candidates import candidates
 from emulator.simulator.oracle.truth import PartitionTruth, Promise
 
 
@@ -134,7 +135,7 @@ class PromiseChecks:
         truth = self._truths.get(name)
         if state is None or truth is None or not truth.high_watermark:
             return
-        for broker_id in (*state.isr, *state.elr):
+        for broker_id in candidates(self._cluster, state):
             node = self._cluster.nodes[broker_id]
             log = node.disk.logs.get(name)
             end = Offset(0) if log is None or log.topic_id != state.topic_id else log.log_end_offset

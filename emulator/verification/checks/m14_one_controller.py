@@ -13,7 +13,7 @@ CHECK = Check(
                       array_join(sort_array(collect_set(what)), ' and for ')) AS sentence
         FROM (SELECT run, metadata_offset, node, incarnation, concat('a change of ', topic, '-', partition) AS what
               -- A cleared ELR is one record about many partitions.
-              FROM partition_changed WHERE reason <> 'min_isr_changed'
+              FROM partition_changed WHERE reason NOT IN ('min_isr_changed', 'features_changed')
               UNION ALL SELECT run, metadata_offset, node, incarnation, concat('a registration of broker ', broker_id)
               FROM broker_registered
               UNION ALL SELECT run, metadata_offset, node, incarnation, concat('the fencing of broker ', broker_id)

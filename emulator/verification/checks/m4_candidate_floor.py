@@ -21,6 +21,6 @@ CHECK = Check(
         WHERE has_elr AND size(isr) + size(elr) < effective_min_isr
               AND size(old.isr) + size(old.elr) >= effective_min_isr AND old.effective_min_isr = effective_min_isr
               AND election NOT IN ('unclean', 'last_known_leader') AND size(array_except(old.replicas, replicas)) = 0
-              AND reason NOT IN ('broker_registered', 'min_isr_changed', 'unregistered')
+              AND reason NOT IN ('broker_registered', 'min_isr_changed', 'features_changed', 'unregistered')
     """,
 )

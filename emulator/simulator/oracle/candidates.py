@@ -1,0 +1,12 @@
+"""Who may be elected cleanly, by a partition's committed state."""
+
+from emulator.core.image import PartitionState
+from emulator.core.metadata_version import ELR_VERSION
+from emulator.core.types import BrokerId
+from emulator.simulator.cluster import SimulatedCluster
+
+
+def candidates(cluster: SimulatedCluster, state: PartitionState) -> tuple[BrokerId, ...]:
+    """Returns ISR and ELR; an ELR that a downgrade of its feature has left counts only where the rules let it."""
+    is_left_over = cluster.image.feature_level(ELR_VERSION) == 0 and cluster.switches.downgrade_ignores_elr
+    return state.isr if is_left_over else (*state.isr, *state.elr)
