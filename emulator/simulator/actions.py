@@ -159,14 +159,14 @@ class Recreate(_Action, frozen=True, kw_only=True):
     topic: str
 
 
-class Heal(_Action, frozen=True, kw_only=True):
-    """Mend the network."""
 class ElrFeature(_Action, frozen=True, kw_only=True):
     """Set the level of feature ``eligible.leader.replicas.version``."""
 
     level: int
 
 
+class Heal(_Action, frozen=True, kw_only=True):
+    """Mend the network."""
 
 
 Action: TypeAlias = (
@@ -182,9 +182,9 @@ Action: TypeAlias = (
     | MinIsr
     | Reassign
     | Recreate
+    | ElrFeature
     | Heal
 )
-    | ElrFeature
 
 _ACKS: Final = {"all": Acks.ALL, "0": Acks.NONE, "1": Acks.LEADER}
 _REPAIRS: Final = frozenset({NodeVerb.RESUME, NodeVerb.REJOIN})
@@ -230,10 +230,10 @@ def format_action(action: Action) -> str:
             return f"reassign {partition} replicas={_ids(replicas) or 'none'}"
         case Recreate(topic=topic):
             return f"recreate {topic}"
-        case Heal():
-            return "heal"
         case ElrFeature(level=level):
             return f"elr-feature level={level}"
+        case Heal():
+            return "heal"
 
 
 def parse_action(line: str) -> Action:
@@ -276,11 +276,11 @@ def _parse(verb: str, words: list[str], pairs: dict[str, str]) -> Action | None:
             return MinIsr(topic=topic, value=int(pairs["value"]))
         case "reassign", [partition]:
             replicas = pairs["replicas"]
-        case "elr-feature", []:
-            return ElrFeature(level=int(pairs["level"]))
             return Reassign(partition=_partition(partition), replicas=() if replicas == "none" else _nodes(replicas))
         case "recreate", [topic]:
             return Recreate(topic=topic)
+        case "elr-feature", []:
+            return ElrFeature(level=int(pairs["level"]))
         case "heal", []:
             return Heal()
         case _, [link, api, way]:
