@@ -134,35 +134,34 @@ def partition_response(hosted: HostedPartitions, asked: FetchPartition, result: 
     """Returns the answer that belongs to a result."""
     match result:
         case Read(partition, span):
-            return FetchPartitionResponse(
-                topic=asked.topic,
-                partition=asked.partition,
-                error=ErrorCode.NONE,
-                high_watermark=partition.log.high_watermark,
-                log_start_offset=partition.log.log_start_offset,
-                span=span,
-            )
+            return _success(asked, partition, span=span)
         case Diverging(partition, end):
-            return FetchPartitionResponse(
-                topic=asked.topic,
-                partition=asked.partition,
-                error=ErrorCode.NONE,
-                high_watermark=partition.log.high_watermark,
-                log_start_offset=partition.log.log_start_offset,
-                diverging_epoch=end.leader_epoch,
-                diverging_end_offset=end.end_offset,
-            )
+            return _success(asked, partition, diverging=end)
         case Redirected(partition, replica):
-            return FetchPartitionResponse(
-                topic=asked.topic,
-                partition=asked.partition,
-                error=ErrorCode.NONE,
-                high_watermark=partition.log.high_watermark,
-                log_start_offset=partition.log.log_start_offset,
-                preferred_read_replica=replica,
-            )
+            return _success(asked, partition, preferred_read_replica=replica)
         case ReadFailed(error):
             return _failure(hosted, asked, error)
+
+
+def _success(
+    asked: FetchPartition,
+    partition: Partition,
+    *,
+    span: LogSpan | None = None,
+    diverging: EpochEndOffset | None = None,
+    preferred_read_replica: BrokerId | None = None,
+) -> FetchPartitionResponse:
+    return FetchPartitionResponse(
+        topic=asked.topic,
+        partition=asked.partition,
+        error=ErrorCode.NONE,
+        high_watermark=partition.log.high_watermark,
+        log_start_offset=partition.log.log_start_offset,
+        diverging_epoch=None if diverging is None else diverging.leader_epoch,
+        diverging_end_offset=None if diverging is None else diverging.end_offset,
+        preferred_read_replica=preferred_read_replica,
+        span=span,
+    )
 
 
 def _failure(hosted: HostedPartitions, asked: FetchPartition, error: ErrorCode) -> FetchPartitionResponse:
