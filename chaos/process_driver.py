@@ -10,16 +10,13 @@ from chaos.client_link import ClientLink
 from chaos.ending import note_crash, stop_nodes
 from chaos.faults.stage import Stage
 from chaos.harness_log import HarnessLog
-from chaos.metadata_watch import MetadataWatch
-from chaos.process_scene import ProcessScene
+from chaos.process_scene import ProcessScene, open_scene
 from chaos.run_order import RunOrder
-from chaos.scenario import CONTROLLER
 from chaos.waiting import Lookout
 from chaos.workload import client_config
 from emulator.cluster.child import ProcessEnd
 from emulator.cluster.process_cluster import CLIENT_NAME, ProcessCluster
 from emulator.core.properties import node_properties
-from emulator.rpc.channel import keepalive_for
 
 
 class ProcessDriver:
@@ -58,18 +55,15 @@ class ProcessDriver:
             async with asyncio.TaskGroup() as starting:
                 starting.create_task(self._client.launch(self._cluster.supervisor, config, directory=directory))
                 starting.create_task(self._cluster.start())
-            watch = MetadataWatch(
-                self._cluster.direct_addresses()[CONTROLLER],
-                keepalive=keepalive_for(session_timeout_ms=self._session_timeout_ms),
-                on_change=self._lookout.change,
-            )
-            self._stage = Stage(
-                cluster=self._cluster, watch=watch, log=self._log, session_timeout_ms=self._session_timeout_ms
-            )
-            async with asyncio.TaskGroup() as tasks:
-                following = tasks.create_task(watch.run())
-                yield ProcessScene(stage=self._stage, client=self._client, lookout=self._lookout)
-                following.cancel()
+            async with open_scene(
+                self._cluster,
+                client=self._client,
+                log=self._log,
+                lookout=self._lookout,
+                session_timeout_ms=self._session_timeout_ms,
+            ) as scene:
+                self._stage = scene.stage
+                yield scene
 
     def start_work(self) -> None:
         """Tells the client process where the nodes are."""

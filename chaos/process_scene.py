@@ -1,6 +1,8 @@
 """Real processes as a scene: faults on processes, files and proxies, each of which proves that it bit."""
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 
 from chaos.admin import ask
 from chaos.barriers import Sight
@@ -16,9 +18,12 @@ from chaos.faults.power_cycle import start, stop
 from chaos.faults.power_loss import power_loss
 from chaos.faults.replace_disk import replace_disk
 from chaos.faults.stage import Stage
+from chaos.harness_log import HarnessLog
+from chaos.metadata_watch import MetadataWatch
 from chaos.scenario import Clients
 from chaos.waiting import Lookout
 from emulator.client.control import Progress
+from emulator.cluster.process_cluster import ProcessCluster
 from emulator.core.events import Event
 from emulator.core.image import MetadataImage
 from emulator.core.messages import Request, Response
@@ -160,3 +165,20 @@ class ProcessScene:
     async def heal_link(self, source: NodeId, target: NodeId) -> Recovery:
         """Opens one proxy."""
         return await heal_link(self.stage, source, target)
+
+
+@asynccontextmanager
+async def open_scene(
+    cluster: ProcessCluster, *, client: ClientLink, log: HarnessLog, lookout: Lookout, session_timeout_ms: int
+) -> AsyncIterator[ProcessScene]:
+    """Follows what the controller of a started cluster commits, and yields the scene that sees it."""
+    watch = MetadataWatch(
+        cluster.direct_addresses()[cluster.layout.controller_id],
+        keepalive=keepalive_for(session_timeout_ms=session_timeout_ms),
+        on_change=lookout.change,
+    )
+    stage = Stage(cluster=cluster, watch=watch, log=log, session_timeout_ms=session_timeout_ms)
+    async with asyncio.TaskGroup() as tasks:
+        following = tasks.create_task(watch.run())
+        yield ProcessScene(stage=stage, client=client, lookout=lookout)
+        following.cancel()

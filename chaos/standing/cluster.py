@@ -18,11 +18,10 @@ from chaos.client_link import ClientLink
 from chaos.ending import note_crash, restore, settled, stop_nodes
 from chaos.faults.stage import Stage
 from chaos.harness_log import HarnessLog
-from chaos.metadata_watch import MetadataWatch
 from chaos.plan import PlayedStep
-from chaos.process_scene import ProcessScene
+from chaos.process_scene import ProcessScene, open_scene
 from chaos.run_directory import write_cluster_file
-from chaos.scenario import CONTROLLER, Ending
+from chaos.scenario import Ending
 from chaos.standing.clients import ClientRegister
 from chaos.standing.order import STANDING, StandingOrder
 from chaos.standing.status import StatusReport, look_around
@@ -35,7 +34,6 @@ from emulator.cluster.process_cluster import CLIENT_NAME, ProcessCluster
 from emulator.core.errors import EmulatorError
 from emulator.core.events import ClientStarted, StepReached
 from emulator.core.types import CauseId
-from emulator.rpc.channel import keepalive_for
 
 READY_TIMEOUT_S: Final = 60.0
 """For all brokers to be registered and unfenced."""
@@ -102,18 +100,16 @@ class StandingCluster:
             )
             stack.push_async_callback(self._client_link.close)
             await self._cluster.start()
-            watch = MetadataWatch(
-                self._cluster.direct_addresses()[CONTROLLER],
-                keepalive=keepalive_for(session_timeout_ms=self._session_timeout_ms),
-                on_change=self._lookout.change,
+            self._scene = await stack.enter_async_context(
+                open_scene(
+                    self._cluster,
+                    client=self._client_link,
+                    log=self._log,
+                    lookout=self._lookout,
+                    session_timeout_ms=self._session_timeout_ms,
+                )
             )
-            tasks = await stack.enter_async_context(asyncio.TaskGroup())
-            following = tasks.create_task(watch.run())
-            stack.callback(following.cancel)
-            self._stage = Stage(
-                cluster=self._cluster, watch=watch, log=self._log, session_timeout_ms=self._session_timeout_ms
-            )
-            self._scene = ProcessScene(stage=self._stage, client=self._client_link, lookout=self._lookout)
+            self._stage = self._scene.stage
             self._player = StepPlayer(scene=self._scene, seed=self._order.seed)
             await self._lookout.wait(self._is_serving, timeout_s=READY_TIMEOUT_S)
             self._is_starting = False
