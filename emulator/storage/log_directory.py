@@ -215,6 +215,10 @@ class LogDirectory:
     def _set_aside(self, partition: TopicPartition, suffix: str) -> str:
         log = self._logs.pop(partition)
         log.abandon()
+        # What they say of this log would be believed of the next one of that name (Kafka's ``asyncDelete`` has them
+        # rewritten, too, but afterwards).
+        self.write_recovery_points()
+        self.write_log_starts()
         # The topic gives way, not the partition: what is left must still be known as a stray (Kafka's ``LocalLog``).
         tail = f"-{partition.partition}.{uuid.uuid4().hex}{suffix}"
         target = f"{self.path}/{partition.topic[: _LONGEST_NAME - len(tail)]}{tail}"

@@ -79,6 +79,26 @@ def test_deleted_and_stray_directories_are_set_aside() -> None:
     assert [log.partition for log in loaded] == [TopicPartition("orders", 2)]
 
 
+@pytest.mark.parametrize("is_stray", [False, True])
+def test_checkpoints_of_a_log_that_went_say_nothing_of_the_next_one(is_stray: bool) -> None:  # noqa: FBT001 - a column
+    filesystem = durable_directory(ROOT)
+    directory, _ = _load(filesystem)
+    log = directory.create_log(PARTITION, TOPIC_ID, _settings())
+    log.append(*make_batches(range(5)))
+    log.flush()
+    log.raise_log_start(Offset(4))
+    directory.write_recovery_points()
+    directory.write_log_starts()
+    if is_stray:
+        directory.rename_stray_log(PARTITION)
+    else:
+        directory.delete_log(PARTITION, now_ms=0, delay_ms=60)
+    directory.create_log(PARTITION, TopicId("another"), _settings()).append(*make_batches(range(2)))
+    filesystem.restart()
+    (loaded,) = _load(filesystem)[1]
+    assert (loaded.log_start_offset, loaded.log_end_offset, loaded.recovery_point) == (0, 2, 0)
+
+
 def test_strays_are_known_again_and_go_when_they_are_told_to() -> None:
     filesystem = durable_directory(ROOT)
     directory, _ = _load(filesystem)
