@@ -263,7 +263,11 @@ class SimulatedScene:
         disk = self._cluster.nodes[broker_id].disk
         before = sum(len(log.batches) for log in disk.logs.values())
         self._cluster.power_loss(
-            broker_id, DiskKeep(keep.value), kept=exact.kept, truncation=DiskFate(exact.truncation.value)
+            broker_id,
+            DiskKeep(keep.value),
+            kept=exact.kept,
+            truncation=DiskFate(exact.truncation.value),
+            names=exact.names,
         )
         return before - sum(len(log.batches) for log in disk.logs.values())
 

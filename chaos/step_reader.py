@@ -8,7 +8,7 @@ A step is a mapping of one key, its verb; ``as: NAME`` beside a node names that 
     - cut: {from: 0, to: controller}
     - lose: {responses: 0 -> 1}
     - kill: {node: first}                                                 # also pause, resume, start, stop
-    - power_loss: {nodes: [1, 2], keep: torn}                             # kept, truncation: exactly what is lost
+    - power_loss: {nodes: [1, 2], keep: torn}                             # kept, truncation, names: what exactly
     - replace_disk: {node: 1}
     - produce: {producer: producer-0, partition: orders-0, records: 2}
     - heal: all                                                           # or {node: 0}, or {from: 0, to: 1}
@@ -45,7 +45,7 @@ from chaos.scenario import (
     Until,
 )
 from chaos.yaml_cursor import Cursor, Fields, suggestion
-from emulator.storage.power_loss_plan import ExactLoss, Keep, TruncationFate
+from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min)")
 _UNIT_MS: Final = {"ms": 1, "s": 1000, "min": 60_000}
@@ -160,13 +160,16 @@ class StepReader:
 
     def _power_loss(self, fields: Fields, nodes: tuple[NodeRef, ...]) -> PowerLoss:
         keep, seed = fields.optional("keep"), fields.optional("seed")
-        kept, truncation = fields.optional("kept"), fields.optional("truncation")
+        kept, truncation, names = fields.optional("kept"), fields.optional("truncation"), fields.optional("names")
         exact = None
-        if kept is not None or truncation is not None:
+        if kept is not None or truncation is not None or names is not None:
             fates = [each.value for each in TruncationFate]
             exact = ExactLoss(
                 kept=0 if kept is None else kept.integer(low=0),
                 truncation=TruncationFate.UNDONE if truncation is None else TruncationFate(truncation.choice(fates)),
+                names=NamesFate.UNDONE
+                if names is None
+                else NamesFate(names.choice([each.value for each in NamesFate])),
             )
         return PowerLoss(
             nodes=nodes,

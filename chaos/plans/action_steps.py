@@ -108,7 +108,8 @@ def _on_node(verb: NodeVerb, node: NodeId) -> tuple[str, ...]:
 def _power_loss(action: PowerLoss) -> str:
     nodes = ", ".join(_name(node) for node in action.nodes)
     kept = f", kept: {action.kept}" if action.keep in (Keep.PREFIX, Keep.PAGES) else ""
-    return f"power_loss: {{nodes: [{nodes}], keep: {action.keep.value}{kept}, truncation: {action.truncation.value}}}"
+    fates = f"truncation: {action.truncation.value}, names: {action.names.value}"
+    return f"power_loss: {{nodes: [{nodes}], keep: {action.keep.value}{kept}, {fates}}}"
 
 
 def _on_link(verb: LinkVerb, source: NodeId, target: NodeId) -> str:

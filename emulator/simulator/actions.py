@@ -5,7 +5,7 @@ One text form, a line per action, serves scripts by hand, regression files, shri
     wait 120                                     let virtual milliseconds pass, everything being delivered promptly
     produce orders-0 acks=all records=1
     kill 1                                       or several nodes at once: kill 0,1; the controller is 100
-    power-loss 1 keep=prefix kept=2 truncation=kept
+    power-loss 1 keep=prefix kept=2 truncation=kept     names=undone: what was not synced of names comes undone, too
     replace-disk 1 | start 1 | stop 1 | pause 1 | resume 1 | sync 1 | clock 1 rate=1100000
     draw 2                                       the number that picks the leaders of unclean elections from now on
     expire 1                                     its heartbeats wait until the controller has fenced it
@@ -32,6 +32,7 @@ from emulator.core.errors import ConfigError
 from emulator.core.types import Acks, NodeId, TopicPartition
 from emulator.simulator.disk import Keep, TruncationFate
 from emulator.simulator.network import Channel, Way
+from emulator.storage.power_loss_plan import NamesFate
 
 
 class _Action(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +82,7 @@ class PowerLoss(_Action, frozen=True, kw_only=True):
     keep: Keep
     kept: int
     truncation: TruncationFate
+    names: NamesFate = NamesFate.KEPT
 
 
 class ClockRate(_Action, frozen=True, kw_only=True):
@@ -212,8 +214,8 @@ def format_action(action: Action) -> str:
             return f"produce {partition} acks={'all' if acks is Acks.ALL else int(acks)} records={records}"
         case OnNode(verb=verb, nodes=nodes):
             return f"{verb.value} {_ids(nodes)}"
-        case PowerLoss(nodes=nodes, keep=keep, kept=kept, truncation=truncation):
-            return f"power-loss {_ids(nodes)} keep={keep.value} kept={kept} truncation={truncation.value}"
+        case PowerLoss(nodes=nodes):
+            return f"power-loss {_ids(nodes)} {_loss_words(action)}"
         case ClockRate(node=node, rate_ppm=rate_ppm):
             return f"clock {node} rate={rate_ppm}"
         case OnLink(verb=verb, source=source, destination=destination):
@@ -260,12 +262,7 @@ def _parse(verb: str, words: list[str], pairs: dict[str, str]) -> Action | None:
         case "produce", [partition]:
             return Produce(partition=_partition(partition), acks=_ACKS[pairs["acks"]], records=int(pairs["records"]))
         case "power-loss", [nodes]:
-            return PowerLoss(
-                nodes=_nodes(nodes),
-                keep=Keep(pairs["keep"]),
-                kept=int(pairs["kept"]),
-                truncation=TruncationFate(pairs["truncation"]),
-            )
+            return _loss(_nodes(nodes), pairs)
         case "clock", [node]:
             return ClockRate(node=NodeId(int(node)), rate_ppm=int(pairs["rate"]))
         case "slow", [link]:
@@ -293,6 +290,21 @@ def _parse(verb: str, words: list[str], pairs: dict[str, str]) -> Action | None:
             return OnNode(verb=NodeVerb(verb), nodes=_nodes(target))
         case _:
             return None
+
+
+def _loss(nodes: tuple[NodeId, ...], pairs: dict[str, str]) -> PowerLoss:
+    return PowerLoss(
+        nodes=nodes,
+        keep=Keep(pairs["keep"]),
+        kept=int(pairs["kept"]),
+        truncation=TruncationFate(pairs["truncation"]),
+        names=NamesFate(pairs.get("names", NamesFate.KEPT.value)),
+    )
+
+
+def _loss_words(loss: PowerLoss) -> str:
+    words = f"keep={loss.keep.value} kept={loss.kept} truncation={loss.truncation.value}"
+    return words if loss.names is NamesFate.KEPT else f"{words} names={loss.names.value}"
 
 
 def _partition(word: str) -> TopicPartition:

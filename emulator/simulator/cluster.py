@@ -84,6 +84,7 @@ from emulator.simulator.record_book import RecordBook
 from emulator.simulator.streams import MetadataStreams
 from emulator.simulator.watcher import NobodyWatches, Watcher
 from emulator.simulator.wire import NodeAsker, Wire
+from emulator.storage.power_loss_plan import NamesFate
 
 HARNESS: Final = NodeId(2000)
 """Stands for whoever breaks things, on the events that say so."""
@@ -228,12 +229,13 @@ class SimulatedCluster:
         *,
         kept: int = 0,
         truncation: TruncationFate = TruncationFate.UNDONE,
+        names: NamesFate = NamesFate.UNDONE,
     ) -> None:
         """Ends a process at once, if one runs, and loses what is not synced."""
         node = self.nodes[broker_id]
         self._end(node, IncarnationEnd.POWER_LOST)
         before = {name: log.log_end_offset for name, log in node.disk.logs.items()}
-        node.disk.lose_power(keep, kept=kept, truncation=truncation)
+        node.disk.lose_power(keep, kept=kept, truncation=truncation, names=names)
         for name, log in node.disk.logs.items():
             self._note(
                 PowerLost(

@@ -1,8 +1,10 @@
 """A broker's disk as the core sees it: batch descriptors with a synced part, checkpoints, the clean-shutdown file.
 
 Appends and truncations reach the page cache; a sync makes the log as it is then durable. Checkpoints, directory names
-and the clean-shutdown file are durable as soon as they are written, because ``emulator.storage`` syncs each of them:
-so a power loss takes batches away, or brings back those of a truncation, and no name. A replaced disk is empty.
+and the clean-shutdown file are durable as soon as they are written, because ``emulator.storage`` syncs each of them.
+One name is not: that of the segment with which a log starts anew (``RestartLog``), until the log or its directory is
+synced. So a power loss takes batches away, brings back those of a truncation, or leaves a log that has no segment. A
+replaced disk is empty.
 """
 
 from enum import Enum
@@ -26,6 +28,7 @@ from emulator.core.effects import (
 from emulator.core.errors import InvariantViolation
 from emulator.core.inputs import LoadedLog, LogRecovered, StrayLog
 from emulator.core.types import BrokerEpoch, CauseId, Offset, TopicId, TopicPartition
+from emulator.storage.power_loss_plan import NamesFate
 from emulator.storage.recovery import with_scanned_epochs
 
 _NEVER: Final = (1 << 63) - 1
@@ -59,6 +62,7 @@ class StoredLog:
         log_start_checkpoint: as a successor will know it.
         segment_base: base offset of the segment file, where a log without batches ends.
         epochs: the leader epoch checkpoint.
+        is_named: whether a power loss leaves the segment file its name.
         flush_messages: synced, within the append, after so many records (``flush.messages``).
     """
 
@@ -67,6 +71,7 @@ class StoredLog:
         "durable",
         "epochs",
         "flush_messages",
+        "is_named",
         "log_end_offset",
         "log_start_checkpoint",
         "log_start_offset",
@@ -87,6 +92,7 @@ class StoredLog:
         self.log_end_offset = base_offset
         self.segment_base = base_offset
         self.epochs: tuple[EpochEntry, ...] = ()
+        self.is_named = True
         self.flush_messages = _NEVER
 
     def truncate(self, offset: Offset) -> None:
@@ -105,22 +111,28 @@ class StoredLog:
         self.durable = tuple(batch for batch in self.durable if batch.base_offset not in dropped)
         self.segment_base = base_offset
         self.recovery_point = max(self.recovery_point, base_offset)
+        self.is_named = True
 
     def sync(self) -> None:
         """Makes what a reader sees durable."""
         self.durable = tuple(self.batches)
         self.synced = len(self.batches)
         self.recovery_point = self.log_end_offset
+        self.is_named = True
 
-    def lose_unsynced(self, keep: Keep, *, kept: int, truncation: "TruncationFate") -> None:
+    def lose_unsynced(self, keep: Keep, *, kept: int, truncation: "TruncationFate", names: NamesFate) -> None:
         """Leaves what a power loss leaves.
 
         Args:
             keep: shape of the loss.
             kept: unsynced batches that survive ``prefix`` and ``pages``; at least one is always lost.
             truncation: what becomes of a truncation that was not synced.
+            names: what becomes of the segment's name, if that was not synced.
         """
-        if self.synced < len(self.durable) and truncation is TruncationFate.UNDONE:
+        if not self.is_named and names is NamesFate.UNDONE:
+            self.batches = []
+            self.segment_base = self.log_start_checkpoint
+        elif self.synced < len(self.durable) and truncation is TruncationFate.UNDONE:
             self.batches = list(self.durable)
         else:
             unsynced = len(self.batches) - self.synced
@@ -130,8 +142,16 @@ class StoredLog:
         self.synced = len(self.batches)
         self.recover()
 
+    def checkpoint_start(self) -> None:
+        """Enters the log's start into the checkpoint, where its first segment does not say it already."""
+        self.log_start_checkpoint = self.log_start_offset if self.log_start_offset > self.segment_base else Offset(0)
+
     def recover(self) -> None:
-        """Finds the log's end from its batches, as opening the files does; one below the log start starts anew."""
+        """Finds the log's end from its batches, as opening the files does; one below the log start starts anew.
+
+        Opening a log after an unclean end syncs its directory.
+        """
+        self.is_named = True
         self.log_end_offset = self.batches[-1].next_offset if self.batches else self.segment_base
         if self.log_end_offset < self.log_start_checkpoint:
             self.batches, self.durable, self.synced = [], (), 0
@@ -199,10 +219,13 @@ class Disk:
         self.logs[effect.partition].truncate(effect.offset)
 
     def restart(self, effect: RestartLog) -> None:
-        """Replaces a log's segments by an empty one; names are durable at once."""
+        """Replaces a log's segments by an empty one. Those that went are gone for good; the new one may go, too."""
         old = self.logs[effect.partition]
         new = self.logs[effect.partition] = StoredLog(old.topic_id, base_offset=effect.offset)
+        new.epochs = old.epochs
         new.flush_messages = old.flush_messages
+        new.is_named = False
+        new.log_start_checkpoint = old.log_start_checkpoint
 
     def recover(self, effect: RecoverLog) -> LogRecovered:
         """Reads a log through from its recovery point on; what a disk has here is never bad."""
@@ -218,8 +241,10 @@ class Disk:
         )
 
     def write_epochs(self, effect: WriteEpochCheckpoint) -> None:
-        """Rewrites a leader epoch checkpoint."""
-        self.logs[effect.partition].epochs = effect.epochs
+        """Rewrites a leader epoch checkpoint, which syncs the directory."""
+        log = self.logs[effect.partition]
+        log.epochs = effect.epochs
+        log.is_named = True
 
     def raise_log_start(self, effect: RaiseLogStart) -> None:
         """Notes that records below an offset are deleted; the segment stays."""
@@ -234,7 +259,7 @@ class Disk:
     def write_checkpoints(self, _: WriteLogCheckpoints) -> None:
         """Rewrites the log-start checkpoint; recovery points are kept exact here."""
         for log in self.logs.values():
-            log.log_start_checkpoint = log.log_start_offset
+            log.checkpoint_start()
 
     # --- Life of the process ----------------------------------------------------------------------------------------
 
@@ -278,14 +303,14 @@ class Disk:
         """Syncs everything and writes the clean-shutdown file."""
         self.sync()
         for log in self.logs.values():
-            log.log_start_checkpoint = log.log_start_offset
+            log.checkpoint_start()
         self._clean_epoch = broker_epoch
         self._is_clean = True
 
-    def lose_power(self, keep: Keep, *, kept: int, truncation: TruncationFate) -> None:
-        """Loses unsynced batches of every log."""
+    def lose_power(self, keep: Keep, *, kept: int, truncation: TruncationFate, names: NamesFate) -> None:
+        """Loses what is not synced of every log."""
         for log in self.logs.values():
-            log.lose_unsynced(keep, kept=kept, truncation=truncation)
+            log.lose_unsynced(keep, kept=kept, truncation=truncation, names=names)
 
     def replace(self) -> None:
         """Puts an empty disk in its place."""

@@ -210,7 +210,9 @@ def _lose_power(cluster: SimulatedCluster, node_id: NodeId, action: PowerLoss) -
     node = _broker(cluster, node_id)
     if node is None:
         return False
-    cluster.power_loss(node.broker_id, action.keep, kept=action.kept, truncation=action.truncation)
+    cluster.power_loss(
+        node.broker_id, action.keep, kept=action.kept, truncation=action.truncation, names=action.names
+    )
     return True
 
 

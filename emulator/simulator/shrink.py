@@ -17,6 +17,7 @@ from emulator.simulator.explorer import merge_waits
 from emulator.simulator.oracle.finding import Alarm, CheckKind
 from emulator.simulator.plan import Plan, PlannedTopic
 from emulator.simulator.simulation import Simulation
+from emulator.storage.power_loss_plan import NamesFate
 
 LIMIT_S: Final = 60.0
 
@@ -165,6 +166,8 @@ def _simpler(action: Action) -> Iterator[Action]:
         case PowerLoss(keep=keep, nodes=nodes):
             if keep is not Keep.NONE:
                 yield msgspec.structs.replace(action, keep=Keep.NONE, kept=0, truncation=TruncationFate.KEPT)
+            if action.names is not NamesFate.KEPT:
+                yield msgspec.structs.replace(action, names=NamesFate.KEPT)
             for node in nodes if len(nodes) > 1 else ():
                 yield msgspec.structs.replace(action, nodes=tuple(each for each in nodes if each != node))
         case OnNode(nodes=nodes) if len(nodes) > 1:

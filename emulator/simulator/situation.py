@@ -18,6 +18,7 @@ from emulator.simulator.disk import Keep, TruncationFate, unsynced_batches
 from emulator.simulator.nodes import CONTROLLER, BrokerNode
 from emulator.simulator.oracle.oracle import Oracle
 from emulator.simulator.profiles import Budget
+from emulator.storage.power_loss_plan import NamesFate
 
 Actions: TypeAlias = Sequence[Action]
 
@@ -93,6 +94,7 @@ class Situation:
             keep=self.storage.choice((Keep.NONE, Keep.NONE, Keep.PREFIX, Keep.TORN, Keep.PAGES)),
             kept=self.storage.randint(0, max(0, most - 1)),
             truncation=self.storage.choice(self.fates),
+            names=self.storage.choice(tuple(NamesFate)),
         )
 
 

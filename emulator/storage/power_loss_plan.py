@@ -15,7 +15,7 @@ A truncation that was not synced is undone by ``none`` and drawn by the others. 
 every tail that was not synced, so a fault that should bite does.
 
 An *exact* loss draws nothing: it counts the batches that survive, whatever their length, and says what becomes of
-truncations. All names are undone, and what is no log loses its tail.
+truncations and of names. What is no log loses its tail.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -45,16 +45,25 @@ class TruncationFate(Enum):
     UNDONE = "undone"
 
 
+class NamesFate(Enum):
+    """What becomes of changes of names that were not synced."""
+
+    KEPT = "kept"
+    UNDONE = "undone"
+
+
 class ExactLoss(msgspec.Struct, frozen=True, kw_only=True):
     """What a power loss leaves, with nothing left to chance.
 
     Attributes:
         kept: unsynced batches of each log that survive ``prefix`` and ``pages``; at least one is always lost.
         truncation: what becomes of those that were not synced.
+        names: likewise.
     """
 
     kept: int
     truncation: TruncationFate
+    names: NamesFate = NamesFate.UNDONE
 
 
 class FileView(msgspec.Struct, frozen=True, kw_only=True):
@@ -173,7 +182,7 @@ def plan_power_loss(
     paths = _directory_paths(volume)
     names = {directory: dict(listing) for directory, listing in volume.present.items()}
     for group in _linked_changes(volume, paths):
-        if exact is not None or keep is Keep.NONE or random.random() < 0.5:
+        if _undoes_names(keep, random, exact):
             for change in group:
                 listing = names.setdefault(change.directory, {})
                 if change.durable is None:
@@ -207,6 +216,12 @@ def plan_power_loss(
             if loss is not None:
                 lost_bytes.append(loss)
     return PowerLossPlan(names=reachable, contents=contents, lost_names=tuple(lost_names), lost_bytes=tuple(lost_bytes))
+
+
+def _undoes_names(keep: Keep, random: Random, exact: ExactLoss | None) -> bool:
+    if exact is not None:
+        return exact.names is NamesFate.UNDONE
+    return keep is Keep.NONE or random.random() < 0.5
 
 
 def _directory_paths(volume: VolumeView) -> dict[int, str]:

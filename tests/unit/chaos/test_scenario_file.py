@@ -54,7 +54,7 @@ from emulator.core.admin_messages import RequestedElection
 from emulator.core.errors import ConfigError, ErrorCode
 from emulator.core.records import ConfigResource
 from emulator.core.types import Acks, BrokerId, FeatureUpgradeType, LeaderRecoveryState, NodeId, TopicPartition
-from emulator.storage.power_loss_plan import ExactLoss, Keep, TruncationFate
+from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 
 ORDERS = TopicPartition("orders", 0)
 HEAD = """\
@@ -109,6 +109,15 @@ def node(number: int) -> FixedNode:
                 keep=Keep.PREFIX,
                 seed=None,
                 exact=ExactLoss(kept=3, truncation=TruncationFate.KEPT),
+            ),
+        ),
+        (
+            "power_loss: {node: 2, names: kept}",
+            PowerLoss(
+                nodes=(node(2),),
+                keep=Keep.NONE,
+                seed=None,
+                exact=ExactLoss(kept=0, truncation=TruncationFate.UNDONE, names=NamesFate.KEPT),
             ),
         ),
         (

@@ -12,6 +12,7 @@ LINES = (
     ("produce orders-0 acks=1 records=5", True),
     ("kill 0,1", True),
     ("power-loss 1 keep=prefix kept=2 truncation=kept", True),
+    ("power-loss 1 keep=none kept=0 truncation=undone names=undone", True),
     ("replace-disk 1", True),
     ("start 100", True),
     ("resume 1", False),

@@ -1,11 +1,22 @@
 """What a crash leaves of a disk."""
 
+from collections.abc import Callable
+
 import pytest
 
 from emulator.core.batch import BatchDescriptor, EpochEntry
-from emulator.core.effects import AppendToLog, CreateLog, TruncateLog, WriteEpochCheckpoint
+from emulator.core.effects import (
+    AppendToLog,
+    CreateLog,
+    RaiseLogStart,
+    RestartLog,
+    TruncateLog,
+    WriteEpochCheckpoint,
+    WriteLogCheckpoints,
+)
 from emulator.core.types import BrokerEpoch, LeaderEpoch, Offset, TopicId, TopicPartition
 from emulator.simulator.disk import Disk, Keep, TruncationFate, unsynced_batches
+from emulator.storage.power_loss_plan import NamesFate
 
 NAME = TopicPartition("orders", 0)
 
@@ -47,7 +58,7 @@ def disk_with(*, synced: int, unsynced: int) -> Disk:
 def test_power_loss_takes_at_least_one_unsynced_batch(keep: Keep, kept: int, left: int) -> None:
     disk = disk_with(synced=2, unsynced=3)
     assert unsynced_batches(disk) == 3
-    disk.lose_power(keep, kept=kept, truncation=TruncationFate.KEPT)
+    disk.lose_power(keep, kept=kept, truncation=TruncationFate.KEPT, names=NamesFate.KEPT)
     (log,) = disk.load()
     assert log.log_end_offset == left
     assert unsynced_batches(disk) == 0
@@ -55,7 +66,7 @@ def test_power_loss_takes_at_least_one_unsynced_batch(keep: Keep, kept: int, lef
 
 def test_what_is_synced_stays() -> None:
     disk = disk_with(synced=3, unsynced=0)
-    disk.lose_power(Keep.NONE, kept=0, truncation=TruncationFate.UNDONE)
+    disk.lose_power(Keep.NONE, kept=0, truncation=TruncationFate.UNDONE, names=NamesFate.KEPT)
     assert disk.load()[0].log_end_offset == 3
 
 
@@ -64,8 +75,37 @@ def test_a_truncation_that_was_not_synced(fate: TruncationFate, crcs: list[int])
     disk = disk_with(synced=3, unsynced=0)
     disk.truncate(TruncateLog(partition=NAME, offset=Offset(1)))
     disk.append(AppendToLog(partition=NAME, batches=(batch(1, epoch=1, crc=77),)))
-    disk.lose_power(Keep.NONE, kept=0, truncation=fate)
+    disk.lose_power(Keep.NONE, kept=0, truncation=fate, names=NamesFate.KEPT)
     assert [each.crc for each in disk.load()[0].batches] == crcs
+
+
+@pytest.mark.parametrize(("names", "end"), [(NamesFate.KEPT, 9), (NamesFate.UNDONE, 2)])
+def test_a_log_that_started_anew_may_lose_its_segment(names: NamesFate, end: int) -> None:
+    disk = disk_with(synced=3, unsynced=0)
+    disk.raise_log_start(RaiseLogStart(partition=NAME, offset=Offset(2)))
+    disk.write_checkpoints(WriteLogCheckpoints())
+    disk.restart(RestartLog(partition=NAME, offset=Offset(9)))
+    disk.append(AppendToLog(partition=NAME, batches=(batch(9),)))
+    disk.lose_power(Keep.NONE, kept=0, truncation=TruncationFate.UNDONE, names=names)
+    (log,) = disk.load()
+    assert (log.log_start_offset, log.log_end_offset, log.batches) == (end, end, ())
+
+
+def _write_epochs(disk: Disk) -> None:
+    disk.write_epochs(WriteEpochCheckpoint(partition=NAME, epochs=()))
+
+
+def _load(disk: Disk) -> None:
+    disk.load()
+
+
+@pytest.mark.parametrize("sync", [Disk.sync, _write_epochs, _load])
+def test_what_syncs_a_directory_makes_its_names_durable(sync: Callable[[Disk], None]) -> None:
+    disk = disk_with(synced=3, unsynced=0)
+    disk.restart(RestartLog(partition=NAME, offset=Offset(9)))
+    sync(disk)
+    disk.lose_power(Keep.NONE, kept=0, truncation=TruncationFate.UNDONE, names=NamesFate.UNDONE)
+    assert disk.load()[0].log_end_offset == 9
 
 
 def test_recovery_adds_only_epochs_above_the_newest() -> None:

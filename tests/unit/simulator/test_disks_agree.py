@@ -1,37 +1,43 @@
 """The simulated disk against real storage on a simulated file system: the same life, the same death, the same findings.
 
-A power loss draws which unsynced batches survive where files are real, and is told where they are not: so what real
-storage finds must be one of the things that the simulated disk may be told to find.
+A power loss draws which unsynced batches and names survive where files are real, and is told where they are not: so
+what real storage finds must be one of the things that the simulated disk may be told to find.
 """
 
 from collections.abc import Iterator
-from typing import Final
+from copy import deepcopy
+from typing import Final, NamedTuple
 
 import hypothesis.strategies as st
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 
 from emulator.core.batch import EpochEntry
 from emulator.core.broker.epoch_cache import LeaderEpochCache
 from emulator.core.effects import (
     AppendToLog,
     CreateLog,
+    DeleteLog,
+    DeleteStrayLog,
     RaiseLogStart,
+    RenameStrayLog,
+    RestartLog,
     TruncateLog,
     WriteEpochCheckpoint,
     WriteHighWatermarks,
     WriteLogCheckpoints,
 )
-from emulator.core.inputs import LoadedLog
-from emulator.core.types import BrokerEpoch, LeaderEpoch, Offset
+from emulator.core.inputs import LoadedLog, StrayLog
+from emulator.core.types import BrokerEpoch, LeaderEpoch, Offset, TopicId
 from emulator.simulator.disk import Disk, TruncationFate
 from emulator.simulator.disk import Keep as SimulatedKeep
 from emulator.storage.log_directory import LogDirectory
 from emulator.storage.partition_log import LogSettings
-from emulator.storage.power_loss_plan import Keep
+from emulator.storage.power_loss_plan import Keep, NamesFate
 from tests.unit.storage.log_fixtures import PARTITION, TOPIC_ID, durable_directory, make_batch
 
 ROOT: Final = "/data"
 BATCH: Final = len(make_batch(0)[1])
+TOPIC_IDS: Final = (TOPIC_ID, TopicId("BAAAAAAAAAAAAAAAAAAAAQ"))
 
 OPERATIONS = st.one_of(
     st.tuples(st.just("append"), st.integers(1, 4)),
@@ -41,7 +47,19 @@ OPERATIONS = st.one_of(
     st.tuples(st.just("delete_records"), st.integers(1, 3)),
     st.tuples(st.just("high_watermark"), st.integers(0, 1)),
     st.tuples(st.just("checkpoint"), st.just(0)),
+    st.tuples(st.just("restart"), st.integers(-2, 3)),
+    st.tuples(st.just("restart_and_die"), st.integers(-2, 3)),
+    st.tuples(st.just("delete"), st.integers(0, 1)),
+    st.tuples(st.just("stray"), st.integers(0, 1)),
+    st.tuples(st.just("delete_stray"), st.integers(0, 1)),
 )
+
+
+class Found(NamedTuple):
+    """What a new process finds."""
+
+    logs: tuple[LoadedLog, ...]
+    strays: frozenset[StrayLog]
 
 
 class BothDisks:
@@ -52,10 +70,12 @@ class BothDisks:
         self.filesystem = durable_directory(ROOT)
         self.directory = LogDirectory.open(self.filesystem, ROOT)
         self.directory.load_logs(lambda _: self._settings)
-        self.log = self.directory.create_log(PARTITION, TOPIC_ID, self._settings)
         self.disk = Disk()
-        self.disk.create(CreateLog(partition=PARTITION, topic_id=TOPIC_ID))
-        self.disk.load()  # takes the clean-shutdown file away, as real storage has
+        self._create(TOPIC_ID)
+
+    def _create(self, topic_id: TopicId) -> None:
+        self.log = self.directory.create_log(PARTITION, topic_id, self._settings)
+        self.disk.create(CreateLog(partition=PARTITION, topic_id=topic_id))
         self._epochs = LeaderEpochCache()
         self._epoch = 0
         self._high_watermark = Offset(0)
@@ -89,6 +109,23 @@ class BothDisks:
                 self.directory.write_recovery_points()
                 self.directory.write_log_starts()
                 self.disk.write_checkpoints(WriteLogCheckpoints())
+            case ("restart", distance):
+                self._restart(distance)
+                if self._epochs.clear():
+                    self._write_epochs()
+            case ("restart_and_die", distance):
+                self._restart(distance)  # what follows it in a step never happens
+            case ("delete", which):
+                self.directory.delete_log(PARTITION, now_ms=0, delay_ms=1)
+                self.disk.delete(DeleteLog(partition=PARTITION))
+                self._create(TOPIC_IDS[which])
+            case ("stray", which):
+                self.directory.rename_stray_log(PARTITION)
+                self.disk.rename_stray(RenameStrayLog(partition=PARTITION))
+                self._create(TOPIC_IDS[which])
+            case ("delete_stray", which):
+                self.directory.delete_strays(StrayLog(partition=PARTITION, topic_id=TOPIC_IDS[which]))
+                self.disk.delete_stray(DeleteStrayLog(partition=PARTITION, topic_id=TOPIC_IDS[which]))
             case unknown:
                 raise AssertionError(unknown)
 
@@ -109,52 +146,78 @@ class BothDisks:
         if self._epochs.truncate_from_end(offset):
             self._write_epochs()
 
+    def _restart(self, distance: int) -> None:
+        offset = Offset(max(0, self.log.log_end_offset + distance))
+        self.log.restart_at(offset)
+        self.directory.write_recovery_points()
+        self.disk.restart(RestartLog(partition=PARTITION, offset=offset))
+        self._high_watermark = offset
+
     def _write_epochs(self) -> None:
         entries: tuple[EpochEntry, ...] = self._epochs.entries
         self.log.write_epochs(entries)
         self.disk.write_epochs(WriteEpochCheckpoint(partition=PARTITION, epochs=entries))
 
-    def found(self) -> LoadedLog:
+    def found(self) -> Found:
         """Returns what a new process of real storage finds."""
         self.filesystem.restart()
-        (loaded,) = LogDirectory.open(self.filesystem, ROOT).load_logs(lambda _: self._settings)
-        return loaded
+        directory = LogDirectory.open(self.filesystem, ROOT)
+        return Found(directory.load_logs(lambda _: self._settings), frozenset(directory.strays))
 
-    def found_after(self, keep: SimulatedKeep) -> Iterator[LoadedLog]:
+    def found_after(self, keep: SimulatedKeep) -> Iterator[Found]:
         """Yields what a new process of the simulated disk may find after such a power loss."""
-        (log,) = self.disk.logs.values()
-        batches, durable, synced = list(log.batches), log.durable, log.synced
-        point, base = log.recovery_point, log.segment_base
-        for fate in TruncationFate:
-            for kept in range(len(batches) + 1):
-                log.batches, log.durable, log.synced = list(batches), durable, synced
-                log.recovery_point, log.segment_base = point, base
-                self.disk.lose_power(keep, kept=kept, truncation=fate)
-                yield from self.disk.load()
+        most = max(len(log.batches) for log in self.disk.logs.values())
+        for truncation in TruncationFate:
+            for names in NamesFate:
+                for kept in range(most + 1 if keep in (SimulatedKeep.PREFIX, SimulatedKeep.PAGES) else 1):
+                    disk = deepcopy(self.disk)
+                    disk.lose_power(keep, kept=kept, truncation=truncation, names=names)
+                    yield found_on(disk)
 
 
-def essence(loaded: LoadedLog) -> tuple[object, ...]:
-    """Returns what the core goes by; recovery points are exact on one side and checkpoints on the other."""
+def found_on(disk: Disk) -> Found:
+    """Returns what a new process of the simulated disk finds."""
+    return Found(disk.load(), frozenset(disk.strays))
+
+
+def essence(found: Found) -> tuple[object, ...]:
+    """Returns what the core goes by."""
+    return found.strays, tuple(log_essence(loaded) for loaded in found.logs)
+
+
+def log_essence(loaded: LoadedLog) -> tuple[object, ...]:
+    """Returns what the core goes by of one log; recovery points are exact on one side and checkpoints on the other."""
     epochs = LeaderEpochCache(loaded.epochs)
     epochs.truncate_from_end(loaded.log_end_offset)
     epochs.truncate_from_start(loaded.log_start_checkpoint)
     high_watermark = min(max(loaded.high_watermark_checkpoint, loaded.log_start_offset), loaded.log_end_offset)
     shown = tuple((batch.base_offset, batch.last_offset, batch.leader_epoch, batch.crc) for batch in loaded.batches)
-    return shown, loaded.log_start_offset, loaded.log_end_offset, epochs.entries, high_watermark, loaded.is_clean
+    ends = (loaded.topic_id, loaded.log_start_offset, loaded.log_end_offset)
+    return shown, ends, epochs.entries, high_watermark, loaded.is_clean
 
 
 LIVES = st.lists(OPERATIONS, max_size=14)
 QUICKLY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
+A_NAME_USED_AGAIN: Final = [
+    ("append", 4),
+    ("high_watermark", 0),
+    ("delete_records", 3),
+    ("checkpoint", 0),
+    ("delete", 1),
+    ("append", 2),
+]
+
+
 @given(life=LIVES, segment_batches=st.integers(2, 40))
+@example(life=A_NAME_USED_AGAIN, segment_batches=40)
 @QUICKLY
 def test_a_killed_process_leaves_the_same(life: list[tuple[str, int]], segment_batches: int) -> None:
     disks = BothDisks(segment_batches=segment_batches)
     for operation in life:
         disks.do(operation)
-    (loaded,) = disks.disk.load()
-    assert essence(disks.found()) == essence(loaded)
+    assert essence(disks.found()) == essence(found_on(disks.disk))
 
 
 @given(life=LIVES)
@@ -165,8 +228,7 @@ def test_an_orderly_end_leaves_the_same(life: list[tuple[str, int]]) -> None:
         disks.do(operation)
     disks.directory.close_logs(BrokerEpoch(7))
     disks.disk.close(BrokerEpoch(7))
-    (loaded,) = disks.disk.load()
-    assert essence(disks.found()) == essence(loaded)
+    assert essence(disks.found()) == essence(found_on(disks.disk))
 
 
 @given(life=LIVES, keep=st.sampled_from(Keep), seed=st.integers(0, 1000))
@@ -177,6 +239,6 @@ def test_what_a_power_loss_leaves_is_what_the_simulator_knows(
     disks = BothDisks(segment_batches=40)
     for operation in life:
         disks.do(operation)
-    known = [essence(loaded) for loaded in disks.found_after(SimulatedKeep(keep.value))]
+    known = [essence(found) for found in disks.found_after(SimulatedKeep(keep.value))]
     disks.filesystem.lose_power(keep=keep, seed=seed)
     assert essence(disks.found()) in known

@@ -30,11 +30,11 @@ EXPRESSIBLE = [
     ("replace-disk 1", ["replace_disk: {node: 1}"]),
     (
         "power-loss 0,2 keep=prefix kept=3 truncation=kept",
-        ["power_loss: {nodes: [0, 2], keep: prefix, kept: 3, truncation: kept}"],
+        ["power_loss: {nodes: [0, 2], keep: prefix, kept: 3, truncation: kept, names: kept}"],
     ),
     (
-        "power-loss 100 keep=none kept=0 truncation=undone",
-        ["power_loss: {nodes: [controller], keep: none, truncation: undone}"],
+        "power-loss 100 keep=none kept=0 truncation=undone names=undone",
+        ["power_loss: {nodes: [controller], keep: none, truncation: undone, names: undone}"],
     ),
     (
         "expire 1",
