@@ -53,11 +53,11 @@ def _recreate(s: Situation) -> Actions:
 
 def _race_min_isr(s: Situation) -> Actions:
     """S17: one member of the ISR is left, and commits alone once fewer are asked for; then it is cut off."""
-    found = s.a_state()
-    if found is None or found[1].leader is None:
+    led = s.a_led_partition()
+    if led is None:
         return []
-    name, leader = found[0], found[1].leader
-    others = [replica for replica in found[1].replicas if replica != leader]
+    name, leader, state = led
+    others = [replica for replica in state.replicas if replica != leader]
     return [
         *(OnLink(verb=LinkVerb.CUT, source=other, destination=leader) for other in others),
         Produce(partition=name, acks=Acks.LEADER, records=1),
@@ -73,11 +73,11 @@ def _race_min_isr(s: Situation) -> Actions:
 
 def _race_raised(s: Situation) -> Actions:
     """S38: min ISR is raised, and its leader hears of the ISR that is accepted next before that; then it is cut off."""
-    found = s.a_state()
-    if found is None or found[1].leader is None:
+    led = s.a_led_partition()
+    if led is None:
         return []
-    name, leader = found[0], found[1].leader
-    others = [replica for replica in found[1].replicas if replica != leader]
+    name, leader, state = led
+    others = [replica for replica in state.replicas if replica != leader]
     return [
         MinIsr(topic=name.topic, value=1),
         Wait(duration_ms=s.schedule.randint(5, 40)),
@@ -95,11 +95,11 @@ def _race_raised(s: Situation) -> Actions:
 
 def _race_recreate(s: Situation) -> Actions:
     """S26, S27: a topic is made anew while a replica is down; its log is there when it comes back."""
-    found = s.a_state()
-    if found is None or found[1].leader is None:
+    led = s.a_led_partition()
+    if led is None:
         return []
-    name, leader = found[0], found[1].leader
-    others = [replica for replica in found[1].replicas if replica != leader and s.cluster.nodes[replica].core]
+    name, leader, state = led
+    others = [replica for replica in state.replicas if replica != leader and s.cluster.nodes[replica].core]
     if not others:
         return []
     absent = s.schedule.choice(others)
@@ -123,10 +123,10 @@ def _race_reassign(s: Situation) -> Actions:
 
     Partition 0 stays where it is: min ISR is capped by its replicas.
     """
-    found = s.a_state()
-    if found is None or found[0].partition == 0 or found[1].leader is None or len(found[1].replicas) < 3:
+    led = s.a_led_partition()
+    if led is None or led.name.partition == 0 or len(led.state.replicas) < 3:
         return []
-    name, leader, replicas = found[0], found[1].leader, found[1].replicas
+    name, leader, replicas = led.name, led.leader, led.state.replicas
     moved = s.schedule.choice([replica for replica in replicas if replica != leader])
     stay = [NodeId(replica) for replica in replicas if replica != moved]
     return [
@@ -148,10 +148,10 @@ def _race_reassign(s: Situation) -> Actions:
 
 def _race_cancel(s: Situation) -> Actions:
     """A reassignment is cancelled when only a replica that was being added is in sync, and has committed alone."""
-    found = s.a_state()
-    if found is None or found[1].leader is None or len(s.brokers) < 4:
+    led = s.a_led_partition()
+    if led is None or len(s.brokers) < 4:
         return []
-    name, leader, replicas = found[0], found[1].leader, found[1].replicas
+    name, leader, replicas = led.name, led.leader, led.state.replicas
     others = [replica for replica in replicas if replica != leader]
     spare = [node.node_id for node in s.brokers if node.node_id not in replicas]
     added = s.schedule.choice(spare or others)
@@ -177,11 +177,11 @@ def _race_cancel(s: Situation) -> Actions:
 
 def _race_downgrade(s: Situation) -> Actions:
     """S40: the ELR's feature goes while a partition waits for its members, and one of these comes back with nothing."""
-    found = s.a_state()
-    if found is None or found[1].leader is None or set(found[1].isr) != set(found[1].replicas):
+    led = s.a_led_partition()
+    if led is None or set(led.state.isr) != set(led.state.replicas):
         return []
-    name, leader = found[0], found[1].leader
-    others = [replica for replica in found[1].replicas if replica != leader]
+    name, leader, state = led
+    others = [replica for replica in state.replicas if replica != leader]
     victim = s.schedule.choice(others)
     if not s.may_crash(s.cluster.nodes[victim]):
         return []

@@ -30,22 +30,22 @@ def _hold(channel: Channel) -> Actions:
 
 
 def _hold_alter_partition(s: Situation) -> Actions:
-    found = s.a_state()
-    if found is None or found[1].leader is None:
+    led = s.a_led_partition()
+    if led is None:
         return []
     way = s.network.choice((Way.REQUEST, Way.REQUEST, Way.REQUEST, Way.RESPONSE))
-    return _hold(Channel(found[1].leader, CONTROLLER, "AlterPartition", way))
+    return _hold(Channel(led.leader, CONTROLLER, "AlterPartition", way))
 
 
 def _hold_fetch(s: Situation) -> Actions:
-    found = s.a_state()
-    if found is None or found[1].leader is None:
+    led = s.a_led_partition()
+    if led is None:
         return []
-    followers = [replica for replica in found[1].replicas if replica != found[1].leader]
+    followers = [replica for replica in led.state.replicas if replica != led.leader]
     if not followers:
         return []
     way = s.network.choice((Way.REQUEST, Way.RESPONSE))
-    return _hold(Channel(s.network.choice(followers), found[1].leader, "Fetch", way))
+    return _hold(Channel(s.network.choice(followers), led.leader, "Fetch", way))
 
 
 def _hold_stream(s: Situation) -> Actions:
@@ -125,27 +125,27 @@ def _isolate(s: Situation) -> Actions:
 
 def _lag(s: Situation) -> Actions:
     """A follower stops fetching until it has to leave the ISR."""
-    found = s.a_state()
-    if found is None or found[1].leader is None:
+    led = s.a_led_partition()
+    if led is None:
         return []
-    leader = found[1].leader
-    followers = [member for member in found[1].isr if member != leader]
+    name, leader, state = led
+    followers = [member for member in state.isr if member != leader]
     if not followers:
         return []
     return [
         OnLink(verb=LinkVerb.CUT, source=s.network.choice(followers), destination=leader),
-        Produce(partition=found[0], acks=Acks.LEADER, records=1),  # an idle partition never lags
+        Produce(partition=name, acks=Acks.LEADER, records=1),  # an idle partition never lags
         Wait(duration_ms=s.schedule.randint(320, 520)),
     ]
 
 
 def _fork(s: Situation) -> Actions:
     """The leader appends what no follower gets, and is deposed: it has to truncate when it is back."""
-    found = s.a_state()
-    if found is None or found[1].leader is None:
+    led = s.a_led_partition()
+    if led is None:
         return []
-    name, leader = found[0], found[1].leader
-    followers = [member for member in found[1].isr if member != leader]
+    name, leader, state = led
+    followers = [member for member in state.isr if member != leader]
     if not followers:
         return []
     cuts = [OnLink(verb=LinkVerb.CUT, source=member, destination=leader) for member in followers]

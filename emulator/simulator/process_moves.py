@@ -97,10 +97,10 @@ def _expire(s: Situation) -> Actions:
 
 
 def _depose(s: Situation) -> Actions:
-    found = s.a_state()
-    if found is None or found[1].leader is None:
+    led = s.a_led_partition()
+    if led is None:
         return []
-    return [OnNode(verb=NodeVerb.EXPIRE, nodes=(found[1].leader,))]
+    return [OnNode(verb=NodeVerb.EXPIRE, nodes=(led.leader,))]
 
 
 def _on_controller(s: Situation, crash: Action) -> Actions:

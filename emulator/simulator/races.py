@@ -26,11 +26,11 @@ from emulator.simulator.situation import Actions, Move, Situation
 
 def _race_shrink(s: Situation) -> Actions:
     """S09: a proposal to drop one follower is under way while another leaves the ISR and comes back, behind."""
-    found = s.a_state()
-    if found is None or found[1].leader is None or len(found[1].isr) < 3:
+    led = s.a_led_partition()
+    if led is None or len(led.state.isr) < 3:
         return []
-    name, leader = found[0], found[1].leader
-    dropped, returning = s.network.sample([member for member in found[1].isr if member != leader], 2)
+    name, leader, state = led
+    dropped, returning = s.network.sample([member for member in state.isr if member != leader], 2)
     proposals = Channel(leader, CONTROLLER, "AlterPartition", Way.REQUEST)
     heartbeats = Channel(returning, CONTROLLER, "BrokerHeartbeat", Way.REQUEST)
     return [
@@ -54,11 +54,11 @@ def _race_shrink(s: Situation) -> Actions:
 
 def _race_expand(s: Situation) -> Actions:
     """S10: a proposal to add a follower is under way while that follower loses its log and comes back."""
-    found = s.a_state()
-    if found is None or found[1].leader is None:
+    led = s.a_led_partition()
+    if led is None:
         return []
-    name, leader = found[0], found[1].leader
-    followers = [member for member in found[1].isr if member != leader and s.may_crash(s.cluster.nodes[member])]
+    name, leader, state = led
+    followers = [member for member in state.isr if member != leader and s.may_crash(s.cluster.nodes[member])]
     if not followers:
         return []
     joining = s.network.choice(followers)
@@ -79,11 +79,11 @@ def _race_expand(s: Situation) -> Actions:
 
 def _race_cut(s: Situation) -> Actions:
     """S35: a deposed leader cuts what it alone had, and loses its power before that is synced."""
-    found = s.a_state()
-    if found is None or found[1].leader is None or not s.may_crash(s.cluster.nodes[found[1].leader]):
+    led = s.a_led_partition()
+    if led is None or not s.may_crash(s.cluster.nodes[led.leader]):
         return []
-    name, leader = found[0], found[1].leader
-    others = [replica for replica in found[1].replicas if replica != leader]
+    name, leader, state = led
+    others = [replica for replica in state.replicas if replica != leader]
     cuts = [OnLink(verb=LinkVerb.CUT, source=other, destination=leader) for other in others]
     return [
         *cuts,
@@ -104,11 +104,11 @@ def _race_cut(s: Situation) -> Actions:
 
 def _race_roles(s: Situation) -> Actions:
     """S36: a leader loses the end of its log, and is back before anybody has missed it; another replica has a fork."""
-    found = s.a_state()
-    if found is None or found[1].leader is None or len(found[1].isr) < 3:
+    led = s.a_led_partition()
+    if led is None or len(led.state.isr) < 3:
         return []
-    name, forked = found[0], found[1].leader
-    heir, other = [replica for replica in found[1].replicas if replica in found[1].isr and replica != forked][:2]
+    name, forked, state = led
+    heir, other = [replica for replica in state.replicas if replica in state.isr and replica != forked][:2]
     if not s.may_crash(s.cluster.nodes[heir]):
         return []
     append = Produce(partition=name, acks=Acks.ALL, records=1)
@@ -144,11 +144,11 @@ def _race_readers(s: Situation) -> Actions:
 
     The consumer was sent there by the leader of before, whose answer is late.
     """
-    found = s.a_state()
-    if found is None or found[1].leader is None or len(found[1].isr) != 3:
+    led = s.a_led_partition()
+    if led is None or len(led.state.isr) != 3:
         return []
-    name, leader = found[0], found[1].leader
-    forked, heir = s.schedule.sample([member for member in found[1].isr if member != leader], 2)
+    name, leader, state = led
+    forked, heir = s.schedule.sample([member for member in state.isr if member != leader], 2)
     answers = Channel(CLIENT, leader, "Fetch", Way.RESPONSE)
     append = Produce(partition=name, acks=Acks.LEADER, records=1)
     expires = Wait(duration_ms=s.schedule.randint(750, 950))

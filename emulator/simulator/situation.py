@@ -5,7 +5,7 @@ What is drawn ends up in the arguments of actions, so a replay draws nothing.
 
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from emulator.core.image import PartitionState
 from emulator.core.types import BrokerId, NodeId, TopicPartition
@@ -21,6 +21,14 @@ from emulator.simulator.profiles import Budget
 from emulator.storage.power_loss_plan import NamesFate
 
 Actions: TypeAlias = Sequence[Action]
+
+
+class LedPartition(NamedTuple):
+    """A partition that has a leader, and its committed state."""
+
+    name: TopicPartition
+    leader: BrokerId
+    state: PartitionState
 
 
 class Situation:
@@ -60,11 +68,11 @@ class Situation:
         """Draws a partition."""
         return self.workload.choice(self.partitions)
 
-    def a_state(self) -> tuple[TopicPartition, PartitionState] | None:
-        """Draws a partition that has a leader, with its committed state."""
+    def a_led_partition(self) -> LedPartition | None:
+        """Draws a partition; ``None`` if nobody leads it."""
         name = self.a_partition()
         state = self.cluster.state(name)
-        return None if state is None or state.leader is None else (name, state)
+        return None if state is None or state.leader is None else LedPartition(name, state.leader, state)
 
     def may_crash(self, node: BrokerNode) -> bool:
         """Whether the guarantee still covers the partitions of a broker that ends uncleanly now."""
