@@ -85,7 +85,7 @@ CHECKS: Final[Mapping[str, Check]] = MappingProxyType(
             maximal_isr=MaximalIsr.ON,
         ),
         "M1": _rule("the ISR is a subset of the replicas and disjoint from the ELR, and the leader is in it"),
-        "M2": _rule("leader and ISR are active", elr=True),
+        "M2": _rule("leader and ISR are active", elr=True, cancel_requires_min_isr=True),
         "M3": _rule("ELR and last known ELR are empty while the ISR is large enough", elr=True),
         "M4": _rule("ISR and ELR keep min ISR members", elr=True, ap_partition_epoch_check=True),
         "M5": _rule(
@@ -96,8 +96,7 @@ CHECKS: Final[Mapping[str, Check]] = MappingProxyType(
         ),
         "M6": _rule("a leader comes from the ISR, else from the ELR, else uncleanly and alone", elr=True),
         "M7": _rule(
-            "an uncleanly elected leader is alone and serves nobody until it says that it has recovered",
-            recovering_gate=True,
+            "that a leader was elected uncleanly is on record, and it is alone, until it says it has recovered"
         ),
         "M8": _outcome("an epoch has one leader"),
         "M9": _rule("epochs rise with every change, the leader epoch with every leader"),
@@ -121,6 +120,10 @@ CHECKS: Final[Mapping[str, Check]] = MappingProxyType(
             "a reassignment ends with all that were added in sync, and leaves nobody else", elr_within_replicas=True
         ),
         "M17": _rule("the ELR is a subset of the replicas", elr_within_replicas=True),
+        "M18": _rule(
+            "nobody serves a partition before its uncleanly elected leader has recovered", recovering_gate=True
+        ),
+        "M19": _rule("a reassignment that is called off leaves min ISR members in sync", cancel_requires_min_isr=True),
         "L1": _liveness("brokers know all of the metadata"),
         "L2": _liveness("brokers run, and are unfenced"),
         "L3": _liveness("a partition has a leader, unless nobody may lead it"),

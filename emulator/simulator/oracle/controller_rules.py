@@ -32,6 +32,7 @@ _UNCLEAN: Final = (Election.UNCLEAN, Election.LAST_KNOWN_LEADER)
 _FROM_OUTSIDE: Final = (Election.ELR, *_UNCLEAN)
 _REGISTERED: Final = "broker_registered"
 _PROPOSED: Final = "alter_partition"
+_REASSIGNED: Final = "reassignment"
 _TAKEN_FOR_OLD: Final = ("FENCED_LEADER_EPOCH", "INVALID_UPDATE_VERSION")
 
 
@@ -70,7 +71,7 @@ class ControllerRules:
     # --- Partitions -------------------------------------------------------------------------------------------------
 
     def committed(self, name: TopicPartition, event: PartitionChanged) -> None:
-        """A partition's state was committed: M1-M7, M9, M11, M17."""
+        """A partition's state was committed: M1-M7, M9, M11, M17, M19."""
         before = self._last.get(name)
         self._last[name] = self._states[name, event.partition_epoch] = event
         self._check_state(name, event)
@@ -83,6 +84,7 @@ class ControllerRules:
             self._check_recovery(name, before, event)
             self._check_growth(name, before, event)
             self._check_unclean(name, event)
+            self._check_cancellation(name, before, event)
 
     def deleted(self, topic: str) -> None:
         """A topic is gone."""
@@ -143,7 +145,8 @@ class ControllerRules:
         members = (self._active & set(before.isr)) - {event.broker_id}
         is_elr_asked = self._has_elr and not before.isr
         candidates = members or ((self._active & set(before.elr)) - {event.broker_id} if is_elr_asked else set())
-        joined = event.isr if event.reason == _PROPOSED else ()  # a proposal that completes a reassignment
+        # A proposal may complete a reassignment; whom a cancelled one puts into the ISR is a matter of M11.
+        joined = event.isr if event.reason in (_PROPOSED, _REASSIGNED) else ()
         match event.election:
             case Election.ISR if leader not in (*before.isr, *joined):
                 self._bell.ring("M6", name, f"{name}: {leader} was elected from ISR {before.isr}")
@@ -152,9 +155,7 @@ class ControllerRules:
             case Election.UNCLEAN | Election.LAST_KNOWN_LEADER if candidates:
                 sentence = f"{name}: {leader} was elected uncleanly beside {sorted(candidates)}"
                 self._bell.ring("M6", name, f"{sentence}: {event.describe()}")
-            case Election.UNCLEAN | Election.LAST_KNOWN_LEADER if (
-                event.isr != (leader,) or event.leader_recovery_state is not LeaderRecoveryState.RECOVERING
-            ):
+            case Election.UNCLEAN | Election.LAST_KNOWN_LEADER if event.isr != (leader,):
                 self._bell.ring("M6", name, f"{name}: {leader} was elected uncleanly as {event.describe()}")
             case Election.NONE | Election.NO_CANDIDATE:
                 self._bell.ring("M6", name, f"{name}: {leader} leads and was not elected: {event.describe()}")
@@ -167,6 +168,8 @@ class ControllerRules:
         is_told = event.reason == _PROPOSED and event.broker_id == before.leader
         if is_recovering and (len(event.isr) > 1 or (event.leader is not None and event.isr != (event.leader,))):
             self._bell.ring("M7", name, f"{name} recovers beside others: {event.describe()}")
+        if not is_recovering and event.leader is not None and event.election in _UNCLEAN:
+            self._bell.ring("M7", name, f"{name} need not recover from an unclean election: {event.describe()}")
         if is_recovering and not was and event.election not in _UNCLEAN:
             self._bell.ring("M7", name, f"{name} recovers from no unclean election: {event.describe()}")
         if was and not is_recovering and not is_told:
@@ -185,12 +188,21 @@ class ControllerRules:
             return
         if event.election in _UNCLEAN and event.leader is not None:
             excluded.discard(event.leader)
-        if event.reason == _PROPOSED:
+        if event.reason in (_PROPOSED, _REASSIGNED):  # vouched for, or put there by a cancellation: see M11
             excluded.difference_update(event.isr)
         back = excluded & {*event.isr, *event.elr}
         if back and event.reason != _REGISTERED:
             self._bell.ring("M5", name, f"{name}: {sorted(back)} registered uncleanly and are in {event.describe()}")
             excluded -= back
+
+    def _check_cancellation(self, name: TopicPartition, before: PartitionChanged, event: PartitionChanged) -> None:
+        was_moving = bool(before.adding_replicas or before.removing_replicas)
+        is_moving = bool(event.adding_replicas or event.removing_replicas)
+        kept = set(before.replicas) - set(before.adding_replicas)
+        if event.reason != _REASSIGNED or is_moving or not was_moving or set(event.replicas) != kept:
+            return
+        if len(event.isr) < min(event.effective_min_isr, len(event.replicas)):
+            self._bell.ring("M19", name, f"{name}: called off with too few in sync: {event.describe()}")
 
     # --- Brokers ----------------------------------------------------------------------------------------------------
 

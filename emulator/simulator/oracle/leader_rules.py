@@ -92,14 +92,14 @@ class LeaderRules:
         self._stand_down(node_id, name)
 
     def appended(self, node_id: NodeId, name: TopicPartition, event: BatchAppended) -> None:
-        """A batch was appended: M8, and M7 where a leader that recovers took it."""
+        """A batch was appended: M8, and M18 where a leader that recovers took it."""
         if event.role is not AppendRole.LEADER:
             return
         leader = self._leaders.setdefault((name, event.topic_id, event.leader_epoch), node_id)
         if leader != node_id:
             self._bell.ring("M8", name, f"{name}: epoch {event.leader_epoch} has leaders {leader} and {node_id}")
         if self._is_recovering(node_id, name):
-            self._bell.ring("M7", name, f"{name}: leader {node_id} recovers and appended {event.describe()}")
+            self._bell.ring("M18", name, f"{name}: leader {node_id} recovers and appended {event.describe()}")
 
     def high_watermark_advanced(self, node_id: NodeId, name: TopicPartition, event: HighWatermarkAdvanced) -> None:
         """A leader's high watermark rose: H1, H2."""
@@ -141,14 +141,14 @@ class LeaderRules:
     # --- Answers ----------------------------------------------------------------------------------------------------
 
     def responded(self, node: BrokerNode, response: Response) -> None:
-        """A broker answers a request: M7, where somebody recovers."""
+        """A broker answers a request: M18, where somebody recovers."""
         if not isinstance(response, _SERVING):
             return
         for part in response.partitions:
             name = TopicPartition(part.topic, part.partition)
             if part.error is ErrorCode.NONE and self._is_recovering(node.node_id, name):
                 sentence = f"{name} recovers, and broker {node.node_id} serves it by a {type(response).__name__}"
-                self._bell.ring("M7", name, sentence)
+                self._bell.ring("M18", name, sentence)
 
     def _is_recovering(self, node_id: NodeId, name: TopicPartition) -> bool:
         """Whether a partition recovers by all that a broker has been told."""

@@ -1,6 +1,7 @@
 """What a controller may commit: each check in a cluster in which it must fire."""
 
 import msgspec
+import pytest
 
 from emulator.core.events import (
     AlterPartitionDecided,
@@ -9,6 +10,7 @@ from emulator.core.events import (
     IncarnationEnd,
     IncarnationEnded,
 )
+from emulator.core.switches import Switches, with_switch
 from emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -19,6 +21,7 @@ from emulator.core.types import (
     NodeId,
     PartitionEpoch,
 )
+from emulator.simulator.oracle.catalogue import is_promised
 from tests.unit.simulator.oracle.world import (
     CAUSE,
     FOLLOWER,
@@ -135,6 +138,21 @@ def unclean_and_serves_at_once(world: World) -> None:
     returns_uncleanly(world)
 
 
+def unclean_and_not_alone(world: World) -> None:
+    returns_uncleanly(world, leader_recovery_state=RECOVERING)
+    assert "M6" not in world.fired
+    world.changes(
+        partition_epoch=PartitionEpoch(3),
+        leader_epoch=LeaderEpoch(3),
+        leader=FOLLOWER,
+        election=Election.UNCLEAN,
+        reason="broker_unfenced",
+        broker_id=OTHER,
+        isr=(FOLLOWER, OTHER),
+        leader_recovery_state=RECOVERING,
+    )
+
+
 def leads_without_election(world: World) -> None:
     elects(world, Election.NONE)
 
@@ -171,6 +189,30 @@ def leader_epoch_does_not_rise(world: World) -> None:
 def isr_grows_by_itself(world: World) -> None:
     world.changes(partition_epoch=NEXT, isr=(LEADER, FOLLOWER), reason="broker_fenced", broker_id=OTHER)
     world.changes(partition_epoch=PartitionEpoch(2), reason="broker_unfenced", broker_id=OTHER)
+
+
+def called_off(world: World, isr: tuple[BrokerId, ...]) -> None:
+    """A reassignment that was to add a broker and remove ``OTHER`` is called off."""
+    added = BrokerId(NodeId(7))
+    world.changes(
+        partition_epoch=NEXT,
+        replicas=(LEADER, FOLLOWER, added, OTHER),
+        adding_replicas=(added,),
+        removing_replicas=(OTHER,),
+        isr=isr,
+        reason="reassignment",
+    )
+    world.changes(
+        partition_epoch=PartitionEpoch(2),
+        leader_epoch=LeaderEpoch(1),
+        replicas=(LEADER, FOLLOWER, OTHER),
+        isr=isr,
+        reason="reassignment",
+    )
+
+
+def called_off_under_min_isr(world: World) -> None:
+    called_off(world, (LEADER,))
 
 
 def decides(world: World, **fields: object) -> None:
@@ -263,8 +305,9 @@ CASES = (
     ("M6", elected_from_outside_the_isr),
     ("M6", elected_from_elr_beside_an_isr),
     ("M6", unclean_beside_candidates),
-    ("M6", unclean_and_serves_at_once),
+    ("M6", unclean_and_not_alone),
     ("M6", leads_without_election),
+    ("M7", unclean_and_serves_at_once),
     ("M7", recovers_beside_others),
     ("M7", recovers_from_nothing),
     ("M7", recovers_by_another),
@@ -283,6 +326,7 @@ CASES = (
     ("M10", takes_the_future_for_old),
     ("M12", registers_during_the_session),
     ("M17", elr_is_no_replica),
+    ("M19", called_off_under_min_isr),
 )
 
 
@@ -295,3 +339,17 @@ def test_a_proposal_in_order_may_be_accepted() -> None:
     world = World()
     decides(world)
     assert world.oracle.alarms == []
+
+
+def test_a_reassignment_may_be_called_off_at_min_isr() -> None:
+    world = World()
+    called_off(world, (LEADER, FOLLOWER))
+    assert world.oracle.alarms == []
+
+
+@pytest.mark.parametrize(
+    ("check_id", "switch"), [("M2", "cancel_requires_min_isr"), ("M11", "cancel_requires_min_isr"), ("M2", "elr")]
+)
+def test_a_rule_that_is_switched_off_is_not_judged(check_id: str, switch: str) -> None:
+    assert is_promised(check_id, Switches())
+    assert not is_promised(check_id, with_switch(Switches(), switch, "off"))

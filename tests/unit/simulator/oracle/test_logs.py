@@ -3,9 +3,9 @@
 import msgspec
 
 from emulator.core.broker.epoch_cache import LeaderEpochCache
-from emulator.core.events import AppendRole, BatchAppended, LogOpened, LogTruncated, StrayDeleted, StrayDetected
+from emulator.core.events import AppendRole, LogOpened, LogTruncated, StrayDeleted, StrayDetected
 from emulator.core.inputs import StrayLog
-from emulator.core.types import BrokerId, LeaderEpoch, Offset, ProducerEpoch, TopicId
+from emulator.core.types import LeaderEpoch, Offset, TopicId
 from emulator.simulator.disk import StoredLog
 from tests.unit.simulator.oracle.world import (
     CAUSE,
@@ -19,47 +19,26 @@ from tests.unit.simulator.oracle.world import (
     firing,
 )
 
-_APPENDED = BatchAppended(
-    cause_id=CAUSE,
-    topic=NAME.topic,
-    partition=NAME.partition,
-    topic_id=TOPIC,
-    role=AppendRole.LEADER,
-    base_offset=Offset(3),
-    last_offset=Offset(3),
-    leader_epoch=LeaderEpoch(0),
-    current_leader_epoch=LeaderEpoch(0),
-    crc=99,
-    record_count=1,
-    producer_id=None,
-    producer_epoch=ProducerEpoch(-1),
-    base_sequence=-1,
-)
-
-
-def appends(world: World, *, broker: BrokerId = LEADER, **fields: object) -> None:
-    world.happens(msgspec.structs.replace(_APPENDED, **fields), node=broker)
-
 
 def another_batch_at_the_same_place(world: World) -> None:
-    appends(world)
-    appends(world, broker=FOLLOWER, crc=98, role=AppendRole.FOLLOWER)
+    world.appends()
+    world.appends(broker=FOLLOWER, crc=98, role=AppendRole.FOLLOWER)
 
 
 def same_batch_after_another(world: World) -> None:
     world.happens(_truncated(Offset(1)), node=FOLLOWER)
-    appends(world, broker=FOLLOWER, base_offset=Offset(1), last_offset=Offset(2), crc=97, leader_epoch=LeaderEpoch(1))
-    appends(world)
-    appends(world, broker=FOLLOWER, role=AppendRole.FOLLOWER, leader_epoch=LeaderEpoch(0))
+    world.appends(broker=FOLLOWER, base_offset=Offset(1), last_offset=Offset(2), crc=97, leader_epoch=LeaderEpoch(1))
+    world.appends()
+    world.appends(broker=FOLLOWER, role=AppendRole.FOLLOWER, leader_epoch=LeaderEpoch(0))
 
 
 def epoch_falls(world: World) -> None:
-    appends(world, leader_epoch=LeaderEpoch(4), current_leader_epoch=LeaderEpoch(4))
-    appends(world, base_offset=Offset(4), last_offset=Offset(4))
+    world.appends(leader_epoch=LeaderEpoch(4), current_leader_epoch=LeaderEpoch(4))
+    world.appends(base_offset=Offset(4), last_offset=Offset(4))
 
 
 def leader_appends_in_another_epoch(world: World) -> None:
-    appends(world, current_leader_epoch=LeaderEpoch(1))
+    world.appends(current_leader_epoch=LeaderEpoch(1))
 
 
 def epoch_cache_is_empty(world: World) -> None:
@@ -68,11 +47,11 @@ def epoch_cache_is_empty(world: World) -> None:
 
 
 def gap(world: World) -> None:
-    appends(world, base_offset=Offset(5), last_offset=Offset(5))
+    world.appends(base_offset=Offset(5), last_offset=Offset(5))
 
 
 def overlap(world: World) -> None:
-    appends(world, base_offset=Offset(2))
+    world.appends(base_offset=Offset(2))
 
 
 def core_and_disk_differ(world: World) -> None:
@@ -105,7 +84,7 @@ def committed_record_cut_off(world: World) -> None:
 
 
 def append_to_another_topic(world: World) -> None:
-    appends(world, topic_id=TopicId("id-of-another"), base_offset=Offset(0))
+    world.appends(topic_id=TopicId("id-of-another"), base_offset=Offset(0))
 
 
 def new_topic_with_old_data(world: World) -> None:
@@ -142,7 +121,7 @@ def test_it_fires(check_id: str, doctor: Doctor) -> None:
 
 def test_a_batch_that_was_sent_again_may_be_cut_off_where_it_was_not_committed() -> None:
     world = World()
-    appends(world, broker=FOLLOWER, crc=1, leader_epoch=LeaderEpoch(0))
+    world.appends(broker=FOLLOWER, crc=1, leader_epoch=LeaderEpoch(0))
     world.oracle.truths[NAME].committed[Offset(3)] = (LeaderEpoch(1), 1)
     world.happens(_truncated(Offset(3)), node=FOLLOWER)
     assert "D15" not in world.fired

@@ -7,9 +7,18 @@ import msgspec
 import pytest
 
 from emulator.core.broker.partition import Partition
-from emulator.core.events import Event, PartitionChanged
+from emulator.core.events import AppendRole, BatchAppended, Event, PartitionChanged
 from emulator.core.image import PartitionState
-from emulator.core.types import BrokerId, CauseId, NodeId, TopicId, TopicPartition
+from emulator.core.types import (
+    BrokerId,
+    CauseId,
+    LeaderEpoch,
+    NodeId,
+    Offset,
+    ProducerEpoch,
+    TopicId,
+    TopicPartition,
+)
 from emulator.simulator.journal import Journal
 from emulator.simulator.nodes import CONTROLLER, BrokerNode
 from emulator.simulator.plan import parse_plan
@@ -33,6 +42,22 @@ produce orders-0 acks=all records=2
 wait 200
 """
 
+_APPENDED: Final = BatchAppended(
+    cause_id=CAUSE,
+    topic=NAME.topic,
+    partition=NAME.partition,
+    topic_id=TOPIC,
+    role=AppendRole.LEADER,
+    base_offset=Offset(3),
+    last_offset=Offset(3),
+    leader_epoch=LeaderEpoch(0),
+    current_leader_epoch=LeaderEpoch(0),
+    crc=99,
+    record_count=1,
+    producer_id=None,
+    producer_epoch=ProducerEpoch(-1),
+    base_sequence=-1,
+)
 _EventT = TypeVar("_EventT", bound=Event)
 
 
@@ -73,6 +98,10 @@ class World:
     def last(self, kind: type[_EventT]) -> _EventT:
         """Returns the last event of a kind."""
         return [entry.event for entry in self.journal.entries if isinstance(entry.event, kind)][-1]
+
+    def appends(self, *, broker: BrokerId = LEADER, **fields: object) -> None:
+        """Lets the oracle see that a broker, as leader if nothing else is said, put a batch at its log's end."""
+        self.happens(msgspec.structs.replace(_APPENDED, **fields), node=broker)
 
     def changes(self, **fields: object) -> None:
         """Lets the oracle see the partition's last change again, with other values."""
