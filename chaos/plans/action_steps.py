@@ -12,6 +12,7 @@ from emulator.core.types import Acks, FeatureUpgradeType, NodeId
 from emulator.simulator.actions import (
     Action,
     ClockRate,
+    CrashWithin,
     Draw,
     ElrFeature,
     Heal,
@@ -58,6 +59,8 @@ def steps_of(action: Action) -> tuple[str, ...]:
             return (_on_link(verb, source, target),)
         case Heal():
             return ("heal: all",)
+        case CrashWithin():
+            raise NotExpressible("nobody can end a process between two of the files that it writes in one turn")
         case ClockRate():
             raise NotExpressible("the clock of a process runs at the machine's rate")
         case Slow():

@@ -6,6 +6,8 @@ One text form, a line per action, serves scripts by hand, regression files, shri
     produce orders-0 acks=all records=1
     kill 1                                       or several nodes at once: kill 0,1; the controller is 100
     power-loss 1 keep=prefix kept=2 truncation=kept     names=undone: what was not synced of names comes undone, too
+    crash-within 1 after-effects=2               in its next turn that changes logs it dies after two changes of files
+    crash-within 1 after-effects=1 keep=none kept=0 truncation=kept      the same, by a loss of power
     replace-disk 1 | start 1 | stop 1 | pause 1 | resume 1 | sync 1 | clock 1 rate=1100000
     draw 2                                       the number that picks the leaders of unclean elections from now on
     expire 1                                     its heartbeats wait until the controller has fenced it
@@ -83,6 +85,14 @@ class PowerLoss(_Action, frozen=True, kw_only=True):
     kept: int
     truncation: TruncationFate
     names: NamesFate = NamesFate.KEPT
+
+
+class CrashWithin(_Action, frozen=True, kw_only=True):
+    """Let a broker die in the midst of its next turn that changes logs; by a signal, unless ``loss`` says otherwise."""
+
+    node: NodeId
+    after_effects: int
+    loss: PowerLoss | None
 
 
 class ClockRate(_Action, frozen=True, kw_only=True):
@@ -176,6 +186,7 @@ Action: TypeAlias = (
     | Produce
     | OnNode
     | PowerLoss
+    | CrashWithin
     | ClockRate
     | OnLink
     | Slow
@@ -216,6 +227,9 @@ def format_action(action: Action) -> str:
             return f"{verb.value} {_ids(nodes)}"
         case PowerLoss(nodes=nodes):
             return f"power-loss {_ids(nodes)} {_loss_words(action)}"
+        case CrashWithin(node=node, after_effects=after_effects, loss=loss):
+            words = "" if loss is None else f" {_loss_words(loss)}"
+            return f"crash-within {node} after-effects={after_effects}{words}"
         case ClockRate(node=node, rate_ppm=rate_ppm):
             return f"clock {node} rate={rate_ppm}"
         case OnLink(verb=verb, source=source, destination=destination):
@@ -263,6 +277,12 @@ def _parse(verb: str, words: list[str], pairs: dict[str, str]) -> Action | None:
             return Produce(partition=_partition(partition), acks=_ACKS[pairs["acks"]], records=int(pairs["records"]))
         case "power-loss", [nodes]:
             return _loss(_nodes(nodes), pairs)
+        case "crash-within", [node]:
+            return CrashWithin(
+                node=NodeId(int(node)),
+                after_effects=int(pairs["after-effects"]),
+                loss=_loss(_nodes(node), pairs) if "keep" in pairs else None,
+            )
         case "clock", [node]:
             return ClockRate(node=NodeId(int(node)), rate_ppm=int(pairs["rate"]))
         case "slow", [link]:

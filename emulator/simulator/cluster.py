@@ -37,6 +37,7 @@ from emulator.core.effects import (
 from emulator.core.errors import InvariantViolation
 from emulator.core.events import (
     Event,
+    FaultInjected,
     IncarnationEnd,
     IncarnationEnded,
     IncarnationStarted,
@@ -66,7 +67,9 @@ from emulator.core.types import (
     TopicId,
     TopicPartition,
 )
+from emulator.simulator.actions import CrashWithin
 from emulator.simulator.broker_effects import BrokerEffects
+from emulator.simulator.crash import done_before
 from emulator.simulator.disk import Keep, TruncationFate
 from emulator.simulator.event_queue import EventQueue
 from emulator.simulator.network import KEEPALIVE_MS, STREAM, SYNC, Channel, Network, Way
@@ -561,11 +564,39 @@ class SimulatedCluster:
                 node.inbox.append(incoming)
             return
         self.steps += 1
-        for effect in core.step(incoming, now_ms=node.clock.local_ms(self.queue.now_ms)):
+        effects = core.step(incoming, now_ms=node.clock.local_ms(self.queue.now_ms))
+        if node.doom is not None and (done := done_before(node.doom, effects)) is not None:
+            self._die_within(node, node.doom, done)
+            return
+        for effect in effects:
             self._execute(node, effect)
         if node.core is core:
             self._arm(node)
         self._watcher.stepped(node.node_id)
+
+    def _die_within(self, node: Node[InputT], crash: CrashWithin, done: list[Effect]) -> None:
+        assert isinstance(node, BrokerNode)
+        for effect in done:
+            self._broker_effects.execute(node, effect)
+        if crash.loss is None:
+            self.kill(node.broker_id)
+        else:
+            self.power_loss(
+                node.broker_id,
+                crash.loss.keep,
+                kept=crash.loss.kept,
+                truncation=crash.loss.truncation,
+                names=crash.loss.names,
+            )
+        self._note(
+            FaultInjected(
+                cause_id=self.cause_id,
+                fault="kill" if crash.loss is None else "power_loss",
+                target=str(node.node_id),
+                bit="simulated",
+                metadata_offset=self.controller.committed_end_offset,
+            )
+        )
 
     def _arm(self, node: Node[InputT]) -> None:
         assert node.core is not None

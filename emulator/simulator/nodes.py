@@ -19,6 +19,7 @@ from emulator.core.properties import NodeProperties
 from emulator.core.records import MetadataBatch
 from emulator.core.switches import Switches
 from emulator.core.types import Acks, BrokerId, CorrelationId, IncarnationId, MetadataOffset, NodeId, TopicPartition
+from emulator.simulator.actions import CrashWithin
 from emulator.simulator.clock import NodeClock
 from emulator.simulator.disk import Disk
 from emulator.simulator.record_book import RecordBook
@@ -54,6 +55,7 @@ class Node(Generic[InputT]):
         is_paused: stopped by a signal; inputs wait in ``inbox``.
         inbox: what arrived during the pause.
         armed_ms: virtual time of the timer that is set.
+        doom: how it dies within a turn.
         steps: number of steps.
     """
 
@@ -65,6 +67,7 @@ class Node(Generic[InputT]):
         self.is_paused = False
         self.inbox: list[InputT] = []
         self.armed_ms: int | None = None
+        self.doom: CrashWithin | None = None
         self.steps = 0
 
     def heard(self, outcome: ResponseReceived | RequestFailed) -> InputT:
@@ -77,6 +80,7 @@ class Node(Generic[InputT]):
         self.is_paused = False
         self.inbox = []
         self.armed_ms = None
+        self.doom = None
 
 
 class BrokerNode(Node[BrokerInput]):

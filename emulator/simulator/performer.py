@@ -13,6 +13,7 @@ from emulator.simulator.actions import (
     Action,
     ChannelVerb,
     ClockRate,
+    CrashWithin,
     Draw,
     ElrFeature,
     Heal,
@@ -85,6 +86,12 @@ def _perform(cluster: SimulatedCluster, action: Action) -> bool:
             return sum(_on_node(cluster, verb, node_id) for node_id in nodes) > 0
         case PowerLoss(nodes=nodes):
             return sum(_lose_power(cluster, node_id, action) for node_id in nodes) > 0
+        case CrashWithin(node=node_id):
+            node = _broker(cluster, node_id)
+            if node is None or node.doom is not None:
+                return False
+            node.doom = action
+            return True
         case ClockRate(node=node_id, rate_ppm=rate_ppm):
             node = _broker(cluster, node_id)
             if node is None or rate_ppm <= 0:
@@ -210,9 +217,7 @@ def _lose_power(cluster: SimulatedCluster, node_id: NodeId, action: PowerLoss) -
     node = _broker(cluster, node_id)
     if node is None:
         return False
-    cluster.power_loss(
-        node.broker_id, action.keep, kept=action.kept, truncation=action.truncation, names=action.names
-    )
+    cluster.power_loss(node.broker_id, action.keep, kept=action.kept, truncation=action.truncation, names=action.names)
     return True
 
 

@@ -8,13 +8,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from emulator.core.types import NodeId
+from emulator.core.types import Acks, NodeId
 from emulator.simulator.actions import (
     Action,
     ClockRate,
+    CrashWithin,
     Draw,
     NodeVerb,
     OnNode,
+    Produce,
     Wait,
 )
 from emulator.simulator.nodes import CONTROLLER
@@ -41,6 +43,35 @@ def _bounce(s: Situation) -> Actions:
         crash = OnNode(verb=NodeVerb.KILL, nodes=(victim.node_id,))
     start = OnNode(verb=NodeVerb.START, nodes=(victim.node_id,))
     return [crash, start, Wait(duration_ms=s.schedule.randint(420, 700))]
+
+
+def _crash_within(s: Situation) -> Actions:
+    """A crash in the midst of a turn: of one that appends, of one that takes a role, or of one after a restart."""
+    victim = s.a_victim()
+    if victim is None or victim.doom is not None:
+        return []
+    node = victim.node_id
+    loss = s.a_power_loss((node,)) if s.storage.random() < 0.6 else None
+    crash = CrashWithin(node=node, after_effects=s.storage.choice((1, 1, 2, 3)), loss=loss)
+    start = OnNode(verb=NodeVerb.START, nodes=(node,))
+    after: Actions = [
+        Wait(duration_ms=s.schedule.choice((60, 150, 300))),
+        start,
+        Wait(duration_ms=s.schedule.randint(0, 700)),
+    ]
+    match s.schedule.choice(("produce", "produce", "turn", "come back", "any")):
+        case "produce":
+            produce = Produce(partition=s.a_partition(), acks=Acks.ALL, records=s.workload.randint(1, 3))
+            return [crash, produce, *after]
+        case "turn":
+            led = s.a_led_partition()
+            deposed = () if led is None else (OnNode(verb=NodeVerb.EXPIRE, nodes=(led.leader,)),)
+            return [crash, *deposed, *after]
+        case "come back":
+            end = OnNode(verb=NodeVerb.KILL, nodes=(node,)) if loss is None else loss
+            return [end, start, Wait(duration_ms=s.schedule.choice((0, 1, 2, 4, 10, 40))), crash, *after]
+        case _:
+            return [crash, *after]
 
 
 def _replace_disk(s: Situation) -> Actions:
@@ -131,6 +162,7 @@ PROCESS_MOVES: Final[Mapping[str, Move]] = MappingProxyType(
         "kill": _kill,
         "power_loss": _power_loss,
         "bounce": _bounce,
+        "crash_within": _crash_within,
         "replace_disk": _replace_disk,
         "stop": _stop,
         "power_loss_all": _power_loss_all,

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from emulator.simulator.actions import Action, OnNode, PowerLoss, Produce, Wait
+from emulator.simulator.actions import Action, CrashWithin, NodeVerb, OnNode, PowerLoss, Produce, Wait
 from emulator.simulator.disk import Keep, TruncationFate
 from emulator.simulator.explorer import merge_waits
 from emulator.simulator.oracle.finding import Alarm, CheckKind
@@ -170,6 +170,16 @@ def _simpler(action: Action) -> Iterator[Action]:
                 yield msgspec.structs.replace(action, names=NamesFate.KEPT)
             for node in nodes if len(nodes) > 1 else ():
                 yield msgspec.structs.replace(action, nodes=tuple(each for each in nodes if each != node))
+        case CrashWithin(node=node, after_effects=after_effects, loss=loss):
+            yield OnNode(verb=NodeVerb.KILL, nodes=(node,))
+            if loss is not None:
+                yield loss
+                yield msgspec.structs.replace(action, loss=None)
+                for simpler in _simpler(loss):
+                    assert isinstance(simpler, PowerLoss)
+                    yield msgspec.structs.replace(action, loss=simpler)
+            if after_effects > 1:
+                yield msgspec.structs.replace(action, after_effects=1)
         case OnNode(nodes=nodes) if len(nodes) > 1:
             for node in nodes:
                 yield msgspec.structs.replace(action, nodes=tuple(each for each in nodes if each != node))

@@ -203,6 +203,7 @@ class Simulation:
         cluster.resume(cluster.controller_node)
         for broker_id, node in cluster.nodes.items():
             cluster.set_clock_rate(node, 1_000_000)
+            node.doom = None
             cluster.resume(node)
             cluster.start(broker_id)
         left = self._converge()

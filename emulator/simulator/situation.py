@@ -81,7 +81,8 @@ class Situation:
         for name, truth in self.oracle.truths.items():
             state = self.cluster.state(name)
             if state is not None and node.broker_id in state.replicas:
-                outstanding = {*truth.ledger.outstanding(), node.node_id}
+                doomed = (each.node_id for each in self.brokers if each.doom and each.broker_id in state.replicas)
+                outstanding = {*truth.ledger.outstanding(), *doomed, node.node_id}
                 if len(outstanding) > truth.ledger.allowed:
                     return False
         return True

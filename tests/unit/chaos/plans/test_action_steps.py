@@ -66,6 +66,7 @@ def test_an_action_is_steps_that_a_scenario_file_takes(action: str, steps: list[
     "action",
     [
         "clock 1 rate=900000",
+        "crash-within 1 after-effects=1",
         "slow 0->1 ms=30",
         "reset 0->1",
         "sync 1",

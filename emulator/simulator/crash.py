@@ -1,0 +1,37 @@
+"""A process that dies within a turn: some of the turn's file effects are done, and nothing that comes after them.
+
+So what it had done to its logs is told by no event and no message. Turns that only rewrite checkpoints pass: to die
+after them is to be killed between turns.
+"""
+
+from collections.abc import Sequence
+
+from emulator.core.broker.turn import FileEffect
+from emulator.core.effects import (
+    CreateLog,
+    DeleteLog,
+    DeleteStrayLog,
+    Effect,
+    RecoverLog,
+    RenameStrayLog,
+    WriteHighWatermarks,
+    WriteLogCheckpoints,
+)
+from emulator.simulator.actions import CrashWithin
+from emulator.storage.power_loss_plan import NamesFate
+
+
+def done_before(crash: CrashWithin, effects: Sequence[Effect]) -> list[Effect] | None:
+    """Returns which effects of a turn are done before the crash; ``None`` if it does not happen in this turn.
+
+    It happens after the last file effect where a turn has fewer. A change of a directory's name that nobody has synced
+    yet comes undone when the power goes and ``names`` says so: then it is as if the effect had not begun.
+    """
+    files: list[Effect] = [effect for effect in effects if isinstance(effect, FileEffect)]
+    if all(isinstance(effect, WriteHighWatermarks | WriteLogCheckpoints | RecoverLog) for effect in files):
+        return None
+    done = files[: crash.after_effects]
+    is_undone = crash.loss is not None and crash.loss.names is NamesFate.UNDONE
+    if is_undone and done and isinstance(done[-1], CreateLog | DeleteLog | RenameStrayLog | DeleteStrayLog):
+        done.pop()
+    return done
