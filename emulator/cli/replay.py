@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
+import msgspec
 
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
+from emulator.cli.requirements import check_new
 from emulator.cli.user_error import UserError
 
 if TYPE_CHECKING:
+    from chaos.plans.rehearsal import Missing
     from chaos.run_order import RunOrder
     from chaos.scenario import Scenario
     from emulator.core.switches import Switches
@@ -38,10 +41,12 @@ def replay(file: Path, driver: str, out: Path | None, output: Output) -> int:
     path = _plan_file(file)
     if path.suffix in (".yaml", ".yml"):
         return _play_order(_recorded(path, driver, out), output)
-    plan = _read_plan(path)
+    from emulator.cli.plan_file import read_plan
+
+    plan, name = read_plan(path), file.resolve().name if file.is_dir() else file.stem
     if driver == "process":
-        return _play_order(_translated(plan, path.stem, out), output)
-    return _simulate(plan, path.stem, out, output)
+        return _play_order(_translated(plan, name, out, output), output)
+    return _simulate(plan, name, out, output)
 
 
 def _plan_file(file: Path) -> Path:
@@ -53,23 +58,7 @@ def _plan_file(file: Path) -> Path:
     raise UserError(f"{file}: a directory without plan.txt and plan.yaml is no run")
 
 
-def _read_plan(path: Path) -> "Plan":
-    from emulator.core.errors import ConfigError
-    from emulator.simulator.plan import parse_plan
-
-    try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read as a plan ({error})") from None
-    try:
-        return parse_plan(text)
-    except ConfigError as error:
-        raise UserError(f"{path}: {error}") from None
-
-
 def _simulate(plan: "Plan", name: str, out: Path | None, output: Output) -> int:
-    import msgspec
-
     from emulator.simulator.run_writer import write_run
     from emulator.simulator.simulation import Simulation
 
@@ -77,6 +66,7 @@ def _simulate(plan: "Plan", name: str, out: Path | None, output: Output) -> int:
         simulation = Simulation(plan)
         simulation.play_plan()
     else:
+        check_new(out)
         try:
             simulation = write_run(plan, out, name=f"replayed/{name}")
         except OSError as error:
@@ -88,21 +78,31 @@ def _simulate(plan: "Plan", name: str, out: Path | None, output: Output) -> int:
         for alarm in outcome.alarms:
             click.echo(f"{'FOUND' if alarm in outcome.findings else 'not promised:'} {alarm}")
         click.echo(f"{outcome.steps} steps, {outcome.acks} acks, {outcome.elections} elections")
+        if out is not None:
+            click.echo(f"run directory: {out}")
     return ExitCode.VIOLATION if outcome.findings else ExitCode.VALID
 
 
-def _translated(plan: "Plan", name: str, out: Path | None) -> "RunOrder":
+def _translated(plan: "Plan", name: str, out: Path | None, output: Output) -> "RunOrder":
     from chaos.plans.patience import PatientPlan
     from chaos.plans.rehearsal import patient_or_missing, scenario_of
     from chaos.scenario_file import read_scenario
 
     patient = patient_or_missing(plan)
     if not isinstance(patient, PatientPlan):
-        for missing in patient:
-            click.echo(f"not expressible: {missing.what}: {missing.why}")
-        raise UserError(f"--driver process: {len(patient)} of what the plan does is not expressible there")
+        _print_missing(patient, output)
+        raise UserError("--driver process: what is listed is not expressible there, so nothing was played")
     scenario = read_scenario(Path(f"{name}.yaml"), scenario_of(patient, name=f"replayed/{name}"))
     return _order(scenario, plan.era, plan.rules(), scenario.properties, "process", out)
+
+
+def _print_missing(missing: "tuple[Missing, ...]", output: Output) -> None:
+    if output is Output.JSON:
+        document = {"not_expressible": [{"what": each.what, "why": each.why} for each in missing]}
+        click.echo(msgspec.json.format(msgspec.json.encode(document)))
+        return
+    for each in missing:
+        click.echo(f"not expressible: {each.what}: {each.why}")
 
 
 def _recorded(path: Path, driver: str, out: Path | None) -> "RunOrder":

@@ -12,6 +12,16 @@ if TYPE_CHECKING:
     from chaos.scenario import Scenario
 
 
+def check_new(out: Path) -> None:
+    """Checks that what ``--out`` names is not there yet.
+
+    Raises:
+        UserError: it is.
+    """
+    if out.exists():
+        raise UserError(f"--out {out}: exists; expected a new directory")
+
+
 def require_spark() -> None:
     """Checks that verification can run.
 

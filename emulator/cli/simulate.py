@@ -1,20 +1,27 @@
 """``laststand simulate``: explores seeded schedules in virtual time."""
 
-from collections.abc import Iterator
+import re
+import shlex
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
+import msgspec
 
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
+from emulator.cli.requirements import check_new
 from emulator.cli.user_error import UserError
 
 if TYPE_CHECKING:
     from emulator.simulator.explorer import Orders, Schedule
+    from emulator.simulator.shrink import Shrunk
     from emulator.simulator.sweep import SweepReport
 
 _DEFAULT_SEEDS: Final = "1..1000"
+_PROGRESS_S: Final = 5.0
 
 
 @click.command(short_help="Explore seeded schedules in virtual time.")
@@ -55,20 +62,29 @@ def simulate(
     if seed is not None:
         if seeds is not None:
             raise UserError("--seed and --seeds exclude each other")
+        if jobs > 1 or keep_going or limit is not None:
+            raise UserError("--seed plays one schedule; --jobs, --keep-going and --limit need --seeds")
+        if out is not None:
+            check_new(out)
         return _play_one(explore(seed, orders), out, output)
     if out is not None:
         raise UserError("--out needs --seed: a sweep writes no runs")
     report = sweep(
-        _range(seeds or _DEFAULT_SEEDS),
+        _range(_DEFAULT_SEEDS if seeds is None else seeds),
         orders,
         jobs=jobs,
         keep_going=keep_going,
         limit_s=limit,
-        on_progress=_progress,
+        on_progress=_progress(),
     )
-    _print_report(report, output)
-    for schedule in report.findings:
-        _print_shrunk(schedule)
+    if output is Output.TEXT:
+        _print_report(report)
+    found = [_shrink(schedule) for schedule in report.findings]
+    if output is Output.JSON:
+        click.echo(msgspec.json.format(msgspec.json.encode(_document(report, found))))
+    else:
+        for schedule, shrunk in zip(report.findings, found, strict=True):
+            _print_shrunk(schedule, shrunk, orders)
     if report.findings:
         return ExitCode.VIOLATION
     return ExitCode.UNKNOWN if report.too_little else ExitCode.VALID
@@ -94,15 +110,15 @@ def _orders(era: str | None, settings: tuple[str, ...], profiles: tuple[str, ...
 
 
 def _range(text: str) -> Iterator[int]:
-    first, dots, last = text.partition("..")
-    if not first.isdigit() or (dots and not last.isdigit()) or (dots and int(last) < int(first)):
-        raise UserError(f"--seeds {text}: expected A..B with A not above B")
-    return iter(range(int(first), int(last or first) + 1))
+    match = re.fullmatch(r"([0-9]+)(?:\.\.([0-9]+))?", text)
+    if match is not None:
+        first, last = int(match[1]), int(match[2] or match[1])
+        if first <= last:
+            return iter(range(first, last + 1))
+    raise UserError(f"--seeds {text}: expected A..B with A not above B, or one seed")
 
 
 def _play_one(schedule: "Schedule", out: Path | None, output: Output) -> int:
-    import msgspec
-
     from emulator.simulator.plan import format_plan
     from emulator.simulator.run_writer import write_run
 
@@ -123,12 +139,22 @@ def _play_one(schedule: "Schedule", out: Path | None, output: Output) -> int:
             f"{outcome.steps} steps, {outcome.acks} acks, {outcome.elections} elections, "
             f"{len(outcome.alarms) - len(outcome.findings)} alarms outside of the guarantee"
         )
+        if out is not None:
+            click.echo(f"run directory: {out}")
     return ExitCode.VIOLATION if outcome.findings else ExitCode.VALID
 
 
-def _progress(report: "SweepReport") -> None:
-    if report.schedules % 100 == 0:
-        click.echo(_line(report), err=True)
+def _progress() -> "Callable[[SweepReport], None]":
+    """Returns what prints how far a sweep has come, every few seconds."""
+    printed = time.monotonic()
+
+    def show(report: "SweepReport") -> None:
+        nonlocal printed
+        if time.monotonic() - printed >= _PROGRESS_S:
+            printed = time.monotonic()
+            click.echo(_line(report), err=True)
+
+    return show
 
 
 def _line(report: "SweepReport") -> str:
@@ -140,35 +166,66 @@ def _line(report: "SweepReport") -> str:
     )
 
 
-def _print_report(report: "SweepReport", output: Output) -> None:
-    import msgspec
-
-    if output is Output.JSON:
-        click.echo(msgspec.json.format(msgspec.json.encode(report)))
-        return
+def _print_report(report: "SweepReport") -> None:
     click.echo(_line(report))
     click.echo("medians per schedule: " + ", ".join(f"{name} {value:g}" for name, value in report.medians.items()))
-    click.echo("coverage: " + ", ".join(f"{mark} {count}" for mark, count in report.marks.items()))
+    click.echo("coverage: " + (", ".join(f"{mark} {count}" for mark, count in report.marks.items()) or "none"))
     if report.too_little:
         click.echo(f"unknown: too little of {', '.join(report.too_little)} to prove anything")
     if report.excuses:
-        click.echo(f"{report.excuses} partitions ended without a candidate, as the protocol allows")
+        click.echo(f"partitions that ended without a candidate, as the protocol allows: {report.excuses}")
     if report.exceeded:
         alarms = ", ".join(f"{name} {count}" for name, count in report.exceeded.items())
         click.echo(f"outside of the guarantee, and no finding: {alarms}")
 
 
-def _print_shrunk(schedule: "Schedule") -> None:
-    from emulator.simulator.plan import format_plan
-    from emulator.simulator.shrink import goal_of, shrink
+def _shrink(schedule: "Schedule") -> "Shrunk | None":
+    from emulator.simulator.shrink import LIMIT_S, goal_of, shrink
 
-    goal = goal_of(schedule.outcome.findings)
-    shrunk = shrink(schedule.plan, goal)
+    click.echo(f"shrinking the plan of seed {schedule.seed}, for {LIMIT_S:.0f} s at most", err=True)
+    return shrink(schedule.plan, goal_of(schedule.outcome.findings))
+
+
+def _print_shrunk(schedule: "Schedule", shrunk: "Shrunk | None", orders: "Orders") -> None:
+    from emulator.simulator.plan import format_plan
+
+    again = _command(schedule, orders)
     if shrunk is None:
-        click.echo(f"seed {schedule.seed} does not replay: {schedule.outcome.findings[0]}")
+        click.echo(f"seed {schedule.seed} does not replay: {schedule.outcome.findings[0]}\nwhole: {again}")
         return
     comment = (
         f"seed {schedule.seed}, profile {schedule.profile}: {shrunk.finding}\n"
-        f"length {shrunk.plan.length}, was {schedule.plan.length}; {shrunk.trials} trials in {shrunk.seconds:.1f} s"
+        f"length {shrunk.plan.length}, was {schedule.plan.length}; {shrunk.trials} trials in {shrunk.seconds:.1f} s\n"
+        f"whole: {again}"
     )
     click.echo(format_plan(shrunk.plan, comment=comment))
+
+
+def _command(schedule: "Schedule", orders: "Orders") -> str:
+    """Returns the command that plays a schedule whole."""
+    from emulator.simulator.profiles import PROFILES
+
+    words = ["laststand", "simulate", "--seed", str(schedule.seed), "--era", orders.era]
+    for name, value in (*orders.switches, *orders.properties):
+        words += ["--set", f"{name}={value}"]
+    if orders.profiles != tuple(PROFILES):
+        for profile in orders.profiles:
+            words += ["--profile", profile]
+    return shlex.join(words)
+
+
+def _document(report: "SweepReport", found: "list[Shrunk | None]") -> dict[str, object]:
+    """Returns a report with plans as text, beside each what it was shrunk to."""
+    from emulator.simulator.plan import format_plan
+
+    findings = [
+        {
+            "seed": schedule.seed,
+            "profile": schedule.profile,
+            "findings": schedule.outcome.findings,
+            "plan": format_plan(schedule.plan),
+            "shrunk": None if shrunk is None else {"plan": format_plan(shrunk.plan), "finding": shrunk.finding},
+        }
+        for schedule, shrunk in zip(report.findings, found, strict=True)
+    ]
+    return {**msgspec.structs.asdict(report), "findings": findings}

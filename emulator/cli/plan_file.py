@@ -1,0 +1,85 @@
+"""A plan's file, as a user wrote or kept it: read, and checked for names of what its cluster does not have.
+
+While it is played, an action that makes no sense at the moment is skipped. One that never can make sense is a slip, and
+a plan with slips would end as one in which nothing was found.
+"""
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from emulator.cli.user_error import UserError
+from emulator.core.errors import ConfigError
+from emulator.core.properties import check_topic_properties
+from emulator.core.types import TopicPartition
+from emulator.simulator.actions import Action, Produce, Wait, format_action
+from emulator.simulator.nodes import CLIENT, CONTROLLER
+from emulator.simulator.plan import Plan, parse_plan
+
+_NODE_FIELDS: Final = ("node", "source", "destination")
+
+
+def read_plan(path: Path) -> Plan:
+    """Returns the plan of a file.
+
+    Raises:
+        UserError: it cannot be read, is no plan, or speaks of what its cluster does not have.
+    """
+    try:
+        plan = parse_plan(path.read_text(encoding="utf-8-sig"))
+        _check_topics(plan)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path}: is no text, so it is no plan") from None
+    except ConfigError as error:
+        raise UserError(f"{path}: {error}") from None
+    for action in plan.actions:
+        complaint = _complaint(plan, action)
+        if complaint is not None:
+            raise UserError(f"{path}: '{format_action(action)}': {complaint}")
+    return plan
+
+
+def _check_topics(plan: Plan) -> None:
+    if not 1 <= plan.brokers <= CONTROLLER:
+        raise ConfigError(key="brokers", value=str(plan.brokers), expected=f"1 to {CONTROLLER}")
+    for topic in plan.topics:
+        for replicas in topic.replicas:
+            if len(set(replicas)) < len(replicas) or not set(replicas) <= set(range(plan.brokers)):
+                ids = ",".join(map(str, replicas))
+                raise ConfigError(key="replicas", value=f"({ids})", expected=f"different {_brokers(plan)}")
+        check_topic_properties(dict(topic.properties))
+
+
+def _complaint(plan: Plan, action: Action) -> str | None:
+    """Returns why an action can never do anything in this plan."""
+    match action:
+        case Wait(duration_ms=number) if number < 0:
+            return "expected a time from 0 on"
+        case Produce(records=number) if number < 1:
+            return "expected a number of records from 1 on"
+        case _:
+            pass
+    fields = msgspec.structs.asdict(action)
+    partition, topic = fields.get("partition"), fields.get("topic")
+    if isinstance(partition, TopicPartition) and partition not in plan.partitions:
+        return f"no such partition; there are {', '.join(map(str, plan.partitions))}"
+    if topic is not None and topic not in {each.name for each in plan.topics}:
+        return f"no such topic; there are {', '.join(each.name for each in plan.topics)}"
+    nodes = [*fields.get("nodes", ()), *(fields[name] for name in _NODE_FIELDS if name in fields)]
+    if "channel" in fields:
+        nodes += [fields["channel"].source, fields["channel"].destination]
+    known = {*range(plan.brokers), CONTROLLER, CLIENT}
+    for node in nodes:
+        if node not in known:
+            return f"no node {node}; there are {_brokers(plan)}, the controller {CONTROLLER} and the clients {CLIENT}"
+    for node in fields.get("replicas", ()):
+        if node not in range(plan.brokers):
+            return f"no broker {node}; there are {_brokers(plan)}"
+    return None
+
+
+def _brokers(plan: Plan) -> str:
+    return "broker 0" if plan.brokers == 1 else f"brokers 0 to {plan.brokers - 1}"

@@ -1,0 +1,140 @@
+"""``simulate`` and ``replay`` as a user meets them: what they print, what they refuse, and the code they end with."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from emulator.cli.exit_codes import ExitCode
+from emulator.cli.main import cli
+from emulator.cli.plan_file import read_plan
+from emulator.cli.user_error import UserError
+
+ROOT = Path(__file__).parents[3]
+REGRESSIONS = sorted((ROOT / "tests/simulation/regressions").glob("*.txt"))
+
+PLAN = """\
+# a loss
+cluster brokers=3 era=kip-966 elr=off
+topic orders replicas=(0,1,2) min.insync.replicas=2
+produce orders-0 acks=all records=1
+cut 1->100
+expire 2
+power-loss 0 keep=none kept=0 truncation=kept
+"""
+
+
+def laststand(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, arguments, standalone_mode=False)
+
+
+def check_refused(result: Result, complaint: str) -> None:
+    assert isinstance(result.exception, UserError), result.output
+    assert complaint in str(result.exception)
+    assert result.stdout == ""
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("seeds", ["", "5..1", "abc", "1..", "..5", "1..2..3", "-1..3", "1-3", "²..5"])
+def test_bad_seeds_are_refused(seeds: str) -> None:
+    check_refused(laststand("simulate", f"--seeds={seeds}"), "expected A..B with A not above B, or one seed")
+
+
+@pytest.mark.parametrize("options", [["--jobs=2"], ["--keep-going"], ["--limit=1"]])
+def test_one_schedule_takes_no_options_of_a_sweep(options: list[str]) -> None:
+    check_refused(laststand("simulate", "--seed=1", *options), "need --seeds")
+
+
+def test_one_seed_is_a_sweep_too() -> None:
+    result = laststand("simulate", "--seeds=3", "--profile=steady")
+    assert result.return_value == ExitCode.VALID
+    assert result.stdout.startswith("1 schedules")
+
+
+def test_a_finding_is_printed_as_a_plan_that_replays_and_the_command_that_plays_it_whole(tmp_path: Path) -> None:
+    options = ["--era=kafka-0.10", "--profile=elections", "--set=min.insync.replicas=1"]
+    found = laststand("simulate", "--seeds=1..40", *options)
+    assert found.return_value == ExitCode.VIOLATION
+    plan = found.stdout[found.stdout.index("# seed") :]
+    assert laststand("replay", str(written(tmp_path / "plan.txt", plan))).return_value == ExitCode.VIOLATION
+    words = next(line for line in plan.splitlines() if line.startswith("# whole: ")).split()[3:]
+    again = laststand(*words)
+    assert again.return_value == ExitCode.VIOLATION
+    assert "FOUND" in again.stdout
+
+
+def test_a_sweep_with_a_finding_is_one_document_with_plans_as_text(tmp_path: Path) -> None:
+    result = laststand("simulate", "--seeds=1..40", "--era=kafka-0.10", "--json")
+    assert result.return_value == ExitCode.VIOLATION
+    document = json.loads(result.stdout)
+    (finding,) = document["findings"]
+    for name, text in {"whole": finding["plan"], "shrunk": finding["shrunk"]["plan"]}.items():
+        assert laststand("replay", str(written(tmp_path / name, text))).return_value == ExitCode.VIOLATION
+    assert "shrinking the plan" in result.stderr
+
+
+def test_a_directory_that_exists_is_refused_before_anything_is_played(tmp_path: Path) -> None:
+    plan = written(tmp_path / "plan.txt", PLAN)
+    for verb in (["simulate", "--seed=1"], ["replay", str(plan)]):
+        check_refused(laststand(*verb, f"--out={tmp_path}"), "exists; expected a new directory")
+
+
+def test_the_run_directory_is_named(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    assert laststand("simulate", "--seed=1", f"--out={out}").stdout.endswith(f"run directory: {out}\n")
+    assert f"run directory: {tmp_path / 'again'}" in laststand("replay", str(out), f"--out={tmp_path / 'again'}").stdout
+
+
+def test_a_plan_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
+    assert read_plan(written(tmp_path / "plan.txt", "\ufeff" + PLAN)).brokers == 3
+
+
+@pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: path.stem)
+def test_plans_that_are_kept_have_no_slips(path: Path) -> None:
+    read_plan(path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("expire 2", "explode 2", "line 6: "),
+        ("keep=none", "keep=some", "line 7: "),
+        ("brokers=3", "brokers=0", "expected 1 to 100"),
+        ("(0,1,2)", "(0,1,7)", "expected different brokers 0 to 2"),
+        ("(0,1,2)", "(0,1,1)", "expected different brokers 0 to 2"),
+        ("min.insync.replicas=2", "min.insync.replica=2", "min.insync.replica"),
+        ("min.insync.replicas=2", "min.insync.replicas=x", "expected an integer from 1 on"),
+        ("produce orders-0", "produce orders-7", "no such partition; there are orders-0"),
+        ("records=1", "records=-3", "expected a number of records from 1 on"),
+        ("cut 1->100", "wait -5", "'wait -5': expected a time from 0 on"),
+        ("cut 1->100", "cut 5->100", "'cut 5->100': no node 5; there are brokers 0 to 2, the controller 100"),
+        ("cut 1->100", "hold 7->100 Fetch request", "no node 7"),
+        ("cut 1->100", "min-isr refunds value=1", "no such topic; there are orders"),
+        ("cut 1->100", "reassign orders-0 replicas=0,1,3", "no broker 3"),
+        ("expire 2", "expire 9", "'expire 9': no node 9"),
+    ],
+)
+def test_a_slip_in_a_plan_is_told(tmp_path: Path, old: str, new: str, complaint: str) -> None:
+    path = written(tmp_path / "plan.txt", PLAN.replace(old, new))
+    refused = laststand("replay", str(path))
+    check_refused(refused, complaint)
+    assert str(path) in str(refused.exception)
+
+
+def test_what_is_no_text_is_told(tmp_path: Path) -> None:
+    (tmp_path / "binary").write_bytes(b"\xa1\xff")
+    check_refused(laststand("replay", str(tmp_path / "binary")), "is no text")
+    check_refused(laststand("replay", str(tmp_path / "nowhere")), "cannot be read (No such file or directory)")
+
+
+def test_what_is_not_expressible_is_a_document_too(tmp_path: Path) -> None:
+    plan = str(written(tmp_path / "plan.txt", PLAN.replace("expire 2", "clock 2 rate=1100000")))
+    result = laststand("replay", plan, "--driver=process", "--json")
+    assert isinstance(result.exception, UserError)
+    assert [each["what"] for each in json.loads(result.stdout)["not_expressible"]]
+    assert "not expressible: " in laststand("replay", plan, "--driver=process").stdout
