@@ -122,6 +122,7 @@ class EventDesk:
 
     def _registered(self, _: NodeId, event: Event) -> None:
         assert isinstance(event, BrokerRegistered)
+        self._checks.tally.superseded(event.broker_id, self._checks.cluster.nodes[event.broker_id].broker)
         self._checks.tally.registered(event)
         self._checks.outstanding.registered(event)
         for name, truth in self._checks.truths.items():
@@ -132,6 +133,7 @@ class EventDesk:
 
     def _fenced(self, _: NodeId, event: Event) -> None:
         assert isinstance(event, BrokerFenced | ControlledShutdownStarted)
+        self._checks.tally.superseded(event.broker_id, self._checks.cluster.nodes[event.broker_id].broker)
         self._checks.tally.fenced(event)
         self._checks.controller.fenced(event)
 
@@ -181,6 +183,7 @@ class EventDesk:
         assert isinstance(event, LogOpened)
         self._checks.logs.opened(node_id, name, event)
         self._checks.leaders.opened(node_id, name)
+        self._checks.tally.opened(node_id, name)
 
     def _log_deleted(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
         assert isinstance(event, LogDeleted)
@@ -210,7 +213,7 @@ class EventDesk:
     def _truncated(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
         assert isinstance(event, LogTruncated)
         self._checks.logs.truncated(node_id, name, event)
-        self._checks.tally.truncated(event, high_watermark=self._checks.truths[name].high_watermark)
+        self._checks.tally.truncated(node_id, event, high_watermark=self._checks.truths[name].high_watermark)
 
     def _power_lost(self, _: NodeId, __: TopicPartition, event: Event) -> None:
         assert isinstance(event, PowerLost)
@@ -247,4 +250,5 @@ class EventDesk:
 
     def _answered(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
         assert isinstance(event, AlterPartitionAnswered)
+        self._checks.tally.answered(event, with_metadata=self.has_applied_metadata)
         self._checks.leaders.answered(node_id, name, event)

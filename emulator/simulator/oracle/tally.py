@@ -1,5 +1,7 @@
 """What a run was like: how much of everything happened, and which rules were seen at work."""
 
+from emulator.core.broker.broker import Broker
+from emulator.core.errors import ErrorCode
 from emulator.core.events import (
     AlterPartitionAnswered,
     AlterPartitionDecided,
@@ -18,7 +20,8 @@ from emulator.core.events import (
     UncleanRecoveryDropped,
     UncleanRecoveryStarted,
 )
-from emulator.core.types import BrokerId, Offset, TopicPartition
+from emulator.core.image import MetadataImage
+from emulator.core.types import BrokerId, NodeId, Offset, TopicPartition
 
 
 class Tally:
@@ -43,6 +46,7 @@ class Tally:
         self.fetch_errors = 0
         self.marks: dict[str, int] = {}
         self._elr: dict[TopicPartition, tuple[BrokerId, ...]] = {}
+        self._cut: set[tuple[NodeId, TopicPartition]] = set()
 
     def mark(self, name: str) -> None:
         """Counts that a rule was seen at work."""
@@ -81,6 +85,11 @@ class Tally:
             case _:
                 pass
 
+    def superseded(self, broker_id: BrokerId, broker: Broker | None) -> None:
+        """A registration is over; who leads by what it knows, and yet has no log, waits for one of its own (S36)."""
+        if broker is not None and not broker.partitions and _leads(broker.image, broker_id):
+            self.mark("roles:held_back")
+
     def registered(self, event: BrokerRegistered) -> None:
         """A broker registered."""
         if event.stored_broker_epoch is not None and event.previous_broker_epoch != event.stored_broker_epoch:
@@ -95,9 +104,19 @@ class Tally:
         """The controller judged a proposal."""
         self.mark(f"alter_partition:{event.error}")
 
-    def truncated(self, event: LogTruncated, *, high_watermark: Offset) -> None:
+    def answered(self, event: AlterPartitionAnswered, *, with_metadata: bool) -> None:
+        """A leader acts on an answer; what it does in one step with metadata had to wait for that (S38)."""
+        if with_metadata and event.error == ErrorCode.NONE.name:
+            self.mark("answered:held_back")
+
+    def opened(self, node_id: NodeId, name: TopicPartition) -> None:
+        """A process opens a log, which recovery has synced."""
+        self._cut.discard((node_id, name))
+
+    def truncated(self, node_id: NodeId, event: LogTruncated, *, high_watermark: Offset) -> None:
         """A log was cut; ``high_watermark`` is the true one."""
         self.truncations += 1
+        self._cut.add((node_id, TopicPartition(event.topic, event.partition)))
         self.mark(f"truncated:{event.reason}")
         if event.new_end_offset < high_watermark:
             self.mark("truncated:below_high_watermark")
@@ -106,3 +125,9 @@ class Tally:
         """A log went through a power loss."""
         if event.new_end_offset < event.old_end_offset:
             self.mark("power_loss:bytes")
+        if (event.lost_node, TopicPartition(event.topic, event.partition)) in self._cut:
+            self.mark("power_loss:after_truncation")
+
+
+def _leads(image: MetadataImage, broker_id: BrokerId) -> bool:
+    return any(state.leader == broker_id for state in image.partitions.values())
