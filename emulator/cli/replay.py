@@ -109,6 +109,8 @@ def _recorded(path: Path, driver: str, out: Path | None) -> "RunOrder":
     from chaos.run_directory import read_cluster_file
     from chaos.scenario_file import load_scenario
     from chaos.yaml_cursor import ScenarioError
+    from emulator.core.errors import ConfigError
+    from emulator.core.properties import node_properties
     from emulator.core.switches import DEFAULT_ERA, era_switches
 
     try:
@@ -118,7 +120,11 @@ def _recorded(path: Path, driver: str, out: Path | None) -> "RunOrder":
     cluster_file = path.with_name("cluster.yaml")
     if not cluster_file.is_file():
         return _order(scenario, DEFAULT_ERA, era_switches(DEFAULT_ERA), scenario.properties, driver, out)
-    rules = read_cluster_file(cluster_file)
+    try:
+        rules = read_cluster_file(cluster_file)
+        node_properties(dict(rules.properties))
+    except ConfigError as error:
+        raise UserError(f"{cluster_file}: {error}") from None
     return _order(scenario, rules.era, rules.switches, rules.properties, driver, out)
 
 

@@ -138,3 +138,20 @@ def test_what_is_not_expressible_is_a_document_too(tmp_path: Path) -> None:
     assert isinstance(result.exception, UserError)
     assert [each["what"] for each in json.loads(result.stdout)["not_expressible"]]
     assert "not expressible: " in laststand("replay", plan, "--driver=process").stdout
+
+
+@pytest.mark.parametrize(
+    ("rules", "complaint"),
+    [
+        ("era: kip-967\nswitches: {}\n", "era=kip-967 is not allowed"),
+        ("era: kip-966\nswitches: {elr: perhaps}\n", "elr=perhaps is not allowed"),
+        ("era: kip-966\nswitches: {}\nproperties: {log.segment.byte: 5}\n", "log.segment.byte"),
+    ],
+)
+def test_rules_beside_a_recorded_plan_are_checked(tmp_path: Path, rules: str, complaint: str) -> None:
+    story = ROOT / "chaos/scenarios/kip-497/leader-cut-off.yaml"
+    written(tmp_path / "plan.yaml", story.read_text())
+    cluster_file = written(tmp_path / "cluster.yaml", rules)
+    check_refused(laststand("replay", str(tmp_path), f"--out={tmp_path / 'run'}"), f"{cluster_file}: ")
+    check_refused(laststand("replay", str(tmp_path), f"--out={tmp_path / 'run'}"), complaint)
+    assert not (tmp_path / "run").exists()
