@@ -14,8 +14,9 @@ from emulator.simulator.process_moves import PROCESS_MOVES
 from emulator.simulator.progress_moves import PROGRESS_MOVES
 from emulator.simulator.races import RACES
 from emulator.simulator.situation import Move
+from emulator.simulator.unclean_races import UNCLEAN_RACES
 
 MOVES: Final[Mapping[str, Move]] = MappingProxyType(
-    {**PROGRESS_MOVES, **NETWORK_MOVES, **PROCESS_MOVES, **ADMINISTRATOR_MOVES, **RACES}
+    {**PROGRESS_MOVES, **NETWORK_MOVES, **PROCESS_MOVES, **ADMINISTRATOR_MOVES, **RACES, **UNCLEAN_RACES}
 )
 """By the name that profiles use."""

@@ -290,6 +290,7 @@ PROFILES: Final = {
                 "expire": 3,
                 "kill": 4,
                 "kill_controller": 3,
+                "race_last_known": 3,
             },
             budget=Budget.BEYOND,
             partitions=2,
@@ -315,6 +316,14 @@ PROFILES: Final = {
             budget=Budget.BEYOND,
             partitions=2,
             properties=(("unclean.leader.election.enable", "true"), ("leader.recovery.min.ms", "50")),
+        ),
+        Profile(
+            name="unclean-races",
+            weights={**_COMMON, "race_pick": 6, "race_recovering": 6, "depose": 2},
+            budget=Budget.BEYOND,
+            brokers=(3,),
+            moves=20,
+            properties=(("unclean.leader.election.enable", "true"), ("leader.recovery.min.ms", "1500")),
         ),
     )
 }

@@ -31,17 +31,26 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
         kind: of the check.
         check_id: of the check; any other outcome will do for an outcome.
         unless: outcomes that will not.
+        is_beyond: whether what is lost outside of the guarantee counts, too.
     """
 
     kind: CheckKind
     check_id: str
     unless: frozenset[str] = frozenset()
+    is_beyond: bool = False
 
     def is_met_by(self, alarm: Alarm) -> bool:
         """Whether a finding is of this kind."""
         if self.kind is CheckKind.OUTCOME:
             return alarm.kind is CheckKind.OUTCOME and alarm.check_id not in self.unless
         return alarm.check_id == self.check_id
+
+    def first_met(self, simulation: Simulation) -> Alarm | None:
+        """Returns the first alarm of a run that is of this kind."""
+        alarms = simulation.oracle.alarms
+        if alarms and not self.is_beyond:
+            alarms = list(simulation.findings())
+        return next(filter(self.is_met_by, alarms), None)
 
 
 def goal_of(findings: tuple[Alarm, ...]) -> Goal:
@@ -67,26 +76,26 @@ def replay(plan: Plan, goal: Goal) -> tuple[Plan, Alarm] | None:
     for action in plan.actions:
         if simulation.play(action):
             played.append(action)
-        for alarm in simulation.findings() if simulation.oracle.alarms else ():
-            if goal.is_met_by(alarm):
-                return plan.with_actions(played), alarm
+        if (alarm := goal.first_met(simulation)) is not None:
+            return plan.with_actions(played), alarm
         if simulation.has_crashed:
             return None
     simulation.finish()
-    for alarm in simulation.findings():
-        if goal.is_met_by(alarm):
-            return plan.with_actions(played), alarm
-    return None
+    alarm = goal.first_met(simulation)
+    return None if alarm is None else (plan.with_actions(played), alarm)
 
 
 class _Search:
     """The best plan so far, and the right to try more."""
 
-    def __init__(self, plan: Plan, finding: Alarm, goal: Goal, *, limit_s: float) -> None:
+    def __init__(
+        self, plan: Plan, finding: Alarm, goal: Goal, *, limit_s: float, is_allowed: Callable[[Plan], bool]
+    ) -> None:
         self.plan = plan
         self.finding = finding
         self.trials = 0
         self._goal = goal
+        self._is_allowed = is_allowed
         self._end = time.monotonic() + limit_s
 
     @property
@@ -100,23 +109,31 @@ class _Search:
             return False
         self.trials += 1
         found = replay(candidate, self._goal)
-        if found is None:
+        if found is None or not self._is_allowed(found[0]):
             return False
         self.plan, self.finding = found
         return True
 
 
-def shrink(plan: Plan, goal: Goal, *, limit_s: float = LIMIT_S) -> Shrunk | None:
+def shrink(
+    plan: Plan, goal: Goal, *, limit_s: float = LIMIT_S, is_allowed: Callable[[Plan], bool] = lambda _: True
+) -> Shrunk | None:
     """Returns the shortest plan that was found within the limit; ``None`` if the plan does not lead to the goal.
+
+    Args:
+        plan: to begin with.
+        goal: what must still be led to.
+        limit_s: of wall time.
+        is_allowed: what else must hold of a plan; asked of those only that lead to the goal.
 
     Raises:
         InvariantViolation: the result does not lead there either; something is not determined by the plan.
     """
     started = time.monotonic()
     found = replay(plan, goal)
-    if found is None:
+    if found is None or not is_allowed(found[0]):
         return None
-    search = _Search(*found, goal, limit_s=limit_s)
+    search = _Search(*found, goal, limit_s=limit_s, is_allowed=is_allowed)
     while not search.is_over:
         before = search.plan
         _drop_actions(search)

@@ -3,14 +3,16 @@
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import pytest
 
 from emulator.simulator.explorer import Ambition, Orders
-from emulator.simulator.oracle.finding import CheckKind
+from emulator.simulator.oracle.finding import CheckKind, Guarantee
 from emulator.simulator.plan import parse_plan
-from emulator.simulator.shrink import goal_of, shrink
+from emulator.simulator.shrink import Goal, goal_of, shrink
 from emulator.simulator.sweep import sweep
 from tests.simulation.mutants import MUTANTS, Harmless, mutants
+from tests.simulation.mutation import loses_nothing_with_every_rule
 
 REGRESSIONS: Final = Path(__file__).parent / "regressions"
 
@@ -24,6 +26,18 @@ def test_the_canary_is_found_and_shrunk() -> None:
     assert shrunk is not None
     assert shrunk.finding.kind is CheckKind.OUTCOME
     assert shrunk.plan.length <= 15
+
+
+def test_what_a_rule_saves_where_the_guarantee_has_ended_is_shrunk_with_the_rule_at_hand() -> None:
+    plan = parse_plan((REGRESSIONS / "s34-unclean-pick-first.txt").read_text())
+    goal = Goal(kind=CheckKind.OUTCOME, check_id="D1")
+    beyond = msgspec.structs.replace(goal, is_beyond=True)
+    assert shrink(plan, goal) is None
+    assert shrink(plan, beyond, is_allowed=lambda _: False) is None
+    shrunk = shrink(plan, beyond, limit_s=20, is_allowed=loses_nothing_with_every_rule)
+    assert shrunk is not None
+    assert shrunk.finding.guarantee is Guarantee.EXCEEDED
+    assert loses_nothing_with_every_rule(shrunk.plan)
 
 
 def test_every_rule_has_a_row_that_says_what_to_expect_without_it() -> None:
