@@ -248,13 +248,19 @@ class RunBuilder:
     # --- partitions ----------------------------------------------------------------------------------------------
 
     def create_topic(
-        self, topic: str = "orders", *, replicas: tuple[int, ...] = (0, 1, 2), min_isr: int = 2, partition: int = 0
+        self,
+        topic: str = "orders",
+        *,
+        replicas: tuple[int, ...] = (0, 1, 2),
+        min_isr: int = 2,
+        partition: int = 0,
+        topic_id: str | None = None,
     ) -> Partition:
         """Creates a partition led by its first replica."""
         state = Partition(
             topic=topic,
             partition=partition,
-            topic_id=f"{topic}-id",
+            topic_id=f"{topic}-id" if topic_id is None else topic_id,
             min_isr=min_isr,
             leader=replicas[0],
             leader_epoch=0,

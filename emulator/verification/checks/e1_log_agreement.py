@@ -4,6 +4,9 @@ Each node's events about one of its logs are replayed in the order of its own fi
 truncation, lost with the page cache, deleted. What remains must be in the final log, field by field. The other way
 round, a process that was killed may leave a batch whose event it could not write any more: such a batch begins where
 the events of that incarnation end. Anything else is a disagreement, and final logs decide all other checks.
+
+A log begins where one of its name was deleted, and not with another topic: where strays are left alone, a topic that is
+made anew goes on with what the one before had written.
 """
 
 from emulator.verification.check import Check, CheckKind, Evidence
@@ -11,43 +14,66 @@ from emulator.verification.sentences import span
 
 _LIMIT = 2**62
 
-# Everything that moves the end of a log, in its node's order. A power loss comes after all events of its incarnation.
+# Everything that moves the end of a log or says for which topic it is used, in its node's order. A power loss comes
+# after all events of its incarnation.
 _STEP = f"""
     SELECT run, topic, topic_id, partition, node, incarnation, sequence, base_offset, last_offset, leader_epoch, crc,
-           record_count, last_offset + 1 AS log_end_offset, CAST(NULL AS BIGINT) AS cut FROM batch_appended
+           record_count, last_offset + 1 AS log_end_offset, CAST(NULL AS BIGINT) AS cut, false AS is_end
+    FROM batch_appended
     UNION ALL
     SELECT run, topic, topic_id, partition, node, incarnation, sequence, NULL, NULL, NULL, NULL, NULL, new_end_offset,
-           new_end_offset FROM log_truncated
+           new_end_offset, false FROM log_truncated
     UNION ALL
-    SELECT run, topic, topic_id, partition, node, incarnation, sequence, NULL, NULL, NULL, NULL, NULL, 0, 0
+    SELECT run, topic, topic_id, partition, node, incarnation, sequence, NULL, NULL, NULL, NULL, NULL, 0, 0, true
     FROM log_deleted
     UNION ALL
     SELECT run, topic, topic_id, partition, node, incarnation, sequence, NULL, NULL, NULL, NULL, NULL, log_end_offset,
-           CAST(NULL AS BIGINT) FROM log_opened
+           CAST(NULL AS BIGINT), false FROM log_opened
+    UNION ALL
+    SELECT run, topic, topic_id, partition, node, incarnation, sequence, NULL, NULL, NULL, NULL, NULL, log_end_offset,
+           CAST(NULL AS BIGINT), false FROM became_follower
+    UNION ALL
+    SELECT run, topic, topic_id, partition, node, incarnation, sequence, NULL, NULL, NULL, NULL, NULL,
+           epoch_start_offset, CAST(NULL AS BIGINT), false FROM became_leader
     UNION ALL
     SELECT run, topic, topic_id, partition, lost_node, lost_incarnation, {_LIMIT}, NULL, NULL, NULL, NULL, NULL,
-           new_end_offset, new_end_offset FROM power_lost
+           new_end_offset, new_end_offset, false FROM power_lost
 """
 
-# A batch is expected if nothing later cuts it off. (A descending frame is linear; an unbounded following one is not.)
+# What was done to the log that has the name at the end, beginning with the deletion of the one before. It is of the
+# topic that its broker last used it for. (A descending frame is linear; an unbounded following one is not.)
+_KEPT_STEP = f"""
+    SELECT *, coalesce(max(IF(sequence < {_LIMIT}, struct(incarnation, sequence, topic_id), NULL)) OVER (
+                           PARTITION BY run, topic, partition, node).topic_id, topic_id) AS last_topic_id
+    FROM (SELECT *, min(cut) OVER later AS later_cut, coalesce(bool_or(is_end) OVER later, false) AS is_over
+          FROM step
+          WINDOW later AS (PARTITION BY run, topic, partition, node ORDER BY incarnation DESC, sequence DESC
+                           ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING))
+    WHERE NOT is_over
+"""
+
+# A batch is expected if nothing later cuts it off.
 _EXPECTED = f"""
-    SELECT * FROM (
-        SELECT *, min(cut) OVER (PARTITION BY run, topic_id, partition, node
-                                 ORDER BY incarnation DESC, sequence DESC
-                                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS later_cut
-        FROM step)
-    WHERE crc IS NOT NULL AND last_offset < coalesce(later_cut, {_LIMIT})
+    SELECT * FROM kept_step WHERE crc IS NOT NULL AND last_offset < coalesce(later_cut, {_LIMIT})
+"""
+
+# Up to where records may have been deleted on purpose, under any topic that the log was used for.
+_DELETED = """
+    SELECT s.run, s.last_topic_id AS topic_id, s.partition, s.node, max(d.log_start_offset) AS log_start_offset
+    FROM (SELECT DISTINCT run, last_topic_id, topic_id, partition, node FROM kept_step WHERE NOT is_end) s
+    JOIN deleted_below d ON d.run = s.run AND d.topic_id = s.topic_id AND d.partition = s.partition
+    GROUP BY s.run, s.last_topic_id, s.partition, s.node
 """
 
 # Where the events of killed incarnations end: there, and only there, a log may go on without events.
 _UNSEEN = f"""
-    SELECT s.run, s.topic_id, s.partition, s.node, s.incarnation,
+    SELECT s.run, s.last_topic_id AS topic_id, s.partition, s.node, s.incarnation,
            max_by(s.log_end_offset, s.sequence) AS log_end_offset
-    FROM step s
+    FROM kept_step s
     JOIN incarnation_ended x ON x.run = s.run AND x.ended_node = s.node AND x.ended_incarnation = s.incarnation
          AND x.end <> 'stopped'
     WHERE s.sequence < {_LIMIT}
-    GROUP BY s.run, s.topic_id, s.partition, s.node, s.incarnation
+    GROUP BY s.run, s.last_topic_id, s.partition, s.node, s.incarnation
 """
 
 CHECK = Check(
@@ -57,12 +83,13 @@ CHECK = Check(
     statement="Each final log holds exactly the batches that its node's event log says it must hold.",
     needs=frozenset({Evidence.EVENTS, Evidence.FINAL_LOGS}),
     query=f"""
-        WITH step AS ({_STEP}), expected AS ({_EXPECTED}), unseen AS ({_UNSEEN}),
+        WITH step AS ({_STEP}), kept_step AS ({_KEPT_STEP}), expected AS ({_EXPECTED}), deleted AS ({_DELETED}),
+        unseen AS ({_UNSEEN}),
         disagreement AS (
             SELECT run, topic_id, partition, node, base_offset, last_offset, leader_epoch, crc, record_count,
                    max(topic) AS topic, max(side) AS side
-            FROM (SELECT run, topic, topic_id, partition, node, base_offset, last_offset, leader_epoch, crc,
-                         record_count, 'events' AS side FROM expected
+            FROM (SELECT run, topic, last_topic_id AS topic_id, partition, node, base_offset, last_offset,
+                         leader_epoch, crc, record_count, 'events' AS side FROM expected
                   UNION ALL
                   SELECT run, topic, topic_id, partition, node, base_offset, last_offset, leader_epoch, crc,
                          record_count, 'final log' FROM final_batch)
@@ -75,7 +102,8 @@ CHECK = Check(
                       ' that its final log does not have, and nothing explains it',
                       ' that its event log does not have')) AS sentence
         FROM disagreement g
-        LEFT JOIN deleted_below d ON d.run = g.run AND d.topic_id = g.topic_id AND d.partition = g.partition
+        LEFT JOIN deleted d
+             ON d.run = g.run AND d.node = g.node AND d.topic_id = g.topic_id AND d.partition = g.partition
         LEFT JOIN (SELECT run, topic_id, partition, node, min(log_end_offset) AS log_end_offset
                    FROM unseen GROUP BY run, topic_id, partition, node) u
              ON u.run = g.run AND u.node = g.node AND u.topic_id = g.topic_id AND u.partition = g.partition

@@ -1,4 +1,7 @@
-"""M11 ISRGrowth: an ISR grows only by word of its leader, or with the leader that it is given."""
+"""M11 ISRGrowth: an ISR grows only by word of its leader, or with the leader that it is given.
+
+Where a reassignment may be called off with nobody in sync, a replica that remains is put into the ISR unasked (S39).
+"""
 
 from emulator.verification.check import Check, CheckKind
 from emulator.verification.sentences import listed

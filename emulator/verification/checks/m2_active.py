@@ -1,4 +1,7 @@
-"""M2 Active: no fenced or leaving broker is in an ISR (KIP-841, KIP-966)."""
+"""M2 Active: no fenced or leaving broker is in an ISR (KIP-841, KIP-966).
+
+Where a reassignment may be called off with nobody in sync, even a fenced replica is put into the ISR (S39).
+"""
 
 from emulator.verification.check import Check, CheckKind
 from emulator.verification.sentences import listed

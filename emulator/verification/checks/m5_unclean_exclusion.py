@@ -2,18 +2,20 @@
 
 A registration is unclean if it names another previous broker epoch than the one stored. From then on the broker must be
 in no ISR or ELR and lead nothing, until an AlterPartition that names its new broker epoch is committed, it is elected
-uncleanly, or it registers again. Partitions created later are not concerned. The change that removes it belongs to the
-same batch of records, so the state before that batch does not count.
+uncleanly, a cancelled reassignment puts it into the ISR (which is a matter of M11), or it registers again. Partitions
+created later or deleted before are not concerned. The change that removes it belongs to the same batch of records, so
+the state before that batch does not count.
 """
 
 from emulator.verification.check import Check, CheckKind
 from emulator.verification.sentences import broker, listed
 
 _CHANGE = """
-    SELECT *, lead(metadata_offset) OVER w AS next_offset, lead(reason) OVER w AS next_reason,
-           lead(broker_id) OVER w AS next_broker, min(metadata_offset) OVER (
-               PARTITION BY run, topic_id, partition) AS created_offset
-    FROM partition_changed WINDOW w AS (PARTITION BY run, topic_id, partition ORDER BY metadata_offset)
+    SELECT c.*, coalesce(lead(c.metadata_offset) OVER w, d.metadata_offset) AS next_offset,
+           lead(c.reason) OVER w AS next_reason, lead(c.broker_id) OVER w AS next_broker,
+           min(c.metadata_offset) OVER (PARTITION BY c.run, c.topic_id, c.partition) AS created_offset
+    FROM partition_changed c LEFT JOIN topic_deleted d ON d.run = c.run AND d.topic_id = c.topic_id
+    WINDOW w AS (PARTITION BY c.run, c.topic_id, c.partition ORDER BY c.metadata_offset)
 """
 
 _UNCLEAN = """
@@ -42,6 +44,7 @@ _READMITTED = """
          AND coalesce(v.broker_epoch, u.broker_epoch) = u.broker_epoch
     WHERE (c.reason = 'alter_partition' AND v.run IS NOT NULL)
           OR (c.election IN ('unclean', 'last_known_leader') AND c.leader = u.broker_id)
+          OR (c.reason = 'reassignment' AND array_contains(c.isr, u.broker_id))
     GROUP BY u.run, u.broker_id, u.metadata_offset, c.topic_id, c.partition
 """
 
