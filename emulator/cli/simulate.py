@@ -162,7 +162,7 @@ def _line(report: "SweepReport") -> str:
     return (
         f"{report.schedules} schedules ({report.schedules / seconds:.0f}/s, {report.steps / seconds:.0f} steps/s), "
         f"{report.acks} acks, {report.elections} elections, {report.power_losses} power losses, "
-        f"{len(report.marks)} coverage marks, {report.found} with findings"
+        f"{len(report.marks)} coverage marks, {report.memory_mb:.0f} MB, {report.found} with findings"
     )
 
 

@@ -5,6 +5,7 @@ processes there were. Nothing of a clean schedule is kept but its numbers, and o
 sweep of any length takes the same memory, and its medians the same time.
 """
 
+import resource
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +22,8 @@ from emulator.simulator.profiles import PROFILES
 
 BATCH: Final = 10
 """Seeds that a process takes at a time."""
+
+_KIB_PER_MB: Final = 1024
 
 PROOF_SCHEDULES: Final = 1000
 """From so many schedules over all profiles on, too little progress makes a sweep ``unknown``."""
@@ -77,6 +80,7 @@ class SweepReport(msgspec.Struct, kw_only=True):
         elections: leaders elected.
         power_losses: logs that lost bytes.
         excuses: partitions that nobody could lead at the end, by the protocol's own rules.
+        memory_mb: most that any of the processes has had resident.
         exceeded: alarms outside of the guarantee, by check.
         marks: rules seen at work.
         medians: per schedule.
@@ -92,12 +96,20 @@ class SweepReport(msgspec.Struct, kw_only=True):
     elections: int = 0
     power_losses: int = 0
     excuses: int = 0
+    memory_mb: float = 0.0
     exceeded: dict[str, int] = {}
     marks: dict[str, int] = {}
     medians: dict[str, float] = {}
     findings: list[Schedule] = []
     found: int = 0
     too_little: list[str] = []
+
+
+class _Batch(msgspec.Struct, frozen=True, kw_only=True):
+    """What a process brings back: its schedules, and the most memory that it has had."""
+
+    schedules: list[Schedule]
+    memory_mb: float
 
 
 class _Tally:
@@ -162,8 +174,9 @@ def _ranked(counts: Counter[int], rank: int) -> int:
     raise IndexError(rank)
 
 
-def _explore_batch(seeds: Sequence[int], orders: Orders) -> list[Schedule]:
-    return [_light(explore(seed, orders)) for seed in seeds]
+def _explore_batch(seeds: Sequence[int], orders: Orders) -> _Batch:
+    schedules = [_light(explore(seed, orders)) for seed in seeds]
+    return _Batch(schedules=schedules, memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _KIB_PER_MB)
 
 
 def _light(schedule: Schedule) -> Schedule:
@@ -190,8 +203,9 @@ def sweep(
         is_late = limit_s is not None and time.monotonic() - started >= limit_s
         return is_late or (bool(tally.report.findings) and not keep_going)
 
-    for schedules in _batches(seeds, orders, jobs):
-        for schedule in schedules:
+    for batch in _batches(seeds, orders, jobs):
+        tally.report.memory_mb = max(tally.report.memory_mb, batch.memory_mb)
+        for schedule in batch.schedules:
             tally.add(schedule)
             if schedule.outcome.findings and not keep_going:
                 break
@@ -201,13 +215,13 @@ def sweep(
     return tally.finished()
 
 
-def _batches(seeds: Iterator[int], orders: Orders, jobs: int) -> Iterator[list[Schedule]]:
+def _batches(seeds: Iterator[int], orders: Orders, jobs: int) -> Iterator[_Batch]:
     if jobs == 1:
         while batch := list(islice(seeds, BATCH)):
             yield _explore_batch(batch, orders)
         return
     with ProcessPoolExecutor(jobs) as pool:
-        waiting: list[Future[list[Schedule]]] = []
+        waiting: list[Future[_Batch]] = []
         try:
             while True:
                 while len(waiting) < 2 * jobs and (batch := list(islice(seeds, BATCH))):
