@@ -15,42 +15,51 @@ from emulator.core.properties import check_topic_properties
 from emulator.core.types import TopicPartition
 from emulator.simulator.actions import Action, Produce, Wait, format_action
 from emulator.simulator.nodes import CLIENT, CONTROLLER
-from emulator.simulator.plan import Plan, parse_plan
+from emulator.simulator.plan import NumberedPlan, Plan, PlanLineError, PlannedTopic, parse_numbered
 
 _NODE_FIELDS: Final = ("node", "source", "destination")
 
 
-def read_plan(path: Path) -> Plan:
-    """Returns the plan of a file.
+def read_plan(path: Path) -> NumberedPlan:
+    """Returns the plan of a file, with its lines.
 
     Raises:
         UserError: it cannot be read, is no plan, or speaks of what its cluster does not have.
     """
     try:
-        plan = parse_plan(path.read_text(encoding="utf-8-sig"))
-        _check_topics(plan)
+        numbered = parse_numbered(path.read_text(encoding="utf-8-sig"))
+        _check_topics(numbered)
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:
         raise UserError(f"{path}: is no text, so it is no plan") from None
     except ConfigError as error:
         raise UserError(f"{path}: {error}") from None
-    for action in plan.actions:
-        complaint = _complaint(plan, action)
+    for line, action in zip(numbered.action_lines, numbered.plan.actions, strict=True):
+        complaint = _complaint(numbered.plan, action)
         if complaint is not None:
-            raise UserError(f"{path}: '{format_action(action)}': {complaint}")
-    return plan
+            raise UserError(f"{path}: line {line}: '{format_action(action)}': {complaint}")
+    return numbered
 
 
-def _check_topics(plan: Plan) -> None:
+def _check_topics(numbered: NumberedPlan) -> None:
+    plan = numbered.plan
     if not 1 <= plan.brokers <= CONTROLLER:
-        raise ConfigError(key="brokers", value=str(plan.brokers), expected=f"1 to {CONTROLLER}")
-    for topic in plan.topics:
-        for replicas in topic.replicas:
-            if len(set(replicas)) < len(replicas) or not set(replicas) <= set(range(plan.brokers)):
-                ids = ",".join(map(str, replicas))
-                raise ConfigError(key="replicas", value=f"({ids})", expected=f"different {_brokers(plan)}")
-        check_topic_properties(dict(topic.properties))
+        error = ConfigError(key="brokers", value=str(plan.brokers), expected=f"1 to {CONTROLLER}")
+        raise PlanLineError(error, line=numbered.cluster_line)
+    for line, topic in zip(numbered.topic_lines, plan.topics, strict=True):
+        try:
+            _check_topic(plan, topic)
+        except ConfigError as error:
+            raise PlanLineError(error, line=line) from None
+
+
+def _check_topic(plan: Plan, topic: PlannedTopic) -> None:
+    for replicas in topic.replicas:
+        if len(set(replicas)) < len(replicas) or not set(replicas) <= set(range(plan.brokers)):
+            ids = ",".join(map(str, replicas))
+            raise ConfigError(key="replicas", value=f"({ids})", expected=f"different {_brokers(plan)}")
+    check_topic_properties(dict(topic.properties))
 
 
 def _complaint(plan: Plan, action: Action) -> str | None:

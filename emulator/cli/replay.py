@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 import click
 import msgspec
 
-from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
 from emulator.cli.requirements import check_new
 from emulator.cli.user_error import UserError
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from chaos.run_order import RunOrder
     from chaos.scenario import Scenario
     from emulator.core.switches import Switches
-    from emulator.simulator.plan import Plan
+    from emulator.simulator.plan import NumberedPlan, Plan
 
 _STORE: Final = Path("store")
 _SEED_BITS: Final = 31
@@ -36,17 +35,20 @@ def replay(file: Path, driver: str, out: Path | None, output: Output) -> int:
     expressible there are listed, and then nothing is played. A plan.yaml is played under the rules in the cluster.yaml
     beside it.
 
-    Exit code: 0 no promise was broken, 1 one was, 2 nobody can tell, 254 for anything that you can fix.
+    In the simulator, actions that were not enabled at their moment are skipped, and listed on stderr.
+
+    Exit code: 0 no promise was broken, 1 one was, 2 nobody can tell (every action was skipped, say, or nothing was
+    acknowledged), 254 for anything that you can fix.
     """
     path = _plan_file(file)
     if path.suffix in (".yaml", ".yml"):
         return _play_order(_recorded(path, driver, out), output)
     from emulator.cli.plan_file import read_plan
 
-    plan, name = read_plan(path), file.resolve().name if file.is_dir() else file.stem
+    numbered, name = read_plan(path), file.resolve().name if file.is_dir() else file.stem
     if driver == "process":
-        return _play_order(_translated(plan, name, out, output), output)
-    return _simulate(plan, name, out, output)
+        return _play_order(_translated(numbered.plan, name, out, output), output)
+    return _simulate(numbered, name, out, output)
 
 
 def _plan_file(file: Path) -> Path:
@@ -58,10 +60,12 @@ def _plan_file(file: Path) -> Path:
     raise UserError(f"{file}: a directory without plan.txt and plan.yaml is no run")
 
 
-def _simulate(plan: "Plan", name: str, out: Path | None, output: Output) -> int:
+def _simulate(numbered: "NumberedPlan", name: str, out: Path | None, output: Output) -> int:
+    from emulator.cli.proof import Proof
     from emulator.simulator.run_writer import write_run
     from emulator.simulator.simulation import Simulation
 
+    plan = numbered.plan
     if out is None:
         simulation = Simulation(plan)
         simulation.play_plan()
@@ -72,15 +76,18 @@ def _simulate(plan: "Plan", name: str, out: Path | None, output: Output) -> int:
         except OSError as error:
             raise UserError(f"--out {out}: {error.strerror}") from None
     outcome = simulation.outcome()
+    proof = Proof(plan, outcome, simulation.skipped, numbered.action_lines)
     if output is Output.JSON:
-        click.echo(msgspec.json.format(msgspec.json.encode(outcome)))
+        document = {**msgspec.structs.asdict(outcome), "skipped": proof.skipped, "unknown": proof.unknown}
+        click.echo(msgspec.json.format(msgspec.json.encode(document)))
     else:
         for alarm in outcome.alarms:
             click.echo(f"{'FOUND' if alarm in outcome.findings else 'not promised:'} {alarm}")
         click.echo(f"{outcome.steps} steps, {outcome.acks} acks, {outcome.elections} elections")
         if out is not None:
             click.echo(f"run directory: {out}")
-    return ExitCode.VIOLATION if outcome.findings else ExitCode.VALID
+    proof.print()
+    return proof.exit_code
 
 
 def _translated(plan: "Plan", name: str, out: Path | None, output: Output) -> "RunOrder":

@@ -119,17 +119,25 @@ def _range(text: str) -> Iterator[int]:
 
 
 def _play_one(schedule: "Schedule", out: Path | None, output: Output) -> int:
+    from emulator.cli.proof import Proof
     from emulator.simulator.plan import format_plan
     from emulator.simulator.run_writer import write_run
 
-    outcome = schedule.outcome
+    outcome, skipped = schedule.outcome, []
     if out is not None:
         try:
-            write_run(schedule.plan, out, name=f"simulated/{schedule.seed}")
+            skipped = write_run(schedule.plan, out, name=f"simulated/{schedule.seed}").skipped
         except OSError as error:
             raise UserError(f"--out {out}: {error.strerror}") from None
+    proof = Proof(schedule.plan, outcome, skipped)
     if output is Output.JSON:
-        document = {"seed": schedule.seed, "plan": format_plan(schedule.plan), "outcome": outcome}
+        document = {
+            "seed": schedule.seed,
+            "plan": format_plan(schedule.plan),
+            "outcome": outcome,
+            "skipped": proof.skipped,
+            "unknown": proof.unknown,
+        }
         click.echo(msgspec.json.format(msgspec.json.encode(document)))
     else:
         click.echo(format_plan(schedule.plan, comment=f"seed {schedule.seed}, profile {schedule.profile}"))
@@ -141,7 +149,8 @@ def _play_one(schedule: "Schedule", out: Path | None, output: Output) -> int:
         )
         if out is not None:
             click.echo(f"run directory: {out}")
-    return ExitCode.VIOLATION if outcome.findings else ExitCode.VALID
+    proof.print()
+    return proof.exit_code
 
 
 def _progress() -> "Callable[[SweepReport], None]":

@@ -14,7 +14,7 @@ for months.
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -132,6 +132,15 @@ def format_plan(plan: Plan, *, comment: str = "") -> str:
     return "\n".join(lines) + "\n"
 
 
+class NumberedPlan(NamedTuple):
+    """A plan, and on which lines of its text its parts are, from 1 on."""
+
+    plan: Plan
+    cluster_line: int
+    topic_lines: tuple[int, ...]
+    action_lines: tuple[int, ...]
+
+
 def parse_plan(text: str) -> Plan:
     """Inverse of ``format_plan``; comments and blank lines are skipped.
 
@@ -139,25 +148,36 @@ def parse_plan(text: str) -> Plan:
         PlanLineError: a line is not understood.
         ConfigError: a line is missing.
     """
-    plan: Plan | None = None
-    topics: list[PlannedTopic] = []
-    actions: list[Action] = []
+    return parse_numbered(text).plan
+
+
+def parse_numbered(text: str) -> NumberedPlan:
+    """Returns a text's plan and the lines of its parts.
+
+    Raises:
+        PlanLineError: a line is not understood.
+        ConfigError: a line is missing.
+    """
+    cluster: tuple[int, Plan] | None = None
+    topics: dict[int, PlannedTopic] = {}
+    actions: dict[int, Action] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         words = line.split()
         if not words or line.startswith("#"):
             continue
         try:
             if words[0] == "cluster":
-                plan = _parse_cluster(line)
+                cluster = number, _parse_cluster(line)
             elif words[0] == "topic":
-                topics.append(_parse_topic(line))
+                topics[number] = _parse_topic(line)
             else:
-                actions.append(parse_action(line))
+                actions[number] = parse_action(line)
         except ConfigError as error:
             raise PlanLineError(error, line=number) from None
-    if plan is None or not topics:
+    if cluster is None or not topics:
         raise ConfigError(key="plan", value=None, expected="a line 'cluster ...' and at least one 'topic ...'")
-    return msgspec.structs.replace(plan, topics=tuple(topics), actions=tuple(actions))
+    plan = msgspec.structs.replace(cluster[1], topics=tuple(topics.values()), actions=tuple(actions.values()))
+    return NumberedPlan(plan, cluster[0], tuple(topics), tuple(actions))
 
 
 def _pairs(line: str) -> dict[str, str]:

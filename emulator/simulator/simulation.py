@@ -106,12 +106,16 @@ class Simulation:
         plan: cluster and topics; its actions are played by ``play_plan`` only.
         journal: keeps all events, where given.
         book: makes the producers' batches.
+
+    Attributes:
+        skipped: positions of actions that ``play_plan`` came to and that were not enabled.
     """
 
     def __init__(self, plan: Plan, *, journal: Journal | None = None, book: RecordBook | None = None) -> None:
         self.plan = plan
         self.oracle = Oracle(self._alarmed)
         self.has_crashed = False
+        self.skipped: list[int] = []
         self._excuses = 0
         self._rules = plan.rules()
         self._halts = Halts.NEVER
@@ -175,8 +179,9 @@ class Simulation:
     def play_plan(self) -> None:
         """Begins, performs the plan's actions, and finishes."""
         self.begin()
-        for action in self.plan.actions:
-            self.play(action)
+        for position, action in enumerate(self.plan.actions):
+            if not self.play(action) and not self.has_crashed:
+                self.skipped.append(position)
         self.finish()
 
     def finish(self) -> None:

@@ -91,7 +91,7 @@ def test_the_run_directory_is_named(tmp_path: Path) -> None:
 
 
 def test_a_plan_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
-    assert read_plan(written(tmp_path / "plan.txt", "\ufeff" + PLAN)).brokers == 3
+    assert read_plan(written(tmp_path / "plan.txt", "\ufeff" + PLAN)).plan.brokers == 3
 
 
 @pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: path.stem)
@@ -104,12 +104,16 @@ def test_plans_that_are_kept_have_no_slips(path: Path) -> None:
     [
         ("expire 2", "explode 2", "line 6: "),
         ("keep=none", "keep=some", "line 7: "),
-        ("brokers=3", "brokers=0", "expected 1 to 100"),
-        ("(0,1,2)", "(0,1,7)", "expected different brokers 0 to 2"),
+        ("brokers=3", "brokers=0", "line 2: brokers=0 is not allowed; expected 1 to 100"),
+        ("(0,1,2)", "(0,1,7)", "line 3: replicas=(0,1,7) is not allowed; expected different brokers 0 to 2"),
         ("(0,1,2)", "(0,1,1)", "expected different brokers 0 to 2"),
         ("min.insync.replicas=2", "min.insync.replica=2", "min.insync.replica"),
         ("min.insync.replicas=2", "min.insync.replicas=x", "expected an integer from 1 on"),
-        ("produce orders-0", "produce orders-7", "no such partition; there are orders-0"),
+        (
+            "produce orders-0",
+            "produce orders-7",
+            "line 4: 'produce orders-7 acks=all records=1': no such partition; there are orders-0",
+        ),
         ("records=1", "records=-3", "expected a number of records from 1 on"),
         ("cut 1->100", "wait -5", "'wait -5': expected a time from 0 on"),
         ("cut 1->100", "cut 5->100", "'cut 5->100': no node 5; there are brokers 0 to 2, the controller 100"),
@@ -124,6 +128,67 @@ def test_a_slip_in_a_plan_is_told(tmp_path: Path, old: str, new: str, complaint:
     refused = laststand("replay", str(path))
     check_refused(refused, complaint)
     assert str(path) in str(refused.exception)
+
+
+LATE = """\
+# two actions come too late
+cluster brokers=3
+topic orders replicas=(0,1,2) min.insync.replicas=2
+
+kill 2
+kill 2
+produce orders-0 acks=all records=1
+wait 500
+mend 0->1
+"""
+
+
+def test_actions_that_were_skipped_are_told_with_their_lines(tmp_path: Path) -> None:
+    plan = str(written(tmp_path / "plan.txt", LATE))
+    result = laststand("replay", plan)
+    assert result.return_value == ExitCode.VALID
+    assert result.stderr.splitlines() == [
+        "skipped, as not enabled at their moment: 2 of 5 actions",
+        "  line 6, action 2: kill 2",
+        "  line 9, action 5: mend 0->1",
+    ]
+    document = json.loads(laststand("replay", plan, "--json").stdout)
+    assert document["skipped"] == [
+        {"position": 2, "line": 6, "action": "kill 2"},
+        {"position": 5, "line": 9, "action": "mend 0->1"},
+    ]
+    assert document["unknown"] is None
+
+
+def test_of_many_skipped_actions_the_first_few_are_told(tmp_path: Path) -> None:
+    result = laststand("replay", str(written(tmp_path / "plan.txt", LATE + 7 * "mend 0->1\n")))
+    assert len(result.stderr.splitlines()) == 7
+    assert result.stderr.endswith("  and 4 more\n")
+
+
+@pytest.mark.parametrize(
+    ("actions", "why"),
+    [
+        ("", "the plan has no actions"),
+        ("mend 0->1\nheal\n", "every action was skipped"),
+        ("recreate orders\n", "nothing was acknowledged"),
+    ],
+)
+def test_a_replay_that_proves_nothing_says_so(tmp_path: Path, actions: str, why: str) -> None:
+    plan = str(written(tmp_path / "plan.txt", LATE[: LATE.index("kill")] + actions))
+    result = laststand("replay", plan)
+    assert result.return_value == ExitCode.UNKNOWN
+    assert result.stderr.splitlines()[-1].startswith(f"unknown: {why}")
+    as_json = laststand("replay", plan, "--json")
+    assert as_json.return_value == ExitCode.UNKNOWN
+    assert json.loads(as_json.stdout)["unknown"].startswith(why)
+
+
+def test_a_schedule_has_only_actions_that_were_enabled() -> None:
+    result = laststand("simulate", "--seed=1", "--json")
+    assert result.return_value == ExitCode.VALID
+    document = json.loads(result.stdout)
+    assert (document["skipped"], document["unknown"]) == ([], None)
 
 
 def test_what_is_no_text_is_told(tmp_path: Path) -> None:

@@ -1,0 +1,78 @@
+"""Whether one simulated run proves anything: which of its plan's actions were skipped, and whether something was left.
+
+An action that makes no sense at its moment is skipped, so that plans stay playable while they are shrunk. Who wrote a
+plan by hand has to hear of it: a plan of which nothing was played breaks no promise either.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from emulator.cli.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from emulator.simulator.plan import Plan
+    from emulator.simulator.simulation import Outcome
+
+_SHOWN_MAX: Final = 5
+
+
+class Proof:
+    """What there is to say about a run beside its outcome.
+
+    Args:
+        plan: what was to be played.
+        outcome: what came of it.
+        skipped: positions of actions that were not enabled.
+        lines: of the plan's file, by position; none where there is no file.
+    """
+
+    def __init__(self, plan: "Plan", outcome: "Outcome", skipped: Sequence[int], lines: Sequence[int] = ()) -> None:
+        from emulator.simulator.actions import format_action
+
+        self._count = len(plan.actions)
+        self._has_findings = bool(outcome.findings)
+        self._acks = outcome.acks
+        self.skipped = [
+            {
+                "position": position + 1,
+                "line": lines[position] if lines else None,
+                "action": format_action(plan.actions[position]),
+            }
+            for position in skipped
+        ]
+
+    @property
+    def unknown(self) -> str | None:
+        """Why the run proves nothing; ``None`` if it found or proved something."""
+        if self._has_findings:
+            return None
+        if not self._count:
+            return "the plan has no actions, so this proves nothing"
+        if len(self.skipped) == self._count:
+            return "every action was skipped, so this proves nothing"
+        if not self._acks:
+            return "nothing was acknowledged with acks=all, so no promise was at stake and this proves nothing"
+        return None
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The code that a run ends with."""
+        if self._has_findings:
+            return ExitCode.VIOLATION
+        return ExitCode.UNKNOWN if self.unknown else ExitCode.VALID
+
+    def print(self) -> None:
+        """Prints to stderr what was skipped and whether anything was proved."""
+        if self.skipped:
+            click.echo(
+                f"skipped, as not enabled at their moment: {len(self.skipped)} of {self._count} actions", err=True
+            )
+            for each in self.skipped[:_SHOWN_MAX]:
+                line = "" if each["line"] is None else f"line {each['line']}, "
+                click.echo(f"  {line}action {each['position']}: {each['action']}", err=True)
+            if len(self.skipped) > _SHOWN_MAX:
+                click.echo(f"  and {len(self.skipped) - _SHOWN_MAX} more", err=True)
+        if self.unknown:
+            click.echo(f"unknown: {self.unknown}", err=True)
