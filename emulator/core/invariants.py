@@ -6,6 +6,7 @@ holds under every set of rules. The oracle computes the same properties from the
 
 from collections.abc import Mapping
 from itertools import pairwise
+from typing import Final
 
 import msgspec
 
@@ -155,6 +156,9 @@ def check_partition(
 # --- Broker -------------------------------------------------------------------------------------------------------
 
 
+_NO_ISR: Final = Committed(())
+
+
 class PartitionMark(msgspec.Struct, frozen=True, kw_only=True):
     """What a later state of a hosted partition is compared with."""
 
@@ -210,7 +214,7 @@ def check_h5_isr_state(partition: Partition) -> None:
     """
     isr, replicas = partition.committed_isr, set(partition.replicas)
     if not partition.is_leader:
-        if partition.isr_state != Committed(()) or partition.followers:
+        if partition.isr_state != _NO_ISR or partition.followers:
             raise InvariantViolation(f"H5: {partition.name} is followed, yet has ISR state {partition.isr_state}")
         return
     if partition.leader not in isr or len(set(isr)) < len(isr) or not set(isr) <= replicas:

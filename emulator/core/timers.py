@@ -18,18 +18,22 @@ class TimerQueue(Generic[Key]):
     """Named deadlines in order of time, and of setting among equals. Setting a name again moves it.
 
     The head of the heap is always armed: the earliest deadline is asked for far more often than any is set.
+
+    Attributes:
+        earliest_ms: the earliest deadline; ``None`` when nothing is armed.
     """
 
     def __init__(self) -> None:
+        self.earliest_ms: int | None = None
         self._heap: list[tuple[int, int, Key]] = []
-        self._live: dict[Key, tuple[int, int]] = {}
+        self._live: dict[Key, tuple[int, int, Key]] = {}
         self._sequence = 0
 
     def set(self, key: Key, *, at_ms: int) -> None:
         """Arms ``key`` for ``at_ms``, replacing its earlier deadline."""
         self._sequence += 1
-        self._live[key] = (at_ms, self._sequence)
-        heapq.heappush(self._heap, (at_ms, self._sequence, key))
+        entry = self._live[key] = (at_ms, self._sequence, key)
+        heapq.heappush(self._heap, entry)
         self._drop_disarmed()
 
     def cancel(self, key: Key) -> None:
@@ -38,7 +42,7 @@ class TimerQueue(Generic[Key]):
             return
         if len(self._heap) > 2 * len(self._live) + _SLACK:
             # Deadlines that never come due (answered requests) would otherwise pile up until their time.
-            self._heap = [(at_ms, sequence, live) for live, (at_ms, sequence) in self._live.items()]
+            self._heap = list(self._live.values())
             heapq.heapify(self._heap)
         self._drop_disarmed()
 
@@ -46,14 +50,10 @@ class TimerQueue(Generic[Key]):
         """Whether ``key`` is armed."""
         return key in self._live
 
-    def next_deadline_ms(self) -> int | None:
-        """Returns the earliest deadline, or ``None`` when nothing is armed."""
-        return self._heap[0][0] if self._heap else None
-
     def pop_due(self, *, now_ms: int) -> list[Key]:
         """Disarms and returns the keys whose deadline is at or before ``now_ms``, in order."""
         due: list[Key] = []
-        while self._heap and self._heap[0][0] <= now_ms:
+        while self.earliest_ms is not None and self.earliest_ms <= now_ms:
             _, _, key = heapq.heappop(self._heap)
             del self._live[key]
             due.append(key)
@@ -61,8 +61,7 @@ class TimerQueue(Generic[Key]):
         return due
 
     def _drop_disarmed(self) -> None:
-        while self._heap:
-            at_ms, sequence, key = self._heap[0]
-            if self._live.get(key) == (at_ms, sequence):
-                return
-            heapq.heappop(self._heap)
+        heap = self._heap
+        while heap and self._live.get(heap[0][2]) is not heap[0]:
+            heapq.heappop(heap)
+        self.earliest_ms = heap[0][0] if heap else None

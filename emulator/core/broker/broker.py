@@ -21,6 +21,7 @@ from emulator.core.broker.delayed_produce import ProduceDesk
 from emulator.core.broker.delete_records import DeleteRecordsDesk
 from emulator.core.broker.fetcher import FetcherPool
 from emulator.core.broker.hosted import HostedPartitions
+from emulator.core.broker.isr import IsrProposal
 from emulator.core.broker.isr_changes import handle_answer
 from emulator.core.broker.leader_recovery import LeaderRecovery
 from emulator.core.broker.lifecycle import BrokerLifecycle, BrokerState
@@ -234,11 +235,11 @@ class Broker:
         request, request_id = incoming.request, incoming.request_id
         response: Response
         match request:
-            case ProduceRequest():
-                self._produces.handle_request(turn, request_id, request)
-                return
             case FetchRequest():
                 self._fetches.handle_request(turn, request_id, request)
+                return
+            case ProduceRequest():
+                self._produces.handle_request(turn, request_id, request)
                 return
             case InitProducerIdRequest():
                 self._producer_ids.handle_request(turn, request_id, request, self._lifecycle.broker_epoch)
@@ -265,6 +266,8 @@ class Broker:
         match request, response:
             case FetchRequest(), FetchResponse():
                 self._fetchers.handle_fetch(turn, peer, request, response)
+            case BrokerHeartbeatRequest(), BrokerHeartbeatResponse():
+                self._lifecycle.handle_heartbeat(turn, response)
             case ListOffsetsRequest(), ListOffsetsResponse():
                 for position, result in zip(request.partitions, response.partitions, strict=True):
                     self._fetchers.handle_offset(turn, peer, position, result)
@@ -277,8 +280,6 @@ class Broker:
                     turn,
                     self._alter_partitions.handle_response(turn, request, response, known_end_offset=known_end_offset),
                 )
-            case BrokerHeartbeatRequest(), BrokerHeartbeatResponse():
-                self._lifecycle.handle_heartbeat(turn, response)
             case BrokerRegistrationRequest(), BrokerRegistrationResponse():
                 self._lifecycle.handle_registration(turn, response)
             case AllocateProducerIdsRequest(), AllocateProducerIdsResponse():
@@ -372,7 +373,10 @@ class Broker:
             self._check_readiness(turn)
         for name in turn.turned:
             self._recoveries.check(turn, name)
-        self._submit_proposals(turn)
+        for proposal in turn.proposals:
+            self._submit(turn, proposal)
+        if self._lifecycle.broker_epoch is not None:
+            self._alter_partitions.send_queued(turn, self._lifecycle.broker_epoch)
         for name in turn.turned:
             self._produces.check(turn, name)
             self._fetches.check_role(turn, name)
@@ -387,20 +391,17 @@ class Broker:
         if self._lifecycle.is_exiting:
             self._exit(turn)
 
-    def _submit_proposals(self, turn: Turn) -> None:
-        for proposal in turn.proposals:
-            error = self._alter_partitions.submit(proposal)
-            partition = self._hosted.get(proposal.partition)
-            if error is not ErrorCode.NONE and partition is not None:
-                refusal = AlterPartitionResult(
-                    topic=proposal.partition.topic,
-                    topic_id=proposal.topic_id,
-                    partition=proposal.partition.partition,
-                    error=error,
-                )
-                handle_answer(turn, partition, proposal, refusal)
-        if self._lifecycle.broker_epoch is not None:
-            self._alter_partitions.send_queued(turn, self._lifecycle.broker_epoch)
+    def _submit(self, turn: Turn, proposal: IsrProposal) -> None:
+        error = self._alter_partitions.submit(proposal)
+        partition = self._hosted.get(proposal.partition)
+        if error is not ErrorCode.NONE and partition is not None:
+            refusal = AlterPartitionResult(
+                topic=proposal.partition.topic,
+                topic_id=proposal.topic_id,
+                partition=proposal.partition.partition,
+                error=error,
+            )
+            handle_answer(turn, partition, proposal, refusal)
 
     def _check_readiness(self, turn: Turn) -> None:
         """Asks to be unfenced when its logs are open and its image has its own registration; serves once unfenced."""

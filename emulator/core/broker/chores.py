@@ -36,7 +36,7 @@ class Chores:
 
     def next_deadline_ms(self) -> int | None:
         """Returns when the next chore is due; ``None`` before ``start``."""
-        return self._timers.next_deadline_ms()
+        return self._timers.earliest_ms
 
     def start(self, turn: Turn) -> None:
         """Begins with all of them, each for the first time after one interval."""

@@ -76,9 +76,8 @@ class FetchDesk:
 
     def next_deadline_ms(self) -> int | None:
         """Returns when the next parked fetch is to be answered whatever happens."""
-        earliest = self._deadlines.next_deadline_ms()
-        for timers in (self._lingering, self._releases):
-            deadline = timers.next_deadline_ms()
+        earliest = self._deadlines.earliest_ms
+        for deadline in (self._lingering.earliest_ms, self._releases.earliest_ms):
             if deadline is not None and (earliest is None or deadline < earliest):
                 earliest = deadline
         return earliest
@@ -125,7 +124,7 @@ class FetchDesk:
         if not self._is_rack_aware or not reader.may_read_follower or not reader.client_rack:
             return None
         partition = find_readable(self._hosted, asked, reader)
-        if isinstance(partition, ErrorCode):
+        if not isinstance(partition, Partition):
             return None
         replica = preferred_read_replica(
             partition,
@@ -244,7 +243,7 @@ class FetchDesk:
         size = 0
         for asked in parked.request.partitions:
             partition = find_readable(self._hosted, asked, parked.reader)
-            if isinstance(partition, ErrorCode) or find_divergence(partition, asked) is not ErrorCode.NONE:
+            if not isinstance(partition, Partition) or find_divergence(partition, asked) is not ErrorCode.NONE:
                 return True
             end_offset = visible_end_offset(partition, parked.reader)
             if asked.fetch_offset > partition.log.log_end_offset or asked.fetch_offset < partition.log.log_start_offset:

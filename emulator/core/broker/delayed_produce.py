@@ -59,7 +59,7 @@ class ProduceDesk:
 
     def next_deadline_ms(self) -> int | None:
         """Returns when the first request times out."""
-        return self._deadlines.next_deadline_ms()
+        return self._deadlines.earliest_ms
 
     def handle_request(self, turn: Turn, request_id: RequestId, request: ProduceRequest) -> None:
         """Appends what may be appended, and answers or waits."""

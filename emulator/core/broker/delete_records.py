@@ -61,7 +61,7 @@ class DeleteRecordsDesk:
 
     def next_deadline_ms(self) -> int | None:
         """Returns when the first request times out."""
-        return self._deadlines.next_deadline_ms()
+        return self._deadlines.earliest_ms
 
     def handle_request(self, turn: Turn, request_id: RequestId, request: DeleteRecordsRequest) -> None:
         """Deletes on the leader, and answers or waits."""

@@ -68,7 +68,7 @@ def find_readable(hosted: HostedPartitions, asked: FetchPartition, reader: Reade
     if asked.topic_id is not None and asked.topic_id not in hosted.image.topic_names:
         return ErrorCode.UNKNOWN_TOPIC_ID
     partition = hosted.find(asked.topic_partition)
-    if isinstance(partition, ErrorCode):
+    if not isinstance(partition, Partition):
         return partition
     if asked.topic_id is not None and asked.topic_id != partition.log.topic_id:
         return ErrorCode.INCONSISTENT_TOPIC_ID
@@ -115,7 +115,7 @@ def read_partition(
         bytes_read: from earlier partitions of the request; the first batch of all is returned whole (KIP-74).
     """
     partition = find_readable(hosted, asked, reader)
-    if isinstance(partition, ErrorCode):
+    if not isinstance(partition, Partition):
         return ReadFailed(partition)
     divergence = find_divergence(partition, asked)
     if isinstance(divergence, EpochEndOffset):

@@ -114,7 +114,7 @@ class FetcherPool:
 
     def next_deadline_ms(self) -> int | None:
         """Returns the end of the earliest backoff."""
-        return self._timers.next_deadline_ms()
+        return self._timers.earliest_ms
 
     # --- Who is followed ------------------------------------------------------------------------------------------
 

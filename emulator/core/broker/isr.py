@@ -81,6 +81,8 @@ def proposed_isr(state: IsrState) -> tuple[BrokerId, ...]:
 
 def maximal_isr(state: IsrState, *, rule: MaximalIsr) -> tuple[BrokerId, ...]:
     """Returns the ISR that bounds the high watermark; see ``MaximalIsr`` for what each rule risks."""
+    if isinstance(state, Committed):
+        return state.isr
     match rule:
         case MaximalIsr.ON:
             return state.committed if isinstance(state, PendingShrink) else proposed_isr(state)

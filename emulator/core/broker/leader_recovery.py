@@ -53,7 +53,7 @@ class LeaderRecovery:
 
     def next_deadline_ms(self) -> int | None:
         """Returns when a least duration is over, or the controller may have to be told again."""
-        return self._timers.next_deadline_ms()
+        return self._timers.earliest_ms
 
     def check(self, turn: Turn, name: TopicPartition) -> None:
         """Starts, goes on with, or forgets a step, after a partition's role, epochs or ISR changed."""

@@ -4,7 +4,7 @@ Whoever sends keeps no copy: the request comes back with its answer or its failu
 what was asked (a fetch response counts only for the offsets and epochs of its request).
 """
 
-from typing import NamedTuple
+import msgspec
 
 from emulator.core.broker.turn import Turn
 from emulator.core.effects import SendRequest
@@ -15,7 +15,7 @@ from emulator.core.messages import Request
 from emulator.core.types import CorrelationId, NodeId
 
 
-class SentRequest(NamedTuple):
+class SentRequest(msgspec.Struct, frozen=True):
     """What was asked, and of whom."""
 
     destination: NodeId

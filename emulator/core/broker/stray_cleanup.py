@@ -29,7 +29,7 @@ class StrayLogs:
 
     def next_deadline_ms(self) -> int | None:
         """Returns when the first grace is over."""
-        return self._graces.next_deadline_ms()
+        return self._graces.earliest_ms
 
     def resume(self, turn: Turn, strays: tuple[StrayLog, ...]) -> None:
         """Goes on with what an earlier process put aside."""

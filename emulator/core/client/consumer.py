@@ -119,7 +119,7 @@ class Consumer:
 
     def next_deadline_ms(self) -> int | None:
         """Returns when ``TimerFired`` is due, or ``None``."""
-        return self._timers.next_deadline_ms()
+        return self._timers.earliest_ms
 
     def step(self, incoming: ConsumerInput, *, now_ms: int) -> list[ConsumerEffect]:
         """Takes in one thing that happened and returns what to do about it, in order."""

@@ -103,12 +103,13 @@ class BrokerDesk:
             return BrokerHeartbeatResponse(error=ErrorCode.STALE_BROKER_EPOCH)
         self.touch(broker, now_ms=turn.now_ms)
         self.sessions.note_applied(broker.broker_id, request.current_metadata_offset)
+        shutdown_offset = self.sessions.shutdown_offset(broker.broker_id)
         progress = BrokerProgress(
             applied_offset=request.current_metadata_offset,
             registration_offset=broker.registration_offset,
             has_leaderships=self._view.leads_any(broker.broker_id),
-            shutdown_offset=self.sessions.shutdown_offset(broker.broker_id),
-            active_offsets=self.sessions.applied_offsets(sorted(self._view.active_brokers())),
+            shutdown_offset=shutdown_offset,
+            active_offsets=() if shutdown_offset is None else self._active_offsets(),
         )
         current = self._state_of(broker)
         asked = wish(want_fence=request.want_fence, want_shut_down=request.want_shut_down)
@@ -121,6 +122,9 @@ class BrokerDesk:
             is_fenced=state.is_fenced,
             should_shut_down=state is BrokerState.SHUTDOWN_NOW,
         )
+
+    def _active_offsets(self) -> tuple[MetadataOffset | None, ...]:
+        return self.sessions.applied_offsets(sorted(self._view.active_brokers()))
 
     def _state_of(self, broker: BrokerRegistration) -> BrokerState:
         if broker.fenced:

@@ -140,7 +140,7 @@ class Controller:
 
     def next_deadline_ms(self) -> int | None:
         """Returns when the next ``TimerFired`` is wanted; it may be in the past: then at once."""
-        timer, recovery = self._timers.next_deadline_ms(), self.recoveries.next_deadline_ms()
+        timer, recovery = self._timers.earliest_ms, self.recoveries.next_deadline_ms()
         if timer is None or recovery is None:
             return recovery if timer is None else timer
         return min(timer, recovery)
@@ -272,17 +272,11 @@ class Controller:
     # --- Requests -------------------------------------------------------------------------------------------------
 
     def _answer(self, turn: ControllerTurn, received: RequestReceived) -> None:
-        if isinstance(received.request, ElectLeadersRequest):
-            self._elect_leaders(turn, received.request_id, received.request)
-            return
-        if isinstance(received.request, AdminRequest):
-            turn.respond(received.request_id, self._administer(turn, received.request))
-            return
         match received.request:
-            case BrokerRegistrationRequest() as request:
-                response: Response = self._brokers.register(turn, request)
             case BrokerHeartbeatRequest() as request:
-                response = self._brokers.heartbeat(turn, request)
+                response: Response = self._brokers.heartbeat(turn, request)
+            case BrokerRegistrationRequest() as request:
+                response = self._brokers.register(turn, request)
             case AlterPartitionRequest() as request:
                 response = self._brokers.alter_partitions(turn, request)
             case AllocateProducerIdsRequest() as request:
@@ -292,6 +286,9 @@ class Controller:
             case DescribeTopicPartitionsRequest() as request:
                 limit = self._properties.max_request_partition_size_limit
                 response = describe_topic_partitions(self.image, request, partition_limit=limit)
+            case ElectLeadersRequest() as request:
+                self._elect_leaders(turn, received.request_id, request)
+                return
             case (
                 MetadataRequest()
                 | InitProducerIdRequest()
@@ -303,8 +300,8 @@ class Controller:
                 | GetReplicaLogInfoRequest()
             ) as request:
                 raise InvariantViolation(f"a controller received {request}")
-            case _:
-                assert_never(received.request)
+            case administration:
+                response = self._administer(turn, administration)
         turn.respond(received.request_id, response)
 
     def _elect_leaders(self, turn: ControllerTurn, request_id: RequestId, request: ElectLeadersRequest) -> None:

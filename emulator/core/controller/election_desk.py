@@ -89,6 +89,8 @@ class ElectionDesk:
 
     def conclude(self, ended: Iterable[RecoveryEnd]) -> list[AnsweredElection]:
         """Takes the ends of recoveries and returns the requests that wait for none any more."""
+        if not self._waiting:
+            return []
         for end in ended:
             for waiting in self._waiting:
                 if end.partition in waiting.due:

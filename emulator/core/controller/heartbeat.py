@@ -49,7 +49,8 @@ class BrokerProgress(msgspec.Struct, frozen=True, kw_only=True):
         registration_offset: offset of its registration record.
         has_leaderships: whether it leads anything.
         shutdown_offset: last record of the batch that started its controlled shutdown; ``None`` before.
-        active_offsets: the same as ``applied_offset`` of every active broker, ``None`` where unknown.
+        active_offsets: the same as ``applied_offset`` of every active broker, ``None`` where unknown; who does not
+            shut down needs none.
     """
 
     applied_offset: MetadataOffset

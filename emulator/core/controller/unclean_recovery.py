@@ -141,6 +141,10 @@ class UncleanRecoveries:
         """Partitions whose replicas are being asked."""
         return tuple(sorted(self._tasks))
 
+    @property
+    def _has_work(self) -> bool:
+        return bool(self._tasks or self._wishes or self._retry_at_ms)
+
     def request(self, partition: TopicPartition, strategy: RecoveryStrategy, *, now_ms: int) -> None:
         """Recovers a partition as an administrator asks; the outcome is an ``ended`` of a later ``advance``."""
         timeout_ms = self._view.properties.unclean_recovery_timeout_ms
@@ -149,7 +153,7 @@ class UncleanRecoveries:
 
     def next_deadline_ms(self) -> int | None:
         """Returns when ``advance`` is wanted even if nothing happens."""
-        if not (self._tasks or self._wishes or self._retry_at_ms):
+        if not self._has_work:
             return None
         waits = [task.deadline_ms for task in self._tasks.values() if not task.is_overdue]
         waits += [wish.deadline_ms for wish in self._wishes.values()]
@@ -229,20 +233,24 @@ class UncleanRecoveries:
             if self._seen != self._view.image.next_offset:
                 self._seen = self._view.image.next_offset
                 self._look_at_image(step, now_ms=now_ms)
-            for task in self._tasks.values():
-                task.is_overdue = task.is_overdue or task.deadline_ms <= now_ms
-            active = self._view.active_brokers()
-            epochs = {broker.broker_id: broker.broker_epoch for broker in self._view.image.brokers.values()}
-            for partition in self.under_way:
-                self._choose(step, partition, active=active, broker_epochs=epochs)
-            self._give_up(step, now_ms=now_ms)
-            self._ask(step, now_ms=now_ms)
+            if self._has_work:
+                self._go_on(step, now_ms=now_ms)
         return RecoveryProgress(
             decisions=tuple(step.decisions),
             events=tuple(step.events),
             requests=tuple(step.requests),
             ended=tuple(step.ended),
         )
+
+    def _go_on(self, step: _Step, *, now_ms: int) -> None:
+        for task in self._tasks.values():
+            task.is_overdue = task.is_overdue or task.deadline_ms <= now_ms
+        active = self._view.active_brokers()
+        epochs = {broker.broker_id: broker.broker_epoch for broker in self._view.image.brokers.values()}
+        for partition in self.under_way:
+            self._choose(step, partition, active=active, broker_epochs=epochs)
+        self._give_up(step, now_ms=now_ms)
+        self._ask(step, now_ms=now_ms)
 
     def _look_at_image(self, step: _Step, *, now_ms: int) -> None:
         partitions = self._view.image.partitions

@@ -9,10 +9,10 @@ def test_due_deadlines_come_in_order_and_once() -> None:
         timers.set(key, at_ms=at_ms)
     timers.set("moved", at_ms=5)
     timers.cancel("gone")
-    assert timers.next_deadline_ms() == 3
+    assert timers.earliest_ms == 3
     assert timers.pop_due(now_ms=5) == ["early", "moved"]
     assert timers.pop_due(now_ms=5) == []
-    assert timers.next_deadline_ms() == 9
+    assert timers.earliest_ms == 9
 
 
 def test_disarmed_deadlines_do_not_pile_up() -> None:
