@@ -138,6 +138,10 @@ class SimulatedCluster:
         self.cause_id = _HARNESS_CAUSE
         self.steps = 0
         self.is_halted = False
+        self._switch_texts = {
+            name: {True: "on", False: "off"}.get(rule, rule) for name, rule in msgspec.to_builtins(switches).items()
+        }
+        self._property_texts = property_texts(properties)
         self._watcher = watcher or NobodyWatches()
         self._book = book or RecordBook()
         self._streams = MetadataStreams(self.queue, self.network, self.wire, self.controller_node, self._step)
@@ -308,13 +312,12 @@ class SimulatedCluster:
                 event_file=f"{node.node_id}-{node.incarnation}.jsonl",
             )
         )
-        rules = msgspec.to_builtins(self.switches)
         started = NodeStarted(
             cause_id=self.cause_id,
             role=role,
             incarnation_id=IncarnationId(identity),
-            switches={name: {True: "on", False: "off"}.get(rule, rule) for name, rule in rules.items()},
-            properties=property_texts(self.properties),
+            switches=self._switch_texts,
+            properties=self._property_texts,
             wall_time_ns=0,
         )
         self._watcher.happened(node.node_id, node.incarnation, started, now_ms=self.now_ms)
@@ -625,9 +628,11 @@ class SimulatedCluster:
                     node.note_request(effect)
                 self.wire.ask(NodeAsker(node, self._step), effect)
             case SendResponse(response=response):
-                if self.on_response is not None and isinstance(node, BrokerNode):
-                    self.on_response(node, response)
-                self.wire.respond(self._with_batches(node, effect))
+                if isinstance(node, BrokerNode):
+                    if self.on_response is not None:
+                        self.on_response(node, response)
+                    effect = self._with_batches(node, effect)
+                self.wire.respond(effect)
             case SendRecorded() | PollRecorded() | FinalReadRecorded():
                 assert isinstance(node, ProducerNode | ConsumerNode)
                 self._watcher.recorded(node.name, effect, now_ms=self.queue.now_ms)
@@ -667,9 +672,9 @@ class SimulatedCluster:
         else:
             held.append(sync)
 
-    def _with_batches(self, node: Node[InputT], effect: SendResponse) -> SendResponse:
+    def _with_batches(self, node: BrokerNode, effect: SendResponse) -> SendResponse:
         response = effect.response
-        if not isinstance(response, FetchResponse) or not isinstance(node, BrokerNode):
+        if not isinstance(response, FetchResponse):
             return effect
         if all(answer.span is None for answer in response.partitions):
             return effect

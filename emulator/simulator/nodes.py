@@ -84,11 +84,19 @@ class Node(Generic[InputT]):
 
 
 class BrokerNode(Node[BrokerInput]):
-    """A broker: its disk stays."""
+    """A broker: its disk stays.
+
+    Attributes:
+        incarnation_id: what the process that runs or ran last registers with; ``None`` before the first.
+        disk: survives the process.
+        broker: the core, while it runs.
+        marks: what the oracle last saw of each hosted partition.
+    """
 
     def __init__(self, broker_id: BrokerId) -> None:
         super().__init__(broker_id)
         self.broker_id = broker_id
+        self.incarnation_id: IncarnationId | None = None
         self.disk = Disk()
         self.broker: Broker | None = None
         self.marks: dict[TopicPartition, PartitionMark] = {}
@@ -96,13 +104,14 @@ class BrokerNode(Node[BrokerInput]):
     def boot(self, switches: Switches, properties: NodeProperties) -> None:
         """Makes a new process on the disk."""
         self.incarnation += 1
+        self.incarnation_id = incarnation_name(self.broker_id, self.incarnation)
         self.marks = {}
         self.core = self.broker = Broker(
             BrokerConfig(
                 broker_id=self.broker_id,
                 controller_id=CONTROLLER,
                 cluster_id=CLUSTER_ID,
-                incarnation_id=incarnation_name(self.broker_id, self.incarnation),
+                incarnation_id=self.incarnation_id,
                 log_dirs=(f"directory-{self.broker_id}-{self.disk.generation}",),
                 previous_broker_epoch=self.disk.previous_broker_epoch(),
                 properties=properties,

@@ -7,7 +7,7 @@ and the sender notices after a while, as a keepalive would; a *losing* link deli
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Generic, Protocol
 
 from emulator.core.effects import SendRequest, SendResponse
@@ -106,8 +106,8 @@ class Wire:
         channel, answers = self._channels_of(asker.node_id, effect.destination, effect.request)
         self._asked[request_id] = _Asked(asker, effect.destination, effect.correlation_id, answers)
         received = RequestReceived(cause_id=effect.cause_id, request_id=request_id, request=effect.request)
-        self.travel(channel, lambda: self._arrive(channel, received))
-        self._queue.after(effect.timeout_ms, lambda: self._fail(request_id, RequestFailure.TIMED_OUT))
+        self.travel(channel, partial(self._arrive, channel, received))
+        self._queue.after(effect.timeout_ms, partial(self._fail, request_id, RequestFailure.TIMED_OUT))
 
     def _channels_of(self, source: NodeId, destination: NodeId, request: Request) -> tuple[Channel, Channel]:
         """Returns the channels of a request and of its answer: made once, because every message has one."""
@@ -126,7 +126,7 @@ class Wire:
         received = RequestReceived(cause_id=cause_id, request_id=request_id, request=request)
 
         def arrive() -> None:
-            self._hand_over(node_id, received)
+            self._hand_over(node_id, api_name(request), received)
 
         self._queue.after(LATENCY_MS, arrive)
         return request_id
@@ -142,13 +142,13 @@ class Wire:
     def _arrive(self, channel: Channel, received: RequestReceived) -> None:
         if (channel.source, channel.destination) in self._network.cuts:
             self._fail_later(received.request_id, KEEPALIVE_MS)
-        elif not self._hand_over(channel.destination, received):
+        elif not self._hand_over(channel.destination, channel.api, received):
             self._fail_later(received.request_id, LATENCY_MS)
 
-    def _hand_over(self, node_id: NodeId, received: RequestReceived) -> bool:
+    def _hand_over(self, node_id: NodeId, api: str, received: RequestReceived) -> bool:
         request, request_id = received.request, received.request_id
         if not (isinstance(request, ProduceRequest) and request.acks == Acks.NONE):
-            self.parked[request_id] = Parked(node_id, api_name(request), self._queue.now_ms)
+            self.parked[request_id] = Parked(node_id, api, self._queue.now_ms)
         is_taken = self._receive(node_id, received)
         if not is_taken:
             self.parked.pop(request_id, None)
@@ -165,7 +165,7 @@ class Wire:
             self._queue.after(LATENCY_MS, lambda: self.answers.__setitem__(request_id, effect.response))
             return
         channel = asked.channel
-        self.travel(channel, lambda: self._return(channel, effect))
+        self.travel(channel, partial(self._return, channel, effect))
 
     def _return(self, channel: Channel, effect: SendResponse) -> None:
         link = (channel.source, channel.destination)
@@ -191,7 +191,7 @@ class Wire:
     # --- Failing ----------------------------------------------------------------------------------------------------
 
     def _fail_later(self, request_id: RequestId, delay_ms: int) -> None:
-        self._queue.after(delay_ms, lambda: self._fail(request_id, RequestFailure.DISCONNECTED))
+        self._queue.after(delay_ms, partial(self._fail, request_id, RequestFailure.DISCONNECTED))
 
     def _fail(self, request_id: RequestId, failure: RequestFailure) -> None:
         asked = self._asked.pop(request_id, None)

@@ -31,10 +31,14 @@ from emulator.core.events import (
     PartitionEvent,
     PowerLost,
     ProduceAnswered,
+    RecoveryFinished,
     StrayDeleted,
     StrayDetected,
     TopicCreated,
     TopicDeleted,
+    UncleanLeaderElected,
+    UncleanRecoveryDropped,
+    UncleanRecoveryStarted,
 )
 from emulator.core.types import BrokerId, NodeId, TopicId, TopicPartition
 from emulator.simulator.nodes import CONTROLLER
@@ -81,8 +85,12 @@ class EventDesk:
             PartitionChanged: self._partition_changed,
             PowerLost: self._power_lost,
             ProduceAnswered: self._produce_answered,
+            RecoveryFinished: self._counted,
             StrayDeleted: self._stray_deleted,
             StrayDetected: self._stray_detected,
+            UncleanLeaderElected: self._counted,
+            UncleanRecoveryDropped: self._counted,
+            UncleanRecoveryStarted: self._counted,
         }
 
     def take(self, node_id: NodeId, incarnation: int, event: Event) -> None:
@@ -96,7 +104,6 @@ class EventDesk:
             return
         name = TopicPartition(event.topic, event.partition)
         self.dirty[name] = None
-        self._checks.tally.seen(event)
         on_partition = self._on_partition.get(type(event))
         if on_partition is not None:
             on_partition(node_id, name, event)
@@ -164,6 +171,9 @@ class EventDesk:
         self.has_applied_metadata = True
         self._checks.metadata.applied(self._checks.cluster.nodes[BrokerId(node_id)], event)
 
+    def _counted(self, _: NodeId, __: TopicPartition, event: Event) -> None:
+        self._checks.tally.seen(event)
+
     # --- Partitions, by the controller ------------------------------------------------------------------------------
 
     def _partition_changed(self, _: NodeId, name: TopicPartition, event: Event) -> None:
@@ -192,10 +202,12 @@ class EventDesk:
 
     def _stray_detected(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
         assert isinstance(event, StrayDetected)
+        self._checks.tally.seen(event)
         self._checks.logs.stray_detected(node_id, name, event)
 
     def _stray_deleted(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
         assert isinstance(event, StrayDeleted)
+        self._checks.tally.seen(event)
         self._checks.logs.stray_deleted(node_id, name, event)
 
     def _log_start_raised(self, _: NodeId, name: TopicPartition, event: Event) -> None:
@@ -251,4 +263,5 @@ class EventDesk:
     def _answered(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
         assert isinstance(event, AlterPartitionAnswered)
         self._checks.tally.answered(event, with_metadata=self.has_applied_metadata)
+        self._checks.tally.seen(event)
         self._checks.leaders.answered(node_id, name, event)

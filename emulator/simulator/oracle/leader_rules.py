@@ -37,7 +37,7 @@ from emulator.core.types import (
     TopicPartition,
 )
 from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.nodes import BrokerNode, incarnation_name
+from emulator.simulator.nodes import BrokerNode
 from emulator.simulator.oracle.bell import Bell
 from emulator.simulator.oracle.candidates import candidates
 from emulator.simulator.oracle.reference import MetadataReference
@@ -191,7 +191,7 @@ class LeaderRules:
         if partition.log.topic_id != state.topic_id:
             return  # it leads the topic that had this name before
         registration = self._cluster.image.brokers[state.leader]
-        if registration.incarnation_id != incarnation_name(state.leader, node.incarnation):
+        if registration.incarnation_id != node.incarnation_id:
             return  # it serves nobody: what it reckons with is of no consequence
         if len(partition.committed_isr) < partition.effective_min_isr:
             return

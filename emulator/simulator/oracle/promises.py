@@ -11,7 +11,7 @@ from emulator.core.errors import ErrorCode
 from emulator.core.messages import ListOffsetsPosition
 from emulator.core.types import BrokerId, Offset, TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.nodes import BrokerNode, incarnation_name
+from emulator.simulator.nodes import BrokerNode
 from emulator.simulator.oracle.bell import Bell
 from emulator.simulator.oracle.candidates import candidates
 from emulator.simulator.oracle.truth import PartitionTruth, Promise
@@ -43,9 +43,7 @@ class PromiseChecks:
     def _is_registered(self, node: BrokerNode) -> bool:
         registration = self._cluster.image.brokers.get(node.broker_id)
         return (
-            node.broker is not None
-            and registration is not None
-            and registration.incarnation_id == incarnation_name(node.broker_id, node.incarnation)
+            node.broker is not None and registration is not None and registration.incarnation_id == node.incarnation_id
         )
 
     def settled_leader(self, name: TopicPartition) -> BrokerNode | None:
@@ -69,8 +67,12 @@ class PromiseChecks:
         node = self.settled_leader(name)
         if node is None:
             return
-        log = {batch.last_offset: batch.crc for batch in node.disk.logs[name].batches[-64:]}
-        if log.get(promise.last_offset, promise.crc) != promise.crc or (log and promise.last_offset > max(log)):
+        batches = node.disk.logs[name].batches
+        held = next((batch for batch in reversed(batches) if batch.last_offset <= promise.last_offset), None)
+        if held is None:
+            return
+        is_another = held.last_offset == promise.last_offset and held.crc != promise.crc
+        if is_another or batches[-1].last_offset < promise.last_offset:
             self._lost("D1", name, promise, node)
 
     def check_leader(self, name: TopicPartition, node: BrokerNode) -> None:
