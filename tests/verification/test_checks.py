@@ -309,6 +309,38 @@ def log_loses_a_batch_unexplained(path: Path) -> Path:
     return run.finish()
 
 
+def loses_a_batch_across_a_restart(path: Path, end: e.IncarnationEnd) -> Path:
+    """A follower's next process has a batch less, one that nobody else had."""
+    run = healthy(path)
+    if end is e.IncarnationEnd.KILLED:
+        run.fault("kill", "2")
+    else:
+        run.alter(reason="controlled_shutdown", broker=2, isr=(0, 1))
+    lost = run.new_batch()
+    run.append(2, lost)
+    run.operate(lost, outcome=OperationType.INFO)
+    run.logs[2, "orders", 0].pop()
+    run.end(2, end)
+    run.restart(2, clean=end is e.IncarnationEnd.STOPPED)
+    if end is e.IncarnationEnd.KILLED:
+        run.alter(reason="broker_registered", broker=2, isr=(0, 1))
+    run.unfence(2)
+    run.expand((0, 1, 2))
+    return run.finish()
+
+
+def killed_with_an_unseen_deletion(path: Path) -> Path:
+    run = healthy(path)
+    run.fault("kill", "2")
+    run.alter(reason="reassignment", removing=(2,))
+    run.alter(reason="reassignment", leader=0, election=e.Election.ISR, replicas=(0, 1), isr=(0, 1))
+    del run.logs[2, "orders", 0]
+    run.end(2, e.IncarnationEnd.KILLED)
+    run.restart(2)
+    run.unfence(2)
+    return run.finish()
+
+
 def killed_with_an_unseen_batch(path: Path) -> Path:
     run = healthy(path)
     run.fault("kill", "2")
@@ -1048,6 +1080,10 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "leader epoch stays": (leader_epoch_stays, frozenset({"M9"})),
     "older partition epoch": (broker_goes_back_an_epoch, frozenset({"M9"})),
     "unexplained loss": (log_loses_a_batch_unexplained, frozenset({"E1"})),
+    "loss by a stop in order": (
+        lambda path: loses_a_batch_across_a_restart(path, e.IncarnationEnd.STOPPED),
+        frozenset({"E1"}),
+    ),
     "loss from a log taken over": (
         lambda path: new_topic_goes_on_with_the_log(path, kept_batches=1),
         frozenset({"E1"}),
@@ -1101,6 +1137,8 @@ HOLDS: Mapping[str, Build] = {
     "unclean broker is vouched for": unclean_broker_leaves_and_is_vouched_for,
     "unclean broker, topic is gone": unclean_broker_returns_after_a_topic_is_gone,
     "killed with an unseen batch": killed_with_an_unseen_batch,
+    "killed with an unseen deletion": killed_with_an_unseen_deletion,
+    "killed with an unseen truncation": lambda p: loses_a_batch_across_a_restart(p, e.IncarnationEnd.KILLED),
     "client behind a deleted topic": client_is_behind_a_deleted_topic,
     "reassignment": reassignment_completes,
     "reassignment under way": reassignment_is_under_way,

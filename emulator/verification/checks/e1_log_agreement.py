@@ -3,7 +3,8 @@
 Each node's events about one of its logs are replayed in the order of its own file: batches appended, cut off by a
 truncation, lost with the page cache, deleted. What remains must be in the final log, field by field. The other way
 round, a process that was killed may leave a batch whose event it could not write any more: such a batch begins where
-the events of that incarnation end. Anything else is a disagreement, and final logs decide all other checks.
+the events of that incarnation end; or it may have cut or deleted a log and not have come to say so: then the next
+process finds the log as it opens it, or none. Anything else is a disagreement, and final logs decide all other checks.
 
 A log begins where one of its name was deleted, and not with another topic: where strays are left alone, a topic that is
 made anew goes on with what the one before had written.
@@ -27,8 +28,11 @@ _STEP = f"""
     SELECT run, topic, topic_id, partition, node, incarnation, sequence, NULL, NULL, NULL, NULL, NULL, 0, 0, true
     FROM log_deleted
     UNION ALL
-    SELECT run, topic, topic_id, partition, node, incarnation, sequence, NULL, NULL, NULL, NULL, NULL, log_end_offset,
-           CAST(NULL AS BIGINT), false FROM log_opened
+    SELECT o.run, o.topic, o.topic_id, o.partition, o.node, o.incarnation, o.sequence, NULL, NULL, NULL, NULL, NULL,
+           o.log_end_offset, IF(x.run IS NULL, NULL, o.log_end_offset), false
+    FROM log_opened o
+    LEFT JOIN incarnation_ended x ON x.run = o.run AND x.ended_node = o.node AND x.end <> 'stopped'
+         AND x.ended_incarnation = o.incarnation - 1
     UNION ALL
     SELECT run, topic, topic_id, partition, node, incarnation, sequence, NULL, NULL, NULL, NULL, NULL, log_end_offset,
            CAST(NULL AS BIGINT), false FROM became_follower
@@ -76,6 +80,18 @@ _UNSEEN = f"""
     GROUP BY s.run, s.last_topic_id, s.partition, s.node, s.incarnation
 """
 
+# Logs that are gone altogether, and nobody told of since: a process that was killed may have deleted them.
+_GONE = f"""
+    SELECT s.run, s.topic, s.partition, s.node
+    FROM (SELECT run, topic, partition, node, max(incarnation) AS last_incarnation FROM kept_step
+          WHERE sequence < {_LIMIT} GROUP BY run, topic, partition, node) s
+    JOIN (SELECT run, ended_node, max(ended_incarnation) AS last_killed FROM incarnation_ended
+          WHERE end <> 'stopped' GROUP BY run, ended_node) x
+         ON x.run = s.run AND x.ended_node = s.node AND x.last_killed >= s.last_incarnation
+    LEFT ANTI JOIN final_log f
+         ON f.run = s.run AND f.topic = s.topic AND f.partition = s.partition AND f.node = s.node
+"""
+
 CHECK = Check(
     check_id="E1",
     name="LogAgreement",
@@ -84,7 +100,7 @@ CHECK = Check(
     needs=frozenset({Evidence.EVENTS, Evidence.FINAL_LOGS}),
     query=f"""
         WITH step AS ({_STEP}), kept_step AS ({_KEPT_STEP}), expected AS ({_EXPECTED}), deleted AS ({_DELETED}),
-        unseen AS ({_UNSEEN}),
+        unseen AS ({_UNSEEN}), gone AS ({_GONE}),
         disagreement AS (
             SELECT run, topic_id, partition, node, base_offset, last_offset, leader_epoch, crc, record_count,
                    max(topic) AS topic, max(side) AS side
@@ -107,6 +123,7 @@ CHECK = Check(
         LEFT JOIN (SELECT run, topic_id, partition, node, min(log_end_offset) AS log_end_offset
                    FROM unseen GROUP BY run, topic_id, partition, node) u
              ON u.run = g.run AND u.node = g.node AND u.topic_id = g.topic_id AND u.partition = g.partition
+        LEFT ANTI JOIN gone w ON w.run = g.run AND w.node = g.node AND w.topic = g.topic AND w.partition = g.partition
         WHERE IF(g.side = 'events', d.run IS NULL OR g.last_offset >= d.log_start_offset,
                  u.run IS NULL OR g.base_offset < u.log_end_offset)
         UNION ALL

@@ -166,7 +166,7 @@ class BothDisks:
 
     def found_after(self, keep: SimulatedKeep) -> Iterator[Found]:
         """Yields what a new process of the simulated disk may find after such a power loss."""
-        most = max(len(log.batches) for log in self.disk.logs.values())
+        most = max((len(log.batches) for log in self.disk.logs.values()), default=0)
         for truncation in TruncationFate:
             for names in NamesFate:
                 for kept in range(most + 1 if keep in (SimulatedKeep.PREFIX, SimulatedKeep.PAGES) else 1):
