@@ -6,12 +6,18 @@ at or after that time, and the state machine pops what is due.
 
 import heapq
 from collections.abc import Hashable
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
 
 _SLACK: Final = 256
 """Disarmed deadlines that are kept before the queue is rebuilt."""
+
+
+class Timed(Protocol):
+    """Whatever waits for a time, whoever it may be that waits."""
+
+    earliest_ms: int | None
 
 
 class TimerQueue(Generic[Key]):

@@ -195,7 +195,7 @@ class _Reconciliation:
 
     def fetch_round(self, step: Fields) -> None:
         """Has one fetch answered, after any backoff."""
-        deadline = self.pool.next_deadline_ms()
+        deadline = self.pool.timers.earliest_ms
         if self.fetch is None and deadline is not None:
             self.follower.now_ms = max(self.follower.now_ms, deadline)
             turn = self.follower.turn()

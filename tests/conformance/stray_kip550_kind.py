@@ -28,7 +28,7 @@ def run_stray_kip550(vector: Vector) -> list[str]:
             return [f"operation {step['op']} is not known"]
         if step["contains_all_replicas"]:
             _reconcile(strays, on_disk=vector.before["on_disk"], image=_image(vector.before["request"]))
-    due_ms = strays.next_deadline_ms()
+    due_ms = strays.timers.earliest_ms
     turn = Turn(now_ms=due_ms or 0, cause_id=CauseId("vector"))
     strays.handle_timer(turn)
     deleted = [str(effect.partition) for effect in turn.effects() if isinstance(effect, DeleteStrayLog)]

@@ -88,6 +88,7 @@ from emulator.core.messages import (
     Response,
 )
 from emulator.core.properties import TopicProperties
+from emulator.core.timers import Timed
 from emulator.core.types import BrokerId, CauseId, MetadataOffset, TopicPartition
 
 
@@ -119,17 +120,14 @@ class Broker:
         self._strays = StrayLogs(config)
         self._assignment = Assignment(config, self._hosted, self._fetchers, self._fetches, self._strays)
         self._chores = Chores(config, self._hosted)
-        self._timed = (
-            self._produces,
-            self._fetches,
-            self._fetchers,
-            self._lifecycle,
-            self._chores,
-            self._stream,
-            self._alter_partitions,
-            self._deletes,
-            self._recoveries,
-            self._strays,
+        self._timers: tuple[Timed, ...] = (
+            *self._fetches.timers,
+            self._produces.timers,
+            self._fetchers.timers,
+            self._chores.timers,
+            self._deletes.timers,
+            self._recoveries.timers,
+            self._strays.timers,
         )
         self._logs = _Logs.UNTOUCHED
         self._timer_causes = 0
@@ -167,9 +165,12 @@ class Broker:
         """Returns when ``TimerFired`` is due, or ``None`` if nothing waits for the time."""
         if self._has_exited:
             return None
-        earliest: int | None = None
-        for part in self._timed:
-            deadline = part.next_deadline_ms()
+        earliest = self._lifecycle.next_deadline_ms()
+        for deadline in (
+            self._stream.next_deadline_ms(),
+            self._alter_partitions.next_deadline_ms(),
+            *[timed.earliest_ms for timed in self._timers],
+        ):
             if deadline is not None and (earliest is None or deadline < earliest):
                 earliest = deadline
         return earliest

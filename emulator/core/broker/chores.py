@@ -26,22 +26,22 @@ class _Chore(Enum):
 
 
 class Chores:
-    """The chores of one broker."""
+    """The chores of one broker.
+
+    Attributes:
+        timers: when each is due; nothing before ``start``.
+    """
 
     def __init__(self, config: BrokerConfig, hosted: HostedPartitions) -> None:
         self._properties = config.properties
         self._hosted = hosted
-        self._timers: TimerQueue[_Chore] = TimerQueue()
+        self.timers: TimerQueue[_Chore] = TimerQueue()
         self._checkpointed: tuple[tuple[TopicPartition, Offset], ...] = ()
-
-    def next_deadline_ms(self) -> int | None:
-        """Returns when the next chore is due; ``None`` before ``start``."""
-        return self._timers.earliest_ms
 
     def start(self, turn: Turn) -> None:
         """Begins with all of them, each for the first time after one interval."""
         for chore in _Chore:
-            self._timers.set(chore, at_ms=turn.now_ms + self._interval_ms(chore))
+            self.timers.set(chore, at_ms=turn.now_ms + self._interval_ms(chore))
 
     def _interval_ms(self, chore: _Chore) -> int:
         match chore:
@@ -56,9 +56,9 @@ class Chores:
 
     def handle_timer(self, turn: Turn) -> None:
         """Does what is due."""
-        for chore in self._timers.pop_due(now_ms=turn.now_ms):
+        for chore in self.timers.pop_due(now_ms=turn.now_ms):
             self._do(turn, chore)
-            self._timers.set(chore, at_ms=turn.now_ms + self._interval_ms(chore))
+            self.timers.set(chore, at_ms=turn.now_ms + self._interval_ms(chore))
 
     def _do(self, turn: Turn, chore: _Chore) -> None:
         match chore:

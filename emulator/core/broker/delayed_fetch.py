@@ -58,7 +58,11 @@ class _Parked:
 
 
 class FetchDesk:
-    """Takes fetch requests, keeps those that wait, answers them all."""
+    """Takes fetch requests, keeps those that wait, answers them all.
+
+    Attributes:
+        timers: when parked fetches are to be answered whatever happens.
+    """
 
     def __init__(self, config: BrokerConfig, hosted: HostedPartitions, produces: ProduceDesk) -> None:
         self._is_rack_aware = config.properties.replica_selector_class == RACK_AWARE
@@ -70,17 +74,10 @@ class FetchDesk:
         self._deadlines: TimerQueue[int] = TimerQueue()
         self._lingering: TimerQueue[int] = TimerQueue()
         self._releases: TimerQueue[BrokerId] = TimerQueue()
+        self.timers = (self._deadlines, self._lingering, self._releases)
 
     def __len__(self) -> int:
         return len(self._parked)
-
-    def next_deadline_ms(self) -> int | None:
-        """Returns when the next parked fetch is to be answered whatever happens."""
-        earliest = self._deadlines.earliest_ms
-        for deadline in (self._lingering.earliest_ms, self._releases.earliest_ms):
-            if deadline is not None and (earliest is None or deadline < earliest):
-                earliest = deadline
-        return earliest
 
     def handle_request(self, turn: Turn, request_id: RequestId, request: FetchRequest) -> None:
         """Reads what is there, notes the follower's progress, and answers or parks."""

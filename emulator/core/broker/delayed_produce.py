@@ -41,14 +41,18 @@ class _Operation:
 
 
 class ProduceDesk:
-    """Takes produce requests, keeps those that wait, answers them all."""
+    """Takes produce requests, keeps those that wait, answers them all.
+
+    Attributes:
+        timers: when each request times out.
+    """
 
     def __init__(self, hosted: HostedPartitions) -> None:
         self._hosted = hosted
         self._numbers = count()
         self._waiting: dict[int, _Operation] = {}
         self._by_partition: dict[TopicPartition, list[tuple[Offset, int, int]]] = {}
-        self._deadlines: TimerQueue[int] = TimerQueue()
+        self.timers: TimerQueue[int] = TimerQueue()
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -56,10 +60,6 @@ class ProduceDesk:
     def waiting_on(self, name: TopicPartition) -> int:
         """Returns how many acks=all appends wait for a partition's high watermark."""
         return len(self._by_partition.get(name, ()))
-
-    def next_deadline_ms(self) -> int | None:
-        """Returns when the first request times out."""
-        return self._deadlines.earliest_ms
 
     def handle_request(self, turn: Turn, request_id: RequestId, request: ProduceRequest) -> None:
         """Appends what may be appended, and answers or waits."""
@@ -97,7 +97,7 @@ class ProduceDesk:
             self._time_out(turn, next(iter(self._waiting)))
         operation.open_count = len(waits)
         self._waiting[operation.number] = operation
-        self._deadlines.set(operation.number, at_ms=turn.now_ms + operation.request.timeout_ms)
+        self.timers.set(operation.number, at_ms=turn.now_ms + operation.request.timeout_ms)
         for index, required_offset in waits:
             name = operation.request.partitions[index].topic_partition
             heapq.heappush(self._by_partition.setdefault(name, []), (required_offset, operation.number, index))
@@ -126,17 +126,17 @@ class ProduceDesk:
         operation.open_count -= 1
         if operation.open_count == 0:
             del self._waiting[operation.number]
-            self._deadlines.cancel(operation.number)
+            self.timers.cancel(operation.number)
             self._answer(turn, operation)
 
     def handle_timer(self, turn: Turn) -> None:
         """Answers what has waited for too long."""
-        for number in self._deadlines.pop_due(now_ms=turn.now_ms):
+        for number in self.timers.pop_due(now_ms=turn.now_ms):
             self._time_out(turn, number)
 
     def _time_out(self, turn: Turn, number: int) -> None:
         operation = self._waiting.pop(number)
-        self._deadlines.cancel(number)
+        self.timers.cancel(number)
         for index, error in enumerate(operation.errors):
             if error is None:
                 operation.errors[index] = ErrorCode.REQUEST_TIMED_OUT

@@ -51,17 +51,17 @@ class _Operation:
 
 
 class DeleteRecordsDesk:
-    """Takes requests, keeps those that wait, answers them all."""
+    """Takes requests, keeps those that wait, answers them all.
+
+    Attributes:
+        timers: when each request times out.
+    """
 
     def __init__(self, hosted: HostedPartitions) -> None:
         self._hosted = hosted
         self._numbers = count()
         self._waiting: dict[int, _Operation] = {}
-        self._deadlines: TimerQueue[int] = TimerQueue()
-
-    def next_deadline_ms(self) -> int | None:
-        """Returns when the first request times out."""
-        return self._deadlines.earliest_ms
+        self.timers: TimerQueue[int] = TimerQueue()
 
     def handle_request(self, turn: Turn, request_id: RequestId, request: DeleteRecordsRequest) -> None:
         """Deletes on the leader, and answers or waits."""
@@ -79,7 +79,7 @@ class DeleteRecordsDesk:
             self._finish(turn, next(iter(self._waiting)))
         number = next(self._numbers)
         self._waiting[number] = operation
-        self._deadlines.set(number, at_ms=turn.now_ms + request.timeout_ms)
+        self.timers.set(number, at_ms=turn.now_ms + request.timeout_ms)
 
     def check(self, turn: Turn) -> None:
         """Looks again at everything that waits: a log start or a role changed."""
@@ -88,7 +88,7 @@ class DeleteRecordsDesk:
 
     def handle_timer(self, turn: Turn) -> None:
         """Answers what has waited for too long."""
-        for number in self._deadlines.pop_due(now_ms=turn.now_ms):
+        for number in self.timers.pop_due(now_ms=turn.now_ms):
             self._finish(turn, number)
 
     def _settle(self, operation: _Operation) -> bool:
@@ -109,7 +109,7 @@ class DeleteRecordsDesk:
         return not any(target is not None for target in operation.targets)
 
     def _finish(self, turn: Turn, number: int) -> None:
-        self._deadlines.cancel(number)
+        self.timers.cancel(number)
         _answer(turn, self._waiting.pop(number))
 
 

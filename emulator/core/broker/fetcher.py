@@ -96,7 +96,11 @@ class LeaderLink:
 
 
 class FetcherPool:
-    """All that this broker follows."""
+    """All that this broker follows.
+
+    Attributes:
+        timers: when each leader's backoff is over.
+    """
 
     def __init__(self, config: BrokerConfig, ledger: RequestLedger) -> None:
         self._config = config
@@ -104,17 +108,13 @@ class FetcherPool:
         self._rule = truncation_rule(config.switches.truncation)
         self._followed: dict[TopicPartition, FollowedPartition] = {}
         self._links: dict[BrokerId, LeaderLink] = {}
-        self._timers: TimerQueue[BrokerId] = TimerQueue()
+        self.timers: TimerQueue[BrokerId] = TimerQueue()
         self._restless: dict[BrokerId, None] = {}
 
     @property
     def followed(self) -> Mapping[TopicPartition, FollowedPartition]:
         """Followed partitions by name."""
         return self._followed
-
-    def next_deadline_ms(self) -> int | None:
-        """Returns the end of the earliest backoff."""
-        return self._timers.earliest_ms
 
     # --- Who is followed ------------------------------------------------------------------------------------------
 
@@ -156,7 +156,7 @@ class FetcherPool:
 
     def handle_timer(self, turn: Turn) -> None:
         """Goes on with leaders whose backoff is over."""
-        for leader in self._timers.pop_due(now_ms=turn.now_ms):
+        for leader in self.timers.pop_due(now_ms=turn.now_ms):
             self._restless[leader] = None
 
     def send_due(self, turn: Turn, broker_epoch: BrokerEpoch | None) -> None:
@@ -171,7 +171,7 @@ class FetcherPool:
 
     def _send_to(self, turn: Turn, leader: BrokerId, link: LeaderLink, broker_epoch: BrokerEpoch | None) -> None:
         if link.retry_at_ms > turn.now_ms:
-            self._timers.set(leader, at_ms=link.retry_at_ms)
+            self.timers.set(leader, at_ms=link.retry_at_ms)
             return
         wanted: list[FetchPartition] = []
         wake_at_ms: int | None = None
@@ -185,7 +185,7 @@ class FetcherPool:
             else:
                 self._ask(turn, leader, followed)
         if wake_at_ms is not None:
-            self._timers.set(leader, at_ms=wake_at_ms)
+            self.timers.set(leader, at_ms=wake_at_ms)
         if wanted and not link.is_in_flight:
             link.is_in_flight = True
             properties = self._config.properties

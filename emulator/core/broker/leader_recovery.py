@@ -43,17 +43,17 @@ class _Recovery:
 
 
 class LeaderRecovery:
-    """All recovery steps of a broker."""
+    """All recovery steps of a broker.
+
+    Attributes:
+        timers: when a least duration is over, or the controller may have to be told again.
+    """
 
     def __init__(self, config: BrokerConfig, hosted: HostedPartitions) -> None:
         self._config = config
         self._hosted = hosted
         self._steps: dict[TopicPartition, _Recovery] = {}
-        self._timers: TimerQueue[TopicPartition] = TimerQueue()
-
-    def next_deadline_ms(self) -> int | None:
-        """Returns when a least duration is over, or the controller may have to be told again."""
-        return self._timers.earliest_ms
+        self.timers: TimerQueue[TopicPartition] = TimerQueue()
 
     def check(self, turn: Turn, name: TopicPartition) -> None:
         """Starts, goes on with, or forgets a step, after a partition's role, epochs or ISR changed."""
@@ -70,10 +70,10 @@ class LeaderRecovery:
 
     def _forget(self, name: TopicPartition) -> None:
         del self._steps[name]
-        self._timers.cancel(name)
+        self.timers.cancel(name)
 
     def _start(self, turn: Turn, partition: Partition) -> None:
-        self._timers.cancel(partition.name)
+        self.timers.cancel(partition.name)
         self._steps[partition.name] = _Recovery(partition, now_ms=turn.now_ms)
         turn.write(RecoverLog(partition=partition.name, leader_epoch=partition.leader_epoch))
         turn.record(
@@ -99,7 +99,7 @@ class LeaderRecovery:
 
     def handle_timer(self, turn: Turn) -> None:
         """Ends steps whose least duration is over, and tells the controller again where it has to be."""
-        for name in self._timers.pop_due(now_ms=turn.now_ms):
+        for name in self.timers.pop_due(now_ms=turn.now_ms):
             step = self._steps[name]
             if step.is_telling:
                 self._tell(turn, step)
@@ -109,7 +109,7 @@ class LeaderRecovery:
     def _finish_if_due(self, turn: Turn, step: _Recovery, found: LogRecovered) -> None:
         end_ms = step.started_ms + self._config.properties.leader_recovery_min_ms
         if turn.now_ms < end_ms:
-            self._timers.set(found.partition, at_ms=end_ms)
+            self.timers.set(found.partition, at_ms=end_ms)
             return
         partition = step.partition
         old_end_offset = partition.log.log_end_offset
@@ -136,4 +136,4 @@ class LeaderRecovery:
 
     def _tell(self, turn: Turn, step: _Recovery) -> None:
         propose_recovered(turn, step.partition)
-        self._timers.set(step.partition.name, at_ms=turn.now_ms + RETRY_MS)
+        self.timers.set(step.partition.name, at_ms=turn.now_ms + RETRY_MS)

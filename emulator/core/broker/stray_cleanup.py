@@ -19,23 +19,23 @@ from emulator.core.types import TopicId, TopicPartition
 
 
 class StrayLogs:
-    """The strays of one broker."""
+    """The strays of one broker.
+
+    Attributes:
+        timers: when each grace is over.
+    """
 
     def __init__(self, config: BrokerConfig) -> None:
         self._rule = config.switches.stray_cleanup
         self._delay_ms = config.properties.stray_delete_delay_ms
         self._kept: dict[TopicPartition, LoadedLog] = {}
-        self._graces: TimerQueue[StrayLog] = TimerQueue()
-
-    def next_deadline_ms(self) -> int | None:
-        """Returns when the first grace is over."""
-        return self._graces.earliest_ms
+        self.timers: TimerQueue[StrayLog] = TimerQueue()
 
     def resume(self, turn: Turn, strays: tuple[StrayLog, ...]) -> None:
         """Goes on with what an earlier process put aside."""
         if self._rule is StrayCleanup.DELETE:
             for stray in strays:
-                self._graces.set(stray, at_ms=turn.now_ms + self._delay_ms)
+                self.timers.set(stray, at_ms=turn.now_ms + self._delay_ms)
 
     def put_aside(self, turn: Turn, loaded: LoadedLog, reason: StrayReason) -> None:
         """Deals with a log that is a stray."""
@@ -74,7 +74,7 @@ class StrayLogs:
 
     def handle_timer(self, turn: Turn) -> None:
         """Deletes strays whose grace is over."""
-        for stray in self._graces.pop_due(now_ms=turn.now_ms):
+        for stray in self.timers.pop_due(now_ms=turn.now_ms):
             turn.write(DeleteStrayLog(partition=stray.partition, topic_id=stray.topic_id))
             turn.record(
                 StrayDeleted(

@@ -11,7 +11,7 @@ PROPERTIES = NodeProperties()
 
 def started(hosting: Hosting) -> Chores:
     chores = Chores(hosting.config, hosting.hosted)
-    assert chores.next_deadline_ms() is None
+    assert chores.timers.earliest_ms is None
     chores.start(hosting.turn())
     return chores
 

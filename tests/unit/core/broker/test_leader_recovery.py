@@ -90,7 +90,7 @@ def test_nothing_starts_in_a_release_of_kafka() -> None:
 def test_it_takes_its_least_duration() -> None:
     step = Step(min_ms=500)
     assert finished(step.read()) is None
-    assert step.recoveries.next_deadline_ms() == step.hosting.now_ms + 500
+    assert step.recoveries.timers.earliest_ms == step.hosting.now_ms + 500
     assert finished(step.wait(499)) is None
     event = finished(step.wait(1))
     assert event is not None
@@ -147,7 +147,7 @@ def test_a_leader_that_follows_now_has_nothing_to_tell() -> None:
     read = step.read()
     assert finished(read) is None
     assert read.proposals == []
-    assert step.recoveries.next_deadline_ms() is None
+    assert step.recoveries.timers.earliest_ms is None
 
 
 def test_a_bad_batch_ends_the_log_and_the_epoch_starts_there() -> None:

@@ -85,7 +85,7 @@ def fire(strays: StrayLogs, *, now_ms: int) -> Turn:
 def test_the_kip_deletes_after_the_grace() -> None:
     strays = StrayLogs(configured(StrayCleanup.DELETE))
     assert RenameStrayLog(partition=NAME) in put_aside(strays).effects()
-    assert strays.next_deadline_ms() == GRACE_MS
+    assert strays.timers.earliest_ms == GRACE_MS
     assert fire(strays, now_ms=GRACE_MS - 1).effects() == []
     turn = fire(strays, now_ms=GRACE_MS)
     assert DeleteStrayLog(partition=NAME, topic_id=TOPIC_ID) in turn.effects()
@@ -103,7 +103,7 @@ def test_kafka_renames_and_leaves_it_there() -> None:
     strays = StrayLogs(configured(StrayCleanup.RENAME))
     assert RenameStrayLog(partition=NAME) in put_aside(strays).effects()
     strays.resume(Turn(now_ms=0, cause_id=CauseId("unit")), (StrayLog(partition=NAME, topic_id=TOPIC_ID),))
-    assert strays.next_deadline_ms() is None
+    assert strays.timers.earliest_ms is None
     assert strays.take_kept(NAME) is None
 
 
