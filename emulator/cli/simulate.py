@@ -4,6 +4,7 @@ import re
 import shlex
 import time
 from collections.abc import Callable, Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -52,8 +53,10 @@ def simulate(
 ) -> int:
     """Explore schedules of faults on a simulated cluster; shrink and print the first that breaks a promise.
 
-    Exit code: 0 nothing was found, 1 something was, 2 too little happened to prove anything, 254 for anything that you
-    can fix.
+    An interrupted sweep prints what it came to, findings as whole plans.
+
+    Exit code: 0 nothing was found, 1 something was, 2 too little happened to prove anything, 130 interrupted, 254 for
+    anything that you can fix.
     """
     from emulator.simulator.explorer import explore
     from emulator.simulator.sweep import sweep
@@ -79,12 +82,17 @@ def simulate(
     )
     if output is Output.TEXT:
         _print_report(report)
-    found = [_shrink(schedule) for schedule in report.findings]
+    found = _shrink_all(report)
     if output is Output.JSON:
         click.echo(msgspec.json.format(msgspec.json.encode(_document(report, found))))
     else:
-        for schedule, shrunk in zip(report.findings, found, strict=True):
+        for schedule, shrunk in zip(report.findings, found, strict=False):
             _print_shrunk(schedule, shrunk, orders)
+        for schedule in report.findings[len(found) :]:
+            _print_whole(schedule, orders)
+    if report.is_interrupted:
+        click.echo("interrupted", err=True)
+        return ExitCode.INTERRUPTED
     if report.findings:
         return ExitCode.VIOLATION
     return ExitCode.UNKNOWN if report.too_little else ExitCode.VALID
@@ -188,6 +196,18 @@ def _print_report(report: "SweepReport") -> None:
         click.echo(f"outside of the guarantee, and no finding: {alarms}")
 
 
+def _shrink_all(report: "SweepReport") -> "list[Shrunk | None]":
+    """Returns what each finding was shrunk to, as far as that came before an interruption."""
+    found: list[Shrunk | None] = []
+    try:
+        if not report.is_interrupted:
+            for schedule in report.findings:
+                found.append(_shrink(schedule))  # noqa: PERF401 - what is there is kept when it is interrupted
+    except KeyboardInterrupt:
+        report.is_interrupted = True
+    return found
+
+
 def _shrink(schedule: "Schedule") -> "Shrunk | None":
     from emulator.simulator.shrink import LIMIT_S, goal_of, shrink
 
@@ -208,6 +228,18 @@ def _print_shrunk(schedule: "Schedule", shrunk: "Shrunk | None", orders: "Orders
         f"whole: {again}"
     )
     click.echo(format_plan(shrunk.plan, comment=comment))
+
+
+def _print_whole(schedule: "Schedule", orders: "Orders") -> None:
+    """Prints a finding that nobody came to shrink."""
+    from emulator.simulator.plan import format_plan
+
+    comment = (
+        f"seed {schedule.seed}, profile {schedule.profile}: {schedule.outcome.findings[0]}\n"
+        f"length {schedule.plan.length}, not shrunk\n"
+        f"whole: {_command(schedule, orders)}"
+    )
+    click.echo(format_plan(schedule.plan, comment=comment))
 
 
 def _command(schedule: "Schedule", orders: "Orders") -> str:
@@ -235,6 +267,6 @@ def _document(report: "SweepReport", found: "list[Shrunk | None]") -> dict[str, 
             "plan": format_plan(schedule.plan),
             "shrunk": None if shrunk is None else {"plan": format_plan(shrunk.plan), "finding": shrunk.finding},
         }
-        for schedule, shrunk in zip(report.findings, found, strict=True)
+        for schedule, shrunk in zip_longest(report.findings, found)
     ]
     return {**msgspec.structs.asdict(report), "findings": findings}

@@ -6,6 +6,7 @@ sweep of any length takes the same memory, and its medians the same time.
 """
 
 import resource
+import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -87,6 +88,7 @@ class SweepReport(msgspec.Struct, kw_only=True):
         findings: schedules with findings; the first only, or one per distinct finding.
         found: number of schedules with findings.
         too_little: medians below ``PROGRESS_MIN`` and marks of ``COVERAGE`` never hit, where they are asked for.
+        is_interrupted: whether a KeyboardInterrupt ended it.
     """
 
     schedules: int = 0
@@ -103,6 +105,7 @@ class SweepReport(msgspec.Struct, kw_only=True):
     findings: list[Schedule] = []
     found: int = 0
     too_little: list[str] = []
+    is_interrupted: bool = False
 
 
 class _Batch(msgspec.Struct, frozen=True, kw_only=True):
@@ -179,6 +182,12 @@ def _explore_batch(seeds: Sequence[int], orders: Orders) -> _Batch:
     return _Batch(schedules=schedules, memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _KIB_PER_MB)
 
 
+def _die_of_interruptions() -> None:
+    """Makes a process of the pool die at once, and quietly, when its group is interrupted: the parent reports."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
 def _light(schedule: Schedule) -> Schedule:
     """Returns a schedule without its actions if they are of no interest."""
     if schedule.outcome.findings:
@@ -195,7 +204,10 @@ def sweep(
     limit_s: float | None = None,
     on_progress: Callable[[SweepReport], None] = lambda _: None,
 ) -> SweepReport:
-    """Explores seeds until they are through, the time is over, or (unless ``keep_going``) something was found."""
+    """Explores seeds until they are through, the time is over, or (unless ``keep_going``) something was found.
+
+    What was found until a KeyboardInterrupt is reported, too.
+    """
     tally = _Tally(orders)
     started = time.monotonic()
 
@@ -203,15 +215,18 @@ def sweep(
         is_late = limit_s is not None and time.monotonic() - started >= limit_s
         return is_late or (bool(tally.report.findings) and not keep_going)
 
-    for batch in _batches(seeds, orders, jobs):
-        tally.report.memory_mb = max(tally.report.memory_mb, batch.memory_mb)
-        for schedule in batch.schedules:
-            tally.add(schedule)
-            if schedule.outcome.findings and not keep_going:
+    try:
+        for batch in _batches(seeds, orders, jobs):
+            tally.report.memory_mb = max(tally.report.memory_mb, batch.memory_mb)
+            for schedule in batch.schedules:
+                tally.add(schedule)
+                if schedule.outcome.findings and not keep_going:
+                    break
+            on_progress(tally.finished())
+            if is_over():
                 break
-        on_progress(tally.finished())
-        if is_over():
-            break
+    except KeyboardInterrupt:
+        tally.report.is_interrupted = True
     return tally.finished()
 
 
@@ -220,7 +235,7 @@ def _batches(seeds: Iterator[int], orders: Orders, jobs: int) -> Iterator[_Batch
         while batch := list(islice(seeds, BATCH)):
             yield _explore_batch(batch, orders)
         return
-    with ProcessPoolExecutor(jobs) as pool:
+    with ProcessPoolExecutor(jobs, initializer=_die_of_interruptions) as pool:
         waiting: list[Future[_Batch]] = []
         try:
             while True:

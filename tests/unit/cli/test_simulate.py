@@ -78,6 +78,31 @@ def test_a_sweep_with_a_finding_is_one_document_with_plans_as_text(tmp_path: Pat
     assert "shrinking the plan" in result.stderr
 
 
+def interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("moment", ["exploring", "shrinking"])
+def test_an_interrupted_sweep_prints_what_it_has(moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = ["--seeds=1..40", "--era=kafka-0.10", "--profile=elections", "--set=min.insync.replicas=1"]
+    if moment == "exploring":
+        monkeypatch.setattr("emulator.cli.simulate._progress", lambda: interrupt)
+    else:
+        monkeypatch.setattr("emulator.simulator.shrink.shrink", interrupt)
+    result = laststand("simulate", *options)
+    assert result.return_value == ExitCode.INTERRUPTED
+    assert result.stderr.endswith("interrupted\n")
+    assert " with findings\nmedians per schedule: acks " in result.stdout
+    plan = result.stdout[result.stdout.index("# seed") :]
+    assert ", not shrunk\n" in plan
+    assert laststand("replay", str(written(tmp_path / "plan.txt", plan))).return_value == ExitCode.VIOLATION
+    as_json = laststand("simulate", *options, "--json")
+    assert as_json.return_value == ExitCode.INTERRUPTED
+    document = json.loads(as_json.stdout)
+    assert document["is_interrupted"] is True
+    assert [(each["plan"] in result.stdout, each["shrunk"]) for each in document["findings"]] == [(True, None)]
+
+
 def test_a_directory_that_exists_is_refused_before_anything_is_played(tmp_path: Path) -> None:
     plan = written(tmp_path / "plan.txt", PLAN)
     for verb in (["simulate", "--seed=1"], ["replay", str(plan)]):

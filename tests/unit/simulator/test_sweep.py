@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from emulator.simulator.explorer import Orders
-from emulator.simulator.sweep import PROGRESS_MIN, median, sweep
+from emulator.simulator.sweep import PROGRESS_MIN, SweepReport, median, sweep
 
 
 @pytest.mark.parametrize("numbers", [[7], [1, 2], [3, 1, 2], [0, 0, 0, 9], [5, 1, 5, 1], [2, 2, 3, 3]])
@@ -28,3 +28,13 @@ def test_a_sweep_reports_medians_and_keeps_no_clean_schedule() -> None:
     assert set(report.medians) == set(PROGRESS_MIN)
     assert report.findings == []
     assert report.steps >= 5 * 250
+
+
+def test_an_interrupted_sweep_reports_what_it_has() -> None:
+    def interrupt(report: SweepReport) -> None:
+        raise KeyboardInterrupt
+
+    report = sweep(iter(range(1, 100)), Orders(profiles=("steady",)), on_progress=interrupt)
+    assert report.is_interrupted
+    assert report.schedules == 10
+    assert set(report.medians) == set(PROGRESS_MIN)
