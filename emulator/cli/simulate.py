@@ -18,6 +18,7 @@ from emulator.cli.user_error import UserError
 
 if TYPE_CHECKING:
     from emulator.simulator.explorer import Orders, Schedule
+    from emulator.simulator.plan import Plan
     from emulator.simulator.shrink import Shrunk
     from emulator.simulator.sweep import SweepReport
 
@@ -26,6 +27,7 @@ _PROGRESS_S: Final = 5.0
 
 
 @click.command(short_help="Explore seeded schedules in virtual time.")
+@click.argument("scenario", required=False)
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Play one schedule.")
 @click.option("--seeds", metavar="A..B", help=f"Explore these seeds, both included.  [default: {_DEFAULT_SEEDS}]")
 @click.option("--era", metavar="ERA", help="Protocol whose rules hold.  [default: kip-966]")
@@ -39,6 +41,7 @@ _PROGRESS_S: Final = 5.0
 @click.option("--out", type=click.Path(path_type=Path), help="With --seed: write the run into this new directory.")
 @json_option
 def simulate(
+    scenario: str | None,
     seed: int | None,
     seeds: str | None,
     era: str | None,
@@ -53,7 +56,9 @@ def simulate(
 ) -> int:
     """Explore schedules of faults on a simulated cluster; shrink and print the first that breaks a promise.
 
-    An interrupted sweep prints what it came to, findings as whole plans.
+    With SCENARIO, a file or a name under chaos/scenarios, the cluster and its topics are that scenario's, but for the
+    times that simulated clusters have of their own; its steps are not played (run --driver simulator does that). An
+    interrupted sweep prints what it came to, findings as whole plans.
 
     Exit code: 0 nothing was found, 1 something was, 2 too little happened to prove anything, 130 interrupted, 254 for
     anything that you can fix.
@@ -61,7 +66,7 @@ def simulate(
     from emulator.simulator.explorer import explore
     from emulator.simulator.sweep import sweep
 
-    orders = _orders(era, settings, profiles)
+    orders = msgspec.structs.replace(_orders(era, settings, profiles), cluster=_cluster(scenario))
     if seed is not None:
         if seeds is not None:
             raise UserError("--seed and --seeds exclude each other")
@@ -87,9 +92,9 @@ def simulate(
         click.echo(msgspec.json.format(msgspec.json.encode(_document(report, found))))
     else:
         for schedule, shrunk in zip(report.findings, found, strict=False):
-            _print_shrunk(schedule, shrunk, orders)
+            _print_shrunk(schedule, shrunk, _command(schedule, scenario, orders))
         for schedule in report.findings[len(found) :]:
-            _print_whole(schedule, orders)
+            _print_whole(schedule, _command(schedule, scenario, orders))
     if report.is_interrupted:
         click.echo("interrupted", err=True)
         return ExitCode.INTERRUPTED
@@ -115,6 +120,19 @@ def _orders(era: str | None, settings: tuple[str, ...], profiles: tuple[str, ...
         properties=overrides.properties,
         profiles=tuple(dict.fromkeys(profiles)) or tuple(PROFILES),
     )
+
+
+def _cluster(scenario: str | None) -> "Plan | None":
+    from chaos.plans.cluster_plan import cluster_plan
+    from chaos.scenario_file import find_scenario, load_scenario
+    from chaos.yaml_cursor import ScenarioError
+
+    if scenario is None:
+        return None
+    try:
+        return cluster_plan(load_scenario(find_scenario(scenario)))
+    except ScenarioError as error:
+        raise UserError(str(error)) from None
 
 
 def _range(text: str) -> Iterator[int]:
@@ -215,10 +233,9 @@ def _shrink(schedule: "Schedule") -> "Shrunk | None":
     return shrink(schedule.plan, goal_of(schedule.outcome.findings))
 
 
-def _print_shrunk(schedule: "Schedule", shrunk: "Shrunk | None", orders: "Orders") -> None:
+def _print_shrunk(schedule: "Schedule", shrunk: "Shrunk | None", again: str) -> None:
     from emulator.simulator.plan import format_plan
 
-    again = _command(schedule, orders)
     if shrunk is None:
         click.echo(f"seed {schedule.seed} does not replay: {schedule.outcome.findings[0]}\nwhole: {again}")
         return
@@ -230,23 +247,24 @@ def _print_shrunk(schedule: "Schedule", shrunk: "Shrunk | None", orders: "Orders
     click.echo(format_plan(shrunk.plan, comment=comment))
 
 
-def _print_whole(schedule: "Schedule", orders: "Orders") -> None:
+def _print_whole(schedule: "Schedule", again: str) -> None:
     """Prints a finding that nobody came to shrink."""
     from emulator.simulator.plan import format_plan
 
     comment = (
         f"seed {schedule.seed}, profile {schedule.profile}: {schedule.outcome.findings[0]}\n"
         f"length {schedule.plan.length}, not shrunk\n"
-        f"whole: {_command(schedule, orders)}"
+        f"whole: {again}"
     )
     click.echo(format_plan(schedule.plan, comment=comment))
 
 
-def _command(schedule: "Schedule", orders: "Orders") -> str:
+def _command(schedule: "Schedule", scenario: str | None, orders: "Orders") -> str:
     """Returns the command that plays a schedule whole."""
     from emulator.simulator.profiles import PROFILES
 
-    words = ["laststand", "simulate", "--seed", str(schedule.seed), "--era", orders.era]
+    words = ["laststand", "simulate", *([] if scenario is None else [scenario])]
+    words += ["--seed", str(schedule.seed), "--era", orders.era]
     for name, value in (*orders.switches, *orders.properties):
         words += ["--set", f"{name}={value}"]
     if orders.profiles != tuple(PROFILES):

@@ -178,7 +178,7 @@ def _race_cancel(s: Situation) -> Actions:
 def _race_downgrade(s: Situation) -> Actions:
     """S40: the ELR's feature goes while a partition waits for its members, and one of these comes back with nothing."""
     led = s.a_led_partition()
-    if led is None or set(led.state.isr) != set(led.state.replicas):
+    if led is None or len(led.state.isr) < 2 or set(led.state.isr) != set(led.state.replicas):
         return []
     name, leader, state = led
     others = [replica for replica in state.replicas if replica != leader]

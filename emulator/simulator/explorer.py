@@ -19,7 +19,7 @@ from emulator.simulator.network import Channel, Way
 from emulator.simulator.nodes import CONTROLLER
 from emulator.simulator.oracle.finding import CheckKind
 from emulator.simulator.plan import Plan, PlannedTopic
-from emulator.simulator.profiles import PROFILES, PROGRESS, swarm
+from emulator.simulator.profiles import PROFILES, PROGRESS, Profile, swarm
 from emulator.simulator.simulation import Halts, Outcome, Simulation
 from emulator.simulator.situation import Situation
 
@@ -51,6 +51,7 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
         era: whose rules.
         switches: rules that differ, by name.
         properties: of every node.
+        cluster: brokers, topics and properties; drawn as the profile says, if ``None``.
         profiles: names to choose from.
         ambition: when a schedule ends early.
     """
@@ -58,6 +59,7 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
     era: str = DEFAULT_ERA
     switches: tuple[tuple[str, str], ...] = ()
     properties: tuple[tuple[str, str], ...] = ()
+    cluster: Plan | None = None
     profiles: tuple[str, ...] = tuple(PROFILES)
     ambition: Ambition = Ambition.FIRST_FINDING
 
@@ -76,24 +78,12 @@ def explore(seed: int, orders: Orders, *, journal: Journal | None = None) -> Sch
     topology = Random(f"{seed}/topology")
     name = orders.profiles[topology.randrange(len(orders.profiles))]
     profile = swarm(PROFILES[name], topology)
-    brokers = topology.choice(profile.brokers)
-    factor = min(_REPLICATION_FACTOR if topology.random() < 0.8 else 4, brokers)
-    min_isr = min(topology.choice(profile.min_isr), factor)
-    plan = Plan(
-        brokers=brokers,
+    cluster = _draw_cluster(profile, topology) if orders.cluster is None else orders.cluster
+    plan = msgspec.structs.replace(
+        cluster,
         era=orders.era,
         switches=orders.switches,
-        properties=tuple({**dict(profile.properties), **dict(orders.properties)}.items()),
-        topics=(
-            PlannedTopic(
-                name="orders",
-                replicas=tuple(
-                    tuple((index + place) % brokers for place in range(factor))
-                    for index in range(topology.randint(1, profile.partitions))
-                ),
-                properties=(("min.insync.replicas", str(min_isr)),),
-            ),
-        ),
+        properties=tuple({**dict(profile.properties), **dict(cluster.properties), **dict(orders.properties)}.items()),
     )
     simulation = Simulation(plan, journal=journal)
     simulation.begin()
@@ -109,6 +99,18 @@ def explore(seed: int, orders: Orders, *, journal: Journal | None = None) -> Sch
     played = _play_moves(simulation, situation, profile.weights, profile.moves, orders.ambition)
     simulation.finish()
     return Schedule(seed=seed, profile=name, plan=plan.with_actions(merge_waits(played)), outcome=simulation.outcome())
+
+
+def _draw_cluster(profile: Profile, topology: Random) -> Plan:
+    brokers = topology.choice(profile.brokers)
+    factor = min(_REPLICATION_FACTOR if topology.random() < 0.8 else 4, brokers)
+    min_isr = min(topology.choice(profile.min_isr), factor)
+    replicas = tuple(
+        tuple((index + place) % brokers for place in range(factor))
+        for index in range(topology.randint(1, profile.partitions))
+    )
+    properties = (("min.insync.replicas", str(min_isr)),)
+    return Plan(brokers=brokers, topics=(PlannedTopic(name="orders", replicas=replicas, properties=properties),))
 
 
 def _play_moves(

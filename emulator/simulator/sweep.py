@@ -27,7 +27,7 @@ BATCH: Final = 10
 _KIB_PER_MB: Final = 1024
 
 PROOF_SCHEDULES: Final = 1000
-"""From so many schedules over all profiles on, too little progress makes a sweep ``unknown``."""
+"""From so many schedules over all profiles and their clusters on, too little progress makes a sweep ``unknown``."""
 
 PROGRESS_MIN: Final = {"acks": 20, "elections": 2, "unclean_restarts": 1, "truncations": 1}
 """Medians per schedule below which a green sweep proves nothing."""
@@ -152,7 +152,8 @@ class _Tally:
         report.marks = dict(sorted(self._marks.items()))
         report.exceeded = dict(sorted(self._exceeded.items()))
         report.medians = {name: median(counts) for name, counts in self._per_schedule.items() if counts}
-        is_broad = report.schedules >= PROOF_SCHEDULES and set(self._orders.profiles) == set(PROFILES)
+        is_usual = self._orders.cluster is None and set(self._orders.profiles) == set(PROFILES)
+        is_broad = is_usual and report.schedules >= PROOF_SCHEDULES
         report.too_little = [
             name for name, least in PROGRESS_MIN.items() if is_broad and report.medians.get(name, 0) < least
         ]

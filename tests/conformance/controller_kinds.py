@@ -540,7 +540,13 @@ def run_update_feature(vector: Vector) -> list[str]:
         max_version_level=LEVELS.index(level) if level in LEVELS else int(level),
         upgrade_type=FeatureUpgradeType(event.get("upgrade_type", "UPGRADE")),
     )
-    outcome = update_features(world.image, world.properties, world.switches, [update])
+    outcome = update_features(
+        world.image,
+        world.properties,
+        world.switches,
+        [update],
+        is_left_over_ignored=world.switches.downgrade_ignores_elr,
+    )
     world.commit(outcome.decisions)
     return world.compare(
         vector,

@@ -70,6 +70,20 @@ class Batch(msgspec.Struct, kw_only=True):
         return head + self.body
 
 
+def _given(batch: Batch, position: int) -> dict[str, object]:
+    """What a consumer is given of a batch: all, or the rest from a position within."""
+    skipped = position - batch.base_offset if batch.base_offset < position <= batch.last_offset else 0
+    return {
+        "base_offset": batch.base_offset + skipped,
+        "last_offset": batch.last_offset,
+        "leader_epoch": batch.leader_epoch,
+        "crc": batch.crc,
+        "producer": "producer-0",
+        "first_record_id": batch.sequence * 1000 + skipped,
+        "record_count": batch.record_count - skipped,
+    }
+
+
 class Partition(msgspec.Struct, kw_only=True):
     """The controller's view of a partition."""
 
@@ -676,18 +690,7 @@ class RunBuilder:
                 "seek": seek,
                 "high_watermark": None,
                 "log_start_offset": 0,
-                "batches": [
-                    {
-                        "base_offset": b.base_offset,
-                        "last_offset": b.last_offset,
-                        "leader_epoch": b.leader_epoch,
-                        "crc": b.crc,
-                        "producer": "producer-0",
-                        "first_record_id": b.sequence * 1000,
-                        "record_count": b.record_count,
-                    }
-                    for b in batches
-                ],
+                "batches": [_given(b, at) for b in batches],
                 "error": error,
                 "leader_epoch": p.leader_epoch,
             }

@@ -467,6 +467,13 @@ def append_in_order(run: RunBuilder, sequences: tuple[int, ...]) -> None:
         run.advance(batch.last_offset + 1)
 
 
+def consumer_starts_within_a_batch(path: Path) -> Path:
+    run = healthy(path)
+    batch = run.send()
+    run.poll([batch], position=batch.base_offset + 3, seek=True)
+    return run.finish()
+
+
 def sequence_numbers_fall(path: Path) -> Path:
     run = healthy(path)
     append_in_order(run, (9, 8))
@@ -1130,6 +1137,7 @@ HOLDS: Mapping[str, Build] = {
     "kip-966 story": story("kip-966"),
     "healthy": lambda path: healthy(path).finish(),
     "consumer seeks back": consumer_seeks_back,
+    "consumer starts within a batch": consumer_starts_within_a_batch,
     "acked by a later attempt": acked_by_a_later_attempt,
     "acked by a later attempt of a client behind": acked_by_a_later_attempt_of_a_client_behind,
     "appended in vain and again": appended_in_vain_and_again,

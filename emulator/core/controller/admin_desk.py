@@ -184,7 +184,13 @@ class AdminDesk:
 
     def _update_features(self, request: UpdateFeaturesRequest, commit: Commit) -> UpdateFeaturesResponse:
         view = self._view
-        outcome = update_features(view.image, view.properties, view.switches, request.feature_updates)
+        outcome = update_features(
+            view.image,
+            view.properties,
+            view.switches,
+            request.feature_updates,
+            is_left_over_ignored=view.partition_rules().downgrade_ignores_elr,
+        )
         if not request.validate_only:
             commit(outcome.decisions)
         return UpdateFeaturesResponse(error=outcome.error, error_message=outcome.message)

@@ -62,11 +62,23 @@ def bootstrap(properties: NodeProperties, switches: Switches) -> tuple[Decision,
 
 
 def update_features(
-    image: MetadataImage, properties: NodeProperties, switches: Switches, updates: Sequence[FeatureUpdate]
+    image: MetadataImage,
+    properties: NodeProperties,
+    switches: Switches,
+    updates: Sequence[FeatureUpdate],
+    *,
+    is_left_over_ignored: bool,
 ) -> FeatureOutcome:
     """Decides on UpdateFeatures: all updates, or none and the first problem (Kafka's ``FeatureControlManager``).
 
     What one feature needs of another may be in the same request, in either order.
+
+    Args:
+        image: what is committed.
+        properties: static configuration of the controller's node.
+        switches: which features there are.
+        updates: what is asked for.
+        is_left_over_ignored: whether an ELR that a downgrade has left counts for nothing.
     """
     wanted = {update.feature: update.max_version_level for update in updates}
     if len(wanted) < len(updates):
@@ -81,7 +93,7 @@ def update_features(
         decisions.append(Decision(record=record))
         if update.feature == ELR_VERSION and update.max_version_level > image.feature_level(ELR_VERSION):
             decisions += _normalize_min_isr(image, properties)
-            decisions += _forget_left_over(image, switches)
+            decisions += _forget_left_over(image) if is_left_over_ignored else []
     return FeatureOutcome(error=ErrorCode.NONE, decisions=tuple(decisions))
 
 
@@ -147,14 +159,12 @@ def _normalize_min_isr(image: MetadataImage, properties: NodeProperties) -> list
     return decisions
 
 
-def _forget_left_over(image: MetadataImage, switches: Switches) -> list[Decision]:
+def _forget_left_over(image: MetadataImage) -> list[Decision]:
     # What the downgrade left and no change has removed since is older than whatever happened without the feature: a
     # member may have restarted uncleanly, and nobody took it out. KIP-966 is silent about the way back.
     is_left = any(state.elr or state.last_known_elr for state in image.partitions.values())
-    if not is_left or not switches.downgrade_ignores_elr:
-        return []
     cause = ElrCause(reason=ChangeReason.FEATURES_CHANGED)
-    return [Decision(record=ClearElrRecord(topic_id=None), cause=cause)]
+    return [Decision(record=ClearElrRecord(topic_id=None), cause=cause)] if is_left else []
 
 
 def _set_cluster_min_isr(properties: NodeProperties) -> Decision:

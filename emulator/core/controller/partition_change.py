@@ -124,7 +124,10 @@ def next_partition_change(
     if not isr and not rules.elr_enabled:
         isr = state.isr  # step 6: without ELR the last member stays, so that there is somebody to wait for
     if (is_elected and result.is_unclean) or not rules.elr_enabled:  # step 5
-        memory = msgspec.structs.replace(memory, elr=(), last_known_elr=_still_remembered(memory, isr, rules))
+        is_enough = len(isr) >= effective_min_isr
+        memory = msgspec.structs.replace(
+            memory, elr=(), last_known_elr=() if is_enough else _still_remembered(memory, isr, rules)
+        )
     is_bumped = is_elected or not set(state.replicas) <= set(lists.replicas)  # step 4
     if rules.metadata_level < metadata_version.NO_BUMP_ON_SHRINK:  # step 7
         is_bumped = is_bumped or not set(state.isr) <= set(isr)

@@ -23,9 +23,9 @@ CHECK = Check(
               FROM consumed_batch c
               LEFT JOIN settled_leader s ON s.run = c.run AND s.topic_id = c.topic_id AND s.partition = c.partition
               LEFT JOIN leader_terms l ON l.run = c.run AND l.topic_id = c.topic_id AND l.partition = c.partition
-              LEFT JOIN (SELECT DISTINCT run, topic_id, partition, node, base_offset, crc FROM final_batch) f
+              LEFT JOIN (SELECT DISTINCT run, topic_id, partition, node, last_offset, crc FROM final_batch) f
                    ON f.run = s.run AND f.topic_id = s.topic_id AND f.partition = s.partition
-                   AND f.node = s.leader AND f.base_offset = c.base_offset AND f.crc = c.crc
+                   AND f.node = s.leader AND f.last_offset = c.last_offset AND f.crc = c.crc
               LEFT JOIN deleted_below d ON d.run = c.run AND d.topic_id = c.topic_id AND d.partition = c.partition
               LEFT JOIN topic_deleted t ON t.run = c.run AND t.topic_id = c.topic_id
               WHERE t.run IS NULL AND (d.run IS NULL OR c.last_offset >= d.log_start_offset))

@@ -6,7 +6,7 @@ from emulator.core import metadata_version
 from emulator.core.controller.partition_change import PartitionRules, PartitionTarget, next_partition_change
 from emulator.core.image import PartitionState
 from emulator.core.switches import ClearElr, LastKnown
-from emulator.core.types import BrokerId, LeaderEpoch, NodeId, PartitionEpoch, TopicId
+from emulator.core.types import BrokerId, ElectionType, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 
 RULES = PartitionRules(
     metadata_level=metadata_version.NO_BUMP_ON_SHRINK,
@@ -37,3 +37,23 @@ def test_a_leader_from_the_elr_that_may_commit_alone_has_no_candidate_beside_it(
     assert change is not None
     after = offline.after(change.record)
     assert (after.leader, after.isr, after.elr) == (SECOND, (SECOND,), elr)
+
+
+@pytest.mark.parametrize(("min_isr", "remembered"), [(1, ()), (2, (THIRD,))])
+def test_an_unclean_leader_that_may_commit_alone_ends_the_memory_of_the_others(
+    *, min_isr: int, remembered: tuple[BrokerId, ...]
+) -> None:
+    offline = PartitionState(
+        topic_id=TopicId("topic"),
+        replicas=(FIRST, SECOND, THIRD),
+        isr=(),
+        leader=None,
+        leader_epoch=LeaderEpoch(3),
+        partition_epoch=PartitionEpoch(3),
+        last_known_elr=(SECOND, THIRD),
+    )
+    target = PartitionTarget(acceptable=frozenset({SECOND}), election=ElectionType.UNCLEAN)
+    change = next_partition_change(offline, target, partition=0, rules=RULES, effective_min_isr=min_isr)
+    assert change is not None
+    after = offline.after(change.record)
+    assert (after.leader, after.isr, after.last_known_elr) == (SECOND, (SECOND,), remembered)
