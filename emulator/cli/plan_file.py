@@ -5,18 +5,21 @@ a plan with slips would end as one in which nothing was found.
 """
 
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
 import msgspec
 
 from emulator.cli.user_error import UserError
 from emulator.core.errors import ConfigError
+from emulator.core.messages import Request
 from emulator.core.properties import check_topic_properties
 from emulator.core.types import TopicPartition
 from emulator.simulator.actions import Action, Produce, Wait, format_action
+from emulator.simulator.network import STREAM
 from emulator.simulator.nodes import CLIENT, CONTROLLER
 from emulator.simulator.plan import NumberedPlan, Plan, PlanLineError, PlannedTopic, parse_numbered
 
+_APIS: Final = (*sorted(each.__name__.removesuffix("Request") for each in get_args(Request)), STREAM)
 _NODE_FIELDS: Final = ("node", "source", "destination")
 
 
@@ -79,6 +82,8 @@ def _complaint(plan: Plan, action: Action) -> str | None:
         return f"no such topic; there are {', '.join(each.name for each in plan.topics)}"
     nodes = [*fields.get("nodes", ()), *(fields[name] for name in _NODE_FIELDS if name in fields)]
     if "channel" in fields:
+        if fields["channel"].api not in _APIS:
+            return f"no such kind of message; there are {', '.join(_APIS)}"
         nodes += [fields["channel"].source, fields["channel"].destination]
     known = {*range(plan.brokers), CONTROLLER, CLIENT}
     for node in nodes:

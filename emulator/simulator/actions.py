@@ -1,32 +1,11 @@
 """Actions: everything that does not happen by itself, each with all of its choices as arguments.
 
-One text form, a line per action, serves scripts by hand, regression files, shrinking and replay::
-
-    wait 120                                     let virtual milliseconds pass, everything being delivered promptly
-    produce orders-0 acks=all records=1
-    kill 1                                       or several nodes at once: kill 0,1; the controller is 100
-    power-loss 1 keep=prefix kept=2 truncation=kept     names=undone: what was not synced of names comes undone, too
-    crash-within 1 after-effects=2               in its next turn that changes logs it dies after two changes of files
-    crash-within 1 after-effects=1 keep=none kept=0 truncation=kept      the same, by a loss of power
-    replace-disk 1 | start 1 | stop 1 | pause 1 | resume 1 | sync 1 | clock 1 rate=1100000
-    draw 2                                       the number that picks the leaders of unclean elections from now on
-    expire 1                                     its heartbeats wait until the controller has fenced it
-    cut 0->1 | lose-responses 0->1 | mend 0->1 | reset 0->1 | slow 0->1 ms=40
-    isolate 1 | rejoin 1
-    hold 0->100 AlterPartition request           messages of this kind wait from now on
-    release 0->100 AlterPartition request count=1     without a count: all, and hold no longer
-    release-newest 100->1 Stream response        several metadata batches are then applied as one
-    lose 0->1 Fetch response                     the oldest held message is lost
-    duplicate 0->100 AlterPartition request      the oldest held request arrives now, and once more when released
-    min-isr orders value=1                       an administrator sets min.insync.replicas
-    reassign orders-0 replicas=0,1,3             an administrator moves a partition; replicas=none cancels that
-    recreate orders                              an administrator deletes a topic and creates it again
-    elr-feature level=0                          an administrator sets eligible.leader.replicas.version
-    heal                                         mend every link, release everything
+One text form, a line per action, serves scripts by hand, regression files, shrinking and replay: ``FORMS`` lists them,
+and so does ``docs/plans.md`` for users. Node 100 is the controller, 1000 stands for the clients.
 """
 
 from enum import Enum
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -199,6 +178,77 @@ Action: TypeAlias = (
     | Heal
 )
 
+
+class Form(NamedTuple):
+    """What an action looks like, by an example, and what it does."""
+
+    example: str
+    meaning: str
+
+    @property
+    def verb(self) -> str:
+        """Its first word."""
+        return self.example.split()[0]
+
+
+FORMS: Final = (
+    Form("wait 120", "Virtual milliseconds pass, everything being delivered promptly."),
+    Form("produce orders-0 acks=all records=1", "The producer with these acks (`all` or `1`) is offered a batch."),
+    Form("kill 1", "Nodes die at the same moment: `kill 0,1` for several. So do all verbs on nodes alone."),
+    Form(
+        "power-loss 1 keep=prefix kept=2 truncation=kept",
+        "Nodes lose power, and with it what was not synced: `keep` (`none`, `prefix`, `torn`, `pages`) and `kept` say "
+        "which batches stay, `truncation` (`kept`, `undone`) what becomes of truncations.",
+    ),
+    Form(
+        "power-loss 1 keep=none kept=0 truncation=undone names=undone",
+        "With `names=undone`, what was not synced of names comes undone, too.",
+    ),
+    Form(
+        "crash-within 1 after-effects=2",
+        "A broker dies in its next turn that changes logs, after two changes of files.",
+    ),
+    Form(
+        "crash-within 1 after-effects=1 keep=none kept=0 truncation=kept",
+        "The same by a loss of power; `names=undone` may follow.",
+    ),
+    Form("replace-disk 1", "Nodes die and get empty disks."),
+    Form("start 1", "Nodes that do not run are started."),
+    Form("stop 1", "Nodes are asked to shut down in order."),
+    Form("pause 1", "Nodes stand still, as by SIGSTOP."),
+    Form("resume 1", "Paused nodes go on."),
+    Form("sync 1", "The operating system writes out what the nodes' disks have in their caches."),
+    Form("clock 1 rate=1100000", "A broker's clock runs at this rate, in parts per million."),
+    Form("draw 2", "The controller draws this number for unclean elections from now on."),
+    Form("expire 1", "Brokers' heartbeats wait until the controller has fenced them."),
+    Form("isolate 1", "Brokers are cut off from the other nodes; clients still reach them."),
+    Form("rejoin 1", "Every link of these nodes is mended."),
+    Form("cut 0->1", "What 0 dials to 1 is swallowed, in both directions."),
+    Form("lose-responses 0->1", "Requests of 0 reach 1, and the answers are swallowed."),
+    Form("mend 0->1", "The link is whole again."),
+    Form("reset 0->1", "Connections end; requests on their way may still arrive."),
+    Form("slow 0->1 ms=40", "Messages of a link take longer."),
+    Form("hold 0->100 AlterPartition request", "Messages of this kind, `request` or `response`, wait from now on."),
+    Form("release 0->100 AlterPartition request", "All that are held arrive in order, and none is held any longer."),
+    Form("release 0->100 AlterPartition request count=1", "As many as counted arrive; the rest is held on."),
+    Form(
+        "release-newest 100->1 Stream response",
+        "The newest overtakes; of the metadata stream, all batches are then applied as one.",
+    ),
+    Form("lose 0->1 Fetch response", "The oldest held message is lost."),
+    Form(
+        "duplicate 0->100 AlterPartition request",
+        "The oldest held request arrives now, and once more when it is released.",
+    ),
+    Form("min-isr orders value=1", "An administrator sets `min.insync.replicas`."),
+    Form("reassign orders-0 replicas=0,1,3", "An administrator moves a partition."),
+    Form("reassign orders-0 replicas=none", "An administrator cancels that."),
+    Form("recreate orders", "An administrator deletes a topic and creates it again."),
+    Form("elr-feature level=0", "An administrator sets `eligible.leader.replicas.version`."),
+    Form("heal", "Every link is mended, and everything that is held is released."),
+)
+"""All of them: every action that there is has a line here that it parses from."""
+
 _ACKS: Final = {"all": Acks.ALL, "0": Acks.NONE, "1": Acks.LEADER}
 _REPAIRS: Final = frozenset({NodeVerb.RESUME, NodeVerb.REJOIN})
 
@@ -265,8 +315,17 @@ def parse_action(line: str) -> Action:
     except (ValueError, KeyError, IndexError):
         action = None
     if action is None or format_action(action).split() != line.split():
-        raise ConfigError(key="action", value=line, expected="a line as emulator/simulator/actions.py describes")
+        raise _complaint(line)
     return action
+
+
+def _complaint(line: str) -> ConfigError:
+    verb = line.split()[0] if line.split() else ""
+    examples = [form.example for form in FORMS if form.verb == verb]
+    if examples:
+        return ConfigError(key=verb, value=line, expected=" or ".join(f"a line as '{each}'" for each in examples))
+    verbs = dict.fromkeys(form.verb for form in FORMS)
+    return ConfigError(key=verb, value=None, expected=f"cluster, topic, or an action: {', '.join(verbs)}")
 
 
 def _parse(verb: str, words: list[str], pairs: dict[str, str]) -> Action | None:

@@ -5,13 +5,14 @@
     # Why it is here.
     cluster brokers=3 era=kip-966 [switch=rule] [property=value]
     topic orders replicas=(0,1,2) min.insync.replicas=2
-    produce orders-0 acks=all records=1
+    produce orders-0 acks=all records=1     # comments may follow
     ...
 
 Whatever the plan does not set has its simulated default (``PROPERTIES``): Kafka's defaults are for clusters that live
 for months.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -23,6 +24,8 @@ from emulator.core.properties import NodeProperties, is_node_property, node_prop
 from emulator.core.switches import DEFAULT_ERA, Switches, era_switches, is_switch, with_switch
 from emulator.core.types import TopicPartition
 from emulator.simulator.actions import Action, format_action, is_counted, parse_action
+
+_COMMENT: Final = re.compile(r"(^|\s)#.*")
 
 PROPERTIES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -51,6 +54,16 @@ class PlanLineError(ConfigError):
         self.value = error.value
         self.expected = error.expected
         self.line = line
+
+
+class PlanIncompleteError(ConfigError):
+    """A plan lacks a line."""
+
+    def __init__(self, missing: str) -> None:
+        EmulatorError.__init__(self, f"the plan lacks {missing}")
+        self.key = "plan"
+        self.value = None
+        self.expected = missing
 
 
 class PlannedTopic(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,7 +159,7 @@ def parse_plan(text: str) -> Plan:
 
     Raises:
         PlanLineError: a line is not understood.
-        ConfigError: a line is missing.
+        PlanIncompleteError: a line is missing.
     """
     return parse_numbered(text).plan
 
@@ -156,17 +169,20 @@ def parse_numbered(text: str) -> NumberedPlan:
 
     Raises:
         PlanLineError: a line is not understood.
-        ConfigError: a line is missing.
+        PlanIncompleteError: a line is missing.
     """
     cluster: tuple[int, Plan] | None = None
     topics: dict[int, PlannedTopic] = {}
     actions: dict[int, Action] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, written in enumerate(text.splitlines(), start=1):
+        line = _COMMENT.sub("", written).strip()
         words = line.split()
-        if not words or line.startswith("#"):
+        if not words:
             continue
         try:
             if words[0] == "cluster":
+                if cluster is not None:
+                    raise ConfigError(key="cluster", value=line, expected=f"one such line, and line {cluster[0]} is it")
                 cluster = number, _parse_cluster(line)
             elif words[0] == "topic":
                 topics[number] = _parse_topic(line)
@@ -174,8 +190,10 @@ def parse_numbered(text: str) -> NumberedPlan:
                 actions[number] = parse_action(line)
         except ConfigError as error:
             raise PlanLineError(error, line=number) from None
-    if cluster is None or not topics:
-        raise ConfigError(key="plan", value=None, expected="a line 'cluster ...' and at least one 'topic ...'")
+    if cluster is None:
+        raise PlanIncompleteError("a line such as 'cluster brokers=3 era=kip-966'")
+    if not topics:
+        raise PlanIncompleteError("a line such as 'topic orders replicas=(0,1,2) min.insync.replicas=2'")
     plan = msgspec.structs.replace(cluster[1], topics=tuple(topics.values()), actions=tuple(actions.values()))
     return NumberedPlan(plan, cluster[0], tuple(topics), tuple(actions))
 
@@ -184,7 +202,15 @@ def _pairs(line: str) -> dict[str, str]:
     return dict(word.split("=", 1) for word in line.split() if "=" in word)
 
 
+def _check_stray(line: str, *, named: int) -> None:
+    """Checks that there are only settings after the first so many words."""
+    for word in line.split()[named:]:
+        if "=" not in word:
+            raise ConfigError(key=word, value=None, expected="name=value")
+
+
 def _parse_cluster(line: str) -> Plan:
+    _check_stray(line, named=1)
     pairs = _pairs(line)
     try:
         brokers = int(pairs.pop("brokers"))
@@ -193,7 +219,8 @@ def _parse_cluster(line: str) -> Plan:
     era = pairs.pop("era", DEFAULT_ERA)
     for name in pairs:
         if not is_switch(name) and not is_node_property(name):
-            raise ConfigError(key=name, value=None, expected="a switch or a Kafka property of a node")
+            switches = ", ".join(Switches.__struct_fields__)
+            raise ConfigError(key=name, value=None, expected=f"a Kafka property of a node or a switch: {switches}")
     plan = Plan(
         brokers=brokers,
         era=era,
@@ -207,6 +234,7 @@ def _parse_cluster(line: str) -> Plan:
 
 
 def _parse_topic(line: str) -> PlannedTopic:
+    _check_stray(line, named=2)
     pairs = _pairs(line)
     try:
         replicas = tuple(

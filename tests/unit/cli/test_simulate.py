@@ -143,6 +143,11 @@ def test_plans_that_are_kept_have_no_slips(path: Path) -> None:
         ("cut 1->100", "wait -5", "'wait -5': expected a time from 0 on"),
         ("cut 1->100", "cut 5->100", "'cut 5->100': no node 5; there are brokers 0 to 2, the controller 100"),
         ("cut 1->100", "hold 7->100 Fetch request", "no node 7"),
+        (
+            "cut 1->100",
+            "hold 1->100 Fetsh request",
+            "line 5: 'hold 1->100 Fetsh request': no such kind of message; there",
+        ),
         ("cut 1->100", "min-isr refunds value=1", "no such topic; there are orders"),
         ("cut 1->100", "reassign orders-0 replicas=0,1,3", "no broker 3"),
         ("expire 2", "expire 9", "'expire 9': no node 9"),

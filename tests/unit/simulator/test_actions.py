@@ -1,9 +1,20 @@
 """One line per action, there and back."""
 
+from typing import get_args
+
 import pytest
 
 from emulator.core.errors import ConfigError
-from emulator.simulator.actions import format_action, is_counted, parse_action
+from emulator.simulator.actions import (
+    FORMS,
+    Action,
+    ChannelVerb,
+    LinkVerb,
+    NodeVerb,
+    format_action,
+    is_counted,
+    parse_action,
+)
 from emulator.simulator.plan import PlanLineError, format_plan, parse_plan
 
 LINES = (
@@ -55,6 +66,24 @@ def test_what_is_no_action(line: str) -> None:
         parse_action(line)
 
 
+def test_every_form_parses_and_every_action_has_one() -> None:
+    actions = [parse_action(form.example) for form in FORMS]
+    assert [format_action(action) for action in actions] == [form.example for form in FORMS]
+    assert {type(action) for action in actions} == set(get_args(Action))
+    verbs = {verb.value for kind in (NodeVerb, LinkVerb, ChannelVerb) for verb in kind}
+    assert verbs <= {form.verb for form in FORMS}
+
+
+def test_a_slip_in_a_known_verb_is_answered_with_its_forms() -> None:
+    with pytest.raises(ConfigError, match=r"expected a line as 'reassign .*=0,1,3' or a line as 'reassign .*=none'$"):
+        parse_action("reassign orders-0")
+
+
+def test_an_unknown_verb_is_answered_with_those_that_there_are() -> None:
+    with pytest.raises(ConfigError, match=r"unknown key 'explode'; expected .* wait, produce, kill, .* heal$"):
+        parse_action("explode 1")
+
+
 PLAN = """\
 # Why.
 cluster brokers=3 era=kafka-3.9 elr=off broker.session.timeout.ms=500
@@ -66,6 +95,31 @@ kill 1
 
 def test_a_plan_there_and_back() -> None:
     assert format_plan(parse_plan(PLAN), comment="Why.") == PLAN
+
+
+def test_comments_may_be_indented_or_follow() -> None:
+    text = PLAN.replace("wait 5", "  # a while\n wait 5  # not long").replace("kill 1", "kill 1 #")
+    assert parse_plan(text) == parse_plan(PLAN)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "the plan lacks a line such as 'cluster brokers=3"),
+        ("cluster brokers=3\n", "the plan lacks a line such as 'topic orders"),
+        (PLAN + "cluster brokers=5\n", "line 6: cluster=cluster brokers=5 is not allowed; expected one such line, and"),
+        ("cluster brokers=3 elr off\n", "line 1: unknown key 'elr'; expected name=value"),
+        ("topic orders replicas=(0) min.insync.replicas\n", "line 1: unknown key 'min.insync.replicas'"),
+        (
+            "cluster brokers=3 erl=off\n",
+            "line 1: unknown key 'erl'; expected a Kafka property of a node or a switch: elr,",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_plan_is_said_in_words(text: str, complaint: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        parse_plan(text)
+    assert str(raised.value).startswith(complaint)
 
 
 @pytest.mark.parametrize(
