@@ -5,9 +5,12 @@ it knows itself is in ``truth``, ``guarantee``, ``reference`` and ``logs``; no r
 says when: what a step touched is checked at its end, everything every ``FULL_SCAN_STEPS`` steps and at the end.
 """
 
+import traceback
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Final
 
+import emulator
 from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
 from emulator.core.errors import ErrorCode, InvariantViolation
 from emulator.core.events import Event
@@ -24,6 +27,7 @@ from emulator.simulator.oracle.truth import Promise
 from emulator.simulator.watcher import ClientRecord
 
 FULL_SCAN_STEPS: Final = 256
+_ROOT: Final = Path(emulator.__file__).parents[1]
 
 
 class Oracle:
@@ -170,10 +174,8 @@ class Oracle:
 
     def crashed(self, error: Exception) -> None:
         """A core raised an exception."""
-        if isinstance(error, InvariantViolation):
-            self.bell.ring("InvariantViolation", None, f"InvariantViolation: {error}")
-        else:
-            self.bell.ring("Exception", None, f"{type(error).__name__}: {error}")
+        check_id = "InvariantViolation" if isinstance(error, InvariantViolation) else "Exception"
+        self.bell.ring(check_id, None, f"{type(error).__name__}: {error}{_where(error)}")
 
     # --- Clients ----------------------------------------------------------------------------------------------------
 
@@ -194,3 +196,12 @@ class Oracle:
     def _is_current(self, record: SendRecorded | PollRecorded) -> bool:
         """Whether a line of the history is about the topic that has this name now."""
         return self._desk.is_current(record.partition.topic, record.topic_id)
+
+
+def _where(error: Exception) -> str:
+    """Returns the innermost frame of an exception that is ours: file, line and function."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        path = Path(frame.filename)
+        if path.is_relative_to(_ROOT / "emulator"):
+            return f" (at {path.relative_to(_ROOT)}:{frame.lineno}, in {frame.name})"
+    return ""

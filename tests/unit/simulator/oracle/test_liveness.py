@@ -1,8 +1,10 @@
 """What a healed cluster must come to: each property where it is missing, and each excuse."""
 
+import re
+
 import pytest
 
-from emulator.core.errors import InvariantViolation
+from emulator.core.errors import ConfigError, InvariantViolation
 from emulator.core.messages import MetadataRequest
 from emulator.core.types import Acks, BrokerId, NodeId, PartitionEpoch, RequestId
 from emulator.simulator.oracle.liveness import PARKED_MS, excused
@@ -98,6 +100,16 @@ def contradicts_itself(world: World) -> None:
 
 def raises(world: World) -> None:
     world.oracle.crashed(KeyError("a bug"))
+
+
+def test_an_exception_is_told_with_its_place_in_the_program() -> None:
+    world = World()
+    try:
+        parse_plan("explode 1\n")
+    except ConfigError as error:
+        world.oracle.crashed(error)
+    (alarm,) = world.oracle.alarms
+    assert re.search(r"expected .* \(at emulator/simulator/plan\.py:\d+, in parse_numbered\)$", alarm.sentence)
 
 
 CASES = (
