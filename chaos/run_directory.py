@@ -142,8 +142,12 @@ def read_cluster_file(path: Path) -> ClusterRules:
         switches = era_switches(str(era))
         for name, rule in rules.items():
             switches = with_switch(switches, name, {True: "on", False: "off"}.get(rule, str(rule)))
+        listed = tuple((key, str(value)) for key, value in properties.items())
+    except yaml.MarkedYAMLError as error:
+        line = 1 if error.problem_mark is None else error.problem_mark.line + 1
+        why = f"line {line} is no YAML: {error.problem}"
+        raise ConfigError(key="cluster.yaml", value=str(path), expected=f"a run's ({why})") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
-        raise ConfigError(key="cluster.yaml", value=str(path), expected=f"a run's ({error})") from None
-    return ClusterRules(
-        era=str(era), switches=switches, properties=tuple((key, str(value)) for key, value in properties.items())
-    )
+        why = " ".join(str(error).split())
+        raise ConfigError(key="cluster.yaml", value=str(path), expected=f"a run's ({why})") from None
+    return ClusterRules(era=str(era), switches=switches, properties=listed)

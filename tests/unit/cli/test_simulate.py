@@ -240,6 +240,9 @@ def test_what_is_not_expressible_is_a_document_too(tmp_path: Path) -> None:
     [
         ("era: kip-967\nswitches: {}\n", "era=kip-967 is not allowed"),
         ("era: kip-966\nswitches: {elr: perhaps}\n", "elr=perhaps is not allowed"),
+        ("era: kip-966\nswitches: {}\nproperties: [1]\n", "'list' object has no attribute 'items'"),
+        ("era: kip-966\nswitches: [elr]\n", "'list' object has no attribute 'items'"),
+        ("era: kip-966\nswitches: {elr: on\nseed: [\n", "expected a run's (line 3 is no YAML: "),
         ("era: kip-966\nswitches: {}\nproperties: {log.segment.byte: 5}\n", "log.segment.byte"),
     ],
 )
