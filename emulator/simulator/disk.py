@@ -269,6 +269,8 @@ class Disk:
         loaded = []
         for partition, log in sorted(self.logs.items()):
             log.recover()
+            if not was_clean:
+                log.epochs = with_scanned_epochs(log.epochs, log.batches)
             loaded.append(
                 LoadedLog(
                     partition=partition,
@@ -277,7 +279,7 @@ class Disk:
                     batches=tuple(log.batches),
                     log_start_offset=log.log_start_offset,
                     log_end_offset=log.log_end_offset,
-                    epochs=log.epochs if was_clean else with_scanned_epochs(log.epochs, log.batches),
+                    epochs=log.epochs,
                     log_start_checkpoint=log.log_start_checkpoint,
                     high_watermark_checkpoint=self.high_watermarks.get(partition, Offset(0)),
                     recovery_point=log.recovery_point,

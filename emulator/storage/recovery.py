@@ -21,6 +21,7 @@ from typing import Final
 import msgspec
 
 from emulator.core.batch import BatchDescriptor, EpochEntry
+from emulator.core.broker.epoch_cache import LeaderEpochCache
 from emulator.core.errors import CorruptRecordError
 from emulator.core.inputs import LoadedLog
 from emulator.core.types import Offset, TopicId, TopicPartition
@@ -156,6 +157,10 @@ def load_log(
     )
     producers_offset, producers = newest_snapshot(filesystem, path, at_most=log_end_offset)
     on_disk = read_epochs(filesystem, f"{path}/{LEADER_EPOCH_CHECKPOINT}")
+    epochs = with_scanned_epochs(on_disk, loading.scanned)
+    if epochs != tuple(on_disk):
+        # Once the log is closed in order nobody scans it again: what was found must be there then.
+        log.write_epochs(epochs)
     loaded = LoadedLog(
         partition=partition,
         topic_id=topic_id,
@@ -163,7 +168,7 @@ def load_log(
         batches=tuple(log.batches),
         log_start_offset=log.log_start_offset,
         log_end_offset=log_end_offset,
-        epochs=with_scanned_epochs(on_disk, loading.scanned),
+        epochs=epochs,
         log_start_checkpoint=checkpoints.log_start_offset,
         high_watermark_checkpoint=checkpoints.high_watermark,
         recovery_point=log.recovery_point,
@@ -174,12 +179,15 @@ def load_log(
 
 
 def with_scanned_epochs(epochs: Sequence[EpochEntry], scanned: Sequence[BatchDescriptor]) -> tuple[EpochEntry, ...]:
-    """Returns a leader epoch checkpoint with an entry added for each scanned batch above the newest epoch."""
-    entries = list(epochs)
+    """Returns a leader epoch checkpoint with an entry added for each scanned batch above the newest epoch.
+
+    An entry without records, of a leader that appended nothing, gives way to one that starts where it does.
+    """
+    cache = LeaderEpochCache(epochs)
     for batch in scanned:
-        if not entries or batch.leader_epoch > entries[-1].leader_epoch:
-            entries.append(EpochEntry(batch.leader_epoch, batch.base_offset))
-    return tuple(entries)
+        if cache.latest_epoch is None or batch.leader_epoch > cache.latest_epoch:
+            cache.assign(batch.leader_epoch, batch.base_offset)
+    return cache.entries
 
 
 def remove_segment(filesystem: FileSystem, directory: str, base_offset: Offset) -> None:

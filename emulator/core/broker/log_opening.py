@@ -4,6 +4,7 @@ A checkpoint may be ahead of the log after a loss of page cache, and behind it a
 """
 
 from emulator.core.broker.epoch_cache import LeaderEpochCache
+from emulator.core.broker.log_writer import write_epochs
 from emulator.core.broker.replica_log import ReplicaLog
 from emulator.core.broker.turn import Turn
 from emulator.core.effects import CreateLog
@@ -28,8 +29,9 @@ def open_log(turn: Turn, loaded: LoadedLog, topic_id: TopicId) -> ReplicaLog:
         now_ms=turn.now_ms,
     )
     log.epochs = LeaderEpochCache(loaded.epochs)
-    log.epochs.truncate_from_end(loaded.log_end_offset)
-    log.epochs.truncate_from_start(loaded.log_start_checkpoint)
+    is_shorter = log.epochs.truncate_from_end(loaded.log_end_offset)
+    if log.epochs.truncate_from_start(loaded.log_start_checkpoint) or is_shorter:
+        write_epochs(turn, log)  # an entry that went may not come back once the log is longer
     log.high_watermark = min(max(loaded.high_watermark_checkpoint, log.log_start_offset), log.log_end_offset)
     _record_opened(turn, log, loaded)
     return log

@@ -169,6 +169,7 @@ def test_leftovers_are_removed() -> None:
         "00000000000000000000.index",
         "00000000000000000000.log",
         "00000000000000000000.timeindex",
+        LEADER_EPOCH_CHECKPOINT,
         "partition.metadata",
     ]
 
@@ -197,9 +198,10 @@ def test_segment_whose_offsets_overflow_is_split() -> None:
         ([(1, 0)], [(1, 0), (3, 2)]),
         ([(1, 0), (3, 2), (5, 9)], [(1, 0), (3, 2), (5, 9)]),
         ([(2, 0)], [(2, 0), (3, 2)]),
+        ([(1, 0), (2, 2)], [(1, 0), (3, 2)]),
     ],
 )
-def test_epochs_are_added_from_scanned_batches_only_above_the_newest(
+def test_epochs_are_added_for_good_from_scanned_batches_only_above_the_newest(
     on_disk: list[tuple[int, int]], expected: list[tuple[int, int]]
 ) -> None:
     filesystem = _disk([0])
@@ -207,9 +209,9 @@ def test_epochs_are_added_from_scanned_batches_only_above_the_newest(
     overwrite(filesystem, _name(0), b"".join(made))
     entries = [EpochEntry(LeaderEpoch(epoch), Offset(start)) for epoch, start in on_disk]
     overwrite(filesystem, f"{PATH}/{LEADER_EPOCH_CHECKPOINT}", format_epochs(entries).encode())
-    loaded = _load(filesystem)[1]
-    assert [(entry.leader_epoch, entry.start_offset) for entry in loaded.epochs] == expected
-    assert [(entry.leader_epoch, entry.start_offset) for entry in _load(filesystem, is_clean=True)[1].epochs] == on_disk
+    for is_clean, epochs in ((True, on_disk), (False, expected), (True, expected)):
+        loaded = _load(filesystem, is_clean=is_clean)[1]
+        assert [(entry.leader_epoch, entry.start_offset) for entry in loaded.epochs] == epochs
 
 
 def test_newest_readable_producer_snapshot_is_taken() -> None:
