@@ -1,8 +1,9 @@
 """Shrinking: from a plan that leads to a finding to a shorter one that still does.
 
-Delta debugging over actions, then simpler arguments, fewer partitions and brokers, and again, until nothing helps or
-the time is over: the best so far is kept. What counts as *still does* is a finding of the same kind: any outcome for an
-outcome, otherwise the same check. A trial stops at the first such finding, and what comes after it is cut off.
+All actions of a kind at once, delta debugging over those that are left, then simpler arguments, fewer partitions and
+brokers, and again, until nothing helps or the time is over: the best so far is kept. What counts as *still does* is a
+finding of the same kind: any outcome for an outcome, otherwise the same check. A trial stops at the first such finding,
+and what comes after it is cut off.
 """
 
 import time
@@ -11,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from emulator.simulator.actions import Action, CrashWithin, NodeVerb, OnNode, PowerLoss, Produce, Wait
+from emulator.simulator.actions import Action, CrashWithin, NodeVerb, OnNode, PowerLoss, Produce, Wait, format_action
 from emulator.simulator.disk import Keep, TruncationFate
 from emulator.simulator.explorer import merge_waits
 from emulator.simulator.oracle.finding import Alarm, CheckKind
@@ -134,6 +135,7 @@ def shrink(
     if found is None or not is_allowed(found[0]):
         return None
     search = _Search(*found, goal, limit_s=limit_s, is_allowed=is_allowed)
+    _drop_kinds(search)
     while not search.is_over:
         before = search.plan
         _drop_actions(search)
@@ -142,6 +144,17 @@ def shrink(
         if search.plan == before:
             break
     return Shrunk(plan=search.plan, finding=search.finding, trials=search.trials, seconds=time.monotonic() - started)
+
+
+def _drop_kinds(search: _Search) -> None:
+    """Removes all actions of one kind: every cut, every loss of power, every message that is held."""
+    for kind in dict.fromkeys(map(_kind, search.plan.actions)):
+        kept = [action for action in search.plan.actions if _kind(action) != kind]
+        search.accepts(search.plan.with_actions(merge_waits(kept)))
+
+
+def _kind(action: Action) -> str:
+    return format_action(action).split()[0]
 
 
 def _drop_actions(search: _Search) -> None:
