@@ -14,7 +14,7 @@ from emulator.core.errors import ConfigError
 from emulator.core.messages import Request
 from emulator.core.properties import check_topic_properties
 from emulator.core.types import TopicPartition
-from emulator.simulator.actions import Action, Produce, Wait, format_action
+from emulator.simulator.actions import Action, CrashWithin, ElrFeature, PowerLoss, Produce, Wait, format_action
 from emulator.simulator.network import STREAM
 from emulator.simulator.nodes import CLIENT, CONTROLLER
 from emulator.simulator.plan import NumberedPlan, Plan, PlanLineError, PlannedTopic, parse_numbered
@@ -50,14 +50,19 @@ def _check_topics(numbered: NumberedPlan) -> None:
     if not 1 <= plan.brokers <= CONTROLLER:
         error = ConfigError(key="brokers", value=str(plan.brokers), expected=f"1 to {CONTROLLER}")
         raise PlanLineError(error, line=numbered.cluster_line)
+    lines: dict[str, int] = {}
     for line, topic in zip(numbered.topic_lines, plan.topics, strict=True):
         try:
             _check_topic(plan, topic)
+            if (first := lines.setdefault(topic.name, line)) != line:
+                raise ConfigError(key="topic", value=topic.name, expected=f"one such line, and line {first} is it")
         except ConfigError as error:
             raise PlanLineError(error, line=line) from None
 
 
 def _check_topic(plan: Plan, topic: PlannedTopic) -> None:
+    if "=" in topic.name:
+        raise ConfigError(key="topic", value=topic.name, expected="a name first")
     for replicas in topic.replicas:
         if len(set(replicas)) < len(replicas) or not set(replicas) <= set(range(plan.brokers)):
             ids = ",".join(map(str, replicas))
@@ -72,6 +77,14 @@ def _complaint(plan: Plan, action: Action) -> str | None:
             return "expected a time from 0 on"
         case Produce(records=number) if number < 1:
             return "expected a number of records from 1 on"
+        case PowerLoss(kept=number) | CrashWithin(loss=PowerLoss(kept=number)) if number < 0:
+            return "expected a number of batches from 0 on"
+        case CrashWithin(after_effects=number) if number < 0:
+            return "expected a number of changes from 0 on"
+        case CrashWithin(node=node) if node not in range(plan.brokers):
+            return f"no broker {node}; there are {_brokers(plan)}"
+        case ElrFeature(level=level) if level not in (0, 1):
+            return "expected level 0 or 1"
         case _:
             pass
     fields = msgspec.structs.asdict(action)

@@ -151,6 +151,16 @@ def test_plans_that_are_kept_have_no_slips(path: Path) -> None:
         ("cut 1->100", "min-isr refunds value=1", "no such topic; there are orders"),
         ("cut 1->100", "reassign orders-0 replicas=0,1,3", "no broker 3"),
         ("expire 2", "expire 9", "'expire 9': no node 9"),
+        ("cut 1->100", "crash-within 100 after-effects=1", "no broker 100; there are brokers 0 to 2"),
+        ("cut 1->100", "crash-within 1 after-effects=-1", "expected a number of changes from 0 on"),
+        ("kept=0", "kept=-1", "expected a number of batches from 0 on"),
+        ("cut 1->100", "elr-feature level=2", "expected level 0 or 1"),
+        ("topic orders", "topic", "line 3: topic=replicas=(0,1,2) is not allowed; expected a name first"),
+        (
+            "produce",
+            "topic orders replicas=(0)\nproduce",
+            "line 4: topic=orders is not allowed; expected one such line",
+        ),
     ],
 )
 def test_a_slip_in_a_plan_is_told(tmp_path: Path, old: str, new: str, complaint: str) -> None:
