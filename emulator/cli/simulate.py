@@ -123,12 +123,12 @@ def _orders(era: str | None, settings: tuple[str, ...], profiles: tuple[str, ...
 
 
 def _cluster(scenario: str | None) -> "Plan | None":
+    if scenario is None:
+        return None
     from chaos.plans.cluster_plan import cluster_plan
     from chaos.scenario_file import find_scenario, load_scenario
     from chaos.yaml_cursor import ScenarioError
 
-    if scenario is None:
-        return None
     try:
         return cluster_plan(load_scenario(find_scenario(scenario)))
     except ScenarioError as error:
