@@ -235,6 +235,15 @@ def unclean_broker_is_never_removed(path: Path, switches: dict[str, str] | None 
     return run.finish()
 
 
+def unclean_broker_stays_without_the_feature(path: Path) -> Path:
+    run = healthy(path)
+    downgrade(run)
+    run.end(2, e.IncarnationEnd.KILLED)
+    run.restart(2)
+    run.unfence(2)
+    return run.finish()
+
+
 def unclean_broker_leaves_and_is_vouched_for(path: Path) -> Path:
     run = healthy(path)
     run.end(2, e.IncarnationEnd.KILLED)
@@ -875,10 +884,7 @@ def broker_notices_a_stray(path: Path) -> Path:
     return run.finish()
 
 
-def eligible_leader_replicas_are_downgraded(path: Path) -> Path:
-    """A fenced last member may stay in the ISR again, and nobody is eligible beside it."""
-    run = healthy(path)
-    run.expand((0, 1))
+def downgrade(run: RunBuilder) -> None:
     run.note(
         CONTROLLER,
         e.FeatureChanged(
@@ -889,6 +895,13 @@ def eligible_leader_replicas_are_downgraded(path: Path) -> Path:
         ),
     )
     run.metadata_offset += 1
+
+
+def eligible_leader_replicas_are_downgraded(path: Path) -> Path:
+    """A fenced last member may stay in the ISR again, and nobody is eligible beside it."""
+    run = healthy(path)
+    run.expand((0, 1))
+    downgrade(run)
     run.expand((0,))
     run.fault("isolate", "0")
     run.fence(0)
@@ -1143,6 +1156,7 @@ HOLDS: Mapping[str, Build] = {
     "appended in vain and again": appended_in_vain_and_again,
     "controller notes its records twice": controller_notes_its_records_twice,
     "unclean broker is vouched for": unclean_broker_leaves_and_is_vouched_for,
+    "unclean broker, no ELR": unclean_broker_stays_without_the_feature,
     "unclean broker, topic is gone": unclean_broker_returns_after_a_topic_is_gone,
     "killed with an unseen batch": killed_with_an_unseen_batch,
     "killed with an unseen deletion": killed_with_an_unseen_deletion,

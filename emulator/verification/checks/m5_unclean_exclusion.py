@@ -3,8 +3,8 @@
 A registration is unclean if it names another previous broker epoch than the one stored. From then on the broker must be
 in no ISR or ELR and lead nothing, until an AlterPartition that names its new broker epoch is committed, it is elected
 uncleanly, a cancelled reassignment puts it into the ISR (which is a matter of M11), or it registers again. Partitions
-created later or deleted before are not concerned. The change that removes it belongs to the same batch of records, so
-the state before that batch does not count.
+created later or deleted before are not concerned, nor is anybody while the feature of ELR is off. The change that
+removes it belongs to the same batch of records, so the state before that batch does not count.
 """
 
 from emulator.verification.check import Check, CheckKind
@@ -18,11 +18,17 @@ _CHANGE = """
     WINDOW w AS (PARTITION BY c.run, c.topic_id, c.partition ORDER BY c.metadata_offset)
 """
 
+# A rule of ELR: it counts while the feature is on, and a downgrade ends it.
 _UNCLEAN = """
-    SELECT run, broker_id, broker_epoch, metadata_offset, next_registration
+    SELECT r.run, r.broker_id, r.broker_epoch, r.metadata_offset,
+           least(max(r.next_registration), min(IF(f.feature_level = 0 AND f.metadata_offset > r.metadata_offset,
+                                                  f.metadata_offset, NULL))) AS ended
     FROM (SELECT *, lead(metadata_offset) OVER (PARTITION BY run, broker_id ORDER BY metadata_offset)
-                    AS next_registration FROM broker_registered)
-    WHERE stored_broker_epoch IS NOT NULL AND NOT (previous_broker_epoch <=> stored_broker_epoch)
+                    AS next_registration FROM broker_registered) r
+    LEFT JOIN feature_changed f ON f.run = r.run AND f.name = 'eligible.leader.replicas.version'
+    WHERE r.stored_broker_epoch IS NOT NULL AND NOT (r.previous_broker_epoch <=> r.stored_broker_epoch)
+    GROUP BY r.run, r.broker_id, r.broker_epoch, r.metadata_offset
+    HAVING NOT (max_by(f.feature_level, IF(f.metadata_offset < r.metadata_offset, f.metadata_offset, NULL)) <=> 0)
 """
 
 # NEW_LEADER_ELECTED tells of a change that was made, and that ended the leadership of the one who asked for it.
@@ -68,7 +74,7 @@ CHECK = Check(
              AND (c.leader <=> u.broker_id OR array_contains(c.isr, u.broker_id) OR array_contains(c.elr, u.broker_id))
         LEFT JOIN readmitted r ON r.run = u.run AND r.broker_id = u.broker_id AND r.registered = u.metadata_offset
              AND r.topic_id = c.topic_id AND r.partition = c.partition
-        WHERE c.metadata_offset < least(u.next_registration, r.metadata_offset,
+        WHERE c.metadata_offset < least(u.ended, r.metadata_offset,
                                         {2**62})
               AND coalesce(c.next_offset, {2**62}) > u.metadata_offset
               AND (c.metadata_offset > u.metadata_offset
