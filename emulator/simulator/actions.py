@@ -206,7 +206,7 @@ FORMS: Final = (
     ),
     Form(
         "crash-within 1 after-effects=2",
-        "A broker dies in its next turn that changes logs, after two changes of files.",
+        "A broker dies in its next turn that opens or changes logs, after two changes of files.",
     ),
     Form(
         "crash-within 1 after-effects=1 keep=none kept=0 truncation=kept",
@@ -244,7 +244,9 @@ FORMS: Final = (
     Form("reassign orders-0 replicas=0,1,3", "An administrator moves a partition."),
     Form("reassign orders-0 replicas=none", "An administrator cancels that."),
     Form("recreate orders", "An administrator deletes a topic and creates it again."),
-    Form("elr-feature level=0", "An administrator sets `eligible.leader.replicas.version`."),
+    Form(
+        "elr-feature level=0", "An administrator sets `eligible.leader.replicas.version`; 0 is as unsafe as `elr=off`."
+    ),
     Form("heal", "Every link is mended, and everything that is held is released."),
 )
 """All of them: every action that there is has a line here that it parses from."""

@@ -237,7 +237,7 @@ def unclean_broker_is_never_removed(path: Path, switches: dict[str, str] | None 
 
 def unclean_broker_stays_without_the_feature(path: Path) -> Path:
     run = healthy(path)
-    downgrade(run)
+    set_elr_level(run, 0)
     run.end(2, e.IncarnationEnd.KILLED)
     run.restart(2)
     run.unfence(2)
@@ -884,14 +884,14 @@ def broker_notices_a_stray(path: Path) -> Path:
     return run.finish()
 
 
-def downgrade(run: RunBuilder) -> None:
+def set_elr_level(run: RunBuilder, level: int) -> None:
     run.note(
         CONTROLLER,
         e.FeatureChanged(
             cause_id=CAUSE,
             metadata_offset=MetadataOffset(run.metadata_offset),
             name="eligible.leader.replicas.version",
-            feature_level=0,
+            feature_level=level,
         ),
     )
     run.metadata_offset += 1
@@ -901,11 +901,27 @@ def eligible_leader_replicas_are_downgraded(path: Path) -> Path:
     """A fenced last member may stay in the ISR again, and nobody is eligible beside it."""
     run = healthy(path)
     run.expand((0, 1))
-    downgrade(run)
+    set_elr_level(run, 0)
     run.expand((0,))
     run.fault("isolate", "0")
     run.fence(0)
     run.alter(reason="broker_fenced", broker=0, leader=None, election=e.Election.NO_CANDIDATE, isr=(0,))
+    run.unfence(0)
+    run.alter(reason="broker_unfenced", broker=0, leader=0, election=e.Election.ISR, isr=(0,))
+    return run.finish()
+
+
+def fenced_member_stays_past_an_upgrade(path: Path) -> Path:
+    """It was in the ISR when nobody asked, and another change leaves it there."""
+    run = healthy(path)
+    run.expand((0, 1))
+    set_elr_level(run, 0)
+    run.expand((0,))
+    run.fault("isolate", "0")
+    run.fence(0)
+    run.alter(reason="broker_fenced", broker=0, leader=None, election=e.Election.NO_CANDIDATE, isr=(0,))
+    set_elr_level(run, 1)
+    run.alter(reason="elect_leaders", leader=None, isr=(0,))
     run.unfence(0)
     run.alter(reason="broker_unfenced", broker=0, leader=0, election=e.Election.ISR, isr=(0,))
     return run.finish()
@@ -1166,6 +1182,7 @@ HOLDS: Mapping[str, Build] = {
     "reassignment under way": reassignment_is_under_way,
     "recovery step": uncleanly_elected_leader_recovers,
     "downgrade": eligible_leader_replicas_are_downgraded,
+    "downgrade and upgrade": fenced_member_stays_past_an_upgrade,
     "sequence numbers wrap": sequence_numbers_wrap,
     "stray noticed": broker_notices_a_stray,
     "stray deleted in time": lambda path: broker_deletes_a_stray(path, waited_ms=1000),

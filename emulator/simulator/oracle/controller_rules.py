@@ -22,7 +22,12 @@ from emulator.core.events import (
     PartitionChanged,
 )
 from emulator.core.image import PartitionState
-from emulator.core.invariants import check_m17_elr_replicas, check_partition
+from emulator.core.invariants import (
+    check_m2_active_isr,
+    check_m3_elr_only_under_min_isr,
+    check_m17_elr_replicas,
+    check_partition,
+)
 from emulator.core.metadata_version import ELR_VERSION
 from emulator.core.types import BrokerEpoch, BrokerId, LeaderRecoveryState, PartitionEpoch, TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
@@ -51,6 +56,7 @@ class ControllerRules:
         self._unfenced: set[BrokerId] = set()
         self._last_contact_ms: dict[BrokerId, int] = {}
         self._has_elr = True
+        self._kept: dict[TopicPartition, set[BrokerId]] = {}
 
     def attach(self, cluster: SimulatedCluster) -> None:
         """Says which cluster is watched."""
@@ -92,6 +98,7 @@ class ControllerRules:
             del self._last[name]
             self._unclean.pop(name, None)
             self._has_floor.discard(name)
+            self._kept.pop(name, None)
         for key in [key for key in self._states if key[0].topic == topic]:
             del self._states[key]
 
@@ -101,11 +108,16 @@ class ControllerRules:
         if state is None or state.partition_epoch != event.partition_epoch:
             return
         active = frozenset(broker for broker, each in image.brokers.items() if each.is_active)
-        effective_min_isr = event.effective_min_isr if self._has_elr else None
-        predicates: tuple[Callable[[TopicPartition, PartitionState], None], ...] = (
-            partial(check_partition, active=active, effective_min_isr=effective_min_isr),
+        predicates: list[Callable[[TopicPartition, PartitionState], None]] = [
+            partial(check_partition, active=active, effective_min_isr=None),
             check_m17_elr_replicas,
-        )
+        ]
+        if self._has_elr:
+            kept = self._kept.get(name, set())
+            predicates.append(partial(check_m2_active_isr, active=active | kept))
+            predicates.append(partial(check_m3_elr_only_under_min_isr, effective_min_isr=event.effective_min_isr))
+        else:  # the last member stays, though it is fenced, and is still there when the feature comes back
+            self._kept.setdefault(name, set()).update(event.isr)
         for predicate in predicates:
             try:
                 predicate(name, state)

@@ -1,6 +1,7 @@
 """M2 Active: no fenced or leaving broker is in an ISR (KIP-841, KIP-966).
 
-Where a reassignment may be called off with nobody in sync, even a fenced replica is put into the ISR (S39).
+Where a reassignment may be called off with nobody in sync, even a fenced replica is put into the ISR (S39). While the
+feature of ELR is off, the last member stays in the ISR though it is fenced; who was in one then is not asked about.
 """
 
 from emulator.verification.check import Check, CheckKind
@@ -21,5 +22,8 @@ CHECK = Check(
         FROM (SELECT *, explode(isr) AS member FROM change WHERE has_elr) c
         LEFT ANTI JOIN broker_status b ON b.run = c.run AND b.broker_id = c.member
              AND b.active_from < c.metadata_offset AND c.metadata_offset < b.active_to
+        LEFT ANTI JOIN (SELECT *, explode(isr) AS member FROM change WHERE NOT has_elr) k
+             ON k.run = c.run AND k.topic_id = c.topic_id AND k.partition = c.partition AND k.member = c.member
+             AND k.metadata_offset < c.metadata_offset
     """,
 )
