@@ -226,10 +226,11 @@ class Simulation:
         return pulse(self.cluster, self.oracle.tally)
 
     def _is_restless(self) -> bool:
-        """Whether it still changes after one more while: moving leaders back to their places is no livelock."""
-        self.cluster.run(QUIET_MS)
+        """Whether it still changes once leaders have had the time to move back to their places, which is no livelock."""
+        sweep_ms = 1000 * self.cluster.properties.leader_imbalance_check_interval_seconds
+        self.cluster.run(sweep_ms + QUIET_MS)
         before = self._pulse()
-        self.cluster.run(QUIET_MS)
+        self.cluster.run(sweep_ms + QUIET_MS)
         return self._pulse() != before
 
     def _converge(self) -> list[tuple[str, TopicPartition | None, str]]:

@@ -257,7 +257,8 @@ def test_controls_are_what_their_scenarios_expect(control: str, reports: dict[st
     assert report.unknown_reasons == ()
     if name == "undetected":
         assert (outcome, report.verdict, report.guarantee) == (Outcome.MISSED, Verdict.VIOLATION, Guarantee.BROKEN)
-        assert report.lost_records >= 1000
+        # All since the second leader was elected; a log that has to be cut then is synced, and keeps what is older.
+        assert report.lost_records >= 500
     else:
         assert (outcome, misses) == (Outcome.MET, ())
         assert (report.lost_records == 0) == (report.verdict is Verdict.VALID)
