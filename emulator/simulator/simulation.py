@@ -226,7 +226,7 @@ class Simulation:
         return pulse(self.cluster, self.oracle.tally)
 
     def _is_restless(self) -> bool:
-        """Whether it changes even after leaders have had the time to move back to their places, which is no livelock."""
+        """Whether it changes even once leaders have had the time to move back to their places: that is no livelock."""
         sweep_ms = 1000 * self.cluster.properties.leader_imbalance_check_interval_seconds
         self.cluster.run(sweep_ms + QUIET_MS)
         before = self._pulse()
