@@ -124,10 +124,8 @@ def next_partition_change(
     if not isr and not rules.elr_enabled:
         isr = state.isr  # step 6: without ELR the last member stays, so that there is somebody to wait for
     if (is_elected and result.is_unclean) or not rules.elr_enabled:  # step 5
-        is_enough = len(isr) >= effective_min_isr
-        memory = msgspec.structs.replace(
-            memory, elr=(), last_known_elr=() if is_enough else _still_remembered(memory, isr, rules)
-        )
+        remembered = _still_remembered(memory, isr, rules=rules, effective_min_isr=effective_min_isr)
+        memory = msgspec.structs.replace(memory, elr=(), last_known_elr=remembered)
     is_bumped = is_elected or not set(state.replicas) <= set(lists.replicas)  # step 4
     if rules.metadata_level < metadata_version.NO_BUMP_ON_SHRINK:  # step 7
         is_bumped = is_bumped or not set(state.isr) <= set(isr)
@@ -230,9 +228,11 @@ def _elect(
     return elect_leader(candidates, mode=target.election, last_known=rules.last_known)
 
 
-def _still_remembered(memory: _Memory, isr: tuple[BrokerId, ...], rules: PartitionRules) -> tuple[BrokerId, ...]:
+def _still_remembered(
+    memory: _Memory, isr: tuple[BrokerId, ...], *, rules: PartitionRules, effective_min_isr: int
+) -> tuple[BrokerId, ...]:
     # KIP-966: the last known ELR lasts until the ISR is large enough; an unclean election takes out the winner alone.
-    if not rules.elr_enabled or rules.last_known is LastKnown.LEADER:
+    if not rules.elr_enabled or rules.last_known is LastKnown.LEADER or len(isr) >= effective_min_isr:
         return ()
     return tuple(broker_id for broker_id in memory.last_known_elr if broker_id not in isr)
 

@@ -1,5 +1,6 @@
 """What a change of a partition does to those beside the ISR (Kafka's ``PartitionChangeBuilder``)."""
 
+import msgspec
 import pytest
 
 from emulator.core import metadata_version
@@ -17,21 +18,21 @@ RULES = PartitionRules(
     downgrade_ignores_elr=True,
 )
 FIRST, SECOND, THIRD = (BrokerId(NodeId(index)) for index in range(3))
+OFFLINE = PartitionState(
+    topic_id=TopicId("topic"),
+    replicas=(FIRST, SECOND, THIRD),
+    isr=(),
+    leader=None,
+    leader_epoch=LeaderEpoch(3),
+    partition_epoch=PartitionEpoch(3),
+)
 
 
 @pytest.mark.parametrize(("min_isr", "elr"), [(1, ()), (2, (THIRD,))])
 def test_a_leader_from_the_elr_that_may_commit_alone_has_no_candidate_beside_it(
     *, min_isr: int, elr: tuple[BrokerId, ...]
 ) -> None:
-    offline = PartitionState(
-        topic_id=TopicId("topic"),
-        replicas=(FIRST, SECOND, THIRD),
-        isr=(),
-        leader=None,
-        leader_epoch=LeaderEpoch(3),
-        partition_epoch=PartitionEpoch(3),
-        elr=(SECOND, THIRD),
-    )
+    offline = msgspec.structs.replace(OFFLINE, elr=(SECOND, THIRD))
     target = PartitionTarget(acceptable=frozenset({SECOND}))
     change = next_partition_change(offline, target, partition=0, rules=RULES, effective_min_isr=min_isr)
     assert change is not None
@@ -43,15 +44,7 @@ def test_a_leader_from_the_elr_that_may_commit_alone_has_no_candidate_beside_it(
 def test_an_unclean_leader_that_may_commit_alone_ends_the_memory_of_the_others(
     *, min_isr: int, remembered: tuple[BrokerId, ...]
 ) -> None:
-    offline = PartitionState(
-        topic_id=TopicId("topic"),
-        replicas=(FIRST, SECOND, THIRD),
-        isr=(),
-        leader=None,
-        leader_epoch=LeaderEpoch(3),
-        partition_epoch=PartitionEpoch(3),
-        last_known_elr=(SECOND, THIRD),
-    )
+    offline = msgspec.structs.replace(OFFLINE, last_known_elr=(SECOND, THIRD))
     target = PartitionTarget(acceptable=frozenset({SECOND}), election=ElectionType.UNCLEAN)
     change = next_partition_change(offline, target, partition=0, rules=RULES, effective_min_isr=min_isr)
     assert change is not None
