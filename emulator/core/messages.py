@@ -255,9 +255,10 @@ class InitProducerIdResponse(Message, frozen=True, kw_only=True):
 
 
 class ProducePartition(msgspec.Struct, frozen=True, kw_only=True):
-    """One batch for one partition."""
+    """One batch for one partition; ``topic_id`` says of which topic of that name, if it is there (KIP-516)."""
 
     topic: str
+    topic_id: TopicId | None = None
     partition: int
     batch: BatchDescriptor | InvalidBatch
 

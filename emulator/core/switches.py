@@ -158,6 +158,9 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
     answers_await_metadata: bool = True
     """A leader takes an accepted ISR once it knows all that the controller knew when it accepted it (S38)."""
 
+    produce_topic_id: bool = True
+    """A leader refuses records that are meant for another topic of the same name (KIP-516): S41."""
+
 
 ERAS: Final = MappingProxyType(
     {
@@ -178,6 +181,7 @@ ERAS: Final = MappingProxyType(
             downgrade_ignores_elr=False,
             truncation_sync=False,
             answers_await_metadata=False,
+            produce_topic_id=False,
         ),
         "kafka-0.11": Switches(
             elr=False,
@@ -196,6 +200,7 @@ ERAS: Final = MappingProxyType(
             downgrade_ignores_elr=False,
             truncation_sync=False,
             answers_await_metadata=False,
+            produce_topic_id=False,
         ),
         "kafka-3.9": Switches(
             elr=False,
@@ -212,6 +217,7 @@ ERAS: Final = MappingProxyType(
             truncation_sync=False,
             roles_after_registration=False,
             answers_await_metadata=False,
+            produce_topic_id=False,
         ),
         "kafka-4.2": Switches(
             last_known=LastKnown.LEADER,

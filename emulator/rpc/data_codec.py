@@ -29,7 +29,7 @@ from emulator.core.messages import (
     ProduceRequest,
     ProduceResponse,
 )
-from emulator.core.types import CauseId, CorrelationId
+from emulator.core.types import CauseId, CorrelationId, TopicId
 from emulator.rpc.codec_error import CodecError
 from emulator.rpc.generated import broker_pb2
 from emulator.rpc.struct_codec import StructCodec
@@ -149,7 +149,7 @@ def encode_produce_request(
         cause_id=cause_id, correlation_id=correlation_id, acks=request.acks, timeout_ms=request.timeout_ms
     )
     partitions = [
-        broker_pb2.ProducePartition(topic=partition.topic, partition=partition.partition)
+        broker_pb2.ProducePartition(topic=partition.topic, topic_id=partition.topic_id, partition=partition.partition)
         for partition in request.partitions
     ]
     return _payload_with_records(message, partitions, attachments)
@@ -169,7 +169,12 @@ def decode_produce_requests(frame: bytes, parse: ParseProduced) -> list[Streamed
             timeout_ms=message.timeout_ms,
             partitions=tuple(
                 [
-                    ProducePartition(topic=entry.topic, partition=entry.partition, batch=parse(records))
+                    ProducePartition(
+                        topic=entry.topic,
+                        topic_id=TopicId(entry.topic_id) if entry.HasField("topic_id") else None,
+                        partition=entry.partition,
+                        batch=parse(records),
+                    )
                     for entry, records in zip(message.partitions, attachments, strict=True)
                 ]
             ),

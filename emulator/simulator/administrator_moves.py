@@ -118,6 +118,23 @@ def _race_recreate(s: Situation) -> Actions:
     ]
 
 
+def _race_produce(s: Situation) -> Actions:
+    """S41: a topic is made anew, of which its replicas hear late, and a producer early; they take its records."""
+    led = s.a_led_partition()
+    if led is None or len(led.state.isr) == len(s.brokers):
+        return []
+    streams = [Channel(member, CONTROLLER, STREAM, Way.RESPONSE) for member in led.state.isr]
+    return [
+        *(OnChannel(verb=ChannelVerb.HOLD, channel=stream) for stream in streams),
+        Recreate(topic=led.name.topic),
+        Wait(duration_ms=s.schedule.randint(2_050, 2_150)),  # producers ask again who leads
+        Produce(partition=led.name, acks=Acks.ALL, records=1),
+        Wait(duration_ms=s.schedule.randint(20, 100)),
+        *(OnChannel(verb=ChannelVerb.RELEASE, channel=stream) for stream in streams),
+        Wait(duration_ms=s.schedule.randint(20, 200)),
+    ]
+
+
 def _race_reassign(s: Situation) -> Actions:
     """S37: a member of the ELR is moved away, which deletes its log, and comes back with nothing; then the ISR goes.
 
@@ -219,6 +236,7 @@ ADMINISTRATOR_MOVES: Final[Mapping[str, Move]] = MappingProxyType(
         "race_min_isr": _race_min_isr,
         "race_raised": _race_raised,
         "race_recreate": _race_recreate,
+        "race_produce": _race_produce,
         "race_reassign": _race_reassign,
         "race_cancel": _race_cancel,
         "race_downgrade": _race_downgrade,

@@ -211,6 +211,7 @@ PROFILES: Final = {
                 "reassign": 8,
                 "race_reassign": 5,
                 "race_recreate": 3,
+                "race_produce": 2,
                 "recreate": 1,
                 "crash_within": 2,
                 "lag": 4,

@@ -80,6 +80,7 @@ MUTANTS: Final[Mapping[Mutant, Row]] = MappingProxyType(
         ("elr_within_replicas", "off"): Lethal(scenario="S37", profiles=("reassignment",)),
         ("cancel_requires_min_isr", "off"): Lethal(scenario="S39", profiles=("cancelled",)),
         ("downgrade_ignores_elr", "off"): Lethal(scenario="S40", profiles=("downgrade",)),
+        ("produce_topic_id", "off"): Lethal(scenario="S41", profiles=("reassignment",)),
         ("session_check", "unfenced"): Harmless(
             scenario="-",
             why="a fenced broker is in no ISR, its successor proves what it kept, and proposals and fetches name the "

@@ -63,11 +63,14 @@ class ClientMetadata:
                     PartitionLeader(topic_id=topic.topic_id, leader=state.leader, leader_epoch=state.leader_epoch),
                 )
 
-    def hint(self, partition: TopicPartition, *, leader: BrokerId, leader_epoch: LeaderEpoch) -> None:
-        """Takes over a leader named beside an error (KIP-951), if it is newer than what is known."""
+    def hint(self, partition: TopicPartition, told: PartitionLeader) -> None:
+        """Takes over a leader named beside an error (KIP-951), if it is newer than what is known of the same topic.
+
+        Epochs of different topics do not compare: a topic that was made anew starts again at 0.
+        """
         known = self.leaders.get(partition)
-        if known is not None and leader_epoch > known.leader_epoch:
-            self.leaders[partition] = PartitionLeader(topic_id=known.topic_id, leader=leader, leader_epoch=leader_epoch)
+        if known is not None and known.topic_id == told.topic_id and told.leader_epoch > known.leader_epoch:
+            self.leaders[partition] = told
 
     def _learn_leader(self, partition: TopicPartition, told: PartitionLeader) -> None:
         known = self.leaders.get(partition)

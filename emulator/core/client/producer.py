@@ -199,10 +199,12 @@ class Producer:
                     base_sequence=queue.assign_sequence(batch) if is_idempotent else None,
                 )
             )
+        batch.topic_id = leadership.topic_id
         flight = Flight(
             partition=partition,
             batch=batch,
             node=leader,
+            topic_id=leadership.topic_id,
             leader_epoch=leadership.leader_epoch,
             descriptor=batch.descriptor,
         )
@@ -210,7 +212,12 @@ class Producer:
             acks=self._settings.acks,
             timeout_ms=self._settings.request_timeout_ms,
             partitions=(
-                ProducePartition(topic=partition.topic, partition=partition.partition, batch=batch.descriptor),
+                ProducePartition(
+                    topic=partition.topic,
+                    topic_id=leadership.topic_id,
+                    partition=partition.partition,
+                    batch=batch.descriptor,
+                ),
             ),
         )
         correlation_id = self._send(leader, request, batch.operation_id)
@@ -278,7 +285,12 @@ class Producer:
                 assert_never(unknown)
         if answer.current_leader is not None and answer.current_leader_epoch is not None:
             known = self.metadata.leader_of(flight.partition)
-            self.metadata.hint(flight.partition, leader=answer.current_leader, leader_epoch=answer.current_leader_epoch)
+            self.metadata.hint(
+                flight.partition,
+                PartitionLeader(
+                    topic_id=flight.topic_id, leader=answer.current_leader, leader_epoch=answer.current_leader_epoch
+                ),
+            )
             if self.metadata.leader_of(flight.partition) != known:
                 queue.retry_at_ms = now_ms  # KIP-951: no backoff towards a new leader
         self._pump(flight.partition, now_ms)
@@ -415,13 +427,15 @@ class Producer:
         base_offset: Offset | None = None,
         error: str | None = None,
     ) -> None:
-        leadership = self.metadata.leader_of(partition)
+        topic_id = batch.topic_id
+        if topic_id is None and (leadership := self.metadata.leader_of(partition)) is not None:
+            topic_id = leadership.topic_id
         self._effects.append(
             SendRecorded(
                 type=type_,
                 operation_id=batch.operation_id,
                 partition=partition,
-                topic_id=leadership.topic_id if leadership is not None else None,
+                topic_id=topic_id,
                 first_record_id=batch.first_record_id,
                 record_count=batch.record_count,
                 base_offset=base_offset,

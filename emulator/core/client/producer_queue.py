@@ -15,6 +15,7 @@ from emulator.core.types import (
     LeaderEpoch,
     NodeId,
     ProducerEpoch,
+    TopicId,
     TopicPartition,
 )
 
@@ -23,6 +24,7 @@ class PendingBatch:
     """A batch that is not finished.
 
     Attributes:
+        topic_id: of the topic that the last attempt was meant for; ``None`` before the first.
         descriptor: its header as it was last encoded; ``None`` before, and after its identity was taken back.
         base_sequence: its sequence number under the queue's producer epoch; ``None`` before its first attempt.
         in_flight: the request that carries it now.
@@ -36,6 +38,7 @@ class PendingBatch:
         self.first_record_id = first_record_id
         self.record_count = record_count
         self.deadline_ms = deadline_ms
+        self.topic_id: TopicId | None = None
         self.descriptor: BatchDescriptor | None = None
         self.base_sequence: int | None = None
         self.in_flight: CorrelationId | None = None
@@ -54,12 +57,14 @@ class Flight:
         partition: TopicPartition,
         batch: PendingBatch,
         node: NodeId,
+        topic_id: TopicId,
         leader_epoch: LeaderEpoch,
         descriptor: BatchDescriptor,
     ) -> None:
         self.partition = partition
         self.batch = batch
         self.node = node
+        self.topic_id = topic_id
         self.leader_epoch = leader_epoch
         self.descriptor = descriptor
 

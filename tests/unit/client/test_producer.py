@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from emulator.core.batch import BatchDescriptor
+from emulator.core.client.metadata import PartitionLeader
 from emulator.core.client.producer import Producer
 from emulator.core.client.settings import ProducerSettings, producer_settings
 from emulator.core.client.steps import Abandoned, BatchContent, ProducerEffect, RecordsOffered, SendRecorded
@@ -37,6 +38,8 @@ from emulator.core.types import (
 )
 
 ORDERS = TopicPartition("orders", 0)
+TOPIC_ID = TopicId("T" * 22)
+NEW_ID = TopicId("U" * 22)
 CAUSE = CauseId("test")
 BROKERS = tuple(BrokerId(NodeId(number)) for number in range(3))
 
@@ -116,7 +119,7 @@ class World:
         received = ResponseReceived(cause_id=CAUSE, correlation_id=request.correlation_id, response=response)
         self.take(self.producer.step(received, now_ms=self.now_ms))
 
-    def answer_metadata(self, *, leader: int | None, leader_epoch: int) -> None:
+    def answer_metadata(self, *, leader: int | None, leader_epoch: int, topic_id: TopicId = TOPIC_ID) -> None:
         partition = MetadataPartition(
             partition=0,
             error=ErrorCode.NONE,
@@ -125,9 +128,20 @@ class World:
             replicas=BROKERS,
             isr=BROKERS,
         )
-        topic = MetadataTopic(name="orders", error=ErrorCode.NONE, topic_id=TopicId("T" * 22), partitions=(partition,))
+        topic = MetadataTopic(name="orders", error=ErrorCode.NONE, topic_id=topic_id, partitions=(partition,))
         response = MetadataResponse(brokers=BROKERS, controller_id=NodeId(100), topics=(topic,))
         self.answer(self.requests(MetadataRequest)[0], response)
+
+    def refuse_batch(self, *, leader: int, leader_epoch: int) -> None:
+        """Answers the oldest produce request with whom to ask instead (KIP-951)."""
+        result = ProducePartitionResponse(
+            topic="orders",
+            partition=0,
+            error=ErrorCode.NOT_LEADER_OR_FOLLOWER,
+            current_leader=BROKERS[leader],
+            current_leader_epoch=LeaderEpoch(leader_epoch),
+        )
+        self.answer(self.requests(ProduceRequest)[0], ProduceResponse(partitions=(result,)))
 
     def answer_batch(self, position: int = 0, *, error: ErrorCode = ErrorCode.NONE, offset: int = 0) -> None:
         result = ProducePartitionResponse(
@@ -381,15 +395,31 @@ def test_acks_0_is_done_when_it_is_sent() -> None:
 def test_a_hint_beside_the_error_is_followed_at_once() -> None:
     world = World().start()
     world.offer()
-    result = ProducePartitionResponse(
-        topic="orders",
-        partition=0,
-        error=ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        current_leader=BROKERS[2],
-        current_leader_epoch=LeaderEpoch(3),
-    )
-    world.answer(world.requests(ProduceRequest)[0], ProduceResponse(partitions=(result,)))
+    world.refuse_batch(leader=2, leader_epoch=3)
     assert world.batches() == [(2, 0, 0)]
+
+
+def test_a_hint_about_the_topic_before_is_no_hint_about_the_one_made_anew() -> None:
+    world = World(ProducerSettings(metadata_max_age_ms=1_000)).start(leader_epoch=1)
+    world.offer()
+    world.pass_time(1_000)
+    world.answer_metadata(leader=1, leader_epoch=0, topic_id=NEW_ID)
+    world.refuse_batch(leader=2, leader_epoch=3)
+    assert world.producer.metadata.leader_of(ORDERS) == PartitionLeader(
+        topic_id=NEW_ID, leader=BROKERS[1], leader_epoch=LeaderEpoch(0)
+    )
+
+
+def test_a_promise_is_about_the_topic_that_the_request_was_meant_for() -> None:
+    world = World(ProducerSettings(metadata_max_age_ms=1_000)).start()
+    world.offer()
+    (sent,) = world.requests(ProduceRequest)
+    assert isinstance(sent.request, ProduceRequest)
+    assert sent.request.partitions[0].topic_id == TOPIC_ID
+    world.pass_time(1_000)
+    world.answer_metadata(leader=1, leader_epoch=0, topic_id=NEW_ID)
+    world.answer_batch()
+    assert [(line.type.value, line.topic_id) for line in world.history] == [("invoke", TOPIC_ID), ("ok", TOPIC_ID)]
 
 
 def test_room_is_bounded() -> None:

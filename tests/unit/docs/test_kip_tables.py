@@ -84,6 +84,7 @@ def test_every_section_is_read(name: str, sections: int) -> None:
         ("kip-966", "last_known"),
         ("kip-704", "recovering_gate"),
         ("kip-550", "stray_cleanup"),
+        ("kip-550", "produce_topic_id"),
     ],
 )
 def test_every_switch_that_the_kip_is_about_is_told(name: str, switch: str) -> None:

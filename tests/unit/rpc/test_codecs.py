@@ -111,13 +111,16 @@ def test_the_destination_tells_the_service() -> None:
 @given(
     request=structs(ProduceRequest, "partitions", "acks"),
     acks=st.sampled_from((-1, 0, 1, 7)),
+    topic_id=st.none() | st.just(TopicId("T" * 22)),
     blocks=st.lists(st.binary(max_size=100), max_size=3),
 )
 @settings(deadline=None)
-def test_produce_requests_survive_with_their_bytes(request: ProduceRequest, acks: int, blocks: list[bytes]) -> None:
+def test_produce_requests_survive_with_their_bytes(
+    request: ProduceRequest, acks: int, topic_id: TopicId | None, blocks: list[bytes]
+) -> None:
     read = {block: BATCH if len(block) % 2 else INVALID for block in blocks}
     partitions = tuple(
-        messages.ProducePartition(topic="orders", partition=number, batch=read[block])
+        messages.ProducePartition(topic="orders", topic_id=topic_id, partition=number, batch=read[block])
         for number, block in enumerate(blocks)
     )
     request = msgspec.structs.replace(request, acks=acks, partitions=partitions)

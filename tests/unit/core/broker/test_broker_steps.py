@@ -157,11 +157,18 @@ class Life:
         self.answer(self.take(BrokerHeartbeatRequest), response)
 
 
-def produce(*, acks: int = -1, size: int = 100, timeout_ms: int = 1000, name: TopicPartition = NAME) -> ProduceRequest:
+def produce(
+    *,
+    acks: int = -1,
+    size: int = 100,
+    timeout_ms: int = 1000,
+    name: TopicPartition = NAME,
+    topic_id: TopicId | None = None,
+) -> ProduceRequest:
     batch = BatchDescriptor(
         base_offset=Offset(0), last_offset=Offset(0), leader_epoch=LeaderEpoch(0), crc=1, size=size, record_count=1
     )
-    asked = ProducePartition(topic=name.topic, partition=name.partition, batch=batch)
+    asked = ProducePartition(topic=name.topic, topic_id=topic_id, partition=name.partition, batch=batch)
     return ProduceRequest(acks=acks, timeout_ms=timeout_ms, partitions=(asked,))
 
 

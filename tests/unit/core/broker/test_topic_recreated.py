@@ -1,9 +1,12 @@
 """A topic that is deleted and created again while its broker looks away: one difference of two images, two logs."""
 
+import pytest
+
 from emulator.core.effects import AppendToLog, CreateLog, DeleteLog
 from emulator.core.errors import ErrorCode
 from emulator.core.messages import FetchResponse
 from emulator.core.records import PartitionRecord, RemoveTopicRecord, TopicRecord
+from emulator.core.switches import Switches
 from emulator.core.types import TopicId
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, TOPIC_ID
 from tests.unit.core.broker.test_broker_steps import Life, error_of, fetch, produce
@@ -35,6 +38,17 @@ def test_records_of_the_old_topic_are_never_acknowledged_by_the_new_one() -> Non
     recreate(life)
     life.ask(produce(acks=1))
     assert error_of(life.answers[waiting]) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@pytest.mark.parametrize(
+    ("switches", "error"),
+    [(Switches(), ErrorCode.UNKNOWN_TOPIC_ID), (Switches(produce_topic_id=False), ErrorCode.NONE)],
+)
+def test_a_leader_that_is_behind_takes_no_records_for_the_next_topic(switches: Switches, error: ErrorCode) -> None:
+    life = Life(switches=switches)
+    life.serve()
+    assert error_of(life.answers[life.ask(produce(acks=1, topic_id=NEW_ID))]) is error
+    assert error_of(life.answers[life.ask(produce(acks=1, topic_id=TOPIC_ID))]) is ErrorCode.NONE
 
 
 def test_a_parked_fetch_of_the_old_topic_is_answered_with_its_end() -> None:
