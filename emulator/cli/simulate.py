@@ -234,29 +234,24 @@ def _shrink(schedule: "Schedule") -> "Shrunk | None":
 
 
 def _print_shrunk(schedule: "Schedule", shrunk: "Shrunk | None", again: str) -> None:
-    from emulator.simulator.plan import format_plan
-
     if shrunk is None:
         click.echo(f"seed {schedule.seed} does not replay: {schedule.outcome.findings[0]}\nwhole: {again}")
         return
-    comment = (
-        f"seed {schedule.seed}, profile {schedule.profile}: {shrunk.finding}\n"
-        f"length {shrunk.plan.length}, was {schedule.plan.length}; {shrunk.trials} trials in {shrunk.seconds:.1f} s\n"
-        f"whole: {again}"
-    )
-    click.echo(format_plan(shrunk.plan, comment=comment))
+    length = f"{shrunk.plan.length}, was {schedule.plan.length}; {shrunk.trials} trials in {shrunk.seconds:.1f} s"
+    _print_plan(schedule, shrunk.plan, finding=str(shrunk.finding), length=length, again=again)
 
 
 def _print_whole(schedule: "Schedule", again: str) -> None:
     """Prints a finding that nobody came to shrink."""
+    length = f"{schedule.plan.length}, not shrunk"
+    _print_plan(schedule, schedule.plan, finding=str(schedule.outcome.findings[0]), length=length, again=again)
+
+
+def _print_plan(schedule: "Schedule", plan: "Plan", *, finding: str, length: str, again: str) -> None:
     from emulator.simulator.plan import format_plan
 
-    comment = (
-        f"seed {schedule.seed}, profile {schedule.profile}: {schedule.outcome.findings[0]}\n"
-        f"length {schedule.plan.length}, not shrunk\n"
-        f"whole: {again}"
-    )
-    click.echo(format_plan(schedule.plan, comment=comment))
+    head = f"seed {schedule.seed}, profile {schedule.profile}: {finding}"
+    click.echo(format_plan(plan, comment=f"{head}\nlength {length}\nwhole: {again}"))
 
 
 def _command(schedule: "Schedule", scenario: str | None, orders: "Orders") -> str:

@@ -199,7 +199,12 @@ def parse_numbered(text: str) -> NumberedPlan:
 
 
 def _pairs(line: str) -> dict[str, str]:
-    return dict(word.split("=", 1) for word in line.split() if "=" in word)
+    pairs: dict[str, str] = {}
+    for name, value in (word.split("=", 1) for word in line.split() if "=" in word):
+        if name in pairs:
+            raise ConfigError(key=name, value=value, expected=f"one value, and {pairs[name]} is it")
+        pairs[name] = value
+    return pairs
 
 
 def _check_stray(line: str, *, named: int) -> None:

@@ -150,7 +150,8 @@ def _drop_kinds(search: _Search) -> None:
     """Removes all actions of one kind: every cut, every loss of power, every message that is held."""
     for kind in dict.fromkeys(map(_kind, search.plan.actions)):
         kept = [action for action in search.plan.actions if _kind(action) != kind]
-        search.accepts(search.plan.with_actions(merge_waits(kept)))
+        if len(kept) < len(search.plan.actions):
+            search.accepts(search.plan.with_actions(merge_waits(kept)))
 
 
 def _kind(action: Action) -> str:

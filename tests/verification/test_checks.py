@@ -654,8 +654,8 @@ def stranger_alters_the_isr(path: Path, switches: dict[str, str] | None = None) 
     return run.finish()
 
 
-def member_of_an_old_incarnation_is_added(path: Path) -> Path:
-    run = healthy(path)
+def member_of_an_old_incarnation_is_added(path: Path, switches: dict[str, str] | None = None) -> Path:
+    run = healthy(path, switches=switches)
     run.fault("kill", "2")
     run.end(2, e.IncarnationEnd.KILLED)
     old = run.epochs[2]
@@ -1198,7 +1198,9 @@ NOT_PROMISED: Mapping[tuple[str, str], Callable[..., Path]] = {
     ("M2", "cancel_requires_min_isr"): cancellation_hands_the_isr_over,
     ("M3", "elr"): elr_beside_a_full_isr,
     ("M4", "elr"): candidate_is_forgotten,
+    ("M5", "elr"): unclean_broker_is_never_removed,
     ("M5", "unclean_detection"): unclean_broker_is_never_removed,
+    ("M10", "ap_broker_epoch_check"): member_of_an_old_incarnation_is_added,
     ("M10", "ap_partition_epoch_check"): stranger_alters_the_isr,
     ("M11", "cancel_requires_min_isr"): cancellation_hands_the_isr_over,
     ("M17", "elr_within_replicas"): elr_has_a_stranger,
@@ -1242,6 +1244,10 @@ def test_a_rule_that_is_switched_off_is_not_judged(
     (result,) = (check for check in report.checks if check.check_id == check_id)
     assert result.status is CheckStatus.NOT_PROMISED
     assert report.violated() == ()
+
+
+def test_every_rule_that_can_be_switched_off_has_a_run_without_it() -> None:
+    assert set(NOT_PROMISED) == {(check_id, switch) for check_id in RULE_SWITCHES for switch in RULE_SWITCHES[check_id]}
 
 
 def test_every_check_has_a_run_in_which_it_fires() -> None:

@@ -130,6 +130,7 @@ def test_plans_that_are_kept_have_no_slips(path: Path) -> None:
         ("expire 2", "explode 2", "line 6: "),
         ("keep=none", "keep=some", "line 7: "),
         ("brokers=3", "brokers=0", "line 2: brokers=0 is not allowed; expected 1 to 100"),
+        ("brokers=3", "brokers=3 brokers=4", "line 2: brokers=4 is not allowed; expected one value, and 3 is it"),
         ("(0,1,2)", "(0,1,7)", "line 3: replicas=(0,1,7) is not allowed; expected different brokers 0 to 2"),
         ("(0,1,2)", "(0,1,1)", "expected different brokers 0 to 2"),
         ("min.insync.replicas=2", "min.insync.replica=2", "min.insync.replica"),
