@@ -476,19 +476,16 @@ class SimulatedCluster:
         self._step(node, Started(cause_id=CauseId(name)))
         return node
 
-    def produce(self, producer: ProducerNode, partition: TopicPartition, records: int) -> None:
-        """Offers a batch to a producer."""
+    def produce(self, producer: ProducerNode, partition: TopicPartition, records: int) -> CauseId:
+        """Offers a batch to a producer; returns the name of the operation."""
         first = producer.next_record_id
         producer.next_record_id += records
+        operation_id = CauseId(f"{producer.name}:{first}")
         self.offer(
             producer,
-            RecordsOffered(
-                cause_id=CauseId(f"{producer.name}:{first}"),
-                partition=partition,
-                first_record_id=first,
-                record_count=records,
-            ),
+            RecordsOffered(cause_id=operation_id, partition=partition, first_record_id=first, record_count=records),
         )
+        return operation_id
 
     def offer(self, producer: ProducerNode, offered: RecordsOffered) -> None:
         """Offers records to a producer."""

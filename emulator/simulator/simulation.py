@@ -246,13 +246,18 @@ class Simulation:
 
     def _read(self) -> None:
         cluster = self.cluster
-        for name in self.plan.partitions:
-            if name not in excused(cluster):
-                cluster.produce(cluster.producers[Acks.ALL], name, 1)
+        closing = {
+            name: cluster.produce(cluster.producers[Acks.ALL], name, 1)
+            for name in self.plan.partitions
+            if name not in excused(cluster) and cluster.state(name) is not None
+        }
         producers = list(cluster.producers.values())
         answered = cluster.run_until(lambda: not any(p.producer.unfinished_records for p in producers))
         if not answered:
             self.oracle.bell.ring("L5", None, "a healed cluster does not answer producers")
+        for name, operation_id in closing.items():
+            if answered and operation_id not in self.oracle.checks.clients.accepted:
+                self.oracle.bell.ring("L5", name, f"a healed cluster does not take {operation_id} for {name}")
         for producer in producers:
             cluster.abandon(producer)
         for consumer in cluster.consumers:

@@ -208,7 +208,7 @@ def run_produce(vector: Vector) -> list[str]:
         world.hosted.remove(NAME)
         if before.get("in_metadata", True):
             world.image.partitions[NAME] = world.state({}, leader=broker_id("F1"))
-    desk = ProduceDesk(world.hosted)
+    desk = ProduceDesk(world.hosted, vector.switches)
     found: list[str] = []
     actual: dict[str, Any] = {}
     for index, step in enumerate(vector.steps):

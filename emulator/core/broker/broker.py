@@ -112,7 +112,7 @@ class Broker:
         self._lifecycle = BrokerLifecycle(config, self._ledger)
         self._alter_partitions = AlterPartitionSender(config, self._ledger)
         self._fetchers = FetcherPool(config, self._ledger)
-        self._produces = ProduceDesk(self._hosted)
+        self._produces = ProduceDesk(self._hosted, config.switches)
         self._fetches = FetchDesk(config, self._hosted, self._produces)
         self._deletes = DeleteRecordsDesk(self._hosted)
         self._recoveries = LeaderRecovery(config, self._hosted)

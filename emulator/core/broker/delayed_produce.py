@@ -17,6 +17,7 @@ from emulator.core.effects import CloseConnection, SendResponse
 from emulator.core.errors import ErrorCode
 from emulator.core.events import ProduceAnswered
 from emulator.core.messages import ProducePartition, ProducePartitionResponse, ProduceRequest, ProduceResponse
+from emulator.core.switches import Switches
 from emulator.core.timers import TimerQueue
 from emulator.core.types import Acks, BrokerId, CauseId, LeaderEpoch, Offset, RequestId, TopicId, TopicPartition
 
@@ -43,12 +44,16 @@ class _Operation:
 class ProduceDesk:
     """Takes produce requests, keeps those that wait, answers them all.
 
+    A batch that is meant for another topic of the same name is refused before anything else is asked, and nobody is
+    named as its leader (``KafkaApis.handleProduceRequest``): epochs of different topics do not compare.
+
     Attributes:
         timers: when each request times out.
     """
 
-    def __init__(self, hosted: HostedPartitions) -> None:
+    def __init__(self, hosted: HostedPartitions, switches: Switches) -> None:
         self._hosted = hosted
+        self._switches = switches
         self._numbers = count()
         self._waiting: dict[int, _Operation] = {}
         self._by_partition: dict[TopicPartition, list[tuple[Offset, int, int]]] = {}
@@ -74,6 +79,8 @@ class ProduceDesk:
                 outcome: Appended | Refused = Refused(ErrorCode.INVALID_REQUIRED_ACKS)
             elif repeats:
                 outcome = Refused(ErrorCode.INVALID_REQUEST)
+            elif self._is_meant_for_another(asked):
+                outcome = Refused(ErrorCode.UNKNOWN_TOPIC_ID)
             else:
                 outcome = append_batch(turn, self._hosted, asked, acks=request.acks)
             if isinstance(outcome, Refused):
@@ -91,6 +98,11 @@ class ProduceDesk:
             self._wait(turn, operation, waits)
         else:
             self._answer(turn, operation)
+
+    def _is_meant_for_another(self, asked: ProducePartition) -> bool:
+        if asked.topic_id is None or not self._switches.produce_topic_id:
+            return False
+        return asked.topic_id != self._hosted.topic_id_of(asked.topic_partition)
 
     def _wait(self, turn: Turn, operation: _Operation, waits: list[tuple[int, Offset]]) -> None:
         if len(self._waiting) >= WAITING_MAX:
@@ -201,7 +213,7 @@ class ProduceDesk:
         )
         leader: BrokerId | None = None
         leader_epoch: LeaderEpoch | None = None
-        if error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        if error is ErrorCode.NOT_LEADER_OR_FOLLOWER and not self._is_meant_for_another(asked):
             state = self._hosted.image.partitions.get(asked.topic_partition)
             if state is not None:
                 leader, leader_epoch = state.leader, state.leader_epoch

@@ -56,6 +56,11 @@ class HostedPartitions:
         is_lost = (name, state.topic_id) in self.out_of_reach
         return ErrorCode.KAFKA_STORAGE_ERROR if is_lost else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
+    def topic_id_of(self, name: TopicPartition) -> TopicId | None:
+        """Returns the id of the topic that has this name here: of the log, if there is one, else by the metadata."""
+        partition = self._partitions.get(name)
+        return self.image.topics.get(name.topic) if partition is None else partition.log.topic_id
+
     def find_leader(self, name: TopicPartition) -> Partition | ErrorCode:
         """Returns the partition if this broker leads it, or the error."""
         found = self.find(name)

@@ -58,7 +58,6 @@ from emulator.core.types import (
     LeaderRecoveryState,
     Offset,
     PartitionEpoch,
-    TopicId,
 )
 
 
@@ -144,10 +143,6 @@ class Partition:
     def is_under_min_isr(self) -> bool:
         """Whether this broker leads with a committed ISR that is too small to commit anything."""
         return self.is_leader and len(self.committed_isr) < self.effective_min_isr
-
-    def is_meant_by(self, topic_id: TopicId | None) -> bool:
-        """Whether a producer that names this topic id, or none, means this topic (KIP-516)."""
-        return topic_id is None or topic_id == self.log.topic_id or not self._config.switches.produce_topic_id
 
     @property
     def followers(self) -> Mapping[BrokerId, FollowerState]:

@@ -47,8 +47,6 @@ def append_batch(turn: Turn, hosted: HostedPartitions, asked: ProducePartition, 
     partition = hosted.find_leader(asked.topic_partition)
     if isinstance(partition, ErrorCode):
         return Refused(partition)
-    if not partition.is_meant_by(asked.topic_id):
-        return Refused(ErrorCode.UNKNOWN_TOPIC_ID)
     # acks 0 and 1 are never refused for the size of the ISR.
     if acks == Acks.ALL and partition.is_under_min_isr:
         return Refused(ErrorCode.NOT_ENOUGH_REPLICAS)

@@ -31,6 +31,7 @@ class ClientChecks:
     def __init__(self, bell: Bell, truths: Mapping[TopicPartition, PartitionTruth]) -> None:
         self._bell = bell
         self._truths = truths
+        self.accepted: set[CauseId] = set()
         self._acked_end: dict[TopicPartition, Offset] = {}
         self._floor: dict[CauseId, tuple[TopicPartition, Offset]] = {}
         self._failed: dict[TopicPartition, set[int]] = {}
@@ -64,6 +65,7 @@ class ClientChecks:
         if record.type is OperationType.FAIL:
             self._failed.setdefault(name, set()).update(attempt.crc for attempt in record.attempts)
         elif record.type is OperationType.OK and record.base_offset is not None and client == "producer-all":
+            self.accepted.add(record.operation_id)
             if record.base_offset < floor:
                 sentence = f"{name} {record.operation_id} is at {record.base_offset}, sent after {floor} was acked"
                 self._bell.ring("D14", name, sentence)

@@ -257,6 +257,7 @@ class EventDesk:
 
     def _produce_answered(self, _: NodeId, name: TopicPartition, event: Event) -> None:
         assert isinstance(event, ProduceAnswered)
+        self._checks.tally.seen(event)
         if event.error == ErrorCode.NONE.name and event.leader_epoch is not None and name in self._checks.truths:
             self._checks.truths[name].acknowledged_in[event.cause_id] = event.leader_epoch
 

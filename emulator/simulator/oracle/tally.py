@@ -13,6 +13,7 @@ from emulator.core.events import (
     LogTruncated,
     PartitionChanged,
     PowerLost,
+    ProduceAnswered,
     RecoveryFinished,
     StrayDeleted,
     StrayDetected,
@@ -80,6 +81,8 @@ class Tally:
                 self.mark(f"unclean_recovery:{event.strategy}")
             case UncleanRecoveryDropped():
                 self.mark(f"unclean_recovery_dropped:{event.reason}")
+            case ProduceAnswered(error=ErrorCode.UNKNOWN_TOPIC_ID.name):
+                self.mark("produce:UNKNOWN_TOPIC_ID")
             case UncleanLeaderElected():
                 self.mark(f"unclean_leader:{event.method.value}")
             case _:

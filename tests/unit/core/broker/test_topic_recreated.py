@@ -4,10 +4,10 @@ import pytest
 
 from emulator.core.effects import AppendToLog, CreateLog, DeleteLog
 from emulator.core.errors import ErrorCode
-from emulator.core.messages import FetchResponse
-from emulator.core.records import PartitionRecord, RemoveTopicRecord, TopicRecord
+from emulator.core.messages import FetchResponse, ProducePartitionResponse, ProduceRequest, ProduceResponse
+from emulator.core.records import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 from emulator.core.switches import Switches
-from emulator.core.types import TopicId
+from emulator.core.types import BrokerId, TopicId
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, TOPIC_ID
 from tests.unit.core.broker.test_broker_steps import Life, error_of, fetch, produce
 
@@ -22,6 +22,12 @@ def recreate(life: Life) -> list[object]:
             PartitionRecord(topic_id=NEW_ID, partition=0, replicas=(OWN, FIRST), isr=(OWN,), leader=OWN),
         )
     )
+
+
+def answered(life: Life, request: ProduceRequest) -> tuple[ProducePartitionResponse, ...]:
+    answer = life.answers[life.ask(request)]
+    assert isinstance(answer, ProduceResponse)
+    return answer.partitions
 
 
 def test_the_old_log_goes_before_the_new_one_comes() -> None:
@@ -49,6 +55,35 @@ def test_a_leader_that_is_behind_takes_no_records_for_the_next_topic(switches: S
     life.serve()
     assert error_of(life.answers[life.ask(produce(acks=1, topic_id=NEW_ID))]) is error
     assert error_of(life.answers[life.ask(produce(acks=1, topic_id=TOPIC_ID))]) is ErrorCode.NONE
+
+
+@pytest.mark.parametrize(
+    ("switches", "error", "hint"),
+    [
+        (Switches(), ErrorCode.UNKNOWN_TOPIC_ID, None),
+        (Switches(produce_topic_id=False), ErrorCode.NOT_LEADER_OR_FOLLOWER, FIRST),
+    ],
+)
+def test_who_led_the_topic_before_is_no_hint_about_the_next(
+    switches: Switches, error: ErrorCode, hint: BrokerId | None
+) -> None:
+    life = Life(switches=switches)
+    life.serve()
+    life.metadata(PartitionChangeRecord(topic_id=TOPIC_ID, partition=0, leader=FIRST))
+    (early,) = answered(life, produce(topic_id=NEW_ID))
+    assert (early.error, early.current_leader) == (error, hint)
+    (timely,) = answered(life, produce(topic_id=TOPIC_ID))
+    assert (timely.error, timely.current_leader) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, FIRST)
+
+
+def test_who_leads_the_next_topic_is_no_hint_to_whoever_waited_for_the_one_before() -> None:
+    life = Life(switches=Switches())
+    life.serve()
+    waiting = life.ask(produce(topic_id=TOPIC_ID))
+    recreate(life)
+    answer = life.answers[waiting]
+    assert isinstance(answer, ProduceResponse)
+    assert (answer.partitions[0].error, answer.partitions[0].current_leader) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, None)
 
 
 def test_a_parked_fetch_of_the_old_topic_is_answered_with_its_end() -> None:
