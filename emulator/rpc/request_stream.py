@@ -41,7 +41,8 @@ class AnswerPolicy(Enum):
 
     ANSWERED = "answered"
     UNANSWERED = "unanswered"
-    """Produce with acks=0: forgotten once written; only a failure to write it is reported."""
+    """Produce with acks=0: forgotten once written. If the call ends after that, the last one written is reported, so
+    that its sender hears of a broker that refuses them: closing the connection is all that it can do."""
 
 
 class RequestStream(Generic[ResponseT]):
@@ -70,6 +71,7 @@ class RequestStream(Generic[ResponseT]):
         self._on_answer: Callable[[Streamed[ResponseT]], None] = on_answer
         self._on_failure = on_failure
         self._outstanding: dict[CorrelationId, tuple[asyncio.TimerHandle, CauseId]] = {}
+        self._last_forgotten: tuple[CorrelationId, CauseId] | None = None
         self._waiting: deque[tuple[CorrelationId, Payload, AnswerPolicy]] = deque()
         self._wakeup = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -152,7 +154,9 @@ class RequestStream(Generic[ResponseT]):
             if correlation_id not in self._outstanding:
                 continue  # timed out before it could be sent
             if answer is AnswerPolicy.UNANSWERED:
-                self._outstanding.pop(correlation_id)[0].cancel()
+                timer, cause_id = self._outstanding.pop(correlation_id)
+                timer.cancel()
+                self._last_forgotten = correlation_id, cause_id
             payloads.append(payload)
             size += payload.size
         return payloads
@@ -160,6 +164,9 @@ class RequestStream(Generic[ResponseT]):
     def _fail_all(self) -> None:
         failed, self._outstanding = self._outstanding, {}
         self._waiting.clear()
+        forgotten, self._last_forgotten = self._last_forgotten, None
+        if forgotten is not None:
+            self._on_failure(*forgotten, RequestFailure.DISCONNECTED)
         for correlation_id, (timer, cause_id) in failed.items():
             timer.cancel()
             self._on_failure(correlation_id, cause_id, RequestFailure.DISCONNECTED)

@@ -28,7 +28,7 @@ from emulator.core.client.steps import (
 from emulator.core.effects import SendRequest
 from emulator.core.errors import ErrorCode, InvariantViolation
 from emulator.core.history import OperationType
-from emulator.core.inputs import RequestFailed, ResponseReceived, Started, TimerFired
+from emulator.core.inputs import RequestFailed, RequestFailure, ResponseReceived, Started, TimerFired
 from emulator.core.messages import (
     InitProducerIdRequest,
     InitProducerIdResponse,
@@ -112,7 +112,7 @@ class Producer:
             case ResponseReceived():
                 self._answered(incoming, now_ms)
             case RequestFailed(correlation_id=correlation_id, failure=failure):
-                self._unanswered(correlation_id, failure.name, now_ms)
+                self._unanswered(correlation_id, failure, now_ms)
             case TimerFired():
                 self._fire(now_ms)
             case Abandoned():
@@ -295,19 +295,21 @@ class Producer:
                 queue.retry_at_ms = now_ms  # KIP-951: no backoff towards a new leader
         self._pump(flight.partition, now_ms)
 
-    def _unanswered(self, correlation_id: CorrelationId, failure: str, now_ms: int) -> None:
+    def _unanswered(self, correlation_id: CorrelationId, failure: RequestFailure, now_ms: int) -> None:
         if correlation_id in self._asked:
             kind, broker = self._asked.pop(correlation_id)
             self.metadata.broker_failed(broker, now_ms=now_ms)
             self._ask_later(kind, now_ms)
             return
         flight = self._flights.pop(correlation_id, None)
-        if flight is None:  # acks=0: finished when it was sent
+        if flight is None:  # acks=0: finished when it was sent, and refused by closing the connection
+            if failure is RequestFailure.DISCONNECTED:
+                self._want_metadata(now_ms)
             return
         queue = self._land(correlation_id, flight)
         self.metadata.broker_failed(BrokerId(flight.node), now_ms=now_ms)
         if not flight.batch.is_finished:
-            flight.batch.attempts.append(flight.attempt(failure))
+            flight.batch.attempts.append(flight.attempt(failure.name))
             flight.batch.maybe_written = True
             self._retry(queue, flight.batch, now_ms)
             self._want_metadata(now_ms)

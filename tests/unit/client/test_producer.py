@@ -392,6 +392,17 @@ def test_acks_0_is_done_when_it_is_sent() -> None:
     assert world.outcomes() == [("ok", None)]
 
 
+@pytest.mark.parametrize(("failure", "asks"), [(RequestFailure.DISCONNECTED, 1), (RequestFailure.TIMED_OUT, 0)])
+def test_a_connection_that_closes_on_acks_0_makes_the_producer_ask_who_leads(
+    failure: RequestFailure, asks: int
+) -> None:
+    world = World(producer_settings(Acks.NONE, {})).start()
+    world.pass_time(1_000)
+    world.offer()
+    world.fail(world.requests(ProduceRequest)[0], failure)
+    assert len(world.requests(MetadataRequest)) == asks
+
+
 def test_a_hint_beside_the_error_is_followed_at_once() -> None:
     world = World().start()
     world.offer()
