@@ -5,14 +5,11 @@ records asks for it, or in order, but at no time of its own; a scenario that tur
 """
 
 from collections.abc import Iterator
-from typing import Final
 
 from chaos.administration import AlterConfig, CreateTopic
 from chaos.run_order import DriverName
 from chaos.scenario import Scenario, Step
-
-_NODE_PROPERTY: Final = "log.flush.interval.ms"
-_TOPIC_PROPERTY: Final = "flush.ms"
+from emulator.simulator.untimed import NODE_FLUSH_TIME, TOPIC_FLUSH_TIME, UNTIMED
 
 
 def not_expressible(scenario: Scenario, properties: tuple[tuple[str, str], ...], driver: DriverName) -> tuple[str, ...]:
@@ -29,24 +26,21 @@ def not_expressible(scenario: Scenario, properties: tuple[tuple[str, str], ...],
 
 
 def _unknown_to_simulator(scenario: Scenario, properties: tuple[tuple[str, str], ...]) -> Iterator[str]:
-    if _NODE_PROPERTY in dict(properties):
-        yield f"{_NODE_PROPERTY}: the simulated disk syncs at no time of its own"
+    if NODE_FLUSH_TIME in dict(properties):
+        yield f"{NODE_FLUSH_TIME}: {UNTIMED}"
     for topic in scenario.topics:
-        if _TOPIC_PROPERTY in dict(topic.properties):
-            yield f"topic {topic.name}, {_TOPIC_PROPERTY}: the simulated disk syncs at no time of its own"
+        if TOPIC_FLUSH_TIME in dict(topic.properties):
+            yield f"topic {topic.name}, {TOPIC_FLUSH_TIME}: {UNTIMED}"
     for number, step in enumerate(scenario.steps, start=1):
         if _sets_flush_time(step):
-            yield (
-                f"step {number} {step.text} (line {step.line}), {_TOPIC_PROPERTY}: "
-                "the simulated disk syncs at no time of its own"
-            )
+            yield (f"step {number} {step.text} (line {step.line}), {TOPIC_FLUSH_TIME}: {UNTIMED}")
 
 
 def _sets_flush_time(step: Step) -> bool:
     match step.action:
         case AlterConfig(changes=changes):
-            return any(key in (_NODE_PROPERTY, _TOPIC_PROPERTY) and value is not None for key, value in changes)
+            return any(key in (NODE_FLUSH_TIME, TOPIC_FLUSH_TIME) and value is not None for key, value in changes)
         case CreateTopic(topic=topic):
-            return _TOPIC_PROPERTY in dict(topic.properties)
+            return TOPIC_FLUSH_TIME in dict(topic.properties)
         case _:
             return False

@@ -33,7 +33,7 @@ class Proof:
 
         self._count = len(plan.actions)
         self._has_findings = bool(outcome.findings)
-        self._acks = outcome.acks
+        self._acks = max(0, outcome.acks - outcome.closing_acks)
         self.skipped = [
             {
                 "position": position + 1,

@@ -48,7 +48,7 @@ def replay(file: Path, driver: str, out: Path | None, output: Output) -> int:
     numbered, name = read_plan(path), file.resolve().name if file.is_dir() else file.stem
     if driver == "process":
         return _play_order(_translated(numbered.plan, name, out, output), output)
-    return _simulate(numbered, name, out, output)
+    return _simulate(path, numbered, name, out, output)
 
 
 def _plan_file(file: Path) -> Path:
@@ -60,21 +60,24 @@ def _plan_file(file: Path) -> Path:
     raise UserError(f"{file}: a directory without plan.txt and plan.yaml is no run")
 
 
-def _simulate(numbered: "NumberedPlan", name: str, out: Path | None, output: Output) -> int:
+def _simulate(path: Path, numbered: "NumberedPlan", name: str, out: Path | None, output: Output) -> int:
     from emulator.cli.proof import Proof
+    from emulator.core.errors import ConfigError
     from emulator.simulator.run_writer import write_run
     from emulator.simulator.simulation import Simulation
 
     plan = numbered.plan
-    if out is None:
-        simulation = Simulation(plan)
-        simulation.play_plan()
-    else:
-        check_new(out)
-        try:
+    try:
+        if out is None:
+            simulation = Simulation(plan)
+            simulation.play_plan()
+        else:
+            check_new(out)
             simulation = write_run(plan, out, name=f"replayed/{name}")
-        except OSError as error:
-            raise UserError(f"--out {out}: {error.strerror}") from None
+    except OSError as error:
+        raise UserError(f"--out {out}: {error.strerror}") from None
+    except ConfigError as error:
+        raise UserError(f"{path}: {error}") from None
     outcome = simulation.outcome()
     proof = Proof(plan, outcome, simulation.skipped, numbered.action_lines)
     if output is Output.JSON:

@@ -1,5 +1,7 @@
 """``laststand simulate``: explores seeded schedules in virtual time."""
 
+import dataclasses
+import math
 import re
 import shlex
 import time
@@ -13,7 +15,7 @@ import msgspec
 
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
-from emulator.cli.requirements import check_new
+from emulator.cli.requirements import check_new, require_driver
 from emulator.cli.user_error import UserError
 
 if TYPE_CHECKING:
@@ -66,6 +68,8 @@ def simulate(
     from emulator.simulator.explorer import explore
     from emulator.simulator.sweep import sweep
 
+    if limit is not None and math.isnan(limit):
+        raise UserError("--limit nan: expected a number of seconds")
     orders = msgspec.structs.replace(_orders(era, settings, profiles), cluster=_cluster(scenario))
     if seed is not None:
         if seeds is not None:
@@ -108,8 +112,11 @@ def _orders(era: str | None, settings: tuple[str, ...], profiles: tuple[str, ...
     from emulator.core.switches import DEFAULT_ERA, era_switches
     from emulator.simulator.explorer import Orders
     from emulator.simulator.profiles import PROFILES
+    from emulator.simulator.untimed import NODE_FLUSH_TIME, UNTIMED
 
     overrides = parse_overrides(settings)
+    if NODE_FLUSH_TIME in dict(overrides.properties):
+        raise UserError(f"--set {NODE_FLUSH_TIME}: {UNTIMED}")
     era_switches(era or DEFAULT_ERA)
     unknown = [name for name in profiles if name not in PROFILES]
     if unknown:
@@ -126,13 +133,16 @@ def _cluster(scenario: str | None) -> "Plan | None":
     if scenario is None:
         return None
     from chaos.plans.cluster_plan import cluster_plan
+    from chaos.run_order import DriverName
     from chaos.scenario_file import find_scenario, load_scenario
     from chaos.yaml_cursor import ScenarioError
 
     try:
-        return cluster_plan(load_scenario(find_scenario(scenario)))
+        found = load_scenario(find_scenario(scenario))
     except ScenarioError as error:
         raise UserError(str(error)) from None
+    require_driver(DriverName.SIMULATOR, dataclasses.replace(found, steps=()), found.properties)
+    return cluster_plan(found)
 
 
 def _range(text: str) -> Iterator[int]:

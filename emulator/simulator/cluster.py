@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.admin_messages import CreatableTopic, CreateTopicsRequest
+from emulator.core.admin_messages import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from emulator.core.batch import BatchDescriptor
 from emulator.core.client.consumer import Consumer, Phase
 from emulator.core.client.producer import Producer
@@ -34,7 +34,7 @@ from emulator.core.effects import (
     SendResponse,
     StopNode,
 )
-from emulator.core.errors import InvariantViolation
+from emulator.core.errors import ErrorCode, InvariantViolation
 from emulator.core.events import (
     Event,
     FaultInjected,
@@ -450,8 +450,8 @@ class SimulatedCluster:
         configs: Mapping[str, str],
         *,
         topic_id: TopicId | None = None,
-    ) -> None:
-        """Creates a topic, by default with an id made of its name, and waits until the controller has answered."""
+    ) -> str | None:
+        """Creates a topic, by default with an id made of its name; returns why, if the controller refuses it."""
         topic = CreatableTopic(
             name=name,
             topic_id=TopicId(f"id-of-{name}") if topic_id is None else topic_id,
@@ -460,6 +460,11 @@ class SimulatedCluster:
         )
         request_id = self.ask(CONTROLLER, CreateTopicsRequest(topics=(topic,)), cause=f"create-{name}")
         self.run_until(lambda: request_id in self.answers)
+        answer = self.answers.get(request_id)
+        if not isinstance(answer, CreateTopicsResponse):
+            return "no answer"
+        (result,) = answer.topics
+        return None if result.error is ErrorCode.NONE else f"{result.error.name}, {result.error_message}"
 
     def add_producer(self, acks: Acks, settings: ProducerSettings, topics: tuple[str, ...]) -> ProducerNode:
         """Starts the producer that ``produce`` actions with these acks mean."""

@@ -15,6 +15,7 @@ from emulator.core.broker.lifecycle import NODE_MARK
 from emulator.core.broker.replica_selector import RACK_AWARE
 from emulator.core.client.consumer import Phase
 from emulator.core.client.settings import ConsumerSettings, ProducerSettings
+from emulator.core.errors import ConfigError
 from emulator.core.events import Event
 from emulator.core.types import Acks, NodeId, TopicPartition
 from emulator.simulator.actions import Action
@@ -54,6 +55,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         steps: steps of all nodes.
         virtual_ms: how long it lasted.
         acks: batches acknowledged with acks=all.
+        closing_acks: of these, the ones sent after everything was mended, to see whether it serves.
         elections: leaders elected.
         unclean_restarts: registrations without proof of a clean shutdown.
         truncations: logs that were cut.
@@ -66,6 +68,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     steps: int
     virtual_ms: int
     acks: int
+    closing_acks: int
     elections: int
     unclean_restarts: int
     truncations: int
@@ -117,6 +120,8 @@ class Simulation:
         self.has_crashed = False
         self.skipped: list[int] = []
         self._excuses = 0
+        self._closing_acks = 0
+        self._refused: ConfigError | None = None
         self._rules = plan.rules()
         self._halts = Halts.NEVER
         self.cluster = SimulatedCluster(
@@ -129,8 +134,14 @@ class Simulation:
         )
 
     def begin(self) -> None:
-        """Starts everything and waits until it serves."""
+        """Starts everything and waits until it serves.
+
+        Raises:
+            ConfigError: the controller refuses a topic.
+        """
         self._guarded(self._boot)
+        if self._refused is not None:
+            raise self._refused
 
     def _boot(self) -> None:
         cluster = self.cluster
@@ -144,7 +155,10 @@ class Simulation:
         if not serves:
             self.oracle.bell.ring("L2", None, "the cluster did not come up")
         for topic in self.plan.topics:
-            cluster.create_topic(topic.name, topic.replicas, dict(topic.properties))
+            refusal = cluster.create_topic(topic.name, topic.replicas, dict(topic.properties))
+            if refusal is not None:
+                self._refused = ConfigError(key="topic", value=topic.name, expected=f"what Kafka takes: {refusal}")
+                return
         topics = tuple(topic.name for topic in self.plan.topics)
         cluster.add_producer(Acks.ALL, PRODUCER, topics)
         settings = msgspec.structs.replace(PRODUCER, acks=Acks.LEADER, enable_idempotence=False)
@@ -255,8 +269,10 @@ class Simulation:
         answered = cluster.run_until(lambda: not any(p.producer.unfinished_records for p in producers))
         if not answered:
             self.oracle.bell.ring("L5", None, "a healed cluster does not answer producers")
+        accepted = self.oracle.checks.clients.accepted
+        self._closing_acks = len(accepted.intersection(closing.values()))
         for name, operation_id in closing.items():
-            if answered and operation_id not in self.oracle.checks.clients.accepted:
+            if answered and operation_id not in accepted:
                 self.oracle.bell.ring("L5", name, f"a healed cluster does not take {operation_id} for {name}")
         for producer in producers:
             cluster.abandon(producer)
@@ -290,6 +306,7 @@ class Simulation:
             steps=self.cluster.steps,
             virtual_ms=self.cluster.now_ms,
             acks=tally.acks,
+            closing_acks=self._closing_acks,
             elections=tally.elections,
             unclean_restarts=tally.unclean_restarts,
             truncations=tally.truncations,

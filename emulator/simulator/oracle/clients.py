@@ -26,7 +26,11 @@ class _Sent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClientChecks:
-    """Checks of one run's clients."""
+    """Checks of one run's clients.
+
+    Attributes:
+        accepted: operations that a producer was told to have succeeded, whatever they asked for.
+    """
 
     def __init__(self, bell: Bell, truths: Mapping[TopicPartition, PartitionTruth]) -> None:
         self._bell = bell
@@ -65,7 +69,6 @@ class ClientChecks:
         if record.type is OperationType.FAIL:
             self._failed.setdefault(name, set()).update(attempt.crc for attempt in record.attempts)
         elif record.type is OperationType.OK and record.base_offset is not None and client == "producer-all":
-            self.accepted.add(record.operation_id)
             if record.base_offset < floor:
                 sentence = f"{name} {record.operation_id} is at {record.base_offset}, sent after {floor} was acked"
                 self._bell.ring("D14", name, sentence)
@@ -73,7 +76,9 @@ class ClientChecks:
             self._acked_end[name] = max(end, self._acked_end.get(name, Offset(0)))
 
     def attempted(self, record: SendRecorded) -> None:
-        """Something was sent, and may be in a log: D10."""
+        """Something was sent, and may be in a log: D10. Whether it was taken is of interest when all is healed: L5."""
+        if record.type is OperationType.OK:
+            self.accepted.add(record.operation_id)
         self._attempted.setdefault(record.partition, set()).update(attempt.crc for attempt in record.attempts)
 
     def check_stored(self, name: TopicPartition, logs: Sequence[Sequence[BatchDescriptor]]) -> None:

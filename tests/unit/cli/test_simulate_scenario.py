@@ -1,10 +1,14 @@
 """``simulate SCENARIO``: the cluster of a scenario, explored."""
 
+from pathlib import Path
+
 import pytest
 from click.testing import CliRunner
 
+from chaos.scenario_file import find_scenario
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.main import cli
+from emulator.cli.user_error import UserError
 from emulator.core.errors import ConfigError
 
 NAME = "kip-966/last-replica-standing"
@@ -21,3 +25,11 @@ def test_a_scenario_gives_its_cluster_and_is_in_the_command_that_plays_a_finding
 def test_a_scenario_that_does_not_exist_is_refused() -> None:
     with pytest.raises(ConfigError, match=NAME):
         CliRunner().invoke(cli, ["simulate", "kip-966/no-such"], standalone_mode=False, catch_exceptions=False)
+
+
+def test_a_scenario_that_flushes_by_the_clock_is_refused(tmp_path: Path) -> None:
+    timed = tmp_path / "timed.yaml"
+    text = find_scenario(NAME).read_text(encoding="utf-8")
+    timed.write_text(text.replace("min.insync.replicas: 2", "min.insync.replicas: 2, flush.ms: 5"), encoding="utf-8")
+    with pytest.raises(UserError, match="simulator cannot play topic orders"):
+        CliRunner().invoke(cli, ["simulate", str(timed)], standalone_mode=False, catch_exceptions=False)
