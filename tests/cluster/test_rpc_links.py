@@ -18,6 +18,7 @@ from emulator.core.messages import (
     FetchResponse,
     MetadataRequest,
     MetadataResponse,
+    ProduceRequest,
     Request,
 )
 from emulator.core.types import BrokerId, CauseId, CorrelationId, NodeId
@@ -160,6 +161,18 @@ async def test_without_a_cut_an_idle_stream_stays() -> None:
         outcome = await fetch
         assert isinstance(outcome, ResponseReceived)
         assert outcome.response == FetchResponse(partitions=(), error=ErrorCode.NONE)
+
+
+async def test_a_peer_that_closes_on_acks_0_is_heard() -> None:
+    async with linked(keepalive=QUICK) as (caller, _, peer):
+        produce = asyncio.create_task(caller.call(ProduceRequest(acks=0, timeout_ms=10_000, partitions=())))
+        responder = await peer.parked.get()
+        assert not produce.done()  # written, and nothing more is expected
+        responder.disconnect()
+
+        outcome = await produce
+        assert isinstance(outcome, RequestFailed)
+        assert outcome.failure is RequestFailure.DISCONNECTED
 
 
 async def test_a_request_into_a_cut_times_out_and_the_heal_is_noticed() -> None:
