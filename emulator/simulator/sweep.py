@@ -184,7 +184,12 @@ def _ranked(counts: Counter[int], rank: int) -> int:
 
 def _explore_batch(seeds: Sequence[int], orders: Orders) -> _Batch:
     schedules = [_light(explore(seed, orders)) for seed in seeds]
-    return _Batch(schedules=schedules, memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _KIB_PER_MB)
+    return _Batch(schedules=schedules, memory_mb=_memory_mb())
+
+
+def _memory_mb() -> float:
+    """Returns the most that this process has had resident."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _KIB_PER_MB
 
 
 def _die_of_interruptions() -> None:
@@ -222,7 +227,7 @@ def sweep(
 
     try:
         for batch in _batches(seeds, orders, jobs):
-            tally.report.memory_mb = max(tally.report.memory_mb, batch.memory_mb)
+            tally.report.memory_mb = max(tally.report.memory_mb, batch.memory_mb, _memory_mb())
             for schedule in batch.schedules:
                 tally.add(schedule)
                 if schedule.outcome.findings and not keep_going:
