@@ -33,7 +33,7 @@ def _unknown_to_simulator(scenario: Scenario, properties: tuple[tuple[str, str],
             yield f"topic {topic.name}, {TOPIC_FLUSH_TIME}: {UNTIMED}"
     for number, step in enumerate(scenario.steps, start=1):
         if _sets_flush_time(step):
-            yield (f"step {number} {step.text} (line {step.line}), {TOPIC_FLUSH_TIME}: {UNTIMED}")
+            yield f"step {number} {step.text} (line {step.line}), {TOPIC_FLUSH_TIME}: {UNTIMED}"
 
 
 def _sets_flush_time(step: Step) -> bool:

@@ -204,7 +204,6 @@ class Producer:
             partition=partition,
             batch=batch,
             node=leader,
-            topic_id=leadership.topic_id,
             leader_epoch=leadership.leader_epoch,
             descriptor=batch.descriptor,
         )
@@ -284,11 +283,12 @@ class Producer:
             case unknown:
                 assert_never(unknown)
         if answer.current_leader is not None and answer.current_leader_epoch is not None:
+            assert batch.topic_id is not None  # it was sent
             known = self.metadata.leader_of(flight.partition)
             self.metadata.hint(
                 flight.partition,
                 PartitionLeader(
-                    topic_id=flight.topic_id, leader=answer.current_leader, leader_epoch=answer.current_leader_epoch
+                    topic_id=batch.topic_id, leader=answer.current_leader, leader_epoch=answer.current_leader_epoch
                 ),
             )
             if self.metadata.leader_of(flight.partition) != known:

@@ -57,14 +57,12 @@ class Flight:
         partition: TopicPartition,
         batch: PendingBatch,
         node: NodeId,
-        topic_id: TopicId,
         leader_epoch: LeaderEpoch,
         descriptor: BatchDescriptor,
     ) -> None:
         self.partition = partition
         self.batch = batch
         self.node = node
-        self.topic_id = topic_id
         self.leader_epoch = leader_epoch
         self.descriptor = descriptor
 
