@@ -22,9 +22,12 @@ import msgspec
 from emulator.core.errors import ConfigError, EmulatorError
 from emulator.core.properties import NodeProperties, is_node_property, node_properties
 from emulator.core.switches import DEFAULT_ERA, Switches, era_switches, is_switch, with_switch
-from emulator.core.types import TopicPartition
-from emulator.simulator.actions import Action, format_action, is_counted, parse_action
-from emulator.simulator.untimed import NODE_FLUSH_TIME, TOPIC_FLUSH_TIME, UNTIMED
+from emulator.core.types import BrokerId, NodeId, TopicPartition
+from emulator.plan.actions import Action, HealAll, HealLink, HealNodes, Release, Resume, Wait
+from emulator.plan.lines import format_action, parse_action
+from emulator.plan.names import Names
+from emulator.plan.topics import PlannedTopic
+from emulator.plan.unsupported_properties import NODE_FLUSH_TIME, NOT_SIMULATED, TOPIC_FLUSH_TIME
 
 _COMMENT: Final = re.compile(r"(^|\s)#.*")
 
@@ -67,19 +70,6 @@ class PlanIncompleteError(ConfigError):
         self.expected = missing
 
 
-class PlannedTopic(msgspec.Struct, frozen=True, kw_only=True):
-    """A topic that exists before the first action."""
-
-    name: str
-    replicas: tuple[tuple[int, ...], ...]
-    properties: tuple[tuple[str, str], ...]
-
-    @property
-    def partitions(self) -> tuple[TopicPartition, ...]:
-        """Its partitions."""
-        return tuple(TopicPartition(self.name, index) for index in range(len(self.replicas)))
-
-
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that decides a simulated run.
 
@@ -102,7 +92,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def length(self) -> int:
         """Faults, client operations and departures from prompt delivery in order."""
-        return sum(map(is_counted, self.actions))
+        return sum(map(_is_counted, self.actions))
 
     @property
     def partitions(self) -> tuple[TopicPartition, ...]:
@@ -131,6 +121,15 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def with_actions(self, actions: Iterable[Action]) -> "Plan":
         """Returns the plan with other actions."""
         return msgspec.structs.replace(self, actions=tuple(actions))
+
+
+def _is_counted(action: Action) -> bool:
+    """Whether an action counts towards a plan's length: time and repairs do not."""
+    match action:
+        case Wait() | HealAll() | HealLink() | HealNodes() | Resume() | Release(count=None):
+            return False
+        case _:
+            return True
 
 
 def format_plan(plan: Plan, *, comment: str = "") -> str:
@@ -188,7 +187,7 @@ def parse_numbered(text: str) -> NumberedPlan:
             elif words[0] == "topic":
                 topics[number] = _parse_topic(line)
             else:
-                actions[number] = parse_action(line)
+                actions[number] = parse_action(line, _names(cluster, topics))
         except ConfigError as error:
             raise PlanLineError(error, line=number) from None
     if cluster is None:
@@ -197,6 +196,11 @@ def parse_numbered(text: str) -> NumberedPlan:
         raise PlanIncompleteError("a line such as 'topic orders replicas=(0,1,2) min.insync.replicas=2'")
     plan = msgspec.structs.replace(cluster[1], topics=tuple(topics.values()), actions=tuple(actions.values()))
     return NumberedPlan(plan, cluster[0], tuple(topics), tuple(actions))
+
+
+def _names(cluster: tuple[int, Plan] | None, topics: Mapping[int, PlannedTopic]) -> Names:
+    partitions = [partition for topic in topics.values() for partition in topic.partitions]
+    return Names(brokers=0 if cluster is None else cluster[1].brokers, partitions=partitions)
 
 
 def _pairs(line: str) -> dict[str, str]:
@@ -215,9 +219,9 @@ def _check_stray(line: str, *, named: int) -> None:
             raise ConfigError(key=word, value=None, expected="name=value")
 
 
-def _check_untimed(name: str, pairs: Mapping[str, str]) -> None:
+def _check_simulated(name: str, pairs: Mapping[str, str]) -> None:
     if name in pairs:
-        raise ConfigError(key=name, value=pairs[name], expected=f"it not at all: {UNTIMED}")
+        raise ConfigError(key=name, value=pairs[name], expected=f"it not at all: {NOT_SIMULATED}")
 
 
 def _parse_cluster(line: str) -> Plan:
@@ -241,7 +245,7 @@ def _parse_cluster(line: str) -> Plan:
     )
     plan.rules()
     plan.node_properties()
-    _check_untimed(NODE_FLUSH_TIME, pairs)
+    _check_simulated(NODE_FLUSH_TIME, pairs)
     return plan
 
 
@@ -250,9 +254,10 @@ def _parse_topic(line: str) -> PlannedTopic:
     pairs = _pairs(line)
     try:
         replicas = tuple(
-            tuple(int(broker) for broker in each.strip("()").split(",")) for each in pairs.pop("replicas").split(";")
+            tuple(BrokerId(NodeId(int(broker))) for broker in each.strip("()").split(","))
+            for each in pairs.pop("replicas").split(";")
         )
-        _check_untimed(TOPIC_FLUSH_TIME, pairs)
+        _check_simulated(TOPIC_FLUSH_TIME, pairs)
         return PlannedTopic(name=line.split()[1], replicas=replicas, properties=tuple(pairs.items()))
     except (KeyError, ValueError, IndexError):
         raise ConfigError(key="topic", value=line, expected="topic NAME replicas=(0,1,2);(1,2,0)") from None

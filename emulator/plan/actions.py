@@ -1,0 +1,618 @@
+"""Actions: everything that can be done to a cluster, each with all of its arguments, and the one table of them.
+
+An action is a frozen struct; its decorator is its row in ``DEEDS``: how it is written, what it breaks, which drivers
+have it. Nodes are ``NodeRef`` where a scenario may still name a role (``ActionTemplate``), and ids where the action can
+be performed (``Action``). ``lines`` and ``steps`` are the two notations; both follow from the fields' annotations.
+
+An executor performs an action and returns an ``Outcome``: ``emulator.simulator.performer`` in virtual time,
+``chaos.process.faults`` on processes.
+"""
+
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import Annotated, Final, Generic, TypeAlias, TypeVar, cast
+
+import msgspec
+
+from emulator.core.admin_messages import RequestedElection
+from emulator.core.errors import ErrorCode
+from emulator.core.types import BrokerId, FeatureUpgradeType, NodeId, TopicPartition
+from emulator.plan import fields as field
+from emulator.plan.administration_fields import (
+    ConfigChange,
+    ConfigChangeField,
+    ElectionField,
+    FeatureLevel,
+    FeatureLevelField,
+    OptionalBrokerId,
+    PartitionSet,
+    Replicas,
+    RequiredBrokerId,
+)
+from emulator.plan.channels import Channel, Direction, Link, NodeT_co
+from emulator.plan.drivers import DriverName
+from emulator.plan.fields import AnyField
+from emulator.plan.nodes import NodeRef
+from emulator.plan.power import Loss
+from emulator.plan.topics import PlannedTopic, TopicSpec
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What performing an action came to.
+
+    Attributes:
+        took_effect: whether anything is different now; otherwise the action was a no-op.
+        bit: whether somebody was there to be affected, which is what a fault has to prove.
+        seen: how that was seen, or why it was a no-op.
+    """
+
+    took_effect: bool
+    bit: bool
+    seen: str
+
+
+def effective(seen: str) -> Outcome:
+    """Returns the outcome of an action that took effect."""
+    return Outcome(took_effect=True, bit=True, seen=seen)
+
+
+def no_op(reason: str) -> Outcome:
+    """Returns the outcome of an action that changed nothing."""
+    return Outcome(took_effect=False, bit=False, seen=f"no-op: {reason}")
+
+
+class Clients(Enum):
+    """Whether an isolated node keeps its links to the clients."""
+
+    CUT = "cut"
+    CONNECTED = "connected"
+
+
+# --- The table ----------------------------------------------------------------------------------------------------
+
+
+class Deed(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of the table: a kind of action.
+
+    Attributes:
+        kind: its class.
+        verb: in steps and, with ``-`` for ``_``, in ``laststand chaos``.
+        line_verb: first word of its line; empty where a line is the step itself.
+        example: a line.
+        meaning: what it does, for people.
+        fields: its arguments by the struct's names, in order.
+        fault: what the event log calls the fault that it begins; ``None`` if it breaks nothing.
+        heals: the faults that it ends, by that name; ``all`` for everything.
+        refused: why a driver does not have it, by driver.
+    """
+
+    kind: type["_Action"]
+    verb: str
+    line_verb: str
+    example: str
+    meaning: str
+    fields: Mapping[str, AnyField]
+    fault: str | None
+    heals: frozenset[str]
+    refused: Mapping[DriverName, str]
+
+
+_rows: Final[dict[type["_Action"], Deed]] = {}
+
+DEEDS: Final[Mapping[type["_Action"], Deed]] = MappingProxyType(_rows)
+"""The table, by class, in the order of this file."""
+
+KindT = TypeVar("KindT", bound="type[_Action]")
+
+
+def deed(
+    example: str,
+    meaning: str,
+    *,
+    verb: str | None = None,
+    fault: str | None = None,
+    heals: str = "",
+    refused: Mapping[DriverName, str] | None = None,
+) -> Callable[[KindT], KindT]:
+    """Returns a decorator that enters a class into the table.
+
+    Args:
+        example: a line; without a form of its own, the step.
+        meaning: what the action does.
+        verb: in steps, where it is another word than in lines.
+        fault: name of the fault that it begins.
+        heals: names of the faults that it ends.
+        refused: why a driver does not have it.
+    """
+    first = example.split()[0]
+    is_step = first.endswith(":")
+
+    def enter(kind: KindT) -> KindT:
+        _rows[kind] = Deed(
+            kind=kind,
+            verb=verb or first.rstrip(":").replace("-", "_"),
+            line_verb="" if is_step else first,
+            example=example,
+            meaning=meaning,
+            fields=_fields(kind),
+            fault=fault,
+            heals=frozenset(heals.split()),
+            refused=MappingProxyType(dict(refused or {})),
+        )
+        return kind
+
+    return enter
+
+
+def _fields(kind: type["_Action"]) -> Mapping[str, AnyField]:
+    hints = typing.get_type_hints(kind, include_extras=True)
+    return MappingProxyType({name: cast(AnyField, hints[name].__metadata__[0]) for name in kind.__struct_fields__})
+
+
+def deed_of(action: "ActionTemplate") -> Deed:
+    """Returns an action's row."""
+    return DEEDS[type(action)]
+
+
+_SIMULATOR_ONLY: Final = DriverName.PROCESS
+
+
+class _Action(msgspec.Struct, frozen=True, kw_only=True, tag_field="action"):
+    """Base of all actions."""
+
+    def problems(self) -> Iterator[str]:
+        """Yields why the arguments do not go together."""
+        yield from ()
+
+
+class OnNodes(_Action, Generic[NodeT_co], frozen=True, kw_only=True):
+    """Base of what is done to nodes, to several of them at the same moment."""
+
+    nodes: Annotated[tuple[NodeT_co, ...], field.Nodes()]
+
+
+class OnBrokers(_Action, Generic[NodeT_co], frozen=True, kw_only=True):
+    """Base of what is done to brokers only."""
+
+    nodes: Annotated[tuple[NodeT_co, ...], field.Brokers()]
+
+
+class OnLink(_Action, Generic[NodeT_co], frozen=True, kw_only=True):
+    """Base of what is done to the connections that one node dials to another."""
+
+    link: Annotated[Link[NodeT_co], field.Ends()]
+
+
+class OnChannel(_Action, Generic[NodeT_co], frozen=True, kw_only=True):
+    """Base of what is done to messages of one kind."""
+
+    channel: Annotated[Channel[NodeT_co], field.Messages()]
+
+
+# --- Time and clients ---------------------------------------------------------------------------------------------
+
+
+@deed(
+    "wait 120",
+    "Virtual milliseconds pass, everything being delivered promptly.",
+    refused={_SIMULATOR_ONLY: "steps on processes wait for a state (until), not for time"},
+)
+class Wait(_Action, frozen=True, kw_only=True, tag="wait"):
+    """Let time pass."""
+
+    duration_ms: Annotated[int, field.Span("for")]
+
+
+@deed("produce orders-0 acks=all records=1", "The producer with these acks (`all` or `1`) is offered a batch.")
+class Produce(_Action, frozen=True, kw_only=True, tag="produce"):
+    """Have a producer send a batch of so many records, beside what its rate makes."""
+
+    partition: Annotated[TopicPartition, field.Partition()]
+    producer: Annotated[str, field.Producer()]
+    records: Annotated[int, field.Whole("records", low=1, high=10_000)]
+
+
+# --- Processes and disks ------------------------------------------------------------------------------------------
+
+
+@deed("kill 1", "Nodes die at the same moment: `kill 0,1` for several. So do all verbs on nodes alone.", fault="kill")
+class Kill(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="kill"):
+    """SIGKILL; the page cache stays."""
+
+
+@deed(
+    "power-loss 1 keep=prefix kept=2 truncation=kept",
+    "Nodes lose power, and with it what was not synced: `keep` (`none`, `prefix`, `torn`, `pages`) and `kept` say "
+    "which batches stay, `truncation` (`kept`, `undone`) what becomes of truncations. With `names=undone`, what was not "
+    "synced of names comes undone, too.",
+    fault="power_loss",
+)
+class PowerLoss(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="power_loss"):
+    """SIGKILL of all nodes at once, then the loss of what was not synced."""
+
+    loss: Annotated[Loss, field.LossField()]
+
+
+@deed(
+    "crash-within 1 after-effects=2",
+    "A broker dies in its next turn that opens or changes logs, after two changes of files. With `keep`, `kept` and "
+    "`truncation` (and `names`), by a loss of power.",
+    refused={_SIMULATOR_ONLY: "a process cannot be ended between two of the files that it writes in one turn"},
+)
+class CrashWithin(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="crash_within"):
+    """Let a broker die in the midst of its next turn that changes logs; by a signal, unless ``loss`` says otherwise."""
+
+    after_effects: Annotated[int, field.Whole("after_effects", line="after-effects")]
+    loss: Annotated[Loss | None, field.OptionalLoss()] = None
+
+
+@deed("replace-disk 1", "Nodes die and get empty disks.", fault="replace_disk")
+class ReplaceDisk(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="replace_disk"):
+    """SIGKILL, and an empty disk in place of the node's."""
+
+
+@deed("start 1", "Nodes that do not run are started.", heals="kill stop power_loss replace_disk")
+class Start(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="start"):
+    """Start nodes that are down."""
+
+
+@deed("stop 1", "Nodes are asked to shut down in order.", fault="stop")
+class Stop(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="stop"):
+    """SIGTERM: a controlled shutdown."""
+
+
+@deed("pause 1", "Nodes stand still, as by SIGSTOP.", fault="pause")
+class Pause(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="pause"):
+    """SIGSTOP; connections stay open."""
+
+
+@deed("resume 1", "Paused nodes go on.", heals="pause")
+class Resume(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="resume"):
+    """SIGCONT."""
+
+
+@deed(
+    "sync 1",
+    "The operating system writes out what the nodes' disks have in their caches.",
+    refused={_SIMULATOR_ONLY: "the kernel cannot be asked for one node's pages without the node's knowledge"},
+)
+class SyncDisk(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="sync"):
+    """Make durable what is in the page cache."""
+
+
+@deed(
+    "clock 1 rate=1100000",
+    "A broker's clock runs at this rate, in parts per million.",
+    fault="clock",
+    refused={_SIMULATOR_ONLY: "the clock of a process runs at the machine's rate"},
+)
+class ClockRate(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="clock"):
+    """Let brokers' clocks run at another rate, in parts per million."""
+
+    rate_ppm: Annotated[int, field.Whole("rate", low=1)]
+
+
+@deed(
+    "draw 2",
+    "The controller draws this number for unclean elections from now on.",
+    refused={_SIMULATOR_ONLY: "a controller's process draws by itself"},
+)
+class Draw(_Action, frozen=True, kw_only=True, tag="draw"):
+    """Choose what the controller draws for unclean elections."""
+
+    number: Annotated[int, field.Number("number")]
+
+
+@deed("expire 1", "Brokers' heartbeats wait until the controller has fenced them.", fault="lose_responses")
+class Expire(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="expire"):
+    """Let brokers' sessions end: nothing of theirs reaches the controller until it has fenced them."""
+
+
+# --- Links --------------------------------------------------------------------------------------------------------
+
+
+@deed(
+    "isolate 1",
+    "Nodes are cut off from the other nodes; clients still reach them, unless `clients=cut`.",
+    fault="isolate",
+)
+class Isolate(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="isolate"):
+    """Cut every link to and from nodes."""
+
+    clients: Annotated[
+        Clients, field.Choice("clients", Clients, default=Clients.CUT, line_default=Clients.CONNECTED)
+    ] = Clients.CUT
+
+
+@deed("cut 0->1", "What 0 dials to 1 is swallowed, in both directions.", fault="cut")
+class Cut(OnLink[NodeT_co], frozen=True, kw_only=True, tag="cut"):
+    """Cut what one node dials to another, in both byte directions."""
+
+
+@deed(
+    "lose-responses 0->1", "Requests of 0 reach 1, and the answers are swallowed.", verb="lose", fault="lose_responses"
+)
+class LoseResponses(_Action, Generic[NodeT_co], frozen=True, kw_only=True, tag="lose_responses"):
+    """Stop only the bytes that come back on what one node dials to another."""
+
+    link: Annotated[Link[NodeT_co], field.Arrow("responses")]
+
+
+@deed(
+    "reset 0->1",
+    "Connections end; requests on their way may still arrive.",
+    fault="reset",
+    refused={_SIMULATOR_ONLY: "a connection that is reset is made again before anybody can look"},
+)
+class Reset(OnLink[NodeT_co], frozen=True, kw_only=True, tag="reset"):
+    """End the connections that one node dials to another."""
+
+
+@deed(
+    "slow 0->1 ms=40",
+    "Messages of a link take longer.",
+    fault="slow",
+    refused={_SIMULATOR_ONLY: "a delay of some milliseconds drowns in those that a machine makes by itself"},
+)
+class Slow(OnLink[NodeT_co], frozen=True, kw_only=True, tag="slow"):
+    """Make a link's messages take longer."""
+
+    latency_ms: Annotated[int, field.Duration("latency", line="ms")]
+
+
+@deed("heal", "Every link is mended, and everything that is held is released.", heals="all")
+class HealAll(_Action, frozen=True, kw_only=True, tag="heal"):
+    """Mend every link."""
+
+
+@deed("rejoin 1", "Every link of these nodes is mended.", verb="heal", heals="heal")
+class HealNodes(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="heal_nodes"):
+    """Mend every link to and from nodes."""
+
+
+@deed("mend 0->1", "The link is whole again.", verb="heal", heals="heal")
+class HealLink(OnLink[NodeT_co], frozen=True, kw_only=True, tag="heal_link"):
+    """Mend what one node dials to another."""
+
+
+# --- Single messages ----------------------------------------------------------------------------------------------
+
+_NO_MESSAGES: Final = MappingProxyType({_SIMULATOR_ONLY: "single messages cannot be held back between processes"})
+
+
+@deed(
+    "hold 0->100 AlterPartition request",
+    "Messages of this kind, `request` or `response`, wait from now on.",
+    fault="hold",
+    refused=_NO_MESSAGES,
+)
+class Hold(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="hold"):
+    """Hold back messages of one kind."""
+
+
+@deed(
+    "release 0->100 AlterPartition request",
+    "All that are held arrive in order, and none is held any longer. With `count=1`, as many as counted arrive; the "
+    "rest is held on.",
+    refused=_NO_MESSAGES,
+)
+class Release(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="release"):
+    """Deliver the oldest messages that are held; without a count all, and hold none any longer."""
+
+    count: Annotated[int | None, field.OptionalWhole("count", low=1)] = None
+
+
+@deed(
+    "release-newest 100->1 Stream response",
+    "The newest overtakes; of the metadata stream, all batches are then applied as one.",
+    refused=_NO_MESSAGES,
+)
+class ReleaseNewest(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="release_newest"):
+    """Deliver the newest message that is held, before the others."""
+
+
+@deed("lose 0->1 Fetch response", "The oldest held message is lost.", refused=_NO_MESSAGES)
+class LoseHeld(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="lose"):
+    """Lose the oldest message that is held."""
+
+
+@deed(
+    "duplicate 0->100 AlterPartition request",
+    "The oldest held request arrives now, and once more when it is released.",
+    refused=_NO_MESSAGES,
+)
+class Duplicate(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="duplicate"):
+    """Deliver the oldest request that is held, and keep it."""
+
+
+# --- Requests to the controller -----------------------------------------------------------------------------------
+
+
+class AdminAction(_Action, frozen=True, kw_only=True):
+    """Base of what an administrator asks of the controller.
+
+    Attributes:
+        answers: which answers are as expected, so that one plan can ask for something that one era refuses.
+    """
+
+    answers: Annotated[tuple[ErrorCode, ...], field.Answers()] = (ErrorCode.NONE,)
+
+
+@deed(
+    "create_topic: {name: refunds, replicas: [[1, 2]], min.insync.replicas: 1}",
+    "An administrator creates a topic, perhaps one whose name another one had before.",
+)
+class CreateTopic(AdminAction, frozen=True, kw_only=True, tag="create_topic"):
+    """Create a topic."""
+
+    topic: Annotated[PlannedTopic, TopicSpec()]
+
+
+@deed("delete_topic: {name: refunds}", "An administrator deletes a topic.")
+class DeleteTopic(AdminAction, frozen=True, kw_only=True, tag="delete_topic"):
+    """Delete a topic."""
+
+    name: Annotated[str, field.Topic()]
+
+
+@deed("recreate orders", "An administrator deletes a topic and creates it again.", verb="recreate_topic")
+class RecreateTopic(AdminAction, frozen=True, kw_only=True, tag="recreate_topic"):
+    """Delete a topic, and create one of the same name with the same replicas and configuration."""
+
+    name: Annotated[str, field.Topic()]
+
+
+@deed(
+    "alter_config: {topic: orders, set: {min.insync.replicas: 1}}",
+    "An administrator sets or deletes configuration entries. `min-isr orders value=1` is short for this one.",
+)
+class AlterConfig(AdminAction, frozen=True, kw_only=True, tag="alter_config"):
+    """Set configuration entries of a topic, a broker or all brokers, or delete them."""
+
+    config: Annotated[ConfigChange, ConfigChangeField()]
+
+
+@deed(
+    "elect_leaders: {type: designated, partition: orders-0, leader: 2}",
+    "An administrator asks for leaders: preferred, unclean, designated, longest_log_balanced, longest_log_aggressive.",
+)
+class ElectLeaders(AdminAction, frozen=True, kw_only=True, tag="elect_leaders"):
+    """Ask for leaders; ``leader`` belongs to a designated election alone."""
+
+    election: Annotated[RequestedElection, ElectionField()]
+    partitions: Annotated[tuple[TopicPartition, ...], PartitionSet()]
+    leader: Annotated[BrokerId | None, OptionalBrokerId("leader")] = None
+
+    def problems(self) -> Iterator[str]:
+        """Yields why the arguments do not go together."""
+        if (self.leader is not None) != (self.election is RequestedElection.DESIGNATED):
+            yield "a designated election, and no other, names its leader"
+
+
+@deed("reassign orders-0 replicas=0,1,3", "An administrator moves a partition; `replicas=none` cancels that.")
+class Reassign(AdminAction, frozen=True, kw_only=True, tag="reassign"):
+    """Give a partition other replicas, the preferred one first."""
+
+    partition: Annotated[TopicPartition, field.Partition()]
+    replicas: Annotated[tuple[BrokerId, ...], Replicas()]
+
+
+@deed("cancel_reassignment: {partition: orders-0}", "An administrator cancels a reassignment that is under way.")
+class CancelReassignment(AdminAction, frozen=True, kw_only=True, tag="cancel_reassignment"):
+    """Let a partition stay where it was."""
+
+    partition: Annotated[TopicPartition, field.Partition()]
+
+
+@deed(
+    "update_feature: {feature: eligible.leader.replicas.version, level: 0, upgrade_type: SAFE_DOWNGRADE}",
+    "An administrator finalizes a feature at a level. `elr-feature level=0` is short for this one; 0 is as unsafe as "
+    "`elr=off`.",
+)
+class UpdateFeature(AdminAction, frozen=True, kw_only=True, tag="update_feature"):
+    """Finalize a feature at a level."""
+
+    target: Annotated[FeatureLevel, FeatureLevelField()]
+    upgrade_type: Annotated[
+        FeatureUpgradeType, field.Choice("upgrade_type", FeatureUpgradeType, default=FeatureUpgradeType.UPGRADE)
+    ] = FeatureUpgradeType.UPGRADE
+
+
+@deed("unregister_broker: {node: 2}", "An administrator has the controller forget a broker.")
+class UnregisterBroker(AdminAction, frozen=True, kw_only=True, tag="unregister_broker"):
+    """Have the controller forget a broker."""
+
+    broker_id: Annotated[BrokerId, RequiredBrokerId("node")]
+
+
+# --- All of them --------------------------------------------------------------------------------------------------
+
+Administration: TypeAlias = (
+    CreateTopic
+    | DeleteTopic
+    | RecreateTopic
+    | AlterConfig
+    | ElectLeaders
+    | Reassign
+    | CancelReassignment
+    | UpdateFeature
+    | UnregisterBroker
+)
+"""Requests to the controller."""
+
+ProcessAction: TypeAlias = (
+    Kill[NodeT_co]
+    | PowerLoss[NodeT_co]
+    | CrashWithin[NodeT_co]
+    | ReplaceDisk[NodeT_co]
+    | Start[NodeT_co]
+    | Stop[NodeT_co]
+    | Pause[NodeT_co]
+    | Resume[NodeT_co]
+    | SyncDisk[NodeT_co]
+    | ClockRate[NodeT_co]
+    | Expire[NodeT_co]
+)
+"""What is done to processes and their disks."""
+
+LinkAction: TypeAlias = (
+    Isolate[NodeT_co]
+    | Cut[NodeT_co]
+    | LoseResponses[NodeT_co]
+    | Reset[NodeT_co]
+    | Slow[NodeT_co]
+    | HealAll
+    | HealNodes[NodeT_co]
+    | HealLink[NodeT_co]
+)
+"""What is done to links."""
+
+MessageAction: TypeAlias = (
+    Hold[NodeT_co] | Release[NodeT_co] | ReleaseNewest[NodeT_co] | LoseHeld[NodeT_co] | Duplicate[NodeT_co]
+)
+"""What is done to single messages."""
+
+_AnyAction: TypeAlias = (
+    Wait
+    | Produce
+    | Draw
+    | ProcessAction[NodeT_co]
+    | LinkAction[NodeT_co]
+    | MessageAction[NodeT_co]
+    | Administration
+)
+
+Action: TypeAlias = _AnyAction[NodeId]
+"""What can be performed."""
+
+ActionTemplate: TypeAlias = _AnyAction[NodeRef]
+"""What a scenario or a person asks for: nodes may be roles or names."""
+
+
+def with_nodes(action: ActionTemplate, find: Callable[[NodeRef], NodeId]) -> Action:
+    """Returns an action with its nodes found."""
+    changes: dict[str, object] = {}
+    match action:
+        case OnNodes(nodes=nodes) | OnBrokers(nodes=nodes):
+            changes["nodes"] = tuple(find(node) for node in nodes)
+        case OnLink(link=link) | LoseResponses(link=link):
+            changes["link"] = Link(find(link.source), find(link.target))
+        case OnChannel(channel=channel):
+            changes["channel"] = channel._replace(source=find(channel.source), target=find(channel.target))
+        case _:
+            pass
+    return cast(Action, msgspec.structs.replace(action, **changes) if changes else action)
+
+
+def nodes_of(action: ActionTemplate) -> tuple[NodeRef, ...]:
+    """Returns the nodes that an action names, in order."""
+    found: list[NodeRef] = []
+
+    def take(node: NodeRef) -> NodeId:
+        found.append(node)
+        return NodeId(0)
+
+    with_nodes(action, take)
+    return tuple(found)

@@ -1,0 +1,57 @@
+"""Who dials whom, and what travels there: links, and the kinds of messages on them."""
+
+from enum import Enum
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from emulator.plan.nodes import CLIENT, NodeRef
+
+STREAM: Final = "Stream"
+"""The metadata stream's messages, as an API."""
+
+SYNC: Final = "Sync"
+"""Completions of the controller's disk, as an API of the controller with itself."""
+
+NodeT_co = TypeVar("NodeT_co", bound=NodeRef, covariant=True)
+"""``NodeId`` where the node is known, ``NodeRef`` where it may still be a role."""
+
+
+class Link(NamedTuple, Generic[NodeT_co]):
+    """Connections that ``source`` dials to ``target``; prints as ``0->100``, and as ``client->0`` for the clients'."""
+
+    source: NodeT_co
+    target: NodeT_co
+
+    def __str__(self) -> str:
+        source = "client" if self.source == CLIENT else self.source
+        return f"{source}->{self.target}"
+
+
+class Way(Enum):
+    """Direction of a message, as seen by who dialled."""
+
+    REQUEST = "request"
+    RESPONSE = "response"
+
+
+class Direction(Enum):
+    """Which messages of a link are meant."""
+
+    BOTH = "both"
+    REQUESTS = "requests"
+    RESPONSES = "responses"
+
+    def includes(self, way: Way) -> bool:
+        """Whether messages that travel this way are meant."""
+        return self is Direction.BOTH or (self is Direction.REQUESTS) == (way is Way.REQUEST)
+
+
+class Channel(NamedTuple, Generic[NodeT_co]):
+    """Messages of one API between two nodes, one way; prints as ``0->1 Fetch response``."""
+
+    source: NodeT_co
+    target: NodeT_co
+    api: str
+    way: Way
+
+    def __str__(self) -> str:
+        return f"{self.source}->{self.target} {self.api} {self.way.value}"

@@ -1,0 +1,122 @@
+"""What the event log says of an action: which faults it begins, and which it ends.
+
+Verification takes a fencing for explained only while a fault lasts that can cause it, so that what ends has to be told
+as well as what begins. The target is a node's id, or a link such as ``0->100``.
+"""
+
+from collections.abc import Collection, Iterator
+from typing import Final, NamedTuple
+
+from emulator.core.events import Event, FaultHealed, FaultInjected
+from emulator.core.types import CauseId, MetadataOffset, NodeId
+from emulator.plan.actions import (
+    Action,
+    ClockRate,
+    Cut,
+    Expire,
+    HealAll,
+    HealLink,
+    HealNodes,
+    Hold,
+    LoseResponses,
+    OnBrokers,
+    OnLink,
+    OnNodes,
+    PowerLoss,
+    Release,
+    Reset,
+    deed_of,
+)
+from emulator.plan.channels import Link
+from emulator.plan.nodes import CONTROLLER
+
+NORMAL_RATE_PPM: Final = 1_000_000
+"""A clock that runs as it should."""
+
+
+class Fault(NamedTuple):
+    """A fault by name, and what it is done to: a node, or a link."""
+
+    name: str
+    target: str
+
+
+EVERYTHING: Final = Fault("all", "all")
+"""Stands for all faults where they end together."""
+
+_ANY_LINK_FAULT: Final = "heal"
+"""Stands for every fault of a link."""
+
+
+def faults_of(action: Action) -> tuple[Fault, ...]:
+    """Returns the faults that an action begins. One that is over when the action is counts too."""
+    name = deed_of(action).fault
+    match action:
+        case _ if name is None:
+            return ()
+        case ClockRate(rate_ppm=rate_ppm) if rate_ppm == NORMAL_RATE_PPM:
+            return ()
+        case Expire(nodes=nodes):
+            return tuple(Fault(name, str(Link(node, CONTROLLER))) for node in nodes)
+        case OnNodes(nodes=nodes) | OnBrokers(nodes=nodes):
+            return tuple(Fault(name, str(node)) for node in nodes)
+        case OnLink(link=link) | LoseResponses(link=link):
+            return (Fault(name, str(link)),)
+        case Hold(channel=channel):
+            return (Fault(name, str(Link(channel.source, channel.target))),)
+        case _:
+            raise AssertionError(f"nobody knows the target of {action}")
+
+
+def ended_by(action: Action, *, broken: Collection[Link[NodeId]]) -> tuple[Fault, ...]:
+    """Returns the faults that an action ends.
+
+    Args:
+        action: what is done.
+        broken: links on which anything was wrong before.
+    """
+    match action:
+        case HealAll():
+            return (EVERYTHING,)
+        case HealNodes(nodes=nodes):
+            links = tuple(Fault(_ANY_LINK_FAULT, str(link)) for link in sorted(broken) if set(link) & set(nodes))
+            return (*(Fault(_ANY_LINK_FAULT, str(node)) for node in nodes), *links)
+        case HealLink(link=link):
+            return (Fault(_ANY_LINK_FAULT, str(link)),)
+        case Release(channel=channel, count=None):
+            return (Fault("hold", str(Link(channel.source, channel.target))),)
+        case Reset() | Expire():
+            return faults_of(action)
+        case ClockRate(nodes=nodes, rate_ppm=rate_ppm) if rate_ppm == NORMAL_RATE_PPM:
+            return tuple(Fault("clock", str(node)) for node in nodes)
+        case OnNodes(nodes=nodes) | OnBrokers(nodes=nodes):
+            return tuple(Fault(name, str(node)) for name in sorted(deed_of(action).heals) for node in nodes)
+        case _:
+            return ()
+
+
+def fault_events(
+    action: Action,
+    *,
+    bit: str | None,
+    cause_id: CauseId,
+    before: MetadataOffset,
+    after: MetadataOffset,
+    broken: Collection[Link[NodeId]],
+) -> Iterator[Event]:
+    """Yields the events that put an action on record.
+
+    Args:
+        action: what was done.
+        bit: how that was seen to affect somebody; ``None`` if it did not.
+        cause_id: of the plan's step.
+        before: metadata offset that was committed before it was done.
+        after: likewise when it was done.
+        broken: links on which anything was wrong before.
+    """
+    for fault in faults_of(action):
+        yield FaultInjected(
+            cause_id=cause_id, fault=fault.name, target=fault.target, bit=bit, metadata_offset=before
+        )
+    for fault in ended_by(action, broken=broken):
+        yield FaultHealed(cause_id=cause_id, fault=fault.name, target=fault.target, seen=bit, metadata_offset=after)

@@ -1,0 +1,678 @@
+"""How the arguments of actions are written: as keys of a step in YAML, and as words of a line.
+
+Each field of an action's struct carries, in its annotation, one object that knows both notations. So a new action is a
+struct and nothing else: ``steps`` and ``lines`` read and write it by its fields.
+
+A *subject* is what an action is done to: nodes, a link, a channel, a partition, a topic. In a line it stands alone
+behind the verb; all other fields are ``key=value``.
+"""
+
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
+
+from emulator.core.errors import ErrorCode
+from emulator.core.types import TopicPartition
+from emulator.plan.channels import Channel, Link, Way
+from emulator.plan.names import Names
+from emulator.plan.nodes import NodeRef, node_text, parse_node
+from emulator.plan.power import Loss
+from emulator.plan.yaml_cursor import Cursor, Fields
+from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
+
+ValueT = TypeVar("ValueT")
+EnumT = TypeVar("EnumT", bound=Enum)
+
+YamlValue: TypeAlias = "str | int | bool | list[YamlValue] | dict[str, YamlValue]"
+"""What stands in a step."""
+
+_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min)")
+_UNIT_MS: Final = {"ms": 1, "s": 1000, "min": 60_000}
+_ARROW: Final = re.compile(r"(.+?)\s*(?:->|→)\s*(.+)")
+_INT_MAX: Final = 2**31 - 1
+
+
+def plain(text: str) -> YamlValue:
+    """Returns a property's text as people write it in YAML: numbers and flags without quotes."""
+    if text.isdecimal() and str(int(text)) == text:
+        return int(text)
+    return {"true": True, "false": False}.get(text, text)
+
+
+class Words:
+    """The words of a line behind its verb: those that stand alone, in order, and ``key=value`` pairs."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        given = tuple(words)
+        self._alone = deque(word for word in given if "=" not in word)
+        self._pairs = dict(word.split("=", 1) for word in given if "=" in word)
+
+    def take(self) -> str:
+        """Takes the next word that stands alone.
+
+        Raises:
+            ValueError: there is none.
+        """
+        if not self._alone:
+            raise ValueError("a word is missing")
+        return self._alone.popleft()
+
+    def take_pair(self, key: str) -> str | None:
+        """Takes the value of a key; ``None`` if there is none."""
+        return self._pairs.pop(key, None)
+
+    def has_pair(self, key: str) -> bool:
+        """Whether a key is there."""
+        return key in self._pairs
+
+    def check_empty(self) -> None:
+        """Checks that every word was taken.
+
+        Raises:
+            ValueError: one is left.
+        """
+        for word in (*self._alone, *self._pairs):
+            raise ValueError(f"unexpected {word!r}")
+
+
+class Field(Protocol[ValueT]):
+    """One argument of actions, in both notations."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Its keys in a step."""
+        ...
+
+    @property
+    def is_required(self) -> bool:
+        """Whether it must be given in a step."""
+        ...
+
+    def read(self, fields: Fields, names: Names) -> ValueT:
+        """Takes the argument out of a step.
+
+        Raises:
+            ScenarioError: it is missing, or is not allowed.
+        """
+        ...
+
+    def write(self, value: ValueT) -> dict[str, YamlValue]:
+        """Returns the argument's entries in a step."""
+        ...
+
+    def parse(self, words: Words) -> ValueT:
+        """Takes the argument out of a line.
+
+        Raises:
+            ValueError: it is missing, or has another form.
+        """
+        ...
+
+    def format(self, value: ValueT) -> list[str]:
+        """Returns the argument's words in a line."""
+        ...
+
+    def problems(self, value: ValueT, names: Names) -> Iterator[str]:
+        """Yields why such a value can never do anything on a cluster."""
+        ...
+
+
+AnyField: TypeAlias = Field[Any]
+"""A field whose type is known to its action only."""
+
+
+class _Required(Enum):
+    REQUIRED = "required"
+
+
+REQUIRED: Final = _Required.REQUIRED
+
+
+class _Scalar(Generic[ValueT]):
+    """Base of fields with one key.
+
+    Args:
+        key: in a step.
+        line: key in a line, where it is another.
+        default: where a step does not say.
+        line_default: where a line does not say, if that is another.
+    """
+
+    def __init__(
+        self,
+        key: str,
+        *,
+        line: str | None = None,
+        default: ValueT | _Required = REQUIRED,
+        line_default: ValueT | _Required | None = None,
+    ) -> None:
+        self.keys: tuple[str, ...] = (key,)
+        self._key = key
+        self._line = key if line is None else line
+        self._default = default
+        self._line_default = default if line_default is None else line_default
+
+    @property
+    def is_required(self) -> bool:
+        return isinstance(self._default, _Required)
+
+    def read(self, fields: Fields, names: Names) -> ValueT:
+        if isinstance(self._default, _Required):
+            return self.take(fields.required(self._key), names)
+        cursor = fields.optional(self._key)
+        return self._default if cursor is None else self.take(cursor, names)
+
+    def write(self, value: ValueT) -> dict[str, YamlValue]:
+        return {} if value == self._default else {self._key: self.value_of(value)}
+
+    def parse(self, words: Words) -> ValueT:
+        word = words.take_pair(self._line)
+        if word is not None:
+            return self.from_word(word)
+        if isinstance(self._line_default, _Required):
+            raise ValueError(f"{self._line}= is missing")
+        return self._line_default
+
+    def format(self, value: ValueT) -> list[str]:
+        return [] if value == self._line_default else [f"{self._line}={self.word_of(value)}"]
+
+    def problems(self, value: ValueT, names: Names) -> Iterator[str]:
+        yield from ()
+
+    def take(self, cursor: Cursor, names: Names) -> ValueT:
+        """Returns what stands at a place of a step."""
+        raise NotImplementedError
+
+    def value_of(self, value: ValueT) -> YamlValue:
+        """Returns the value as a step has it."""
+        return self.word_of(value)
+
+    def from_word(self, word: str) -> ValueT:
+        """Returns the value of a word."""
+        raise NotImplementedError
+
+    def word_of(self, value: ValueT) -> str:
+        """Returns the value as a word."""
+        return str(value)
+
+
+# --- Numbers and choices ------------------------------------------------------------------------------------------
+
+
+class Whole(_Scalar[int]):
+    """A whole number from ``low`` to ``high``."""
+
+    def __init__(
+        self,
+        key: str,
+        *,
+        low: int = 0,
+        high: int = _INT_MAX,
+        line: str | None = None,
+        default: int | _Required = REQUIRED,
+    ) -> None:
+        super().__init__(key, line=line, default=default)
+        self._low, self._high = low, high
+
+    def take(self, cursor: Cursor, names: Names) -> int:
+        return cursor.integer(low=self._low, high=self._high)
+
+    def value_of(self, value: int) -> YamlValue:
+        return value
+
+    def from_word(self, word: str) -> int:
+        return int(word)
+
+    def problems(self, value: int, names: Names) -> Iterator[str]:
+        if value < self._low:
+            yield f"expected {self._line} from {self._low} on"
+        elif value > self._high:
+            yield f"expected {self._line} up to {self._high}"
+
+
+class OptionalWhole(_Scalar[int | None]):
+    """A whole number from ``low`` on, or ``None`` where there is none."""
+
+    def __init__(self, key: str, *, low: int) -> None:
+        super().__init__(key, default=None)
+        self._low = low
+
+    def parse(self, words: Words) -> int | None:
+        word = words.take_pair(self._line)
+        return None if word is None else int(word)
+
+    def format(self, value: int | None) -> list[str]:
+        return [] if value is None else [f"{self._line}={value}"]
+
+    def take(self, cursor: Cursor, names: Names) -> int:
+        return cursor.integer(low=self._low)
+
+    def value_of(self, value: int | None) -> YamlValue:
+        assert value is not None
+        return value
+
+    def problems(self, value: int | None, names: Names) -> Iterator[str]:
+        if value is not None and value < self._low:
+            yield f"expected {self._line} from {self._low} on"
+
+
+class Number(Whole):
+    """A whole number that stands alone in a line."""
+
+    def parse(self, words: Words) -> int:
+        return int(words.take())
+
+    def format(self, value: int) -> list[str]:
+        return [str(value)]
+
+
+class Duration(Whole):
+    """A time, in ms: ``40 ms`` in a step, ``ms=40`` or the like in a line."""
+
+    def take(self, cursor: Cursor, names: Names) -> int:
+        value = duration_ms(cursor)
+        for problem in self.problems(value, names):
+            cursor.fail(problem)
+        return value
+
+    def value_of(self, value: int) -> YamlValue:
+        return f"{value} ms"
+
+    def from_word(self, word: str) -> int:
+        return int(word) if word.lstrip("-").isdecimal() else _milliseconds(word)
+
+
+class Span(Duration):
+    """A time that stands alone in a line."""
+
+    def parse(self, words: Words) -> int:
+        return int(words.take())
+
+    def format(self, value: int) -> list[str]:
+        return [str(value)]
+
+
+def duration_ms(cursor: Cursor) -> int:
+    """Returns a duration such as ``30 s``, ``500 ms`` or ``2 min`` in ms.
+
+    Raises:
+        ScenarioError: it is none.
+    """
+    try:
+        return _milliseconds(cursor.text())
+    except ValueError:
+        cursor.fail(f"{cursor.text()!r} is no duration, allowed: a number and ms, s or min, such as 30 s")
+
+
+def _milliseconds(text: str) -> int:
+    match = _DURATION.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(text)
+    milliseconds = float(match[1]) * _UNIT_MS[match[2]]
+    return max(1, int(milliseconds)) if milliseconds else 0
+
+
+class Choice(_Scalar[EnumT]):
+    """One of the values of an enum."""
+
+    def __init__(
+        self,
+        key: str,
+        kind: type[EnumT],
+        *,
+        default: EnumT | _Required = REQUIRED,
+        line_default: EnumT | _Required | None = None,
+    ) -> None:
+        super().__init__(key, default=default, line_default=line_default)
+        self._kind = kind
+
+    def take(self, cursor: Cursor, names: Names) -> EnumT:
+        return take_enum(cursor, self._kind)
+
+    def from_word(self, word: str) -> EnumT:
+        return self._kind(word)
+
+    def word_of(self, value: EnumT) -> str:
+        return str(value.value)
+
+
+def take_enum(cursor: Cursor, kind: type[EnumT]) -> EnumT:
+    """Returns the member of an enum whose value stands at a place of a step."""
+    return kind(cursor.choice([str(each.value) for each in kind]))
+
+
+# --- Nodes and links ----------------------------------------------------------------------------------------------
+
+
+class Nodes:
+    """Subject: nodes, ``node`` or ``nodes`` in a step."""
+
+    keys: tuple[str, ...] = ("node", "nodes")
+    is_required = True
+
+    def read(self, fields: Fields, names: Names) -> tuple[NodeRef, ...]:
+        if "nodes" in fields.keys:
+            nodes = tuple(self._node(each, names) for each in fields.required("nodes").items())
+            if not nodes or len(set(nodes)) < len(nodes):
+                fields.owner.fail("nodes: allowed: different nodes, at least one")
+            return nodes
+        return (self._node(fields.required("node"), names),)
+
+    def _node(self, cursor: Cursor, names: Names) -> NodeRef:
+        return names.node(cursor)
+
+    def write(self, value: Sequence[NodeRef]) -> dict[str, YamlValue]:
+        words: list[YamlValue] = [_yaml_node(each) for each in value]
+        return {"node": words[0]} if len(words) == 1 else {"nodes": words}
+
+    def parse(self, words: Words) -> tuple[NodeRef, ...]:
+        return tuple(parse_node(each) for each in words.take().split(","))
+
+    def format(self, value: Sequence[NodeRef]) -> list[str]:
+        return [",".join(map(str, value))]
+
+    def problems(self, value: Sequence[NodeRef], names: Names) -> Iterator[str]:
+        for node in value:
+            yield from names.node_problems(node)
+
+
+class Brokers(Nodes):
+    """Subject: brokers only."""
+
+    def _node(self, cursor: Cursor, names: Names) -> NodeRef:
+        return names.broker(cursor)
+
+    def problems(self, value: Sequence[NodeRef], names: Names) -> Iterator[str]:
+        for node in value:
+            yield from names.broker_problems(node)
+
+
+def _yaml_node(node: NodeRef) -> YamlValue:
+    text = node_text(node)
+    return int(text) if text.isdecimal() else text
+
+
+class Ends:
+    """Subject: a link, ``from`` and ``to`` in a step."""
+
+    keys: tuple[str, ...] = ("from", "to")
+    is_required = True
+
+    def read(self, fields: Fields, names: Names) -> Link[NodeRef]:
+        source, target = fields.required("from"), fields.required("to")
+        link = Link(names.end(source, source.text()), names.end(target, target.text()))
+        for problem in self.problems(link, names):
+            target.fail(problem)
+        return link
+
+    def write(self, value: Link[NodeRef]) -> dict[str, YamlValue]:
+        return {"from": _yaml_node(value.source), "to": _yaml_node(value.target)}
+
+    def parse(self, words: Words) -> Link[NodeRef]:
+        return _parse_link(words.take())
+
+    def format(self, value: Link[NodeRef]) -> list[str]:
+        return [f"{value.source}->{value.target}"]
+
+    def problems(self, value: Link[NodeRef], names: Names) -> Iterator[str]:
+        yield from names.link_problems(value)
+
+
+class Arrow(Ends):
+    """Subject: a link, written as one value under a key, such as ``responses: 0 -> 1``."""
+
+    def __init__(self, key: str) -> None:
+        self.keys = (key,)
+
+    def read(self, fields: Fields, names: Names) -> Link[NodeRef]:
+        cursor = fields.required(self.keys[0])
+        match = _ARROW.fullmatch(cursor.text().strip())
+        if match is None:
+            cursor.fail(f"{cursor.text()!r} is no link, allowed: a -> b")
+        link = Link(names.end(cursor, match[1]), names.end(cursor, match[2]))
+        for problem in self.problems(link, names):
+            cursor.fail(problem)
+        return link
+
+    def write(self, value: Link[NodeRef]) -> dict[str, YamlValue]:
+        return {self.keys[0]: f"{node_text(value.source)} -> {node_text(value.target)}"}
+
+
+def _parse_link(word: str) -> Link[NodeRef]:
+    source, arrow, target = word.partition("->")
+    if not arrow:
+        raise ValueError(word)
+    return Link(parse_node(source), parse_node(target))
+
+
+class Messages:
+    """Subject: a channel, such as ``requests: AlterPartition`` beside ``from`` and ``to``, or ``responses:``."""
+
+    keys: tuple[str, ...] = ("requests", "responses", "from", "to")
+    is_required = True
+
+    def read(self, fields: Fields, names: Names) -> Channel[NodeRef]:
+        way = next((each for each in Way if f"{each.value}s" in fields.keys), None)
+        if way is None:
+            fields.owner.fail("needs one of requests and responses, with the name of an API")
+        api = fields.required(f"{way.value}s").choice(names.apis)
+        source, target = fields.required("from"), fields.required("to")
+        channel = Channel(names.end(source, source.text()), names.end(target, target.text()), api, way)
+        for problem in self.problems(channel, names):
+            target.fail(problem)
+        return channel
+
+    def write(self, value: Channel[NodeRef]) -> dict[str, YamlValue]:
+        return {f"{value.way.value}s": value.api, "from": _yaml_node(value.source), "to": _yaml_node(value.target)}
+
+    def parse(self, words: Words) -> Channel[NodeRef]:
+        link = _parse_link(words.take())
+        return Channel(link.source, link.target, words.take(), Way(words.take()))
+
+    def format(self, value: Channel[NodeRef]) -> list[str]:
+        return [f"{value.source}->{value.target}", value.api, value.way.value]
+
+    def problems(self, value: Channel[NodeRef], names: Names) -> Iterator[str]:
+        if value.api not in names.apis:
+            yield f"no such kind of message; there are {', '.join(names.apis)}"
+        yield from names.link_problems(Link(value.source, value.target))
+
+
+# --- Topics, partitions, producers --------------------------------------------------------------------------------
+
+
+class Partition:
+    """Subject: a partition."""
+
+    keys: tuple[str, ...] = ("partition",)
+    is_required = True
+
+    def read(self, fields: Fields, names: Names) -> TopicPartition:
+        return names.partition(fields.required("partition"))
+
+    def write(self, value: TopicPartition) -> dict[str, YamlValue]:
+        return {"partition": str(value)}
+
+    def parse(self, words: Words) -> TopicPartition:
+        topic, _, index = words.take().rpartition("-")
+        return TopicPartition(topic, int(index))
+
+    def format(self, value: TopicPartition) -> list[str]:
+        return [str(value)]
+
+    def problems(self, value: TopicPartition, names: Names) -> Iterator[str]:
+        yield from names.partition_problems(value)
+
+
+class Topic:
+    """Subject: a topic that is or was there."""
+
+    keys: tuple[str, ...] = ("name",)
+    is_required = True
+
+    def read(self, fields: Fields, names: Names) -> str:
+        return names.topic(fields.required("name"))
+
+    def write(self, value: str) -> dict[str, YamlValue]:
+        return {"name": value}
+
+    def parse(self, words: Words) -> str:
+        return words.take()
+
+    def format(self, value: str) -> list[str]:
+        return [value]
+
+    def problems(self, value: str, names: Names) -> Iterator[str]:
+        yield from names.topic_problems(value)
+
+
+PLANNED_PRODUCERS: Final = {"all": "producer-all", "1": "producer-leader", "0": "producer-none"}
+"""Producers of a plan that brings its own clients, by the acks that its lines name."""
+
+
+class Producer(_Scalar[str]):
+    """A producer: by its name in a step, by its acks in a line."""
+
+    def __init__(self) -> None:
+        super().__init__("producer", line="acks")
+
+    def take(self, cursor: Cursor, names: Names) -> str:
+        return names.producer(cursor)
+
+    def value_of(self, value: str) -> YamlValue:
+        return value
+
+    def from_word(self, word: str) -> str:
+        return PLANNED_PRODUCERS[word]
+
+    def word_of(self, value: str) -> str:
+        return next((acks for acks, name in PLANNED_PRODUCERS.items() if name == value), value)
+
+    def problems(self, value: str, names: Names) -> Iterator[str]:
+        if value == PLANNED_PRODUCERS["0"]:
+            yield "expected acks all or 1"
+
+
+# --- What a loss of power takes -----------------------------------------------------------------------------------
+
+
+class LossField:
+    """What a loss of power takes: ``keep``, a ``seed``, and what leaves no chance: ``kept``, ``truncation``, ``names``.
+
+    A line always says ``keep``, ``kept`` and ``truncation``, so that it leaves nothing to chance.
+    """
+
+    keys: tuple[str, ...] = ("keep", "seed", "kept", "truncation", "names")
+    is_required = False
+
+    def read(self, fields: Fields, names: Names) -> Loss:
+        keep, seed = fields.optional("keep"), fields.optional("seed")
+        kept, truncation, fate = fields.optional("kept"), fields.optional("truncation"), fields.optional("names")
+        exact = None
+        if kept is not None or truncation is not None or fate is not None:
+            exact = ExactLoss(
+                kept=0 if kept is None else kept.integer(low=0),
+                truncation=TruncationFate.UNDONE if truncation is None else take_enum(truncation, TruncationFate),
+                names=NamesFate.UNDONE if fate is None else take_enum(fate, NamesFate),
+            )
+        return Loss(
+            keep=Keep.NONE if keep is None else take_enum(keep, Keep),
+            seed=None if seed is None else seed.integer(low=0),
+            exact=exact,
+        )
+
+    def write(self, value: Loss) -> dict[str, YamlValue]:
+        written: dict[str, YamlValue] = {"keep": value.keep.value}
+        if value.seed is not None:
+            written["seed"] = value.seed
+        if value.exact is not None:
+            written["kept"] = value.exact.kept
+            written["truncation"] = value.exact.truncation.value
+            written["names"] = value.exact.names.value
+        return written
+
+    def parse(self, words: Words) -> Loss:
+        keep, kept, truncation = (words.take_pair(key) for key in ("keep", "kept", "truncation"))
+        names = words.take_pair("names")
+        if keep is None or kept is None or truncation is None:
+            raise ValueError("keep=, kept= and truncation= belong together")
+        fate = NamesFate.KEPT if names is None else NamesFate(names)
+        exact = ExactLoss(kept=int(kept), truncation=TruncationFate(truncation), names=fate)
+        return Loss(keep=Keep(keep), exact=exact)
+
+    def format(self, value: Loss) -> list[str]:
+        exact = value.exact
+        if exact is None:
+            return [f"keep={value.keep.value}"] + ([] if value.seed is None else [f"seed={value.seed}"])
+        words = [f"keep={value.keep.value}", f"kept={exact.kept}", f"truncation={exact.truncation.value}"]
+        return words if exact.names is NamesFate.KEPT else [*words, f"names={exact.names.value}"]
+
+    def problems(self, value: Loss, names: Names) -> Iterator[str]:
+        if value.exact is not None and value.exact.kept < 0:
+            yield "expected kept from 0 on"
+
+
+class OptionalLoss:
+    """The same, or ``None`` where a step or line does not speak of it."""
+
+    keys: tuple[str, ...] = LossField.keys
+    is_required = False
+    _loss: Final = LossField()
+
+    def read(self, fields: Fields, names: Names) -> Loss | None:
+        if not any(key in fields.keys for key in self.keys):
+            fields.allow(self.keys)
+            return None
+        return self._loss.read(fields, names)
+
+    def write(self, value: Loss | None) -> dict[str, YamlValue]:
+        return {} if value is None else self._loss.write(value)
+
+    def parse(self, words: Words) -> Loss | None:
+        return self._loss.parse(words) if words.has_pair("keep") else None
+
+    def format(self, value: Loss | None) -> list[str]:
+        return [] if value is None else self._loss.format(value)
+
+    def problems(self, value: Loss | None, names: Names) -> Iterator[str]:
+        if value is not None:
+            yield from self._loss.problems(value, names)
+
+
+# --- Answers ------------------------------------------------------------------------------------------------------
+
+
+class Answers:
+    """Which answers of the controller are as expected, by Kafka's names; without a list only success."""
+
+    keys: tuple[str, ...] = ("answer",)
+    is_required = False
+
+    def read(self, fields: Fields, names: Names) -> tuple[ErrorCode, ...]:
+        cursor = fields.optional("answer")
+        if cursor is None:
+            return (ErrorCode.NONE,)
+        answers = tuple(take_error(each) for each in cursor.items())
+        if not answers:
+            cursor.fail("allowed: a list of error names, NONE among them where it may succeed")
+        return answers
+
+    def write(self, value: tuple[ErrorCode, ...]) -> dict[str, YamlValue]:
+        return {} if value == (ErrorCode.NONE,) else {"answer": [each.name for each in value]}
+
+    def parse(self, words: Words) -> tuple[ErrorCode, ...]:
+        word = words.take_pair("answer")
+        return (ErrorCode.NONE,) if word is None else tuple(ErrorCode[each] for each in word.split(","))
+
+    def format(self, value: tuple[ErrorCode, ...]) -> list[str]:
+        return [] if value == (ErrorCode.NONE,) else [f"answer={','.join(each.name for each in value)}"]
+
+    def problems(self, value: tuple[ErrorCode, ...], names: Names) -> Iterator[str]:
+        yield from ()
+
+
+def take_error(cursor: Cursor) -> ErrorCode:
+    """Returns one of Kafka's errors by its name."""
+    return ErrorCode[cursor.choice([each.name for each in ErrorCode])]

@@ -1,0 +1,157 @@
+"""One notation of actions: a line each, as plans of the simulator are printed, kept and written by hand.
+
+``DEEDS`` has an example of every line. A verb comes first, then what the action is done to, then ``key=value`` pairs;
+node 100 is the controller, 1000 stands for the clients. Requests that have no line of their own are written as the step
+that they are in a scenario.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from emulator.core.errors import ConfigError
+from emulator.core.metadata_version import ELR_VERSION
+from emulator.core.records import ConfigResource
+from emulator.core.types import FeatureUpgradeType, NodeId
+from emulator.plan.actions import (
+    DEEDS,
+    Action,
+    ActionTemplate,
+    AlterConfig,
+    CancelReassignment,
+    Deed,
+    UpdateFeature,
+    deed_of,
+    with_nodes,
+)
+from emulator.plan.administration_fields import ConfigChange, FeatureLevel
+from emulator.plan.fields import Partition, Words
+from emulator.plan.names import Names
+from emulator.plan.nodes import NodeRef
+from emulator.plan.steps import action_text, read_text
+from emulator.plan.yaml_cursor import ScenarioError
+
+MIN_ISR: Final = "min.insync.replicas"
+
+_SHORT_FORMS: Final = ("min-isr orders value=1", "elr-feature level=0", "reassign orders-0 replicas=none")
+
+_BY_LINE_VERB: Final[Mapping[str, Deed]] = MappingProxyType(
+    {row.line_verb: row for row in DEEDS.values() if row.line_verb}
+)
+
+LINE_VERBS: Final = (*_BY_LINE_VERB, "min-isr", "elr-feature")
+"""First words of lines."""
+
+
+def format_action(action: Action) -> str:
+    """Returns an action's line."""
+    match action:
+        case AlterConfig(
+            config=ConfigChange(resource=ConfigResource.TOPIC, name=name, changes=((key, str() as value),))
+        ) if key == MIN_ISR and action == min_isr(name, int(value)):
+            return f"min-isr {name} value={value}"
+        case UpdateFeature(target=FeatureLevel(feature=feature, level=level)) if (
+            feature == ELR_VERSION and action == elr_feature(level)
+        ):
+            return f"elr-feature level={level}"
+        case CancelReassignment(partition=partition):
+            return f"reassign {partition} replicas=none"
+        case _:
+            pass
+    row = deed_of(action)
+    if not row.line_verb:
+        return action_text(action).removeprefix("{").removesuffix("}")
+    words = [word for name, field in row.fields.items() for word in field.format(getattr(action, name))]
+    # What stands alone comes first, whatever the order of the fields.
+    return " ".join([row.line_verb, *sorted(words, key=lambda word: "=" in word)])
+
+
+def parse_action(line: str, names: Names | None = None) -> Action:
+    """Returns the action of a line.
+
+    Args:
+        line: without comment.
+        names: what may be named in a line that is a step; without them there is no such line.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    try:
+        return with_nodes(_parse(line, names), _known)
+    except (ValueError, KeyError):
+        raise _complaint(line) from None
+
+
+def parse_words(row: Deed, words: Words) -> ActionTemplate:
+    """Returns the action of a row that some words stand for; nodes may be roles.
+
+    Raises:
+        ValueError: they have another form.
+        KeyError: a word is none of those that are allowed.
+    """
+    # Fields with words that stand alone take them in the order of the struct: the subject first.
+    given = {name: field.parse(words) for name, field in row.fields.items()}
+    words.check_empty()
+    return row.kind(**given)  # type: ignore[return-value]
+
+
+def _parse(line: str, names: Names | None) -> ActionTemplate:
+    verb, *rest = line.split()
+    words = Words(rest)
+    match verb:
+        case "min-isr":
+            action: ActionTemplate = min_isr(words.take(), int(words.take_pair("value") or ""))
+        case "elr-feature":
+            action = elr_feature(int(words.take_pair("level") or ""))
+        case "reassign" if "replicas=none" in rest:
+            words.take_pair("replicas")
+            action = CancelReassignment(partition=Partition().parse(words))
+        case _ if verb in _BY_LINE_VERB:
+            action = parse_words(_BY_LINE_VERB[verb], words)
+        case _ if verb.endswith(":") and names is not None:
+            return _parse_step(line, names)
+        case _:
+            raise ValueError(line)
+    words.check_empty()
+    return action
+
+
+def _parse_step(line: str, names: Names) -> ActionTemplate:
+    try:
+        return read_text(line, names, path=Path("plan"))
+    except ScenarioError as error:
+        raise ConfigError(key=line.split(":")[0], value=line, expected=error.reason) from None
+
+
+def _known(node: NodeRef) -> NodeId:
+    if not isinstance(node, int):
+        raise ValueError(f"a line names nodes by their ids, not {node}")
+    return node
+
+
+def _complaint(line: str) -> ConfigError:
+    verb = line.split()[0] if line.split() else ""
+    examples = [row.example for row in DEEDS.values() if row.line_verb == verb]
+    examples += [form for form in _SHORT_FORMS if form.split()[0] == verb]
+    if examples:
+        return ConfigError(key=verb, value=line, expected=" or ".join(f"a line as '{each}'" for each in examples))
+    return ConfigError(key=verb, value=None, expected=f"cluster, topic, or an action: {', '.join(LINE_VERBS)}")
+
+
+# --- Short forms --------------------------------------------------------------------------------------------------
+
+
+def min_isr(topic: str, value: int) -> AlterConfig:
+    """Returns the request for another ``min.insync.replicas`` of a topic."""
+    return AlterConfig(
+        config=ConfigChange(resource=ConfigResource.TOPIC, name=topic, changes=((MIN_ISR, str(value)),))
+    )
+
+
+def elr_feature(level: int) -> UpdateFeature:
+    """Returns the request for a level of ``eligible.leader.replicas.version``."""
+    return UpdateFeature(
+        target=FeatureLevel(ELR_VERSION, level),
+        upgrade_type=FeatureUpgradeType.UPGRADE if level > 0 else FeatureUpgradeType.SAFE_DOWNGRADE,
+    )

@@ -1,0 +1,212 @@
+"""What a plan may name: brokers, topics, partitions, producers, APIs, and nodes that earlier steps gave a name.
+
+The methods that take a ``Cursor`` read a place of a YAML document and complain about it there. The others yield, in
+words, why something can never be meant; they serve lines of plans and requests on a standing cluster, too.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final, get_args
+
+from emulator.core.messages import Request
+from emulator.core.types import BrokerId, NodeId, TopicPartition
+from emulator.plan.channels import STREAM, Link
+from emulator.plan.nodes import (
+    CLIENT,
+    CONTROLLER,
+    NamedNode,
+    NodeRef,
+    NodeRole,
+    RoleNode,
+    is_node_name,
+    node_text,
+    parse_node,
+)
+from emulator.plan.yaml_cursor import Cursor, suggestion
+
+ALL: Final = "all"
+"""Stands for every partition."""
+
+_APIS: Final = (*sorted(each.__name__.removesuffix("Request") for each in get_args(Request)), STREAM)
+_ROLES: Final = tuple(role.value for role in NodeRole)
+
+
+class Names:
+    """What may be named so far.
+
+    Attributes:
+        brokers: how many there are.
+        apis: kinds of messages.
+    """
+
+    apis: Final = _APIS
+
+    def __init__(self, *, brokers: int, partitions: Iterable[TopicPartition], producers: tuple[str, ...] = ()) -> None:
+        self.brokers = brokers
+        self._producers = producers
+        self._partitions = {str(partition): partition for partition in partitions}
+        self._given: set[str] = set()
+
+    def add_partitions(self, partitions: Iterable[TopicPartition]) -> None:
+        """From here on these may be named."""
+        self._partitions.update({str(partition): partition for partition in partitions})
+
+    def add_name(self, name: str) -> None:
+        """From here on this stands for a node."""
+        self._given.add(name)
+
+    def new_name(self, cursor: Cursor) -> str:
+        """Returns a name that a step gives.
+
+        Raises:
+            ScenarioError: it means something else.
+        """
+        text = cursor.text()
+        if not is_node_name(text):
+            cursor.fail(f"{text!r} cannot be a name, allowed: lower-case words that mean nothing else")
+        return text
+
+    # --- Topics, partitions, producers ----------------------------------------------------------------------------
+
+    @property
+    def partitions(self) -> tuple[TopicPartition, ...]:
+        """All partitions so far."""
+        return tuple(self._partitions.values())
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """All topics so far."""
+        return tuple(dict.fromkeys(partition.topic for partition in self.partitions))
+
+    def topic(self, cursor: Cursor) -> str:
+        """Returns the name of a topic that is or was there."""
+        return cursor.choice(self.topics)
+
+    def topic_problems(self, topic: str) -> Iterator[str]:
+        """Yields why there is no such topic."""
+        if topic not in self.topics:
+            yield f"no such topic; there are {', '.join(self.topics)}"
+
+    def partition_set(self, cursor: Cursor) -> tuple[TopicPartition, ...]:
+        """Returns one partition, or all of them."""
+        if cursor.text() == ALL:
+            return self.partitions
+        return (self.partition(cursor),)
+
+    def partition(self, cursor: Cursor) -> TopicPartition:
+        """Returns one partition."""
+        text = cursor.text()
+        self._check_partition(cursor, text)
+        return self._partitions[text]
+
+    def _check_partition(self, cursor: Cursor, text: str) -> None:
+        if text not in self._partitions:
+            allowed = ", ".join(self._partitions) or "none, as there are no topics"
+            cursor.fail(f"no partition {text!r}, allowed: {allowed}{suggestion(text, self._partitions)}")
+
+    def partition_problems(self, partition: TopicPartition) -> Iterator[str]:
+        """Yields why there is no such partition."""
+        if str(partition) not in self._partitions:
+            yield f"no such partition; there are {', '.join(self._partitions)}"
+
+    def producer(self, cursor: Cursor) -> str:
+        """Returns the name of a producer."""
+        return cursor.choice(self._producers)
+
+    # --- Nodes ----------------------------------------------------------------------------------------------------
+
+    @property
+    def broker_range(self) -> str:
+        """Which brokers there are, in words."""
+        return "broker 0" if self.brokers == 1 else f"brokers 0 to {self.brokers - 1}"
+
+    def broker_id(self, cursor: Cursor) -> BrokerId:
+        """Returns a broker by its id."""
+        number = cursor.integer(low=0)
+        if number >= self.brokers:
+            cursor.fail(f"no broker {number}, allowed: 0 to {self.brokers - 1}")
+        return BrokerId(NodeId(number))
+
+    def replicas(self, cursor: Cursor) -> tuple[BrokerId, ...]:
+        """Returns the replicas of a partition, in order."""
+        ids = tuple(self.broker_id(each) for each in cursor.items())
+        if not ids or len(set(ids)) != len(ids):
+            cursor.fail(f"{list(ids)} are no replicas of a partition, allowed: different brokers, at least one")
+        return ids
+
+    def broker(self, cursor: Cursor) -> NodeRef:
+        """Returns a broker by id, name or role."""
+        node = self.node(cursor)
+        if node == CONTROLLER:
+            cursor.fail("must be a broker, not the controller")
+        return node
+
+    def broker_list(self, cursor: Cursor) -> tuple[NodeRef, ...]:
+        """Returns brokers."""
+        return tuple(self.broker(each) for each in cursor.items())
+
+    def node(self, cursor: Cursor) -> NodeRef:
+        """Returns a broker or the controller."""
+        return self._named(cursor, cursor.text())
+
+    def end(self, cursor: Cursor, text: str) -> NodeRef:
+        """Returns an end of a link, which may be the client process."""
+        return CLIENT if text == node_text(CLIENT) else self._named(cursor, text)
+
+    def _named(self, cursor: Cursor, text: str) -> NodeRef:
+        try:
+            node = parse_node(text)
+        except ValueError:
+            node = NamedNode(name=text)
+        match node:
+            case RoleNode(role=role, partition=None):
+                return RoleNode(role=role, partition=self._only_partition(cursor, role.value))
+            case RoleNode(partition=partition):
+                self._check_partition(cursor, str(partition))
+                return node
+            case NamedNode(name=name) if name in self._given:
+                return node
+            case int() if node != CLIENT and (node == CONTROLLER or node < self.brokers):
+                return node
+            case int() if text.isdecimal():
+                cursor.fail(f"no node {text}, allowed: {self.broker_range}, controller")
+            case _:
+                allowed = [f"0 to {self.brokers - 1}", "controller", *sorted(self._given)]
+                allowed += [f"{role}(PARTITION)" for role in _ROLES]
+                hint = suggestion(text, [*_ROLES, *self._given])
+                cursor.fail(f"no node {text!r}, allowed: {', '.join(allowed)}{hint}")
+
+    def _only_partition(self, cursor: Cursor, role: str) -> TopicPartition:
+        if len(self._partitions) != 1:
+            cursor.fail(f"whose {role}? There are several partitions, write {role}(PARTITION)")
+        return next(iter(self._partitions.values()))
+
+    def node_problems(self, node: NodeRef) -> Iterator[str]:
+        """Yields why no broker or controller is meant."""
+        match node:
+            case RoleNode(partition=None) if len(self._partitions) != 1:
+                yield f"whose {node}? Write {node}(PARTITION)"
+            case RoleNode(partition=partition) if partition is not None:
+                yield from self.partition_problems(partition)
+            case NamedNode(name=name) if name not in self._given:
+                yield f"no node {name!r}; there are {self.broker_range}, controller, and roles as leader(PARTITION)"
+            case int() if node != CONTROLLER and not 0 <= node < self.brokers:
+                yield f"no node {node}; there are {self.broker_range} and the controller {CONTROLLER}"
+            case _:
+                pass
+
+    def broker_problems(self, node: NodeRef) -> Iterator[str]:
+        """Yields why no broker is meant."""
+        if isinstance(node, int) and not 0 <= node < self.brokers:
+            yield f"no broker {node}; there are {self.broker_range}"
+        elif not isinstance(node, int):
+            yield from self.node_problems(node)
+
+    def link_problems(self, link: Link[NodeRef]) -> Iterator[str]:
+        """Yields why nobody dials there."""
+        for end in link:
+            if end != CLIENT:
+                yield from self.node_problems(end)
+        if link.target == CLIENT:
+            yield "nothing dials the client, so it cannot be the target of a link"
+        if link.source == link.target:
+            yield f"a link from {node_text(link.source)} to itself does not exist"

@@ -1,0 +1,29 @@
+"""What a loss of power takes, as a plan says it."""
+
+import random
+from typing import Final
+
+import msgspec
+
+from emulator.core.types import NodeId
+from emulator.storage.power_loss_plan import ExactLoss, Keep
+
+SEED_BITS: Final = 31
+
+
+class Loss(msgspec.Struct, frozen=True, kw_only=True):
+    """What is left of bytes that were not synced.
+
+    Attributes:
+        keep: the shape.
+        seed: of what is drawn; ``None`` where nothing is, or where whoever performs the action gives one.
+        exact: what is not drawn.
+    """
+
+    keep: Keep
+    seed: int | None = None
+    exact: ExactLoss | None = None
+
+    def seed_of(self, node_id: NodeId) -> int:
+        """Returns the seed of one node's choices."""
+        return random.Random(f"{self.seed}:node-{node_id}").getrandbits(SEED_BITS)
