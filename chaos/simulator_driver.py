@@ -44,7 +44,7 @@ class SimulatorDriver:
         """Starts the brokers; the controller runs."""
         with cores_at_work():
             for broker_id in self._cluster.nodes:
-                self._cluster.start(broker_id)
+                self._cluster.processes.start(broker_id)
         try:
             yield self._scene
         finally:
@@ -72,7 +72,7 @@ class SimulatorDriver:
         with cores_at_work():
             for broker in running:
                 if not self._scene.is_paused(broker):
-                    self._cluster.stop(BrokerId(broker))
+                    self._cluster.processes.stop(BrokerId(broker))
         for node_id in (*running, CONTROLLER):
             await self._scene.stop(node_id)
         self._cluster.run(_LAST_LINES_MS)

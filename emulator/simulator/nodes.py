@@ -26,6 +26,10 @@ from emulator.simulator.record_book import RecordBook
 
 CONTROLLER: Final = NodeId(100)
 CLIENT: Final = NodeId(1000)
+
+HARNESS: Final = NodeId(2000)
+"""Writes the events of what is done to the cluster from outside: faults, and the ends of processes."""
+
 CLUSTER_ID: Final = "simulated"
 
 InputT = TypeVar("InputT")
@@ -81,6 +85,14 @@ class Node(Generic[InputT]):
         self.inbox = []
         self.armed_ms = None
         self.doom = None
+
+
+class StepNode(Protocol):
+    """Hands an input to a node."""
+
+    def __call__(self, node: Node[InputT], incoming: InputT, /) -> None:
+        """Steps its core and executes the effects; no effect if no process runs."""
+        ...
 
 
 class BrokerNode(Node[BrokerInput]):

@@ -146,7 +146,7 @@ class Simulation:
     def _boot(self) -> None:
         cluster = self.cluster
         for broker_id in cluster.nodes:
-            cluster.start(broker_id)
+            cluster.processes.start(broker_id)
         brokers = cluster.controller.image.brokers
         count = len(cluster.nodes)
         serves = cluster.run_until(
@@ -155,16 +155,16 @@ class Simulation:
         if not serves:
             self.oracle.bell.ring("L2", None, "the cluster did not come up")
         for topic in self.plan.topics:
-            refusal = cluster.create_topic(topic.name, topic.replicas, dict(topic.properties))
+            refusal = cluster.clients.create_topic(topic.name, topic.replicas, dict(topic.properties))
             if refusal is not None:
                 self._refused = ConfigError(key="topic", value=topic.name, expected=f"what Kafka takes: {refusal}")
                 return
         topics = tuple(topic.name for topic in self.plan.topics)
-        cluster.add_producer(Acks.ALL, PRODUCER, topics)
+        cluster.clients.add_producer(Acks.ALL, PRODUCER, topics)
         settings = msgspec.structs.replace(PRODUCER, acks=Acks.LEADER, enable_idempotence=False)
-        cluster.add_producer(Acks.LEADER, settings, topics)
+        cluster.clients.add_producer(Acks.LEADER, settings, topics)
         for index, settings_of_one in enumerate(self._readers()):
-            cluster.add_consumer(f"consumer-{index}", Phase.LIVE, settings_of_one, self.plan.partitions)
+            cluster.clients.add_consumer(f"consumer-{index}", Phase.LIVE, settings_of_one, self.plan.partitions)
         cluster.run(20)
 
     def _readers(self) -> list[ConsumerSettings]:
@@ -216,15 +216,15 @@ class Simulation:
 
     def _heal(self) -> None:
         cluster = self.cluster
-        cluster.heal()
+        cluster.links.heal()
         note_healed(cluster, EVERYTHING)
-        cluster.start_controller()
-        cluster.resume(cluster.controller_node)
+        cluster.processes.start_controller()
+        cluster.processes.resume(cluster.controller_node)
         for broker_id, node in cluster.nodes.items():
-            cluster.set_clock_rate(node, 1_000_000)
+            cluster.processes.set_clock_rate(node, 1_000_000)
             node.doom = None
-            cluster.resume(node)
-            cluster.start(broker_id)
+            cluster.processes.resume(node)
+            cluster.processes.start(broker_id)
         left = self._converge()
         self._excuses = len(excused(cluster))
         for check_id, partition, sentence in left:
@@ -252,7 +252,7 @@ class Simulation:
         end_ms = cluster.now_ms + CONVERGE_MS
         while True:
             for broker_id in cluster.nodes:
-                cluster.start(broker_id)  # one may have been on its way out when the healing began
+                cluster.processes.start(broker_id)  # one may have been on its way out when the healing began
             cluster.run(_POLL_MS)
             left = list(self.oracle.missing())
             if not left or cluster.now_ms >= end_ms:
@@ -261,11 +261,11 @@ class Simulation:
     def _read(self) -> None:
         cluster = self.cluster
         closing = {
-            name: cluster.produce(cluster.producers[Acks.ALL], name, 1)
+            name: cluster.clients.produce(cluster.clients.producers[Acks.ALL], name, 1)
             for name in self.plan.partitions
             if name not in excused(cluster) and cluster.state(name) is not None
         }
-        producers = list(cluster.producers.values())
+        producers = list(cluster.clients.producers.values())
         answered = cluster.run_until(lambda: not any(p.producer.unfinished_records for p in producers))
         if not answered:
             self.oracle.bell.ring("L5", None, "a healed cluster does not answer producers")
@@ -275,12 +275,12 @@ class Simulation:
             if answered and operation_id not in accepted:
                 self.oracle.bell.ring("L5", name, f"a healed cluster does not take {operation_id} for {name}")
         for producer in producers:
-            cluster.abandon(producer)
-        for consumer in cluster.consumers:
-            cluster.abandon(consumer)
-        final = cluster.add_consumer("final-consumer", Phase.FINAL, _FINAL_CONSUMER, self.plan.partitions)
+            cluster.clients.abandon(producer)
+        for consumer in cluster.clients.consumers:
+            cluster.clients.abandon(consumer)
+        final = cluster.clients.add_consumer("final-consumer", Phase.FINAL, _FINAL_CONSUMER, self.plan.partitions)
         cluster.run_until(lambda: final.consumer.is_finished, within_ms=_READ_MS)
-        cluster.abandon(final)
+        cluster.clients.abandon(final)
         self.oracle.finish()
 
     def stop(self) -> None:
@@ -290,11 +290,11 @@ class Simulation:
     def _stop(self) -> None:
         cluster = self.cluster
         for broker_id in cluster.nodes:
-            cluster.stop(broker_id)
+            cluster.processes.stop(broker_id)
         cluster.run_until(lambda: all(node.core is None for node in cluster.nodes.values()))
         for broker_id in cluster.nodes:
-            cluster.kill(broker_id)
-        cluster.stop_controller()
+            cluster.processes.kill(broker_id)
+        cluster.processes.stop_controller()
         cluster.run(1)
 
     def outcome(self) -> Outcome:

@@ -181,7 +181,7 @@ class Oracle:
 
     def _acked(self, client: str, record: SendRecorded, base_offset: Offset) -> None:
         name = record.partition
-        if self._cluster.producer_acks[client] is not Acks.ALL:
+        if self._cluster.clients.producer_acks[client] is not Acks.ALL:
             return
         self.tally.acks += 1
         promise = Promise(

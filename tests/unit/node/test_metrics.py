@@ -66,10 +66,10 @@ class Watched(NobodyWatches):
         self.counts: dict[NodeId, Callable[[Event], None]] = {}
         self.cluster = SimulatedCluster(brokers=3, switches=Switches(), properties=PROPERTIES, watcher=self)
         for broker_id in BROKERS:
-            self.cluster.start(broker_id)
+            self.cluster.processes.start(broker_id)
         registered = self.cluster.controller.image.brokers
         self.until(lambda: len(registered) == 3 and not any(broker.fenced for broker in registered.values()))
-        self.cluster.create_topic("orders", ((0, 1, 2),), {})
+        self.cluster.clients.create_topic("orders", ((0, 1, 2),), {})
         self.cluster.run(300)
         self.controller = ControllerMetrics(self.cluster.controller)
         self.broker = BrokerMetrics(self.core(BROKERS[0]), BROKERS[0])
@@ -91,8 +91,8 @@ class Watched(NobodyWatches):
         )
         partitions = (ProducePartition(topic=ORDERS.topic, partition=ORDERS.partition, batch=batch),)
         request = ProduceRequest(acks=1, timeout_ms=1000, partitions=partitions)
-        request_id = self.cluster.ask(BROKERS[0], request, cause="test")
-        self.until(lambda: request_id in self.cluster.answers)
+        request_id = self.cluster.clients.ask(BROKERS[0], request, cause="test")
+        self.until(lambda: request_id in self.cluster.clients.answers)
 
     def until(self, condition: Callable[[], bool]) -> None:
         assert self.cluster.run_until(condition)
@@ -119,7 +119,7 @@ def test_a_healthy_cluster() -> None:
 
 def test_lost_followers_are_counted_at_their_leader() -> None:
     watched = Watched()
-    watched.cluster.cut(BROKERS[2], BROKERS[0])
+    watched.cluster.links.cut(BROKERS[2], BROKERS[0])
     watched.produce()
     watched.until_state(lambda state: len(state.isr) == 2)
     watched.cluster.run(100)
@@ -128,7 +128,7 @@ def test_lost_followers_are_counted_at_their_leader() -> None:
     assert once[f"{MANAGER}_underreplicatedpartitions"] == once[f"{MANAGER}_atminisrpartitioncount"] == 1
     assert once["kafka_cluster_partition_insyncreplicascount orders-0"] == 2
 
-    watched.cluster.cut(BROKERS[1], BROKERS[0])
+    watched.cluster.links.cut(BROKERS[1], BROKERS[0])
     watched.produce()
     watched.until_state(lambda state: len(state.isr) == 1)
     watched.cluster.run(100)
@@ -141,7 +141,7 @@ def test_lost_followers_are_counted_at_their_leader() -> None:
     assert under["kafka_controller_global_under_min_isr_partition_count"] == 1
     assert under["kafka_controller_electable_leaders orders-0"] == 2  # the leader, and whom it lost last
 
-    watched.cluster.heal()
+    watched.cluster.links.heal()
     watched.until_state(lambda state: len(state.isr) == 3)
     watched.cluster.run(100)
     healed = samples(watched.broker.collect())

@@ -1,0 +1,32 @@
+"""Where nodes and the harness write the events of a run; the observer is told each."""
+
+from emulator.core.events import Event
+from emulator.core.types import CauseId
+from emulator.simulator.event_queue import EventQueue
+from emulator.simulator.nodes import HARNESS, InputT, Node
+from emulator.simulator.watcher import Watcher
+
+
+class EventLog:
+    """Stamps each event with its writer and with virtual time.
+
+    Args:
+        queue: virtual time.
+        watcher: is told every event.
+
+    Attributes:
+        cause_id: of what the harness does now.
+    """
+
+    def __init__(self, queue: EventQueue, watcher: Watcher) -> None:
+        self.cause_id = CauseId("harness")
+        self._queue = queue
+        self._watcher = watcher
+
+    def write(self, node: Node[InputT], event: Event) -> None:
+        """Writes an event of a node."""
+        self._watcher.happened(node.node_id, node.incarnation, event, now_ms=self._queue.now_ms)
+
+    def note(self, event: Event) -> None:
+        """Writes an event of the harness."""
+        self._watcher.happened(HARNESS, 0, event, now_ms=self._queue.now_ms)
