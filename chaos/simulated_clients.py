@@ -16,13 +16,13 @@ from emulator.core.types import Acks, NodeId, TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.journal import Journal
 from emulator.simulator.nodes import HARNESS, ConsumerNode, ProducerNode
-from emulator.simulator.watcher import ClientRecord
+from emulator.simulator.observer import ClientRecord
 
 _MS_PER_S: Final = 1000
 
 
 class Witness:
-    """A watcher that keeps everything and counts what the clients achieve.
+    """An observer that keeps everything and counts what the clients achieve.
 
     Attributes:
         journal: all events and the history.

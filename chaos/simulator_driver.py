@@ -33,7 +33,7 @@ class SimulatorDriver:
             brokers=order.scenario.brokers,
             switches=order.switches,
             properties=node_properties(dict(order.properties)),
-            watcher=self._witness,
+            observer=self._witness,
             book=RecordBook(self._content.encode),
         )
         self._clients = SimulatedClients(self._cluster, order.scenario, self._witness)

@@ -37,10 +37,10 @@ from emulator.simulator.nodes import (
     Node,
     ProducerNode,
 )
+from emulator.simulator.observer import NullObserver, Observer
 from emulator.simulator.processes import Processes
 from emulator.simulator.record_book import RecordBook
 from emulator.simulator.streams import MetadataStreams
-from emulator.simulator.watcher import NobodyWatches, Watcher
 from emulator.simulator.wire import NodeAsker, Wire
 
 _TIMER: Final = CauseId("timer")
@@ -53,7 +53,7 @@ class SimulatedCluster:
         brokers: how many; each runs after ``processes.start``.
         switches: the rules.
         properties: of every node.
-        watcher: is told everything.
+        observer: is told everything.
         book: makes the producers' batches.
         attach: gets the cluster before anything runs.
 
@@ -78,7 +78,7 @@ class SimulatedCluster:
         brokers: int,
         switches: Switches,
         properties: NodeProperties,
-        watcher: Watcher | None = None,
+        observer: Observer | None = None,
         book: RecordBook | None = None,
         attach: Callable[["SimulatedCluster"], None] | None = None,
     ) -> None:
@@ -92,8 +92,8 @@ class SimulatedCluster:
         self.queue = EventQueue()
         self.network = Network()
         self.wire = Wire(self.queue, self.network, self._receive)
-        self._watcher = watcher or NobodyWatches()
-        self.event_log = EventLog(self.queue, self._watcher)
+        self._observer = observer or NullObserver()
+        self.event_log = EventLog(self.queue, self._observer)
         streams = MetadataStreams(self.queue, self.network, self.wire, self.controller_node, self._step)
         self.links = Links(self.queue, self.network, self.wire, streams, self.nodes)
         self.processes = Processes(
@@ -229,7 +229,7 @@ class SimulatedCluster:
             self._execute(node, effect)
         if node.core is core:
             self._arm(node)
-        self._watcher.stepped(node.node_id)
+        self._observer.stepped(node.node_id)
 
     def _arm(self, node: Node[InputT]) -> None:
         assert node.core is not None
@@ -265,7 +265,7 @@ class SimulatedCluster:
                 self.wire.respond(effect)
             case SendRecorded() | PollRecorded() | FinalReadRecorded():
                 assert isinstance(node, ProducerNode | ConsumerNode)
-                self._watcher.recorded(node.name, effect, now_ms=self.queue.now_ms)
+                self._observer.recorded(node.name, effect, now_ms=self.queue.now_ms)
             case CloseConnection(request_id=request_id):
                 self.wire.close(request_id)
             case _ if isinstance(node, BrokerNode):

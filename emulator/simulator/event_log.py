@@ -4,7 +4,7 @@ from emulator.core.events import Event
 from emulator.core.types import CauseId
 from emulator.simulator.event_queue import EventQueue
 from emulator.simulator.nodes import HARNESS, InputT, Node
-from emulator.simulator.watcher import Watcher
+from emulator.simulator.observer import Observer
 
 
 class EventLog:
@@ -12,21 +12,21 @@ class EventLog:
 
     Args:
         queue: virtual time.
-        watcher: is told every event.
+        observer: is told every event.
 
     Attributes:
         cause_id: of what the harness does now.
     """
 
-    def __init__(self, queue: EventQueue, watcher: Watcher) -> None:
+    def __init__(self, queue: EventQueue, observer: Observer) -> None:
         self.cause_id = CauseId("harness")
         self._queue = queue
-        self._watcher = watcher
+        self._observer = observer
 
     def write(self, node: Node[InputT], event: Event) -> None:
         """Writes an event of a node."""
-        self._watcher.happened(node.node_id, node.incarnation, event, now_ms=self._queue.now_ms)
+        self._observer.happened(node.node_id, node.incarnation, event, now_ms=self._queue.now_ms)
 
     def note(self, event: Event) -> None:
         """Writes an event of the harness."""
-        self._watcher.happened(HARNESS, 0, event, now_ms=self._queue.now_ms)
+        self._observer.happened(HARNESS, 0, event, now_ms=self._queue.now_ms)

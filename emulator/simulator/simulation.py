@@ -22,6 +22,7 @@ from emulator.simulator.actions import Action
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.faults import EVERYTHING
 from emulator.simulator.journal import Journal
+from emulator.simulator.observer import ClientRecord
 from emulator.simulator.oracle.catalogue import is_finding
 from emulator.simulator.oracle.finding import Alarm
 from emulator.simulator.oracle.liveness import CONVERGE_MS, QUIET_MS, excused, pulse
@@ -29,7 +30,6 @@ from emulator.simulator.oracle.oracle import Oracle
 from emulator.simulator.performer import note_healed, perform
 from emulator.simulator.plan import Plan
 from emulator.simulator.record_book import RecordBook
-from emulator.simulator.watcher import ClientRecord
 
 PRODUCER: Final = ProducerSettings(
     request_timeout_ms=300, delivery_timeout_ms=1_500, retry_backoff_ms=20, metadata_max_age_ms=2_000
@@ -83,8 +83,8 @@ class Halts(Enum):
     AT_FINDINGS = "at_findings"
 
 
-class _Both:
-    """A watcher that tells the oracle and a journal."""
+class _OracleAndJournal:
+    """An observer that passes everything on to a journal and the oracle; a journal ignores ``stepped``."""
 
     def __init__(self, oracle: Oracle, journal: Journal) -> None:
         self._oracle = oracle
@@ -92,12 +92,12 @@ class _Both:
         self.stepped: Callable[[NodeId], None] = oracle.stepped
 
     def happened(self, node_id: NodeId, incarnation: int, event: Event, *, now_ms: int) -> None:
-        """Tells both."""
+        """Passes it on to both."""
         self._journal.happened(node_id, incarnation, event, now_ms=now_ms)
         self._oracle.happened(node_id, incarnation, event, now_ms=now_ms)
 
     def recorded(self, client: str, record: ClientRecord, *, now_ms: int) -> None:
-        """Tells both."""
+        """Passes it on to both."""
         self._journal.recorded(client, record, now_ms=now_ms)
         self._oracle.recorded(client, record, now_ms=now_ms)
 
@@ -128,7 +128,7 @@ class Simulation:
             brokers=plan.brokers,
             switches=self._rules,
             properties=plan.node_properties(),
-            watcher=self.oracle if journal is None else _Both(self.oracle, journal),
+            observer=self.oracle if journal is None else _OracleAndJournal(self.oracle, journal),
             book=book,
             attach=self.oracle.attach,
         )

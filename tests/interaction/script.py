@@ -527,7 +527,7 @@ def _batch(batch: BatchDescriptor) -> str:
 
 
 def _started(count: int, switches: Switches, properties: NodeProperties, journal: Journal) -> SimulatedCluster:
-    cluster = SimulatedCluster(brokers=count, switches=switches, properties=properties, watcher=journal)
+    cluster = SimulatedCluster(brokers=count, switches=switches, properties=properties, observer=journal)
     for broker_id in cluster.nodes:
         cluster.processes.start(broker_id)
     brokers = cluster.controller.image.brokers

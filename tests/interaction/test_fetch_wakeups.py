@@ -29,7 +29,7 @@ from emulator.core.types import (
 )
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.network import LATENCY_MS
-from emulator.simulator.watcher import NobodyWatches
+from emulator.simulator.observer import NullObserver
 
 BROKERS: Final = 3
 PARTITIONS: Final = tuple(TopicPartition("orders", number) for number in range(3))
@@ -55,8 +55,8 @@ def check_parked_fetches(broker: Broker, *, now_ms: int) -> None:
                 assert deadline_ms <= now_ms + LINGER_MS
 
 
-class FetchWatch(NobodyWatches):
-    """Looks at the parked fetches after every step of a broker."""
+class FetchObserver(NullObserver):
+    """Checks the parked fetches after every step of a broker."""
 
     def attach(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
@@ -68,13 +68,13 @@ class FetchWatch(NobodyWatches):
 
 
 def started_cluster() -> SimulatedCluster:
-    watch = FetchWatch()
+    observer = FetchObserver()
     cluster = SimulatedCluster(
         brokers=BROKERS,
         switches=era_switches(DEFAULT_ERA),
         properties=NodeProperties(),
-        watcher=watch,
-        attach=watch.attach,
+        observer=observer,
+        attach=observer.attach,
     )
     for broker_id in cluster.nodes:
         cluster.processes.start(broker_id)
