@@ -13,6 +13,7 @@ import msgspec
 from emulator.core.switches import DEFAULT_ERA
 from emulator.core.types import BrokerId, TopicPartition
 from emulator.simulator.actions import Action, ChannelVerb, LinkVerb, NodeVerb, OnChannel, OnLink, OnNode, Wait
+from emulator.simulator.cluster_view import ClusterView
 from emulator.simulator.journal import Journal
 from emulator.simulator.moves import MOVES
 from emulator.simulator.network import Channel, Way
@@ -21,7 +22,6 @@ from emulator.simulator.oracle.finding import CheckKind
 from emulator.simulator.plan import Plan, PlannedTopic
 from emulator.simulator.profiles import PROFILES, PROGRESS, Profile, swarm
 from emulator.simulator.simulation import Halts, Outcome, Simulation
-from emulator.simulator.situation import Situation
 
 _REPLICATION_FACTOR: Final = 3
 _STEPS_MIN: Final = 250
@@ -88,7 +88,7 @@ def explore(seed: int, orders: Orders, *, journal: Journal | None = None) -> Sch
     simulation = Simulation(plan, journal=journal)
     simulation.begin()
     simulation.halt(Halts.AT_FINDINGS)
-    situation = Situation(
+    view = ClusterView(
         simulation.cluster,
         simulation.oracle,
         plan.partitions,
@@ -96,7 +96,7 @@ def explore(seed: int, orders: Orders, *, journal: Journal | None = None) -> Sch
         fates=profile.fates,
         seed=str(seed),
     )
-    played = _play_moves(simulation, situation, profile.weights, profile.moves, orders.ambition)
+    played = _play_moves(simulation, view, profile.weights, profile.moves, orders.ambition)
     simulation.finish()
     return Schedule(seed=seed, profile=name, plan=plan.with_actions(merge_waits(played)), outcome=simulation.outcome())
 
@@ -114,7 +114,7 @@ def _draw_cluster(profile: Profile, topology: Random) -> Plan:
 
 
 def _play_moves(
-    simulation: Simulation, situation: Situation, weights: Mapping[str, int], moves: int, ambition: Ambition
+    simulation: Simulation, view: ClusterView, weights: Mapping[str, int], moves: int, ambition: Ambition
 ) -> list[Action]:
     names, frequencies = list(weights), list(weights.values())
     played: list[Action] = []
@@ -128,8 +128,8 @@ def _play_moves(
             frequencies = [
                 weight * _SLOW_FACTOR if is_slow and name in PROGRESS else weight for name, weight in weights.items()
             ]
-        (move,) = situation.schedule.choices(names, frequencies)
-        for action in MOVES[move](situation):
+        (move,) = view.schedule.choices(names, frequencies)
+        for action in MOVES[move](view):
             parts, goes_on = _play_through(simulation, action, ambition)
             played += parts
             if not goes_on:
