@@ -11,9 +11,9 @@ from chaos.simulated_scene import SimulatedScene, cores_at_work
 from chaos.workload import producers_of
 from emulator.core.properties import node_properties
 from emulator.core.types import BrokerId
+from emulator.simulator.batch_registry import BatchRegistry
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.evidence import BatchBytes, write_evidence
-from emulator.simulator.record_book import RecordBook
 
 _LAST_LINES_MS: Final = 1
 
@@ -34,7 +34,7 @@ class SimulatorDriver:
             switches=order.switches,
             properties=node_properties(dict(order.properties)),
             observer=self._witness,
-            book=RecordBook(self._content.encode),
+            batches=BatchRegistry(self._content.encode),
         )
         self._clients = SimulatedClients(self._cluster, order.scenario, self._witness)
         self._scene = SimulatedScene(self._cluster, self._clients)

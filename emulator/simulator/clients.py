@@ -11,8 +11,8 @@ from emulator.core.errors import ErrorCode
 from emulator.core.inputs import Started
 from emulator.core.messages import Request, Response
 from emulator.core.types import Acks, BrokerId, CauseId, NodeId, RequestId, TopicId, TopicPartition
+from emulator.simulator.batch_registry import BatchRegistry
 from emulator.simulator.nodes import CLIENT, CONTROLLER, ConsumerNode, ProducerNode, StepNode
-from emulator.simulator.record_book import RecordBook
 from emulator.simulator.wire import Wire
 
 
@@ -22,7 +22,7 @@ class ClientSet:
     Args:
         bootstrap: the brokers that clients ask first.
         wire: carries requests.
-        book: makes the producers' batches.
+        batches: makes the producers' batches.
         step: hands an input to a client.
         run_until: lets time pass until a condition holds.
 
@@ -36,7 +36,7 @@ class ClientSet:
         self,
         bootstrap: tuple[BrokerId, ...],
         wire: Wire,
-        book: RecordBook,
+        batches: BatchRegistry,
         *,
         step: StepNode,
         run_until: Callable[[Callable[[], bool]], bool],
@@ -46,7 +46,7 @@ class ClientSet:
         self.consumers: list[ConsumerNode] = []
         self._bootstrap = bootstrap
         self._wire = wire
-        self._book = book
+        self._batches = batches
         self._step = step
         self._run_until = run_until
 
@@ -95,7 +95,7 @@ class ClientSet:
         self, name: str, acks: Acks, settings: ProducerSettings, topics: tuple[str, ...]
     ) -> ProducerNode:
         """Starts a producer."""
-        core = Producer(settings=settings, bootstrap=self._bootstrap, topics=topics, encode=self._book.encoder(name))
+        core = Producer(settings=settings, bootstrap=self._bootstrap, topics=topics, encode=self._batches.encoder(name))
         node = ProducerNode(name, core, acks)
         self.producer_acks[name] = acks
         self._step(node, Started(cause_id=CauseId(name)))
@@ -129,7 +129,7 @@ class ClientSet:
     ) -> ConsumerNode:
         """Starts a consumer; one that is not at ``CLIENT`` reads past all broken links."""
         core = Consumer(name=name, phase=phase, settings=settings, bootstrap=self._bootstrap, partitions=partitions)
-        node = ConsumerNode(name, core, self._book, node_id=node_id)
+        node = ConsumerNode(name, core, self._batches, node_id=node_id)
         self.consumers.append(node)
         self._step(node, Started(cause_id=CauseId(name)))
         return node

@@ -20,6 +20,7 @@ from emulator.core.messages import Response
 from emulator.core.properties import NodeProperties
 from emulator.core.switches import Switches
 from emulator.core.types import BrokerId, CauseId, IncarnationId, NodeId, TopicPartition
+from emulator.simulator.batch_registry import BatchRegistry
 from emulator.simulator.broker_effects import BrokerEffects, with_batches
 from emulator.simulator.clients import ClientSet
 from emulator.simulator.controller_effects import ControllerEffects
@@ -39,7 +40,6 @@ from emulator.simulator.nodes import (
 )
 from emulator.simulator.observer import NullObserver, Observer
 from emulator.simulator.processes import Processes
-from emulator.simulator.record_book import RecordBook
 from emulator.simulator.streams import MetadataStreams
 from emulator.simulator.wire import NodeAsker, Wire
 
@@ -54,7 +54,7 @@ class SimulatedCluster:
         switches: the rules.
         properties: of every node.
         observer: is told everything.
-        book: makes the producers' batches.
+        batches: makes the producers' batches; running numbers for CRCs by default.
         attach: gets the cluster before anything runs.
 
     Attributes:
@@ -79,7 +79,7 @@ class SimulatedCluster:
         switches: Switches,
         properties: NodeProperties,
         observer: Observer | None = None,
-        book: RecordBook | None = None,
+        batches: BatchRegistry | None = None,
         attach: Callable[["SimulatedCluster"], None] | None = None,
     ) -> None:
         self.switches = switches
@@ -109,7 +109,7 @@ class SimulatedCluster:
             arm=self._arm,
         )
         self.clients = ClientSet(
-            tuple(self.nodes), self.wire, book or RecordBook(), step=self._step, run_until=self.run_until
+            tuple(self.nodes), self.wire, batches or BatchRegistry(), step=self._step, run_until=self.run_until
         )
         self._broker_effects = BrokerEffects(
             self.queue,
@@ -170,11 +170,11 @@ class SimulatedCluster:
         """Lets time pass, until it is halted."""
         end_ms = self.now_ms + duration_ms
         while not self.is_halted:
-            happening = self.queue.take(until_ms=end_ms)
-            if happening is None:
+            callback = self.queue.take(until_ms=end_ms)
+            if callback is None:
                 self.queue.now_ms = end_ms
                 return
-            happening()
+            callback()
 
     def run_until(self, condition: Callable[[], bool], *, within_ms: int = 30_000) -> bool:
         """Lets time pass until a condition holds, or it is halted; returns whether it came to hold."""
@@ -182,11 +182,11 @@ class SimulatedCluster:
         while not condition():
             if self.is_halted:
                 return False
-            happening = self.queue.take(until_ms=end_ms)
-            if happening is None:
+            callback = self.queue.take(until_ms=end_ms)
+            if callback is None:
                 self.queue.now_ms = end_ms
                 return condition()
-            happening()
+            callback()
         return True
 
     def set_draw(self, number: int) -> None:
@@ -218,9 +218,9 @@ class SimulatedCluster:
             return
         self.steps += 1
         effects = core.step(incoming, now_ms=node.clock.local_ms(self.queue.now_ms))
-        if node.doom is not None and (done := done_before(node.doom, effects)) is not None:
+        if node.pending_crash is not None and (done := done_before(node.pending_crash, effects)) is not None:
             assert isinstance(node, BrokerNode)
-            crash = node.doom
+            crash = node.pending_crash
             for effect in done:
                 self._broker_effects.execute(node, effect)
             self.processes.crash(node, crash)

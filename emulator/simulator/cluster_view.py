@@ -90,7 +90,9 @@ class ClusterView:
         for name, truth in self.oracle.truths.items():
             state = self.cluster.state(name)
             if state is not None and node.broker_id in state.replicas:
-                crashing = (each.node_id for each in self.brokers if each.doom and each.broker_id in state.replicas)
+                crashing = (
+                    each.node_id for each in self.brokers if each.pending_crash and each.broker_id in state.replicas
+                )
                 outstanding = {*truth.ledger.outstanding(), *crashing, node.node_id}
                 if len(outstanding) > truth.ledger.allowed:
                     return False

@@ -6,7 +6,7 @@
     events/<node>-<incarnation>.jsonl
     nodes/<broker>/data/<topic>-<partition>/{00000000000000000000.log,partition.metadata}, .kafka_cleanshutdown
 
-A run whose logs shall be read has batches of real bytes (``BatchBytes`` behind its record book).
+A run whose logs shall be read has batches of real bytes (``BatchBytes`` behind its ``BatchRegistry``).
 """
 
 from collections.abc import Mapping

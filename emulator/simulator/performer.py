@@ -92,9 +92,9 @@ def _perform(cluster: SimulatedCluster, action: Action) -> bool:
             return sum(_lose_power(cluster, node_id, action) for node_id in nodes) > 0
         case CrashWithin(node=node_id):
             node = _broker(cluster, node_id)
-            if node is None or node.doom is not None:
+            if node is None or node.pending_crash is not None:
                 return False
-            node.doom = action
+            node.pending_crash = action
             return True
         case ClockRate(node=node_id, rate_ppm=rate_ppm):
             node = _broker(cluster, node_id)

@@ -24,7 +24,7 @@ from emulator.core.properties import NodeProperties, is_node_property, node_prop
 from emulator.core.switches import DEFAULT_ERA, Switches, era_switches, is_switch, with_switch
 from emulator.core.types import TopicPartition
 from emulator.simulator.actions import Action, format_action, is_counted, parse_action
-from emulator.simulator.untimed import NODE_FLUSH_TIME, TOPIC_FLUSH_TIME, UNTIMED
+from emulator.simulator.unsupported_properties import NO_TIMED_FLUSH, NODE_FLUSH_TIME, TOPIC_FLUSH_TIME
 
 _COMMENT: Final = re.compile(r"(^|\s)#.*")
 
@@ -215,9 +215,9 @@ def _check_stray(line: str, *, named: int) -> None:
             raise ConfigError(key=word, value=None, expected="name=value")
 
 
-def _check_untimed(name: str, pairs: Mapping[str, str]) -> None:
+def _check_timed_flush(name: str, pairs: Mapping[str, str]) -> None:
     if name in pairs:
-        raise ConfigError(key=name, value=pairs[name], expected=f"it not at all: {UNTIMED}")
+        raise ConfigError(key=name, value=pairs[name], expected=f"it not at all: {NO_TIMED_FLUSH}")
 
 
 def _parse_cluster(line: str) -> Plan:
@@ -241,7 +241,7 @@ def _parse_cluster(line: str) -> Plan:
     )
     plan.rules()
     plan.node_properties()
-    _check_untimed(NODE_FLUSH_TIME, pairs)
+    _check_timed_flush(NODE_FLUSH_TIME, pairs)
     return plan
 
 
@@ -252,7 +252,7 @@ def _parse_topic(line: str) -> PlannedTopic:
         replicas = tuple(
             tuple(int(broker) for broker in each.strip("()").split(",")) for each in pairs.pop("replicas").split(";")
         )
-        _check_untimed(TOPIC_FLUSH_TIME, pairs)
+        _check_timed_flush(TOPIC_FLUSH_TIME, pairs)
         return PlannedTopic(name=line.split()[1], replicas=replicas, properties=tuple(pairs.items()))
     except (KeyError, ValueError, IndexError):
         raise ConfigError(key="topic", value=line, expected="topic NAME replicas=(0,1,2);(1,2,0)") from None

@@ -48,7 +48,7 @@ def _bounce(view: ClusterView) -> Actions:
 def _crash_within(view: ClusterView) -> Actions:
     """A crash in the midst of a turn: of one that appends, of one that takes a role, or of one after a restart."""
     victim = view.draw_victim()
-    if victim is None or victim.doom is not None:
+    if victim is None or victim.pending_crash is not None:
         return []
     node = victim.node_id
     loss = view.draw_power_loss((node,)) if view.storage.random() < 0.6 else None

@@ -157,9 +157,9 @@ class Processes:
         """Starts the controller on its log; no effect if it runs."""
         node = self._controller_node
         if node.core is None:
-            untold = node.boot(self._switches, self._properties)
+            unreported = node.boot(self._switches, self._properties)
             self._begin(node, role="controller", incarnation_id=IncarnationId(f"controller-{node.incarnation}"))
-            for event in untold:
+            for event in unreported:
                 self._event_log.write(node, event)
             self._step(node, Started(cause_id=CauseId("start")))
 

@@ -19,6 +19,7 @@ from emulator.core.errors import ConfigError
 from emulator.core.events import Event
 from emulator.core.types import Acks, NodeId, TopicPartition
 from emulator.simulator.actions import Action
+from emulator.simulator.batch_registry import BatchRegistry
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.faults import EVERYTHING
 from emulator.simulator.journal import Journal
@@ -29,7 +30,6 @@ from emulator.simulator.oracle.liveness import CONVERGE_MS, QUIET_MS, excused, p
 from emulator.simulator.oracle.oracle import Oracle
 from emulator.simulator.performer import note_healed, perform
 from emulator.simulator.plan import Plan
-from emulator.simulator.record_book import RecordBook
 
 PRODUCER: Final = ProducerSettings(
     request_timeout_ms=300, delivery_timeout_ms=1_500, retry_backoff_ms=20, metadata_max_age_ms=2_000
@@ -108,13 +108,13 @@ class Simulation:
     Args:
         plan: cluster and topics; its actions are played by ``play_plan`` only.
         journal: keeps all events, where given.
-        book: makes the producers' batches.
+        batches: makes the producers' batches; running numbers for CRCs by default.
 
     Attributes:
         skipped: positions of actions that ``play_plan`` came to and that were not enabled.
     """
 
-    def __init__(self, plan: Plan, *, journal: Journal | None = None, book: RecordBook | None = None) -> None:
+    def __init__(self, plan: Plan, *, journal: Journal | None = None, batches: BatchRegistry | None = None) -> None:
         self.plan = plan
         self.oracle = Oracle(self._alarmed)
         self.has_crashed = False
@@ -129,7 +129,7 @@ class Simulation:
             switches=self._rules,
             properties=plan.node_properties(),
             observer=self.oracle if journal is None else _OracleAndJournal(self.oracle, journal),
-            book=book,
+            batches=batches,
             attach=self.oracle.attach,
         )
 
@@ -222,7 +222,7 @@ class Simulation:
         cluster.processes.resume(cluster.controller_node)
         for broker_id, node in cluster.nodes.items():
             cluster.processes.set_clock_rate(node, 1_000_000)
-            node.doom = None
+            node.pending_crash = None
             cluster.processes.resume(node)
             cluster.processes.start(broker_id)
         left = self._converge()

@@ -48,7 +48,7 @@ class NodeAsker(Generic[InputT]):
     def conclude(self, outcome: ResponseReceived | RequestFailed) -> None:
         """Passes the outcome to the node, unless it is another process by now."""
         if self._node.incarnation == self._incarnation and self._node.core is not None:
-            self._step(self._node, self._node.heard(outcome))
+            self._step(self._node, self._node.to_input(outcome))
 
 
 class _Asked:
@@ -202,14 +202,14 @@ class Wire:
 
     def reset(self, source: NodeId, destination: NodeId) -> int:
         """Ends all requests of a connection: their senders hear of it, their answers are lost. Returns how many."""
-        doomed = [
+        request_ids = [
             request_id
             for request_id, asked in self._asked.items()
             if asked.asker.node_id == source and asked.destination == destination
         ]
-        for request_id in doomed:
+        for request_id in request_ids:
             self._fail_later(request_id, LATENCY_MS)
-        return len(doomed)
+        return len(request_ids)
 
     def lose_process(self, node_id: NodeId) -> None:
         """A process ended: what others asked of it fails, and what it asked is nobody's any more."""

@@ -29,7 +29,7 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True):
     record_count: int
 
 
-class RecordBook:
+class BatchRegistry:
     """Makes batches and remembers them.
 
     Args:
