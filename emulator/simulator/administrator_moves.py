@@ -1,4 +1,4 @@
-"""Administrators' moves: min ISR, reassignments and topics made anew, and the races in which these have lost records.
+"""Administrators' moves: min ISR, reassignments and recreated topics, and the races in which these have lost records.
 
 The simple moves ask for one change, at any moment. A race first brings the cluster to where that change is dangerous;
 the numbers are rows of docs/failures.md.
@@ -52,7 +52,7 @@ def _recreate(view: ClusterView) -> Actions:
 
 
 def _race_min_isr(view: ClusterView) -> Actions:
-    """S17: one member of the ISR is left, and commits alone once fewer are asked for; then it is cut off."""
+    """S17: the last ISR member commits alone after min ISR was lowered; then it is cut off."""
     led = view.draw_led_partition()
     if led is None:
         return []
@@ -72,7 +72,7 @@ def _race_min_isr(view: ClusterView) -> Actions:
 
 
 def _race_raised(view: ClusterView) -> Actions:
-    """S38: min ISR is raised, and its leader hears of the ISR that is accepted next before that; then it is cut off."""
+    """S38: min ISR is raised; the leader learns of the next ISR change before it learns of that, and is cut off."""
     led = view.draw_led_partition()
     if led is None:
         return []
@@ -94,7 +94,7 @@ def _race_raised(view: ClusterView) -> Actions:
 
 
 def _race_recreate(view: ClusterView) -> Actions:
-    """S26, S27: a topic is made anew while a replica is down; its log is there when it comes back."""
+    """S26, S27: a topic is recreated while a replica is down, which returns with the log of the old topic."""
     led = view.draw_led_partition()
     if led is None:
         return []
@@ -119,7 +119,7 @@ def _race_recreate(view: ClusterView) -> Actions:
 
 
 def _race_produce(view: ClusterView) -> Actions:
-    """S41: a topic is made anew, of which its replicas hear late, and a producer early; they take its records."""
+    """S41: a topic is recreated; its producer learns of it before its replicas do, and sends to them."""
     led = view.draw_led_partition()
     if led is None or len(led.state.isr) == len(view.brokers):
         return []
@@ -136,7 +136,7 @@ def _race_produce(view: ClusterView) -> Actions:
 
 
 def _race_reassign(view: ClusterView) -> Actions:
-    """S37: a member of the ELR is moved away, which deletes its log, and comes back with nothing; then the ISR goes.
+    """S37: an ELR member is reassigned away, which deletes its log, and returns empty; then the ISR fails.
 
     Partition 0 stays where it is: min ISR is capped by its replicas.
     """
@@ -164,7 +164,7 @@ def _race_reassign(view: ClusterView) -> Actions:
 
 
 def _race_cancel(view: ClusterView) -> Actions:
-    """A reassignment is cancelled when only a replica that was being added is in sync, and has committed alone."""
+    """A reassignment is cancelled while only an adding replica is in the ISR and has committed records alone."""
     led = view.draw_led_partition()
     if led is None or len(view.brokers) < 4:
         return []
@@ -193,7 +193,7 @@ def _race_cancel(view: ClusterView) -> Actions:
 
 
 def _race_downgrade(view: ClusterView) -> Actions:
-    """S40: the ELR's feature goes while a partition waits for its members, and one of these comes back with nothing."""
+    """S40: the ELR feature is downgraded while a partition waits for ELR members, one of which returns empty."""
     led = view.draw_led_partition()
     if led is None or len(led.state.isr) < 2 or set(led.state.isr) != set(led.state.replicas):
         return []

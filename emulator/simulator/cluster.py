@@ -1,8 +1,8 @@
 """A whole cluster of real cores in one thread: virtual time, a queue of messages, links that can be broken.
 
-Deterministic: what happens follows from what is called, and nothing else. Left alone, every message arrives after one
-millisecond, in order. The cluster decides nothing of the protocol: it carries inputs and executes effects, in the order
-that ``emulator.core.effects`` asks for.
+Deterministic: a run depends on the calls that are made, and on nothing else. Left alone, every message arrives after
+one millisecond, in order. The cluster decides nothing of the protocol: it carries inputs and executes effects, in the
+order that ``emulator.core.effects`` asks for.
 """
 
 from collections.abc import Callable
@@ -53,7 +53,7 @@ class SimulatedCluster:
         brokers: how many; each runs after ``processes.start``.
         switches: the rules.
         properties: of every node.
-        observer: is told everything.
+        observer: of events, of the history and of steps.
         batches: makes the producers' batches; running numbers for CRCs by default.
         attach: gets the cluster before anything runs.
 
@@ -62,14 +62,14 @@ class SimulatedCluster:
         nodes: all brokers.
         controller_node: the controller; it runs from the start.
         network: what is wrong with the network now.
-        links: changes that.
+        links: cuts and mends links, holds and releases messages.
         wire: requests under way.
         processes: starts and ends them.
         clients: producers, consumers, and requests from outside.
         event_log: where nodes and the harness write.
         steps: of all nodes together.
-        on_response: is told every answer that a broker gives, at the end of its step.
-        is_halted: time stands still while this is set; for whoever wants to look closer at what just happened.
+        on_response: called with each response of a broker, while the effects of its step are executed.
+        is_halted: ``run`` and ``run_until`` return at once while this is set, so that the state can be inspected.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class SimulatedCluster:
 
     @property
     def image(self) -> MetadataImage:
-        """The committed metadata: what the controller has made durable, which is all that anybody may rely on."""
+        """The committed metadata: what the controller has made durable, the only metadata that counts."""
         return self.controller_node.durable
 
     def state(self, partition: TopicPartition) -> PartitionState | None:
@@ -177,7 +177,7 @@ class SimulatedCluster:
             callback()
 
     def run_until(self, condition: Callable[[], bool], *, within_ms: int = 30_000) -> bool:
-        """Lets time pass until a condition holds, or it is halted; returns whether it came to hold."""
+        """Lets time pass until a condition holds, or it is halted; returns whether it holds."""
         end_ms = self.now_ms + within_ms
         while not condition():
             if self.is_halted:

@@ -1,4 +1,4 @@
-"""Where nodes and the harness write the events of a run; the observer is told each."""
+"""Where nodes and the harness write the events of a run; each is passed to the observer."""
 
 from emulator.core.events import Event
 from emulator.core.types import CauseId
@@ -12,7 +12,7 @@ class EventLog:
 
     Args:
         queue: virtual time.
-        observer: is told every event.
+        observer: gets every event.
 
     Attributes:
         cause_id: of what the harness does now.

@@ -1,4 +1,4 @@
-"""What is to happen when, in virtual time; equal times in order of insertion."""
+"""Callbacks ordered by virtual time; those of equal times in order of insertion."""
 
 import heapq
 from collections.abc import Callable
@@ -8,7 +8,7 @@ Callback: TypeAlias = Callable[[], None]
 
 
 class EventQueue:
-    """A queue of happenings, and the time of the last one taken."""
+    """A queue of callbacks; ``now_ms`` is the time of the last one taken."""
 
     __slots__ = ("_heap", "_order", "now_ms")
 
@@ -18,12 +18,12 @@ class EventQueue:
         self._order = 0
 
     def after(self, delay_ms: int, callback: Callback) -> None:
-        """Lets something happen ``delay_ms`` from now."""
+        """Schedules a callback ``delay_ms`` from now."""
         self._order += 1
         heapq.heappush(self._heap, (self.now_ms + delay_ms, self._order, callback))
 
     def at(self, at_ms: int, callback: Callback) -> None:
-        """Lets something happen at a time, or now if that is past."""
+        """Schedules a callback at a time, or now if that is past."""
         self._order += 1
         heapq.heappush(self._heap, (max(at_ms, self.now_ms), self._order, callback))
 

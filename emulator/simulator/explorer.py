@@ -26,7 +26,7 @@ from emulator.simulator.simulation import Halts, Outcome, Simulation
 _REPLICATION_FACTOR: Final = 3
 _STEPS_MIN: Final = 250
 _REVIEW_MOVES: Final = 12
-"""After so many moves it is looked at whether anything got done."""
+"""Number of moves between two checks of progress."""
 
 _ACKS_MIN: Final = 4
 """Fewer acknowledgements since then make moves that make progress ``_SLOW_FACTOR`` times as frequent."""
@@ -41,7 +41,7 @@ class StopAt(Enum):
     """At the first finding."""
 
     OUTCOME = "outcome"
-    """At the first outcome that a user sees; what leads there is explored on, with ``elect_weak_candidates``."""
+    """At the first loss that a user sees; weak candidates found before are elected (``elect_weak_candidates``)."""
 
 
 class SweepOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,7 +159,7 @@ def _play_through(simulation: Simulation, action: Action, stop_at: StopAt) -> tu
 
 
 def _electable(simulation: Simulation) -> list[tuple[TopicPartition, BrokerId]]:
-    """Returns the weak candidates whom an election may find: only a replica is ever elected."""
+    """Returns the weak candidates that an election may choose: only replicas are elected."""
     states = simulation.cluster.image.partitions
     return [
         (name, broker)
@@ -169,7 +169,7 @@ def _electable(simulation: Simulation) -> list[tuple[TopicPartition, BrokerId]]:
 
 
 def _rest(action: Action, parts: list[Action]) -> Action | None:
-    """Returns what is left of a wait during which time stood still."""
+    """Returns the rest of a wait during which the cluster was halted."""
     match action, parts:
         case Wait(duration_ms=wanted), [Wait(duration_ms=passed)] if passed < wanted:
             return Wait(duration_ms=wanted - passed)
@@ -178,7 +178,7 @@ def _rest(action: Action, parts: list[Action]) -> Action | None:
 
 
 def play_until_halted(simulation: Simulation, action: Action) -> list[Action]:
-    """Plays an action; returns what was played, which is a part of it where time stood still in its midst."""
+    """Plays an action; returns what was played, which is a part of it if the cluster was halted meanwhile."""
     started_ms = simulation.cluster.now_ms
     if not simulation.play(action):
         return []
@@ -196,7 +196,7 @@ def play_until_halted(simulation: Simulation, action: Action) -> list[Action]:
 
 
 def elect_weak_candidates(simulation: Simulation) -> list[Action]:
-    """Plays what lets a weak candidate lead, and returns it: it learns nothing more, the others lose the controller."""
+    """Has weak candidates elected, by cutting links to the ISR and to the controller; returns the actions."""
     played: list[Action] = []
     simulation.halt(Halts.NEVER)
     for name, broker_id in _electable(simulation):

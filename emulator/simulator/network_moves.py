@@ -1,7 +1,7 @@
-"""Moves on the network: messages held, let go, lost and doubled; links cut, reset and slowed; followers left behind.
+"""Moves on the network: messages held, released, lost and duplicated; links cut, reset and slowed; lagging followers.
 
-A held message is in the hands of ``emulator.simulator.network`` until a move decides about it. ``lag`` and ``fork``
-cut links for long enough to show in the logs: a follower leaves the ISR, a leader is left with records of its own.
+A held message stays in ``Network.held`` until a move releases or loses it. ``lag`` and ``fork`` cut links for long
+enough to change logs: a follower leaves the ISR, a leader has records that no follower has.
 """
 
 from collections.abc import Mapping
@@ -75,7 +75,8 @@ def _lose_held(view: ClusterView) -> Actions:
     waiting = [
         channel
         for channel, messages in view.cluster.network.held.items()
-        if messages and channel.api not in (STREAM, SYNC)  # a stream loses nothing, it breaks; a sync completes
+        if messages
+        and channel.api not in (STREAM, SYNC)  # streams break rather than lose a message; a sync always completes
     ]
     return [OnChannel(verb=ChannelVerb.LOSE, channel=view.network.choice(waiting))] if waiting else []
 
@@ -140,7 +141,7 @@ def _lag(view: ClusterView) -> Actions:
 
 
 def _fork(view: ClusterView) -> Actions:
-    """The leader appends what no follower gets, and is deposed: it has to truncate when it is back."""
+    """The leader appends records that no follower gets, and is deposed: it has to truncate when it rejoins."""
     led = view.draw_led_partition()
     if led is None:
         return []

@@ -1,4 +1,4 @@
-"""Moves on processes: brokers and the controller are killed, lose power, stop, pause, and have odd clocks.
+"""Moves on processes: brokers and the controller are killed, lose power, stop, pause, and have clocks that drift.
 
 Within the guarantee, a broker ends uncleanly only where ``ClusterView.may_crash`` allows it. The controller may always
 end; the move that ends it starts it again.
@@ -34,7 +34,7 @@ def _power_loss(view: ClusterView) -> Actions:
 
 
 def _bounce(view: ClusterView) -> Actions:
-    """A crash and an immediate restart, and time enough to register."""
+    """A crash, an immediate restart, and a wait that suffices to register."""
     victim = view.draw_victim()
     if victim is None:
         return []
@@ -46,7 +46,7 @@ def _bounce(view: ClusterView) -> Actions:
 
 
 def _crash_within(view: ClusterView) -> Actions:
-    """A crash in the midst of a turn: of one that appends, of one that takes a role, or of one after a restart."""
+    """A crash within a turn: one that appends, one that changes roles, one after a restart, or any."""
     victim = view.draw_victim()
     if victim is None or victim.pending_crash is not None:
         return []
@@ -59,7 +59,7 @@ def _crash_within(view: ClusterView) -> Actions:
         start,
         Wait(duration_ms=view.schedule.randint(0, 700)),
     ]
-    match view.schedule.choice(("produce", "produce", "turn", "come back", "any")):
+    match view.schedule.choice(("produce", "produce", "turn", "restart", "any")):
         case "produce":
             produce = Produce(partition=view.draw_partition(), acks=Acks.ALL, records=view.workload.randint(1, 3))
             return [crash, produce, *after]
@@ -67,7 +67,7 @@ def _crash_within(view: ClusterView) -> Actions:
             led = view.draw_led_partition()
             deposed = () if led is None else (OnNode(verb=NodeVerb.EXPIRE, nodes=(led.leader,)),)
             return [crash, *deposed, *after]
-        case "come back":
+        case "restart":
             end = OnNode(verb=NodeVerb.KILL, nodes=(node,)) if loss is None else loss
             return [end, start, Wait(duration_ms=view.schedule.choice((0, 1, 2, 4, 10, 40))), crash, *after]
         case _:

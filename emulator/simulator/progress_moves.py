@@ -1,4 +1,4 @@
-"""Moves that get things on: clients produce, time passes, what is down, held or broken comes back."""
+"""Moves that make progress: clients produce, time passes, nodes restart, held messages are released, links mended."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -25,7 +25,7 @@ from emulator.simulator.nodes import CLIENT, CONTROLLER
 
 
 def _race_shrink(view: ClusterView) -> Actions:
-    """S09: a proposal to drop one follower is under way while another leaves the ISR and comes back, behind."""
+    """S09: an AlterPartition that drops one follower is in flight while another leaves the ISR and returns, behind."""
     led = view.draw_led_partition()
     if led is None or len(led.state.isr) < 3:
         return []
@@ -53,7 +53,7 @@ def _race_shrink(view: ClusterView) -> Actions:
 
 
 def _race_expand(view: ClusterView) -> Actions:
-    """S10: a proposal to add a follower is under way while that follower loses its log and comes back."""
+    """S10: an AlterPartition that adds a follower is in flight while that follower loses its log and restarts."""
     led = view.draw_led_partition()
     if led is None:
         return []
@@ -78,7 +78,7 @@ def _race_expand(view: ClusterView) -> Actions:
 
 
 def _race_cut(view: ClusterView) -> Actions:
-    """S35: a deposed leader cuts what it alone had, and loses its power before that is synced."""
+    """S35: a deposed leader truncates records that it alone had, and loses power before the truncation is synced."""
     led = view.draw_led_partition()
     if led is None or not view.may_crash(view.cluster.nodes[led.leader]):
         return []
@@ -103,34 +103,34 @@ def _race_cut(view: ClusterView) -> Actions:
 
 
 def _race_roles(view: ClusterView) -> Actions:
-    """S36: a leader loses the end of its log, and is back before anybody has missed it; another replica has a fork."""
+    """S36: a leader loses the end of its log and restarts within its session; another replica has diverged."""
     led = view.draw_led_partition()
     if led is None or len(led.state.isr) < 3:
         return []
     name, forked, state = led
-    heir, other = [replica for replica in state.replicas if replica in state.isr and replica != forked][:2]
-    if not view.may_crash(view.cluster.nodes[heir]):
+    successor, other = [replica for replica in state.replicas if replica in state.isr and replica != forked][:2]
+    if not view.may_crash(view.cluster.nodes[successor]):
         return []
     append = Produce(partition=name, acks=Acks.ALL, records=1)
     return [
-        *(OnLink(verb=LinkVerb.CUT, source=member, destination=forked) for member in (heir, other)),
+        *(OnLink(verb=LinkVerb.CUT, source=member, destination=forked) for member in (successor, other)),
         Produce(partition=name, acks=Acks.LEADER, records=view.workload.choice((1, 2))),
         Wait(duration_ms=view.schedule.randint(3, 20)),
         OnLink(verb=LinkVerb.CUT, source=forked, destination=CONTROLLER),
         Wait(duration_ms=view.schedule.randint(420, 520)),
         Produce(partition=name, acks=Acks.ALL, records=2),
         Wait(duration_ms=view.schedule.randint(350, 900)),
-        OnNode(verb=NodeVerb.SYNC, nodes=(heir,)),
+        OnNode(verb=NodeVerb.SYNC, nodes=(successor,)),
         append,
         Wait(duration_ms=view.schedule.randint(20, 40)),
-        OnNode(verb=NodeVerb.EXPIRE, nodes=(heir,)),
+        OnNode(verb=NodeVerb.EXPIRE, nodes=(successor,)),
         Wait(duration_ms=view.schedule.randint(20, 100)),
         OnNode(verb=NodeVerb.EXPIRE, nodes=(other,)),
         Wait(duration_ms=view.schedule.randint(20, 100)),
         append,
         Wait(duration_ms=view.schedule.randint(20, 100)),
-        view.draw_power_loss((heir,)),
-        OnNode(verb=NodeVerb.START, nodes=(heir,)),
+        view.draw_power_loss((successor,)),
+        OnNode(verb=NodeVerb.START, nodes=(successor,)),
         Wait(duration_ms=view.schedule.randint(700, 900)),
         OnNode(verb=NodeVerb.EXPIRE, nodes=(other,)),
         Wait(duration_ms=view.schedule.randint(20, 100)),
@@ -140,45 +140,45 @@ def _race_roles(view: ClusterView) -> Actions:
 
 
 def _race_readers(view: ClusterView) -> Actions:
-    """S22: a follower has two forks, one above the other, and cuts the upper one first; a consumer waits there.
+    """S22: a follower with records of two lost epochs truncates the upper ones first while a consumer fetches from it.
 
-    The consumer was sent there by the leader of before, whose answer is late.
+    An earlier leader sent the consumer there, in a response that is delayed.
     """
     led = view.draw_led_partition()
     if led is None or len(led.state.isr) != 3:
         return []
     name, leader, state = led
-    forked, heir = view.schedule.sample([member for member in state.isr if member != leader], 2)
+    forked, successor = view.schedule.sample([member for member in state.isr if member != leader], 2)
     answers = Channel(CLIENT, leader, "Fetch", Way.RESPONSE)
     append = Produce(partition=name, acks=Acks.LEADER, records=1)
     expires = Wait(duration_ms=view.schedule.randint(750, 950))
     return [
         OnChannel(verb=ChannelVerb.HOLD, channel=answers),
         Wait(duration_ms=view.schedule.randint(2_050, 2_150)),  # consumers ask the leader again where to read
-        OnLink(verb=LinkVerb.CUT, source=heir, destination=leader),
-        append,  # gets to the follower, and no further
+        OnLink(verb=LinkVerb.CUT, source=successor, destination=leader),
+        append,  # reaches the follower, and no other replica
         Wait(duration_ms=view.schedule.randint(5, 20)),
         OnNode(verb=NodeVerb.PAUSE, nodes=(leader,)),
         OnLink(verb=LinkVerb.CUT, source=forked, destination=CONTROLLER),
         expires,
-        append,  # the heir's own
+        append,  # only on the successor
         expires,
-        OnNode(verb=NodeVerb.PAUSE, nodes=(heir,)),
-        OnLink(verb=LinkVerb.CUT, source=heir, destination=forked),
+        OnNode(verb=NodeVerb.PAUSE, nodes=(successor,)),
+        OnLink(verb=LinkVerb.CUT, source=successor, destination=forked),
         OnLink(verb=LinkVerb.MEND, source=forked, destination=CONTROLLER),
         expires,
-        append,  # on top of the follower's fork: it leads
+        append,  # by the follower as leader, after its diverging records
         expires,
         OnLink(verb=LinkVerb.CUT, source=forked, destination=CONTROLLER),
-        OnNode(verb=NodeVerb.RESUME, nodes=(heir,)),
+        OnNode(verb=NodeVerb.RESUME, nodes=(successor,)),
         expires,
         OnNode(verb=NodeVerb.RESUME, nodes=(leader,)),
-        OnLink(verb=LinkVerb.CUT, source=forked, destination=heir),
+        OnLink(verb=LinkVerb.CUT, source=forked, destination=successor),
         OnLink(verb=LinkVerb.MEND, source=forked, destination=CONTROLLER),
-        Wait(duration_ms=view.schedule.randint(2_050, 2_150)),  # everybody knows who leads
+        Wait(duration_ms=view.schedule.randint(2_050, 2_150)),  # all clients know the leader
         OnChannel(verb=ChannelVerb.RELEASE, channel=answers),
         Wait(duration_ms=view.schedule.randint(2, 20)),
-        OnLink(verb=LinkVerb.MEND, source=forked, destination=heir),
+        OnLink(verb=LinkVerb.MEND, source=forked, destination=successor),
         Wait(duration_ms=view.schedule.randint(60, 200)),
     ]
 

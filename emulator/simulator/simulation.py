@@ -1,4 +1,4 @@
-"""One simulated run: a cluster built from a plan, its oracle, and the phases of its life.
+"""One simulated run: a cluster built from a plan, its oracle, and its phases.
 
 *Begin*: everything starts and serves. *Play*: actions, each followed by whatever happens by itself. *Heal*: faults end,
 everything is started, and the cluster must converge; what does not is an alarm. *Read*: a fresh consumer reads
@@ -47,7 +47,7 @@ _READ_MS: Final = 5_000
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run came to.
+    """The result of a run.
 
     Attributes:
         alarms: everything that fired.
@@ -59,7 +59,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         elections: leaders elected.
         unclean_restarts: registrations without proof of a clean shutdown.
         truncations: logs that were cut.
-        excuses: partitions that nobody could lead at the end.
+        excuses: partitions without an eligible leader at the end.
         marks: rules seen at work.
     """
 
@@ -77,7 +77,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Halts(Enum):
-    """Whether time stops when something is found."""
+    """When the cluster is halted."""
 
     NEVER = "never"
     AT_FINDINGS = "at_findings"
@@ -111,7 +111,7 @@ class Simulation:
         batches: makes the producers' batches; running numbers for CRCs by default.
 
     Attributes:
-        skipped: positions of actions that ``play_plan`` came to and that were not enabled.
+        skipped: positions of the actions that ``play_plan`` reached and that were not enabled.
     """
 
     def __init__(self, plan: Plan, *, journal: Journal | None = None, batches: BatchRegistry | None = None) -> None:
@@ -168,7 +168,7 @@ class Simulation:
         cluster.run(20)
 
     def _readers(self) -> list[ConsumerSettings]:
-        """Returns the settings of every live consumer: one where nobody reads from followers, else one in each rack."""
+        """Returns the settings of every live consumer: one, or one in each rack where consumers read from followers."""
         properties = self.plan.node_properties()
         if properties.replica_selector_class != RACK_AWARE:
             return [CONSUMER]
@@ -176,7 +176,7 @@ class Simulation:
         return [msgspec.structs.replace(_IN_RACK, client_rack=rack) for rack in dict.fromkeys(racks)]
 
     def halt(self, halts: Halts) -> None:
-        """Says when time shall stop from now on, and lets it go on if it stood."""
+        """Sets when the cluster is halted from now on, and lets time pass again."""
         self._halts = halts
         self.cluster.is_halted = False
 
@@ -298,7 +298,7 @@ class Simulation:
         cluster.run(1)
 
     def outcome(self) -> Outcome:
-        """Returns what the run came to so far."""
+        """Returns the result of the run so far."""
         oracle, tally = self.oracle, self.oracle.tally
         return Outcome(
             alarms=tuple(oracle.alarms),

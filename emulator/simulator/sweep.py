@@ -1,4 +1,4 @@
-"""A sweep: many seeds, in as many processes as asked for, and what they add up to.
+"""A sweep: many seeds, in as many processes as asked for, and the sum of their results.
 
 Seeds go to the processes in batches and come back in order, so that what a sweep reports does not depend on how many
 processes there were. Nothing of a clean schedule is kept but its numbers, and of these how often each occurred: so a
@@ -75,7 +75,7 @@ COVERAGE: Final = (
 
 
 class SweepReport(msgspec.Struct, kw_only=True):
-    """What a sweep came to so far.
+    """The result of a sweep so far.
 
     Attributes:
         schedules: played.
@@ -84,7 +84,7 @@ class SweepReport(msgspec.Struct, kw_only=True):
         acks: batches acknowledged with acks=all.
         elections: leaders elected.
         power_losses: logs that lost bytes.
-        excuses: partitions that nobody could lead at the end, by the protocol's own rules.
+        excuses: partitions without an eligible leader at the end, by the protocol's own rules.
         memory_mb: most that any of the processes has had resident.
         exceeded: alarms outside of the guarantee, by check.
         marks: rules seen at work.

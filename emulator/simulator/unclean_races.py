@@ -16,7 +16,7 @@ from emulator.simulator.nodes import CONTROLLER
 
 
 def _race_pick(view: ClusterView) -> Actions:
-    """S34: two replicas may be elected uncleanly. The first of the assignment has nothing, the other everything."""
+    """S34: two replicas may be elected uncleanly: the preferred one is empty, the other has all records."""
     led = view.draw_led_partition()
     if led is None or len(led.state.replicas) < 3:
         return []
@@ -38,7 +38,7 @@ def _race_pick(view: ClusterView) -> Actions:
 
 
 def _race_recovering(view: ClusterView) -> Actions:
-    """S23: a leader that was elected uncleanly has not recovered yet, is asked to serve, and is replaced uncleanly."""
+    """S23: a leader that was elected uncleanly gets requests before it has recovered, and is replaced uncleanly."""
     led = view.draw_led_partition()
     if led is None or len(led.state.replicas) < 3:
         return []
@@ -62,7 +62,7 @@ def _race_recovering(view: ClusterView) -> Actions:
 
 
 def _race_last_known(view: ClusterView) -> Actions:
-    """S33: all candidates lose power, and one of them has a record on its disk. It comes back, goes, and is late."""
+    """S33: all candidates lose power; the only one with a synced record restarts, fails, and returns late."""
     led = view.draw_led_partition()
     if led is None or len(led.state.isr) < 2:
         return []

@@ -22,7 +22,7 @@ _NETWORK_CAUSE = CauseId("network")
 
 
 class Asker(Protocol):
-    """Whoever waits for the answer to a request."""
+    """The sender of a request, which waits for the answer."""
 
     @property
     def node_id(self) -> NodeId:
@@ -30,7 +30,7 @@ class Asker(Protocol):
         ...
 
     def conclude(self, outcome: ResponseReceived | RequestFailed) -> None:
-        """Hears the outcome, if the process that asked still runs."""
+        """Takes the outcome, if the process that asked still runs."""
         ...
 
 
@@ -212,7 +212,7 @@ class Wire:
         return len(request_ids)
 
     def lose_process(self, node_id: NodeId) -> None:
-        """A process ended: what others asked of it fails, and what it asked is nobody's any more."""
+        """A process ended: what others asked of it fails, and its own requests are dropped."""
         for request_id in [request_id for request_id, parked in self.parked.items() if parked.node_id == node_id]:
             del self.parked[request_id]
         for request_id, asked in list(self._asked.items()):
