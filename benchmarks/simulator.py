@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from benchmarks.figure import Figure
-from emulator.simulator.explorer import Orders, explore
+from emulator.simulator.explorer import SweepOptions, explore
 
 REPETITIONS: Final = 5
 SCHEDULES: Final = 100
@@ -17,14 +17,14 @@ _KIB_PER_MB: Final = 1024
 
 def measure() -> Iterator[Figure]:
     """Yields steps/s, schedules/s (both of CPU time) and the growth of memory from the first repetition to the last."""
-    orders = Orders()
+    options = SweepOptions()
     steps_per_s: list[float] = []
     schedules_per_s: list[float] = []
     memory_mb: list[float] = []
     for repetition in range(REPETITIONS):
         started = time.process_time()
         seeds = range(repetition * SCHEDULES, (repetition + 1) * SCHEDULES)
-        steps = sum(explore(seed, orders).outcome.steps for seed in seeds)
+        steps = sum(explore(seed, options).outcome.steps for seed in seeds)
         seconds = time.process_time() - started
         steps_per_s.append(steps / seconds)
         schedules_per_s.append(SCHEDULES / seconds)

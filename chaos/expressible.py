@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from chaos.administration import AlterConfig, CreateTopic
 from chaos.run_order import DriverName
 from chaos.scenario import Scenario, Step
-from emulator.simulator.untimed import NODE_FLUSH_TIME, TOPIC_FLUSH_TIME, UNTIMED
+from emulator.simulator.unsupported_properties import NO_TIMED_FLUSH, NODE_FLUSH_TIME, TOPIC_FLUSH_TIME
 
 
 def not_expressible(scenario: Scenario, properties: tuple[tuple[str, str], ...], driver: DriverName) -> tuple[str, ...]:
@@ -27,13 +27,13 @@ def not_expressible(scenario: Scenario, properties: tuple[tuple[str, str], ...],
 
 def _unknown_to_simulator(scenario: Scenario, properties: tuple[tuple[str, str], ...]) -> Iterator[str]:
     if NODE_FLUSH_TIME in dict(properties):
-        yield f"{NODE_FLUSH_TIME}: {UNTIMED}"
+        yield f"{NODE_FLUSH_TIME}: {NO_TIMED_FLUSH}"
     for topic in scenario.topics:
         if TOPIC_FLUSH_TIME in dict(topic.properties):
-            yield f"topic {topic.name}, {TOPIC_FLUSH_TIME}: {UNTIMED}"
+            yield f"topic {topic.name}, {TOPIC_FLUSH_TIME}: {NO_TIMED_FLUSH}"
     for number, step in enumerate(scenario.steps, start=1):
         if _sets_flush_time(step):
-            yield f"step {number} {step.text} (line {step.line}), {TOPIC_FLUSH_TIME}: {UNTIMED}"
+            yield f"step {number} {step.text} (line {step.line}), {TOPIC_FLUSH_TIME}: {NO_TIMED_FLUSH}"
 
 
 def _sets_flush_time(step: Step) -> bool:

@@ -13,16 +13,16 @@ from emulator.core.client.consumer import Phase
 from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
 from emulator.core.events import Event
 from emulator.core.types import Acks, NodeId, TopicPartition
-from emulator.simulator.cluster import HARNESS, SimulatedCluster
+from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.journal import Journal
-from emulator.simulator.nodes import ConsumerNode, ProducerNode
-from emulator.simulator.watcher import ClientRecord
+from emulator.simulator.nodes import HARNESS, ConsumerNode, ProducerNode
+from emulator.simulator.observer import ClientRecord
 
 _MS_PER_S: Final = 1000
 
 
 class Witness:
-    """A watcher that keeps everything and counts what the clients achieve.
+    """An observer that keeps everything and counts what the clients achieve.
 
     Attributes:
         journal: all events and the history.
@@ -85,24 +85,24 @@ class SimulatedClients:
         self._is_working = True
         for config in producers_of(self._scenario):
             topics = tuple(sorted({partition.topic for partition in config.partitions}))
-            node = self._cluster.launch_producer(config.name, config.settings.acks, config.settings, topics)
+            node = self._cluster.clients.launch_producer(config.name, config.settings.acks, config.settings, topics)
             pace = Pace(config, now_s=self._now_s(), has_room=partial(_has_room, node))
             self._producers.append((node, pace))
             self._tick(node, pace, config.tick_ms)
         for consumer in consumers_of(self._scenario):
             self._consumers.append(
-                self._cluster.add_consumer(consumer.name, Phase.LIVE, consumer.settings, consumer.partitions)
+                self._cluster.clients.add_consumer(consumer.name, Phase.LIVE, consumer.settings, consumer.partitions)
             )
 
     def produce(self, producer: str, partition: TopicPartition, records: int) -> None:
         """Has a producer send a batch."""
         node, pace = next(each for each in self._producers if each[0].name == producer)
-        self._cluster.offer(node, pace.make(partition, records))
+        self._cluster.clients.offer(node, pace.make(partition, records))
 
     def _tick(self, node: ProducerNode, pace: Pace, tick_ms: int) -> None:
         if self._is_working:
             for offered in pace.tick(self._now_s()):
-                self._cluster.offer(node, offered)
+                self._cluster.clients.offer(node, offered)
             self._cluster.queue.after(tick_ms, lambda: self._tick(node, pace, tick_ms))
 
     def _now_s(self) -> float:
@@ -116,18 +116,20 @@ class SimulatedClients:
             lambda: not any(node.producer.unfinished_records for node in nodes), within_ms=timeout_ms
         )
         for node in nodes:
-            self._cluster.abandon(node)
+            self._cluster.clients.abandon(node)
         for consumer in self._consumers:
-            self._cluster.abandon(consumer)
+            self._cluster.clients.abandon(consumer)
         self._producers.clear()
         self._consumers.clear()
 
     def read_all(self, *, timeout_ms: int) -> None:
         """Reads every partition with a fresh consumer, whatever is wrong with the network."""
         config = final_consumer(self._scenario.partitions)
-        node = self._cluster.add_consumer(config.name, Phase.FINAL, config.settings, config.partitions, node_id=HARNESS)
+        node = self._cluster.clients.add_consumer(
+            config.name, Phase.FINAL, config.settings, config.partitions, node_id=HARNESS
+        )
         self._cluster.run_until(lambda: node.consumer.is_finished, within_ms=timeout_ms)
-        self._cluster.abandon(node)
+        self._cluster.clients.abandon(node)
 
 
 def _has_room(node: ProducerNode) -> bool:

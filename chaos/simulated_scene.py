@@ -76,11 +76,11 @@ class SimulatedScene:
     @property
     def cause_id(self) -> CauseId:
         """Of what happens now."""
-        return self._cluster.cause_id
+        return self._cluster.event_log.cause_id
 
     @cause_id.setter
     def cause_id(self, cause_id: CauseId) -> None:
-        self._cluster.cause_id = cause_id
+        self._cluster.event_log.cause_id = cause_id
 
     @property
     def image(self) -> MetadataImage:
@@ -144,14 +144,14 @@ class SimulatedScene:
 
     def note(self, event: Event) -> None:
         """Writes into the journal."""
-        self._cluster.note(event)
+        self._cluster.event_log.note(event)
 
     async def ask_controller(self, request: Request) -> Response:
         """Asks past all links, and lets time pass until there is an answer."""
         with cores_at_work():
-            request_id = self._cluster.ask(CONTROLLER, request, cause=self.cause_id)
-            self._cluster.run_until(lambda: request_id in self._cluster.answers, within_ms=_ANSWER_TIMEOUT_MS)
-        answer = self._cluster.answers.get(request_id)
+            request_id = self._cluster.clients.ask(CONTROLLER, request, cause=self.cause_id)
+            self._cluster.run_until(lambda: request_id in self._cluster.clients.answers, within_ms=_ANSWER_TIMEOUT_MS)
+        answer = self._cluster.clients.answers.get(request_id)
         if answer is None:
             raise NoAnswerError(request=type(request).__name__)
         return answer
@@ -179,9 +179,9 @@ class SimulatedScene:
 
     def _end(self, node_id: NodeId) -> None:
         if node_id == CONTROLLER:
-            self._cluster.kill_controller()
+            self._cluster.processes.kill_controller()
         else:
-            self._cluster.kill(BrokerId(node_id))
+            self._cluster.processes.kill(BrokerId(node_id))
 
     async def stop(self, node_id: NodeId) -> Injury:
         """Asks the core to leave; one that does not in time, or is paused, is killed and counts as crashed."""
@@ -192,9 +192,9 @@ class SimulatedScene:
         if not node.is_paused:
             with cores_at_work():
                 if node_id == CONTROLLER:
-                    self._cluster.stop_controller()
+                    self._cluster.processes.stop_controller()
                 else:
-                    self._cluster.stop(BrokerId(node_id))
+                    self._cluster.processes.stop(BrokerId(node_id))
                 self._cluster.run_until(lambda: node.core is None, within_ms=_STOP_TIMEOUT_MS)
         if node.core is None:
             return Injury(fault="stop", target=str(node_id), bit="the process stopped")
@@ -208,9 +208,9 @@ class SimulatedScene:
             return Recovery(fault=fault, target=str(node_id), seen=None)
         with cores_at_work():
             if node_id == CONTROLLER:
-                self._cluster.start_controller()
+                self._cluster.processes.start_controller()
             else:
-                self._cluster.start(BrokerId(node_id))
+                self._cluster.processes.start(BrokerId(node_id))
         return Recovery(fault=fault, target=str(node_id), seen=f"incarnation {self._node(node_id).incarnation} runs")
 
     async def pause(self, node_id: NodeId) -> Injury:
@@ -222,9 +222,9 @@ class SimulatedScene:
 
     def _pause(self, node: _Process) -> None:
         if isinstance(node, BrokerNode):
-            self._cluster.pause(node)
+            self._cluster.processes.pause(node)
         else:
-            self._cluster.pause(node)
+            self._cluster.processes.pause(node)
 
     async def resume(self, node_id: NodeId) -> Recovery:
         """Hands in what waited."""
@@ -232,9 +232,9 @@ class SimulatedScene:
         node = self._node(node_id)
         with cores_at_work():
             if isinstance(node, BrokerNode):
-                self._cluster.resume(node)
+                self._cluster.processes.resume(node)
             else:
-                self._cluster.resume(node)
+                self._cluster.processes.resume(node)
         return Recovery(fault="pause", target=str(node_id), seen="it runs" if is_changed else None)
 
     async def power_loss(self, seeds: Mapping[NodeId, int], keep: Keep, exact: ExactLoss | None) -> Injury:
@@ -244,7 +244,7 @@ class SimulatedScene:
         for node_id, seed in seeds.items():
             self._downed[node_id] = "power_loss"
             if node_id == CONTROLLER:
-                self._cluster.power_loss_controller()
+                self._cluster.processes.power_loss_controller()
             else:
                 lost += self._lose_disk(BrokerId(node_id), keep, exact or self._draw(BrokerId(node_id), keep, seed))
         target = ",".join(str(node_id) for node_id in seeds)
@@ -262,7 +262,7 @@ class SimulatedScene:
     def _lose_disk(self, broker_id: BrokerId, keep: Keep, exact: ExactLoss) -> int:
         disk = self._cluster.nodes[broker_id].disk
         before = sum(len(log.batches) for log in disk.logs.values())
-        self._cluster.power_loss(
+        self._cluster.processes.power_loss(
             broker_id,
             DiskKeep(keep.value),
             kept=exact.kept,
@@ -274,7 +274,7 @@ class SimulatedScene:
     async def replace_disk(self, node_id: NodeId) -> Injury:
         """Ends the core, and empties its disk."""
         self._downed[node_id] = "replace_disk"
-        self._cluster.replace_disk(BrokerId(node_id))
+        self._cluster.processes.replace_disk(BrokerId(node_id))
         return Injury(fault="replace_disk", target=str(node_id), bit="the disk is empty")
 
     # --- Links ------------------------------------------------------------------------------------------------------
@@ -306,18 +306,18 @@ class SimulatedScene:
     async def isolate(self, node_id: NodeId, clients: Clients) -> Injury:
         """Cuts its links."""
         links = [link for link in self._links() if node_id in link and (clients is Clients.CUT or link[0] != CLIENT)]
-        return Injury(fault="isolate", target=str(node_id), bit=self._break(links, self._cluster.cut))
+        return Injury(fault="isolate", target=str(node_id), bit=self._break(links, self._cluster.links.cut))
 
     async def cut(self, source: NodeId, target: NodeId) -> Injury:
         """Cuts one link."""
-        bit = self._break([(source, target)], self._cluster.cut)
+        bit = self._break([(source, target)], self._cluster.links.cut)
         return Injury(fault="cut", target=_name((source, target)), bit=bit)
 
     async def lose_responses(self, source: NodeId, target: NodeId) -> Injury:
         """Lets one link lose what comes back, unless it is cut."""
         link = (source, target)
         is_open = link not in self._broken()
-        bit = self._break([link], self._cluster.lose_responses) if is_open else None
+        bit = self._break([link], self._cluster.links.lose_responses) if is_open else None
         return Injury(fault="lose", target=_name(link), bit=bit)
 
     async def heal_all(self) -> Recovery:
@@ -336,7 +336,7 @@ class SimulatedScene:
     def _mend(self, links: Iterable[Link]) -> str | None:
         broken = [link for link in links if link in self._broken()]
         for source, target in broken:
-            self._cluster.mend(source, target)
+            self._cluster.links.mend(source, target)
         return f"{len(broken)} links restored" if broken else None
 
 

@@ -11,9 +11,9 @@ from chaos.simulated_scene import SimulatedScene, cores_at_work
 from chaos.workload import producers_of
 from emulator.core.properties import node_properties
 from emulator.core.types import BrokerId
+from emulator.simulator.batch_registry import BatchRegistry
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.evidence import BatchBytes, write_evidence
-from emulator.simulator.record_book import RecordBook
 
 _LAST_LINES_MS: Final = 1
 
@@ -33,8 +33,8 @@ class SimulatorDriver:
             brokers=order.scenario.brokers,
             switches=order.switches,
             properties=node_properties(dict(order.properties)),
-            watcher=self._witness,
-            book=RecordBook(self._content.encode),
+            observer=self._witness,
+            batches=BatchRegistry(self._content.encode),
         )
         self._clients = SimulatedClients(self._cluster, order.scenario, self._witness)
         self._scene = SimulatedScene(self._cluster, self._clients)
@@ -44,7 +44,7 @@ class SimulatorDriver:
         """Starts the brokers; the controller runs."""
         with cores_at_work():
             for broker_id in self._cluster.nodes:
-                self._cluster.start(broker_id)
+                self._cluster.processes.start(broker_id)
         try:
             yield self._scene
         finally:
@@ -72,7 +72,7 @@ class SimulatorDriver:
         with cores_at_work():
             for broker in running:
                 if not self._scene.is_paused(broker):
-                    self._cluster.stop(BrokerId(broker))
+                    self._cluster.processes.stop(BrokerId(broker))
         for node_id in (*running, CONTROLLER):
             await self._scene.stop(node_id)
         self._cluster.run(_LAST_LINES_MS)

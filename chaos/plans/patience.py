@@ -192,7 +192,7 @@ def _state(cluster: SimulatedCluster) -> tuple[object, ...]:
         for node in cluster.nodes.values()
         for name, log in node.disk.logs.items()
     )
-    unfinished = tuple(producer.producer.unfinished_records for producer in cluster.producers.values())
+    unfinished = tuple(producer.producer.unfinished_records for producer in cluster.clients.producers.values())
     return (cluster.controller.committed_end_offset, logs, unfinished)
 
 

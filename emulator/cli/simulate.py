@@ -19,7 +19,7 @@ from emulator.cli.requirements import check_new, require_driver
 from emulator.cli.user_error import UserError
 
 if TYPE_CHECKING:
-    from emulator.simulator.explorer import Orders, Schedule
+    from emulator.simulator.explorer import Schedule, SweepOptions
     from emulator.simulator.plan import Plan
     from emulator.simulator.shrink import Shrunk
     from emulator.simulator.sweep import SweepReport
@@ -70,7 +70,7 @@ def simulate(
 
     if limit is not None and math.isnan(limit):
         raise UserError("--limit nan: expected a number of seconds")
-    orders = msgspec.structs.replace(_orders(era, settings, profiles), cluster=_cluster(scenario))
+    options = msgspec.structs.replace(_sweep_options(era, settings, profiles), cluster=_cluster(scenario))
     if seed is not None:
         if seeds is not None:
             raise UserError("--seed and --seeds exclude each other")
@@ -78,12 +78,12 @@ def simulate(
             raise UserError("--seed plays one schedule; --jobs, --keep-going and --limit need --seeds")
         if out is not None:
             check_new(out)
-        return _play_one(explore(seed, orders), out, output)
+        return _play_one(explore(seed, options), out, output)
     if out is not None:
         raise UserError("--out needs --seed: a sweep writes no runs")
     report = sweep(
         _range(_DEFAULT_SEEDS if seeds is None else seeds),
-        orders,
+        options,
         jobs=jobs,
         keep_going=keep_going,
         limit_s=limit,
@@ -96,9 +96,9 @@ def simulate(
         click.echo(msgspec.json.format(msgspec.json.encode(_document(report, found))))
     else:
         for schedule, shrunk in zip(report.findings, found, strict=False):
-            _print_shrunk(schedule, shrunk, _command(schedule, scenario, orders))
+            _print_shrunk(schedule, shrunk, _command(schedule, scenario, options))
         for schedule in report.findings[len(found) :]:
-            _print_whole(schedule, _command(schedule, scenario, orders))
+            _print_whole(schedule, _command(schedule, scenario, options))
     if report.is_interrupted:
         click.echo("interrupted", err=True)
         return ExitCode.INTERRUPTED
@@ -107,21 +107,21 @@ def simulate(
     return ExitCode.UNKNOWN if report.too_little else ExitCode.VALID
 
 
-def _orders(era: str | None, settings: tuple[str, ...], profiles: tuple[str, ...]) -> "Orders":
+def _sweep_options(era: str | None, settings: tuple[str, ...], profiles: tuple[str, ...]) -> "SweepOptions":
     from emulator.cli.overrides import parse_overrides
     from emulator.core.switches import DEFAULT_ERA, era_switches
-    from emulator.simulator.explorer import Orders
+    from emulator.simulator.explorer import SweepOptions
     from emulator.simulator.profiles import PROFILES
-    from emulator.simulator.untimed import NODE_FLUSH_TIME, UNTIMED
+    from emulator.simulator.unsupported_properties import NO_TIMED_FLUSH, NODE_FLUSH_TIME
 
     overrides = parse_overrides(settings)
     if NODE_FLUSH_TIME in dict(overrides.properties):
-        raise UserError(f"--set {NODE_FLUSH_TIME}: {UNTIMED}")
+        raise UserError(f"--set {NODE_FLUSH_TIME}: {NO_TIMED_FLUSH}")
     era_switches(era or DEFAULT_ERA)
     unknown = [name for name in profiles if name not in PROFILES]
     if unknown:
         raise UserError(f"--profile {unknown[0]}: allowed are {', '.join(PROFILES)}")
-    return Orders(
+    return SweepOptions(
         era=era or DEFAULT_ERA,
         switches=overrides.switches,
         properties=overrides.properties,
@@ -264,16 +264,16 @@ def _print_plan(schedule: "Schedule", plan: "Plan", *, finding: str, length: str
     click.echo(format_plan(plan, comment=f"{head}\nlength {length}\nwhole: {again}"))
 
 
-def _command(schedule: "Schedule", scenario: str | None, orders: "Orders") -> str:
+def _command(schedule: "Schedule", scenario: str | None, options: "SweepOptions") -> str:
     """Returns the command that plays a schedule whole."""
     from emulator.simulator.profiles import PROFILES
 
     words = ["laststand", "simulate", *([] if scenario is None else [scenario])]
-    words += ["--seed", str(schedule.seed), "--era", orders.era]
-    for name, value in (*orders.switches, *orders.properties):
+    words += ["--seed", str(schedule.seed), "--era", options.era]
+    for name, value in (*options.switches, *options.properties):
         words += ["--set", f"{name}={value}"]
-    if orders.profiles != tuple(PROFILES):
-        for profile in orders.profiles:
+    if options.profiles != tuple(PROFILES):
+        for profile in options.profiles:
             words += ["--profile", profile]
     return shlex.join(words)
 

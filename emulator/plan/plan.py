@@ -27,7 +27,7 @@ from emulator.plan.actions import Action, HealAll, HealLink, HealNodes, Release,
 from emulator.plan.lines import format_action, parse_action
 from emulator.plan.names import Names
 from emulator.plan.topics import PlannedTopic
-from emulator.plan.unsupported_properties import NODE_FLUSH_TIME, NOT_SIMULATED, TOPIC_FLUSH_TIME
+from emulator.plan.unsupported_properties import NO_TIMED_FLUSH, NODE_FLUSH_TIME, TOPIC_FLUSH_TIME
 
 _COMMENT: Final = re.compile(r"(^|\s)#.*")
 
@@ -219,9 +219,9 @@ def _check_stray(line: str, *, named: int) -> None:
             raise ConfigError(key=word, value=None, expected="name=value")
 
 
-def _check_simulated(name: str, pairs: Mapping[str, str]) -> None:
+def _check_timed_flush(name: str, pairs: Mapping[str, str]) -> None:
     if name in pairs:
-        raise ConfigError(key=name, value=pairs[name], expected=f"it not at all: {NOT_SIMULATED}")
+        raise ConfigError(key=name, value=pairs[name], expected=f"it not at all: {NO_TIMED_FLUSH}")
 
 
 def _parse_cluster(line: str) -> Plan:
@@ -245,7 +245,7 @@ def _parse_cluster(line: str) -> Plan:
     )
     plan.rules()
     plan.node_properties()
-    _check_simulated(NODE_FLUSH_TIME, pairs)
+    _check_timed_flush(NODE_FLUSH_TIME, pairs)
     return plan
 
 
@@ -257,7 +257,7 @@ def _parse_topic(line: str) -> PlannedTopic:
             tuple(BrokerId(NodeId(int(broker))) for broker in each.strip("()").split(","))
             for each in pairs.pop("replicas").split(";")
         )
-        _check_simulated(TOPIC_FLUSH_TIME, pairs)
+        _check_timed_flush(TOPIC_FLUSH_TIME, pairs)
         return PlannedTopic(name=line.split()[1], replicas=replicas, properties=tuple(pairs.items()))
     except (KeyError, ValueError, IndexError):
         raise ConfigError(key="topic", value=line, expected="topic NAME replicas=(0,1,2);(1,2,0)") from None

@@ -1,9 +1,9 @@
-"""Properties that the simulator does not have: its disk never syncs by a clock."""
+"""Properties that the simulator refuses: its disk has no timed flush."""
 
 from typing import Final
 
-NOT_SIMULATED: Final = "the simulated disk does not sync by time"
-"""Why it does not take them."""
+NO_TIMED_FLUSH: Final = "the simulated disk has no timed flush"
+"""The reason, for messages."""
 
 NODE_FLUSH_TIME: Final = "log.flush.interval.ms"
 TOPIC_FLUSH_TIME: Final = "flush.ms"

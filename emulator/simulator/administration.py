@@ -25,13 +25,13 @@ def set_min_isr(cluster: SimulatedCluster, topic: str, value: int) -> None:
     """Asks for another ``min.insync.replicas``."""
     config = AlterableConfig(name=MIN_ISR, operation=ConfigOperation.SET, value=str(value))
     resource = AlterConfigsResource(resource=ConfigResource.TOPIC, resource_name=topic, configs=(config,))
-    cluster.ask(CONTROLLER, IncrementalAlterConfigsRequest(resources=(resource,)), cause=f"min-isr-{topic}")
+    cluster.clients.ask(CONTROLLER, IncrementalAlterConfigsRequest(resources=(resource,)), cause=f"min-isr-{topic}")
 
 
 def reassign(cluster: SimulatedCluster, name: TopicPartition, replicas: tuple[BrokerId, ...]) -> None:
     """Asks to move a partition; without replicas, to leave it where it was."""
     moved = ReassignablePartition(topic=name.topic, partition=name.partition, replicas=replicas or None)
-    cluster.ask(CONTROLLER, AlterPartitionReassignmentsRequest(partitions=(moved,)), cause=f"reassign-{name}")
+    cluster.clients.ask(CONTROLLER, AlterPartitionReassignmentsRequest(partitions=(moved,)), cause=f"reassign-{name}")
 
 
 def recreate_topic(cluster: SimulatedCluster, name: str) -> None:
@@ -43,8 +43,8 @@ def recreate_topic(cluster: SimulatedCluster, name: str) -> None:
         assignments=tuple(state.replicas for state in states),
         configs=tuple(sorted(cluster.image.configs(ConfigResource.TOPIC, name).items())),
     )
-    cluster.ask(CONTROLLER, DeleteTopicsRequest(topics=(name,)), cause=f"delete-{name}")
-    cluster.ask(CONTROLLER, CreateTopicsRequest(topics=(topic,)), cause=f"create-{name}")
+    cluster.clients.ask(CONTROLLER, DeleteTopicsRequest(topics=(name,)), cause=f"delete-{name}")
+    cluster.clients.ask(CONTROLLER, CreateTopicsRequest(topics=(topic,)), cause=f"create-{name}")
 
 
 def set_elr_feature(cluster: SimulatedCluster, level: int) -> None:
@@ -55,4 +55,4 @@ def set_elr_feature(cluster: SimulatedCluster, level: int) -> None:
         max_version_level=level,
         upgrade_type=FeatureUpgradeType.UPGRADE if is_higher else FeatureUpgradeType.SAFE_DOWNGRADE,
     )
-    cluster.ask(CONTROLLER, UpdateFeaturesRequest(feature_updates=(update,)), cause=f"elr-feature-{level}")
+    cluster.clients.ask(CONTROLLER, UpdateFeaturesRequest(feature_updates=(update,)), cause=f"elr-feature-{level}")

@@ -1,4 +1,4 @@
-"""Administrators' moves: min ISR, reassignments and topics made anew, and the races in which these have lost records.
+"""Administrators' moves: min ISR, reassignments and recreated topics, and the races in which these have lost records.
 
 The simple moves ask for one change, at any moment. A race first brings the cluster to where that change is dangerous;
 the numbers are rows of docs/failures.md.
@@ -23,37 +23,37 @@ from emulator.simulator.actions import (
     Recreate,
     Wait,
 )
+from emulator.simulator.cluster_view import Actions, ClusterView, Move
 from emulator.simulator.network import STREAM, Channel, Way
 from emulator.simulator.nodes import CONTROLLER
-from emulator.simulator.situation import Actions, Move, Situation
 
 
-def _min_isr(s: Situation) -> Actions:
-    name = s.a_partition()
-    state = s.cluster.state(name)
-    return [] if state is None else [MinIsr(topic=name.topic, value=s.schedule.randint(1, len(state.replicas)))]
+def _min_isr(view: ClusterView) -> Actions:
+    name = view.draw_partition()
+    state = view.cluster.state(name)
+    return [] if state is None else [MinIsr(topic=name.topic, value=view.schedule.randint(1, len(state.replicas)))]
 
 
-def _reassign(s: Situation) -> Actions:
-    name = s.a_partition()
-    state = s.cluster.state(name)
+def _reassign(view: ClusterView) -> Actions:
+    name = view.draw_partition()
+    state = view.cluster.state(name)
     if state is None:
         return []
     is_moving = bool(state.adding_replicas or state.removing_replicas)
-    if is_moving and s.schedule.random() < 0.4:
+    if is_moving and view.schedule.random() < 0.4:
         return [Reassign(partition=name, replicas=())]
     factor = len(state.replicas) - len(state.adding_replicas)
-    targets = s.schedule.sample([node.node_id for node in s.brokers], min(factor, len(s.brokers)))
+    targets = view.schedule.sample([node.node_id for node in view.brokers], min(factor, len(view.brokers)))
     return [Reassign(partition=name, replicas=tuple(targets))]
 
 
-def _recreate(s: Situation) -> Actions:
-    return [Recreate(topic=s.a_partition().topic)]
+def _recreate(view: ClusterView) -> Actions:
+    return [Recreate(topic=view.draw_partition().topic)]
 
 
-def _race_min_isr(s: Situation) -> Actions:
-    """S17: one member of the ISR is left, and commits alone once fewer are asked for; then it is cut off."""
-    led = s.a_led_partition()
+def _race_min_isr(view: ClusterView) -> Actions:
+    """S17: the last ISR member commits alone after min ISR was lowered; then it is cut off."""
+    led = view.draw_led_partition()
     if led is None:
         return []
     name, leader, state = led
@@ -61,170 +61,170 @@ def _race_min_isr(s: Situation) -> Actions:
     return [
         *(OnLink(verb=LinkVerb.CUT, source=other, destination=leader) for other in others),
         Produce(partition=name, acks=Acks.LEADER, records=1),
-        Wait(duration_ms=s.schedule.randint(450, 700)),
+        Wait(duration_ms=view.schedule.randint(450, 700)),
         MinIsr(topic=name.topic, value=1),
-        Wait(duration_ms=s.schedule.randint(5, 20)),
+        Wait(duration_ms=view.schedule.randint(5, 20)),
         Produce(partition=name, acks=Acks.ALL, records=1),
-        Wait(duration_ms=s.schedule.randint(5, 40)),
+        Wait(duration_ms=view.schedule.randint(5, 40)),
         OnLink(verb=LinkVerb.CUT, source=leader, destination=CONTROLLER),
-        Wait(duration_ms=s.schedule.randint(420, 600)),
+        Wait(duration_ms=view.schedule.randint(420, 600)),
     ]
 
 
-def _race_raised(s: Situation) -> Actions:
-    """S38: min ISR is raised, and its leader hears of the ISR that is accepted next before that; then it is cut off."""
-    led = s.a_led_partition()
+def _race_raised(view: ClusterView) -> Actions:
+    """S38: min ISR is raised; the leader learns of the next ISR change before it learns of that, and is cut off."""
+    led = view.draw_led_partition()
     if led is None:
         return []
     name, leader, state = led
     others = [replica for replica in state.replicas if replica != leader]
     return [
         MinIsr(topic=name.topic, value=1),
-        Wait(duration_ms=s.schedule.randint(5, 40)),
+        Wait(duration_ms=view.schedule.randint(5, 40)),
         OnChannel(verb=ChannelVerb.HOLD, channel=Channel(leader, CONTROLLER, STREAM, Way.RESPONSE)),
         MinIsr(topic=name.topic, value=2),
         *(OnLink(verb=LinkVerb.CUT, source=other, destination=leader) for other in others),
         Produce(partition=name, acks=Acks.LEADER, records=1),
-        Wait(duration_ms=s.schedule.randint(450, 700)),
+        Wait(duration_ms=view.schedule.randint(450, 700)),
         Produce(partition=name, acks=Acks.ALL, records=1),
-        Wait(duration_ms=s.schedule.randint(5, 40)),
+        Wait(duration_ms=view.schedule.randint(5, 40)),
         OnLink(verb=LinkVerb.CUT, source=leader, destination=CONTROLLER),
-        Wait(duration_ms=s.schedule.randint(420, 600)),
+        Wait(duration_ms=view.schedule.randint(420, 600)),
     ]
 
 
-def _race_recreate(s: Situation) -> Actions:
-    """S26, S27: a topic is made anew while a replica is down; its log is there when it comes back."""
-    led = s.a_led_partition()
+def _race_recreate(view: ClusterView) -> Actions:
+    """S26, S27: a topic is recreated while a replica is down, which returns with the log of the old topic."""
+    led = view.draw_led_partition()
     if led is None:
         return []
     name, leader, state = led
-    others = [replica for replica in state.replicas if replica != leader and s.cluster.nodes[replica].core]
+    others = [replica for replica in state.replicas if replica != leader and view.cluster.nodes[replica].core]
     if not others:
         return []
-    absent = s.schedule.choice(others)
+    absent = view.schedule.choice(others)
     return [
         Produce(partition=name, acks=Acks.ALL, records=2),
-        Wait(duration_ms=s.schedule.randint(20, 60)),
+        Wait(duration_ms=view.schedule.randint(20, 60)),
         OnNode(verb=NodeVerb.STOP, nodes=(absent,)),
-        Wait(duration_ms=s.schedule.randint(20, 200)),
+        Wait(duration_ms=view.schedule.randint(20, 200)),
         Recreate(topic=name.topic),
-        Wait(duration_ms=s.schedule.randint(5, 80)),
+        Wait(duration_ms=view.schedule.randint(5, 80)),
         Produce(partition=name, acks=Acks.ALL, records=1),
         OnNode(verb=NodeVerb.START, nodes=(absent,)),
-        Wait(duration_ms=s.schedule.randint(450, 900)),
+        Wait(duration_ms=view.schedule.randint(450, 900)),
         OnNode(verb=NodeVerb.EXPIRE, nodes=(leader,)),
-        Wait(duration_ms=s.schedule.randint(20, 200)),
+        Wait(duration_ms=view.schedule.randint(20, 200)),
     ]
 
 
-def _race_produce(s: Situation) -> Actions:
-    """S41: a topic is made anew, of which its replicas hear late, and a producer early; they take its records."""
-    led = s.a_led_partition()
-    if led is None or len(led.state.isr) == len(s.brokers):
+def _race_produce(view: ClusterView) -> Actions:
+    """S41: a topic is recreated; its producer learns of it before its replicas do, and sends to them."""
+    led = view.draw_led_partition()
+    if led is None or len(led.state.isr) == len(view.brokers):
         return []
     streams = [Channel(member, CONTROLLER, STREAM, Way.RESPONSE) for member in led.state.isr]
     return [
         *(OnChannel(verb=ChannelVerb.HOLD, channel=stream) for stream in streams),
         Recreate(topic=led.name.topic),
-        Wait(duration_ms=s.schedule.randint(2_050, 2_150)),  # producers ask again who leads
+        Wait(duration_ms=view.schedule.randint(2_050, 2_150)),  # producers ask again who leads
         Produce(partition=led.name, acks=Acks.ALL, records=1),
-        Wait(duration_ms=s.schedule.randint(20, 100)),
+        Wait(duration_ms=view.schedule.randint(20, 100)),
         *(OnChannel(verb=ChannelVerb.RELEASE, channel=stream) for stream in streams),
-        Wait(duration_ms=s.schedule.randint(20, 200)),
+        Wait(duration_ms=view.schedule.randint(20, 200)),
     ]
 
 
-def _race_reassign(s: Situation) -> Actions:
-    """S37: a member of the ELR is moved away, which deletes its log, and comes back with nothing; then the ISR goes.
+def _race_reassign(view: ClusterView) -> Actions:
+    """S37: an ELR member is reassigned away, which deletes its log, and returns empty; then the ISR fails.
 
     Partition 0 stays where it is: min ISR is capped by its replicas.
     """
-    led = s.a_led_partition()
+    led = view.draw_led_partition()
     if led is None or led.name.partition == 0 or len(led.state.replicas) < 3:
         return []
     name, leader, replicas = led.name, led.leader, led.state.replicas
-    moved = s.schedule.choice([replica for replica in replicas if replica != leader])
+    moved = view.schedule.choice([replica for replica in replicas if replica != leader])
     stay = [NodeId(replica) for replica in replicas if replica != moved]
     return [
         MinIsr(topic=name.topic, value=len(replicas)),
-        Wait(duration_ms=s.schedule.randint(5, 20)),
+        Wait(duration_ms=view.schedule.randint(5, 20)),
         Produce(partition=name, acks=Acks.ALL, records=1),
-        Wait(duration_ms=s.schedule.randint(20, 40)),
+        Wait(duration_ms=view.schedule.randint(20, 40)),
         OnLink(verb=LinkVerb.CUT, source=moved, destination=leader),
         Produce(partition=name, acks=Acks.LEADER, records=1),
-        Wait(duration_ms=s.schedule.randint(450, 600)),
+        Wait(duration_ms=view.schedule.randint(450, 600)),
         Reassign(partition=name, replicas=tuple(stay)),
-        Wait(duration_ms=s.schedule.randint(20, 100)),
+        Wait(duration_ms=view.schedule.randint(20, 100)),
         Reassign(partition=name, replicas=(NodeId(moved), *stay)),
-        Wait(duration_ms=s.schedule.randint(20, 100)),
+        Wait(duration_ms=view.schedule.randint(20, 100)),
         *(OnLink(verb=LinkVerb.CUT, source=member, destination=CONTROLLER) for member in stay),
-        Wait(duration_ms=s.schedule.randint(450, 700)),
+        Wait(duration_ms=view.schedule.randint(450, 700)),
     ]
 
 
-def _race_cancel(s: Situation) -> Actions:
-    """A reassignment is cancelled when only a replica that was being added is in sync, and has committed alone."""
-    led = s.a_led_partition()
-    if led is None or len(s.brokers) < 4:
+def _race_cancel(view: ClusterView) -> Actions:
+    """A reassignment is cancelled while only an adding replica is in the ISR and has committed records alone."""
+    led = view.draw_led_partition()
+    if led is None or len(view.brokers) < 4:
         return []
     name, leader, replicas = led.name, led.leader, led.state.replicas
     others = [replica for replica in replicas if replica != leader]
-    spare = [node.node_id for node in s.brokers if node.node_id not in replicas]
-    added = s.schedule.choice(spare or others)
-    late = s.schedule.choice([node.node_id for node in s.brokers if node.node_id not in (added, leader)])
+    spare = [node.node_id for node in view.brokers if node.node_id not in replicas]
+    added = view.schedule.choice(spare or others)
+    late = view.schedule.choice([node.node_id for node in view.brokers if node.node_id not in (added, leader)])
     return [
         MinIsr(topic=name.topic, value=1),
         *(OnLink(verb=LinkVerb.CUT, source=late, destination=each) for each in (leader, added)),
         Reassign(partition=name, replicas=(added, late)),
-        Wait(duration_ms=s.schedule.randint(200, 400)),
+        Wait(duration_ms=view.schedule.randint(200, 400)),
         *(OnLink(verb=LinkVerb.CUT, source=other, destination=CONTROLLER) for other in others if other != added),
-        Wait(duration_ms=s.schedule.randint(450, 600)),
+        Wait(duration_ms=view.schedule.randint(450, 600)),
         OnNode(verb=NodeVerb.PAUSE, nodes=(leader,)),
-        Wait(duration_ms=s.schedule.randint(450, 600)),
+        Wait(duration_ms=view.schedule.randint(450, 600)),
         OnLink(verb=LinkVerb.CUT, source=leader, destination=added),
         Produce(partition=name, acks=Acks.ALL, records=1),
-        Wait(duration_ms=s.schedule.randint(350, 450)),
+        Wait(duration_ms=view.schedule.randint(350, 450)),
         Reassign(partition=name, replicas=()),
-        Wait(duration_ms=s.schedule.randint(5, 40)),
+        Wait(duration_ms=view.schedule.randint(5, 40)),
         OnNode(verb=NodeVerb.RESUME, nodes=(leader,)),
-        Wait(duration_ms=s.schedule.randint(450, 700)),
+        Wait(duration_ms=view.schedule.randint(450, 700)),
     ]
 
 
-def _race_downgrade(s: Situation) -> Actions:
-    """S40: the ELR's feature goes while a partition waits for its members, and one of these comes back with nothing."""
-    led = s.a_led_partition()
+def _race_downgrade(view: ClusterView) -> Actions:
+    """S40: the ELR feature is downgraded while a partition waits for ELR members, one of which returns empty."""
+    led = view.draw_led_partition()
     if led is None or len(led.state.isr) < 2 or set(led.state.isr) != set(led.state.replicas):
         return []
     name, leader, state = led
     others = [replica for replica in state.replicas if replica != leader]
-    victim = s.schedule.choice(others)
-    if not s.may_crash(s.cluster.nodes[victim]):
+    victim = view.schedule.choice(others)
+    if not view.may_crash(view.cluster.nodes[victim]):
         return []
     fenced = [replica for replica in others if replica != victim] + [victim, leader]
     return [
         Produce(partition=name, acks=Acks.ALL, records=1),
-        Wait(duration_ms=s.schedule.randint(20, 60)),
+        Wait(duration_ms=view.schedule.randint(20, 60)),
         *(
             action
             for replica in fenced
             for action in (
                 OnLink(verb=LinkVerb.CUT, source=replica, destination=CONTROLLER),
-                Wait(duration_ms=s.schedule.randint(500, 600)),
+                Wait(duration_ms=view.schedule.randint(500, 600)),
             )
         ),
-        s.a_power_loss((victim,)),
+        view.draw_power_loss((victim,)),
         OnLink(verb=LinkVerb.RESET, source=victim, destination=CONTROLLER),  # or its last heartbeat arrives after all
         ElrFeature(level=0),
-        Wait(duration_ms=s.schedule.randint(5, 20)),
+        Wait(duration_ms=view.schedule.randint(5, 20)),
         OnLink(verb=LinkVerb.MEND, source=victim, destination=CONTROLLER),
         OnNode(verb=NodeVerb.START, nodes=(victim,)),
-        Wait(duration_ms=s.schedule.randint(450, 700)),
+        Wait(duration_ms=view.schedule.randint(450, 700)),
         *(OnLink(verb=LinkVerb.MEND, source=replica, destination=CONTROLLER) for replica in (leader, *others)),
-        Wait(duration_ms=s.schedule.randint(200, 500)),
+        Wait(duration_ms=view.schedule.randint(200, 500)),
         ElrFeature(level=1),
-        Wait(duration_ms=s.schedule.randint(5, 40)),
+        Wait(duration_ms=view.schedule.randint(5, 40)),
     ]
 
 

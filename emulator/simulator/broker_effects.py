@@ -6,6 +6,8 @@ that instant. A process that is gone by then does not get it.
 
 from collections.abc import Callable
 
+import msgspec
+
 from emulator.core.effects import (
     AppendToLog,
     CloseLogs,
@@ -19,6 +21,7 @@ from emulator.core.effects import (
     RecoverLog,
     RenameStrayLog,
     RestartLog,
+    SendResponse,
     StopNode,
     SyncLog,
     TruncateLog,
@@ -29,7 +32,9 @@ from emulator.core.effects import (
 from emulator.core.errors import InvariantViolation
 from emulator.core.events import IncarnationEnd
 from emulator.core.inputs import BrokerInput, LogsLoaded, SegmentsDeleted
+from emulator.core.messages import FetchResponse
 from emulator.core.types import CauseId, Offset, TopicPartition
+from emulator.simulator.disk import Disk
 from emulator.simulator.disk_retention import apply_retention
 from emulator.simulator.event_queue import EventQueue
 from emulator.simulator.nodes import BrokerNode
@@ -124,7 +129,7 @@ class BrokerEffects:
             case StopNode():
                 self._end(node, IncarnationEnd.STOPPED)
             case _:
-                raise InvariantViolation(f"a broker wants {effect}")
+                raise InvariantViolation(f"a broker has no effect {effect}")
 
     def _flush_messages(self, node: BrokerNode, partition: TopicPartition) -> int:
         assert node.broker is not None, "a broker that wants something runs"
@@ -156,3 +161,17 @@ class BrokerEffects:
             self._retain_later(node)
 
         self._queue.after(self._retention_check_interval_ms, retain)
+
+
+def with_batches(disk: Disk, effect: SendResponse) -> SendResponse:
+    """Returns a response with the batches that a fetch reads from the disk."""
+    response = effect.response
+    if not isinstance(response, FetchResponse):
+        return effect
+    if all(answer.span is None for answer in response.partitions):
+        return effect
+    partitions = tuple(
+        msgspec.structs.replace(answer, span=None, batches=disk.read(answer.topic_partition, answer.span))
+        for answer in response.partitions
+    )
+    return msgspec.structs.replace(effect, response=msgspec.structs.replace(response, partitions=partitions))

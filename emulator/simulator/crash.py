@@ -1,7 +1,7 @@
 """A process that dies within a turn: some of the turn's file effects are done, and nothing that comes after them.
 
-So what it had done to its logs is told by no event and no message. Turns that only rewrite checkpoints pass: to die
-after them is to be killed between turns.
+So no event and no message reports what the turn did to the logs. Turns that only rewrite checkpoints are passed over: a
+crash after them is the same as a kill between turns.
 """
 
 from collections.abc import Sequence

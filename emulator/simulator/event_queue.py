@@ -1,35 +1,35 @@
-"""What is to happen when, in virtual time; equal times in order of insertion."""
+"""Callbacks ordered by virtual time; those of equal times in order of insertion."""
 
 import heapq
 from collections.abc import Callable
 from typing import TypeAlias
 
-Happening: TypeAlias = Callable[[], None]
+Callback: TypeAlias = Callable[[], None]
 
 
 class EventQueue:
-    """A queue of happenings, and the time of the last one taken."""
+    """A queue of callbacks; ``now_ms`` is the time of the last one taken."""
 
     __slots__ = ("_heap", "_order", "now_ms")
 
     def __init__(self) -> None:
         self.now_ms = 0
-        self._heap: list[tuple[int, int, Happening]] = []
+        self._heap: list[tuple[int, int, Callback]] = []
         self._order = 0
 
-    def after(self, delay_ms: int, happening: Happening) -> None:
-        """Lets something happen ``delay_ms`` from now."""
+    def after(self, delay_ms: int, callback: Callback) -> None:
+        """Schedules a callback ``delay_ms`` from now."""
         self._order += 1
-        heapq.heappush(self._heap, (self.now_ms + delay_ms, self._order, happening))
+        heapq.heappush(self._heap, (self.now_ms + delay_ms, self._order, callback))
 
-    def at(self, at_ms: int, happening: Happening) -> None:
-        """Lets something happen at a time, or now if that is past."""
+    def at(self, at_ms: int, callback: Callback) -> None:
+        """Schedules a callback at a time, or now if that is past."""
         self._order += 1
-        heapq.heappush(self._heap, (max(at_ms, self.now_ms), self._order, happening))
+        heapq.heappush(self._heap, (max(at_ms, self.now_ms), self._order, callback))
 
-    def take(self, *, until_ms: int) -> Happening | None:
-        """Advances to the next happening and returns it; ``None`` if none comes by ``until_ms``."""
+    def take(self, *, until_ms: int) -> Callback | None:
+        """Advances to the next callback and returns it; ``None`` if none comes by ``until_ms``."""
         if not self._heap or self._heap[0][0] > until_ms:
             return None
-        self.now_ms, _, happening = heapq.heappop(self._heap)
-        return happening
+        self.now_ms, _, callback = heapq.heappop(self._heap)
+        return callback

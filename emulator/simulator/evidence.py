@@ -6,7 +6,7 @@
     events/<node>-<incarnation>.jsonl
     nodes/<broker>/data/<topic>-<partition>/{00000000000000000000.log,partition.metadata}, .kafka_cleanshutdown
 
-A run whose logs shall be read has batches of real bytes (``BatchBytes`` behind its record book).
+A run whose logs shall be read has batches of real bytes (``BatchBytes`` behind its ``BatchRegistry``).
 """
 
 from collections.abc import Mapping
@@ -23,9 +23,10 @@ from emulator.core.client.steps import BatchContent, FinalReadRecorded, PollReco
 from emulator.core.events import Event, NodeStopped, RunEnded
 from emulator.core.history import Operation
 from emulator.core.types import Acks, CauseId, NodeId
-from emulator.simulator.cluster import HARNESS, SimulatedCluster
+from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.disk import StoredLog
 from emulator.simulator.journal import HistoryEntry, Journal
+from emulator.simulator.nodes import HARNESS
 from emulator.storage.record_batch import describe_header, stamp
 from emulator.storage.record_codec import ProducerFields, RecordContent, build_batch
 

@@ -13,6 +13,7 @@ import msgspec
 from emulator.core.switches import DEFAULT_ERA
 from emulator.core.types import BrokerId, TopicPartition
 from emulator.simulator.actions import Action, ChannelVerb, LinkVerb, NodeVerb, OnChannel, OnLink, OnNode, Wait
+from emulator.simulator.cluster_view import ClusterView
 from emulator.simulator.journal import Journal
 from emulator.simulator.moves import MOVES
 from emulator.simulator.network import Channel, Way
@@ -21,12 +22,11 @@ from emulator.simulator.oracle.finding import CheckKind
 from emulator.simulator.plan import Plan, PlannedTopic
 from emulator.simulator.profiles import PROFILES, PROGRESS, Profile, swarm
 from emulator.simulator.simulation import Halts, Outcome, Simulation
-from emulator.simulator.situation import Situation
 
 _REPLICATION_FACTOR: Final = 3
 _STEPS_MIN: Final = 250
 _REVIEW_MOVES: Final = 12
-"""After so many moves it is looked at whether anything got done."""
+"""Number of moves between two checks of progress."""
 
 _ACKS_MIN: Final = 4
 """Fewer acknowledgements since then make moves that make progress ``_SLOW_FACTOR`` times as frequent."""
@@ -34,17 +34,17 @@ _ACKS_MIN: Final = 4
 _SLOW_FACTOR: Final = 3
 
 
-class Ambition(Enum):
+class StopAt(Enum):
     """When a schedule ends early."""
 
     FIRST_FINDING = "first_finding"
     """At the first finding."""
 
     OUTCOME = "outcome"
-    """At the first outcome that a user sees; what leads there is explored on, with a push."""
+    """At the first loss that a user sees; weak candidates found before are elected (``elect_weak_candidates``)."""
 
 
-class Orders(msgspec.Struct, frozen=True, kw_only=True):
+class SweepOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What all schedules of a sweep have in common.
 
     Attributes:
@@ -53,7 +53,7 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
         properties: of every node.
         cluster: brokers, topics and properties; drawn as the profile says, if ``None``.
         profiles: names to choose from.
-        ambition: when a schedule ends early.
+        stop_at: when a schedule ends early.
     """
 
     era: str = DEFAULT_ERA
@@ -61,7 +61,7 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
     properties: tuple[tuple[str, str], ...] = ()
     cluster: Plan | None = None
     profiles: tuple[str, ...] = tuple(PROFILES)
-    ambition: Ambition = Ambition.FIRST_FINDING
+    stop_at: StopAt = StopAt.FIRST_FINDING
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,22 +73,22 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome
 
 
-def explore(seed: int, orders: Orders, *, journal: Journal | None = None) -> Schedule:
+def explore(seed: int, options: SweepOptions, *, journal: Journal | None = None) -> Schedule:
     """Draws and plays one schedule."""
     topology = Random(f"{seed}/topology")
-    name = orders.profiles[topology.randrange(len(orders.profiles))]
+    name = options.profiles[topology.randrange(len(options.profiles))]
     profile = swarm(PROFILES[name], topology)
-    cluster = _draw_cluster(profile, topology) if orders.cluster is None else orders.cluster
+    cluster = _draw_cluster(profile, topology) if options.cluster is None else options.cluster
     plan = msgspec.structs.replace(
         cluster,
-        era=orders.era,
-        switches=orders.switches,
-        properties=tuple({**dict(profile.properties), **dict(cluster.properties), **dict(orders.properties)}.items()),
+        era=options.era,
+        switches=options.switches,
+        properties=tuple({**dict(profile.properties), **dict(cluster.properties), **dict(options.properties)}.items()),
     )
     simulation = Simulation(plan, journal=journal)
     simulation.begin()
     simulation.halt(Halts.AT_FINDINGS)
-    situation = Situation(
+    view = ClusterView(
         simulation.cluster,
         simulation.oracle,
         plan.partitions,
@@ -96,7 +96,7 @@ def explore(seed: int, orders: Orders, *, journal: Journal | None = None) -> Sch
         fates=profile.fates,
         seed=str(seed),
     )
-    played = _play_moves(simulation, situation, profile.weights, profile.moves, orders.ambition)
+    played = _play_moves(simulation, view, profile.weights, profile.moves, options.stop_at)
     simulation.finish()
     return Schedule(seed=seed, profile=name, plan=plan.with_actions(merge_waits(played)), outcome=simulation.outcome())
 
@@ -114,7 +114,7 @@ def _draw_cluster(profile: Profile, topology: Random) -> Plan:
 
 
 def _play_moves(
-    simulation: Simulation, situation: Situation, weights: Mapping[str, int], moves: int, ambition: Ambition
+    simulation: Simulation, view: ClusterView, weights: Mapping[str, int], moves: int, stop_at: StopAt
 ) -> list[Action]:
     names, frequencies = list(weights), list(weights.values())
     played: list[Action] = []
@@ -128,16 +128,16 @@ def _play_moves(
             frequencies = [
                 weight * _SLOW_FACTOR if is_slow and name in PROGRESS else weight for name, weight in weights.items()
             ]
-        (move,) = situation.schedule.choices(names, frequencies)
-        for action in MOVES[move](situation):
-            parts, goes_on = _play_through(simulation, action, ambition)
+        (move,) = view.schedule.choices(names, frequencies)
+        for action in MOVES[move](view):
+            parts, goes_on = _play_through(simulation, action, stop_at)
             played += parts
             if not goes_on:
                 return played
     return played
 
 
-def _play_through(simulation: Simulation, action: Action, ambition: Ambition) -> tuple[list[Action], bool]:
+def _play_through(simulation: Simulation, action: Action, stop_at: StopAt) -> tuple[list[Action], bool]:
     """Plays an action to its end, past findings that are not enough; returns what was played, and whether to go on."""
     played: list[Action] = []
     left: Action | None = action
@@ -149,17 +149,17 @@ def _play_through(simulation: Simulation, action: Action, ambition: Ambition) ->
         if not simulation.cluster.is_halted:
             return played, True
         findings = simulation.findings()
-        if ambition is Ambition.FIRST_FINDING or any(alarm.kind is CheckKind.OUTCOME for alarm in findings):
+        if stop_at is StopAt.FIRST_FINDING or any(alarm.kind is CheckKind.OUTCOME for alarm in findings):
             return played, False
         simulation.halt(Halts.AT_FINDINGS)
         if _electable(simulation):
-            return [*played, *push(simulation)], False
+            return [*played, *elect_weak_candidates(simulation)], False
         left = _rest(left, parts)
     return played, True
 
 
 def _electable(simulation: Simulation) -> list[tuple[TopicPartition, BrokerId]]:
-    """Returns the weak candidates whom an election may find: only a replica is ever elected."""
+    """Returns the weak candidates that an election may choose: only replicas are elected."""
     states = simulation.cluster.image.partitions
     return [
         (name, broker)
@@ -169,7 +169,7 @@ def _electable(simulation: Simulation) -> list[tuple[TopicPartition, BrokerId]]:
 
 
 def _rest(action: Action, parts: list[Action]) -> Action | None:
-    """Returns what is left of a wait during which time stood still."""
+    """Returns the rest of a wait during which the cluster was halted."""
     match action, parts:
         case Wait(duration_ms=wanted), [Wait(duration_ms=passed)] if passed < wanted:
             return Wait(duration_ms=wanted - passed)
@@ -178,7 +178,7 @@ def _rest(action: Action, parts: list[Action]) -> Action | None:
 
 
 def play_until_halted(simulation: Simulation, action: Action) -> list[Action]:
-    """Plays an action; returns what was played, which is a part of it where time stood still in its midst."""
+    """Plays an action; returns what was played, which is a part of it if the cluster was halted meanwhile."""
     started_ms = simulation.cluster.now_ms
     if not simulation.play(action):
         return []
@@ -195,8 +195,8 @@ def play_until_halted(simulation: Simulation, action: Action) -> list[Action]:
             return [action]
 
 
-def push(simulation: Simulation) -> list[Action]:
-    """Plays what lets a weak candidate lead, and returns it: it learns nothing more, the others lose the controller."""
+def elect_weak_candidates(simulation: Simulation) -> list[Action]:
+    """Has weak candidates elected, by cutting links to the ISR and to the controller; returns the actions."""
     played: list[Action] = []
     simulation.halt(Halts.NEVER)
     for name, broker_id in _electable(simulation):

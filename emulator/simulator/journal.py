@@ -1,4 +1,4 @@
-"""Keeps everything that a simulated cluster lets be seen, and its digest.
+"""Keeps all events and the clients' history of a simulated cluster, and their digest.
 
 The digest is over the lines of the event log in the order in which they happened: two plays of the same actions are
 the same run if and only if they have the same digest.
@@ -12,7 +12,7 @@ import msgspec
 
 from emulator.core.events import Event
 from emulator.core.types import NodeId
-from emulator.simulator.watcher import ClientRecord
+from emulator.simulator.observer import ClientRecord
 
 _ENCODER: Final = msgspec.json.Encoder()
 
@@ -39,7 +39,7 @@ class HistoryEntry(NamedTuple):
 
 
 class Journal:
-    """A watcher that keeps what it sees.
+    """An observer that keeps everything.
 
     Attributes:
         entries: events of all nodes in order.

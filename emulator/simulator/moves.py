@@ -1,7 +1,7 @@
 """All moves: what a schedule may do next, by intention. Each draws its choices and returns actions, or none.
 
-A move looks at the running cluster, as an adversary would: it finds the leader, the last member of the ISR, what is
-held. What it draws ends up in the actions' arguments, so a replay draws nothing.
+A move reads the running cluster, as an adversary would: it finds the leader, the last member of the ISR, held
+messages. What it draws ends up in the actions' arguments, so a replay draws nothing.
 """
 
 from collections.abc import Mapping
@@ -9,11 +9,11 @@ from types import MappingProxyType
 from typing import Final
 
 from emulator.simulator.administrator_moves import ADMINISTRATOR_MOVES
+from emulator.simulator.cluster_view import Move
 from emulator.simulator.network_moves import NETWORK_MOVES
 from emulator.simulator.process_moves import PROCESS_MOVES
 from emulator.simulator.progress_moves import PROGRESS_MOVES
 from emulator.simulator.races import RACES
-from emulator.simulator.situation import Move
 from emulator.simulator.unclean_races import UNCLEAN_RACES
 
 MOVES: Final[Mapping[str, Move]] = MappingProxyType(

@@ -58,31 +58,20 @@ class Network:
         cuts: links whose bytes stop, both ways.
         losing: links whose returning bytes stop.
         held: messages that wait, by channel.
+        latencies_ms: of links that were slowed, one way.
     """
 
     def __init__(self) -> None:
         self.cuts: set[Link] = set()
         self.losing: set[Link] = set()
         self.held: dict[Channel, deque[Delivery]] = {}
-        self._latency_ms: dict[Link, int] = {}
+        self.latencies_ms: dict[Link, int] = {}
 
     @property
     def is_whole(self) -> bool:
         """Whether nothing is wrong."""
-        return not (self.cuts or self.losing or self.held or self._latency_ms)
+        return not (self.cuts or self.losing or self.held or self.latencies_ms)
 
     def latency_ms(self, source: NodeId, destination: NodeId) -> int:
         """Returns how long a message takes from one node to another."""
-        return self._latency_ms.get((source, destination), LATENCY_MS) if self._latency_ms else LATENCY_MS
-
-    def slow(self, source: NodeId, destination: NodeId, latency_ms: int) -> None:
-        """Makes what one node dials to another, and the answers, take so long."""
-        self._latency_ms[source, destination] = latency_ms
-
-    def restore_latency(self) -> None:
-        """Makes every link as quick as before."""
-        self._latency_ms.clear()
-
-    def hold(self, channel: Channel) -> None:
-        """Holds a channel's messages from now on; those under way arrive."""
-        self.held.setdefault(channel, deque())
+        return self.latencies_ms.get((source, destination), LATENCY_MS) if self.latencies_ms else LATENCY_MS

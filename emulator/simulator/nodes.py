@@ -20,22 +20,26 @@ from emulator.core.records import MetadataBatch
 from emulator.core.switches import Switches
 from emulator.core.types import Acks, BrokerId, CorrelationId, IncarnationId, MetadataOffset, NodeId, TopicPartition
 from emulator.simulator.actions import CrashWithin
+from emulator.simulator.batch_registry import BatchRegistry
 from emulator.simulator.clock import NodeClock
 from emulator.simulator.disk import Disk
-from emulator.simulator.record_book import RecordBook
 
 CONTROLLER: Final = NodeId(100)
 CLIENT: Final = NodeId(1000)
+
+HARNESS: Final = NodeId(2000)
+"""Writes the events of what is done to the cluster from outside: faults, and the ends of processes."""
+
 CLUSTER_ID: Final = "simulated"
 
 InputT = TypeVar("InputT")
-_Heard = TypeVar("_Heard", contravariant=True)
+_InputT_contra = TypeVar("_InputT_contra", contravariant=True)
 
 
-class StateMachine(Protocol[_Heard]):
+class StateMachine(Protocol[_InputT_contra]):
     """What every core offers."""
 
-    def step(self, incoming: _Heard | TimerFired, *, now_ms: int) -> Sequence[Effect]:
+    def step(self, incoming: _InputT_contra | TimerFired, *, now_ms: int) -> Sequence[Effect]:
         """Reacts to an input."""
         ...
 
@@ -55,7 +59,7 @@ class Node(Generic[InputT]):
         is_paused: stopped by a signal; inputs wait in ``inbox``.
         inbox: what arrived during the pause.
         armed_ms: virtual time of the timer that is set.
-        doom: how it dies within a turn.
+        pending_crash: ends the process within a turn to come.
         steps: number of steps.
     """
 
@@ -67,10 +71,10 @@ class Node(Generic[InputT]):
         self.is_paused = False
         self.inbox: list[InputT] = []
         self.armed_ms: int | None = None
-        self.doom: CrashWithin | None = None
+        self.pending_crash: CrashWithin | None = None
         self.steps = 0
 
-    def heard(self, outcome: ResponseReceived | RequestFailed) -> InputT:
+    def to_input(self, outcome: ResponseReceived | RequestFailed) -> InputT:
         """Returns the input that the outcome of a request is to this node."""
         raise NotImplementedError
 
@@ -80,7 +84,15 @@ class Node(Generic[InputT]):
         self.is_paused = False
         self.inbox = []
         self.armed_ms = None
-        self.doom = None
+        self.pending_crash = None
+
+
+class StepNode(Protocol):
+    """Hands an input to a node."""
+
+    def __call__(self, node: Node[InputT], incoming: InputT, /) -> None:
+        """Steps its core and executes the effects; no effect if no process runs."""
+        ...
 
 
 class BrokerNode(Node[BrokerInput]):
@@ -119,7 +131,7 @@ class BrokerNode(Node[BrokerInput]):
             )
         )
 
-    def heard(self, outcome: ResponseReceived | RequestFailed) -> BrokerInput:
+    def to_input(self, outcome: ResponseReceived | RequestFailed) -> BrokerInput:
         """Returns the outcome as it is."""
         return outcome
 
@@ -134,9 +146,9 @@ class ControllerNode(Node[ControllerInput]):
 
     Attributes:
         log: appended batches, synced or not.
-        events: what tells of each batch.
+        events: of each batch.
         synced: how many of them are durable.
-        published: how many of them brokers may be told, and the event log was.
+        published: how many of them brokers may read; their events are in the event log.
         durable: what the durable batches add up to; the controller itself may be ahead of it.
         draw: what the controller draws; chosen by an action, as nothing here is drawn while a plan is played.
     """
@@ -152,15 +164,15 @@ class ControllerNode(Node[ControllerInput]):
         self.controller: Controller
 
     def boot(self, switches: Switches, properties: NodeProperties) -> tuple[ControllerEvent, ...]:
-        """Makes a new process that replays the log; returns the events that the one before it did not come to tell."""
+        """Makes a new process that replays the log; returns what its predecessor did not report."""
         self.incarnation += 1
         self.core = self.controller = Controller(properties, switches, CLUSTER_ID, CONTROLLER)
         for batch in self.log:
             self.controller.replay(batch)
         self.sync_to(len(self.log))
-        untold = tuple(event for events in self.events[self.published :] for event in events)
+        unreported = tuple(event for events in self.events[self.published :] for event in events)
         self.published = len(self.log)
-        return untold
+        return unreported
 
     def append(self, effect: AppendMetadata) -> int:
         """Appends to the page cache; returns how many batches there are now."""
@@ -180,7 +192,7 @@ class ControllerNode(Node[ControllerInput]):
                 self.durable.replay(record, offset=MetadataOffset(batch.base_offset + index))
         self.synced = max(self.synced, length)
 
-    def heard(self, outcome: ResponseReceived | RequestFailed) -> ControllerInput:
+    def to_input(self, outcome: ResponseReceived | RequestFailed) -> ControllerInput:
         """Returns the outcome as it is."""
         return outcome
 
@@ -196,20 +208,20 @@ class ProducerNode(Node[ProducerInput]):
         self.acks = acks
         self.next_record_id = 0
 
-    def heard(self, outcome: ResponseReceived | RequestFailed) -> ProducerInput:
+    def to_input(self, outcome: ResponseReceived | RequestFailed) -> ProducerInput:
         """Returns the outcome as it is."""
         return outcome
 
 
 class ConsumerNode(Node[ConsumerInput]):
-    """A consumer; ``book`` tells which records a batch holds, ``node_id`` is where its links begin."""
+    """A consumer; ``batches`` knows which records a batch holds, ``node_id`` is where its links begin."""
 
-    def __init__(self, name: str, core: Consumer, book: RecordBook, *, node_id: NodeId) -> None:
+    def __init__(self, name: str, core: Consumer, batches: BatchRegistry, *, node_id: NodeId) -> None:
         super().__init__(node_id)
         self.name = name
         self.consumer = core
         self.core = core
-        self._book = book
+        self._batches = batches
         self._asked: dict[CorrelationId, FetchPartition] = {}
 
     def note_request(self, effect: SendRequest) -> None:
@@ -217,7 +229,7 @@ class ConsumerNode(Node[ConsumerInput]):
         if isinstance(effect.request, FetchRequest):
             self._asked[effect.correlation_id] = effect.request.partitions[0]
 
-    def heard(self, outcome: ResponseReceived | RequestFailed) -> ConsumerInput:
+    def to_input(self, outcome: ResponseReceived | RequestFailed) -> ConsumerInput:
         """Returns a fetch's answer with the records that it holds."""
         asked = self._asked.pop(outcome.correlation_id, None)
         if asked is None or not isinstance(outcome, ResponseReceived):
@@ -229,7 +241,7 @@ class ConsumerNode(Node[ConsumerInput]):
         else:
             answer = response.partitions[0]
         polled = tuple(
-            part for batch in answer.batches if (part := self._book.polled(batch, position=asked.fetch_offset))
+            part for batch in answer.batches if (part := self._batches.polled(batch, position=asked.fetch_offset))
         )
         return RecordsReceived(
             cause_id=outcome.cause_id, correlation_id=outcome.correlation_id, response=answer, polled=polled

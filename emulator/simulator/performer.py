@@ -51,18 +51,22 @@ def perform(cluster: SimulatedCluster, action: Action) -> bool:
 
 
 def _note_injected(cluster: SimulatedCluster, fault: Fault, *, offset: MetadataOffset) -> None:
-    cluster.note(
+    cluster.event_log.note(
         FaultInjected(
-            cause_id=cluster.cause_id, fault=fault.name, target=fault.target, bit="simulated", metadata_offset=offset
+            cause_id=cluster.event_log.cause_id,
+            fault=fault.name,
+            target=fault.target,
+            bit="simulated",
+            metadata_offset=offset,
         )
     )
 
 
 def note_healed(cluster: SimulatedCluster, fault: Fault) -> None:
     """Writes that a fault is over."""
-    cluster.note(
+    cluster.event_log.note(
         FaultHealed(
-            cause_id=cluster.cause_id,
+            cause_id=cluster.event_log.cause_id,
             fault=fault.name,
             target=fault.target,
             seen="simulated",
@@ -77,10 +81,10 @@ def _perform(cluster: SimulatedCluster, action: Action) -> bool:
             cluster.run(duration_ms)  # even none delivers what is due at this very millisecond
             return True
         case Produce(partition=partition, acks=acks, records=records):
-            producer = cluster.producers.get(acks)
+            producer = cluster.clients.producers.get(acks)
             if producer is None or cluster.state(partition) is None:
                 return False
-            cluster.produce(producer, partition, records)
+            cluster.clients.produce(producer, partition, records)
             return True
         case OnNode(verb=verb, nodes=nodes):
             return sum(_on_node(cluster, verb, node_id) for node_id in nodes) > 0
@@ -88,22 +92,22 @@ def _perform(cluster: SimulatedCluster, action: Action) -> bool:
             return sum(_lose_power(cluster, node_id, action) for node_id in nodes) > 0
         case CrashWithin(node=node_id):
             node = _broker(cluster, node_id)
-            if node is None or node.doom is not None:
+            if node is None or node.pending_crash is not None:
                 return False
-            node.doom = action
+            node.pending_crash = action
             return True
         case ClockRate(node=node_id, rate_ppm=rate_ppm):
             node = _broker(cluster, node_id)
             if node is None or rate_ppm <= 0:
                 return False
-            cluster.set_clock_rate(node, rate_ppm)
+            cluster.processes.set_clock_rate(node, rate_ppm)
             return True
         case OnLink():
             return _on_link(cluster, action)
         case Slow(source=source, destination=destination, latency_ms=latency_ms):
             if not _is_link(cluster, source, destination) or latency_ms < 0:
                 return False
-            cluster.network.slow(source, destination, latency_ms)
+            cluster.links.slow(source, destination, latency_ms)
             return True
         case OnChannel():
             return _on_channel(cluster, action)
@@ -134,7 +138,7 @@ def _perform(cluster: SimulatedCluster, action: Action) -> bool:
             return True
         case Heal():
             was_whole = cluster.network.is_whole
-            cluster.heal()
+            cluster.links.heal()
             return not was_whole
         case _:
             assert_never(action)
@@ -152,15 +156,15 @@ def _on_node(cluster: SimulatedCluster, verb: NodeVerb, node_id: NodeId) -> bool
         return False
     is_running = node.core is not None
     doable: dict[NodeVerb, tuple[bool, Callable[[], object]]] = {
-        NodeVerb.KILL: (is_running, lambda: cluster.kill(node.broker_id)),
-        NodeVerb.REPLACE_DISK: (True, lambda: cluster.replace_disk(node.broker_id)),
-        NodeVerb.START: (not is_running, lambda: cluster.start(node.broker_id)),
-        NodeVerb.STOP: (is_running and not node.is_paused, lambda: cluster.stop(node.broker_id)),
-        NodeVerb.PAUSE: (is_running and not node.is_paused, lambda: cluster.pause(node)),
-        NodeVerb.RESUME: (node.is_paused, lambda: cluster.resume(node)),
+        NodeVerb.KILL: (is_running, lambda: cluster.processes.kill(node.broker_id)),
+        NodeVerb.REPLACE_DISK: (True, lambda: cluster.processes.replace_disk(node.broker_id)),
+        NodeVerb.START: (not is_running, lambda: cluster.processes.start(node.broker_id)),
+        NodeVerb.STOP: (is_running and not node.is_paused, lambda: cluster.processes.stop(node.broker_id)),
+        NodeVerb.PAUSE: (is_running and not node.is_paused, lambda: cluster.processes.pause(node)),
+        NodeVerb.RESUME: (node.is_paused, lambda: cluster.processes.resume(node)),
         NodeVerb.SYNC: (True, node.disk.sync),
         NodeVerb.EXPIRE: (is_running, lambda: _expire(cluster, node)),
-        NodeVerb.ISOLATE: (True, lambda: cluster.isolate(node.broker_id)),
+        NodeVerb.ISOLATE: (True, lambda: cluster.links.isolate(node.broker_id)),
         NodeVerb.REJOIN: (True, lambda: _rejoin(cluster, node_id)),
     }
     is_enabled, do = doable[verb]
@@ -174,13 +178,13 @@ def _on_controller(cluster: SimulatedCluster, verb: NodeVerb) -> bool:
     is_running = node.core is not None
     match verb:
         case NodeVerb.KILL if is_running:
-            cluster.kill_controller()
+            cluster.processes.kill_controller()
         case NodeVerb.START if not is_running:
-            cluster.start_controller()
+            cluster.processes.start_controller()
         case NodeVerb.PAUSE if is_running and not node.is_paused:
-            cluster.pause(node)
+            cluster.processes.pause(node)
         case NodeVerb.RESUME if node.is_paused:
-            cluster.resume(node)
+            cluster.processes.resume(node)
         case _:
             return False
     return True
@@ -190,7 +194,7 @@ def _expire(cluster: SimulatedCluster, node: BrokerNode) -> None:
     """Withholds heartbeats until the session is over: everything else goes on meanwhile."""
     heartbeats = Channel(node.node_id, CONTROLLER, "BrokerHeartbeat", Way.REQUEST)
     was_held = heartbeats in cluster.network.held
-    cluster.network.hold(heartbeats)
+    cluster.links.hold(heartbeats)
 
     def is_over() -> bool:
         registration = cluster.controller.image.brokers.get(node.broker_id)
@@ -199,25 +203,27 @@ def _expire(cluster: SimulatedCluster, node: BrokerNode) -> None:
     limit_ms = 3 * cluster.properties.broker_session_timeout_ms
     cluster.run_until(is_over, within_ms=limit_ms)
     if not was_held and not cluster.is_halted:
-        cluster.release(heartbeats)
+        cluster.links.release(heartbeats)
 
 
 def _rejoin(cluster: SimulatedCluster, node_id: NodeId) -> None:
     for other in (*cluster.nodes, CONTROLLER, CLIENT):
-        cluster.mend(node_id, other)
-        cluster.mend(other, node_id)
+        cluster.links.mend(node_id, other)
+        cluster.links.mend(other, node_id)
 
 
 def _lose_power(cluster: SimulatedCluster, node_id: NodeId, action: PowerLoss) -> bool:
     if node_id == CONTROLLER:
         is_running = cluster.controller_node.core is not None
         if is_running:
-            cluster.power_loss_controller()
+            cluster.processes.power_loss_controller()
         return is_running
     node = _broker(cluster, node_id)
     if node is None:
         return False
-    cluster.power_loss(node.broker_id, action.keep, kept=action.kept, truncation=action.truncation, names=action.names)
+    cluster.processes.power_loss(
+        node.broker_id, action.keep, kept=action.kept, truncation=action.truncation, names=action.names
+    )
     return True
 
 
@@ -234,13 +240,13 @@ def _on_link(cluster: SimulatedCluster, action: OnLink) -> bool:
     network = cluster.network
     match action.verb:
         case LinkVerb.CUT if link not in network.cuts:
-            cluster.cut(source, destination)
+            cluster.links.cut(source, destination)
         case LinkVerb.LOSE_RESPONSES if link not in network.losing:
-            cluster.lose_responses(source, destination)
+            cluster.links.lose_responses(source, destination)
         case LinkVerb.MEND if link in network.cuts or link in network.losing:
-            cluster.mend(source, destination)
+            cluster.links.mend(source, destination)
         case LinkVerb.RESET:
-            return cluster.reset(source, destination) > 0
+            return cluster.links.reset(source, destination) > 0
         case _:
             return False
     return True
@@ -252,15 +258,15 @@ def _on_channel(cluster: SimulatedCluster, action: OnChannel) -> bool:
     match action.verb:
         case ChannelVerb.HOLD:
             if not is_held:
-                cluster.network.hold(channel)
+                cluster.links.hold(channel)
             return not is_held
         case ChannelVerb.RELEASE:
-            return is_held and (cluster.release(channel, count=action.count) > 0 or action.count is None)
+            return is_held and (cluster.links.release(channel, count=action.count) > 0 or action.count is None)
         case ChannelVerb.RELEASE_NEWEST:
-            return cluster.release_newest(channel) > 0
+            return cluster.links.release_newest(channel) > 0
         case ChannelVerb.LOSE:
-            return cluster.lose_held(channel) > 0
+            return cluster.links.lose_held(channel) > 0
         case ChannelVerb.DUPLICATE:
-            return cluster.duplicate_held(channel) > 0
+            return cluster.links.duplicate_held(channel) > 0
         case _:
             assert_never(action.verb)

@@ -1,6 +1,6 @@
-"""Moves on processes: brokers and the controller are killed, lose power, stop, pause, and have odd clocks.
+"""Moves on processes: brokers and the controller are killed, lose power, stop, pause, and have clocks that drift.
 
-Within the guarantee, a broker ends uncleanly only where ``Situation.may_crash`` allows it. The controller may always
+Within the guarantee, a broker ends uncleanly only where ``ClusterView.may_crash`` allows it. The controller may always
 end; the move that ends it starts it again.
 """
 
@@ -19,141 +19,141 @@ from emulator.simulator.actions import (
     Produce,
     Wait,
 )
+from emulator.simulator.cluster_view import Actions, ClusterView, Move
 from emulator.simulator.nodes import CONTROLLER
-from emulator.simulator.situation import Actions, Move, Situation
 
 
-def _kill(s: Situation) -> Actions:
-    victim = s.a_victim()
+def _kill(view: ClusterView) -> Actions:
+    victim = view.draw_victim()
     return [] if victim is None else [OnNode(verb=NodeVerb.KILL, nodes=(victim.node_id,))]
 
 
-def _power_loss(s: Situation) -> Actions:
-    victim = s.a_victim()
-    return [] if victim is None else [s.a_power_loss((victim.node_id,))]
+def _power_loss(view: ClusterView) -> Actions:
+    victim = view.draw_victim()
+    return [] if victim is None else [view.draw_power_loss((victim.node_id,))]
 
 
-def _bounce(s: Situation) -> Actions:
-    """A crash and an immediate restart, and time enough to register."""
-    victim = s.a_victim()
+def _bounce(view: ClusterView) -> Actions:
+    """A crash, an immediate restart, and a wait that suffices to register."""
+    victim = view.draw_victim()
     if victim is None:
         return []
-    crash: Action = s.a_power_loss((victim.node_id,))
-    if s.storage.random() < 0.2:
+    crash: Action = view.draw_power_loss((victim.node_id,))
+    if view.storage.random() < 0.2:
         crash = OnNode(verb=NodeVerb.KILL, nodes=(victim.node_id,))
     start = OnNode(verb=NodeVerb.START, nodes=(victim.node_id,))
-    return [crash, start, Wait(duration_ms=s.schedule.randint(420, 700))]
+    return [crash, start, Wait(duration_ms=view.schedule.randint(420, 700))]
 
 
-def _crash_within(s: Situation) -> Actions:
-    """A crash in the midst of a turn: of one that appends, of one that takes a role, or of one after a restart."""
-    victim = s.a_victim()
-    if victim is None or victim.doom is not None:
+def _crash_within(view: ClusterView) -> Actions:
+    """A crash within a turn: one that appends, one that changes roles, one after a restart, or any."""
+    victim = view.draw_victim()
+    if victim is None or victim.pending_crash is not None:
         return []
     node = victim.node_id
-    loss = s.a_power_loss((node,)) if s.storage.random() < 0.6 else None
-    crash = CrashWithin(node=node, after_effects=s.storage.choice((1, 1, 2, 3)), loss=loss)
+    loss = view.draw_power_loss((node,)) if view.storage.random() < 0.6 else None
+    crash = CrashWithin(node=node, after_effects=view.storage.choice((1, 1, 2, 3)), loss=loss)
     start = OnNode(verb=NodeVerb.START, nodes=(node,))
     after: Actions = [
-        Wait(duration_ms=s.schedule.choice((60, 150, 300))),
+        Wait(duration_ms=view.schedule.choice((60, 150, 300))),
         start,
-        Wait(duration_ms=s.schedule.randint(0, 700)),
+        Wait(duration_ms=view.schedule.randint(0, 700)),
     ]
-    match s.schedule.choice(("produce", "produce", "turn", "come back", "any")):
+    match view.schedule.choice(("produce", "produce", "turn", "restart", "any")):
         case "produce":
-            produce = Produce(partition=s.a_partition(), acks=Acks.ALL, records=s.workload.randint(1, 3))
+            produce = Produce(partition=view.draw_partition(), acks=Acks.ALL, records=view.workload.randint(1, 3))
             return [crash, produce, *after]
         case "turn":
-            led = s.a_led_partition()
+            led = view.draw_led_partition()
             deposed = () if led is None else (OnNode(verb=NodeVerb.EXPIRE, nodes=(led.leader,)),)
             return [crash, *deposed, *after]
-        case "come back":
+        case "restart":
             end = OnNode(verb=NodeVerb.KILL, nodes=(node,)) if loss is None else loss
-            return [end, start, Wait(duration_ms=s.schedule.choice((0, 1, 2, 4, 10, 40))), crash, *after]
+            return [end, start, Wait(duration_ms=view.schedule.choice((0, 1, 2, 4, 10, 40))), crash, *after]
         case _:
             return [crash, *after]
 
 
-def _replace_disk(s: Situation) -> Actions:
-    victim = s.a_victim()
+def _replace_disk(view: ClusterView) -> Actions:
+    victim = view.draw_victim()
     return [] if victim is None else [OnNode(verb=NodeVerb.REPLACE_DISK, nodes=(victim.node_id,))]
 
 
-def _stop(s: Situation) -> Actions:
-    running = s.running
-    return [OnNode(verb=NodeVerb.STOP, nodes=(s.schedule.choice(running).node_id,))] if running else []
+def _stop(view: ClusterView) -> Actions:
+    running = view.running
+    return [OnNode(verb=NodeVerb.STOP, nodes=(view.schedule.choice(running).node_id,))] if running else []
 
 
-def _all(s: Situation) -> tuple[NodeId, ...]:
-    return tuple(node.node_id for node in s.brokers)
+def _all(view: ClusterView) -> tuple[NodeId, ...]:
+    return tuple(node.node_id for node in view.brokers)
 
 
-def _power_loss_all(s: Situation) -> Actions:
-    nodes = _all(s)
+def _power_loss_all(view: ClusterView) -> Actions:
+    nodes = _all(view)
     return [
-        s.a_power_loss(nodes),
-        *(OnNode(verb=NodeVerb.START, nodes=(node,)) for node in s.schedule.sample(nodes, len(nodes))),
-        Wait(duration_ms=s.schedule.randint(300, 700)),
+        view.draw_power_loss(nodes),
+        *(OnNode(verb=NodeVerb.START, nodes=(node,)) for node in view.schedule.sample(nodes, len(nodes))),
+        Wait(duration_ms=view.schedule.randint(300, 700)),
     ]
 
 
-def _kill_all(s: Situation) -> Actions:
-    return [OnNode(verb=NodeVerb.KILL, nodes=_all(s)), OnNode(verb=NodeVerb.START, nodes=_all(s))]
+def _kill_all(view: ClusterView) -> Actions:
+    return [OnNode(verb=NodeVerb.KILL, nodes=_all(view)), OnNode(verb=NodeVerb.START, nodes=_all(view))]
 
 
-def _sync(s: Situation) -> Actions:
-    return [OnNode(verb=NodeVerb.SYNC, nodes=(s.storage.choice(s.brokers).node_id,))]
+def _sync(view: ClusterView) -> Actions:
+    return [OnNode(verb=NodeVerb.SYNC, nodes=(view.storage.choice(view.brokers).node_id,))]
 
 
-def _pause(s: Situation) -> Actions:
-    running = [node for node in s.running if not node.is_paused]
-    return [OnNode(verb=NodeVerb.PAUSE, nodes=(s.schedule.choice(running).node_id,))] if running else []
+def _pause(view: ClusterView) -> Actions:
+    running = [node for node in view.running if not node.is_paused]
+    return [OnNode(verb=NodeVerb.PAUSE, nodes=(view.schedule.choice(running).node_id,))] if running else []
 
 
-def _resume(s: Situation) -> Actions:
-    paused = [node.node_id for node in s.brokers if node.is_paused]
-    if s.cluster.controller_node.is_paused:
+def _resume(view: ClusterView) -> Actions:
+    paused = [node.node_id for node in view.brokers if node.is_paused]
+    if view.cluster.controller_node.is_paused:
         paused.append(CONTROLLER)
-    return [OnNode(verb=NodeVerb.RESUME, nodes=(s.schedule.choice(paused),))] if paused else []
+    return [OnNode(verb=NodeVerb.RESUME, nodes=(view.schedule.choice(paused),))] if paused else []
 
 
-def _clock(s: Situation) -> Actions:
-    rate = s.schedule.choice((700_000, 950_000, 1_000_000, 1_050_000, 1_400_000))
-    return [ClockRate(node=s.schedule.choice(s.brokers).node_id, rate_ppm=rate)]
+def _clock(view: ClusterView) -> Actions:
+    rate = view.schedule.choice((700_000, 950_000, 1_000_000, 1_050_000, 1_400_000))
+    return [ClockRate(node=view.schedule.choice(view.brokers).node_id, rate_ppm=rate)]
 
 
-def _expire(s: Situation) -> Actions:
-    running = s.running
-    return [OnNode(verb=NodeVerb.EXPIRE, nodes=(s.schedule.choice(running).node_id,))] if running else []
+def _expire(view: ClusterView) -> Actions:
+    running = view.running
+    return [OnNode(verb=NodeVerb.EXPIRE, nodes=(view.schedule.choice(running).node_id,))] if running else []
 
 
-def _depose(s: Situation) -> Actions:
-    led = s.a_led_partition()
+def _depose(view: ClusterView) -> Actions:
+    led = view.draw_led_partition()
     if led is None:
         return []
     return [OnNode(verb=NodeVerb.EXPIRE, nodes=(led.leader,))]
 
 
-def _on_controller(s: Situation, crash: Action) -> Actions:
-    if s.cluster.controller_node.core is None:
+def _on_controller(view: ClusterView, crash: Action) -> Actions:
+    if view.cluster.controller_node.core is None:
         return []
     start = OnNode(verb=NodeVerb.START, nodes=(CONTROLLER,))
-    return [crash, Wait(duration_ms=s.schedule.choice((1, 20, 200, 500))), start]
+    return [crash, Wait(duration_ms=view.schedule.choice((1, 20, 200, 500))), start]
 
 
-def _draw(s: Situation) -> Actions:
-    return [Draw(number=s.schedule.randrange(len(s.brokers)))]
+def _draw(view: ClusterView) -> Actions:
+    return [Draw(number=view.schedule.randrange(len(view.brokers)))]
 
 
-def _kill_controller(s: Situation) -> Actions:
-    return _on_controller(s, OnNode(verb=NodeVerb.KILL, nodes=(CONTROLLER,)))
+def _kill_controller(view: ClusterView) -> Actions:
+    return _on_controller(view, OnNode(verb=NodeVerb.KILL, nodes=(CONTROLLER,)))
 
 
-def _power_loss_controller(s: Situation) -> Actions:
-    return _on_controller(s, s.a_power_loss((CONTROLLER,)))
+def _power_loss_controller(view: ClusterView) -> Actions:
+    return _on_controller(view, view.draw_power_loss((CONTROLLER,)))
 
 
-def _pause_controller(s: Situation) -> Actions:
+def _pause_controller(view: ClusterView) -> Actions:
     return [OnNode(verb=NodeVerb.PAUSE, nodes=(CONTROLLER,))]
 
 

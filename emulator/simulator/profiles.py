@@ -18,11 +18,11 @@ from emulator.simulator.disk import TruncationFate
 PROGRESS: Final = frozenset(
     {"produce", "produce_one", "step", "pass", "linger", "start", "release", "rejoin", "heal", "fork", "bounce"}
 )
-"""Moves without which nothing happens, or nothing ends."""
+"""Moves without which no work is done, or no fault ends."""
 
 
 class Budget(Enum):
-    """How much may be broken."""
+    """Whether moves may break more than the guarantee covers."""
 
     WITHIN = "within"
     """Never more replicas outstanding than the guarantee covers: every loss is a finding."""
@@ -32,7 +32,7 @@ class Budget(Enum):
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
-    """What a schedule looks like.
+    """How schedules are drawn.
 
     Attributes:
         name: as given to ``--profile``.
@@ -41,7 +41,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
         brokers: to choose from.
         min_isr: to choose from, at most the replication factor.
         partitions: at most.
-        budget: how much may be broken.
+        budget: whether moves may break more than the guarantee covers.
         fates: what may become of truncations that were not synced, when the power goes.
         properties: of every node, by Kafka's name.
     """

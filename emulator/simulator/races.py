@@ -19,68 +19,68 @@ from emulator.simulator.actions import (
     Produce,
     Wait,
 )
+from emulator.simulator.cluster_view import Actions, ClusterView, Move
 from emulator.simulator.network import Channel, Way
 from emulator.simulator.nodes import CLIENT, CONTROLLER
-from emulator.simulator.situation import Actions, Move, Situation
 
 
-def _race_shrink(s: Situation) -> Actions:
-    """S09: a proposal to drop one follower is under way while another leaves the ISR and comes back, behind."""
-    led = s.a_led_partition()
+def _race_shrink(view: ClusterView) -> Actions:
+    """S09: an AlterPartition that drops one follower is in flight while another leaves the ISR and returns, behind."""
+    led = view.draw_led_partition()
     if led is None or len(led.state.isr) < 3:
         return []
     name, leader, state = led
-    dropped, returning = s.network.sample([member for member in state.isr if member != leader], 2)
+    dropped, returning = view.network.sample([member for member in state.isr if member != leader], 2)
     proposals = Channel(leader, CONTROLLER, "AlterPartition", Way.REQUEST)
     heartbeats = Channel(returning, CONTROLLER, "BrokerHeartbeat", Way.REQUEST)
     return [
         OnChannel(verb=ChannelVerb.HOLD, channel=proposals),
         OnLink(verb=LinkVerb.CUT, source=dropped, destination=leader),
         Produce(partition=name, acks=Acks.LEADER, records=1),
-        Wait(duration_ms=s.schedule.randint(330, 480)),
+        Wait(duration_ms=view.schedule.randint(330, 480)),
         OnLink(verb=LinkVerb.MEND, source=dropped, destination=leader),
-        Wait(duration_ms=s.schedule.randint(20, 60)),
+        Wait(duration_ms=view.schedule.randint(20, 60)),
         OnChannel(verb=ChannelVerb.HOLD, channel=heartbeats),
-        Wait(duration_ms=s.schedule.randint(420, 520)),
+        Wait(duration_ms=view.schedule.randint(420, 520)),
         OnLink(verb=LinkVerb.CUT, source=returning, destination=leader),
         Produce(partition=name, acks=Acks.ALL, records=1),
-        Wait(duration_ms=s.schedule.randint(5, 120)),
+        Wait(duration_ms=view.schedule.randint(5, 120)),
         OnChannel(verb=ChannelVerb.RELEASE, channel=heartbeats),
-        Wait(duration_ms=s.schedule.randint(2, 20)),
+        Wait(duration_ms=view.schedule.randint(2, 20)),
         OnChannel(verb=ChannelVerb.RELEASE, channel=proposals),
-        Wait(duration_ms=s.schedule.randint(2, 20)),
+        Wait(duration_ms=view.schedule.randint(2, 20)),
     ]
 
 
-def _race_expand(s: Situation) -> Actions:
-    """S10: a proposal to add a follower is under way while that follower loses its log and comes back."""
-    led = s.a_led_partition()
+def _race_expand(view: ClusterView) -> Actions:
+    """S10: an AlterPartition that adds a follower is in flight while that follower loses its log and restarts."""
+    led = view.draw_led_partition()
     if led is None:
         return []
     name, leader, state = led
-    followers = [member for member in state.isr if member != leader and s.may_crash(s.cluster.nodes[member])]
+    followers = [member for member in state.isr if member != leader and view.may_crash(view.cluster.nodes[member])]
     if not followers:
         return []
-    joining = s.network.choice(followers)
+    joining = view.network.choice(followers)
     proposals = Channel(leader, CONTROLLER, "AlterPartition", Way.REQUEST)
     return [
         Produce(partition=name, acks=Acks.ALL, records=1),
         OnNode(verb=NodeVerb.EXPIRE, nodes=(joining,)),
         OnChannel(verb=ChannelVerb.HOLD, channel=proposals),
-        Wait(duration_ms=s.schedule.randint(100, 260)),
-        s.a_power_loss((joining,)),
+        Wait(duration_ms=view.schedule.randint(100, 260)),
+        view.draw_power_loss((joining,)),
         OnLink(verb=LinkVerb.CUT, source=joining, destination=leader),
         OnNode(verb=NodeVerb.START, nodes=(joining,)),
-        Wait(duration_ms=s.schedule.randint(450, 700)),
+        Wait(duration_ms=view.schedule.randint(450, 700)),
         OnChannel(verb=ChannelVerb.RELEASE, channel=proposals),
-        Wait(duration_ms=s.schedule.randint(2, 20)),
+        Wait(duration_ms=view.schedule.randint(2, 20)),
     ]
 
 
-def _race_cut(s: Situation) -> Actions:
-    """S35: a deposed leader cuts what it alone had, and loses its power before that is synced."""
-    led = s.a_led_partition()
-    if led is None or not s.may_crash(s.cluster.nodes[led.leader]):
+def _race_cut(view: ClusterView) -> Actions:
+    """S35: a deposed leader truncates records that it alone had, and loses power before the truncation is synced."""
+    led = view.draw_led_partition()
+    if led is None or not view.may_crash(view.cluster.nodes[led.leader]):
         return []
     name, leader, state = led
     others = [replica for replica in state.replicas if replica != leader]
@@ -88,98 +88,98 @@ def _race_cut(s: Situation) -> Actions:
     return [
         *cuts,
         Produce(partition=name, acks=Acks.LEADER, records=1),
-        Wait(duration_ms=s.schedule.randint(3, 20)),
+        Wait(duration_ms=view.schedule.randint(3, 20)),
         OnNode(verb=NodeVerb.SYNC, nodes=(leader,)),
         OnLink(verb=LinkVerb.CUT, source=leader, destination=CONTROLLER),
-        Wait(duration_ms=s.schedule.randint(420, 520)),
+        Wait(duration_ms=view.schedule.randint(420, 520)),
         Produce(partition=name, acks=Acks.ALL, records=1),
-        Wait(duration_ms=s.schedule.randint(350, 450)),
+        Wait(duration_ms=view.schedule.randint(350, 450)),
         OnNode(verb=NodeVerb.REJOIN, nodes=(leader,)),
-        Wait(duration_ms=s.schedule.randint(100, 700)),
-        s.a_power_loss((leader,)),
+        Wait(duration_ms=view.schedule.randint(100, 700)),
+        view.draw_power_loss((leader,)),
         OnNode(verb=NodeVerb.START, nodes=(leader,)),
-        Wait(duration_ms=s.schedule.randint(450, 700)),
+        Wait(duration_ms=view.schedule.randint(450, 700)),
     ]
 
 
-def _race_roles(s: Situation) -> Actions:
-    """S36: a leader loses the end of its log, and is back before anybody has missed it; another replica has a fork."""
-    led = s.a_led_partition()
+def _race_roles(view: ClusterView) -> Actions:
+    """S36: a leader loses the end of its log and restarts within its session; another replica has diverged."""
+    led = view.draw_led_partition()
     if led is None or len(led.state.isr) < 3:
         return []
     name, forked, state = led
-    heir, other = [replica for replica in state.replicas if replica in state.isr and replica != forked][:2]
-    if not s.may_crash(s.cluster.nodes[heir]):
+    successor, other = [replica for replica in state.replicas if replica in state.isr and replica != forked][:2]
+    if not view.may_crash(view.cluster.nodes[successor]):
         return []
     append = Produce(partition=name, acks=Acks.ALL, records=1)
     return [
-        *(OnLink(verb=LinkVerb.CUT, source=member, destination=forked) for member in (heir, other)),
-        Produce(partition=name, acks=Acks.LEADER, records=s.workload.choice((1, 2))),
-        Wait(duration_ms=s.schedule.randint(3, 20)),
+        *(OnLink(verb=LinkVerb.CUT, source=member, destination=forked) for member in (successor, other)),
+        Produce(partition=name, acks=Acks.LEADER, records=view.workload.choice((1, 2))),
+        Wait(duration_ms=view.schedule.randint(3, 20)),
         OnLink(verb=LinkVerb.CUT, source=forked, destination=CONTROLLER),
-        Wait(duration_ms=s.schedule.randint(420, 520)),
+        Wait(duration_ms=view.schedule.randint(420, 520)),
         Produce(partition=name, acks=Acks.ALL, records=2),
-        Wait(duration_ms=s.schedule.randint(350, 900)),
-        OnNode(verb=NodeVerb.SYNC, nodes=(heir,)),
+        Wait(duration_ms=view.schedule.randint(350, 900)),
+        OnNode(verb=NodeVerb.SYNC, nodes=(successor,)),
         append,
-        Wait(duration_ms=s.schedule.randint(20, 40)),
-        OnNode(verb=NodeVerb.EXPIRE, nodes=(heir,)),
-        Wait(duration_ms=s.schedule.randint(20, 100)),
+        Wait(duration_ms=view.schedule.randint(20, 40)),
+        OnNode(verb=NodeVerb.EXPIRE, nodes=(successor,)),
+        Wait(duration_ms=view.schedule.randint(20, 100)),
         OnNode(verb=NodeVerb.EXPIRE, nodes=(other,)),
-        Wait(duration_ms=s.schedule.randint(20, 100)),
+        Wait(duration_ms=view.schedule.randint(20, 100)),
         append,
-        Wait(duration_ms=s.schedule.randint(20, 100)),
-        s.a_power_loss((heir,)),
-        OnNode(verb=NodeVerb.START, nodes=(heir,)),
-        Wait(duration_ms=s.schedule.randint(700, 900)),
+        Wait(duration_ms=view.schedule.randint(20, 100)),
+        view.draw_power_loss((successor,)),
+        OnNode(verb=NodeVerb.START, nodes=(successor,)),
+        Wait(duration_ms=view.schedule.randint(700, 900)),
         OnNode(verb=NodeVerb.EXPIRE, nodes=(other,)),
-        Wait(duration_ms=s.schedule.randint(20, 100)),
+        Wait(duration_ms=view.schedule.randint(20, 100)),
         OnNode(verb=NodeVerb.REJOIN, nodes=(forked,)),
-        Wait(duration_ms=s.schedule.randint(400, 700)),
+        Wait(duration_ms=view.schedule.randint(400, 700)),
     ]
 
 
-def _race_readers(s: Situation) -> Actions:
-    """S22: a follower has two forks, one above the other, and cuts the upper one first; a consumer waits there.
+def _race_readers(view: ClusterView) -> Actions:
+    """S22: a follower with records of two lost epochs truncates the upper ones first while a consumer fetches from it.
 
-    The consumer was sent there by the leader of before, whose answer is late.
+    An earlier leader sent the consumer there, in a response that is delayed.
     """
-    led = s.a_led_partition()
+    led = view.draw_led_partition()
     if led is None or len(led.state.isr) != 3:
         return []
     name, leader, state = led
-    forked, heir = s.schedule.sample([member for member in state.isr if member != leader], 2)
+    forked, successor = view.schedule.sample([member for member in state.isr if member != leader], 2)
     answers = Channel(CLIENT, leader, "Fetch", Way.RESPONSE)
     append = Produce(partition=name, acks=Acks.LEADER, records=1)
-    expires = Wait(duration_ms=s.schedule.randint(750, 950))
+    expires = Wait(duration_ms=view.schedule.randint(750, 950))
     return [
         OnChannel(verb=ChannelVerb.HOLD, channel=answers),
-        Wait(duration_ms=s.schedule.randint(2_050, 2_150)),  # consumers ask the leader again where to read
-        OnLink(verb=LinkVerb.CUT, source=heir, destination=leader),
-        append,  # gets to the follower, and no further
-        Wait(duration_ms=s.schedule.randint(5, 20)),
+        Wait(duration_ms=view.schedule.randint(2_050, 2_150)),  # consumers ask the leader again where to read
+        OnLink(verb=LinkVerb.CUT, source=successor, destination=leader),
+        append,  # reaches the follower, and no other replica
+        Wait(duration_ms=view.schedule.randint(5, 20)),
         OnNode(verb=NodeVerb.PAUSE, nodes=(leader,)),
         OnLink(verb=LinkVerb.CUT, source=forked, destination=CONTROLLER),
         expires,
-        append,  # the heir's own
+        append,  # only on the successor
         expires,
-        OnNode(verb=NodeVerb.PAUSE, nodes=(heir,)),
-        OnLink(verb=LinkVerb.CUT, source=heir, destination=forked),
+        OnNode(verb=NodeVerb.PAUSE, nodes=(successor,)),
+        OnLink(verb=LinkVerb.CUT, source=successor, destination=forked),
         OnLink(verb=LinkVerb.MEND, source=forked, destination=CONTROLLER),
         expires,
-        append,  # on top of the follower's fork: it leads
+        append,  # by the follower as leader, after its diverging records
         expires,
         OnLink(verb=LinkVerb.CUT, source=forked, destination=CONTROLLER),
-        OnNode(verb=NodeVerb.RESUME, nodes=(heir,)),
+        OnNode(verb=NodeVerb.RESUME, nodes=(successor,)),
         expires,
         OnNode(verb=NodeVerb.RESUME, nodes=(leader,)),
-        OnLink(verb=LinkVerb.CUT, source=forked, destination=heir),
+        OnLink(verb=LinkVerb.CUT, source=forked, destination=successor),
         OnLink(verb=LinkVerb.MEND, source=forked, destination=CONTROLLER),
-        Wait(duration_ms=s.schedule.randint(2_050, 2_150)),  # everybody knows who leads
+        Wait(duration_ms=view.schedule.randint(2_050, 2_150)),  # all clients know the leader
         OnChannel(verb=ChannelVerb.RELEASE, channel=answers),
-        Wait(duration_ms=s.schedule.randint(2, 20)),
-        OnLink(verb=LinkVerb.MEND, source=forked, destination=heir),
-        Wait(duration_ms=s.schedule.randint(60, 200)),
+        Wait(duration_ms=view.schedule.randint(2, 20)),
+        OnLink(verb=LinkVerb.MEND, source=forked, destination=successor),
+        Wait(duration_ms=view.schedule.randint(60, 200)),
     ]
 
 

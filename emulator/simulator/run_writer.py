@@ -11,10 +11,10 @@ import msgspec
 import yaml
 
 from emulator.core.types import Acks
+from emulator.simulator.batch_registry import BatchRegistry
 from emulator.simulator.evidence import BatchBytes, write_evidence
 from emulator.simulator.journal import Journal
 from emulator.simulator.plan import Plan, format_plan
-from emulator.simulator.record_book import RecordBook
 from emulator.simulator.simulation import Simulation
 
 PRODUCERS: Final = {"producer-all": Acks.ALL, "producer-leader": Acks.LEADER, "producer-none": Acks.NONE}
@@ -28,7 +28,7 @@ def write_run(plan: Plan, directory: Path, *, name: str) -> Simulation:
         OSError: the directory exists, or cannot be written.
     """
     journal, content = Journal(), BatchBytes({})
-    simulation = Simulation(plan, journal=journal, book=RecordBook(content.encode))
+    simulation = Simulation(plan, journal=journal, batches=BatchRegistry(content.encode))
     simulation.play_plan()
     simulation.stop()
     directory.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""One simulated run: a cluster built from a plan, its oracle, and the phases of its life.
+"""One simulated run: a cluster built from a plan, its oracle, and its phases.
 
 *Begin*: everything starts and serves. *Play*: actions, each followed by whatever happens by itself. *Heal*: faults end,
 everything is started, and the cluster must converge; what does not is an alarm. *Read*: a fresh consumer reads
@@ -19,17 +19,17 @@ from emulator.core.errors import ConfigError
 from emulator.core.events import Event
 from emulator.core.types import Acks, NodeId, TopicPartition
 from emulator.simulator.actions import Action
+from emulator.simulator.batch_registry import BatchRegistry
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.faults import EVERYTHING
 from emulator.simulator.journal import Journal
+from emulator.simulator.observer import ClientRecord
 from emulator.simulator.oracle.catalogue import is_finding
 from emulator.simulator.oracle.finding import Alarm
 from emulator.simulator.oracle.liveness import CONVERGE_MS, QUIET_MS, excused, pulse
 from emulator.simulator.oracle.oracle import Oracle
 from emulator.simulator.performer import note_healed, perform
 from emulator.simulator.plan import Plan
-from emulator.simulator.record_book import RecordBook
-from emulator.simulator.watcher import ClientRecord
 
 PRODUCER: Final = ProducerSettings(
     request_timeout_ms=300, delivery_timeout_ms=1_500, retry_backoff_ms=20, metadata_max_age_ms=2_000
@@ -47,7 +47,7 @@ _READ_MS: Final = 5_000
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run came to.
+    """The result of a run.
 
     Attributes:
         alarms: everything that fired.
@@ -59,7 +59,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         elections: leaders elected.
         unclean_restarts: registrations without proof of a clean shutdown.
         truncations: logs that were cut.
-        excuses: partitions that nobody could lead at the end.
+        excuses: partitions without an eligible leader at the end.
         marks: rules seen at work.
     """
 
@@ -77,14 +77,14 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Halts(Enum):
-    """Whether time stops when something is found."""
+    """When the cluster is halted."""
 
     NEVER = "never"
     AT_FINDINGS = "at_findings"
 
 
-class _Both:
-    """A watcher that tells the oracle and a journal."""
+class _OracleAndJournal:
+    """An observer that passes everything on to a journal and the oracle; a journal ignores ``stepped``."""
 
     def __init__(self, oracle: Oracle, journal: Journal) -> None:
         self._oracle = oracle
@@ -92,12 +92,12 @@ class _Both:
         self.stepped: Callable[[NodeId], None] = oracle.stepped
 
     def happened(self, node_id: NodeId, incarnation: int, event: Event, *, now_ms: int) -> None:
-        """Tells both."""
+        """Passes it on to both."""
         self._journal.happened(node_id, incarnation, event, now_ms=now_ms)
         self._oracle.happened(node_id, incarnation, event, now_ms=now_ms)
 
     def recorded(self, client: str, record: ClientRecord, *, now_ms: int) -> None:
-        """Tells both."""
+        """Passes it on to both."""
         self._journal.recorded(client, record, now_ms=now_ms)
         self._oracle.recorded(client, record, now_ms=now_ms)
 
@@ -108,13 +108,13 @@ class Simulation:
     Args:
         plan: cluster and topics; its actions are played by ``play_plan`` only.
         journal: keeps all events, where given.
-        book: makes the producers' batches.
+        batches: makes the producers' batches; running numbers for CRCs by default.
 
     Attributes:
-        skipped: positions of actions that ``play_plan`` came to and that were not enabled.
+        skipped: positions of the actions that ``play_plan`` reached and that were not enabled.
     """
 
-    def __init__(self, plan: Plan, *, journal: Journal | None = None, book: RecordBook | None = None) -> None:
+    def __init__(self, plan: Plan, *, journal: Journal | None = None, batches: BatchRegistry | None = None) -> None:
         self.plan = plan
         self.oracle = Oracle(self._alarmed)
         self.has_crashed = False
@@ -128,8 +128,8 @@ class Simulation:
             brokers=plan.brokers,
             switches=self._rules,
             properties=plan.node_properties(),
-            watcher=self.oracle if journal is None else _Both(self.oracle, journal),
-            book=book,
+            observer=self.oracle if journal is None else _OracleAndJournal(self.oracle, journal),
+            batches=batches,
             attach=self.oracle.attach,
         )
 
@@ -146,7 +146,7 @@ class Simulation:
     def _boot(self) -> None:
         cluster = self.cluster
         for broker_id in cluster.nodes:
-            cluster.start(broker_id)
+            cluster.processes.start(broker_id)
         brokers = cluster.controller.image.brokers
         count = len(cluster.nodes)
         serves = cluster.run_until(
@@ -155,20 +155,20 @@ class Simulation:
         if not serves:
             self.oracle.bell.ring("L2", None, "the cluster did not come up")
         for topic in self.plan.topics:
-            refusal = cluster.create_topic(topic.name, topic.replicas, dict(topic.properties))
+            refusal = cluster.clients.create_topic(topic.name, topic.replicas, dict(topic.properties))
             if refusal is not None:
                 self._refused = ConfigError(key="topic", value=topic.name, expected=f"what Kafka takes: {refusal}")
                 return
         topics = tuple(topic.name for topic in self.plan.topics)
-        cluster.add_producer(Acks.ALL, PRODUCER, topics)
+        cluster.clients.add_producer(Acks.ALL, PRODUCER, topics)
         settings = msgspec.structs.replace(PRODUCER, acks=Acks.LEADER, enable_idempotence=False)
-        cluster.add_producer(Acks.LEADER, settings, topics)
+        cluster.clients.add_producer(Acks.LEADER, settings, topics)
         for index, settings_of_one in enumerate(self._readers()):
-            cluster.add_consumer(f"consumer-{index}", Phase.LIVE, settings_of_one, self.plan.partitions)
+            cluster.clients.add_consumer(f"consumer-{index}", Phase.LIVE, settings_of_one, self.plan.partitions)
         cluster.run(20)
 
     def _readers(self) -> list[ConsumerSettings]:
-        """Returns the settings of every live consumer: one where nobody reads from followers, else one in each rack."""
+        """Returns the settings of every live consumer: one, or one in each rack where consumers read from followers."""
         properties = self.plan.node_properties()
         if properties.replica_selector_class != RACK_AWARE:
             return [CONSUMER]
@@ -176,7 +176,7 @@ class Simulation:
         return [msgspec.structs.replace(_IN_RACK, client_rack=rack) for rack in dict.fromkeys(racks)]
 
     def halt(self, halts: Halts) -> None:
-        """Says when time shall stop from now on, and lets it go on if it stood."""
+        """Sets when the cluster is halted from now on, and lets time pass again."""
         self._halts = halts
         self.cluster.is_halted = False
 
@@ -216,15 +216,15 @@ class Simulation:
 
     def _heal(self) -> None:
         cluster = self.cluster
-        cluster.heal()
+        cluster.links.heal()
         note_healed(cluster, EVERYTHING)
-        cluster.start_controller()
-        cluster.resume(cluster.controller_node)
+        cluster.processes.start_controller()
+        cluster.processes.resume(cluster.controller_node)
         for broker_id, node in cluster.nodes.items():
-            cluster.set_clock_rate(node, 1_000_000)
-            node.doom = None
-            cluster.resume(node)
-            cluster.start(broker_id)
+            cluster.processes.set_clock_rate(node, 1_000_000)
+            node.pending_crash = None
+            cluster.processes.resume(node)
+            cluster.processes.start(broker_id)
         left = self._converge()
         self._excuses = len(excused(cluster))
         for check_id, partition, sentence in left:
@@ -252,7 +252,7 @@ class Simulation:
         end_ms = cluster.now_ms + CONVERGE_MS
         while True:
             for broker_id in cluster.nodes:
-                cluster.start(broker_id)  # one may have been on its way out when the healing began
+                cluster.processes.start(broker_id)  # one may have been on its way out when the healing began
             cluster.run(_POLL_MS)
             left = list(self.oracle.missing())
             if not left or cluster.now_ms >= end_ms:
@@ -261,11 +261,11 @@ class Simulation:
     def _read(self) -> None:
         cluster = self.cluster
         closing = {
-            name: cluster.produce(cluster.producers[Acks.ALL], name, 1)
+            name: cluster.clients.produce(cluster.clients.producers[Acks.ALL], name, 1)
             for name in self.plan.partitions
             if name not in excused(cluster) and cluster.state(name) is not None
         }
-        producers = list(cluster.producers.values())
+        producers = list(cluster.clients.producers.values())
         answered = cluster.run_until(lambda: not any(p.producer.unfinished_records for p in producers))
         if not answered:
             self.oracle.bell.ring("L5", None, "a healed cluster does not answer producers")
@@ -275,12 +275,12 @@ class Simulation:
             if answered and operation_id not in accepted:
                 self.oracle.bell.ring("L5", name, f"a healed cluster does not take {operation_id} for {name}")
         for producer in producers:
-            cluster.abandon(producer)
-        for consumer in cluster.consumers:
-            cluster.abandon(consumer)
-        final = cluster.add_consumer("final-consumer", Phase.FINAL, _FINAL_CONSUMER, self.plan.partitions)
+            cluster.clients.abandon(producer)
+        for consumer in cluster.clients.consumers:
+            cluster.clients.abandon(consumer)
+        final = cluster.clients.add_consumer("final-consumer", Phase.FINAL, _FINAL_CONSUMER, self.plan.partitions)
         cluster.run_until(lambda: final.consumer.is_finished, within_ms=_READ_MS)
-        cluster.abandon(final)
+        cluster.clients.abandon(final)
         self.oracle.finish()
 
     def stop(self) -> None:
@@ -290,15 +290,15 @@ class Simulation:
     def _stop(self) -> None:
         cluster = self.cluster
         for broker_id in cluster.nodes:
-            cluster.stop(broker_id)
+            cluster.processes.stop(broker_id)
         cluster.run_until(lambda: all(node.core is None for node in cluster.nodes.values()))
         for broker_id in cluster.nodes:
-            cluster.kill(broker_id)
-        cluster.stop_controller()
+            cluster.processes.kill(broker_id)
+        cluster.processes.stop_controller()
         cluster.run(1)
 
     def outcome(self) -> Outcome:
-        """Returns what the run came to so far."""
+        """Returns the result of the run so far."""
         oracle, tally = self.oracle, self.oracle.tally
         return Outcome(
             alarms=tuple(oracle.alarms),

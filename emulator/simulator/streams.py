@@ -87,7 +87,7 @@ class MetadataStreams:
             self._send(subscription, _CAUSE)
 
     def publish(self, cause_id: CauseId) -> None:
-        """One more batch of the controller's log may be told to everybody."""
+        """Makes one more batch of the controller's log readable, and sends it on every stream."""
         self._controller.published += 1
         for node_id in sorted(self._subscriptions):
             self._send(self._subscriptions[node_id], cause_id)

@@ -1,4 +1,4 @@
-"""A sweep: many seeds, in as many processes as asked for, and what they add up to.
+"""A sweep: many seeds, in as many processes as asked for, and the sum of their results.
 
 Seeds go to the processes in batches and come back in order, so that what a sweep reports does not depend on how many
 processes there were. Nothing of a clean schedule is kept but its numbers, and of these how often each occurred: so a
@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from emulator.core.switches import DEFAULT_ERA
-from emulator.simulator.explorer import Orders, Schedule, explore
+from emulator.simulator.explorer import Schedule, SweepOptions, explore
 from emulator.simulator.oracle.finding import Guarantee
 from emulator.simulator.profiles import PROFILES
 
@@ -75,7 +75,7 @@ COVERAGE: Final = (
 
 
 class SweepReport(msgspec.Struct, kw_only=True):
-    """What a sweep came to so far.
+    """The result of a sweep so far.
 
     Attributes:
         schedules: played.
@@ -84,7 +84,7 @@ class SweepReport(msgspec.Struct, kw_only=True):
         acks: batches acknowledged with acks=all.
         elections: leaders elected.
         power_losses: logs that lost bytes.
-        excuses: partitions that nobody could lead at the end, by the protocol's own rules.
+        excuses: partitions without an eligible leader at the end, by the protocol's own rules.
         memory_mb: most that any of the processes has had resident.
         exceeded: alarms outside of the guarantee, by check.
         marks: rules seen at work.
@@ -122,9 +122,9 @@ class _Batch(msgspec.Struct, frozen=True, kw_only=True):
 class _Tally:
     """Adds up schedules."""
 
-    def __init__(self, orders: Orders) -> None:
+    def __init__(self, options: SweepOptions) -> None:
         self.report = SweepReport()
-        self._orders = orders
+        self._options = options
         self._marks: Counter[str] = Counter()
         self._exceeded: Counter[str] = Counter()
         self._per_schedule: dict[str, Counter[int]] = {name: Counter() for name in PROGRESS_MIN}
@@ -156,12 +156,12 @@ class _Tally:
         report.marks = dict(sorted(self._marks.items()))
         report.exceeded = dict(sorted(self._exceeded.items()))
         report.medians = {name: median(counts) for name, counts in self._per_schedule.items() if counts}
-        is_usual = self._orders.cluster is None and set(self._orders.profiles) == set(PROFILES)
+        is_usual = self._options.cluster is None and set(self._options.profiles) == set(PROFILES)
         is_broad = is_usual and report.schedules >= PROOF_SCHEDULES
         report.too_little = [
             name for name, least in PROGRESS_MIN.items() if is_broad and report.medians.get(name, 0) < least
         ]
-        if is_broad and self._orders.era == DEFAULT_ERA and not self._orders.switches:
+        if is_broad and self._options.era == DEFAULT_ERA and not self._options.switches:
             report.too_little += [mark for mark in COVERAGE if not self._marks[mark]]
         return report
 
@@ -182,8 +182,8 @@ def _ranked(counts: Counter[int], rank: int) -> int:
     raise IndexError(rank)
 
 
-def _explore_batch(seeds: Sequence[int], orders: Orders) -> _Batch:
-    schedules = [_light(explore(seed, orders)) for seed in seeds]
+def _explore_batch(seeds: Sequence[int], options: SweepOptions) -> _Batch:
+    schedules = [_light(explore(seed, options)) for seed in seeds]
     return _Batch(schedules=schedules, memory_mb=_memory_mb())
 
 
@@ -207,7 +207,7 @@ def _light(schedule: Schedule) -> Schedule:
 
 def sweep(
     seeds: Iterator[int],
-    orders: Orders,
+    options: SweepOptions,
     *,
     jobs: int = 1,
     keep_going: bool = False,
@@ -218,7 +218,7 @@ def sweep(
 
     What was found until a KeyboardInterrupt is reported, too.
     """
-    tally = _Tally(orders)
+    tally = _Tally(options)
     started = time.monotonic()
 
     def is_over() -> bool:
@@ -226,7 +226,7 @@ def sweep(
         return is_late or (bool(tally.report.findings) and not keep_going)
 
     try:
-        for batch in _batches(seeds, orders, jobs):
+        for batch in _batches(seeds, options, jobs):
             tally.report.memory_mb = max(tally.report.memory_mb, batch.memory_mb, _memory_mb())
             for schedule in batch.schedules:
                 tally.add(schedule)
@@ -240,17 +240,17 @@ def sweep(
     return tally.finished()
 
 
-def _batches(seeds: Iterator[int], orders: Orders, jobs: int) -> Iterator[_Batch]:
+def _batches(seeds: Iterator[int], options: SweepOptions, jobs: int) -> Iterator[_Batch]:
     if jobs == 1:
         while batch := list(islice(seeds, BATCH)):
-            yield _explore_batch(batch, orders)
+            yield _explore_batch(batch, options)
         return
     with ProcessPoolExecutor(jobs, initializer=_die_of_interruptions) as pool:
         waiting: list[Future[_Batch]] = []
         try:
             while True:
                 while len(waiting) < 2 * jobs and (batch := list(islice(seeds, BATCH))):
-                    waiting.append(pool.submit(_explore_batch, batch, orders))
+                    waiting.append(pool.submit(_explore_batch, batch, options))
                 if not waiting:
                     return
                 yield waiting.pop(0).result()

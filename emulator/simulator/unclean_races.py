@@ -10,14 +10,14 @@ from typing import Final
 
 from emulator.core.types import Acks, NodeId
 from emulator.simulator.actions import Draw, LinkVerb, MinIsr, NodeVerb, OnLink, OnNode, PowerLoss, Produce, Wait
+from emulator.simulator.cluster_view import Actions, ClusterView, Move
 from emulator.simulator.disk import Keep, TruncationFate
 from emulator.simulator.nodes import CONTROLLER
-from emulator.simulator.situation import Actions, Move, Situation
 
 
-def _race_pick(s: Situation) -> Actions:
-    """S34: two replicas may be elected uncleanly. The first of the assignment has nothing, the other everything."""
-    led = s.a_led_partition()
+def _race_pick(view: ClusterView) -> Actions:
+    """S34: two replicas may be elected uncleanly: the preferred one is empty, the other has all records."""
+    led = view.draw_led_partition()
     if led is None or len(led.state.replicas) < 3:
         return []
     name, leader, state = led
@@ -27,19 +27,19 @@ def _race_pick(s: Situation) -> Actions:
         OnLink(verb=LinkVerb.CUT, source=empty, destination=leader),
         OnLink(verb=LinkVerb.CUT, source=full, destination=CONTROLLER),
         Produce(partition=name, acks=Acks.LEADER, records=1),
-        Wait(duration_ms=s.schedule.randint(500, 650)),
+        Wait(duration_ms=view.schedule.randint(500, 650)),
         Produce(partition=name, acks=Acks.ALL, records=1),
-        Wait(duration_ms=s.schedule.randint(20, 60)),
+        Wait(duration_ms=view.schedule.randint(20, 60)),
         Draw(number=1),
         OnNode(verb=NodeVerb.KILL, nodes=(leader,)),
         OnLink(verb=LinkVerb.MEND, source=full, destination=CONTROLLER),
-        Wait(duration_ms=s.schedule.randint(500, 650)),
+        Wait(duration_ms=view.schedule.randint(500, 650)),
     ]
 
 
-def _race_recovering(s: Situation) -> Actions:
-    """S23: a leader that was elected uncleanly has not recovered yet, is asked to serve, and is replaced uncleanly."""
-    led = s.a_led_partition()
+def _race_recovering(view: ClusterView) -> Actions:
+    """S23: a leader that was elected uncleanly gets requests before it has recovered, and is replaced uncleanly."""
+    led = view.draw_led_partition()
     if led is None or len(led.state.replicas) < 3:
         return []
     name, leader, state = led
@@ -49,39 +49,39 @@ def _race_recovering(s: Situation) -> Actions:
         OnLink(verb=LinkVerb.CUT, source=second, destination=CONTROLLER),
         OnLink(verb=LinkVerb.CUT, source=third, destination=CONTROLLER),
         OnLink(verb=LinkVerb.CUT, source=third, destination=second),
-        Wait(duration_ms=s.schedule.randint(500, 650)),
+        Wait(duration_ms=view.schedule.randint(500, 650)),
         OnNode(verb=NodeVerb.KILL, nodes=(leader,)),
         OnLink(verb=LinkVerb.MEND, source=second, destination=CONTROLLER),
-        Wait(duration_ms=s.schedule.randint(500, 650)),
+        Wait(duration_ms=view.schedule.randint(500, 650)),
         Produce(partition=name, acks=Acks.ALL, records=1),
-        Wait(duration_ms=s.schedule.randint(20, 60)),
+        Wait(duration_ms=view.schedule.randint(20, 60)),
         OnLink(verb=LinkVerb.CUT, source=second, destination=CONTROLLER),
         OnLink(verb=LinkVerb.MEND, source=third, destination=CONTROLLER),
-        Wait(duration_ms=s.schedule.randint(500, 650)),
+        Wait(duration_ms=view.schedule.randint(500, 650)),
     ]
 
 
-def _race_last_known(s: Situation) -> Actions:
-    """S33: all candidates lose power, and one of them has a record on its disk. It comes back, goes, and is late."""
-    led = s.a_led_partition()
+def _race_last_known(view: ClusterView) -> Actions:
+    """S33: all candidates lose power; the only one with a synced record restarts, fails, and returns late."""
+    led = view.draw_led_partition()
     if led is None or len(led.state.isr) < 2:
         return []
     name, leader, state = led
-    keeper = s.storage.choice([member for member in state.isr if member != leader])
+    keeper = view.storage.choice([member for member in state.isr if member != leader])
     everybody = tuple(NodeId(replica) for replica in state.replicas)
     everybody_else = tuple(node for node in everybody if node != keeper)
     return [
         Produce(partition=name, acks=Acks.ALL, records=1),
-        Wait(duration_ms=s.schedule.randint(20, 60)),
+        Wait(duration_ms=view.schedule.randint(20, 60)),
         OnNode(verb=NodeVerb.SYNC, nodes=(keeper,)),
         PowerLoss(nodes=everybody, keep=Keep.NONE, kept=0, truncation=TruncationFate.KEPT),
         OnNode(verb=NodeVerb.START, nodes=(keeper,)),
-        Wait(duration_ms=s.schedule.randint(450, 650)),
+        Wait(duration_ms=view.schedule.randint(450, 650)),
         OnNode(verb=NodeVerb.KILL, nodes=(keeper,)),
         OnNode(verb=NodeVerb.START, nodes=everybody_else),
-        Wait(duration_ms=s.schedule.randint(900, 1_500)),
+        Wait(duration_ms=view.schedule.randint(900, 1_500)),
         OnNode(verb=NodeVerb.START, nodes=(keeper,)),
-        Wait(duration_ms=s.schedule.randint(450, 650)),
+        Wait(duration_ms=view.schedule.randint(450, 650)),
     ]
 
 

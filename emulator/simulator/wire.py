@@ -22,7 +22,7 @@ _NETWORK_CAUSE = CauseId("network")
 
 
 class Asker(Protocol):
-    """Whoever waits for the answer to a request."""
+    """The sender of a request, which waits for the answer."""
 
     @property
     def node_id(self) -> NodeId:
@@ -30,7 +30,7 @@ class Asker(Protocol):
         ...
 
     def conclude(self, outcome: ResponseReceived | RequestFailed) -> None:
-        """Hears the outcome, if the process that asked still runs."""
+        """Takes the outcome, if the process that asked still runs."""
         ...
 
 
@@ -48,7 +48,7 @@ class NodeAsker(Generic[InputT]):
     def conclude(self, outcome: ResponseReceived | RequestFailed) -> None:
         """Passes the outcome to the node, unless it is another process by now."""
         if self._node.incarnation == self._incarnation and self._node.core is not None:
-            self._step(self._node, self._node.heard(outcome))
+            self._step(self._node, self._node.to_input(outcome))
 
 
 class _Asked:
@@ -202,17 +202,17 @@ class Wire:
 
     def reset(self, source: NodeId, destination: NodeId) -> int:
         """Ends all requests of a connection: their senders hear of it, their answers are lost. Returns how many."""
-        doomed = [
+        request_ids = [
             request_id
             for request_id, asked in self._asked.items()
             if asked.asker.node_id == source and asked.destination == destination
         ]
-        for request_id in doomed:
+        for request_id in request_ids:
             self._fail_later(request_id, LATENCY_MS)
-        return len(doomed)
+        return len(request_ids)
 
     def lose_process(self, node_id: NodeId) -> None:
-        """A process ended: what others asked of it fails, and what it asked is nobody's any more."""
+        """A process ended: what others asked of it fails, and its own requests are dropped."""
         for request_id in [request_id for request_id, parked in self.parked.items() if parked.node_id == node_id]:
             del self.parked[request_id]
         for request_id, asked in list(self._asked.items()):

@@ -20,7 +20,7 @@ from chaos.run_directory import create_run_directory
 from chaos.run_order import DriverName, RunOrder
 from chaos.scenario_file import read_scenario
 from emulator.cluster.toxiproxy_build import find_toxiproxy
-from emulator.simulator.explorer import Ambition, Orders, explore
+from emulator.simulator.explorer import StopAt, SweepOptions, explore
 from emulator.simulator.plan import Plan
 from emulator.simulator.run_writer import write_run
 from emulator.simulator.shrink import goal_of, shrink
@@ -73,9 +73,9 @@ class Replayed(NamedTuple):
 
 
 def plans_that_lose_records(search: Search) -> Iterator[Found]:
-    orders = Orders(switches=(search.switch,), profiles=search.profiles, ambition=Ambition.OUTCOME)
+    options = SweepOptions(switches=(search.switch,), profiles=search.profiles, stop_at=StopAt.OUTCOME)
     for seed in SEEDS:
-        schedule = explore(seed, orders)
+        schedule = explore(seed, options)
         if not any(finding.check_id == "D1" for finding in schedule.outcome.findings):
             continue
         shrunk = shrink(schedule.plan, goal_of(schedule.outcome.findings), limit_s=SHRINK_LIMIT_S)

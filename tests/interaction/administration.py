@@ -49,9 +49,9 @@ _WITHIN_MS = 100
 
 
 def _ask(cluster: SimulatedCluster, request: Request, expected: type[ResponseT]) -> ResponseT:
-    request_id = cluster.ask(CONTROLLER, request, cause="admin")
-    cluster.run_until(lambda: request_id in cluster.answers, within_ms=_WITHIN_MS)
-    response = cluster.answers[request_id]
+    request_id = cluster.clients.ask(CONTROLLER, request, cause="admin")
+    cluster.run_until(lambda: request_id in cluster.clients.answers, within_ms=_WITHIN_MS)
+    response = cluster.clients.answers[request_id]
     assert isinstance(response, expected)
     return response
 

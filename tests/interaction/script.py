@@ -51,11 +51,11 @@ from emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from emulator.simulator.cluster import HARNESS, SimulatedCluster
+from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.disk import StoredLog
 from emulator.simulator.journal import Journal
 from emulator.simulator.network import STREAM, Channel, Way
-from emulator.simulator.nodes import CONTROLLER
+from emulator.simulator.nodes import CONTROLLER, HARNESS
 from tests.interaction import administration
 from tests.interaction.probing import error_of, probes
 
@@ -196,13 +196,17 @@ class Session:
             tuple(int(broker) for broker in replicas.strip("()").split(","))
             for replicas in pairs.pop("replicas").split(";")
         )
-        self.cluster.create_topic(topic, assignments, pairs, topic_id=TopicId(pairs.pop("id", f"id-of-{topic}")))
+        self.cluster.clients.create_topic(
+            topic, assignments, pairs, topic_id=TopicId(pairs.pop("id", f"id-of-{topic}"))
+        )
         self.cluster.run(20)
         return [self._state(TopicPartition(topic, index)) for index in range(len(assignments))]
 
     def delete_topic(self, command: Command) -> list[str]:
         """``delete-topic orders``."""
-        request_id = self.cluster.ask(CONTROLLER, DeleteTopicsRequest(topics=(command.words[0],)), cause="delete")
+        request_id = self.cluster.clients.ask(
+            CONTROLLER, DeleteTopicsRequest(topics=(command.words[0],)), cause="delete"
+        )
         response = self._answer_to(request_id, within_ms=100)
         self.cluster.run(20)
         return [response.topics[0].error.name if isinstance(response, DeleteTopicsResponse) else "no answer"]
@@ -213,7 +217,7 @@ class Session:
         brokers = command.pairs["replicas"].strip("()")
         replicas = tuple(_broker(word) for word in brokers.split(",")) if brokers else None
         target = ReassignablePartition(topic=name.topic, partition=name.partition, replicas=replicas)
-        request_id = self.cluster.ask(
+        request_id = self.cluster.clients.ask(
             CONTROLLER, AlterPartitionReassignmentsRequest(partitions=(target,)), cause="reassign"
         )
         response = self._answer_to(request_id, within_ms=100)
@@ -253,9 +257,9 @@ class Session:
             timeout_ms=timeout_ms,
             partitions=(ProducePartition(topic=name.topic, partition=name.partition, batch=batch),),
         )
-        request_id = self.cluster.ask(_broker(pairs["to"]), request, cause=operation)
-        self.cluster.run_until(lambda: request_id in self.cluster.answers, within_ms=timeout_ms + 10)
-        response = self.cluster.answers.get(request_id)
+        request_id = self.cluster.clients.ask(_broker(pairs["to"]), request, cause=operation)
+        self.cluster.run_until(lambda: request_id in self.cluster.clients.answers, within_ms=timeout_ms + 10)
+        response = self.cluster.clients.answers.get(request_id)
         if not isinstance(response, ProduceResponse):
             return [f"{operation} no answer"]
         (answer,) = response.partitions
@@ -272,9 +276,9 @@ class Session:
             fetch_offset=Offset(int(command.pairs["offset"])),
         )
         request = FetchRequest(partitions=(asked,), max_wait_ms=0, client_rack=command.pairs.get("rack"))
-        request_id = self.cluster.ask(_broker(command.pairs["from"]), request, cause="consume")
-        self.cluster.run_until(lambda: request_id in self.cluster.answers, within_ms=100)
-        response = self.cluster.answers.get(request_id)
+        request_id = self.cluster.clients.ask(_broker(command.pairs["from"]), request, cause="consume")
+        self.cluster.run_until(lambda: request_id in self.cluster.clients.answers, within_ms=100)
+        response = self.cluster.clients.answers.get(request_id)
         if not isinstance(response, FetchResponse):
             return ["no answer"]
         (answer,) = response.partitions
@@ -289,9 +293,9 @@ class Session:
         timestamp = {"latest": -1, "earliest": -2}[command.pairs["at"]]
         position = ListOffsetsPosition(topic=name.topic, partition=name.partition, timestamp=timestamp)
         request = ListOffsetsRequest(partitions=(position,))
-        request_id = self.cluster.ask(_broker(command.pairs["from"]), request, cause="list-offsets")
-        self.cluster.run_until(lambda: request_id in self.cluster.answers, within_ms=100)
-        response = self.cluster.answers.get(request_id)
+        request_id = self.cluster.clients.ask(_broker(command.pairs["from"]), request, cause="list-offsets")
+        self.cluster.run_until(lambda: request_id in self.cluster.clients.answers, within_ms=100)
+        response = self.cluster.clients.answers.get(request_id)
         if not isinstance(response, ListOffsetsResponse):
             return ["no answer"]
         (answer,) = response.partitions
@@ -302,13 +306,13 @@ class Session:
         name = _partition(command.words[0])
         lines: list[str] = []
         for api, request in probes(name).items():
-            request_id = self.cluster.ask(_broker(command.pairs["at"]), request, cause=f"probe-{api}")
+            request_id = self.cluster.clients.ask(_broker(command.pairs["at"]), request, cause=f"probe-{api}")
             lines.append(f"{api} {error_of(self._answer_to(request_id, within_ms=200))}")
         return lines
 
     def _answer_to(self, request_id: RequestId, *, within_ms: int) -> Response | None:
-        self.cluster.run_until(lambda: request_id in self.cluster.answers, within_ms=within_ms)
-        return self.cluster.answers.get(request_id)
+        self.cluster.run_until(lambda: request_id in self.cluster.clients.answers, within_ms=within_ms)
+        return self.cluster.clients.answers.get(request_id)
 
     def elect_leaders(self, command: Command) -> list[str]:
         """``elect-leaders orders-0 type=UNCLEAN [leader=1] [within=ms]``: what the controller answers, if it does."""
@@ -321,7 +325,7 @@ class Session:
         )
         election = RequestedElection[command.pairs["type"]]
         request = ElectLeadersRequest(election_type=election, partitions=(asked,))
-        request_id = self.cluster.ask(CONTROLLER, request, cause="elect-leaders")
+        request_id = self.cluster.clients.ask(CONTROLLER, request, cause="elect-leaders")
         response = self._answer_to(request_id, within_ms=int(command.pairs.get("within", "1000")))
         if not isinstance(response, ElectLeadersResponse):
             return ["no answer yet"]
@@ -374,20 +378,20 @@ class Session:
 
     def kill_controller(self, command: Command) -> list[str]:
         """``kill-controller``: its process ends, what it had written stays."""
-        self.cluster.kill_controller()
+        self.cluster.processes.kill_controller()
         return []
 
     def start_controller(self, command: Command) -> list[str]:
         """``start-controller``: a new process on the metadata log."""
-        self.cluster.start_controller()
+        self.cluster.processes.start_controller()
         return []
 
     def init_producer(self, command: Command) -> list[str]:
         """``init-producer from=0``: an id from the broker."""
         request = InitProducerIdRequest()
-        request_id = self.cluster.ask(_broker(command.pairs["from"]), request, cause="init-producer")
-        self.cluster.run_until(lambda: request_id in self.cluster.answers, within_ms=100)
-        response = self.cluster.answers.get(request_id)
+        request_id = self.cluster.clients.ask(_broker(command.pairs["from"]), request, cause="init-producer")
+        self.cluster.run_until(lambda: request_id in self.cluster.clients.answers, within_ms=100)
+        response = self.cluster.clients.answers.get(request_id)
         if not isinstance(response, InitProducerIdResponse):
             return ["no answer"]
         return [f"{response.error.name} producer_id={response.producer_id} producer_epoch={response.producer_epoch}"]
@@ -428,38 +432,38 @@ class Session:
 
     def isolate(self, command: Command) -> list[str]:
         """``isolate 0``: cuts a broker off from all other nodes, not from clients."""
-        self.cluster.isolate(_broker(command.words[0]))
+        self.cluster.links.isolate(_broker(command.words[0]))
         return []
 
     def cut(self, command: Command) -> list[str]:
         """``cut 0 1``: broker 0 cannot call broker 1 any more."""
-        self.cluster.cut(_broker(command.words[0]), _broker(command.words[1]))
+        self.cluster.links.cut(_broker(command.words[0]), _broker(command.words[1]))
         return []
 
     def lose_responses(self, command: Command) -> list[str]:
         """``lose-responses 0 100``: answers to what node 0 asks of node 100 get lost from now on."""
         source, destination = (_broker(word) for word in command.words)
-        self.cluster.lose_responses(source, destination)
+        self.cluster.links.lose_responses(source, destination)
         return []
 
     def hold_metadata(self, command: Command) -> list[str]:
         """``hold-metadata 0``: what the controller tells a broker of new metadata stays on its way until ``heal``."""
         channel = Channel(_broker(command.words[0]), CONTROLLER, STREAM, Way.RESPONSE)
-        self.cluster.network.hold(channel)
+        self.cluster.links.hold(channel)
         return []
 
     def heal(self, command: Command) -> list[str]:
         """``heal``: mends every link."""
-        self.cluster.heal()
+        self.cluster.links.heal()
         return []
 
     def kill(self, command: Command) -> list[str]:
         """``kill 0``: the process ends, the page cache survives."""
-        return self._lost_by(_broker(command.words[0]), self.cluster.kill)
+        return self._lost_by(_broker(command.words[0]), self.cluster.processes.kill)
 
     def power_loss(self, command: Command) -> list[str]:
         """``power-loss 0``: the process ends, and nothing unsynced survives."""
-        return self._lost_by(_broker(command.words[0]), self.cluster.power_loss)
+        return self._lost_by(_broker(command.words[0]), self.cluster.processes.power_loss)
 
     def _lost_by(self, broker_id: BrokerId, crash: Callable[[BrokerId], None]) -> list[str]:
         logs = self.cluster.nodes[broker_id].disk.logs
@@ -470,13 +474,13 @@ class Session:
     def stop(self, command: Command) -> list[str]:
         """``stop 0``: a controlled shutdown, waited for."""
         broker_id = _broker(command.words[0])
-        self.cluster.stop(broker_id)
+        self.cluster.processes.stop(broker_id)
         stopped = self.cluster.run_until(lambda: self.cluster.nodes[broker_id].broker is None)
         return [f"broker {broker_id} {'stopped' if stopped else 'DID NOT STOP'}"]
 
     def start(self, command: Command) -> list[str]:
         """``start 0``: a new process on the broker's disk."""
-        self.cluster.start(_broker(command.words[0]))
+        self.cluster.processes.start(_broker(command.words[0]))
         return []
 
     def describe(self, command: Command) -> list[str]:
@@ -523,9 +527,9 @@ def _batch(batch: BatchDescriptor) -> str:
 
 
 def _started(count: int, switches: Switches, properties: NodeProperties, journal: Journal) -> SimulatedCluster:
-    cluster = SimulatedCluster(brokers=count, switches=switches, properties=properties, watcher=journal)
+    cluster = SimulatedCluster(brokers=count, switches=switches, properties=properties, observer=journal)
     for broker_id in cluster.nodes:
-        cluster.start(broker_id)
+        cluster.processes.start(broker_id)
     brokers = cluster.controller.image.brokers
     served = cluster.run_until(lambda: len(brokers) == count and not any(broker.fenced for broker in brokers.values()))
     assert served, "the cluster did not come up"

@@ -29,7 +29,7 @@ from emulator.core.types import (
 )
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.network import LATENCY_MS
-from emulator.simulator.watcher import NobodyWatches
+from emulator.simulator.observer import NullObserver
 
 BROKERS: Final = 3
 PARTITIONS: Final = tuple(TopicPartition("orders", number) for number in range(3))
@@ -55,8 +55,8 @@ def check_parked_fetches(broker: Broker, *, now_ms: int) -> None:
                 assert deadline_ms <= now_ms + LINGER_MS
 
 
-class FetchWatch(NobodyWatches):
-    """Looks at the parked fetches after every step of a broker."""
+class FetchObserver(NullObserver):
+    """Checks the parked fetches after every step of a broker."""
 
     def attach(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
@@ -68,19 +68,19 @@ class FetchWatch(NobodyWatches):
 
 
 def started_cluster() -> SimulatedCluster:
-    watch = FetchWatch()
+    observer = FetchObserver()
     cluster = SimulatedCluster(
         brokers=BROKERS,
         switches=era_switches(DEFAULT_ERA),
         properties=NodeProperties(),
-        watcher=watch,
-        attach=watch.attach,
+        observer=observer,
+        attach=observer.attach,
     )
     for broker_id in cluster.nodes:
-        cluster.start(broker_id)
+        cluster.processes.start(broker_id)
     cluster.run(2_000)
     assignments = tuple(tuple((first + index) % BROKERS for index in range(BROKERS)) for first in range(BROKERS))
-    cluster.create_topic("orders", assignments, {"min.insync.replicas": "2"})
+    cluster.clients.create_topic("orders", assignments, {"min.insync.replicas": "2"})
     cluster.run(2_000)
     return cluster
 
@@ -116,7 +116,7 @@ class Load:
             timeout_ms=30_000,
             partitions=(ProducePartition(topic=partition.topic, partition=partition.partition, batch=batch),),
         )
-        request_id = self._cluster.ask(NodeId(state.leader), request, cause=f"load:{self._made}")
+        request_id = self._cluster.clients.ask(NodeId(state.leader), request, cause=f"load:{self._made}")
         self._asked_at_ms[request_id] = self._cluster.now_ms
 
     def consume(self, partition: TopicPartition) -> None:
@@ -139,14 +139,14 @@ class Load:
         request = FetchRequest(
             partitions=(asked,), replica_id=None, replica_epoch=None, max_wait_ms=500, min_bytes=1, max_bytes=1 << 20
         )
-        self._cluster.ask(NodeId(state.leader), request, cause="consume")
+        self._cluster.clients.ask(NodeId(state.leader), request, cause="consume")
 
     def await_acks(self) -> int:
         """Lets time pass until all requests are answered without error; returns the longest time from now, in ms."""
         started_ms = self._cluster.now_ms
-        assert self._cluster.run_until(lambda: self._asked_at_ms.keys() <= self._cluster.answers.keys())
+        assert self._cluster.run_until(lambda: self._asked_at_ms.keys() <= self._cluster.clients.answers.keys())
         for request_id in self._asked_at_ms:
-            answer = self._cluster.answers[request_id]
+            answer = self._cluster.clients.answers[request_id]
             assert isinstance(answer, ProduceResponse)
             assert answer.partitions[0].error is ErrorCode.NONE
         self._asked_at_ms.clear()
@@ -182,18 +182,18 @@ def test_no_fetch_sleeps_on_records_while_leaders_and_isrs_change(seed: int) -> 
         fault = randomness.choice(("isolate", "cut", "crash"))
         match fault:
             case "isolate":
-                cluster.isolate(broker_id)
+                cluster.links.isolate(broker_id)
             case "cut":
-                cluster.cut(broker_id, NodeId((broker_id + 1) % BROKERS))
+                cluster.links.cut(broker_id, NodeId((broker_id + 1) % BROKERS))
             case _:
-                cluster.kill(broker_id)
+                cluster.processes.kill(broker_id)
         for _ in range(randomness.randrange(1, 60)):
             load.produce(randomness.choice(PARTITIONS), acks=randomness.choice((Acks.ALL, Acks.LEADER)))
             load.consume(randomness.choice(PARTITIONS))
             cluster.run(randomness.choice((0, 1, 5, 300)))
-        cluster.heal()
+        cluster.links.heal()
         if fault == "crash":
-            cluster.start(broker_id)
+            cluster.processes.start(broker_id)
         load.forget()
         cluster.run(randomness.choice((1_000, 15_000)))
     cluster.run(60_000)

@@ -18,7 +18,7 @@ from typing import Final
 
 import msgspec
 
-from emulator.simulator.explorer import Ambition, Orders, explore
+from emulator.simulator.explorer import StopAt, SweepOptions, explore
 from emulator.simulator.oracle.finding import CheckKind
 from emulator.simulator.plan import Plan
 from emulator.simulator.run_writer import write_run
@@ -99,13 +99,13 @@ def loses_nothing_with_every_rule(plan: Plan) -> bool:
 
 def hunt(mutant: Mutant, row: Row, *, limit_s: float, directory: Path) -> Attempt:
     """Explores until an outcome check fires, shrinks what led there, and writes its run."""
-    orders = Orders(switches=(mutant,), ambition=Ambition.OUTCOME)
+    options = SweepOptions(switches=(mutant,), stop_at=StopAt.OUTCOME)
     is_costly = isinstance(row, Costly)
     if not isinstance(row, Harmless):
-        orders = msgspec.structs.replace(orders, profiles=row.profiles)
+        options = msgspec.structs.replace(options, profiles=row.profiles)
     started = time.process_time()
     for seed in itertools.count():
-        schedule = explore(seed, orders)
+        schedule = explore(seed, options)
         attempt = Attempt(mutant=mutant, row=row, schedules=seed + 1, seconds=time.process_time() - started)
         alarms = schedule.outcome.alarms if is_costly else schedule.outcome.findings
         seen = (alarm.check_id for alarm in alarms if alarm.kind is CheckKind.OUTCOME)

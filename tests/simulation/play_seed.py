@@ -2,14 +2,14 @@
 
 import sys
 
-from emulator.simulator.explorer import Orders, explore
+from emulator.simulator.explorer import SweepOptions, explore
 from emulator.simulator.journal import Journal
 
 
 def main() -> None:
     """Plays the seed of the command line."""
     journal = Journal()
-    explore(int(sys.argv[1]), Orders(), journal=journal)
+    explore(int(sys.argv[1]), SweepOptions(), journal=journal)
     sys.stdout.buffer.write(b"\n".join(journal.lines()))
 
 

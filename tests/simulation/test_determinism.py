@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.simulator.explorer import Orders, explore
+from emulator.simulator.explorer import SweepOptions, explore
 from emulator.simulator.journal import Journal
 from emulator.simulator.simulation import Simulation
 
@@ -52,7 +52,7 @@ def test_a_difference_is_named() -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_a_schedule_replays_from_its_plan(seed: int) -> None:
     explored, replayed = Journal(), Journal()
-    schedule = explore(seed, Orders(), journal=explored)
+    schedule = explore(seed, SweepOptions(), journal=explored)
     simulation = Simulation(schedule.plan, journal=replayed)
     simulation.play_plan()
     assert first_difference(list(explored.lines()), list(replayed.lines())) is None

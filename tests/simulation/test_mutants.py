@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 import pytest
 
-from emulator.simulator.explorer import Ambition, Orders
+from emulator.simulator.explorer import StopAt, SweepOptions
 from emulator.simulator.oracle.finding import CheckKind, Guarantee
 from emulator.simulator.plan import parse_plan
 from emulator.simulator.shrink import Goal, goal_of, shrink
@@ -18,8 +18,8 @@ REGRESSIONS: Final = Path(__file__).parent / "regressions"
 
 
 def test_the_canary_is_found_and_shrunk() -> None:
-    orders = Orders(switches=(("elr", "off"),), profiles=("restarts",), ambition=Ambition.OUTCOME)
-    report = sweep(iter(range(300)), orders)
+    options = SweepOptions(switches=(("elr", "off"),), profiles=("restarts",), stop_at=StopAt.OUTCOME)
+    report = sweep(iter(range(300)), options)
     (schedule,) = report.findings
     assert any(finding.kind is CheckKind.OUTCOME for finding in schedule.outcome.findings)
     shrunk = shrink(schedule.plan, goal_of(schedule.outcome.findings), limit_s=20)
@@ -67,6 +67,6 @@ def test_evidence_is_a_plan_without_that_rule() -> None:
     ],
 )
 def test_nothing_is_found_with_every_rule_on(profile: str) -> None:
-    report = sweep(iter(range(20)), Orders(profiles=(profile,)), keep_going=True)
+    report = sweep(iter(range(20)), SweepOptions(profiles=(profile,)), keep_going=True)
     assert [str(finding) for schedule in report.findings for finding in schedule.outcome.findings] == []
     assert report.acks > 20 * 10

@@ -59,7 +59,7 @@ def missing(cluster: SimulatedCluster) -> Iterator[tuple[str, TopicPartition | N
         if state.adding_replicas or state.removing_replicas:
             yield "L8", name, f"{name} is being reassigned: {state}"
         yield from _missing_copies(cluster, name)
-    for producer in cluster.producers.values():
+    for producer in cluster.clients.producers.values():
         if producer.producer.unfinished_records:
             yield "L5", None, f"{producer.name} has {producer.producer.unfinished_records} unanswered records"
     for request in cluster.wire.parked.values():

@@ -19,12 +19,12 @@ from emulator.core.messages import FetchResponse, Response
 from emulator.core.types import Acks, BrokerId, NodeId, Offset, TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.nodes import BrokerNode
+from emulator.simulator.observer import ClientRecord
 from emulator.simulator.oracle.checks import Checks
 from emulator.simulator.oracle.event_desk import EventDesk
 from emulator.simulator.oracle.finding import Alarm
 from emulator.simulator.oracle.liveness import excused, missing
 from emulator.simulator.oracle.truth import Promise
-from emulator.simulator.watcher import ClientRecord
 
 FULL_SCAN_STEPS: Final = 256
 _ROOT: Final = Path(emulator.__file__).parents[1]
@@ -62,7 +62,7 @@ class Oracle:
         """Returns who is a candidate now and lacks committed records."""
         return self.checks.promises.weak_candidates()
 
-    # --- Watcher ----------------------------------------------------------------------------------------------------
+    # --- Observer ----------------------------------------------------------------------------------------------------
 
     def happened(self, node_id: NodeId, incarnation: int, event: Event, *, now_ms: int) -> None:
         """Takes note of an event."""
@@ -181,7 +181,7 @@ class Oracle:
 
     def _acked(self, client: str, record: SendRecorded, base_offset: Offset) -> None:
         name = record.partition
-        if self._cluster.producer_acks[client] is not Acks.ALL:
+        if self._cluster.clients.producer_acks[client] is not Acks.ALL:
             return
         self.tally.acks += 1
         promise = Promise(

@@ -47,7 +47,10 @@ def test_bad_seeds_are_refused(seeds: str) -> None:
 
 @pytest.mark.parametrize(
     ("option", "complaint"),
-    [("--set=log.flush.interval.ms=5", "the simulated disk syncs at no time"), ("--limit=nan", "a number of seconds")],
+    [
+        ("--set=log.flush.interval.ms=5", "the simulated disk has no timed flush"),
+        ("--limit=nan", "a number of seconds"),
+    ],
 )
 def test_what_means_nothing_here_is_refused(option: str, complaint: str) -> None:
     check_refused(laststand("simulate", option), complaint)

@@ -35,7 +35,7 @@ from emulator.node.controller_metrics import ControllerMetrics
 from emulator.node.metric_families import counter, gauge
 from emulator.node.metrics_server import ServedMetrics
 from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.watcher import NobodyWatches
+from emulator.simulator.observer import NullObserver
 from tests.unit.core.controller.controller_driver import CAUSE, CONTROLLER, ControllerDriver, ids
 
 ORDERS = TopicPartition("orders", 0)
@@ -59,17 +59,17 @@ def samples(metrics: Iterable[Metric]) -> dict[str, float]:
     }
 
 
-class Watched(NobodyWatches):
+class ObservedCluster(NullObserver):
     """A cluster in virtual time; the metrics of its controller and of broker 0 count the events that those write."""
 
     def __init__(self) -> None:
         self.counts: dict[NodeId, Callable[[Event], None]] = {}
-        self.cluster = SimulatedCluster(brokers=3, switches=Switches(), properties=PROPERTIES, watcher=self)
+        self.cluster = SimulatedCluster(brokers=3, switches=Switches(), properties=PROPERTIES, observer=self)
         for broker_id in BROKERS:
-            self.cluster.start(broker_id)
+            self.cluster.processes.start(broker_id)
         registered = self.cluster.controller.image.brokers
         self.until(lambda: len(registered) == 3 and not any(broker.fenced for broker in registered.values()))
-        self.cluster.create_topic("orders", ((0, 1, 2),), {})
+        self.cluster.clients.create_topic("orders", ((0, 1, 2),), {})
         self.cluster.run(300)
         self.controller = ControllerMetrics(self.cluster.controller)
         self.broker = BrokerMetrics(self.core(BROKERS[0]), BROKERS[0])
@@ -91,8 +91,8 @@ class Watched(NobodyWatches):
         )
         partitions = (ProducePartition(topic=ORDERS.topic, partition=ORDERS.partition, batch=batch),)
         request = ProduceRequest(acks=1, timeout_ms=1000, partitions=partitions)
-        request_id = self.cluster.ask(BROKERS[0], request, cause="test")
-        self.until(lambda: request_id in self.cluster.answers)
+        request_id = self.cluster.clients.ask(BROKERS[0], request, cause="test")
+        self.until(lambda: request_id in self.cluster.clients.answers)
 
     def until(self, condition: Callable[[], bool]) -> None:
         assert self.cluster.run_until(condition)
@@ -102,8 +102,8 @@ class Watched(NobodyWatches):
 
 
 def test_a_healthy_cluster() -> None:
-    watched = Watched()
-    broker, controller = samples(watched.broker.collect()), samples(watched.controller.collect())
+    observed = ObservedCluster()
+    broker, controller = samples(observed.broker.collect()), samples(observed.controller.collect())
 
     assert broker[f"{MANAGER}_leadercount"] == broker[f"{MANAGER}_partitioncount"] == 1
     for name in ("underreplicatedpartitions", "underminisrpartitioncount", "offlinereplicacount", "isrshrinks_total"):
@@ -118,39 +118,39 @@ def test_a_healthy_cluster() -> None:
 
 
 def test_lost_followers_are_counted_at_their_leader() -> None:
-    watched = Watched()
-    watched.cluster.cut(BROKERS[2], BROKERS[0])
-    watched.produce()
-    watched.until_state(lambda state: len(state.isr) == 2)
-    watched.cluster.run(100)
-    once = samples(watched.broker.collect())
+    observed = ObservedCluster()
+    observed.cluster.links.cut(BROKERS[2], BROKERS[0])
+    observed.produce()
+    observed.until_state(lambda state: len(state.isr) == 2)
+    observed.cluster.run(100)
+    once = samples(observed.broker.collect())
     assert once[f"{MANAGER}_isrshrinks_total"] == 1
     assert once[f"{MANAGER}_underreplicatedpartitions"] == once[f"{MANAGER}_atminisrpartitioncount"] == 1
     assert once["kafka_cluster_partition_insyncreplicascount orders-0"] == 2
 
-    watched.cluster.cut(BROKERS[1], BROKERS[0])
-    watched.produce()
-    watched.until_state(lambda state: len(state.isr) == 1)
-    watched.cluster.run(100)
-    twice = samples(watched.broker.collect())
+    observed.cluster.links.cut(BROKERS[1], BROKERS[0])
+    observed.produce()
+    observed.until_state(lambda state: len(state.isr) == 1)
+    observed.cluster.run(100)
+    twice = samples(observed.broker.collect())
     assert twice[f"{MANAGER}_isrshrinks_total"] == 2
     assert twice[f"{MANAGER}_underminisrpartitioncount"] == twice["kafka_cluster_partition_underminisr orders-0"] == 1
     assert twice["kafka_log_log_logendoffset orders-0"] == 2
     assert twice["kafka_topic_partition_current_offset orders-0"] == 1
-    under = samples(watched.controller.collect())
+    under = samples(observed.controller.collect())
     assert under["kafka_controller_global_under_min_isr_partition_count"] == 1
     assert under["kafka_controller_electable_leaders orders-0"] == 2  # the leader, and whom it lost last
 
-    watched.cluster.heal()
-    watched.until_state(lambda state: len(state.isr) == 3)
-    watched.cluster.run(100)
-    healed = samples(watched.broker.collect())
+    observed.cluster.links.heal()
+    observed.until_state(lambda state: len(state.isr) == 3)
+    observed.cluster.run(100)
+    healed = samples(observed.broker.collect())
     assert healed[f"{MANAGER}_isrexpands_total"] >= 1
     assert healed[f"{MANAGER}_underreplicatedpartitions"] == 0
 
 
 def test_an_isr_change_that_is_refused_is_counted_as_failed() -> None:
-    metrics = BrokerMetrics(Watched().core(BROKERS[0]), BROKERS[0])
+    metrics = BrokerMetrics(ObservedCluster().core(BROKERS[0]), BROKERS[0])
     topic_id = TopicId("id-of-orders")
     isr = BROKERS[:2]
     for outcome in ("committed", "reverted"):

@@ -79,7 +79,7 @@ def test_a_leader_that_dies_while_it_appends(loss: str, end: int) -> None:
     )
     node = simulation.cluster.nodes[BrokerId(NodeId(0))]
     assert node.core is None
-    assert node.doom is None
+    assert node.pending_crash is None
     assert node.disk.logs[NAME].log_end_offset == end
     told = [event for *_, event in journal.entries]
     assert not any(isinstance(event, BatchAppended) for event in told)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from emulator.simulator.explorer import Orders, explore
+from emulator.simulator.explorer import SweepOptions, explore
 from emulator.simulator.plan import Plan, PlannedTopic
 from emulator.simulator.profiles import PROFILES
 
@@ -22,7 +22,7 @@ def cluster(brokers: int, replication_factor: int) -> Plan:
 @pytest.mark.parametrize(("brokers", "replication_factor"), [(1, 1), (2, 1), (2, 2), (5, 5)])
 def test_any_cluster_can_be_explored(profile: str, brokers: int, replication_factor: int) -> None:
     given = cluster(brokers, replication_factor)
-    schedule = explore(3, Orders(cluster=given, profiles=(profile,)))
+    schedule = explore(3, SweepOptions(cluster=given, profiles=(profile,)))
     assert (schedule.plan.brokers, schedule.plan.topics) == (brokers, given.topics)
     assert schedule.plan.actions
     assert schedule.outcome.findings == ()

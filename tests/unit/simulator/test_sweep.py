@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from emulator.simulator.explorer import Orders
+from emulator.simulator.explorer import SweepOptions
 from emulator.simulator.sweep import PROGRESS_MIN, SweepReport, median, sweep
 
 
@@ -23,7 +23,7 @@ def test_the_median_of_many_counts_is_that_of_the_numbers() -> None:
 
 
 def test_a_sweep_reports_medians_and_keeps_no_clean_schedule() -> None:
-    report = sweep(iter(range(1, 6)), Orders(profiles=("steady",)))
+    report = sweep(iter(range(1, 6)), SweepOptions(profiles=("steady",)))
     assert report.schedules == 5
     assert set(report.medians) == set(PROGRESS_MIN)
     assert report.findings == []
@@ -34,7 +34,7 @@ def test_an_interrupted_sweep_reports_what_it_has() -> None:
     def interrupt(report: SweepReport) -> None:
         raise KeyboardInterrupt
 
-    report = sweep(iter(range(1, 100)), Orders(profiles=("steady",)), on_progress=interrupt)
+    report = sweep(iter(range(1, 100)), SweepOptions(profiles=("steady",)), on_progress=interrupt)
     assert report.is_interrupted
     assert report.schedules == 10
     assert set(report.medians) == set(PROGRESS_MIN)

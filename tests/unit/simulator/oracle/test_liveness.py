@@ -39,7 +39,7 @@ def is_out_of_sync(world: World) -> None:
 
 
 def waits_for_an_answer(world: World) -> None:
-    world.cluster.produce(world.cluster.producers[Acks.ALL], NAME, 1)
+    world.cluster.clients.produce(world.cluster.clients.producers[Acks.ALL], NAME, 1)
 
 
 def is_forgotten(world: World) -> None:
@@ -135,6 +135,6 @@ def test_only_who_has_no_candidate_is_excused(elr: tuple[BrokerId, ...], names: 
 
 def test_a_request_that_is_answered_is_not_parked() -> None:
     world = World()
-    world.cluster.ask(LEADER, MetadataRequest(topics=("orders",)), cause="test")
+    world.cluster.clients.ask(LEADER, MetadataRequest(topics=("orders",)), cause="test")
     world.cluster.run(1)
     assert "Metadata" not in {parked.api for parked in world.cluster.wire.parked.values()}

@@ -1,4 +1,4 @@
-"""What a move may look at and draws from: the running cluster as an adversary sees it, and seeded streams of chance.
+"""What a move reads and draws from: the running cluster as an adversary sees it, and seeded random streams.
 
 What is drawn ends up in the arguments of actions, so a replay draws nothing.
 """
@@ -31,8 +31,17 @@ class LedPartition(NamedTuple):
     state: PartitionState
 
 
-class Situation:
-    """What a move may look at, and where it draws from: a stream of chance per concern, so that none shifts others."""
+class ClusterView:
+    """A cluster as moves read it, with one random stream per concern, so that draws for one do not shift the others.
+
+    Args:
+        cluster: the cluster.
+        oracle: knows what the guarantee still covers.
+        partitions: all partitions of the plan.
+        budget: whether moves may break more than the guarantee covers.
+        fates: what a loss of power may do to truncations that were not synced.
+        seed: of the random streams.
+    """
 
     def __init__(
         self,
@@ -64,13 +73,13 @@ class Situation:
         """Brokers that run."""
         return [node for node in self.brokers if node.core is not None]
 
-    def a_partition(self) -> TopicPartition:
+    def draw_partition(self) -> TopicPartition:
         """Draws a partition."""
         return self.workload.choice(self.partitions)
 
-    def a_led_partition(self) -> LedPartition | None:
-        """Draws a partition; ``None`` if nobody leads it."""
-        name = self.a_partition()
+    def draw_led_partition(self) -> LedPartition | None:
+        """Draws a partition; ``None`` if it has no leader."""
+        name = self.draw_partition()
         state = self.cluster.state(name)
         return None if state is None or state.leader is None else LedPartition(name, state.leader, state)
 
@@ -81,18 +90,20 @@ class Situation:
         for name, truth in self.oracle.truths.items():
             state = self.cluster.state(name)
             if state is not None and node.broker_id in state.replicas:
-                doomed = (each.node_id for each in self.brokers if each.doom and each.broker_id in state.replicas)
-                outstanding = {*truth.ledger.outstanding(), *doomed, node.node_id}
+                crashing = (
+                    each.node_id for each in self.brokers if each.pending_crash and each.broker_id in state.replicas
+                )
+                outstanding = {*truth.ledger.outstanding(), *crashing, node.node_id}
                 if len(outstanding) > truth.ledger.allowed:
                     return False
         return True
 
-    def a_victim(self) -> BrokerNode | None:
+    def draw_victim(self) -> BrokerNode | None:
         """Draws a running broker that may crash."""
         victims = [node for node in self.running if self.may_crash(node)]
         return self.storage.choice(victims) if victims else None
 
-    def a_power_loss(self, nodes: tuple[NodeId, ...]) -> PowerLoss:
+    def draw_power_loss(self, nodes: tuple[NodeId, ...]) -> PowerLoss:
         """Draws what a loss of power leaves of these nodes' disks."""
         most = max(
             (unsynced_batches(self.cluster.nodes[BrokerId(node)].disk) for node in nodes if node != CONTROLLER),
@@ -107,5 +118,5 @@ class Situation:
         )
 
 
-Move: TypeAlias = Callable[[Situation], Actions]
+Move: TypeAlias = Callable[[ClusterView], Actions]
 """Draws its choices and returns actions; none if it makes no sense now."""

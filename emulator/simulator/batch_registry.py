@@ -1,6 +1,6 @@
 """What is in the batches that simulated producers send: record ids, by the batch's CRC, and bytes where they matter.
 
-A sweep never looks at bytes, so a batch's CRC is a running number, the same for the same content. A run that is written
+A sweep never reads bytes, so a batch's CRC is a running number, the same for the same content. A run that is written
 to disk is played again with ``encode`` that makes real bytes; nothing in the protocol depends on which of the two it
 is, so it is the same run.
 """
@@ -29,8 +29,8 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True):
     record_count: int
 
 
-class RecordBook:
-    """Makes batches and remembers them.
+class BatchRegistry:
+    """Makes batches, and keeps which records are in each.
 
     Args:
         encode: makes a batch's header; ``None`` for running numbers.

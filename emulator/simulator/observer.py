@@ -1,4 +1,4 @@
-"""What may be seen of a simulated cluster from outside: its events, its clients' history, the end of each step."""
+"""Observers of a simulated cluster: told of its events, of its clients' history, and of the end of each step."""
 
 from typing import Protocol, TypeAlias
 
@@ -10,24 +10,24 @@ ClientRecord: TypeAlias = SendRecorded | PollRecorded | FinalReadRecorded
 """What a client puts into the history."""
 
 
-class Watcher(Protocol):
-    """Is told what happens, in order, and must not change anything."""
+class Observer(Protocol):
+    """Is called in order of occurrence, and must not change anything."""
 
     def happened(self, node_id: NodeId, incarnation: int, event: Event, *, now_ms: int) -> None:
-        """A node wrote an event."""
+        """Called when a node wrote an event."""
         ...
 
     def recorded(self, client: str, record: ClientRecord, *, now_ms: int) -> None:
-        """A client wrote a line of the history."""
+        """Called when a client wrote a line of the history."""
         ...
 
     def stepped(self, node_id: NodeId) -> None:
-        """A node's step is over, and its effects are executed."""
+        """Called when a node's step is over and its effects are executed."""
         ...
 
 
-class NobodyWatches:
-    """A watcher that looks away."""
+class NullObserver:
+    """An observer that ignores everything; a base for those that need one method."""
 
     def happened(self, node_id: NodeId, incarnation: int, event: Event, *, now_ms: int) -> None:
         """Does nothing."""

@@ -1,0 +1,32 @@
+"""Where nodes and the harness write the events of a run; each is passed to the observer."""
+
+from emulator.core.events import Event
+from emulator.core.types import CauseId
+from emulator.simulator.event_queue import EventQueue
+from emulator.simulator.nodes import HARNESS, InputT, Node
+from emulator.simulator.observer import Observer
+
+
+class EventLog:
+    """Stamps each event with its writer and with virtual time.
+
+    Args:
+        queue: virtual time.
+        observer: gets every event.
+
+    Attributes:
+        cause_id: of what the harness does now.
+    """
+
+    def __init__(self, queue: EventQueue, observer: Observer) -> None:
+        self.cause_id = CauseId("harness")
+        self._queue = queue
+        self._observer = observer
+
+    def write(self, node: Node[InputT], event: Event) -> None:
+        """Writes an event of a node."""
+        self._observer.happened(node.node_id, node.incarnation, event, now_ms=self._queue.now_ms)
+
+    def note(self, event: Event) -> None:
+        """Writes an event of the harness."""
+        self._observer.happened(HARNESS, 0, event, now_ms=self._queue.now_ms)

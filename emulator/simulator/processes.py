@@ -1,0 +1,245 @@
+"""What can be done to processes: start, stop, kill, pause and resume them, take their power, change their clocks."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import msgspec
+
+from emulator.core.events import (
+    FaultInjected,
+    IncarnationEnd,
+    IncarnationEnded,
+    IncarnationStarted,
+    NodeStarted,
+    NodeStopped,
+    PowerLost,
+)
+from emulator.core.inputs import ShutdownRequested, Started
+from emulator.core.properties import NodeProperties, property_texts
+from emulator.core.switches import Switches
+from emulator.core.types import BrokerId, CauseId, IncarnationId
+from emulator.simulator.actions import CrashWithin
+from emulator.simulator.disk import Keep, TruncationFate
+from emulator.simulator.event_log import EventLog
+from emulator.simulator.event_queue import EventQueue
+from emulator.simulator.nodes import BrokerNode, ControllerNode, InputT, Node, StepNode, incarnation_name
+from emulator.simulator.streams import MetadataStreams
+from emulator.simulator.wire import Wire
+from emulator.storage.power_loss_plan import NamesFate
+
+
+class ArmTimer(Protocol):
+    """Sets a node's timer to its next deadline."""
+
+    def __call__(self, node: Node[InputT], /) -> None:
+        """Sets the timer of a node that runs."""
+        ...
+
+
+class Processes:
+    """Begins and ends the processes of all nodes, and writes that into the event log.
+
+    Args:
+        nodes: all brokers.
+        controller_node: the controller.
+        switches: the rules.
+        properties: of every node.
+        queue: virtual time.
+        event_log: where the events are written.
+        wire: drops the requests of a process that ends.
+        streams: of metadata; a process that ends takes its streams along.
+        step: hands an input to a node.
+        arm: sets a node's timer.
+    """
+
+    def __init__(
+        self,
+        nodes: Mapping[BrokerId, BrokerNode],
+        controller_node: ControllerNode,
+        *,
+        switches: Switches,
+        properties: NodeProperties,
+        queue: EventQueue,
+        event_log: EventLog,
+        wire: Wire,
+        streams: MetadataStreams,
+        step: StepNode,
+        arm: ArmTimer,
+    ) -> None:
+        self._nodes = nodes
+        self._controller_node = controller_node
+        self._switches = switches
+        self._properties = properties
+        self._switch_texts = {
+            name: {True: "on", False: "off"}.get(rule, rule) for name, rule in msgspec.to_builtins(switches).items()
+        }
+        self._property_texts = property_texts(properties)
+        self._queue = queue
+        self._event_log = event_log
+        self._wire = wire
+        self._streams = streams
+        self._step = step
+        self._arm = arm
+
+    # --- Brokers ----------------------------------------------------------------------------------------------------
+
+    def start(self, broker_id: BrokerId) -> None:
+        """Starts a process on the broker's disk; no effect if one runs."""
+        node = self._nodes[broker_id]
+        if node.core is None:
+            node.boot(self._switches, self._properties)
+            self._begin(node, role="broker", incarnation_id=incarnation_name(broker_id, node.incarnation))
+            self._step(node, Started(cause_id=CauseId(f"start-{broker_id}")))
+
+    def stop(self, broker_id: BrokerId) -> None:
+        """Asks a broker to shut down in order."""
+        self._step(self._nodes[broker_id], ShutdownRequested(cause_id=CauseId(f"stop-{broker_id}")))
+
+    def kill(self, broker_id: BrokerId) -> None:
+        """Ends a process at once; the page cache survives."""
+        self.end(self._nodes[broker_id], IncarnationEnd.KILLED)
+
+    def power_loss(
+        self,
+        broker_id: BrokerId,
+        keep: Keep = Keep.NONE,
+        *,
+        kept: int = 0,
+        truncation: TruncationFate = TruncationFate.UNDONE,
+        names: NamesFate = NamesFate.UNDONE,
+    ) -> None:
+        """Ends a process at once, if one runs, and loses what is not synced."""
+        node = self._nodes[broker_id]
+        self.end(node, IncarnationEnd.POWER_LOST)
+        before = {name: log.log_end_offset for name, log in node.disk.logs.items()}
+        node.disk.lose_power(keep, kept=kept, truncation=truncation, names=names)
+        for name, log in node.disk.logs.items():
+            self._event_log.note(
+                PowerLost(
+                    cause_id=self._event_log.cause_id,
+                    topic=name.topic,
+                    partition=name.partition,
+                    topic_id=log.topic_id,
+                    lost_node=broker_id,
+                    lost_incarnation=node.incarnation,
+                    keep=keep.value,
+                    old_end_offset=before[name],
+                    new_end_offset=log.log_end_offset,
+                )
+            )
+
+    def replace_disk(self, broker_id: BrokerId) -> None:
+        """Ends a process at once, if one runs, and gives the broker an empty disk."""
+        node = self._nodes[broker_id]
+        self.end(node, IncarnationEnd.POWER_LOST)
+        node.disk.replace()
+
+    def crash(self, node: BrokerNode, crash: CrashWithin) -> None:
+        """Ends a broker's process as an earlier ``crash-within`` says, and writes the fault."""
+        loss = crash.loss
+        if loss is None:
+            self.kill(node.broker_id)
+        else:
+            self.power_loss(node.broker_id, loss.keep, kept=loss.kept, truncation=loss.truncation, names=loss.names)
+        self._event_log.note(
+            FaultInjected(
+                cause_id=self._event_log.cause_id,
+                fault="kill" if loss is None else "power_loss",
+                target=str(node.node_id),
+                bit="simulated",
+                metadata_offset=self._controller_node.controller.committed_end_offset,
+            )
+        )
+
+    # --- The controller ---------------------------------------------------------------------------------------------
+
+    def start_controller(self) -> None:
+        """Starts the controller on its log; no effect if it runs."""
+        node = self._controller_node
+        if node.core is None:
+            unreported = node.boot(self._switches, self._properties)
+            self._begin(node, role="controller", incarnation_id=IncarnationId(f"controller-{node.incarnation}"))
+            for event in unreported:
+                self._event_log.write(node, event)
+            self._step(node, Started(cause_id=CauseId("start")))
+
+    def stop_controller(self) -> None:
+        """Asks the controller to shut down in order."""
+        self._step(self._controller_node, ShutdownRequested(cause_id=CauseId("stop")))
+
+    def kill_controller(self) -> None:
+        """Ends the controller at once; what it had appended stays."""
+        self.end(self._controller_node, IncarnationEnd.KILLED)
+
+    def power_loss_controller(self) -> None:
+        """Ends the controller at once, if it runs, and loses the records that it had not synced."""
+        self.end(self._controller_node, IncarnationEnd.POWER_LOST)
+        self._controller_node.lose_unsynced()
+
+    # --- Any node ---------------------------------------------------------------------------------------------------
+
+    def pause(self, node: Node[InputT]) -> None:
+        """Stops a process by a signal; no effect if none runs."""
+        if node.core is not None:
+            node.is_paused = True
+
+    def resume(self, node: Node[InputT]) -> None:
+        """Lets a paused process go on with what has arrived since."""
+        if not node.is_paused:
+            return
+        node.is_paused = False
+        waiting, node.inbox = node.inbox, []
+        for incoming in waiting:
+            self._step(node, incoming)
+        if node.core is not None:
+            self._arm(node)
+
+    def set_clock_rate(self, node: Node[InputT], rate_ppm: int) -> None:
+        """Lets a node's clock run at another rate."""
+        node.clock.set_rate(rate_ppm, now_ms=self._queue.now_ms)
+        if node.core is not None and not node.is_paused:
+            self._arm(node)
+
+    def _begin(self, node: Node[InputT], *, role: str, incarnation_id: IncarnationId) -> None:
+        self._event_log.note(
+            IncarnationStarted(
+                cause_id=self._event_log.cause_id,
+                started_node=node.node_id,
+                started_incarnation=node.incarnation,
+                event_file=f"{node.node_id}-{node.incarnation}.jsonl",
+            )
+        )
+        self._event_log.write(
+            node,
+            NodeStarted(
+                cause_id=self._event_log.cause_id,
+                role=role,
+                incarnation_id=incarnation_id,
+                switches=self._switch_texts,
+                properties=self._property_texts,
+                wall_time_ns=0,
+            ),
+        )
+
+    def end(self, node: Node[InputT], end: IncarnationEnd) -> None:
+        """Ends a node's process at once; no effect if none runs."""
+        if node.core is None:
+            return
+        if end is IncarnationEnd.STOPPED:
+            self._event_log.write(node, NodeStopped(cause_id=self._event_log.cause_id))
+        node.end()
+        self._wire.lose_process(node.node_id)
+        if isinstance(node, BrokerNode):
+            self._streams.forget(node)
+        elif isinstance(node, ControllerNode):
+            self._streams.lose_all()
+        self._event_log.note(
+            IncarnationEnded(
+                cause_id=self._event_log.cause_id,
+                ended_node=node.node_id,
+                ended_incarnation=node.incarnation,
+                end=end,
+                exit_code=0 if end is IncarnationEnd.STOPPED else None,
+                metadata_offset=self._controller_node.controller.committed_end_offset,
+            )
+        )
