@@ -19,7 +19,7 @@ from emulator.core.switches import DEFAULT_ERA, era_switches
 from emulator.core.types import BrokerId, NodeId, TopicPartition
 
 if TYPE_CHECKING:
-    from chaos.metadata_watch import MetadataWatch
+    from chaos.process.metadata_observer import MetadataObserver
 
 BROKER_IDS: Final = (BrokerId(NodeId(0)), BrokerId(NodeId(1)), BrokerId(NodeId(2)))
 CONTROLLER_ID: Final = NodeId(100)
@@ -65,7 +65,7 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
             on_start=lambda _node, _incarnation: None,
             on_unexpected_end=self._ended,
         )
-        self._watch: MetadataWatch
+        self._watch: MetadataObserver
         self._watching: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
 
@@ -91,18 +91,19 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
         nodes = asyncio.create_task(self.processes.start())
         for module in ("chaos.admin", "chaos.metadata_watch"):
             await asyncio.to_thread(importlib.import_module, module)
-        from chaos.admin import ask, create_topics
-        from chaos.administration import TopicPlan
-        from chaos.metadata_watch import MetadataWatch
+        from chaos.administration import PlannedTopic
+
+        from chaos.process.controller_requests import ask, create_topics
+        from chaos.process.metadata_observer import MetadataObserver
         from emulator.rpc.channel import keepalive_for
 
         address = self.processes.direct_addresses()[CONTROLLER_ID]
         keepalive = keepalive_for(session_timeout_ms=self.session_timeout_ms)
-        self._watch = MetadataWatch(address, keepalive=keepalive, on_change=self._changed.set)
+        self._watch = MetadataObserver(address, keepalive=keepalive, on_change=self._changed.set)
         self._watching = asyncio.create_task(self._watch.run())
         await nodes
         await self.wait_until(_are_all_active, what="three active brokers")
-        plan = TopicPlan(name=TOPIC, replicas=_REPLICAS, properties=(("min.insync.replicas", str(MIN_ISR)),))
+        plan = PlannedTopic(name=TOPIC, replicas=_REPLICAS, properties=(("min.insync.replicas", str(MIN_ISR)),))
         await create_topics(lambda request: ask(address, request, keepalive=keepalive), (plan,), chance=Random(0))
 
     async def wait_until(self, condition: Callable[[MetadataImage], bool], *, what: str) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from benchmarks.cluster import BROKER_IDS, BenchmarkError
-from chaos.client_link import ClientLink
+from chaos.process.client_link import ClientLink
 from emulator.client.config import ClientConfig, ProducerConfig
 from emulator.cluster.supervisor import Supervisor
 from emulator.core.client.settings import ProducerSettings
@@ -100,7 +100,7 @@ class LoadClient:
         await self._link.stop_work(timeout_ms=_ANSWER_TIMEOUT_MS)
 
     def _acked(self) -> int:
-        return sum(count.records for count in self._link.progress.acked)
+        return sum(count.records for count in self._link.counts.acked)
 
     def completions(self) -> list[Completion]:
         """Returns what was acknowledged, in that order; to be asked once the client has stopped.
@@ -135,7 +135,7 @@ async def load_client(
 ) -> AsyncIterator[LoadClient]:
     """Starts a client process and waits until it is ready to work; ends it in the end."""
     progressed = asyncio.Event()
-    link = ClientLink(on_progress=progressed.set)
+    link = ClientLink(on_counts=progressed.set)
     history = directory / "history.jsonl"
     async with AsyncExitStack() as stack:
         stack.push_async_callback(link.close)

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from chaos.scenario_file import find_scenario, load_scenario, scenario_names
+from chaos.scenario.scenario_file import find_scenario, load_scenario, scenario_names
 
 ROOT: Final = Path(__file__).parents[1]
 

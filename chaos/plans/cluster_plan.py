@@ -1,7 +1,7 @@
 """A scenario's cluster as a plan without actions, for the simulator to explore what may happen on it."""
 
-from chaos.scenario import Scenario
-from emulator.simulator.plan import PROPERTIES, Plan, PlannedTopic
+from chaos.scenario.scenario import Scenario
+from emulator.plan.plan import PROPERTIES, Plan
 
 
 def cluster_plan(scenario: Scenario) -> Plan:
@@ -9,16 +9,8 @@ def cluster_plan(scenario: Scenario) -> Plan:
 
     Times that simulated clusters have of their own (``PROPERTIES``) stay as they are: moves wait for those.
     """
-    topics = (
-        PlannedTopic(
-            name=topic.name,
-            replicas=tuple(tuple(map(int, each)) for each in topic.replicas),
-            properties=topic.properties,
-        )
-        for topic in scenario.topics
-    )
     return Plan(
         brokers=scenario.brokers,
         properties=tuple((name, value) for name, value in scenario.properties if name not in PROPERTIES),
-        topics=tuple(topics),
+        topics=scenario.topics,
     )

@@ -15,10 +15,10 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from chaos.scenario import Ending
+from chaos.play.waiting import StepError
+from chaos.scenario.scenario import Ending
 from chaos.standing.order import SOCKET_FILE, StandingOrder, read_order
 from chaos.standing.server import Server, stand
-from chaos.waiting import Missed
 from emulator.core.errors import EmulatorError
 
 _LOG_FORMAT: Final = "[%(asctime)s] %(levelname)s %(name)s %(message)s"
@@ -73,7 +73,7 @@ async def _run(order: StandingOrder, launcher: _Launcher) -> int:
     problem = None
     try:
         await stand(order, on_serving=on_serving, on_server=on_server)
-    except* (EmulatorError, Missed, OSError) as errors:
+    except* (EmulatorError, StepError, OSError) as errors:
         problem = "; ".join(str(error) for error in _leaves(errors))
     finally:
         (order.path / SOCKET_FILE).unlink(missing_ok=True)

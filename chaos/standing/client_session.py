@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from chaos.standing.link import NoClusterError, SupervisorLost, not_connected
+from chaos.standing.link import NoClusterError, SupervisorLostError, not_connected
 from chaos.standing.messages import (
     LINE_LENGTH_MAX,
     Answer,
@@ -41,7 +41,7 @@ async def client_session(directory: Path, verb: str) -> AsyncIterator[ClientSess
 
     Raises:
         NoClusterError: no supervisor listens there, or it refused.
-        SupervisorLost: it ended meanwhile.
+        SupervisorLostError: it ended meanwhile.
     """
     try:
         with short_path(directory) as path:
@@ -57,7 +57,7 @@ async def client_session(directory: Path, verb: str) -> AsyncIterator[ClientSess
             case Refused(reason=reason):
                 raise NoClusterError(reason)
             case None:
-                raise SupervisorLost(directory)
+                raise SupervisorLostError(directory)
             case other:
                 raise InvariantViolation(f"the supervisor answered {other!r}")
         session = ClientSession(opened)
@@ -66,7 +66,7 @@ async def client_session(directory: Path, verb: str) -> AsyncIterator[ClientSess
             yield session
             listening.cancel()
         if session.is_lost:
-            raise SupervisorLost(directory)
+            raise SupervisorLostError(directory)
         writer.write(encode_line(CloseClient()))
         await writer.drain()
     finally:

@@ -7,41 +7,44 @@ read, orderly stop. Steps come one at a time from whoever asks, and leave the sa
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from typing import Final
 
 import grpc.aio
 
-from chaos.barriers import Sight
-from chaos.client_link import ClientLink
-from chaos.ending import note_crash, restore, settled, stop_nodes
-from chaos.faults.stage import Stage
-from chaos.harness_log import HarnessLog
-from chaos.plan import PlayedStep
-from chaos.process_scene import ProcessScene, open_scene
-from chaos.run_directory import write_cluster_file
-from chaos.scenario import Ending
+from chaos.play.barriers import Observation
+from chaos.play.ending import restore_and_settle
+from chaos.play.recorded_plan import PlayedStep, write_plan
+from chaos.play.run_directory import write_cluster_file
+from chaos.play.step_player import StepPlayer
+from chaos.play.waiting import ChangeSignal
+from chaos.process.client_link import ClientLink
+from chaos.process.ending import note_crash, stop_nodes
+from chaos.process.harness_log import HarnessLog
+from chaos.process.target import ProcessTarget, open_target
+from chaos.scenario.scenario import Ending
 from chaos.standing.clients import ClientRegister
 from chaos.standing.order import STANDING, StandingOrder
-from chaos.standing.status import StatusReport, look_around
-from chaos.standing.steps import nothing_to_do, read_step
-from chaos.step_player import StepPlayer
-from chaos.waiting import Lookout, Missed
+from chaos.standing.status import StatusReport, status_report
+from chaos.standing.steps import nothing_to_do, step_of
 from emulator.client.config import ClientConfig
 from emulator.cluster.child import ProcessEnd
-from emulator.cluster.process_cluster import CLIENT_NAME, ProcessCluster
+from emulator.cluster.process_cluster import ProcessCluster
 from emulator.core.errors import EmulatorError
 from emulator.core.events import ClientStarted, StepReached
 from emulator.core.types import CauseId
+from emulator.plan.actions import ActionTemplate, Administration, CreateTopic, effective, no_op
+from emulator.plan.nodes import CLIENT
+from emulator.plan.requests import existing_topic
 
 READY_TIMEOUT_S: Final = 60.0
 """For all brokers to be registered and unfenced."""
 
-SETTLE_TIMEOUT_S: Final = 45.0
-"""For leaders and full ISRs after everything was restored."""
-
 FINAL_READ_TIMEOUT_MS: Final = 30_000
+
+_RECORD_TIMEOUT_S: Final = 5.0
+"""For what the controller answered to be seen in its metadata."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -66,18 +69,17 @@ class StandingCluster:
         self._properties = order.node_properties()
         self._session_timeout_ms = self._properties.broker_session_timeout_ms
         self._layout = order.layout()
-        self._lookout = Lookout()
+        self._changes = ChangeSignal()
         self._log = HarnessLog(
             order.path / "events" / "harness-0.jsonl", run=self._layout.run, wall_time_ns=time.time_ns()
         )
         self._cluster = ProcessCluster(self._layout, on_start=self._log.started, on_unexpected_end=self._notice_crash)
-        self._client_link = ClientLink(on_progress=self._lookout.change)
+        self._client_link = ClientLink(on_counts=self._changes.change)
         self._one_step = asyncio.Lock()
         self._is_starting = True
-        self._steps = 0
+        self._played: list[PlayedStep] = []
         self._stack = AsyncExitStack()
-        self._stage: Stage
-        self._scene: ProcessScene
+        self._target: ProcessTarget
         self._player: StepPlayer
 
     async def __aenter__(self) -> "StandingCluster":
@@ -85,7 +87,7 @@ class StandingCluster:
 
         Raises:
             EmulatorError: a process did not start.
-            Missed: a broker did not come up in time.
+            StepError: a broker did not come up in time.
         """
         async with AsyncExitStack() as stack:
             stack.callback(self._close_log)
@@ -100,18 +102,17 @@ class StandingCluster:
             )
             stack.push_async_callback(self._client_link.close)
             await self._cluster.start()
-            self._scene = await stack.enter_async_context(
-                open_scene(
+            self._target = await stack.enter_async_context(
+                open_target(
                     self._cluster,
                     client=self._client_link,
                     log=self._log,
-                    lookout=self._lookout,
+                    changes=self._changes,
                     session_timeout_ms=self._session_timeout_ms,
                 )
             )
-            self._stage = self._scene.stage
-            self._player = StepPlayer(scene=self._scene, seed=self._order.seed)
-            await self._lookout.wait(self._is_serving, timeout_s=READY_TIMEOUT_S)
+            self._player = StepPlayer(target=self._target, seed=self._order.seed)
+            await self._changes.wait(self._is_serving, timeout_s=READY_TIMEOUT_S)
             self._is_starting = False
             self._stack = stack.pop_all()
         return self
@@ -125,10 +126,10 @@ class StandingCluster:
             self.fail("the cluster did not come up")
         self._log.close(problem=self.problem)
 
-    def _is_serving(self) -> Sight:
-        brokers = self._stage.watch.image.brokers
+    def _is_serving(self) -> Observation:
+        brokers = self._target.image.brokers
         missing = [b for b in self._layout.broker_ids if b not in brokers or brokers[b].fenced]
-        return Sight(reached=not missing, text=f"brokers {missing} are not unfenced")
+        return Observation(reached=not missing, text=f"brokers {missing} are not unfenced")
 
     # --- While it stands ------------------------------------------------------------------------------------------
 
@@ -139,8 +140,8 @@ class StandingCluster:
 
     def status(self) -> StatusReport:
         """Returns how everything is now."""
-        return look_around(
-            self._stage,
+        return status_report(
+            self._target.faults,
             era=self._order.era,
             properties=self._properties,
             clients=self.clients.connected,
@@ -149,33 +150,61 @@ class StandingCluster:
 
     def client_addresses(self) -> dict[int, str]:
         """Returns where a client reaches each node: through the proxies, where there are any."""
-        return self._cluster.addresses_for(CLIENT_NAME)
+        return self._cluster.addresses_for(CLIENT)
 
-    async def play(self, text: str) -> tuple[PlayedStep, bool]:
-        """Plays one step, as a scenario file writes it; steps take turns.
-
-        Returns:
-            What was played, and whether it changed or reached anything.
+    async def play(self, wanted: str | ActionTemplate) -> PlayedStep:
+        """Plays one step, given as a scenario file writes it or as an action; steps take turns.
 
         Raises:
-            UnplayableStep: it is no step for this cluster; nothing was done.
-            Missed: a state was not reached in time, or nobody has the role that the step names.
+            UnplayableStepError: it is no step for this cluster; nothing was done.
+            StepError: a state was not reached in time, or no node has the role that the step names.
             EmulatorError: it could not be played to its end.
         """
         async with self._one_step:
-            step = read_step(text, self._stage)
-            reason = nothing_to_do(step.action, self._stage)
+            step = step_of(wanted, self._target.faults)
+            reason = nothing_to_do(step.action, self._target.faults)
             if reason is not None:
-                return PlayedStep(text=step.text, seen=f"no-op: {reason}"), False
-            self._steps += 1
-            self._log.cause_id = CauseId(f"step-{self._steps}")
-            _log.info("step=%d %s", self._steps, step.text)
-            played = await self._player.play(self._steps, step)
-            self._log.note(
-                StepReached(cause_id=self._log.cause_id, step=self._steps, text=played.text, seen=played.seen)
-            )
-            _log.info("step=%d %s -> %s", self._steps, played.text, played.seen)
-            return played, not played.seen.startswith("no-op")
+                return PlayedStep(action=step.action, outcome=no_op(reason))
+            number = len(self._played) + 1
+            self._log.cause_id = CauseId(f"step-{number}")
+            _log.info("step=%d %s", number, step.text)
+            played = await self._player.play(number, step)
+            self._put_on_record(played)
+            return played
+
+    async def record(self, actions: Sequence[Administration], seen: str) -> None:
+        """Puts on record what an administrator asked of the controller, past this process, and was answered."""
+        async with self._one_step:
+            for action in actions:
+                self._log.cause_id = CauseId(f"step-{len(self._played) + 1}")
+                placed = await self._with_replicas(action)
+                self._put_on_record(PlayedStep(action=placed, outcome=effective(seen)))
+
+    async def _with_replicas(self, action: Administration) -> Administration:
+        """Returns an action in which a topic that was created has the replicas that the controller gave it."""
+        if not isinstance(action, CreateTopic) or action.topic.replicas:
+            return action
+        name, image = action.topic.name, self._target.image
+
+        def created() -> Observation:
+            return Observation(reached=name in image.topics, text=f"topic {name} does not exist")
+
+        await self._target.wait(created, timeout_s=_RECORD_TIMEOUT_S)
+        return CreateTopic(topic=existing_topic(name, image))
+
+    def _put_on_record(self, played: PlayedStep) -> None:
+        self._played.append(played)
+        number, seen = len(self._played), played.outcome.seen
+        self._log.note(StepReached(cause_id=self._log.cause_id, step=number, text=played.text, seen=seen))
+        _log.info("step=%d %s -> %s", number, played.text, seen)
+        write_plan(
+            self._order.path / "plan.yaml",
+            scenario_text=self._order.scenario_text(),
+            steps=self._played,
+            era=self._order.era,
+            switches=self._order.switches,
+            seed=self._order.seed,
+        )
 
     def open_client(self, verb: str) -> str:
         """Lets a producer or consumer in, which is then on record; returns its name."""
@@ -197,7 +226,7 @@ class StandingCluster:
     def _notice_crash(self, name: str, end: ProcessEnd) -> None:
         what = note_crash(self._cluster, self._log, name, end)
         if self._is_starting:
-            self._lookout.fail(what)
+            self._changes.fail(what)
         self.fail(what)
         if end.stderr_tail:
             _log.error("last lines of %s:\n%s", name, "\n".join(end.stderr_tail))
@@ -217,21 +246,20 @@ class StandingCluster:
             tell("read everything")
             await self._attempt("the final read", self._read_all)
             tell("stop the nodes")
-            await self._attempt("the orderly stop", lambda: stop_nodes(self._stage))
+            await self._attempt("the orderly stop", lambda: stop_nodes(self._target.faults))
 
     async def _attempt(self, phase: str, work: Callable[[], Coroutine[None, None, None]]) -> None:
         try:
             await work()
-        except (EmulatorError, grpc.aio.AioRpcError, OSError, Missed) as error:
+        except (EmulatorError, grpc.aio.AioRpcError, OSError) as error:
             self.fail(f"{phase}: {error}")
 
     async def _restore(self) -> None:
-        await restore(self._scene, self._player, self._layout.node_ids)
-        await self._lookout.wait(lambda: settled(self._scene.image), timeout_s=SETTLE_TIMEOUT_S)
+        await restore_and_settle(self._target, self._layout.node_ids)
 
     async def _read_all(self) -> None:
         """Has a client process read every partition, as at the end of a run; its history is ``history.jsonl``."""
-        partitions = tuple(sorted(self._stage.watch.image.partitions))
+        partitions = tuple(sorted(self._target.image.partitions))
         if not partitions:
             return
         directory = self._order.path

@@ -4,7 +4,7 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
-from chaos.run_directory import LATEST
+from chaos.play.run_directory import LATEST
 from chaos.standing.messages import Answer, Command, Refused, decode_answer, encode_line
 from chaos.standing.order import ORDER_FILE, SOCKET_FILE, STANDING
 from chaos.standing.socket import short_path
@@ -15,7 +15,7 @@ class NoClusterError(EmulatorError):
     """There is no cluster where one was looked for, or it refused a command; the text says what to do."""
 
 
-class SupervisorLost(EmulatorError):
+class SupervisorLostError(EmulatorError):
     """The supervisor did not answer to the end: it was killed, or this is a bug."""
 
     def __init__(self, directory: Path) -> None:
@@ -54,7 +54,7 @@ def ask(directory: Path, command: Command) -> Iterator[Answer]:
 
     Raises:
         NoClusterError: no supervisor listens there, or it refused.
-        SupervisorLost: it ended before the first answer.
+        SupervisorLostError: it ended before the first answer.
     """
     answered = False
     with _connected(directory) as connection, connection.makefile("rwb") as stream:
@@ -68,9 +68,9 @@ def ask(directory: Path, command: Command) -> Iterator[Answer]:
                     raise NoClusterError(answer.reason)
                 yield answer
         except OSError:
-            raise SupervisorLost(directory) from None
+            raise SupervisorLostError(directory) from None
     if not answered:
-        raise SupervisorLost(directory)
+        raise SupervisorLostError(directory)
 
 
 def not_connected(directory: Path, error: OSError) -> NoClusterError:

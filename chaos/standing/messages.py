@@ -9,9 +9,10 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from chaos.scenario import Ending
+from chaos.scenario.scenario import Ending
 from chaos.standing.status import StatusReport
 from emulator.core.types import BrokerId
+from emulator.plan.actions import Action, ActionTemplate, Administration, Outcome
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=True):
@@ -23,9 +24,31 @@ class GetStatus(_Line, frozen=True, kw_only=True):
 
 
 class PlayStep(_Line, frozen=True, kw_only=True):
-    """Play one step, written as in a scenario file: ``kill: {node: leader(orders-0)}``."""
+    """Play one step, written as in a scenario file: ``until: {partition: orders-0, leader: 1}``."""
 
     step: str
+
+
+class Perform(_Line, frozen=True, kw_only=True):
+    """Perform an action, whose nodes may be roles."""
+
+    action: ActionTemplate
+
+
+class RecordRequest(_Line, frozen=True, kw_only=True):
+    """An administrator asked the controller for something, and was answered: put it on record.
+
+    Attributes:
+        actions: what was asked for; a topic whose replicas the controller chose has none.
+        seen: the answer in words.
+    """
+
+    actions: tuple[Administration, ...]
+    seen: str
+
+
+class Recorded(_Line, frozen=True, kw_only=True):
+    """The answer to ``RecordRequest``."""
 
 
 class OpenClient(_Line, frozen=True, kw_only=True):
@@ -54,14 +77,14 @@ class StepPlayed(_Line, frozen=True, kw_only=True):
     """A step was played.
 
     Attributes:
-        step: with nodes and seeds filled in.
-        seen: what it did or saw.
-        took_effect: false for a fault that did not bite and for mending what was whole.
+        step: with nodes and seeds found.
+        outcome: what came of it.
+        performed: the action; ``None`` for a barrier.
     """
 
     step: str
-    seen: str
-    took_effect: bool
+    outcome: Outcome
+    performed: Action | None
 
 
 class StepFailed(_Line, frozen=True, kw_only=True):
@@ -110,8 +133,10 @@ class TakenDown(_Line, frozen=True, kw_only=True):
     problem: str | None
 
 
-Command: TypeAlias = GetStatus | PlayStep | OpenClient | CloseClient | TakeDown
-Answer: TypeAlias = Refused | StepPlayed | StepFailed | Status | ClientOpened | ClientDismissed | DownPhase | TakenDown
+Command: TypeAlias = GetStatus | PlayStep | Perform | RecordRequest | OpenClient | CloseClient | TakeDown
+Answer: TypeAlias = (
+    Refused | StepPlayed | StepFailed | Recorded | Status | ClientOpened | ClientDismissed | DownPhase | TakenDown
+)
 
 _ENCODER: Final = msgspec.json.Encoder()
 _COMMANDS: Final[msgspec.json.Decoder[Command]] = msgspec.json.Decoder(Command)

@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+import yaml
 
-from chaos.scenario import CONTROLLER
 from emulator.cluster.process_cluster import ClusterLayout
 from emulator.core.errors import ConfigError
 from emulator.core.properties import NodeProperties, node_properties
 from emulator.core.switches import Switches
 from emulator.core.types import BrokerId, NodeId
+from emulator.plan.nodes import CONTROLLER
 
 STANDING: Final = "standing"
 """Name of standing clusters among the runs of a store."""
@@ -70,6 +71,16 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
     def node_properties(self) -> NodeProperties:
         """Returns the properties, every default resolved."""
         return node_properties(self.properties)
+
+    def scenario_text(self) -> str:
+        """Returns the cluster as a scenario without topics and workload, as its recorded plan begins."""
+        document = {
+            "name": STANDING,
+            "cluster": {"brokers": self.brokers, "properties": self.properties},
+            "topics": [],
+            "workload": {"producers": []},
+        }
+        return yaml.safe_dump(document, sort_keys=False)
 
     def layout(self) -> ClusterLayout:
         """Returns what the cluster is made of."""

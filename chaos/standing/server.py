@@ -8,7 +8,7 @@ from typing import Final, assert_never
 import grpc.aio
 import msgspec
 
-from chaos.scenario import Ending
+from chaos.scenario.scenario import Ending
 from chaos.standing.cluster import StandingCluster
 from chaos.standing.messages import (
     LINE_LENGTH_MAX,
@@ -20,7 +20,10 @@ from chaos.standing.messages import (
     DownPhase,
     GetStatus,
     OpenClient,
+    Perform,
     PlayStep,
+    Recorded,
+    RecordRequest,
     Refused,
     Status,
     StepFailed,
@@ -32,9 +35,9 @@ from chaos.standing.messages import (
 )
 from chaos.standing.order import StandingOrder
 from chaos.standing.socket import short_path
-from chaos.standing.steps import UnplayableStep
-from chaos.waiting import Missed
+from chaos.standing.steps import UnplayableStepError
 from emulator.core.errors import EmulatorError
+from emulator.plan.actions import ActionTemplate
 
 CLIENTS_TIMEOUT_S: Final = 15.0
 """For clients to await their answers and leave, once they were dismissed."""
@@ -119,6 +122,11 @@ class Server:
                 _tell(writer, Status(report=self._cluster.status()))
             case PlayStep(step=step):
                 _tell(writer, await self._play(step))
+            case Perform(action=action):
+                _tell(writer, await self._play(action))
+            case RecordRequest(actions=actions, seen=seen):
+                await self._cluster.record(actions, seen)
+                _tell(writer, Recorded())
             case OpenClient(verb=verb):
                 await self._host_client(verb, reader, writer)
             case CloseClient():
@@ -129,15 +137,15 @@ class Server:
             case _:
                 assert_never(command)
 
-    async def _play(self, step: str) -> Answer:
+    async def _play(self, wanted: str | ActionTemplate) -> Answer:
         try:
-            played, took_effect = await self._cluster.play(step)
-        except UnplayableStep as error:
+            played = await self._cluster.play(wanted)
+        except UnplayableStepError as error:
             return Refused(reason=str(error))
-        except (Missed, EmulatorError, grpc.aio.AioRpcError) as error:
-            _log.error("step %s failed: %s", step, error)
+        except (EmulatorError, grpc.aio.AioRpcError) as error:
+            _log.error("step %s failed: %s", wanted, error)
             return StepFailed(reason=str(error))
-        return StepPlayed(step=played.text, seen=played.seen, took_effect=took_effect)
+        return StepPlayed(step=played.text, outcome=played.outcome, performed=played.performed)
 
     async def _host_client(self, verb: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         name = self._cluster.open_client(verb)
@@ -182,7 +190,7 @@ async def stand(order: StandingOrder, *, on_serving: Callable[[], None], on_serv
 
     Raises:
         EmulatorError: the cluster did not start.
-        Missed: a broker did not come up in time.
+        StepError: a broker did not come up in time.
     """
     cluster = StandingCluster(order)
     server = Server(order, cluster)

@@ -5,8 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from chaos.faults.stage import Stage
-from emulator.cluster.toxiproxy import LinkState
+from chaos.process.fault_target import FaultTarget
 from emulator.core.image import MetadataImage, PartitionState
 from emulator.core.properties import NodeProperties, topic_properties
 from emulator.core.records import ConfigResource
@@ -101,31 +100,31 @@ class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
     problem: str | None
 
 
-def look_around(
-    stage: Stage, *, era: str, properties: NodeProperties, clients: tuple[str, ...], problem: str | None
+def status_report(
+    target: FaultTarget, *, era: str, properties: NodeProperties, clients: tuple[str, ...], problem: str | None
 ) -> StatusReport:
     """Returns the state of a cluster at this moment."""
-    layout, image = stage.cluster.layout, stage.watch.image
+    layout, image = target.cluster.layout, target.image
     return StatusReport(
         directory=str(layout.directory),
         supervisor_pid=os.getpid(),
         era=era,
-        session_timeout_ms=stage.session_timeout_ms,
-        network_faults=stage.cluster.toxiproxy is not None,
-        nodes=tuple(_node(stage, node_id) for node_id in layout.node_ids),
+        session_timeout_ms=target.session_timeout_ms,
+        network_faults=target.cluster.toxiproxy is not None,
+        nodes=tuple(_node(target, node_id) for node_id in layout.node_ids),
         partitions=tuple(
             _partition(partition, state, image, properties) for partition, state in sorted(image.partitions.items())
         ),
-        faults=_faults(stage),
+        faults=_faults(target),
         clients=clients,
         problem=problem,
     )
 
 
-def _node(stage: Stage, node_id: NodeId) -> NodeStatus:
-    cluster = stage.cluster
+def _node(target: FaultTarget, node_id: NodeId) -> NodeStatus:
+    cluster = target.cluster
     child = cluster.supervisor.children.get(str(node_id))
-    registration = stage.watch.image.brokers.get(BrokerId(node_id))
+    registration = target.image.brokers.get(BrokerId(node_id))
     return NodeStatus(
         node_id=node_id,
         role="controller" if node_id == cluster.layout.controller_id else "broker",
@@ -163,17 +162,15 @@ def _partition(
     )
 
 
-def _faults(stage: Stage) -> tuple[str, ...]:
-    cluster = stage.cluster
+def _faults(target: FaultTarget) -> tuple[str, ...]:
+    cluster = target.cluster
     broken = []
     for node_id in cluster.layout.node_ids:
         if cluster.is_paused(node_id):
             broken.append(f"node {node_id} is paused")
         elif not cluster.is_running(node_id):
-            broken.append(f"node {node_id} is down ({stage.downed.get(node_id, 'by itself')})")
+            broken.append(f"node {node_id} is down ({target.downed.get(node_id, 'by itself')})")
     links = cluster.toxiproxy
     if links is not None:
-        broken += [
-            f"link {link} {links.state(link).value}" for link in links.links if links.state(link) is not LinkState.OPEN
-        ]
+        broken += [f"link {link}: {', '.join(map(str, links.toxics(link)))}" for link in links.broken]
     return tuple(broken)

@@ -1,52 +1,84 @@
-"""Steps that a standing cluster is asked to play, written as in a scenario file, one at a time."""
+"""What a standing cluster is asked to do, one step at a time: read, and held against what the cluster has."""
 
 from pathlib import Path
 
-from chaos.faults.stage import Stage
-from chaos.name_reader import NameReader
-from chaos.roles import resolve
-from chaos.scenario import Acked, Action, Kill, NetworkAction, Pause, Resume, Start, Step, Stop, Until
-from chaos.step_reader import StepReader
-from chaos.yaml_cursor import ScenarioError, open_document
+from chaos.play.roles import resolve
+from chaos.process.fault_target import FaultTarget
+from chaos.scenario.conditions import Acked, Until
+from chaos.scenario.scenario import Step
+from chaos.scenario.step_reader import read_step
 from emulator.core.errors import EmulatorError
+from emulator.core.types import NodeId
+from emulator.plan.actions import ActionTemplate, Kill, OnNodes, Pause, Resume, Start, Stop, deed_of
+from emulator.plan.drivers import DriverName
+from emulator.plan.names import Names
+from emulator.plan.nodes import NodeRef
+from emulator.plan.plan_lint import problems, refusal
+from emulator.plan.steps import action_text
+from emulator.plan.yaml_cursor import ScenarioError, open_document
 
 
-class UnplayableStep(EmulatorError):
+class UnplayableStepError(EmulatorError):
     """A step that this cluster cannot play; nothing was done."""
 
 
-def read_step(text: str, stage: Stage) -> Step:
-    """Returns a step that a user wrote.
+def step_of(wanted: str | ActionTemplate, target: FaultTarget) -> Step:
+    """Returns what a user asked for as a step.
+
+    Args:
+        wanted: a step as a scenario file writes it, or an action.
+        target: the cluster.
 
     Raises:
-        UnplayableStep: it is none, names what does not exist, or needs what this cluster lacks.
+        UnplayableStepError: it is no step, names what does not exist, or needs what this cluster lacks.
     """
-    names = NameReader(brokers=len(stage.cluster.layout.broker_ids), partitions=sorted(stage.watch.image.partitions))
-    try:
-        cursor = open_document(Path("step"), text)
-        step = StepReader(names).read(cursor, text=cursor.flow_text())
-    except ScenarioError as error:
-        raise UnplayableStep(error.reason if error.key is None else f"{error.key}: {error.reason}") from None
+    names = Names(brokers=len(target.cluster.layout.broker_ids), partitions=sorted(target.image.partitions))
+    step = _read(wanted, names) if isinstance(wanted, str) else _checked(wanted, names)
     action = step.action
-    if isinstance(action, Until) and isinstance(action.condition, Acked):
-        raise UnplayableStep("acked: counts the records of a scenario's workload, and a standing cluster has none")
-    if isinstance(action, NetworkAction) and stage.cluster.toxiproxy is None:
-        raise UnplayableStep("this cluster was started with --no-proxies, so its links cannot be cut or healed")
+    if isinstance(action, Until):
+        if isinstance(action.condition, Acked):
+            raise UnplayableStepError(
+                "acked: counts the records of a scenario's workload, and a standing cluster has none"
+            )
+        return step
+    refused = refusal(action, DriverName.PROCESS)
+    if refused is not None:
+        raise UnplayableStepError(f"{deed_of(action).verb}: {refused}")
+    row = deed_of(action)
+    if target.cluster.toxiproxy is None and (row.breaks_links or row.verb == "heal"):
+        raise UnplayableStepError("this cluster was started with --no-proxies, so its links cannot be cut or healed")
     return step
 
 
-def nothing_to_do(action: Action, stage: Stage) -> str | None:
-    """Returns why a step on a process would change nothing, or ``None`` where it would.
+def _read(text: str, names: Names) -> Step:
+    try:
+        cursor = open_document(Path("step"), text)
+        return read_step(cursor, names, text=cursor.flow_text())
+    except ScenarioError as error:
+        raise UnplayableStepError(error.reason if error.key is None else f"{error.key}: {error.reason}") from None
+
+
+def _checked(action: ActionTemplate, names: Names) -> Step:
+    for problem in problems(action, names):
+        raise UnplayableStepError(f"{deed_of(action).verb}: {problem}")
+    return Step(action=action, text=action_text(action), line=1)
+
+
+def nothing_to_do(action: Until | ActionTemplate, target: FaultTarget) -> str | None:
+    """Returns why a step on processes would change nothing, or ``None`` where it would.
 
     A plan that counts on a fault which does not bite proves nothing. A person who kills what is dead has only to be
     told so: nothing is done, and nothing goes on record.
     """
     if not isinstance(action, Kill | Stop | Pause | Resume | Start):
         return None
-    node_id = resolve(action.node, stage.watch.image, {})
-    if node_id is None:
-        return None  # the step itself says whom it did not find
-    is_running, is_paused = stage.cluster.is_running(node_id), stage.cluster.is_paused(node_id)
+    found = [resolve(node, target.image, {}) for node in action.nodes]
+    reasons = [None if node is None else _idle(action, node, target) for node in found]
+    return "; ".join(reason for reason in reasons if reason is not None) if all(reasons) else None
+
+
+def _idle(action: OnNodes[NodeRef], node_id: NodeId, target: FaultTarget) -> str | None:
+    is_running, is_paused = target.cluster.is_running(node_id), target.cluster.is_paused(node_id)
     match action:
         case Start():
             return f"node {node_id} runs already" if is_running else None

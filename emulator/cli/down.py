@@ -24,7 +24,7 @@ def down(place: Path, *, as_is: bool, output: Output) -> int:
     """
     import msgspec
 
-    from chaos.scenario import Ending
+    from chaos.scenario.scenario import Ending
     from chaos.standing.messages import DownPhase, TakeDown, TakenDown
 
     directory = locate(place)

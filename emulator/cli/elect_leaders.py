@@ -15,7 +15,7 @@ from emulator.cli.tables import print_json, print_table
 from emulator.cli.user_error import UserError
 
 if TYPE_CHECKING:
-    from chaos.standing.prospects import Candidate
+    from chaos.standing.election_cost import Candidate
     from chaos.standing.status import PartitionStatus, StatusReport
     from emulator.client.admin import AdminClient
     from emulator.core.admin_messages import ElectablePartition, PartitionResult
@@ -143,8 +143,8 @@ def _chosen(
 async def _prospects(
     admin: "AdminClient", report: "StatusReport", chosen: "Sequence[ElectablePartition] | None"
 ) -> list[Prospect]:
+    from chaos.standing.election_cost import candidates
     from chaos.standing.inspection import inspect_partition
-    from chaos.standing.prospects import candidates
 
     wanted = None if chosen is None else {(each.topic, each.partition) for each in chosen}
     missing = (wanted or set()) - {(each.topic, each.partition) for each in report.partitions}

@@ -4,7 +4,7 @@ from emulator.cli.exit_codes import ExitCode
 from emulator.core.errors import EmulatorError
 
 
-class CommandFailed(EmulatorError):
+class CommandFailedError(EmulatorError):
     """A command that could not do what it was asked to; the message says why, a stack trace would not help.
 
     Attributes:

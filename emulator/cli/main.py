@@ -45,7 +45,7 @@ cli.add_section("Faults", chaos)
 
 def main() -> int:
     """Runs the command line; returns the exit code of the process."""
-    from emulator.cli.failure import CommandFailed
+    from emulator.cli.failure import CommandFailedError
     from emulator.cli.user_error import UserError
     from emulator.core.errors import ConfigError
 
@@ -61,7 +61,7 @@ def main() -> int:
     except (ConfigError, UserError) as error:
         click.echo(f"laststand: {error}", err=True)
         return ExitCode.USAGE
-    except CommandFailed as error:
+    except CommandFailedError as error:
         click.echo(f"laststand: {error}", err=True)
         return error.exit_code
     except KeyboardInterrupt:

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from chaos.runner import RunStatus
+from chaos.play.runner import RunStatus
 
 _REFRESH_PER_SECOND: Final = 8
 

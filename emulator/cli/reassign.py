@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from emulator.core.types import TopicPartition
 
 
-class Progress(Enum):
+class ReassignmentState(Enum):
     """How far a reassignment is."""
 
     COMPLETED = "completed"
@@ -177,16 +177,23 @@ async def _cancel(admin: "AdminClient", targets: Sequence[_Target]) -> "tuple[Pa
     return await admin.reassign({_name(target): None for target in targets})
 
 
-async def _progress(admin: "AdminClient", targets: Sequence[_Target]) -> list[tuple[Progress, tuple[int, ...]]]:
+async def _progress(
+    admin: "AdminClient", targets: Sequence[_Target]
+) -> list[tuple[ReassignmentState, tuple[int, ...]]]:
     ongoing = {str(each.topic_partition) for each in await admin.list_reassignments([_name(t) for t in targets])}
     current = await _current(admin, targets)
     found = []
     for target in targets:
         replicas = current.get(str(_name(target)), ())
         if str(_name(target)) in ongoing:
-            found.append((Progress.IN_PROGRESS, replicas))
+            found.append((ReassignmentState.IN_PROGRESS, replicas))
         else:
-            found.append((Progress.COMPLETED if replicas == target.replicas else Progress.NOT_REQUESTED, replicas))
+            found.append(
+                (
+                    ReassignmentState.COMPLETED if replicas == target.replicas else ReassignmentState.NOT_REQUESTED,
+                    replicas,
+                )
+            )
     return found
 
 
@@ -232,7 +239,9 @@ def _print_cancelled(results: "Sequence[PartitionResult]", output: Output) -> in
     return _code(results)
 
 
-def _print_progress(found: list[tuple[Progress, tuple[int, ...]]], targets: Sequence[_Target], output: Output) -> int:
+def _print_progress(
+    found: list[tuple[ReassignmentState, tuple[int, ...]]], targets: Sequence[_Target], output: Output
+) -> int:
     if output is Output.JSON:
         print_json(
             [
@@ -250,19 +259,19 @@ def _print_progress(found: list[tuple[Progress, tuple[int, ...]]], targets: Sequ
         click.echo("Status of partition reassignment:")
         for target, (progress, replicas) in zip(targets, found, strict=True):
             match progress:
-                case Progress.COMPLETED:
+                case ReassignmentState.COMPLETED:
                     click.echo(f"Reassignment of partition {_name(target)} is completed.")
-                case Progress.IN_PROGRESS:
+                case ReassignmentState.IN_PROGRESS:
                     click.echo(f"Reassignment of partition {_name(target)} is still in progress.")
-                case Progress.NOT_REQUESTED:
+                case ReassignmentState.NOT_REQUESTED:
                     click.echo(
                         f"There is no active reassignment of partition {_name(target)}, but replica set is "
                         f"{_list(replicas) or 'empty'} rather than {_list(target.replicas)}."
                     )
     reached = {progress for progress, _ in found}
-    if Progress.NOT_REQUESTED in reached:
+    if ReassignmentState.NOT_REQUESTED in reached:
         return ExitCode.VIOLATION
-    return ExitCode.UNKNOWN if Progress.IN_PROGRESS in reached else ExitCode.VALID
+    return ExitCode.UNKNOWN if ReassignmentState.IN_PROGRESS in reached else ExitCode.VALID
 
 
 def _print_errors(results: "Sequence[PartitionResult]") -> None:

@@ -13,9 +13,9 @@ from emulator.cli.requirements import check_new
 from emulator.cli.user_error import UserError
 
 if TYPE_CHECKING:
-    from chaos.plans.rehearsal import Missing
-    from chaos.run_order import RunOrder
-    from chaos.scenario import Scenario
+    from chaos.plans.scenario_of_plan import Missing
+    from chaos.play.run_order import RunOrder
+    from chaos.scenario.scenario import Scenario
     from emulator.core.switches import Switches
     from emulator.simulator.plan import NumberedPlan, Plan
 
@@ -94,15 +94,15 @@ def _simulate(path: Path, numbered: "NumberedPlan", name: str, out: Path | None,
 
 
 def _translated(plan: "Plan", name: str, out: Path | None, output: Output) -> "RunOrder":
-    from chaos.plans.patience import PatientPlan
-    from chaos.plans.rehearsal import patient_or_missing, scenario_of
-    from chaos.scenario_file import read_scenario
+    from chaos.plans.scenario_of_plan import settled_or_missing, scenario_of
+    from chaos.plans.settle_times import SettledPlan
+    from chaos.scenario.scenario_file import read_scenario
 
-    patient = patient_or_missing(plan)
-    if not isinstance(patient, PatientPlan):
-        _print_missing(patient, output)
+    settled = settled_or_missing(plan)
+    if not isinstance(settled, SettledPlan):
+        _print_missing(settled, output)
         raise UserError("--driver process: what is listed is not expressible there, so nothing was played")
-    scenario = read_scenario(Path(f"{name}.yaml"), scenario_of(patient, name=f"replayed/{name}"))
+    scenario = read_scenario(Path(f"{name}.yaml"), scenario_of(settled, name=f"replayed/{name}"))
     return _order(scenario, plan.era, plan.rules(), scenario.properties, "process", out)
 
 
@@ -116,12 +116,12 @@ def _print_missing(missing: "tuple[Missing, ...]", output: Output) -> None:
 
 
 def _recorded(path: Path, driver: str, out: Path | None) -> "RunOrder":
-    from chaos.run_directory import read_cluster_file
-    from chaos.scenario_file import load_scenario
-    from chaos.yaml_cursor import ScenarioError
+    from chaos.play.run_directory import read_cluster_file
+    from chaos.scenario.scenario_file import load_scenario
     from emulator.core.errors import ConfigError
     from emulator.core.properties import node_properties
     from emulator.core.switches import DEFAULT_ERA, era_switches
+    from emulator.plan.yaml_cursor import ScenarioError
 
     try:
         scenario = load_scenario(path)
@@ -147,9 +147,10 @@ def _order(
     out: Path | None,
 ) -> "RunOrder":
     """Finds everything else that the user can fix, and makes the run's directory."""
-    from chaos.run_directory import check_store, create_run_directory, create_run_directory_at
-    from chaos.run_order import DriverName, RunOrder
+    from chaos.play.run_directory import check_store, create_run_directory, create_run_directory_at
+    from chaos.play.run_order import RunOrder
     from emulator.cli.requirements import require_driver, require_spark, require_toxiproxy
+    from emulator.plan.drivers import DriverName
 
     chosen = DriverName(driver)
     require_driver(chosen, scenario, properties)
@@ -174,7 +175,7 @@ def _order(
 
 
 def _play_order(order: "RunOrder", output: Output) -> int:
-    from chaos.campaign import play_and_verify
+    from chaos.play.campaign import play_and_verify
     from emulator.cli.progress import progress
     from emulator.cli.results import print_results, verdicts_exit_code
 

@@ -8,8 +8,8 @@ from emulator.cli.user_error import UserError
 from emulator.core.errors import MissingToolError
 
 if TYPE_CHECKING:
-    from chaos.run_order import DriverName
-    from chaos.scenario import Scenario
+    from chaos.scenario.scenario import Scenario
+    from emulator.plan.drivers import DriverName
 
 
 def check_new(out: Path) -> None:
@@ -52,7 +52,7 @@ def require_driver(driver: "DriverName", scenario: "Scenario", properties: tuple
     Raises:
         UserError: it cannot; the text names step and line.
     """
-    from chaos.expressible import not_expressible
+    from chaos.play.expressible import not_expressible
 
     missing = not_expressible(scenario, properties, driver)
     if missing:

@@ -17,8 +17,8 @@ from emulator.verification.verdict import Verdict, VerdictReport, summary
 _PAGE_WIDTH: Final = 160
 
 if TYPE_CHECKING:
-    from chaos.campaign import EraResult
-    from chaos.scenario import Scenario
+    from chaos.play.campaign import EraResult
+    from chaos.scenario.scenario import Scenario
 
 
 def print_table(table: Table) -> None:

@@ -10,7 +10,7 @@ from emulator.cli.output import Output, json_option
 from emulator.cli.user_error import UserError
 
 if TYPE_CHECKING:
-    from chaos.campaign import Campaign
+    from chaos.play.campaign import Campaign
 
 _SEED_BITS: Final = 31
 
@@ -46,7 +46,7 @@ def run(
     tell; elsewhere 0 valid, 1 violation, 2 unknown. 254 for anything that you can fix.
     """
     campaign = _prepare(scenario, eras, settings, driver, seed, store)
-    from chaos.campaign import play_campaign, worst
+    from chaos.play.campaign import play_campaign, worst
     from emulator.cli.progress import progress
     from emulator.cli.results import print_results
 
@@ -60,14 +60,14 @@ def _prepare(
     name: str, eras: tuple[str, ...], settings: tuple[str, ...], driver: str, seed: int | None, store: Path
 ) -> "Campaign":
     """Finds everything that the user can fix, before anything starts."""
-    from chaos.campaign import Campaign, EraOrder
-    from chaos.run_directory import check_store
-    from chaos.run_order import DriverName
-    from chaos.scenario_file import find_scenario, load_scenario
-    from chaos.yaml_cursor import ScenarioError
+    from chaos.play.campaign import Campaign, EraOrder
+    from chaos.play.run_directory import check_store
+    from chaos.scenario.scenario_file import find_scenario, load_scenario
     from emulator.cli.overrides import parse_overrides
     from emulator.cli.requirements import require_driver, require_spark, require_toxiproxy
     from emulator.core.switches import DEFAULT_ERA, era_switches
+    from emulator.plan.drivers import DriverName
+    from emulator.plan.yaml_cursor import ScenarioError
 
     if driver == "docker":
         raise UserError("--driver docker is not built yet; allowed: process, simulator")

@@ -133,9 +133,9 @@ def _cluster(scenario: str | None) -> "Plan | None":
     if scenario is None:
         return None
     from chaos.plans.cluster_plan import cluster_plan
-    from chaos.run_order import DriverName
-    from chaos.scenario_file import find_scenario, load_scenario
-    from chaos.yaml_cursor import ScenarioError
+    from chaos.scenario.scenario_file import find_scenario, load_scenario
+    from emulator.plan.drivers import DriverName
+    from emulator.plan.yaml_cursor import ScenarioError
 
     try:
         found = load_scenario(find_scenario(scenario))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
-from emulator.cli.failure import CommandFailed
+from emulator.cli.failure import CommandFailedError
 from emulator.cli.user_error import UserError
 from emulator.core.errors import ConfigError, EmulatorError
 
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
     from chaos.standing.messages import Answer, Command
     from chaos.standing.status import StatusReport
-    from emulator.client.admin import AdminClient
-    from emulator.core.types import TopicPartition
+    from emulator.client.admin import AdminClient, Ask
+    from emulator.core.messages import Request, Response
+    from emulator.core.types import NodeId, TopicPartition
 
 ResultT = TypeVar("ResultT")
 
@@ -60,7 +61,7 @@ def ask(directory: Path, command: "Command") -> "Iterator[Answer]":
 
     Raises:
         UserError: no supervisor listens, or it refused.
-        CommandFailed: it ended meanwhile.
+        CommandFailedError: it ended meanwhile.
     """
     from chaos.standing import link
 
@@ -68,8 +69,8 @@ def ask(directory: Path, command: "Command") -> "Iterator[Answer]":
         yield from link.ask(directory, command)
     except link.NoClusterError as error:
         raise UserError(str(error)) from None
-    except link.SupervisorLost as error:
-        raise CommandFailed(str(error)) from None
+    except link.SupervisorLostError as error:
+        raise CommandFailedError(str(error)) from None
 
 
 def status_of(directory: Path) -> "StatusReport":
@@ -77,7 +78,7 @@ def status_of(directory: Path) -> "StatusReport":
 
     Raises:
         UserError: it is down.
-        CommandFailed: it went down meanwhile.
+        CommandFailedError: it went down meanwhile.
     """
     from chaos.standing.messages import GetStatus, Status
 
@@ -87,11 +88,11 @@ def status_of(directory: Path) -> "StatusReport":
     raise lost(directory)
 
 
-def lost(directory: Path) -> CommandFailed:
+def lost(directory: Path) -> CommandFailedError:
     """Returns the error of a supervisor that ended before it had said everything."""
-    from chaos.standing.link import SupervisorLost
+    from chaos.standing.link import SupervisorLostError
 
-    return CommandFailed(str(SupervisorLost(directory)))
+    return CommandFailedError(str(SupervisorLostError(directory)))
 
 
 def administer(directory: Path, work: "Callable[[AdminClient], Coroutine[None, None, ResultT]]") -> ResultT:
@@ -99,7 +100,7 @@ def administer(directory: Path, work: "Callable[[AdminClient], Coroutine[None, N
 
     Raises:
         UserError: there is no cluster, or the request cannot be.
-        CommandFailed: a node refused or did not answer.
+        CommandFailedError: a node refused or did not answer.
     """
     from emulator.client.admin import AdminClient
     from emulator.client.admin_connection import AdminConnection
@@ -115,9 +116,25 @@ def administer(directory: Path, work: "Callable[[AdminClient], Coroutine[None, N
             keepalive=keepalive_for(session_timeout_ms=report.session_timeout_ms),
             cause_id=CauseId("admin"),
         ) as connection:
-            return await work(AdminClient(connection.ask, controller_id=controller_id))
+            return await work(AdminClient(_recorded(directory, connection.ask), controller_id=controller_id))
 
     return working(run())
+
+
+def _recorded(directory: Path, ask_node: "Ask") -> "Ask":
+    """Returns a way to ask nodes after which the supervisor has on record what was asked of the controller."""
+    from chaos.standing.messages import RecordRequest
+    from emulator.plan.requests import actions_of, errors_of
+
+    async def ask_and_record(node_id: "NodeId", request: "Request") -> "Response":
+        response = await ask_node(node_id, request)
+        actions = tuple(actions_of(request))
+        if actions:
+            answers = ", ".join(error.name for error, _ in errors_of(response)) or "NONE"
+            await asyncio.to_thread(list, ask(directory, RecordRequest(actions=actions, seen=answers)))
+        return response
+
+    return ask_and_record
 
 
 def partitions_of(directory: Path, topic: str, partition: int | None) -> "tuple[TopicPartition, ...]":
@@ -125,7 +142,7 @@ def partitions_of(directory: Path, topic: str, partition: int | None) -> "tuple[
 
     Raises:
         UserError: there is none such, or no cluster.
-        CommandFailed: the controller did not answer.
+        CommandFailedError: the controller did not answer.
     """
     from emulator.core.types import TopicPartition
 
@@ -145,7 +162,7 @@ def working(work: Coroutine[None, None, ResultT]) -> ResultT:
 
     Raises:
         UserError: the user can fix what went wrong.
-        CommandFailed: nobody can, from here.
+        CommandFailedError: nobody can, from here.
     """
     from chaos.standing.link import NoClusterError
 
@@ -158,7 +175,7 @@ def working(work: Coroutine[None, None, ResultT]) -> ResultT:
             case NoClusterError() as told:
                 raise UserError(str(told)) from None
             case EmulatorError() as told:
-                raise CommandFailed(str(told)) from None
+                raise CommandFailedError(str(told)) from None
             case _:
                 raise
 

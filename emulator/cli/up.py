@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from emulator.cli.failure import CommandFailed
+from emulator.cli.failure import CommandFailedError
 from emulator.cli.output import Output, json_option
 from emulator.cli.standing import DEFAULT_STORE, status_of
 from emulator.cli.user_error import UserError
@@ -49,7 +49,7 @@ def up(
     it; everything that happens is on record there as in a run. End it with ``laststand down``, then judge it with
     ``laststand verify``. If the supervisor is killed, nothing of the cluster is left running.
     """
-    from chaos.run_directory import LATEST, check_store, new_directory
+    from chaos.play.run_directory import LATEST, check_store, new_directory
     from chaos.standing.launch import NotStartedError, launch
     from chaos.standing.link import is_standing
     from chaos.standing.order import ORDER_FILE, STANDING, StandingOrder
@@ -81,7 +81,7 @@ def up(
     try:
         launch(order)
     except NotStartedError as error:
-        raise CommandFailed(str(error)) from None
+        raise CommandFailedError(str(error)) from None
     from emulator.cli.status import print_status
 
     report = status_of(directory)

@@ -3,7 +3,7 @@
 The client dials the harness, says ``Ready`` and waits. ``StartWork`` brings addresses and starts producers and
 consumers; ``ProduceBatch`` has a producer send something; ``StopWork`` lets producers finish and answers
 ``WorkStopped``; ``ReadAll`` reads everything with fresh consumers and answers ``AllRead``; the end of the connection
-ends the process. ``Progress`` comes by itself, whenever a count changed.
+ends the process. ``ClientCounts`` comes by itself, whenever a count changed.
 """
 
 from typing import Final, TypeAlias
@@ -66,7 +66,7 @@ class ErrorCount(msgspec.Struct, frozen=True, kw_only=True):
     count: int
 
 
-class Progress(_Line, frozen=True, kw_only=True):
+class ClientCounts(_Line, frozen=True, kw_only=True):
     """All counts so far. ``failed`` and ``unknown`` are records of operations that ended so, over all acks levels."""
 
     acked: tuple[Count, ...]
@@ -93,7 +93,7 @@ class AllRead(_Line, frozen=True, kw_only=True):
 
 
 Command: TypeAlias = StartWork | ProduceBatch | StopWork | ReadAll
-Report: TypeAlias = Ready | Progress | WorkStopped | AllRead
+Report: TypeAlias = Ready | ClientCounts | WorkStopped | AllRead
 
 _ENCODER: Final = msgspec.json.Encoder()
 _COMMANDS: Final[msgspec.json.Decoder[Command]] = msgspec.json.Decoder(Command)

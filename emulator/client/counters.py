@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from emulator.client.control import Count, ErrorCount, Progress
+from emulator.client.control import Count, ErrorCount, ClientCounts
 from emulator.core.client.steps import PollRecorded, SendRecorded
 from emulator.core.errors import ErrorCode
 from emulator.core.history import OperationType
@@ -43,9 +43,9 @@ class Counters:
             self._consumed += sum(batch.record_count for batch in recorded.batches)
             self.version += 1
 
-    def progress(self) -> Progress:
+    def counts(self) -> ClientCounts:
         """Returns all counts."""
-        return Progress(
+        return ClientCounts(
             acked=tuple(
                 Count(acks=int(acks), topic=partition.topic, partition=partition.partition, records=records)
                 for (acks, partition), records in sorted(self._acked.items())

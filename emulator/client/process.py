@@ -59,7 +59,7 @@ class ClientProcess:
             _LOOPBACK, self._config.control_port, limit=_COMMAND_LENGTH_MAX
         )
         async with asyncio.TaskGroup() as tasks:
-            reporter = tasks.create_task(self._report_progress())
+            reporter = tasks.create_task(self._report_counts())
             self._tell(Ready())
             while line := await commands.readline():
                 await self._obey(decode_command(line), tasks)
@@ -76,7 +76,7 @@ class ClientProcess:
                 producer.send(TopicPartition(topic, partition), record_count)
             case StopWork(timeout_ms=timeout_ms):
                 abandoned = await self._stop_work(timeout_ms=timeout_ms)
-                self._tell(self._counters.progress())
+                self._tell(self._counters.counts())
                 self._tell(WorkStopped(abandoned=abandoned))
             case ReadAll(addresses=addresses, timeout_ms=timeout_ms):
                 self._tell(AllRead(errors=await self._read_all(addresses, timeout_ms, tasks)))
@@ -134,13 +134,13 @@ class ClientProcess:
     def _tell(self, report: Report) -> None:
         self._harness.write(encode_line(report))
 
-    async def _report_progress(self) -> None:
+    async def _report_counts(self) -> None:
         told = self._counters.version
         while True:
             await asyncio.sleep(PROGRESS_INTERVAL_S)
             if self._counters.version != told:
                 told = self._counters.version
-                self._tell(self._counters.progress())
+                self._tell(self._counters.counts())
 
 
 def run_client(config: ClientConfig, history: History) -> None:

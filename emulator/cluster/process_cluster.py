@@ -27,12 +27,14 @@ from emulator.cluster.supervisor import Supervisor
 from emulator.core.switches import Switches
 from emulator.core.types import BrokerId, NodeId
 from emulator.node.config import NodeConfig, NodeRole, encode_config
+from emulator.plan.channels import Link
+from emulator.plan.nodes import CLIENT
 
 if TYPE_CHECKING:
     from emulator.cluster.toxiproxy import Toxiproxy
 
 CLIENT_NAME: Final = "client"
-"""Name of the client process, in links and among the supervisor's children."""
+"""Name of the client process among the supervisor's children."""
 
 _SOURCES: Final = Path(__file__).parents[2]
 
@@ -138,12 +140,12 @@ class ProcessCluster:
         """Returns where every node serves ``/metrics``; nothing where the layout has none."""
         return {int(node): port.address for node, port in self._metrics_ports.items()}
 
-    def addresses_for(self, source: str) -> dict[int, str]:
-        """Returns where a process, by its name, reaches every node: the node's own port or that of the proxy."""
+    def addresses_for(self, source: NodeId) -> dict[int, str]:
+        """Returns where a node, or ``CLIENT``, reaches every node: the node's own port or that of the proxy."""
         if self.toxiproxy is None:
             return self.direct_addresses()
         return {
-            int(link.target): f"{LOOPBACK}:{self.toxiproxy.port(link)}"
+            link.target: f"{LOOPBACK}:{self.toxiproxy.port(link)}"
             for link in self.toxiproxy.links
             if link.source == source
         }
@@ -173,19 +175,18 @@ class ProcessCluster:
             ToxiproxyError: the proxies could not be made.
         """
         # Imported where there are proxies: its HTTP client takes as long to import as gRPC.
-        from emulator.cluster.toxiproxy import Link, Toxiproxy
+        from emulator.cluster.toxiproxy import Toxiproxy
 
         self.toxiproxy = await Toxiproxy.start(
             supervisor=self.supervisor, program=program, log_path=self.layout.directory / "toxiproxy.log"
         )
         # Nobody dials the client. The controller dials brokers when it recovers a partition.
-        sources = [CLIENT_NAME, str(self.layout.controller_id), *(str(broker) for broker in self.layout.broker_ids)]
         await self.toxiproxy.create(
             {
-                Link(source=source, target=str(node)): port.address
-                for source in sources
+                Link(source, node): port.address
+                for source in (CLIENT, *self.layout.node_ids)
                 for node, port in self._ports.items()
-                if source != str(node)
+                if source != node
             }
         )
 
@@ -254,7 +255,7 @@ class ProcessCluster:
 
     def _config(self, node_id: NodeId, incarnation: int) -> NodeConfig:
         layout = self.layout
-        addresses = self.addresses_for(str(node_id))
+        addresses = self.addresses_for(node_id)
         return NodeConfig(
             run=layout.run,
             node_id=node_id,

@@ -21,7 +21,7 @@ import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Self, TypeAlias, TypeVar
+from typing import Final, Self, TypeAlias, TypeVar
 
 import msgspec
 import requests
@@ -35,6 +35,8 @@ from emulator.cluster.ports import LOOPBACK, ReservedPort
 from emulator.cluster.probe import ProbeOutcome, probe
 from emulator.cluster.supervisor import Supervisor
 from emulator.core.errors import EmulatorError
+from emulator.core.types import NodeId
+from emulator.plan.channels import Link as LinkOf
 
 PROCESS_NAME = "toxiproxy"
 """The server's name among the children of its supervisor."""
@@ -42,8 +44,9 @@ PROCESS_NAME = "toxiproxy"
 _CALL_TIMEOUT_S = 10.0
 _START_TIMEOUT_S = 20.0
 _POLL_INTERVAL_S = 0.005
-_UPSTREAM = "upstream"
-_DOWNSTREAM = "downstream"
+
+Link: TypeAlias = LinkOf[NodeId]
+"""The connections that one node, or the client process, dials to a node."""
 
 _Json: TypeAlias = bool | int | str | Sequence["_Json"] | Mapping[str, "_Json"] | None
 ResultT = TypeVar("ResultT")
@@ -63,30 +66,46 @@ class ToxiproxyError(EmulatorError):
         self.reason = reason
 
 
-class Link(msgspec.Struct, frozen=True, kw_only=True, order=True):
-    """The connections that ``source`` dials to ``target``; both are names of processes."""
+class Stream(enum.Enum):
+    """A byte direction of a link, in Toxiproxy's words."""
 
-    source: str
-    target: str
+    UPSTREAM = "upstream"
+    """From source to target: requests."""
+
+    DOWNSTREAM = "downstream"
+    """From target to source: responses."""
+
+
+class Toxic(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that is wrong with one byte direction of a link.
+
+    Attributes:
+        kind: Toxiproxy's type: ``timeout``, ``latency``, ``bandwidth``, ``reset_peer``, ...
+        stream: which direction.
+        attributes: of that type, by Toxiproxy's names.
+    """
+
+    kind: str
+    stream: Stream
+    attributes: tuple[tuple[str, int], ...]
+
+    @property
+    def name(self) -> str:
+        """Its name on a proxy, which has at most one toxic of a type in each direction."""
+        return f"{self.kind}_{self.stream.value}"
 
     def __str__(self) -> str:
-        return f"{self.source}->{self.target}"
+        return " ".join([self.kind, self.stream.value, *(f"{key}={value}" for key, value in self.attributes)])
 
 
-class LinkState(enum.Enum):
-    """What a link lets through."""
-
-    OPEN = "open"
-    RESPONSES_LOST = "responses lost"
-    """Requests arrive and are executed; nothing comes back, new connections included."""
-    CUT = "cut"
+def both_ways(kind: str, **attributes: int) -> tuple[Toxic, Toxic]:
+    """Returns the same toxic for both byte directions."""
+    upstream, downstream = (Toxic(kind=kind, stream=stream, attributes=tuple(attributes.items())) for stream in Stream)
+    return upstream, downstream
 
 
-_BLOCKED_STREAMS = {
-    LinkState.OPEN: (),
-    LinkState.RESPONSES_LOST: (_DOWNSTREAM,),
-    LinkState.CUT: (_UPSTREAM, _DOWNSTREAM),
-}
+_BLOCKED: Final = both_ways("timeout", timeout=0)
+"""Swallow every byte, and keep connections open."""
 
 
 class _Connection:
@@ -146,7 +165,7 @@ class Toxiproxy:
         self._port = port
         self._connection = _Connection(port.address)
         self._proxies: dict[Link, toxiproxy.proxy.Proxy] = {}
-        self._states: dict[Link, LinkState] = {}
+        self._toxics: dict[Link, dict[str, Toxic]] = {}
         self._one_call = asyncio.Lock()
 
     @classmethod
@@ -182,20 +201,24 @@ class Toxiproxy:
     @property
     def links(self) -> tuple[Link, ...]:
         """All links, sorted."""
-        return tuple(sorted(self._states))
+        return tuple(sorted(self._toxics))
 
-    def links_of(self, name: str) -> tuple[Link, ...]:
-        """Return the links to and from a process, sorted."""
-        return tuple(link for link in self.links if name in (link.source, link.target))
+    def links_of(self, node_id: NodeId) -> tuple[Link, ...]:
+        """Return the links to and from a node, sorted."""
+        return tuple(link for link in self.links if node_id in link)
 
-    def state(self, link: Link) -> LinkState:
-        """Return what a link lets through."""
-        return self._states[link]
+    def toxics(self, link: Link) -> tuple[Toxic, ...]:
+        """Return what is wrong with a link."""
+        return tuple(self._toxics[link].values())
+
+    def is_blocked(self, link: Link) -> bool:
+        """Whether a byte direction of a link is blocked."""
+        return any(toxic in _BLOCKED for toxic in self.toxics(link))
 
     @property
-    def is_open(self) -> bool:
-        """Whether every link lets everything through."""
-        return all(state is LinkState.OPEN for state in self._states.values())
+    def broken(self) -> tuple[Link, ...]:
+        """The links with which anything is wrong, sorted."""
+        return tuple(link for link in self.links if self._toxics[link])
 
     def port(self, link: Link) -> int:
         """Return the loopback port that ``link.source`` has to dial to reach ``link.target``."""
@@ -222,7 +245,7 @@ class Toxiproxy:
         for description in created:
             link = by_name[description["name"]]
             self._proxies[link] = toxiproxy.proxy.Proxy(**description)
-            self._states[link] = LinkState.OPEN
+            self._toxics[link] = {}
 
     async def cut(self, links: Iterable[Link]) -> tuple[Link, ...]:
         """Stop both byte directions of each link.
@@ -233,43 +256,62 @@ class Toxiproxy:
         Raises:
             ToxiproxyError: the server could not.
         """
-        return await self._change(links, LinkState.CUT)
+        return await self.apply(links, _BLOCKED)
 
     async def lose_responses(self, links: Iterable[Link]) -> tuple[Link, ...]:
-        """Stop the bytes from target to source of each open link; one that is cut stays cut.
+        """Stop the bytes from target to source of each link where none are stopped; one that is cut stays cut.
 
         Returns:
-            The links that this changed: those that were open before.
+            The links that this changed.
 
         Raises:
             ToxiproxyError: the server could not.
         """
-        still_open = [link for link in links if self._states[link] is LinkState.OPEN]
-        return await self._change(still_open, LinkState.RESPONSES_LOST)
+        passing = [link for link in links if not self.is_blocked(link)]
+        return await self.apply(passing, [toxic for toxic in _BLOCKED if toxic.stream is Stream.DOWNSTREAM])
+
+    async def apply(self, links: Iterable[Link], toxics: Iterable[Toxic]) -> tuple[Link, ...]:
+        """Put toxics on links, in place of those of the same type and direction.
+
+        Returns:
+            The links that this changed.
+
+        Raises:
+            ToxiproxyError: the server could not.
+        """
+        wanted = {toxic.name: toxic for toxic in toxics}
+        changed = tuple(link for link in links if self._toxics[link] != self._toxics[link] | wanted)
+        if changed:
+            await self._in_thread(lambda: self._put(changed, wanted))
+        return changed
+
+    async def remove(self, links: Iterable[Link], toxics: Iterable[Toxic]) -> tuple[Link, ...]:
+        """Take toxics away from links.
+
+        Returns:
+            The links that this changed.
+
+        Raises:
+            ToxiproxyError: the server could not.
+        """
+        names = {toxic.name for toxic in toxics}
+        changed = tuple(link for link in links if names & self._toxics[link].keys())
+        if changed:
+            await self._in_thread(lambda: self._take_away(changed, names))
+        return changed
 
     async def restore(self, links: Iterable[Link]) -> tuple[Link, ...]:
-        """Let everything through again. Connections that were open meanwhile are closed.
+        """Take all toxics away from links. Connections that were blocked are closed.
 
         Returns:
-            The links that this changed: those that were not open before.
+            The links that this changed.
 
         Raises:
             ToxiproxyError: the server could not.
         """
-        return await self._change(links, LinkState.OPEN)
-
-    async def delay(self, links: Iterable[Link], *, latency_ms: int) -> None:
-        """Delay every byte of each link, in both directions, from now on; whatever its state is or becomes.
-
-        Args:
-            links: not delayed before.
-            latency_ms: one-way; a round trip takes twice as long.
-
-        Raises:
-            ToxiproxyError: the server could not, or one of the links is delayed already.
-        """
-        proxies = [self._proxies[link] for link in links]
-        await self._in_thread(lambda: _delay(proxies, latency_ms))
+        changed = tuple(link for link in links if self._toxics[link])
+        every = {toxic for link in changed for toxic in self.toxics(link)}
+        return await self.remove(changed, every)
 
     async def probe(self, link: Link, *, timeout_s: float) -> ProbeOutcome:
         """Find out whether bytes pass through a link, by a connection of its own to an HTTP/2 server behind it."""
@@ -281,23 +323,26 @@ class Toxiproxy:
         self._connection.close()
         self._port.close()
 
-    async def _change(self, links: Iterable[Link], state: LinkState) -> tuple[Link, ...]:
-        changed = tuple(link for link in links if self._states[link] is not state)
-        if changed:
-            await self._in_thread(lambda: self._apply(changed, state))
-        return changed
-
-    def _apply(self, links: Iterable[Link], state: LinkState) -> None:
+    def _put(self, links: Iterable[Link], wanted: Mapping[str, Toxic]) -> None:
         for link in links:
-            proxy = self._proxies[link]
-            before, after = _BLOCKED_STREAMS[self._states[link]], _BLOCKED_STREAMS[state]
-            for stream in after:
-                if stream not in before:
-                    proxy.add_toxic(name=stream, type="timeout", stream=stream, attributes={"timeout": 0})
-            for stream in before:
-                if stream not in after:
-                    proxy.destroy_toxic(stream)
-            self._states[link] = state
+            proxy, present = self._proxies[link], self._toxics[link]
+            for name, toxic in wanted.items():
+                if present.get(name) == toxic:
+                    continue
+                if name in present:
+                    proxy.destroy_toxic(name)
+                proxy.add_toxic(
+                    name=name, type=toxic.kind, stream=toxic.stream.value, attributes=dict(toxic.attributes)
+                )
+                present[name] = toxic
+
+    def _take_away(self, links: Iterable[Link], names: Iterable[str]) -> None:
+        for link in links:
+            proxy, present = self._proxies[link], self._toxics[link]
+            for name in names:
+                if name in present:
+                    proxy.destroy_toxic(name)
+                    del present[name]
 
     async def _await_answer(self) -> None:
         deadline = asyncio.get_running_loop().time() + _START_TIMEOUT_S
@@ -319,9 +364,3 @@ class Toxiproxy:
 
         async with self._one_call:
             return await asyncio.to_thread(with_connection)
-
-
-def _delay(proxies: Iterable[toxiproxy.proxy.Proxy], latency_ms: int) -> None:
-    for proxy in proxies:
-        for stream in (_UPSTREAM, _DOWNSTREAM):
-            proxy.add_toxic(name=f"latency_{stream}", type="latency", stream=stream, attributes={"latency": latency_ms})

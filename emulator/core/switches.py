@@ -256,6 +256,13 @@ def era_switches(era: str) -> Switches:
     raise ConfigError(key="era", value=era, expected=expected)
 
 
+def switch_texts(switches: Switches) -> dict[str, str]:
+    """Returns every switch by name as text: ``on``, ``off``, or the name of a rule."""
+    return {
+        name: {True: "on", False: "off"}.get(rule, str(rule)) for name, rule in msgspec.to_builtins(switches).items()
+    }
+
+
 def is_switch(name: str) -> bool:
     """Whether ``name`` is a switch, as opposed to a Kafka property."""
     return name in Switches.__struct_fields__

@@ -30,13 +30,14 @@ from emulator.plan.administration_fields import (
     PartitionSet,
     Replicas,
     RequiredBrokerId,
+    TopicSpec,
 )
-from emulator.plan.channels import Channel, Direction, Link, NodeT_co
+from emulator.plan.channels import Channel, Link, NodeT_co
 from emulator.plan.drivers import DriverName
 from emulator.plan.fields import AnyField
 from emulator.plan.nodes import NodeRef
 from emulator.plan.power import Loss
-from emulator.plan.topics import PlannedTopic, TopicSpec
+from emulator.plan.topics import PlannedTopic
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,6 +98,11 @@ class Deed(msgspec.Struct, frozen=True, kw_only=True):
     fault: str | None
     heals: frozenset[str]
     refused: Mapping[DriverName, str]
+
+    @property
+    def breaks_links(self) -> bool:
+        """Whether links must be proxied where processes do this."""
+        return self.fault is not None and ("link" in self.fields or self.kind in (Isolate, Expire))
 
 
 _rows: Final[dict[type["_Action"], Deed]] = {}
@@ -202,7 +208,7 @@ class OnChannel(_Action, Generic[NodeT_co], frozen=True, kw_only=True):
 class Wait(_Action, frozen=True, kw_only=True, tag="wait"):
     """Let time pass."""
 
-    duration_ms: Annotated[int, field.Span("for")]
+    duration_ms: Annotated[int, field.Span("for", help="How long, such as 120 ms.")]
 
 
 @deed("produce orders-0 acks=all records=1", "The producer with these acks (`all` or `1`) is offered a batch.")
@@ -211,7 +217,7 @@ class Produce(_Action, frozen=True, kw_only=True, tag="produce"):
 
     partition: Annotated[TopicPartition, field.Partition()]
     producer: Annotated[str, field.Producer()]
-    records: Annotated[int, field.Whole("records", low=1, high=10_000)]
+    records: Annotated[int, field.Whole("records", help="How many records.", low=1, high=10_000)]
 
 
 # --- Processes and disks ------------------------------------------------------------------------------------------
@@ -225,8 +231,8 @@ class Kill(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="kill"):
 @deed(
     "power-loss 1 keep=prefix kept=2 truncation=kept",
     "Nodes lose power, and with it what was not synced: `keep` (`none`, `prefix`, `torn`, `pages`) and `kept` say "
-    "which batches stay, `truncation` (`kept`, `undone`) what becomes of truncations. With `names=undone`, what was not "
-    "synced of names comes undone, too.",
+    "which batches stay, `truncation` (`kept`, `undone`) what becomes of truncations. With `names=undone`, what was "
+    "not synced of names comes undone, too.",
     fault="power_loss",
 )
 class PowerLoss(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="power_loss"):
@@ -244,7 +250,10 @@ class PowerLoss(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="power_loss"):
 class CrashWithin(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="crash_within"):
     """Let a broker die in the midst of its next turn that changes logs; by a signal, unless ``loss`` says otherwise."""
 
-    after_effects: Annotated[int, field.Whole("after_effects", line="after-effects")]
+    after_effects: Annotated[
+        int,
+        field.Whole("after_effects", help="After how many changes of files.", line="after-effects"),
+    ]
     loss: Annotated[Loss | None, field.OptionalLoss()] = None
 
 
@@ -291,7 +300,7 @@ class SyncDisk(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="sync"):
 class ClockRate(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="clock"):
     """Let brokers' clocks run at another rate, in parts per million."""
 
-    rate_ppm: Annotated[int, field.Whole("rate", low=1)]
+    rate_ppm: Annotated[int, field.Whole("rate", help="In parts per million of the right one.", low=1)]
 
 
 @deed(
@@ -302,7 +311,7 @@ class ClockRate(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="clock"):
 class Draw(_Action, frozen=True, kw_only=True, tag="draw"):
     """Choose what the controller draws for unclean elections."""
 
-    number: Annotated[int, field.Number("number")]
+    number: Annotated[int, field.Number("number", help="What is drawn.")]
 
 
 @deed("expire 1", "Brokers' heartbeats wait until the controller has fenced them.", fault="lose_responses")
@@ -322,7 +331,10 @@ class Isolate(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="isolate"):
     """Cut every link to and from nodes."""
 
     clients: Annotated[
-        Clients, field.Choice("clients", Clients, default=Clients.CUT, line_default=Clients.CONNECTED)
+        Clients,
+        field.Choice(
+            "clients", Clients, help="Its links to clients.", default=Clients.CUT, line_default=Clients.CONNECTED
+        ),
     ] = Clients.CUT
 
 
@@ -359,7 +371,7 @@ class Reset(OnLink[NodeT_co], frozen=True, kw_only=True, tag="reset"):
 class Slow(OnLink[NodeT_co], frozen=True, kw_only=True, tag="slow"):
     """Make a link's messages take longer."""
 
-    latency_ms: Annotated[int, field.Duration("latency", line="ms")]
+    latency_ms: Annotated[int, field.Duration("latency", help="Of each message, one way, such as 40 ms.", line="ms")]
 
 
 @deed("heal", "Every link is mended, and everything that is held is released.", heals="all")
@@ -401,7 +413,7 @@ class Hold(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="hold"):
 class Release(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="release"):
     """Deliver the oldest messages that are held; without a count all, and hold none any longer."""
 
-    count: Annotated[int | None, field.OptionalWhole("count", low=1)] = None
+    count: Annotated[int | None, field.OptionalWhole("count", help="How many messages.", low=1)] = None
 
 
 @deed(
@@ -464,6 +476,14 @@ class RecreateTopic(AdminAction, frozen=True, kw_only=True, tag="recreate_topic"
     name: Annotated[str, field.Topic()]
 
 
+@deed("create_partitions: {name: orders, count: 2}", "An administrator adds partitions to a topic.")
+class CreatePartitions(AdminAction, frozen=True, kw_only=True, tag="create_partitions"):
+    """Give a topic so many partitions, the new ones placed automatically."""
+
+    name: Annotated[str, field.Topic()]
+    count: Annotated[int, field.Whole("count", help="Of all partitions.", low=1, high=10_000)]
+
+
 @deed(
     "alter_config: {topic: orders, set: {min.insync.replicas: 1}}",
     "An administrator sets or deletes configuration entries. `min-isr orders value=1` is short for this one.",
@@ -516,7 +536,13 @@ class UpdateFeature(AdminAction, frozen=True, kw_only=True, tag="update_feature"
 
     target: Annotated[FeatureLevel, FeatureLevelField()]
     upgrade_type: Annotated[
-        FeatureUpgradeType, field.Choice("upgrade_type", FeatureUpgradeType, default=FeatureUpgradeType.UPGRADE)
+        FeatureUpgradeType,
+        field.Choice(
+            "upgrade_type",
+            FeatureUpgradeType,
+            help="Which direction is allowed.",
+            default=FeatureUpgradeType.UPGRADE,
+        ),
     ] = FeatureUpgradeType.UPGRADE
 
 
@@ -533,6 +559,7 @@ Administration: TypeAlias = (
     CreateTopic
     | DeleteTopic
     | RecreateTopic
+    | CreatePartitions
     | AlterConfig
     | ElectLeaders
     | Reassign
@@ -575,13 +602,7 @@ MessageAction: TypeAlias = (
 """What is done to single messages."""
 
 _AnyAction: TypeAlias = (
-    Wait
-    | Produce
-    | Draw
-    | ProcessAction[NodeT_co]
-    | LinkAction[NodeT_co]
-    | MessageAction[NodeT_co]
-    | Administration
+    Wait | Produce | Draw | ProcessAction[NodeT_co] | LinkAction[NodeT_co] | MessageAction[NodeT_co] | Administration
 )
 
 Action: TypeAlias = _AnyAction[NodeId]

@@ -13,13 +13,33 @@ from emulator.core.records import ConfigResource
 from emulator.core.types import BrokerId, NodeId, TopicPartition
 from emulator.plan.fields import Words, YamlValue, plain
 from emulator.plan.names import ALL, Names
-from emulator.plan.topics import config_reason
+from emulator.plan.topics import PlannedTopic, config_reason, read_topic
 from emulator.plan.yaml_cursor import Cursor, Fields
 
 LEVEL_MAX: Final = 32_767
 """Kafka's feature levels are 16 bits wide."""
 
 _CLUSTER_DEFAULT: Final = "default"
+
+
+class TopicSpec:
+    """Field: a topic with its replicas; whatever else stands in the step is a property of it."""
+
+    keys: tuple[str, ...] = ("name", "replicas")
+    is_required = True
+
+    def read(self, fields: Fields, names: Names) -> PlannedTopic:
+        topic = read_topic(fields, brokers=names.brokers)
+        names.add_partitions(topic.partitions)
+        return topic
+
+    def write(self, value: PlannedTopic) -> dict[str, YamlValue]:
+        replicas: list[YamlValue] = [[int(broker) for broker in each] for each in value.replicas]
+        return {"name": value.name, "replicas": replicas, **{key: plain(text) for key, text in value.properties}}
+
+    def problems(self, value: PlannedTopic, names: Names) -> Iterator[str]:
+        for broker in sorted({broker for each in value.replicas for broker in each}):
+            yield from names.broker_problems(broker)
 
 
 class ConfigChange(msgspec.Struct, frozen=True, kw_only=True):

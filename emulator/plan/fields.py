@@ -11,7 +11,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
-from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from emulator.core.errors import ErrorCode
 from emulator.core.types import TopicPartition
@@ -77,8 +77,31 @@ class Words:
             raise ValueError(f"unexpected {word!r}")
 
 
+class Option(NamedTuple):
+    """An argument as an option of a command.
+
+    Attributes:
+        key: as in a step.
+        word: key of the word in a line that it stands for.
+        help: for people.
+        choices: allowed values; empty for any.
+        is_required: whether it must be given.
+    """
+
+    key: str
+    word: str
+    help: str
+    choices: tuple[str, ...] = ()
+    is_required: bool = False
+
+
 class Field(Protocol[ValueT]):
     """One argument of actions, in both notations."""
+
+    @property
+    def options(self) -> tuple[Option, ...]:
+        """As options of a command; none for a subject."""
+        ...
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -138,18 +161,23 @@ class _Scalar(Generic[ValueT]):
         line: key in a line, where it is another.
         default: where a step does not say.
         line_default: where a line does not say, if that is another.
+        help: what the argument is, for people.
     """
+
+    choices: tuple[str, ...] = ()
 
     def __init__(
         self,
         key: str,
         *,
+        help: str,
         line: str | None = None,
         default: ValueT | _Required = REQUIRED,
         line_default: ValueT | _Required | None = None,
     ) -> None:
         self.keys: tuple[str, ...] = (key,)
         self._key = key
+        self._help = help
         self._line = key if line is None else line
         self._default = default
         self._line_default = default if line_default is None else line_default
@@ -157,6 +185,11 @@ class _Scalar(Generic[ValueT]):
     @property
     def is_required(self) -> bool:
         return isinstance(self._default, _Required)
+
+    @property
+    def options(self) -> tuple[Option, ...]:
+        option = Option(self._key.replace("_", "-"), self._line, self._help, self.choices, self.is_required)
+        return (option,)
 
     def read(self, fields: Fields, names: Names) -> ValueT:
         if isinstance(self._default, _Required):
@@ -208,12 +241,13 @@ class Whole(_Scalar[int]):
         self,
         key: str,
         *,
+        help: str,
         low: int = 0,
         high: int = _INT_MAX,
         line: str | None = None,
         default: int | _Required = REQUIRED,
     ) -> None:
-        super().__init__(key, line=line, default=default)
+        super().__init__(key, help=help, line=line, default=default)
         self._low, self._high = low, high
 
     def take(self, cursor: Cursor, names: Names) -> int:
@@ -235,8 +269,8 @@ class Whole(_Scalar[int]):
 class OptionalWhole(_Scalar[int | None]):
     """A whole number from ``low`` on, or ``None`` where there is none."""
 
-    def __init__(self, key: str, *, low: int) -> None:
-        super().__init__(key, default=None)
+    def __init__(self, key: str, *, help: str, low: int) -> None:
+        super().__init__(key, help=help, default=None)
         self._low = low
 
     def parse(self, words: Words) -> int | None:
@@ -322,11 +356,13 @@ class Choice(_Scalar[EnumT]):
         key: str,
         kind: type[EnumT],
         *,
+        help: str,
         default: EnumT | _Required = REQUIRED,
         line_default: EnumT | _Required | None = None,
     ) -> None:
-        super().__init__(key, default=default, line_default=line_default)
+        super().__init__(key, help=help, default=default, line_default=line_default)
         self._kind = kind
+        self.choices = tuple(str(each.value) for each in kind)
 
     def take(self, cursor: Cursor, names: Names) -> EnumT:
         return take_enum(cursor, self._kind)
@@ -350,6 +386,7 @@ class Nodes:
     """Subject: nodes, ``node`` or ``nodes`` in a step."""
 
     keys: tuple[str, ...] = ("node", "nodes")
+    options: tuple[Option, ...] = ()
     is_required = True
 
     def read(self, fields: Fields, names: Names) -> tuple[NodeRef, ...]:
@@ -364,7 +401,7 @@ class Nodes:
         return names.node(cursor)
 
     def write(self, value: Sequence[NodeRef]) -> dict[str, YamlValue]:
-        words: list[YamlValue] = [_yaml_node(each) for each in value]
+        words: list[YamlValue] = [node_value(each) for each in value]
         return {"node": words[0]} if len(words) == 1 else {"nodes": words}
 
     def parse(self, words: Words) -> tuple[NodeRef, ...]:
@@ -389,7 +426,8 @@ class Brokers(Nodes):
             yield from names.broker_problems(node)
 
 
-def _yaml_node(node: NodeRef) -> YamlValue:
+def node_value(node: NodeRef) -> YamlValue:
+    """Returns a node as a step has it."""
     text = node_text(node)
     return int(text) if text.isdecimal() else text
 
@@ -398,6 +436,7 @@ class Ends:
     """Subject: a link, ``from`` and ``to`` in a step."""
 
     keys: tuple[str, ...] = ("from", "to")
+    options: tuple[Option, ...] = ()
     is_required = True
 
     def read(self, fields: Fields, names: Names) -> Link[NodeRef]:
@@ -408,7 +447,7 @@ class Ends:
         return link
 
     def write(self, value: Link[NodeRef]) -> dict[str, YamlValue]:
-        return {"from": _yaml_node(value.source), "to": _yaml_node(value.target)}
+        return {"from": node_value(value.source), "to": node_value(value.target)}
 
     def parse(self, words: Words) -> Link[NodeRef]:
         return _parse_link(words.take())
@@ -451,6 +490,7 @@ class Messages:
     """Subject: a channel, such as ``requests: AlterPartition`` beside ``from`` and ``to``, or ``responses:``."""
 
     keys: tuple[str, ...] = ("requests", "responses", "from", "to")
+    options: tuple[Option, ...] = ()
     is_required = True
 
     def read(self, fields: Fields, names: Names) -> Channel[NodeRef]:
@@ -465,7 +505,7 @@ class Messages:
         return channel
 
     def write(self, value: Channel[NodeRef]) -> dict[str, YamlValue]:
-        return {f"{value.way.value}s": value.api, "from": _yaml_node(value.source), "to": _yaml_node(value.target)}
+        return {f"{value.way.value}s": value.api, "from": node_value(value.source), "to": node_value(value.target)}
 
     def parse(self, words: Words) -> Channel[NodeRef]:
         link = _parse_link(words.take())
@@ -487,6 +527,7 @@ class Partition:
     """Subject: a partition."""
 
     keys: tuple[str, ...] = ("partition",)
+    options: tuple[Option, ...] = ()
     is_required = True
 
     def read(self, fields: Fields, names: Names) -> TopicPartition:
@@ -510,6 +551,7 @@ class Topic:
     """Subject: a topic that is or was there."""
 
     keys: tuple[str, ...] = ("name",)
+    options: tuple[Option, ...] = ()
     is_required = True
 
     def read(self, fields: Fields, names: Names) -> str:
@@ -536,7 +578,7 @@ class Producer(_Scalar[str]):
     """A producer: by its name in a step, by its acks in a line."""
 
     def __init__(self) -> None:
-        super().__init__("producer", line="acks")
+        super().__init__("producer", help="Name of the producer.", line="acks")
 
     def take(self, cursor: Cursor, names: Names) -> str:
         return names.producer(cursor)
@@ -561,10 +603,16 @@ class Producer(_Scalar[str]):
 class LossField:
     """What a loss of power takes: ``keep``, a ``seed``, and what leaves no chance: ``kept``, ``truncation``, ``names``.
 
-    A line always says ``keep``, ``kept`` and ``truncation``, so that it leaves nothing to chance.
+    In a line, ``kept`` and ``truncation`` belong together.
     """
 
     keys: tuple[str, ...] = ("keep", "seed", "kept", "truncation", "names")
+    options: tuple[Option, ...] = (
+        Option(
+            "keep", "keep", "What is left of the bytes that were not synced.", tuple(each.value for each in Keep), True
+        ),
+        Option("seed", "seed", "Of what is left; drawn if not given."),
+    )
     is_required = False
 
     def read(self, fields: Fields, names: Names) -> Loss:
@@ -596,18 +644,24 @@ class LossField:
     def parse(self, words: Words) -> Loss:
         keep, kept, truncation = (words.take_pair(key) for key in ("keep", "kept", "truncation"))
         names = words.take_pair("names")
-        if keep is None or kept is None or truncation is None:
-            raise ValueError("keep=, kept= and truncation= belong together")
-        fate = NamesFate.KEPT if names is None else NamesFate(names)
-        exact = ExactLoss(kept=int(kept), truncation=TruncationFate(truncation), names=fate)
-        return Loss(keep=Keep(keep), exact=exact)
+        seed = words.take_pair("seed")
+        if (kept is None) != (truncation is None) or (kept is None and names is not None):
+            raise ValueError("kept= and truncation= belong together, and names= to them")
+        exact = None
+        if kept is not None and truncation is not None:
+            fate = NamesFate.KEPT if names is None else NamesFate(names)
+            exact = ExactLoss(kept=int(kept), truncation=TruncationFate(truncation), names=fate)
+        return Loss(
+            keep=Keep.NONE if keep is None else Keep(keep), seed=None if seed is None else int(seed), exact=exact
+        )
 
     def format(self, value: Loss) -> list[str]:
         exact = value.exact
-        if exact is None:
-            return [f"keep={value.keep.value}"] + ([] if value.seed is None else [f"seed={value.seed}"])
-        words = [f"keep={value.keep.value}", f"kept={exact.kept}", f"truncation={exact.truncation.value}"]
-        return words if exact.names is NamesFate.KEPT else [*words, f"names={exact.names.value}"]
+        words = [f"keep={value.keep.value}"]
+        if exact is not None:
+            words += [f"kept={exact.kept}", f"truncation={exact.truncation.value}"]
+            words += [] if exact.names is NamesFate.KEPT else [f"names={exact.names.value}"]
+        return words if value.seed is None else [*words, f"seed={value.seed}"]
 
     def problems(self, value: Loss, names: Names) -> Iterator[str]:
         if value.exact is not None and value.exact.kept < 0:
@@ -618,6 +672,7 @@ class OptionalLoss:
     """The same, or ``None`` where a step or line does not speak of it."""
 
     keys: tuple[str, ...] = LossField.keys
+    options: tuple[Option, ...] = LossField.options
     is_required = False
     _loss: Final = LossField()
 
@@ -648,6 +703,7 @@ class Answers:
     """Which answers of the controller are as expected, by Kafka's names; without a list only success."""
 
     keys: tuple[str, ...] = ("answer",)
+    options: tuple[Option, ...] = ()
     is_required = False
 
     def read(self, fields: Fields, names: Names) -> tuple[ErrorCode, ...]:

@@ -1,4 +1,4 @@
-"""Finds actions that can never do anything on a plan's cluster: what they are about is not there, or a number is absurd."""
+"""Finds actions that can never do anything on a cluster: what they are about does not exist, or a number is absurd."""
 
 from collections.abc import Iterator
 from typing import Final

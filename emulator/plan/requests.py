@@ -1,6 +1,6 @@
 """An administrator's actions as requests to the controller, and the answers to them."""
 
-from random import Random
+from collections.abc import Iterator
 from typing import assert_never
 
 from emulator.core.admin_messages import (
@@ -10,6 +10,9 @@ from emulator.core.admin_messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ConfigOperation,
+    CreatablePartitions,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeleteTopicsRequest,
@@ -21,6 +24,7 @@ from emulator.core.admin_messages import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
     ReassignablePartition,
+    RequestedElection,
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
     UpdateFeaturesRequest,
@@ -28,13 +32,14 @@ from emulator.core.admin_messages import (
 )
 from emulator.core.errors import ErrorCode
 from emulator.core.image import MetadataImage
-from emulator.core.messages import Response
+from emulator.core.messages import Request, Response
 from emulator.core.records import ConfigResource
 from emulator.core.types import BrokerId, TopicId, TopicPartition
 from emulator.plan.actions import (
     Administration,
     AlterConfig,
     CancelReassignment,
+    CreatePartitions,
     CreateTopic,
     DeleteTopic,
     ElectLeaders,
@@ -43,7 +48,8 @@ from emulator.plan.actions import (
     UnregisterBroker,
     UpdateFeature,
 )
-from emulator.plan.topics import PlannedTopic, draw_topic_id
+from emulator.plan.administration_fields import ConfigChange, FeatureLevel
+from emulator.plan.topics import PlannedTopic
 
 
 def requests_of(action: Administration, image: MetadataImage, *, topic_id: TopicId) -> tuple[AdminRequest, ...]:
@@ -60,8 +66,10 @@ def requests_of(action: Administration, image: MetadataImage, *, topic_id: Topic
         case DeleteTopic(name=name):
             return (DeleteTopicsRequest(topics=(name,)),)
         case RecreateTopic(name=name):
-            again = CreateTopicsRequest(topics=(_as_it_is(name, image).creatable(topic_id),))
+            again = CreateTopicsRequest(topics=(existing_topic(name, image).creatable(topic_id),))
             return (DeleteTopicsRequest(topics=(name,)), again)
+        case CreatePartitions(name=name, count=count):
+            return (CreatePartitionsRequest(topics=(CreatablePartitions(name=name, count=count),)),)
         case AlterConfig(config=config):
             configs = tuple(_config(key, value) for key, value in config.changes)
             resource = AlterConfigsResource(resource=config.resource, resource_name=config.name, configs=configs)
@@ -77,9 +85,7 @@ def requests_of(action: Administration, image: MetadataImage, *, topic_id: Topic
         case CancelReassignment(partition=partition):
             return (_reassignment(partition, None),)
         case UpdateFeature(target=target, upgrade_type=upgrade_type):
-            update = FeatureUpdate(
-                feature=target.feature, max_version_level=target.level, upgrade_type=upgrade_type
-            )
+            update = FeatureUpdate(feature=target.feature, max_version_level=target.level, upgrade_type=upgrade_type)
             return (UpdateFeaturesRequest(feature_updates=(update,)),)
         case UnregisterBroker(broker_id=broker_id):
             return (UnregisterBrokerRequest(broker_id=broker_id),)
@@ -87,12 +93,8 @@ def requests_of(action: Administration, image: MetadataImage, *, topic_id: Topic
             assert_never(action)
 
 
-def new_topic_id(seed: str) -> TopicId:
-    """Returns the id of a topic that is created, drawn from a seed."""
-    return draw_topic_id(Random(seed))
-
-
-def _as_it_is(name: str, image: MetadataImage) -> PlannedTopic:
+def existing_topic(name: str, image: MetadataImage) -> PlannedTopic:
+    """Returns a topic as it is committed: its replicas and its configuration."""
     states = [state for partition, state in sorted(image.partitions.items()) if partition.topic == name]
     return PlannedTopic(
         name=name,
@@ -113,10 +115,70 @@ def _reassignment(
     return AlterPartitionReassignmentsRequest(partitions=(target,))
 
 
+def actions_of(request: Request) -> Iterator[Administration]:
+    """Yields the actions that a request was, none for one that changes nothing.
+
+    A topic whose replicas the controller chooses has none, and an election in all partitions names none.
+    """
+    match request:
+        case (
+            CreatePartitionsRequest(validate_only=True)
+            | IncrementalAlterConfigsRequest(validate_only=True)
+            | UpdateFeaturesRequest(validate_only=True)
+        ):
+            return
+        case CreateTopicsRequest(topics=created):
+            for topic in created:
+                yield CreateTopic(
+                    topic=PlannedTopic(name=topic.name, replicas=topic.assignments, properties=topic.configs)
+                )
+        case DeleteTopicsRequest(topics=deleted):
+            for name in deleted:
+                yield DeleteTopic(name=name)
+        case CreatePartitionsRequest(topics=grown):
+            for each in grown:
+                yield CreatePartitions(name=each.name, count=each.count)
+        case IncrementalAlterConfigsRequest(resources=resources):
+            for resource in resources:
+                changes = tuple((config.name, config.value) for config in resource.configs)
+                name = resource.resource_name
+                yield AlterConfig(config=ConfigChange(resource=resource.resource, name=name, changes=changes))
+        case ElectLeadersRequest():
+            yield _election(request)
+        case AlterPartitionReassignmentsRequest(partitions=partitions):
+            for target in partitions:
+                partition = TopicPartition(target.topic, target.partition)
+                if target.replicas is None:
+                    yield CancelReassignment(partition=partition)
+                else:
+                    yield Reassign(partition=partition, replicas=target.replicas)
+        case UpdateFeaturesRequest(feature_updates=updates):
+            for update in updates:
+                level = FeatureLevel(update.feature, update.max_version_level)
+                yield UpdateFeature(target=level, upgrade_type=update.upgrade_type)
+        case UnregisterBrokerRequest(broker_id=broker_id):
+            yield UnregisterBroker(broker_id=broker_id)
+        case _:
+            return
+
+
+def _election(request: ElectLeadersRequest) -> ElectLeaders:
+    wanted = request.partitions or ()
+    return ElectLeaders(
+        election=RequestedElection(request.election_type),
+        partitions=tuple(TopicPartition(each.topic, each.partition) for each in wanted),
+        leader=wanted[0].desired_leader if wanted else None,
+    )
+
+
 def errors_of(response: Response) -> list[tuple[ErrorCode, str]]:
     """Returns what a response says about each thing that was asked for: the error, and Kafka's message."""
     match response:
-        case CreateTopicsResponse(topics=topics) | DeleteTopicsResponse(topics=topics):
+        case (
+            CreateTopicsResponse(topics=topics)
+            | DeleteTopicsResponse(topics=topics)
+            | CreatePartitionsResponse(topics=topics)
+        ):
             return [(each.error, each.error_message) for each in topics]
         case IncrementalAlterConfigsResponse(resources=resources):
             return [(each.error, each.error_message) for each in resources]

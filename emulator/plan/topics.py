@@ -2,7 +2,6 @@
 
 import base64
 import re
-from collections.abc import Iterator
 from random import Random
 from typing import Final
 
@@ -12,8 +11,6 @@ from emulator.core.admin_messages import CreatableTopic
 from emulator.core.errors import ConfigError
 from emulator.core.properties import check_topic_properties
 from emulator.core.types import BrokerId, NodeId, TopicId, TopicPartition
-from emulator.plan.fields import YamlValue, plain
-from emulator.plan.names import Names
 from emulator.plan.yaml_cursor import Cursor, Fields, suggestion
 
 _TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -33,34 +30,12 @@ class PlannedTopic(msgspec.Struct, frozen=True, kw_only=True):
 
     def creatable(self, topic_id: TopicId) -> CreatableTopic:
         """Returns the topic as the controller takes it."""
-        return CreatableTopic(
-            name=self.name, topic_id=topic_id, assignments=self.replicas, configs=self.properties
-        )
+        return CreatableTopic(name=self.name, topic_id=topic_id, assignments=self.replicas, configs=self.properties)
 
 
 def draw_topic_id(chance: Random) -> TopicId:
     """Returns a new topic id."""
     return TopicId(base64.urlsafe_b64encode(chance.randbytes(16)).decode().rstrip("="))
-
-
-class TopicSpec:
-    """Field: a topic with its replicas; whatever else stands in the step is a property of it."""
-
-    keys: tuple[str, ...] = ("name", "replicas")
-    is_required = True
-
-    def read(self, fields: Fields, names: Names) -> PlannedTopic:
-        topic = read_topic(fields, brokers=names.brokers)
-        names.add_partitions(topic.partitions)
-        return topic
-
-    def write(self, value: PlannedTopic) -> dict[str, YamlValue]:
-        replicas: list[YamlValue] = [[int(broker) for broker in each] for each in value.replicas]
-        return {"name": value.name, "replicas": replicas, **{key: plain(text) for key, text in value.properties}}
-
-    def problems(self, value: PlannedTopic, names: Names) -> Iterator[str]:
-        for broker in sorted({broker for each in value.replicas for broker in each}):
-            yield from names.broker_problems(broker)
 
 
 def read_topic(fields: Fields, *, brokers: int) -> PlannedTopic:

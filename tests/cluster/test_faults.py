@@ -7,26 +7,27 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from chaos.process.faults.injury import Injury, Recovery
 
-from chaos.barriers import Sight
-from chaos.faults.cut import cut
-from chaos.faults.heal import heal_all, heal_link
-from chaos.faults.injury import Injury, Recovery
-from chaos.faults.isolate import isolate
-from chaos.faults.kill import kill
-from chaos.faults.lose_responses import lose_responses
-from chaos.faults.pause import pause, resume
-from chaos.faults.power_cycle import start, stop
-from chaos.faults.power_loss import power_loss
-from chaos.faults.stage import Stage
-from chaos.harness_log import HarnessLog
-from chaos.metadata_watch import MetadataWatch
-from chaos.scenario import CLIENT, CONTROLLER, Clients
-from chaos.waiting import Lookout
+from chaos.play.barriers import Observation
+from chaos.play.waiting import ChangeSignal
+from chaos.process.fault_target import FaultTarget
+from chaos.process.faults.cut import cut
+from chaos.process.faults.heal import heal_all, heal_link
+from chaos.process.faults.isolate import isolate
+from chaos.process.faults.kill import kill
+from chaos.process.faults.lose_responses import lose_responses
+from chaos.process.faults.pause import pause, resume
+from chaos.process.faults.power_cycle import start, stop
+from chaos.process.faults.power_loss import power_loss
+from chaos.process.harness_log import HarnessLog
+from chaos.process.metadata_observer import MetadataObserver
 from emulator.cluster.process_cluster import ClusterLayout, ProcessCluster
 from emulator.cluster.toxiproxy_build import find_toxiproxy
 from emulator.core.switches import Switches
 from emulator.core.types import BrokerId, NodeId
+from emulator.plan.actions import Clients
+from emulator.plan.nodes import CLIENT, CONTROLLER
 from emulator.rpc.channel import keepalive_for
 from emulator.storage.power_loss_plan import Keep
 
@@ -52,7 +53,7 @@ async def a_stage(directory: Path) -> AsyncIterator[Stage]:
         toxiproxy=find_toxiproxy(),
     )
     log = HarnessLog(directory / "events" / "harness-0.jsonl", run="test", wall_time_ns=time.time_ns())
-    lookout = Lookout()
+    lookout = ChangeSignal()
     unexpected: list[str] = []
     async with (
         ProcessCluster(
@@ -61,16 +62,16 @@ async def a_stage(directory: Path) -> AsyncIterator[Stage]:
         asyncio.TaskGroup() as tasks,
     ):
         await cluster.start()
-        watch = MetadataWatch(
+        watch = MetadataObserver(
             cluster.direct_addresses()[CONTROLLER],
             keepalive=keepalive_for(session_timeout_ms=SESSION_TIMEOUT_MS),
             on_change=lookout.change,
         )
         following = tasks.create_task(watch.run())
 
-        def unfenced() -> Sight:
+        def unfenced() -> Observation:
             active = [broker for broker in watch.image.brokers.values() if broker.is_active]
-            return Sight(reached=len(active) == len(layout.broker_ids), text=f"{len(active)} active brokers")
+            return Observation(reached=len(active) == len(layout.broker_ids), text=f"{len(active)} active brokers")
 
         await lookout.wait(unfenced, timeout_s=30)
         yield Stage(cluster=cluster, watch=watch, log=log, session_timeout_ms=SESSION_TIMEOUT_MS)

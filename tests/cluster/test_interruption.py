@@ -14,7 +14,7 @@ import msgspec
 import psutil
 import pytest
 
-from chaos.scenario_file import load_scenario
+from chaos.scenario.scenario_file import load_scenario
 from emulator.core.events import AnyEvent, NodeStopped, RunEnded
 from emulator.core.history import Operation
 from tests.cluster.survivors import DEADLINE_S, MARK, await_end, survivors

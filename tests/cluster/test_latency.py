@@ -7,19 +7,19 @@ from random import Random
 import msgspec
 import pytest
 
-from chaos.admin import ask, create_topics
-from chaos.barriers import Sight
-from chaos.client_link import ClientLink
-from chaos.metadata_watch import MetadataWatch
-from chaos.scenario import CONTROLLER
-from chaos.scenario_file import read_scenario
-from chaos.waiting import Lookout
-from chaos.workload import client_config
+from chaos.play.barriers import Observation
+from chaos.play.waiting import ChangeSignal
+from chaos.play.workload import client_config
+from chaos.process.client_link import ClientLink
+from chaos.process.controller_requests import ask, create_topics
+from chaos.process.metadata_observer import MetadataObserver
+from chaos.scenario.scenario_file import read_scenario
 from emulator.cluster.process_cluster import CLIENT_NAME, ClusterLayout, ProcessCluster
 from emulator.cluster.toxiproxy_build import find_toxiproxy
 from emulator.core.events import AnyEvent, BrokerFenced, PeerUnreachable
 from emulator.core.properties import node_properties
 from emulator.core.switches import Switches
+from emulator.plan.nodes import CONTROLLER
 from emulator.rpc.channel import keepalive_for
 
 pytestmark = pytest.mark.cluster
@@ -59,8 +59,8 @@ async def test_a_cluster_runs_over_300_ms_of_one_way_latency(tmp_path: Path) -> 
         toxiproxy=find_toxiproxy(),
     )
     unexpected: list[str] = []
-    lookout = Lookout()
-    client = ClientLink(on_progress=lookout.change)
+    lookout = ChangeSignal()
+    client = ClientLink(on_counts=lookout.change)
     async with (
         ProcessCluster(
             layout,
@@ -76,16 +76,16 @@ async def test_a_cluster_runs_over_300_ms_of_one_way_latency(tmp_path: Path) -> 
         for node_id in layout.node_ids:
             await cluster.start_node(node_id)
         direct = cluster.direct_addresses()[CONTROLLER]
-        watch = MetadataWatch(direct, keepalive=keepalive, on_change=lookout.change)
+        watch = MetadataObserver(direct, keepalive=keepalive, on_change=lookout.change)
         watching = tasks.create_task(watch.run())
 
-        def active() -> Sight:
+        def active() -> Observation:
             count = sum(broker.is_active for broker in watch.image.brokers.values())
-            return Sight(reached=count == len(scenario.broker_ids), text=f"{count} active brokers")
+            return Observation(reached=count == len(scenario.broker_ids), text=f"{count} active brokers")
 
-        def acked() -> Sight:
-            count = sum(each.records for each in client.progress.acked)
-            return Sight(reached=count >= RECORDS and client.progress.consumed >= RECORDS, text=f"{client.progress}")
+        def acked() -> Observation:
+            count = sum(each.records for each in client.counts.acked)
+            return Observation(reached=count >= RECORDS and client.counts.consumed >= RECORDS, text=f"{client.counts}")
 
         await lookout.wait(active, timeout_s=DEADLINE_S)
         await create_topics(

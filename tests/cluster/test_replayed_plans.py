@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
+from emulator.simulator.plan import Plan
 
-from chaos.campaign import play_runs
-from chaos.lost_records import RecordName, lost_records_of
-from chaos.plans.patience import PatientPlan
-from chaos.plans.rehearsal import patient_or_missing, scenario_of
-from chaos.run_directory import create_run_directory
-from chaos.run_order import DriverName, RunOrder
-from chaos.scenario_file import read_scenario
+from chaos.plans.lost_records import RecordName, lost_records_of
+from chaos.plans.scenario_of_plan import patient_or_missing, scenario_of
+from chaos.plans.settle_times import PatientPlan
+from chaos.play.campaign import play_runs
+from chaos.play.run_directory import create_run_directory
+from chaos.play.run_order import RunOrder
+from chaos.scenario.scenario_file import read_scenario
 from emulator.cluster.toxiproxy_build import find_toxiproxy
 from emulator.simulator.explorer import StopAt, SweepOptions, explore
-from emulator.simulator.plan import Plan
 from emulator.simulator.run_writer import write_run
 from emulator.simulator.shrink import goal_of, shrink
 from emulator.verification.guarantee import Guarantee

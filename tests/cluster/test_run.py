@@ -6,10 +6,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from chaos.run_directory import create_run_directory
-from chaos.run_order import RunOrder
-from chaos.runner import Run, RunStatus
-from chaos.scenario_file import load_scenario, read_scenario
+from chaos.play.run_directory import create_run_directory
+from chaos.play.run_order import RunOrder
+from chaos.play.runner import Run, RunStatus
+from chaos.scenario.scenario_file import load_scenario, read_scenario
 from emulator.core.events import (
     AnyEvent,
     FaultInjected,

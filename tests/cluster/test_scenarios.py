@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from chaos.campaign import Campaign, EraOrder, play_runs, run_orders
-from chaos.expectation import Outcome, compare
-from chaos.run_order import DriverName, RunOrder
-from chaos.scenario_file import find_scenario, load_scenario, scenario_names
+from chaos.play.campaign import Campaign, EraOrder, play_runs, run_orders
+from chaos.play.expectation import Expected, compare
+from chaos.play.run_order import RunOrder
+from chaos.scenario.scenario_file import find_scenario, load_scenario, scenario_names
 from emulator.cluster.toxiproxy_build import find_toxiproxy
 from emulator.core.switches import era_switches
 from emulator.verification.session import SparkSessionStarter
@@ -78,7 +78,7 @@ def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Jud
 def assert_as_expected(judged: Judged, driver: DriverName, name: str, era: str) -> None:
     played, report = judged[driver, name, era]
     outcome, misses = compare(report, played.scenario.expectation(era))
-    assert (outcome, misses) == (Outcome.MET, ())
+    assert (outcome, misses) == (Expected.MET, ())
 
 
 @pytest.mark.parametrize(("name", "era"), IN_VIRTUAL_TIME)

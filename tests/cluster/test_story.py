@@ -16,10 +16,10 @@ import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
-from chaos.campaign import Campaign, EraOrder, play_runs, run_orders
-from chaos.expectation import Outcome, compare
-from chaos.runner import Run, RunStatus
-from chaos.scenario_file import find_scenario, load_scenario
+from chaos.play.campaign import Campaign, EraOrder, play_runs, run_orders
+from chaos.play.expectation import Expected, compare
+from chaos.play.runner import Run, RunStatus
+from chaos.scenario.scenario_file import find_scenario, load_scenario
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.overrides import parse_overrides
 from emulator.cli.results import verdicts_exit_code
@@ -256,11 +256,11 @@ def test_controls_are_what_their_scenarios_expect(control: str, reports: dict[st
     outcome, misses = compare(report, load_scenario(find_scenario(CONTROLS[name][0])).expectation(era))
     assert report.unknown_reasons == ()
     if name == "undetected":
-        assert (outcome, report.verdict, report.guarantee) == (Outcome.MISSED, Verdict.VIOLATION, Guarantee.BROKEN)
+        assert (outcome, report.verdict, report.guarantee) == (Expected.MISSED, Verdict.VIOLATION, Guarantee.BROKEN)
         # All since the second leader was elected; a log that has to be cut then is synced, and keeps what is older.
         assert report.lost_records >= 500
     else:
-        assert (outcome, misses) == (Outcome.MET, ())
+        assert (outcome, misses) == (Expected.MET, ())
         assert (report.lost_records == 0) == (report.verdict is Verdict.VALID)
 
 

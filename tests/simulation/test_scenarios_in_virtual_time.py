@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from chaos.campaign import play_runs
-from chaos.lost_records import lost_records_of
-from chaos.run_directory import create_run_directory, read_cluster_file
-from chaos.run_order import DriverName, RunOrder
-from chaos.runner import RunStatus
-from chaos.scenario import Scenario
-from chaos.scenario_file import find_scenario, load_scenario, read_scenario
+from chaos.plans.lost_records import lost_records_of
+from chaos.play.campaign import play_runs
+from chaos.play.run_directory import create_run_directory, read_cluster_file
+from chaos.play.run_order import RunOrder
+from chaos.play.runner import RunStatus
+from chaos.scenario.scenario import Scenario
+from chaos.scenario.scenario_file import find_scenario, load_scenario, read_scenario
 from emulator.core.switches import Switches, era_switches, with_switch
 
 STORIES = [f"kip-966/last-replica-standing{variant}" for variant in ("", "-flush", "-kill", "-wide")]

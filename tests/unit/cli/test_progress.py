@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from chaos.runner import RunStatus
+from chaos.play.runner import RunStatus
 from emulator.cli.progress import LiveProgress
 
 

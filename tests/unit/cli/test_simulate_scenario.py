@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from chaos.scenario_file import find_scenario
+from chaos.scenario.scenario_file import find_scenario
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.main import cli
 from emulator.cli.user_error import UserError

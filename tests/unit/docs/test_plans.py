@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from chaos.plans.action_steps import NotExpressible, steps_of
+from chaos.plans.action_steps import NotExpressibleError, steps_of
 from emulator.simulator.actions import FORMS, Form, parse_action
 from emulator.simulator.plan import parse_plan
 
@@ -13,7 +13,7 @@ _DOCUMENT = (Path(__file__).parents[3] / "docs/plans.md").read_text(encoding="ut
 def _on_processes(form: Form) -> str:
     try:
         steps_of(parse_action(form.example))
-    except NotExpressible:
+    except NotExpressibleError:
         return "no"
     return "yes"
 

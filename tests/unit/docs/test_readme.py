@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.scenario_file import read_scenario
+from chaos.scenario.scenario_file import read_scenario
 from emulator.core.switches import ERAS
 
 _ROOT = Path(__file__).parents[3]

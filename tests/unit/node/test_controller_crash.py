@@ -59,7 +59,7 @@ from emulator.node.controller_turn import ControllerTurns
 from emulator.node.event_writer import encode_event
 from emulator.node.metadata_journal import MetadataJournal
 from emulator.node.untold_events import untold_events
-from emulator.storage.memory_filesystem import CrashPoint, MemoryFileSystem, Outcome, SimulatedCrash
+from emulator.storage.memory_filesystem import CrashPoint, MemoryFileSystem, Outcome, SimulatedCrashError
 from emulator.storage.power_loss_plan import Keep
 
 DATA_DIR = "/data"
@@ -235,7 +235,7 @@ def test_nothing_that_left_is_taken_back(outcome: Outcome, loss: Keep | None) ->
         streamed: list[MetadataBatch] = []
         answers: list[Response] = []
         told: list[Event] = []
-        with contextlib.suppress(SimulatedCrash, StorageError):
+        with contextlib.suppress(SimulatedCrashError, StorageError):
             history = History(filesystem)
             streamed, answers, told = history.streamed, history.answers, history.told
             history.play()

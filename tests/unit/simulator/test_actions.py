@@ -3,8 +3,6 @@
 from typing import get_args
 
 import pytest
-
-from emulator.core.errors import ConfigError
 from emulator.simulator.actions import (
     FORMS,
     Action,
@@ -16,6 +14,8 @@ from emulator.simulator.actions import (
     parse_action,
 )
 from emulator.simulator.plan import PlanLineError, format_plan, parse_plan
+
+from emulator.core.errors import ConfigError
 
 LINES = (
     ("wait 120", False),

@@ -1,6 +1,8 @@
 """A process that dies within a turn leaves what it had done by then, and nothing that tells of it."""
 
 import pytest
+from emulator.simulator.actions import CrashWithin, parse_action
+from emulator.simulator.plan import parse_plan
 
 from emulator.core.effects import (
     AppendToLog,
@@ -17,10 +19,8 @@ from emulator.core.effects import (
 from emulator.core.events import BatchAppended, FaultInjected, IncarnationEnded, LogOpened, NodeStopped, PowerLost
 from emulator.core.messages import ProduceResponse
 from emulator.core.types import BrokerId, CauseId, NodeId, Offset, RequestId, TopicId, TopicPartition
-from emulator.simulator.actions import CrashWithin, parse_action
 from emulator.simulator.crash import done_before
 from emulator.simulator.journal import Journal
-from emulator.simulator.plan import parse_plan
 from emulator.simulator.simulation import Simulation
 
 NAME = TopicPartition("orders", 0)

@@ -1,9 +1,9 @@
 """Schedules on a cluster that is given: every move copes with whatever brokers and replicas there are."""
 
 import pytest
+from emulator.simulator.plan import Plan, PlannedTopic
 
 from emulator.simulator.explorer import SweepOptions, explore
-from emulator.simulator.plan import Plan, PlannedTopic
 from emulator.simulator.profiles import PROFILES
 
 

@@ -1,13 +1,13 @@
 """What begins is told, and what ends: the words are those of the harness of real processes."""
 
 import pytest
+from emulator.simulator.actions import parse_action
+from emulator.simulator.faults import Fault, faults_of, mended_by
+from emulator.simulator.plan import parse_plan
 
 from emulator.core.events import Event, FaultHealed, FaultInjected
 from emulator.core.types import NodeId
-from emulator.simulator.actions import parse_action
-from emulator.simulator.faults import Fault, faults_of, mended_by
 from emulator.simulator.journal import Journal
-from emulator.simulator.plan import parse_plan
 from emulator.simulator.simulation import Simulation
 
 BROKEN = ((NodeId(0), NodeId(1)), (NodeId(1), NodeId(100)), (NodeId(2), NodeId(0)))

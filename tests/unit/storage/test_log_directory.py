@@ -10,7 +10,7 @@ from emulator.core.types import BrokerEpoch, Offset, TopicId, TopicPartition
 from emulator.storage import clean_shutdown
 from emulator.storage.checkpoints import RECOVERY_POINT_CHECKPOINT, read_offsets
 from emulator.storage.log_directory import LogDirectory, make_log_directory, partition_of_directory
-from emulator.storage.memory_filesystem import CrashPoint, MemoryFileSystem, Outcome, SimulatedCrash
+from emulator.storage.memory_filesystem import CrashPoint, MemoryFileSystem, Outcome, SimulatedCrashError
 from emulator.storage.os_filesystem import OsFileSystem
 from emulator.storage.partition_log import LogSettings
 from emulator.storage.power_loss_plan import Keep
@@ -291,7 +291,7 @@ def test_crash_at_every_operation(outcome: Outcome, keep: Keep | None) -> None:
         story = _Story(filesystem)
         try:
             story.play()
-        except SimulatedCrash:
+        except SimulatedCrashError:
             if keep is not None:
                 filesystem.lose_power(keep=keep, seed=operation)
             filesystem.restart()

@@ -4,7 +4,7 @@ import pytest
 
 from emulator.core.errors import StorageError
 from emulator.storage.filesystem import OpenMode
-from emulator.storage.memory_filesystem import CrashPoint, MemoryFileSystem, Outcome, SimulatedCrash
+from emulator.storage.memory_filesystem import CrashPoint, MemoryFileSystem, Outcome, SimulatedCrashError
 from emulator.storage.metadata_log import MetadataLog
 from emulator.storage.power_loss_plan import Keep
 from tests.unit.storage.log_fixtures import durable_directory, overwrite
@@ -52,7 +52,7 @@ def test_crash_at_every_operation(outcome: Outcome, keep: Keep | None) -> None:
         acknowledged: list[bytes] = []
         try:
             _play(filesystem, acknowledged)
-        except SimulatedCrash:
+        except SimulatedCrashError:
             if keep is not None:
                 filesystem.lose_power(keep=keep, seed=operation)
             filesystem.restart()

@@ -18,7 +18,7 @@ from emulator.storage.checkpoints import (
     read_offsets_leniently,
     write_offsets,
 )
-from emulator.storage.memory_filesystem import CrashPoint, Outcome, SimulatedCrash
+from emulator.storage.memory_filesystem import CrashPoint, Outcome, SimulatedCrashError
 from emulator.storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 from emulator.storage.power_loss_plan import Keep
 from emulator.storage.producer_snapshot import (
@@ -81,7 +81,7 @@ def test_checkpoint_is_old_or_new_after_a_crash_anywhere(outcome: Outcome, keep:
         filesystem.restart(crash_at=CrashPoint(operation=operation, outcome=outcome))
         try:
             write_offsets(filesystem, "/d/checkpoint", new)
-        except SimulatedCrash:
+        except SimulatedCrashError:
             if keep is not None:
                 filesystem.lose_power(keep=keep, seed=operation)
             filesystem.restart()

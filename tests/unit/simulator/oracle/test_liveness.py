@@ -3,12 +3,12 @@
 import re
 
 import pytest
+from emulator.simulator.plan import parse_plan
 
 from emulator.core.errors import ConfigError, InvariantViolation
 from emulator.core.messages import MetadataRequest
 from emulator.core.types import Acks, BrokerId, NodeId, PartitionEpoch, RequestId
 from emulator.simulator.oracle.liveness import PARKED_MS, excused
-from emulator.simulator.plan import parse_plan
 from emulator.simulator.wire import Parked
 from tests.unit.simulator.oracle.world import CLUSTER, FOLLOWER, LEADER, NAME, Doctor, World, assert_fires, firing
 

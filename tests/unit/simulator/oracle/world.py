@@ -5,6 +5,7 @@ from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 import pytest
+from emulator.simulator.plan import parse_plan
 
 from emulator.core.broker.partition import Partition
 from emulator.core.events import AppendRole, BatchAppended, Event, PartitionChanged
@@ -21,7 +22,6 @@ from emulator.core.types import (
 )
 from emulator.simulator.journal import Journal
 from emulator.simulator.nodes import CONTROLLER, BrokerNode
-from emulator.simulator.plan import parse_plan
 from emulator.simulator.simulation import Simulation
 
 NAME: Final = TopicPartition("orders", 0)

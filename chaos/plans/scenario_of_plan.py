@@ -1,0 +1,197 @@
+"""Turns a plan into a scenario: plays it in the simulator, and makes barriers of what it sees there.
+
+Every action is a step. Where the plan lets time pass, the scenario waits for what then was different: leaders, ISRs and
+ELRs, which brokers are fenced, how many records were acknowledged, where each log ends. Times are ``SCALE`` times those
+of the simulator, as processes on one machine need longer than a millisecond for a message. The producers have the names
+that they have in the simulator, so that a record has one name on both.
+"""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+import yaml
+
+from chaos.plans.settle_times import PlanResult, SettledPlan, settle
+from chaos.scenario.conditions import Acked, BrokerIs, Condition, Count, LogEnds, NoLeader, PartitionIs, Since, Until
+from chaos.scenario.conditions_yaml import until_entry
+from emulator.client.counters import Counters
+from emulator.core.client.steps import SendRecorded
+from emulator.core.image import PartitionState
+from emulator.core.types import Acks, NodeId, TopicPartition
+from emulator.plan.actions import Action, RecreateTopic, Reset, Slow, Wait
+from emulator.plan.drivers import DriverName
+from emulator.plan.fields import PLANNED_PRODUCERS
+from emulator.plan.lines import format_action
+from emulator.plan.plan import PROPERTIES, Plan
+from emulator.plan.plan_lint import refusal
+from emulator.plan.steps import action_text, flow_text
+from emulator.simulator.cluster import SimulatedCluster
+from emulator.simulator.journal import Journal
+from emulator.simulator.run_writer import PRODUCERS
+from emulator.simulator.simulation import CONSUMER, PRODUCER, Simulation
+
+SCALE: Final = 5
+"""How much longer everything takes on processes."""
+
+_PRODUCERS: Final[Mapping[str, str | int]] = {PLANNED_PRODUCERS["all"]: "all", PLANNED_PRODUCERS["1"]: 1}
+"""Producers of a plan, and their acks as a scenario writes them."""
+
+_NOT_TRANSLATED: Final[Mapping[type, str]] = MappingProxyType(
+    {
+        RecreateTopic: "the barriers that are made from a plan do not tell two topics of one name apart",
+        Reset: "a connection that is reset is made again before a barrier can see it",
+        Slow: "a delay of some milliseconds is less than the delays that a machine makes by itself",
+    }
+)
+"""What processes could do, and a plan still cannot ask of them: its barriers would not keep the order."""
+
+
+class Missing(msgspec.Struct, frozen=True, kw_only=True):
+    """Something of a plan that processes cannot be made to do: what, and why."""
+
+    what: str
+    why: str
+
+
+def missing_actions(plan: Plan) -> tuple[Missing, ...]:
+    """Returns the plan's actions that cannot be steps on processes, in order, each text once."""
+    missing: dict[str, Missing] = {}
+    for action in plan.actions:
+        why = _untranslatable(action)
+        if why is not None:
+            what = format_action(action)
+            missing.setdefault(what, Missing(what=what, why=why))
+    return tuple(missing.values())
+
+
+def _untranslatable(action: Action) -> str | None:
+    if isinstance(action, Wait):
+        return None  # what happens meanwhile is waited for by the barriers that follow
+    return _NOT_TRANSLATED.get(type(action)) or refusal(action, DriverName.PROCESS)
+
+
+def settled_or_missing(plan: Plan) -> SettledPlan | tuple[Missing, ...]:
+    """Returns the plan as it can be played with barriers, or what stands against that."""
+    missing = missing_actions(plan)
+    if missing:
+        return missing
+    settled = settle(plan)
+    if settled.timed:
+        return tuple(
+            Missing(what=f"the time that passes {place}", why="the result depends on it, and a barrier waits longer")
+            for place in settled.timed
+        )
+    return settled
+
+
+def scenario_of(settled: SettledPlan, *, name: str) -> str:
+    """Returns a settled plan as the text of a scenario file, which expects what the plan came to in the simulator."""
+    plan = settled.plan
+    document = {
+        "name": name,
+        "source": "a plan of the simulator",
+        "cluster": {"brokers": plan.brokers, "properties": _properties({**PROPERTIES, **dict(plan.properties)})},
+        "topics": [
+            {"name": topic.name, "replicas": [list(each) for each in topic.replicas], **dict(topic.properties)}
+            for topic in plan.topics
+        ],
+        "workload": {"producers": [_producer(name) for name in _PRODUCERS], "consumers": [_consumer()]},
+        "expect": {plan.era: _expectation(settled.result)},
+    }
+    head = yaml.safe_dump(document, sort_keys=False, default_flow_style=None, width=120)
+    return head + "steps:\n" + "".join(f"  - {step}\n" for step in _steps(plan))
+
+
+def _expectation(result: PlanResult) -> dict[str, str | int]:
+    lost = len(result.lost)
+    if result.checks:
+        return {"verdict": "violation", "guarantee": "broken", "lost": lost}
+    if lost:
+        return {"verdict": "violation", "guarantee": "exceeded", "lost": lost}
+    return {"verdict": "valid", "lost": 0}
+
+
+def _properties(given: Mapping[str, str]) -> dict[str, str]:
+    return {key: str(int(value) * SCALE) if key.endswith(".ms") else value for key, value in given.items()}
+
+
+def _producer(name: str) -> dict[str, str | int]:
+    return {
+        "name": name,
+        "acks": _PRODUCERS[name],
+        "rate": 0,
+        "request.timeout.ms": PRODUCER.request_timeout_ms * SCALE,
+        "delivery.timeout.ms": PRODUCER.delivery_timeout_ms * SCALE,
+        "retry.backoff.ms": PRODUCER.retry_backoff_ms * SCALE,
+        "metadata.max.age.ms": PRODUCER.metadata_max_age_ms * SCALE,
+    }
+
+
+def _consumer() -> dict[str, int]:
+    return {
+        "request.timeout.ms": CONSUMER.request_timeout_ms * SCALE,
+        "retry.backoff.ms": CONSUMER.retry_backoff_ms * SCALE,
+        "metadata.max.age.ms": CONSUMER.metadata_max_age_ms * SCALE,
+        "fetch.max.wait.ms": CONSUMER.fetch_max_wait_ms * SCALE,
+    }
+
+
+def _steps(plan: Plan) -> Iterator[str]:
+    journal = Journal()
+    simulation = Simulation(plan, journal=journal)
+    simulation.begin()
+    seen: dict[str, Condition] = {}
+    yield from _barriers(simulation.cluster, journal, seen)
+    for action in plan.actions:
+        if not isinstance(action, Wait):
+            yield action_text(action)
+        simulation.play(action)
+        if isinstance(action, Wait):
+            yield from _barriers(simulation.cluster, journal, seen)
+
+
+def _barriers(cluster: SimulatedCluster, journal: Journal, seen: dict[str, Condition]) -> Iterator[str]:
+    """Yields a barrier for each thing that is not as it was ``seen`` last, and updates that."""
+    for what, condition in _conditions(cluster, journal):
+        if seen.get(what) != condition:
+            seen[what] = condition
+            yield flow_text(until_entry(Until(condition=condition)))
+
+
+def _conditions(cluster: SimulatedCluster, journal: Journal) -> Iterator[tuple[str, Condition]]:
+    counters = Counters()
+    for _, client, record in journal.history:
+        if isinstance(record, SendRecorded):
+            counters.add_send(record, PRODUCERS[client])
+    for count in counters.counts().acked:
+        partition, acks = count.topic_partition, Acks(count.acks)
+        yield (
+            f"records of {partition} acked, acks {acks}",
+            Acked(count=count.records, acks=acks, partitions=(partition,), per=Count.TOTAL, since=Since.RUN),
+        )
+    for broker_id, registration in sorted(cluster.controller.image.brokers.items()):
+        yield f"broker {broker_id}", BrokerIs(node=NodeId(broker_id), unfenced=not registration.fenced)
+    for partition, state in sorted(cluster.controller.image.partitions.items()):
+        yield str(partition), _partition(partition, state)
+        yield from _log_ends(cluster, partition, state)
+
+
+def _partition(partition: TopicPartition, state: PartitionState) -> PartitionIs:
+    return PartitionIs(
+        partitions=(partition,),
+        leader=NoLeader.NONE if state.leader is None else NodeId(state.leader),
+        isr=tuple(sorted(state.isr)),
+        elr=tuple(sorted(state.elr)),
+    )
+
+
+def _log_ends(
+    cluster: SimulatedCluster, partition: TopicPartition, state: PartitionState
+) -> Iterator[tuple[str, Condition]]:
+    for replica in state.replicas:
+        node = cluster.nodes[replica]
+        if node.core is not None and partition in node.disk.logs:
+            end = node.disk.logs[partition].log_end_offset
+            yield f"log of {partition} on {replica}", LogEnds(node=NodeId(replica), partition=partition, end=end)

@@ -1,0 +1,1 @@
+"""Plays scenarios: runs, steps, barriers and what they leave, for every driver."""

@@ -1,0 +1,37 @@
+"""Asks the controller what an action asks for, and judges the answer.
+
+An answer that the action does not allow ends the plan: what follows would be another story.
+"""
+
+from random import Random
+from typing import Final
+
+from chaos.play.target import Target
+from chaos.play.waiting import StepError
+from emulator.core.errors import ErrorCode
+from emulator.core.types import TopicId
+from emulator.plan.actions import Administration, Outcome
+from emulator.plan.requests import errors_of, requests_of
+from emulator.plan.topics import draw_topic_id
+
+_SUCCESS: Final = ((ErrorCode.NONE, ""),)
+
+
+async def administer(target: Target, action: Administration, *, chance: Random) -> Outcome:
+    """Asks the controller; the outcome tells its answer. ``chance`` draws the id of a new topic.
+
+    Raises:
+        StepError: it was answered in a way that the action does not allow.
+        EmulatorError: it was not answered.
+    """
+    topic_id: TopicId = draw_topic_id(chance)
+    answers: list[tuple[ErrorCode, str]] = []
+    for request in requests_of(action, target.image, topic_id=topic_id):
+        answers += errors_of(await target.ask_controller(request)) or _SUCCESS
+    text = ", ".join(f"{error.name} ({message})" if message else error.name for error, message in answers)
+    unexpected = [error for error, _ in answers if error not in action.answers]
+    if unexpected:
+        allowed = ", ".join(error.name for error in action.answers)
+        raise StepError(f"the controller answered {text}, allowed: {allowed}")
+    has_changed = any(error is ErrorCode.NONE for error, _ in answers)
+    return Outcome(took_effect=has_changed, bit=has_changed, seen=text)

@@ -1,0 +1,208 @@
+"""Judges a step's condition on the controller's committed state and on the counters since the step began."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import assert_never
+
+from chaos.play.roles import NodeNames, missing, resolve
+from chaos.scenario.conditions import (
+    Acked,
+    BrokerIs,
+    ClientSaw,
+    Condition,
+    Consumed,
+    Count,
+    FeatureIs,
+    LogEnds,
+    LogIs,
+    NoLeader,
+    PartitionIs,
+    RegistrationIs,
+    Since,
+    TopicIs,
+)
+from emulator.client.control import ClientCounts
+from emulator.core.errors import ErrorCode
+from emulator.core.image import MetadataImage, PartitionState
+from emulator.core.types import Acks, BrokerId, LeaderRecoveryState, NodeId, Offset, TopicPartition
+from emulator.plan.nodes import NodeRef
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observation:
+    """What a barrier saw: whether it is reached, and the state in words."""
+
+    reached: bool
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """What there is to see: committed state, all counts now and when the step began, and the names of nodes.
+
+    Attributes:
+        log_end: where a node's log of a partition ends, 0 where there is none.
+        log_names: names of the directories in a node's log directory, such as ``orders-0``.
+    """
+
+    image: MetadataImage
+    counts: ClientCounts
+    counts_at_start: ClientCounts
+    names: NodeNames
+    log_end: Callable[[NodeId, TopicPartition], Offset]
+    log_names: Callable[[NodeId], frozenset[str]]
+
+
+def observe(condition: Condition, view: View) -> Observation:
+    """Returns whether a condition holds, and what was seen."""
+    match condition:
+        case Acked():
+            return _acked(condition, view)
+        case PartitionIs():
+            return _partitions(condition, view)
+        case BrokerIs():
+            return _broker(condition, view)
+        case RegistrationIs():
+            return _registration(condition, view)
+        case LogIs():
+            return _log(condition, view)
+        case LogEnds(node=ref, partition=partition, end=end):
+            node = resolve(ref, view.image, view.names)
+            if node is None:
+                return Observation(reached=False, text=missing(ref))
+            log_end = view.log_end(node, partition)
+            return Observation(reached=log_end == end, text=f"the log of {partition} on node {node} ends at {log_end}")
+        case TopicIs(topic=topic, exists=exists):
+            topic_id = view.image.topics.get(topic)
+            text = f"topic {topic} does not exist" if topic_id is None else f"topic {topic} has id {topic_id}"
+            return Observation(reached=(topic_id is not None) == exists, text=text)
+        case FeatureIs(feature=feature, level=level):
+            found = view.image.feature_level(feature)
+            return Observation(reached=found == level, text=f"{feature} is at level {found}")
+        case ClientSaw(error=error, count=count):
+            seen = _errors(view.counts, error) - _errors(view.counts_at_start, error)
+            return Observation(reached=seen >= count, text=f"{seen} answers to clients were {error.name}")
+        case Consumed(count=count):
+            consumed = view.counts.consumed - view.counts_at_start.consumed
+            return Observation(reached=consumed >= count, text=f"{consumed} records consumed")
+        case _:
+            assert_never(condition)
+
+
+def _records(counts: ClientCounts, acks: Acks | None, partition: TopicPartition) -> int:
+    return sum(
+        count.records
+        for count in counts.acked
+        if (count.topic, count.partition) == partition and (acks is None or count.acks == acks)
+    )
+
+
+def _errors(counts: ClientCounts, error: ErrorCode) -> int:
+    return sum(each.count for each in counts.errors if each.error == error.name)
+
+
+def _acked(condition: Acked, view: View) -> Observation:
+    acked = {partition: _records(view.counts, condition.acks, partition) for partition in condition.partitions}
+    if condition.since is Since.STEP:
+        for partition in acked:
+            acked[partition] -= _records(view.counts_at_start, condition.acks, partition)
+    level = "" if condition.acks is None else f" acks={'all' if condition.acks is Acks.ALL else int(condition.acks)}"
+    match condition.per:
+        case Count.TOTAL:
+            total = sum(acked.values())
+            return Observation(reached=total >= condition.count, text=f"{total} records acked{level}")
+        case Count.PARTITION:
+            text = ", ".join(f"{partition}: {records}" for partition, records in acked.items())
+            return Observation(reached=min(acked.values()) >= condition.count, text=f"records acked{level}: {text}")
+        case _:
+            assert_never(condition.per)
+
+
+def _partitions(condition: PartitionIs, view: View) -> Observation:
+    sights = [_partition(partition, condition, view) for partition in condition.partitions]
+    return Observation(reached=all(each.reached for each in sights), text="; ".join(each.text for each in sights))
+
+
+def _partition(partition: TopicPartition, condition: PartitionIs, view: View) -> Observation:
+    state = view.image.partitions.get(partition)
+    if state is None:
+        return Observation(reached=False, text=f"{partition} does not exist")
+    reached = (
+        _is_broker(condition.leader, state.leader, view)
+        and _is_broker(condition.last_known_leader, state.last_known_leader, view)
+        and condition.leader_recovery_state in (None, state.leader_recovery_state)
+        and all(
+            _are_members(wanted, members, view)
+            for wanted, members in (
+                (condition.isr, state.isr),
+                (condition.elr, state.elr),
+                (condition.last_known_elr, state.last_known_elr),
+                (condition.replicas, state.replicas),
+                (condition.adding_replicas, state.adding_replicas),
+                (condition.removing_replicas, state.removing_replicas),
+            )
+        )
+    )
+    return Observation(reached=reached, text=f"{partition} {describe_partition(state)}")
+
+
+def describe_partition(state: PartitionState) -> str:
+    """Returns leader, epochs, ISR and ELR in words, and what else is not as in a healthy partition."""
+    words = [
+        f"leader={'none' if state.leader is None else state.leader}",
+        f"leader_epoch={state.leader_epoch}",
+        f"isr={list(state.isr)}",
+        f"elr={list(state.elr)}",
+    ]
+    if state.last_known_elr or state.last_known_leader is not None:
+        words.append(f"last_known_elr={list(state.last_known_elr)}")
+        words.append(f"last_known_leader={'none' if state.last_known_leader is None else state.last_known_leader}")
+    if state.adding_replicas or state.removing_replicas:
+        words.append(f"replicas={list(state.replicas)}")
+        words.append(f"adding={list(state.adding_replicas)} removing={list(state.removing_replicas)}")
+    if state.leader_recovery_state is not LeaderRecoveryState.RECOVERED:
+        words.append(state.leader_recovery_state.name)
+    return " ".join(words)
+
+
+def _is_broker(wanted: NodeRef | NoLeader | None, found: BrokerId | None, view: View) -> bool:
+    match wanted:
+        case None:
+            return True
+        case NoLeader.NONE:
+            return found is None
+        case _:
+            return found is not None and found == resolve(wanted, view.image, view.names)
+
+
+def _are_members(wanted: tuple[NodeRef, ...] | None, members: tuple[BrokerId, ...], view: View) -> bool:
+    if wanted is None:
+        return True
+    return {resolve(each, view.image, view.names) for each in wanted} == {NodeId(member) for member in members}
+
+
+def _broker(condition: BrokerIs, view: View) -> Observation:
+    node = resolve(condition.node, view.image, view.names)
+    if node is None:
+        return Observation(reached=False, text=missing(condition.node))
+    registration = view.image.brokers.get(BrokerId(node))
+    if registration is None:
+        return Observation(reached=False, text=f"node {node} is not registered")
+    state = "fenced" if registration.fenced else "unfenced"
+    return Observation(reached=registration.fenced != condition.unfenced, text=f"node {node} is {state}")
+
+
+def _registration(condition: RegistrationIs, view: View) -> Observation:
+    node = resolve(condition.node, view.image, view.names)
+    is_registered = node is not None and BrokerId(node) in view.image.brokers
+    state = "registered" if is_registered else "not registered"
+    return Observation(reached=is_registered == condition.exists, text=f"node {condition.node} is {state}")
+
+
+def _log(condition: LogIs, view: View) -> Observation:
+    node = resolve(condition.node, view.image, view.names)
+    if node is None:
+        return Observation(reached=False, text=missing(condition.node))
+    names = view.log_names(node)
+    text = f"node {node} has {', '.join(sorted(names)) or 'no logs'}"
+    return Observation(reached=(str(condition.partition) in names) == condition.exists, text=text)

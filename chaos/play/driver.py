@@ -1,0 +1,38 @@
+"""A driver brings a scenario's cluster to life, lets its clients work, and leaves the evidence."""
+
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from chaos.play.target import Target
+
+
+class Driver(Protocol):
+    """One run's cluster and clients, from their start to the last line of the event log."""
+
+    def open(self) -> AbstractAsyncContextManager[Target]:
+        """Starts every node, and clients that wait; when it is left, nothing runs any more.
+
+        Raises:
+            EmulatorError: something did not start.
+        """
+        ...
+
+    def start_work(self) -> None:
+        """Lets producers and consumers work."""
+        ...
+
+    async def stop_work(self, *, timeout_ms: int) -> None:
+        """Stops them, and awaits the outcome of what they sent for ``timeout_ms`` at most."""
+        ...
+
+    async def read_all(self, *, timeout_ms: int) -> None:
+        """Has a fresh consumer read every partition from log start to high watermark, past all broken links."""
+        ...
+
+    async def stop(self) -> None:
+        """Ends the clients, then stops in order every node that runs."""
+        ...
+
+    async def close(self, *, problem: str | None) -> None:
+        """Completes the run directory; ``problem`` says why the plan did not reach its end."""
+        ...

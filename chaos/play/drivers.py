@@ -1,0 +1,22 @@
+"""Which driver plays an order."""
+
+import logging
+from collections.abc import Callable
+from typing import assert_never
+
+from chaos.play.driver import Driver
+from chaos.play.run_order import RunOrder
+from chaos.process.driver import ProcessDriver
+from chaos.simulated.driver import SimulatorDriver
+from emulator.plan.drivers import DriverName
+
+
+def make_driver(order: RunOrder, *, logger: logging.Logger, on_problem: Callable[[str], None]) -> Driver:
+    """Returns the driver that an order names; ``on_problem`` is told of processes that end by themselves."""
+    match order.driver:
+        case DriverName.PROCESS:
+            return ProcessDriver(order, logger=logger, on_problem=on_problem)
+        case DriverName.SIMULATOR:
+            return SimulatorDriver(order)
+        case _:
+            assert_never(order.driver)

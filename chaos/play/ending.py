@@ -1,0 +1,54 @@
+"""How a run ends, on every driver: restore what is broken, wait until the cluster has settled, and say so."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from chaos.play.barriers import Observation, describe_partition
+from chaos.play.target import Target
+from emulator.core.events import ClusterSettled
+from emulator.core.image import MetadataImage
+from emulator.core.types import NodeId
+from emulator.plan.actions import Action, HealAll, Resume, Start
+
+SETTLE_TIMEOUT_S: Final = 45.0
+"""For leaders and full ISRs after everything was restored."""
+
+
+async def restore_and_settle(target: Target, node_ids: Iterable[NodeId]) -> None:
+    """Heals every link, continues what is paused, starts what is down, and waits for leaders and full ISRs.
+
+    Raises:
+        StepError: the cluster did not settle in time.
+        EmulatorError: a node did not become ready, or a link could not be mended.
+    """
+    for action in list(repairs(target, node_ids)):
+        await target.perform(action)
+    await target.wait(lambda: settled(target.image), timeout_s=SETTLE_TIMEOUT_S)
+    committed = await target.committed_end()
+    target.note(ClusterSettled(cause_id=target.cause_id, metadata_offset=committed))
+
+
+def repairs(target: Target, node_ids: Iterable[NodeId]) -> Iterable[Action]:
+    """Yields the actions that mend everything that is broken."""
+    if target.has_broken_links:
+        yield HealAll()
+    for node_id in node_ids:
+        if target.is_paused(node_id):
+            yield Resume(nodes=(node_id,))
+        elif not target.is_running(node_id):
+            yield Start(nodes=(node_id,))
+
+
+def settled(image: MetadataImage) -> Observation:
+    """Whether every partition has a leader and its full ISR, or an excuse, and every broker is unfenced."""
+    unsettled = []
+    for partition, state in sorted(image.partitions.items()):
+        # Where no replica may be elected, KIP-966 leaves the choice to an administrator: that is the listed excuse.
+        is_excused = state.leader is None and not state.isr and not state.elr
+        is_full = state.leader is not None and set(state.isr) == set(state.replicas)
+        if not is_full and not is_excused:
+            unsettled.append(f"{partition} {describe_partition(state)}")
+    fenced = sorted(broker for broker, registration in image.brokers.items() if registration.fenced)
+    if fenced:
+        unsettled.append(f"brokers {fenced} are fenced")
+    return Observation(reached=not unsettled, text="; ".join(unsettled) or "leaders and full ISRs")

@@ -1,0 +1,64 @@
+"""Holds a verdict against what the scenario expects of its era."""
+
+from enum import Enum
+from typing import assert_never
+
+from chaos.scenario.scenario import Expectation
+from emulator.verification.check import CheckKind
+from emulator.verification.verdict import CheckStatus, Verdict, VerdictReport
+
+
+class Expected(Enum):
+    """Whether what was expected of a run came true. Values are the exit codes of ``run``."""
+
+    MET = 0
+    MISSED = 1
+    UNDECIDED = 2
+
+
+def compare(report: VerdictReport, expected: Expectation | None) -> tuple[Expected, tuple[str, ...]]:
+    """Returns the outcome, and in words everything that is not as expected.
+
+    Without an expectation the verdict itself decides: valid is as good as met, violation as missed. An unknown verdict
+    is undecided, unless unknown is what was expected.
+    """
+    if expected is None:
+        return _by_verdict(report.verdict), ()
+    if report.verdict is Verdict.UNKNOWN and expected.verdict.value != Verdict.UNKNOWN.value:
+        return Expected.UNDECIDED, (f"the verdict is unknown, expected {expected.verdict.value}",)
+    misses = tuple(_misses(report, expected))
+    if not misses:
+        return Expected.MET, ()
+    return Expected.MISSED, misses
+
+
+def _by_verdict(verdict: Verdict) -> Expected:
+    match verdict:
+        case Verdict.VALID:
+            return Expected.MET
+        case Verdict.VIOLATION:
+            return Expected.MISSED
+        case Verdict.UNKNOWN:
+            return Expected.UNDECIDED
+        case _:
+            assert_never(verdict)
+
+
+def _misses(report: VerdictReport, expected: Expectation) -> list[str]:
+    misses = []
+    if report.verdict.value != expected.verdict.value:
+        misses.append(f"the verdict is {report.verdict.value}, expected {expected.verdict.value}")
+    guarantee = None if report.guarantee is None else report.guarantee.value
+    if expected.guarantee is not None and guarantee != expected.guarantee:
+        misses.append(f"the guarantee is {guarantee or 'kept'}, expected {expected.guarantee}")
+    fired = {
+        check.check_id
+        for check in report.checks
+        if check.kind is CheckKind.OUTCOME and check.status is CheckStatus.VIOLATED
+    }
+    silent = [check_id for check_id in expected.checks if check_id not in fired]
+    if silent:
+        misses.append(f"{', '.join(silent)} did not fire")
+    if expected.lost is not None and not expected.lost.holds(report.lost_records):
+        misses.append(f"{report.lost_records} acks=all records lost, expected {expected.lost}")
+    return misses

@@ -1,0 +1,51 @@
+"""What a scenario asks for that a driver does not have: found before anything starts."""
+
+from collections.abc import Iterator
+
+from chaos.scenario.conditions import Until
+from chaos.scenario.scenario import Scenario, Step
+from emulator.plan.actions import AlterConfig, CreateTopic
+from emulator.plan.drivers import DriverName
+from emulator.plan.plan_lint import refusal
+from emulator.plan.unsupported_properties import NO_TIMED_FLUSH, NODE_FLUSH_TIME, TOPIC_FLUSH_TIME
+
+
+def not_expressible(scenario: Scenario, properties: tuple[tuple[str, str], ...], driver: DriverName) -> tuple[str, ...]:
+    """Returns, in words that name step and line where there is one, what the driver cannot do.
+
+    Args:
+        scenario: what it shall play.
+        properties: of every node: the scenario's with what was asked for on top.
+        driver: which.
+    """
+    refused = [
+        f"step {number} {step.text} (line {step.line}): {reason}"
+        for number, step in enumerate(scenario.steps, start=1)
+        if not isinstance(step.action, Until) and (reason := refusal(step.action, driver)) is not None
+    ]
+    if driver is DriverName.SIMULATOR:
+        refused += _timed_flushes(scenario, properties)
+    return tuple(refused)
+
+
+def _timed_flushes(scenario: Scenario, properties: tuple[tuple[str, str], ...]) -> Iterator[str]:
+    if NODE_FLUSH_TIME in dict(properties):
+        yield f"{NODE_FLUSH_TIME}: {NO_TIMED_FLUSH}"
+    for topic in scenario.topics:
+        if TOPIC_FLUSH_TIME in dict(topic.properties):
+            yield f"topic {topic.name}, {TOPIC_FLUSH_TIME}: {NO_TIMED_FLUSH}"
+    for number, step in enumerate(scenario.steps, start=1):
+        if _sets_flush_time(step):
+            yield f"step {number} {step.text} (line {step.line}), {TOPIC_FLUSH_TIME}: {NO_TIMED_FLUSH}"
+
+
+def _sets_flush_time(step: Step) -> bool:
+    match step.action:
+        case AlterConfig(config=config):
+            return any(
+                key in (NODE_FLUSH_TIME, TOPIC_FLUSH_TIME) and value is not None for key, value in config.changes
+            )
+        case CreateTopic(topic=topic):
+            return TOPIC_FLUSH_TIME in dict(topic.properties)
+        case _:
+            return False

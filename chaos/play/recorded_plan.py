@@ -1,0 +1,56 @@
+"""What was really done, as a scenario file of its own: ``plan.yaml``.
+
+Roles and names are replaced by the ids of the nodes that they stood for, and random choices by their seeds, so that the
+file can be played again. What each step saw stands beside it as a comment. The rest is the scenario's own text, and the
+rules that were in force.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import yaml
+
+from chaos.scenario.conditions import Until
+from chaos.scenario.conditions_yaml import until_entry
+from emulator.core.switches import Switches, switch_texts
+from emulator.plan.actions import Action, ActionTemplate, Outcome, nodes_of
+from emulator.plan.steps import action_text, flow_text
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlayedStep:
+    """One step as it was played: with nodes and seeds found, and what came of it."""
+
+    action: Until | ActionTemplate
+    outcome: Outcome
+
+    @property
+    def performed(self) -> Action | None:
+        """The action with its nodes found; ``None`` for a barrier, and where nothing was done."""
+        if isinstance(self.action, Until) or any(not isinstance(node, int) for node in nodes_of(self.action)):
+            return None
+        return cast(Action, self.action)
+
+    @property
+    def text(self) -> str:
+        """The step as a scenario file writes it, on one line."""
+        if isinstance(self.action, Until):
+            return flow_text(until_entry(self.action))
+        return action_text(self.action)
+
+
+def write_plan(
+    path: Path, *, scenario_text: str, steps: Sequence[PlayedStep], era: str, switches: Switches, seed: int
+) -> None:
+    """Writes the plan: the scenario with its steps replaced by those played, the rules and the seed."""
+    document = yaml.safe_load(scenario_text)
+    document.pop("steps", None)
+    document["era"] = era
+    document["switches"] = switch_texts(switches)
+    document["seed"] = seed
+    head = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)
+    lines = [f"  - {step.text} # {re.sub('[^ -~]', ' ', step.outcome.seen)}\n" for step in steps]
+    path.write_text(f"{head}steps:\n{''.join(lines)}" if lines else f"{head}steps: []\n", encoding="utf-8")

@@ -1,0 +1,59 @@
+"""Which node an action means: roles are resolved on the committed state, names by what earlier steps called a node."""
+
+from collections.abc import Mapping
+from typing import TypeAlias, assert_never
+
+from emulator.core.image import MetadataImage, PartitionState
+from emulator.core.types import BrokerId, NodeId, TopicPartition
+from emulator.plan.nodes import NamedNode, NodeRef, NodeRole, RoleNode
+
+NodeNames: TypeAlias = Mapping[str, NodeId]
+"""Nodes by the names that steps gave them."""
+
+
+def resolve(node: NodeRef, image: MetadataImage, names: NodeNames) -> NodeId | None:
+    """Returns the node that is meant, or ``None`` where none has the role now."""
+    match node:
+        case int():
+            return node
+        case NamedNode(name=name):
+            return names.get(name)
+        case RoleNode(role=role, partition=partition):
+            state = image.partitions.get(partition or _only_partition(image))
+            found = None if state is None else _holder(role, state)
+            return None if found is None else NodeId(found)
+        case _:
+            assert_never(node)
+
+
+def missing(node: NodeRef) -> str:
+    """Returns, in words, that nobody is what ``resolve`` did not find."""
+    match node:
+        case RoleNode(role=NodeRole.LEADER, partition=partition):
+            return f"{partition} has no leader"
+        case RoleNode(role=NodeRole.FOLLOWER, partition=partition):
+            return f"{partition} has no follower in the ISR"
+        case RoleNode(role=NodeRole.LAST_ISR, partition=partition):
+            return f"the ISR of {partition} is not down to one member"
+        case RoleNode(role=NodeRole.ELR, partition=partition):
+            return f"the ELR of {partition} is empty"
+        case _:
+            return f"there is no node {node}"
+
+
+def _only_partition(image: MetadataImage) -> TopicPartition:
+    return next(iter(sorted(image.partitions)), TopicPartition("", 0))
+
+
+def _holder(role: NodeRole, state: PartitionState) -> BrokerId | None:
+    match role:
+        case NodeRole.LEADER:
+            return state.leader
+        case NodeRole.FOLLOWER:
+            return min((member for member in state.isr if member != state.leader), default=None)
+        case NodeRole.LAST_ISR:
+            return state.isr[0] if len(state.isr) == 1 else None
+        case NodeRole.ELR:
+            return min(state.elr, default=None)
+        case _:
+            assert_never(role)

@@ -1,0 +1,151 @@
+"""A run's directory, ``<store>/<scenario>/<timestamp>/``, and the link ``latest`` beside it."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import yaml
+
+from chaos.scenario.scenario import Scenario
+from emulator.cluster.process_cluster import ClusterLayout
+from emulator.core.errors import ConfigError
+from emulator.core.switches import Switches, era_switches, switch_texts, with_switch
+from emulator.plan.drivers import DriverName
+
+LATEST: Final = "latest"
+"""Link to the newest run of a scenario."""
+
+MARKER: Final = ".laststand-store"
+"""Empty file by which a store is recognised."""
+
+
+def check_store(store: Path) -> None:
+    """Checks that runs can be kept in ``store``.
+
+    Raises:
+        ConfigError: it is no directory, cannot be written, or is occupied by something that is no store.
+    """
+    if store.exists() and not store.is_dir():
+        raise ConfigError(key="--out", value=str(store), expected="a directory, and this is a file")
+    parent = store
+    while not parent.exists():
+        parent = parent.parent
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        raise ConfigError(key="--out", value=str(store), expected=f"a directory that can be written; {parent} cannot")
+    if store.exists() and not (store / MARKER).exists() and any(store.iterdir()):
+        raise ConfigError(
+            key="--out", value=str(store), expected="a new or empty directory, or a store; this one is occupied"
+        )
+
+
+def create_run_directory(store: Path, scenario: Scenario, *, now: datetime) -> Path:
+    """Makes a run's directory with the scenario's file in it, points ``latest`` to it, and returns it.
+
+    Raises:
+        ConfigError: it cannot be made.
+    """
+    path = new_directory(store, scenario.name, now=now)
+    (path / "scenario.yaml").write_text(scenario.text, encoding="utf-8")
+    return path
+
+
+def create_run_directory_at(path: Path, scenario: Scenario) -> Path:
+    """Makes a run's directory exactly there, with the scenario's file in it, and returns its absolute path.
+
+    Raises:
+        ConfigError: it exists, or cannot be made.
+    """
+    try:
+        path.mkdir(parents=True)
+        (path / "events").mkdir()
+        (path / "scenario.yaml").write_text(scenario.text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(key="--out", value=str(path), expected=f"a new directory: {error.strerror}") from None
+    return path.absolute()
+
+
+def new_directory(store: Path, name: str, *, now: datetime) -> Path:
+    """Makes the directory of a run of that name, points ``latest`` to it, and returns it.
+
+    Runs that start in the same millisecond get directories a millisecond apart.
+
+    Raises:
+        ConfigError: it cannot be made.
+    """
+    try:
+        store.mkdir(parents=True, exist_ok=True)
+        (store / MARKER).touch()
+        parent = store.absolute() / name
+        while (path := parent / f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03d}").exists():
+            now += timedelta(milliseconds=1)
+        (path / "events").mkdir(parents=True)
+        fresh = parent / f".{path.name}.{LATEST}"
+        fresh.symlink_to(path.name, target_is_directory=True)
+        fresh.replace(parent / LATEST)
+    except OSError as error:
+        raise ConfigError(key="--out", value=str(store), expected=f"a store that can be written: {error}") from None
+    return path
+
+
+def write_cluster_file(
+    path: Path,
+    layout: ClusterLayout,
+    *,
+    era: str,
+    scenario: str,
+    seed: int,
+    driver: DriverName = DriverName.PROCESS,
+    metrics: Mapping[int, str] = MappingProxyType({}),
+) -> None:
+    """Writes ``cluster.yaml``: what ran, under which rules; ``metrics`` is where each node serves its own, if any."""
+    document = {
+        "run": layout.run,
+        "scenario": scenario,
+        "era": era,
+        "seed": seed,
+        "driver": driver.value,
+        "switches": switch_texts(layout.switches),
+        "properties": dict(layout.properties),
+        "controllers": [int(layout.controller_id)],
+        "brokers": [int(broker) for broker in layout.broker_ids],
+        "proxied": layout.toxiproxy is not None,
+    }
+    if metrics:
+        document["metrics"] = {node_id: f"http://{address}/metrics" for node_id, address in metrics.items()}
+    path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterRules:
+    """Under which rules a run was played, by its ``cluster.yaml``."""
+
+    era: str
+    switches: Switches
+    properties: tuple[tuple[str, str], ...]
+
+
+def read_cluster_file(path: Path) -> ClusterRules:
+    """Inverse of ``write_cluster_file``, as far as the rules go.
+
+    Raises:
+        ConfigError: it is no such file, or names rules that do not exist.
+    """
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        era, rules, properties = document["era"], document["switches"], document.get("properties", {})
+        switches = era_switches(str(era))
+        for name, rule in rules.items():
+            switches = with_switch(switches, name, {True: "on", False: "off"}.get(rule, str(rule)))
+        listed = tuple((key, str(value)) for key, value in properties.items())
+    except yaml.MarkedYAMLError as error:
+        line = 1 if error.problem_mark is None else error.problem_mark.line + 1
+        why = f"line {line} is no YAML: {error.problem}"
+        raise ConfigError(key="cluster.yaml", value=str(path), expected=f"a run's ({why})") from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
+        why = " ".join(str(error).split())
+        raise ConfigError(key="cluster.yaml", value=str(path), expected=f"a run's ({why})") from None
+    return ClusterRules(era=str(era), switches=switches, properties=listed)

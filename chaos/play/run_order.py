@@ -1,0 +1,47 @@
+"""What a run is asked for."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from chaos.scenario.scenario import Scenario
+from emulator.cluster.process_cluster import ClusterLayout
+from emulator.core.switches import Switches
+from emulator.plan.drivers import DriverName
+from emulator.plan.nodes import CONTROLLER
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOrder:
+    """What to play, and where.
+
+    Attributes:
+        directory: the run's, which exists and is absolute.
+        era: its name, for people.
+        switches: the rules of the era, changed as asked for.
+        properties: of every node: the scenario's with what was asked for on top.
+        toxiproxy: the program; needed where processes play a scenario with network faults.
+        driver: what plays it.
+    """
+
+    scenario: Scenario
+    directory: Path
+    era: str
+    switches: Switches
+    properties: tuple[tuple[str, str], ...]
+    seed: int
+    toxiproxy: Path | None
+    driver: DriverName = DriverName.PROCESS
+
+    @property
+    def layout(self) -> ClusterLayout:
+        """What the cluster is made of."""
+        is_proxied = self.driver is DriverName.PROCESS and self.scenario.has_network_faults
+        return ClusterLayout(
+            run=self.directory.name,
+            directory=self.directory,
+            controller_id=CONTROLLER,
+            broker_ids=self.scenario.broker_ids,
+            switches=self.switches,
+            properties=self.properties,
+            toxiproxy=self.toxiproxy if is_proxied else None,
+        )

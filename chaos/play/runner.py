@@ -1,0 +1,194 @@
+"""Plays one scenario under one set of switches, and leaves a run directory.
+
+A run always goes through the same phases: start, topics, steps, end, final read, orderly stop. A barrier that is
+missed, a fault that cannot be played or a process that ends by itself stops the steps, not the phases after them, so
+that the evidence is as whole as it can be; the run's *problem* then makes the verdict ``unknown`` at best.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Final
+
+import grpc.aio
+
+from chaos.play.barriers import Observation
+from chaos.play.drivers import make_driver
+from chaos.play.ending import restore_and_settle
+from chaos.play.recorded_plan import PlayedStep, write_plan
+from chaos.play.run_directory import write_cluster_file
+from chaos.play.run_order import RunOrder
+from chaos.play.step_player import StepPlayer
+from chaos.play.target import Target
+from chaos.play.topics import create_topics
+from chaos.scenario.scenario import Ending
+from emulator.core.errors import EmulatorError
+from emulator.core.events import StepReached
+from emulator.core.types import CauseId
+from emulator.plan.nodes import CONTROLLER
+
+READY_TIMEOUT_S: Final = 30.0
+"""For all brokers to be registered and unfenced, and then for the topics to exist."""
+
+DRAIN_TIMEOUT_MS: Final = 10_000
+"""For producers to get answers once they send nothing new."""
+
+FINAL_READ_TIMEOUT_MS: Final = 30_000
+
+_LOG_FORMAT: Final = "[%(asctime)s] %(levelname)s %(message)s"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunStatus:
+    """Where a run is. ``step`` counts from 1; 0 is before the steps, ``steps`` + 1 after them."""
+
+    era: str
+    step: int
+    steps: int
+    text: str
+    seen: str | None
+
+
+class Run:
+    """One run.
+
+    Attributes:
+        problem: why its plan did not reach its end; ``None`` if it did.
+    """
+
+    def __init__(self, order: RunOrder, *, on_status: Callable[[RunStatus], None]) -> None:
+        self.problem: str | None = None
+        self._order = order
+        self._on_status = on_status
+        self._played: list[PlayedStep] = []
+        self._logger = _open_log(order.directory)
+        self._driver = make_driver(order, logger=self._logger, on_problem=self._fail)
+
+    async def play(self) -> None:
+        """Plays the scenario to its end; afterwards nothing runs any more."""
+        order = self._order
+        write_cluster_file(
+            order.directory / "cluster.yaml",
+            order.layout,
+            era=order.era,
+            scenario=order.scenario.name,
+            seed=order.seed,
+            driver=order.driver,
+        )
+        try:
+            await self._play_or_note_interrupt()
+        except* (EmulatorError, grpc.aio.AioRpcError, OSError) as errors:
+            self._fail("; ".join(str(error) for error in _leaves(errors)))
+        finally:
+            await self._driver.close(problem=self.problem)
+            write_plan(
+                order.directory / "plan.yaml",
+                scenario_text=order.scenario.text,
+                steps=self._played,
+                era=order.era,
+                switches=order.switches,
+                seed=order.seed,
+            )
+            _close_log(self._logger)
+
+    async def _play_or_note_interrupt(self) -> None:
+        try:
+            await self._play()
+        except asyncio.CancelledError:
+            self._fail("interrupted")
+            raise
+
+    # --- Phases ---------------------------------------------------------------------------------------------------
+
+    async def _play(self) -> None:
+        self._tell(0, "start the cluster")
+        async with self._driver.open() as target:
+            player = StepPlayer(target=target, seed=self._order.seed)
+            await self._prepare(target)
+            await self._play_steps(target, player)
+            await self._end(target)
+
+    async def _prepare(self, target: Target) -> None:
+        scenario = self._order.scenario
+
+        def unfenced() -> Observation:
+            brokers = target.image.brokers
+            missing = [b for b in scenario.broker_ids if b not in brokers or brokers[b].fenced]
+            return Observation(reached=not missing, text=f"brokers {missing} are not unfenced")
+
+        def created() -> Observation:
+            missing = [str(partition) for partition in scenario.partitions if partition not in target.image.partitions]
+            return Observation(reached=not missing, text=f"partitions {missing} do not exist")
+
+        await target.wait(unfenced, timeout_s=READY_TIMEOUT_S)
+        await create_topics(target.ask_controller, scenario.topics, chance=Random(f"{self._order.seed}:topics"))
+        await target.wait(created, timeout_s=READY_TIMEOUT_S)
+        self._driver.start_work()
+
+    async def _play_steps(self, target: Target, player: StepPlayer) -> None:
+        for number, step in enumerate(self._order.scenario.steps, start=1):
+            target.cause_id = CauseId(f"step-{number}")
+            self._tell(number, step.text)
+            try:
+                played = await player.play(number, step)
+            except (EmulatorError, grpc.aio.AioRpcError) as error:
+                self._fail(f"step {number} {step.text}: {error}")
+                return
+            self._played.append(played)
+            target.note(StepReached(cause_id=target.cause_id, step=number, text=played.text, seen=played.outcome.seen))
+            self._tell(number, step.text, seen=played.outcome.seen)
+
+    async def _end(self, target: Target) -> None:
+        after = len(self._order.scenario.steps) + 1
+        target.cause_id = CauseId("end")
+        self._tell(after, "stop the workload")
+        await self._driver.stop_work(timeout_ms=DRAIN_TIMEOUT_MS)
+        if self._order.scenario.end is Ending.RESTORE:
+            self._tell(after, "restore everything, wait for leaders and full ISRs")
+            try:
+                await restore_and_settle(target, (CONTROLLER, *self._order.scenario.broker_ids))
+            except EmulatorError as error:
+                self._fail(f"after everything was restored: {error}")
+        self._tell(after, "read everything")
+        await self._driver.read_all(timeout_ms=FINAL_READ_TIMEOUT_MS)
+        self._tell(after, "stop the cluster")
+        await self._driver.stop()
+        self._tell(after, "stop the cluster", seen="stopped")
+
+    # --- Mishaps and news -----------------------------------------------------------------------------------------
+
+    def _fail(self, problem: str) -> None:
+        self._logger.error("%s", problem)
+        self.problem = self.problem or problem
+
+    def _tell(self, step: int, text: str, *, seen: str | None = None) -> None:
+        self._logger.info("era=%s step=%d %s%s", self._order.era, step, text, "" if seen is None else f" -> {seen}")
+        status = RunStatus(era=self._order.era, step=step, steps=len(self._order.scenario.steps), text=text, seen=seen)
+        self._on_status(status)
+
+
+def _open_log(directory: Path) -> logging.Logger:
+    """Returns a logger that writes ``run.log``; runs side by side have one each."""
+    logger = logging.getLogger(f"laststand.run.{directory.name}")
+    handler = logging.FileHandler(directory / "run.log", encoding="utf-8")
+    handler.setFormatter(logging.Formatter(_LOG_FORMAT))
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    return logger
+
+
+def _close_log(logger: logging.Logger) -> None:
+    for handler in list(logger.handlers):
+        logger.removeHandler(handler)
+        handler.close()
+
+
+def _leaves(errors: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    found: list[BaseException] = []
+    for error in errors.exceptions:
+        found += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return found

@@ -1,0 +1,84 @@
+"""Plays the steps of a scenario: waits at barriers, performs actions, and keeps what was seen."""
+
+import random
+
+import msgspec
+
+from chaos.play.administration import administer
+from chaos.play.barriers import Observation, View, observe
+from chaos.play.recorded_plan import PlayedStep
+from chaos.play.roles import missing, resolve
+from chaos.play.target import Target
+from chaos.play.waiting import StepError
+from chaos.scenario.conditions import Until
+from chaos.scenario.scenario import Step
+from emulator.core.types import NodeId
+from emulator.plan.actions import Action, Administration, Outcome, PowerLoss, nodes_of, with_nodes
+from emulator.plan.nodes import NodeRef
+from emulator.plan.power import SEED_BITS
+
+
+class StepPlayer:
+    """Plays steps one after the other, and remembers what they called nodes."""
+
+    def __init__(self, *, target: Target, seed: int) -> None:
+        self._target = target
+        self._seed = seed
+        self._names: dict[str, NodeId] = {}
+
+    async def play(self, number: int, step: Step) -> PlayedStep:
+        """Plays one step; ``number`` counts from 1.
+
+        Raises:
+            StepError: a barrier was not reached, no node has the role that the step names, or an answer is not allowed.
+            EmulatorError: the action could not be played to its end.
+        """
+        if isinstance(step.action, Until):
+            observation = await self._wait(step.action)
+            reached = Outcome(took_effect=True, bit=True, seen=observation.text)
+            return PlayedStep(action=step.action.with_names(self._names), outcome=reached)
+        action = with_nodes(step.action, self._resolve)
+        if isinstance(action, PowerLoss) and action.loss.seed is None:
+            loss = msgspec.structs.replace(action.loss, seed=self._chance(number).getrandbits(SEED_BITS))
+            action = msgspec.structs.replace(action, loss=loss)
+        if step.bind is not None:
+            (self._names[step.bind],) = (node for node in nodes_of(action) if isinstance(node, int))
+        outcome = await self.perform(action, number=number)
+        return PlayedStep(action=action, outcome=outcome)
+
+    async def perform(self, action: Action, *, number: int) -> Outcome:
+        """Performs an action of step ``number``.
+
+        Raises:
+            StepError: the controller's answer is not allowed.
+            EmulatorError: it could not be played to its end.
+        """
+        if isinstance(action, Administration):
+            return await administer(self._target, action, chance=self._chance(number))
+        return await self._target.perform(action)
+
+    def _chance(self, number: int) -> random.Random:
+        return random.Random(f"{self._seed}:step-{number}")
+
+    async def _wait(self, barrier: Until) -> Observation:
+        target = self._target
+        at_start = target.counts
+
+        def see() -> Observation:
+            view = View(
+                image=target.image,
+                counts=target.counts,
+                counts_at_start=at_start,
+                names=self._names,
+                log_end=target.log_end,
+                log_names=target.log_names,
+            )
+            return observe(barrier.condition, view)
+
+        return await target.wait(see, timeout_s=barrier.within_ms / 1000)
+
+    def _resolve(self, node: NodeRef) -> NodeId:
+        found = resolve(node, self._target.image, self._names)
+        if found is None:
+            raise StepError(missing(node))
+        return found

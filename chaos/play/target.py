@@ -1,0 +1,97 @@
+"""What the steps of a scenario act on: a cluster that can be watched, asked, broken and mended.
+
+There is one such seam and two targets behind it: real processes (``chaos.process.target``) and virtual time
+(``chaos.simulated.target``). What a step means, what a barrier waits for and who has a role is decided above it, once.
+``perform`` returns when the action is done, and has put it on record. In the simulator nothing happens between two
+calls, as time passes only in ``wait`` and where a method needs an answer.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from chaos.play.barriers import Observation
+from emulator.client.control import ClientCounts
+from emulator.core.events import Event
+from emulator.core.image import MetadataImage
+from emulator.core.messages import Request, Response
+from emulator.core.types import CauseId, MetadataOffset, NodeId, Offset, TopicPartition
+from emulator.plan.actions import Action, Outcome
+
+
+class Target(Protocol):
+    """A cluster under a plan.
+
+    Attributes:
+        cause_id: of what happens now: the step that is being played.
+    """
+
+    cause_id: CauseId
+
+    # --- What can be seen -------------------------------------------------------------------------------------------
+
+    @property
+    def image(self) -> MetadataImage:
+        """The controller's committed state as far as it is known now."""
+        ...
+
+    @property
+    def counts(self) -> ClientCounts:
+        """What the clients have achieved so far."""
+        ...
+
+    def log_names(self, node_id: NodeId) -> frozenset[str]:
+        """Returns the names of the directories in a node's log directory, such as ``orders-0``."""
+        ...
+
+    def log_end(self, node_id: NodeId, partition: TopicPartition) -> Offset:
+        """Returns where a node's log of a partition ends, synced or not; 0 where there is none."""
+        ...
+
+    def is_running(self, node_id: NodeId) -> bool:
+        """Whether a node's process exists; a paused one does."""
+        ...
+
+    def is_paused(self, node_id: NodeId) -> bool:
+        """Whether a node's process stands still."""
+        ...
+
+    @property
+    def has_broken_links(self) -> bool:
+        """Whether there is any link to heal."""
+        ...
+
+    async def committed_end(self) -> MetadataOffset:
+        """Returns where the committed records end now."""
+        ...
+
+    async def wait(self, see: Callable[[], Observation], *, timeout_s: float) -> Observation:
+        """Waits until ``see`` says that a state is reached, looking whenever something may have changed.
+
+        Raises:
+            StepError: it was not within ``timeout_s`` seconds, or the run failed meanwhile.
+        """
+        ...
+
+    # --- What can be done -------------------------------------------------------------------------------------------
+
+    async def perform(self, action: Action) -> Outcome:
+        """Performs an action, and records the faults that it begins and ends.
+
+        Requests to the controller are not performed here, but by ``chaos.play.administration``.
+
+        Raises:
+            EmulatorError: it could not be played to its end.
+        """
+        ...
+
+    async def ask_controller(self, request: Request) -> Response:
+        """Sends a request to the controller past all broken links and returns its answer.
+
+        Raises:
+            EmulatorError: there was no answer.
+        """
+        ...
+
+    def note(self, event: Event) -> None:
+        """Writes an event of the harness."""
+        ...

@@ -1,0 +1,29 @@
+"""Creates a scenario's topics before its steps begin."""
+
+from collections.abc import Awaitable, Callable
+from random import Random
+
+from emulator.client.admin_error import AdminError
+from emulator.core.admin_messages import CreateTopicsRequest, CreateTopicsResponse
+from emulator.core.errors import ErrorCode
+from emulator.core.messages import Request, Response
+from emulator.plan.topics import PlannedTopic, draw_topic_id
+
+
+async def create_topics(
+    ask_controller: Callable[[Request], Awaitable[Response]], topics: tuple[PlannedTopic, ...], *, chance: Random
+) -> None:
+    """Creates topics with their assignments and properties; ``chance`` draws their ids.
+
+    Raises:
+        AdminError: the controller refused one.
+        EmulatorError: the controller did not answer.
+    """
+    response = await ask_controller(
+        CreateTopicsRequest(topics=tuple(topic.creatable(draw_topic_id(chance)) for topic in topics))
+    )
+    assert isinstance(response, CreateTopicsResponse)
+    for result in response.topics:
+        if result.error is not ErrorCode.NONE:
+            subject = f"topic {result.name}"
+            raise AdminError(api="CreateTopics", error=result.error, subject=subject, reason=result.error_message)

@@ -1,0 +1,53 @@
+"""Turns a scenario's workload into the configuration of clients."""
+
+from pathlib import Path
+
+from chaos.scenario.scenario import Scenario
+from emulator.client.config import ClientConfig, ConsumerConfig, ProducerConfig
+from emulator.core.client.settings import consumer_settings, producer_settings
+from emulator.core.types import TopicPartition
+
+
+def client_config(
+    scenario: Scenario, *, history_path: Path, control_port: int, session_timeout_ms: int
+) -> ClientConfig:
+    """Returns the configuration of a run's client process."""
+    return ClientConfig(
+        history_path=str(history_path),
+        control_port=control_port,
+        brokers=scenario.broker_ids,
+        session_timeout_ms=session_timeout_ms,
+        partitions=scenario.partitions,
+        producers=producers_of(scenario),
+        consumers=consumers_of(scenario),
+    )
+
+
+def producers_of(scenario: Scenario) -> tuple[ProducerConfig, ...]:
+    """Returns the scenario's producers."""
+    return tuple(
+        ProducerConfig(
+            name=plan.name,
+            rate=plan.rate,
+            record_size=plan.record_size,
+            partitions=_partitions(scenario, plan.topics),
+            settings=producer_settings(plan.acks, dict(plan.properties)),
+        )
+        for plan in scenario.producers
+    )
+
+
+def consumers_of(scenario: Scenario) -> tuple[ConsumerConfig, ...]:
+    """Returns the scenario's consumers, which read while it is played."""
+    return tuple(
+        ConsumerConfig(
+            name=f"consumer-{index}",
+            partitions=_partitions(scenario, plan.topics),
+            settings=consumer_settings(dict(plan.properties)),
+        )
+        for index, plan in enumerate(scenario.consumers)
+    )
+
+
+def _partitions(scenario: Scenario, topics: tuple[str, ...]) -> tuple[TopicPartition, ...]:
+    return tuple(partition for partition in scenario.partitions if partition.topic in topics)

@@ -1,0 +1,154 @@
+"""The harness's end of the connection to the client process."""
+
+import asyncio
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeVar
+
+from emulator.client.config import ClientConfig, write_config
+from emulator.client.control import (
+    AllRead,
+    ClientCounts,
+    Command,
+    ProduceBatch,
+    ReadAll,
+    Ready,
+    Report,
+    StartWork,
+    StopWork,
+    WorkStopped,
+    decode_report,
+    encode_line,
+)
+from emulator.cluster.child import Child, ProcessSpec
+from emulator.cluster.process_cluster import CLIENT_NAME, source_environment
+from emulator.cluster.supervisor import Supervisor
+from emulator.core.errors import EmulatorError
+from emulator.core.types import TopicPartition
+
+_REPORT_LENGTH_MAX: Final = 1 << 24
+_READY_TIMEOUT_S: Final = 30.0
+_ANSWER_MARGIN_S: Final = 10.0
+
+ReportT = TypeVar("ReportT", Ready, WorkStopped, AllRead)
+
+
+class ClientLostError(EmulatorError):
+    """The client process ended, or did not answer in time."""
+
+    def __init__(self, *, awaited: str) -> None:
+        super().__init__(f"the client process is gone or silent; awaited {awaited}")
+        self.awaited = awaited
+
+
+class ClientLink:
+    """Listens for the client process, starts it, then talks to it.
+
+    Attributes:
+        counts: the last that it told.
+    """
+
+    def __init__(self, *, on_counts: Callable[[], None]) -> None:
+        self.counts = ClientCounts(acked=(), failed=0, unknown=0, consumed=0)
+        self._on_counts = on_counts
+        self._server: asyncio.Server | None = None
+        self._writer: asyncio.StreamWriter | None = None
+        self._answers: asyncio.Queue[Ready | WorkStopped | AllRead | None] = asyncio.Queue(maxsize=16)
+
+    async def listen(self) -> int:
+        """Starts to listen on loopback and returns the port."""
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=_REPORT_LENGTH_MAX)
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
+
+    async def launch(self, supervisor: Supervisor, config: ClientConfig, *, directory: Path) -> Child:
+        """Starts the process and waits until it is there; the directory gets its configuration and its log.
+
+        Raises:
+            ClientLostError: it did not come.
+        """
+        config_path = directory / "client.json"
+        write_config(config_path, config)
+        child = await supervisor.start(
+            ProcessSpec(
+                name=CLIENT_NAME,
+                argv=(sys.executable, "-m", "emulator.client", "--config", str(config_path)),
+                environment=source_environment(),
+                stderr_path=directory / "client.log",
+            )
+        )
+        await self._await(Ready, _READY_TIMEOUT_S)
+        return child
+
+    def start_work(self, addresses: dict[int, str]) -> None:
+        """Lets producers and consumers work."""
+        self._send(StartWork(addresses=addresses))
+
+    def produce(self, producer: str, partition: TopicPartition, records: int) -> None:
+        """Has a producer send a batch.
+
+        Raises:
+            ClientLostError: the process is gone.
+        """
+        self._send(
+            ProduceBatch(producer=producer, topic=partition.topic, partition=partition.partition, record_count=records)
+        )
+
+    async def stop_work(self, *, timeout_ms: int) -> WorkStopped:
+        """Stops them, and waits until every operation has its outcome.
+
+        Raises:
+            ClientLostError: it did not answer.
+        """
+        self._send(StopWork(timeout_ms=timeout_ms))
+        return await self._await(WorkStopped, timeout_ms / 1000 + _ANSWER_MARGIN_S)
+
+    async def read_all(self, addresses: dict[int, str], *, timeout_ms: int) -> AllRead:
+        """Has everything read by a fresh consumer.
+
+        Raises:
+            ClientLostError: it did not answer.
+        """
+        self._send(ReadAll(addresses=addresses, timeout_ms=timeout_ms))
+        return await self._await(AllRead, timeout_ms / 1000 + _ANSWER_MARGIN_S)
+
+    async def close(self) -> None:
+        """Ends the connection, which ends a process that is still there, and stops listening."""
+        if self._writer is not None:
+            self._writer.close()
+        if self._server is not None:
+            self._server.close()
+
+    def _send(self, command: Command) -> None:
+        if self._writer is None or self._writer.is_closing():
+            raise ClientLostError(awaited=f"a connection for {type(command).__name__}")
+        self._writer.write(encode_line(command))
+
+    async def _await(self, kind: type[ReportT], timeout_s: float) -> ReportT:
+        try:
+            async with asyncio.timeout(timeout_s):
+                answer = await self._answers.get()
+        except TimeoutError:
+            raise ClientLostError(awaited=kind.__name__) from None
+        if not isinstance(answer, kind):
+            raise ClientLostError(awaited=kind.__name__)
+        return answer
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+        try:
+            while line := await reader.readline():
+                self._take(decode_report(line))
+        except ConnectionError:
+            pass  # the process died; whoever awaits an answer is told below
+        finally:
+            writer.close()
+            self._answers.put_nowait(None)
+
+    def _take(self, report: Report) -> None:
+        if isinstance(report, ClientCounts):
+            self.counts = report
+            self._on_counts()
+        else:
+            self._answers.put_nowait(report)

@@ -1,0 +1,96 @@
+"""Plays a run on real processes: controller, brokers and one client process, behind proxies where links can break."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from chaos.play.run_order import RunOrder
+from chaos.play.waiting import ChangeSignal
+from chaos.play.workload import client_config
+from chaos.process.client_link import ClientLink
+from chaos.process.ending import note_crash, stop_nodes
+from chaos.process.harness_log import HarnessLog
+from chaos.process.target import ProcessTarget, open_target
+from emulator.cluster.child import ProcessEnd
+from emulator.cluster.process_cluster import CLIENT_NAME, ProcessCluster
+from emulator.core.properties import node_properties
+from emulator.plan.nodes import CLIENT
+
+
+class ProcessDriver:
+    """``Driver`` of real processes.
+
+    Args:
+        order: what to play.
+        logger: of ``run.log``.
+        on_problem: told when a process ends by itself.
+    """
+
+    def __init__(self, order: RunOrder, *, logger: logging.Logger, on_problem: Callable[[str], None]) -> None:
+        self._order = order
+        self._logger = logger
+        self._on_problem = on_problem
+        self._changes = ChangeSignal()
+        self._client = ClientLink(on_counts=self._changes.change)
+        self._session_timeout_ms = node_properties(dict(order.properties)).broker_session_timeout_ms
+        self._log = HarnessLog(
+            order.directory / "events" / "harness-0.jsonl", run=order.directory.name, wall_time_ns=time.time_ns()
+        )
+        self._cluster = ProcessCluster(order.layout, on_start=self._log.started, on_unexpected_end=self._notice_crash)
+        self._target: ProcessTarget
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[ProcessTarget]:
+        """Starts the client process and the nodes side by side, then follows the controller's metadata."""
+        async with self._cluster:
+            directory = self._order.directory
+            config = client_config(
+                self._order.scenario,
+                history_path=directory / "history.jsonl",
+                control_port=await self._client.listen(),
+                session_timeout_ms=self._session_timeout_ms,
+            )
+            async with asyncio.TaskGroup() as starting:
+                starting.create_task(self._client.launch(self._cluster.supervisor, config, directory=directory))
+                starting.create_task(self._cluster.start())
+            async with open_target(
+                self._cluster,
+                client=self._client,
+                log=self._log,
+                changes=self._changes,
+                session_timeout_ms=self._session_timeout_ms,
+            ) as target:
+                self._target = target
+                yield target
+
+    def start_work(self) -> None:
+        """Tells the client process where the nodes are."""
+        self._client.start_work(self._cluster.addresses_for(CLIENT))
+
+    async def stop_work(self, *, timeout_ms: int) -> None:
+        """Has the client process finish."""
+        await self._client.stop_work(timeout_ms=timeout_ms)
+
+    async def read_all(self, *, timeout_ms: int) -> None:
+        """Has the client process read at the nodes' own ports."""
+        await self._client.read_all(self._cluster.direct_addresses(), timeout_ms=timeout_ms)
+
+    async def stop(self) -> None:
+        """Ends the client process, then the nodes."""
+        client = self._cluster.supervisor.children.get(CLIENT_NAME)
+        if client is not None:
+            await client.stop()
+        await stop_nodes(self._target.faults)
+
+    async def close(self, *, problem: str | None) -> None:
+        """Ends the harness's event file; everything else was written when it happened."""
+        await self._client.close()
+        self._log.close(problem=problem)
+
+    def _notice_crash(self, name: str, end: ProcessEnd) -> None:
+        what = note_crash(self._cluster, self._log, name, end)
+        self._logger.error("%s\n%s", what, "\n".join(end.stderr_tail))
+        self._on_problem(what)
+        self._changes.fail(what)

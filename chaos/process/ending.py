@@ -1,0 +1,38 @@
+"""The ends of nodes: in order, or unasked."""
+
+import asyncio
+
+from chaos.process.fault_target import FaultTarget
+from chaos.process.harness_log import HarnessLog
+from emulator.cluster.child import ProcessEnd
+from emulator.cluster.process_cluster import ProcessCluster
+from emulator.core.events import IncarnationEnd
+from emulator.core.types import NodeId
+
+
+async def stop_nodes(target: FaultTarget) -> None:
+    """Stops the brokers that run, then the controller, and records how each ended."""
+    cluster, controller = target.cluster, target.cluster.layout.controller_id
+    brokers = [broker for broker in cluster.layout.broker_ids if cluster.is_running(broker)]
+    ends = await asyncio.gather(*(cluster.stop_node(broker) for broker in brokers))
+    committed = await target.committed_end()
+    for broker, end in zip(brokers, ends, strict=True):
+        if end is not None:
+            target.note_end(broker, IncarnationEnd.STOPPED, end, committed)
+    controller_end = await cluster.stop_node(controller)
+    if controller_end is not None:
+        target.note_end(controller, IncarnationEnd.STOPPED, controller_end, committed)
+
+
+def note_crash(cluster: ProcessCluster, log: HarnessLog, name: str, end: ProcessEnd) -> str:
+    """Records that a process ended unasked, or not as it was asked to; returns that in words."""
+    if name.isdigit():
+        node_id = NodeId(int(name))
+        log.ended(
+            node_id,
+            cluster.incarnation(node_id),
+            IncarnationEnd.UNEXPECTED,
+            process_end=end,
+            metadata_offset=None,
+        )
+    return f"process {name} ended by itself ({end.cause.value}, exit code {end.exit_code})"

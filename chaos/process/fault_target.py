@@ -1,0 +1,66 @@
+"""What a fault acts on: real processes, what they committed, and the harness's log."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from chaos.play.barriers import Observation
+from chaos.play.waiting import ChangeSignal
+from chaos.process.harness_log import HarnessLog
+from chaos.process.metadata_observer import MetadataObserver
+from emulator.cluster.child import EndCause, ProcessEnd
+from emulator.cluster.process_cluster import ProcessCluster
+from emulator.core.events import IncarnationEnd
+from emulator.core.image import MetadataImage
+from emulator.core.types import MetadataOffset, NodeId
+
+
+@dataclass(frozen=True, kw_only=True)
+class FaultTarget:
+    """The cluster, the view of its committed state, and the harness's log.
+
+    Attributes:
+        changes: fires when the committed state changed.
+        session_timeout_ms: of the cluster; a cut under a channel in use is noticed within it.
+        downed: by which fault each node went down, until it is started again.
+    """
+
+    cluster: ProcessCluster
+    metadata: MetadataObserver
+    log: HarnessLog
+    changes: ChangeSignal
+    session_timeout_ms: int
+    downed: dict[NodeId, str] = field(default_factory=dict)
+
+    @property
+    def image(self) -> MetadataImage:
+        """What the controller committed, as far as it is known now."""
+        return self.metadata.image
+
+    async def committed_end(self) -> MetadataOffset:
+        """Asks the controller where its committed records end now."""
+        return await self.metadata.committed_end()
+
+    async def wait(self, see: Callable[[], Observation], *, timeout_s: float) -> Observation:
+        """Waits until ``see`` says that a state is reached.
+
+        Raises:
+            StepError: it was not within ``timeout_s`` seconds.
+        """
+        return await self.changes.wait(see, timeout_s=timeout_s)
+
+    def is_answering(self, node_id: NodeId) -> bool:
+        """Whether a node's process runs and is not paused."""
+        return self.cluster.is_running(node_id) and not self.cluster.is_paused(node_id)
+
+    def note_end(
+        self, node_id: NodeId, end: IncarnationEnd, process_end: ProcessEnd, committed: MetadataOffset
+    ) -> None:
+        """Records the end of a node's process as planned; an unplanned one was recorded when it happened."""
+        if process_end.cause in (EndCause.STOPPED, EndCause.KILLED):
+            self.log.ended(
+                node_id,
+                self.cluster.incarnation(node_id),
+                end,
+                process_end=process_end,
+                metadata_offset=committed,
+            )

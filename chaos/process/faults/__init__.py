@@ -1,0 +1,14 @@
+"""Executors of actions on real processes, one per deed, each of which proves that it took effect.
+
+Every module of this package is imported, and each executor enters itself with ``executes``. So a new one is a new file.
+"""
+
+import importlib
+import pkgutil
+
+from chaos.process.faults.registry import EXECUTORS, execute
+
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")
+
+__all__ = ["EXECUTORS", "execute"]

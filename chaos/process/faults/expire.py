@@ -1,0 +1,34 @@
+"""Expiry: nothing of a broker reaches the controller until its session is over; its metadata waits, too."""
+
+from chaos.play.barriers import Observation
+from chaos.process.fault_target import FaultTarget
+from chaos.process.faults.links import break_links, proxies
+from chaos.process.faults.registry import executes
+from emulator.core.types import BrokerId, NodeId
+from emulator.plan.actions import Expire, Outcome, effective
+from emulator.plan.channels import Link
+
+_SESSIONS: float = 3.0
+"""A session is over after this many of its timeouts, however busy the machine is."""
+
+
+@executes(Expire)
+async def expire(target: FaultTarget, action: Expire[NodeId]) -> Outcome:
+    """Cuts brokers off from the controller until it has fenced them.
+
+    Raises:
+        StepError: a broker was not fenced.
+    """
+    links = [Link(node_id, target.cluster.layout.controller_id) for node_id in action.nodes]
+    broken = await break_links(target, links, proxies(target).cut)
+
+    def fenced() -> Observation:
+        registrations = {node_id: target.image.brokers.get(BrokerId(node_id)) for node_id in action.nodes}
+        active = [node_id for node_id, each in registrations.items() if each is not None and not each.fenced]
+        return Observation(reached=not active, text=f"brokers {active} are not fenced")
+
+    try:
+        await target.wait(fenced, timeout_s=_SESSIONS * target.session_timeout_ms / 1000)
+    finally:
+        await proxies(target).restore(links)
+    return effective("fenced") if broken.bit else broken

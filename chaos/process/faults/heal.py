@@ -1,0 +1,45 @@
+"""Healing: links let everything through again. Connections that were blocked meanwhile are closed, as if reset."""
+
+import asyncio
+from collections.abc import Iterable
+
+from chaos.process.fault_target import FaultTarget
+from chaos.process.faults.links import PASSES_WITHIN_S, proxies
+from chaos.process.faults.registry import executes
+from emulator.cluster.probe import ProbeOutcome
+from emulator.core.types import NodeId
+from emulator.plan.actions import HealAll, HealLink, HealNodes, Outcome, effective, no_op
+from emulator.plan.channels import Link
+
+
+@executes(HealAll)
+async def heal_all(target: FaultTarget, _: HealAll) -> Outcome:
+    """Mends every link."""
+    return await _restore(target, proxies(target).links)
+
+
+@executes(HealNodes)
+async def heal_nodes(target: FaultTarget, action: HealNodes[NodeId]) -> Outcome:
+    """Mends every link to and from nodes."""
+    return await _restore(
+        target, sorted({link for node_id in action.nodes for link in proxies(target).links_of(node_id)})
+    )
+
+
+@executes(HealLink)
+async def heal_link(target: FaultTarget, action: HealLink[NodeId]) -> Outcome:
+    """Mends what one node dials to another."""
+    return await _restore(target, [action.link])
+
+
+async def _restore(target: FaultTarget, links: Iterable[Link[NodeId]]) -> Outcome:
+    changed = await proxies(target).restore(links)
+    if not changed:
+        return no_op("no link was broken")
+    # Behind a link to a node that is down or paused nobody can answer, healed or not.
+    answering = [link for link in changed if target.is_answering(link.target)]
+    outcomes = await asyncio.gather(*(proxies(target).probe(link, timeout_s=PASSES_WITHIN_S) for link in answering))
+    silent = [link for link, outcome in zip(answering, outcomes, strict=True) if outcome is not ProbeOutcome.PASSES]
+    if silent:
+        return Outcome(took_effect=True, bit=False, seen=f"no answer through {', '.join(map(str, silent))}")
+    return effective(f"{len(changed)} links restored, {len(answering)} of them answer")

@@ -1,0 +1,20 @@
+"""Isolation: nodes reach nobody and nobody reaches them, clients included unless they stay connected."""
+
+from chaos.process.fault_target import FaultTarget
+from chaos.process.faults.links import break_links, proxies
+from chaos.process.faults.registry import executes
+from emulator.core.types import NodeId
+from emulator.plan.actions import Clients, Isolate, Outcome
+from emulator.plan.nodes import CLIENT
+
+
+@executes(Isolate)
+async def isolate(target: FaultTarget, action: Isolate[NodeId]) -> Outcome:
+    """Cuts every link to and from the nodes."""
+    links = {
+        link
+        for node_id in action.nodes
+        for link in proxies(target).links_of(node_id)
+        if action.clients is Clients.CUT or link.source != CLIENT
+    }
+    return await break_links(target, sorted(links), proxies(target).cut)

@@ -1,0 +1,141 @@
+"""What all network faults share: break links, and make sure that they are broken.
+
+A fault has bitten if every link that answered a probe before is silent now, there is at least one such link, and each
+broker that was using one of them reports its peer unreachable. A broker uses its link to the controller (heartbeats)
+and those to the leaders that it follows, unless it already reported that peer unreachable.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from chaos.process.fault_target import FaultTarget
+from emulator.cluster.probe import ProbeOutcome
+from emulator.cluster.toxiproxy import Link, Toxiproxy
+from emulator.core.errors import InvariantViolation
+from emulator.core.types import BrokerId
+from emulator.plan.actions import Outcome, effective
+from emulator.plan.nodes import CLIENT
+
+SILENT_AFTER_S: Final = 0.3
+"""A link that brings no byte for so long is cut."""
+
+PASSES_WITHIN_S: Final = 2.0
+"""A link that works brings a byte within this, on a machine that is busy with something else."""
+
+_LOOK_INTERVAL_S: Final = 0.02
+_NOTICE_MARGIN_S: Final = 3.0
+
+
+class _PeerLine(msgspec.Struct, tag_field="type", tag="PeerUnreachable"):
+    peer: int
+
+
+class _BackLine(msgspec.Struct, tag_field="type", tag="PeerReachable"):
+    peer: int
+
+
+_PEERS: Final[msgspec.json.Decoder[_PeerLine | _BackLine]] = msgspec.json.Decoder(_PeerLine | _BackLine)
+
+
+def proxies(target: FaultTarget) -> Toxiproxy:
+    """Returns the proxies of a cluster that has them.
+
+    Raises:
+        InvariantViolation: the plan has a network fault, and the cluster was started without proxies.
+    """
+    if target.cluster.toxiproxy is None:
+        raise InvariantViolation("a network fault in a cluster without proxies")
+    return target.cluster.toxiproxy
+
+
+async def break_links(
+    target: FaultTarget, links: Iterable[Link], change: Callable[[Iterable[Link]], Awaitable[tuple[Link, ...]]]
+) -> Outcome:
+    """Applies a change that blocks links, and waits until that has been noticed."""
+    wanted = tuple(links)
+    live = [link for link in wanted if await passes(target, link)]
+    used = [link for link in live if _is_used(target, link)]
+    marks = {link: _event_file(target, link).stat().st_size for link in used}
+    changed = await change(wanted)
+    reason = await _not_bitten(target, live, changed, marks)
+    if reason is not None:
+        return Outcome(took_effect=bool(changed), bit=False, seen=f"no-op: {reason}")
+    seen = f"{len(live)} of {len(wanted)} links silent"
+    return effective("; ".join([seen, *(f"{link.source} reports {link.target} unreachable" for link in used)]))
+
+
+async def _not_bitten(
+    target: FaultTarget, live: list[Link], changed: tuple[Link, ...], marks: dict[Link, int]
+) -> str | None:
+    if not any(link in changed for link in live):
+        return "nothing passed there before"
+    outcomes = await asyncio.gather(*(proxies(target).probe(link, timeout_s=SILENT_AFTER_S) for link in live))
+    if any(outcome is not ProbeOutcome.SILENT for outcome in outcomes):
+        return "bytes still pass"
+    if not await _all_noticed(target, marks):
+        return "a node that used the link did not notice"
+    return None
+
+
+async def passes(target: FaultTarget, link: Link) -> bool:
+    """Whether bytes pass through a link, and somebody answers behind it."""
+    if proxies(target).is_blocked(link):
+        return False
+    return await proxies(target).probe(link, timeout_s=SILENT_AFTER_S * 2) is ProbeOutcome.PASSES
+
+
+def _is_used(target: FaultTarget, link: Link) -> bool:
+    if link.source == CLIENT or not target.cluster.is_running(link.source):
+        return False
+    if link.target in _unreachable(_event_file(target, link).read_bytes()):
+        return False
+    if link.target == target.cluster.layout.controller_id:
+        return True
+    source, leader = BrokerId(link.source), BrokerId(link.target)
+    return any(state.leader == leader and source in state.isr for state in target.image.partitions.values())
+
+
+def _event_file(target: FaultTarget, link: Link) -> Path:
+    return target.cluster.layout.event_file(link.source, target.cluster.incarnation(link.source))
+
+
+def _unreachable(lines: bytes) -> set[int]:
+    """Returns the peers that were reported unreachable and not since reported reachable."""
+    peers: set[int] = set()
+    for line in lines.split(b"\n")[:-1]:  # what follows the last line end is not whole yet
+        if b'"PeerUnreachable"' not in line and b'"PeerReachable"' not in line:
+            continue
+        match _PEERS.decode(line):
+            case _PeerLine(peer=peer):
+                peers.add(peer)
+            case _BackLine(peer=peer):
+                peers.discard(peer)
+    return peers
+
+
+async def _all_noticed(target: FaultTarget, marks: dict[Link, int]) -> bool:
+    waiting = dict(marks)
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + target.session_timeout_ms / 1000 + _NOTICE_MARGIN_S
+    while waiting:
+        for link, mark in list(waiting.items()):
+            with _event_file(target, link).open("rb") as file:
+                file.seek(mark)
+                if _reports(file.read(), link.target):
+                    del waiting[link]
+        if waiting and loop.time() > deadline:
+            return False
+        if waiting:
+            await asyncio.sleep(_LOOK_INTERVAL_S)
+    return True
+
+
+def _reports(lines: bytes, peer: int) -> bool:
+    return any(
+        b'"PeerUnreachable"' in line and isinstance(told := _PEERS.decode(line), _PeerLine) and told.peer == peer
+        for line in lines.split(b"\n")[:-1]
+    )

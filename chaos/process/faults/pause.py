@@ -1,0 +1,24 @@
+"""SIGSTOP and SIGCONT: a process stands still, its connections stay open, its clock runs on."""
+
+from chaos.process.fault_target import FaultTarget
+from chaos.process.faults.registry import executes
+from emulator.core.types import NodeId
+from emulator.plan.actions import Outcome, Pause, Resume, no_op
+
+
+@executes(Pause)
+async def pause(target: FaultTarget, action: Pause[NodeId]) -> Outcome:
+    """Pauses nodes."""
+    changed = [await target.cluster.pause_node(node_id) for node_id in action.nodes]
+    if not any(changed):
+        return no_op("nothing ran")
+    return Outcome(took_effect=True, bit=all(changed), seen="all threads stand still")
+
+
+@executes(Resume)
+async def resume(target: FaultTarget, action: Resume[NodeId]) -> Outcome:
+    """Continues paused nodes."""
+    changed = [await target.cluster.resume_node(node_id) for node_id in action.nodes]
+    if not any(changed):
+        return no_op("nothing was paused")
+    return Outcome(took_effect=True, bit=all(changed), seen="all threads run")

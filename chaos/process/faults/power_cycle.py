@@ -1,0 +1,42 @@
+"""Orderly stop, and start of nodes that are down."""
+
+import asyncio
+
+from chaos.process.fault_target import FaultTarget
+from chaos.process.faults.registry import executes
+from emulator.core.events import IncarnationEnd
+from emulator.core.types import NodeId
+from emulator.plan.actions import Outcome, Start, Stop, no_op
+
+
+@executes(Stop)
+async def stop(target: FaultTarget, action: Stop[NodeId]) -> Outcome:
+    """Stops nodes in order. One that does not end in time is killed and counts as crashed."""
+    ends = await asyncio.gather(*(target.cluster.stop_node(node_id) for node_id in action.nodes))
+    committed = await target.committed_end()
+    stopped = []
+    for node_id, end in zip(action.nodes, ends, strict=True):
+        if end is not None:
+            target.downed[node_id] = "stop"
+            target.note_end(node_id, IncarnationEnd.STOPPED, end, committed)
+            stopped.append(f"process {end.pid} {end.cause.value}")
+    if not stopped:
+        return no_op("nothing ran")
+    return Outcome(took_effect=True, bit=len(stopped) == len(action.nodes), seen="; ".join(stopped))
+
+
+@executes(Start)
+async def start(target: FaultTarget, action: Start[NodeId]) -> Outcome:
+    """Starts nodes.
+
+    Raises:
+        StartError: one did not become ready.
+    """
+    down = [node_id for node_id in action.nodes if not target.cluster.is_running(node_id)]
+    if not down:
+        return no_op("it runs")
+    incarnations = await asyncio.gather(*(target.cluster.start_node(node_id) for node_id in down))
+    for node_id in down:
+        target.downed.pop(node_id, None)
+    seen = "; ".join(f"incarnation {incarnation} listens" for incarnation in incarnations)
+    return Outcome(took_effect=True, bit=len(down) == len(action.nodes), seen=seen)

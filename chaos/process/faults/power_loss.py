@@ -1,0 +1,73 @@
+"""Power loss: SIGKILL of all affected nodes at once, then the loss of what they had not synced.
+
+It has bitten when a process was killed by it. That nothing was unsynced then is a result, not a failure: with
+``log.flush.interval.messages`` at 1 that is the whole point.
+"""
+
+import asyncio
+from pathlib import Path
+
+from chaos.process.fault_target import FaultTarget
+from chaos.process.faults.registry import executes
+from emulator.core.events import IncarnationEnd
+from emulator.core.types import NodeId, Offset, TopicPartition
+from emulator.plan.actions import Outcome, PowerLoss, no_op
+from emulator.plan.power import Loss
+from emulator.storage.power_loss import PowerLossReport, lose_power, scan_log_end
+
+
+@executes(PowerLoss)
+async def power_loss(target: FaultTarget, action: PowerLoss[NodeId]) -> Outcome:
+    """Takes the power from nodes; those that are down lose their unsynced data, too.
+
+    Raises:
+        StorageError: a node's files cannot be read or changed.
+    """
+    ends = await asyncio.gather(*(target.cluster.kill_node(node_id) for node_id in action.nodes))
+    committed = await target.committed_end()
+    for node_id, end in zip(action.nodes, ends, strict=True):
+        target.downed[node_id] = "power_loss"
+        if end is not None:
+            target.note_end(node_id, IncarnationEnd.POWER_LOST, end, committed)
+    reports = [await _lose(target, node_id, action.loss) for node_id in action.nodes]
+    killed = sum(end is not None for end in ends)
+    lost = sum(loss.length_before - loss.length_after for report in reports for loss in report.lost_bytes)
+    names = sum(len(report.lost_names) for report in reports)
+    if not killed and not any(report.has_bitten for report in reports):
+        return no_op("nothing ran, and everything was synced")
+    seen = f"{killed} processes killed, {lost} unsynced bytes and {names} unsynced names lost"
+    return Outcome(took_effect=True, bit=True, seen=seen)
+
+
+async def _lose(target: FaultTarget, node_id: NodeId, loss: Loss) -> PowerLossReport:
+    layout = target.cluster.layout
+    data = layout.data_directory(node_id)
+    before = await asyncio.to_thread(_log_ends, data, target)
+    report = await asyncio.to_thread(
+        lose_power,
+        [str(data)],
+        ledger_folder=str(layout.ledger_directory(node_id)),
+        keep=loss.keep,
+        seed=loss.seed_of(node_id),
+        exact=loss.exact,
+    )
+    after = await asyncio.to_thread(_log_ends, data, target)
+    for partition, old_end in sorted(before.items()):
+        target.log.power_lost(
+            node_id,
+            target.cluster.incarnation(node_id),
+            partition,
+            topic_id=target.image.topics[partition.topic],
+            keep=loss.keep.value,
+            old_end_offset=old_end,
+            new_end_offset=after.get(partition, Offset(0)),
+        )
+    return report
+
+
+def _log_ends(data: Path, target: FaultTarget) -> dict[TopicPartition, Offset]:
+    return {
+        partition: scan_log_end(str(data / str(partition)))
+        for partition in list(target.image.partitions)
+        if (data / str(partition)).is_dir()
+    }

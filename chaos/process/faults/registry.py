@@ -1,0 +1,46 @@
+"""Which function performs an action on real processes."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+from typing import Final, TypeAlias, TypeVar, cast
+
+from chaos.process.fault_target import FaultTarget
+from emulator.core.errors import EmulatorError
+from emulator.plan.actions import Action, Outcome, deed_of
+
+ActionT = TypeVar("ActionT")
+
+Executor: TypeAlias = Callable[[FaultTarget, ActionT], Awaitable[Outcome]]
+"""Performs an action; returns when it is done, and says how that was seen."""
+
+_entered: Final[dict[type, Executor[Action]]] = {}
+
+EXECUTORS: Final[Mapping[type, Executor[Action]]] = MappingProxyType(_entered)
+"""By the action's class."""
+
+
+class NotPlayableError(EmulatorError):
+    """Processes do not have an action; a plan with it is refused before it starts."""
+
+
+def executes(kind: type) -> Callable[[Executor[ActionT]], Executor[ActionT]]:
+    """Returns a decorator that makes a function the executor of an action."""
+
+    def enter(executor: Executor[ActionT]) -> Executor[ActionT]:
+        _entered[kind] = cast(Executor[Action], executor)
+        return executor
+
+    return enter
+
+
+async def execute(target: FaultTarget, action: Action) -> Outcome:
+    """Performs an action.
+
+    Raises:
+        NotPlayableError: there is no executor for it.
+        EmulatorError: it could not be played to its end.
+    """
+    executor = EXECUTORS.get(type(action))
+    if executor is None:
+        raise NotPlayableError(f"{deed_of(action).verb} cannot be played on processes")
+    return await executor(target, action)

@@ -1,0 +1,34 @@
+"""A disk that died: SIGKILL, and the nodes come back with empty ones.
+
+Gone with the log directory is the sync ledger, which says what was durable there.
+"""
+
+import asyncio
+import shutil
+
+from chaos.process.fault_target import FaultTarget
+from chaos.process.faults.registry import executes
+from emulator.core.events import IncarnationEnd
+from emulator.core.types import NodeId
+from emulator.plan.actions import Outcome, ReplaceDisk, no_op
+
+
+@executes(ReplaceDisk)
+async def replace_disk(target: FaultTarget, action: ReplaceDisk[NodeId]) -> Outcome:
+    """Ends nodes that run, and empties their disks; a no-op if nothing was ever written to one."""
+    emptied = [await _replace(target, node_id) for node_id in action.nodes]
+    if not any(emptied):
+        return no_op("there was nothing on the disk")
+    return Outcome(took_effect=True, bit=all(emptied), seen="the disk is empty")
+
+
+async def _replace(target: FaultTarget, node_id: NodeId) -> bool:
+    end = await target.cluster.kill_node(node_id)
+    target.downed[node_id] = "replace_disk"
+    if end is not None:
+        target.note_end(node_id, IncarnationEnd.POWER_LOST, end, await target.committed_end())
+    layout = target.cluster.layout
+    gone = [path for path in (layout.data_directory(node_id), layout.ledger_directory(node_id)) if path.is_dir()]
+    for path in gone:
+        await asyncio.to_thread(shutil.rmtree, path)
+    return bool(gone)

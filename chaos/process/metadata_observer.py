@@ -1,0 +1,77 @@
+"""The harness's view of the controller's committed state: the metadata stream, folded, past all proxies."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Final
+
+from emulator.core.image import MetadataImage
+from emulator.core.inputs import MetadataReceived, MetadataStreamLost, MetadataStreamOpened
+from emulator.core.types import CauseId, MetadataOffset
+from emulator.rpc.channel import Keepalive, open_channel
+from emulator.rpc.metadata_stream import read_metadata
+
+_CAUSE: Final = CauseId("harness")
+_RETRY_S: Final = 0.1
+_COMMITTED_TIMEOUT_S: Final = 2.0
+
+
+class MetadataObserver:
+    """Subscribes until cancelled, again and again if the controller goes away.
+
+    Attributes:
+        image: fold of all that was received.
+    """
+
+    def __init__(self, address: str, *, keepalive: Keepalive, on_change: Callable[[], None]) -> None:
+        self.image = MetadataImage()
+        self._address = address
+        self._keepalive = keepalive
+        self._on_change = on_change
+
+    async def run(self) -> None:
+        """Follows the stream until cancelled."""
+        channel = open_channel(self._address, self._keepalive)
+        try:
+            while True:
+                await read_metadata(channel, from_offset=self.image.next_offset, cause_id=_CAUSE, deliver=self._deliver)
+                await asyncio.sleep(_RETRY_S)
+        finally:
+            await channel.close(None)
+
+    async def committed_end(self) -> MetadataOffset:
+        """Returns where the committed records end now, by asking the controller; what is known if it is silent."""
+        told = asyncio.Event()
+        ends: list[MetadataOffset] = []
+
+        def deliver(seen: MetadataStreamOpened | MetadataReceived | MetadataStreamLost) -> None:
+            if isinstance(seen, MetadataStreamOpened):
+                ends.append(seen.end_offset)
+            told.set()
+
+        channel = open_channel(self._address, self._keepalive)
+        reader = asyncio.ensure_future(
+            read_metadata(channel, from_offset=self.image.next_offset, cause_id=_CAUSE, deliver=deliver)
+        )
+        try:
+            async with asyncio.timeout(_COMMITTED_TIMEOUT_S):
+                await told.wait()
+        except TimeoutError:
+            pass
+        finally:
+            reader.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await reader
+            await channel.close(None)
+        return max((*ends, self.image.next_offset))
+
+    def _deliver(self, seen: MetadataStreamOpened | MetadataReceived | MetadataStreamLost) -> None:
+        if not isinstance(seen, MetadataReceived):
+            return
+        for batch in seen.batches:
+            for position, record in enumerate(batch.records):
+                offset = MetadataOffset(batch.base_offset + position)
+                if offset >= self.image.next_offset:
+                    self.image.replay(record, offset=offset)
+        self.image.take_delta()
+        self._on_change()

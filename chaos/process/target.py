@@ -1,0 +1,140 @@
+"""Real processes as a target: faults on processes, files and proxies, each of which proves that it took effect."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from chaos.play.barriers import Observation
+from chaos.play.waiting import ChangeSignal
+from chaos.process.client_link import ClientLink
+from chaos.process.controller_requests import ask
+from chaos.process.fault_target import FaultTarget
+from chaos.process.faults import execute
+from chaos.process.harness_log import HarnessLog
+from chaos.process.metadata_observer import MetadataObserver
+from emulator.client.control import ClientCounts
+from emulator.cluster.process_cluster import ProcessCluster
+from emulator.core.events import Event
+from emulator.core.image import MetadataImage
+from emulator.core.messages import Request, Response
+from emulator.core.types import CauseId, MetadataOffset, NodeId, Offset, TopicPartition
+from emulator.plan.actions import Action, Outcome, Produce, effective
+from emulator.plan.faults import fault_events
+from emulator.rpc.channel import keepalive_for
+from emulator.storage.power_loss import scan_log_end
+
+
+class ProcessTarget:
+    """Processes and their clients; each method does what ``Target`` says.
+
+    Args:
+        faults: processes, committed state and log.
+        client: the client process.
+    """
+
+    def __init__(self, *, faults: FaultTarget, client: ClientLink) -> None:
+        self.faults = faults
+        self._client = client
+
+    @property
+    def cause_id(self) -> CauseId:
+        """Of what happens now."""
+        return self.faults.log.cause_id
+
+    @cause_id.setter
+    def cause_id(self, cause_id: CauseId) -> None:
+        self.faults.log.cause_id = cause_id
+
+    @property
+    def image(self) -> MetadataImage:
+        """Fold of the metadata stream."""
+        return self.faults.image
+
+    @property
+    def counts(self) -> ClientCounts:
+        """What the client process reported last."""
+        return self._client.counts
+
+    def log_names(self, node_id: NodeId) -> frozenset[str]:
+        """Looks into the directory, whether the node runs or not."""
+        data = self.faults.cluster.layout.data_directory(node_id)
+        return frozenset(each.name for each in data.iterdir() if each.is_dir()) if data.is_dir() else frozenset()
+
+    def log_end(self, node_id: NodeId, partition: TopicPartition) -> Offset:
+        """Reads the segments, as recovery would."""
+        return scan_log_end(str(self.faults.cluster.layout.data_directory(node_id) / str(partition)))
+
+    def is_running(self, node_id: NodeId) -> bool:
+        """Whether the supervisor has such a child."""
+        return self.faults.cluster.is_running(node_id)
+
+    def is_paused(self, node_id: NodeId) -> bool:
+        """Whether it was stopped by a signal."""
+        return self.faults.cluster.is_paused(node_id)
+
+    @property
+    def has_broken_links(self) -> bool:
+        """Whether anything is wrong with a proxy."""
+        links = self.faults.cluster.toxiproxy
+        return links is not None and bool(links.broken)
+
+    async def committed_end(self) -> MetadataOffset:
+        """Asks the controller."""
+        return await self.faults.committed_end()
+
+    async def wait(self, see: Callable[[], Observation], *, timeout_s: float) -> Observation:
+        """Waits on the machine's clock."""
+        return await self.faults.wait(see, timeout_s=timeout_s)
+
+    async def perform(self, action: Action) -> Outcome:
+        """Has the action's executor perform it; a batch is the client process's."""
+        if isinstance(action, Produce):
+            self._client.produce(action.producer, action.partition, action.records)
+            return effective("sent")
+        links = self.faults.cluster.toxiproxy
+        broken = () if links is None else links.broken
+        before = await self.committed_end()
+        outcome = await execute(self.faults, action)
+        after = await self.committed_end()
+        for event in fault_events(
+            action,
+            bit=outcome.seen if outcome.bit else None,
+            cause_id=self.cause_id,
+            before=before,
+            after=after,
+            broken=broken,
+        ):
+            self.note(event)
+        return outcome
+
+    async def ask_controller(self, request: Request) -> Response:
+        """Asks at the controller's own port."""
+        cluster = self.faults.cluster
+        return await ask(
+            cluster.direct_addresses()[cluster.layout.controller_id],
+            request,
+            keepalive=keepalive_for(session_timeout_ms=self.faults.session_timeout_ms),
+        )
+
+    def note(self, event: Event) -> None:
+        """Writes into the harness's event file."""
+        self.faults.log.note(event)
+
+
+@asynccontextmanager
+async def open_target(
+    cluster: ProcessCluster, *, client: ClientLink, log: HarnessLog, changes: ChangeSignal, session_timeout_ms: int
+) -> AsyncIterator[ProcessTarget]:
+    """Follows what the controller of a started cluster commits, and yields the target that sees it."""
+    metadata = MetadataObserver(
+        cluster.direct_addresses()[cluster.layout.controller_id],
+        keepalive=keepalive_for(session_timeout_ms=session_timeout_ms),
+        on_change=changes.change,
+    )
+    faults = FaultTarget(
+        cluster=cluster, metadata=metadata, log=log, changes=changes, session_timeout_ms=session_timeout_ms
+    )
+    async with asyncio.TaskGroup() as tasks:
+        following = tasks.create_task(metadata.run())
+        yield ProcessTarget(faults=faults, client=client)
+        following.cancel()

@@ -1,0 +1,1 @@
+"""What a scenario says, and how it is read."""

@@ -1,0 +1,161 @@
+"""What a step of a scenario may wait for."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, TypeAlias
+
+from emulator.core.errors import ErrorCode
+from emulator.core.types import Acks, LeaderRecoveryState, NodeId, Offset, TopicPartition
+from emulator.plan.nodes import NamedNode, NodeRef
+
+DEFAULT_WITHIN_MS: Final = 30_000
+"""Deadline of a barrier that names none."""
+
+
+class NoLeader(Enum):
+    """Stands where a leader could: the partition has none."""
+
+    NONE = "none"
+
+
+class Count(Enum):
+    """What a number of acknowledged records is a number of."""
+
+    TOTAL = "total"
+    PARTITION = "partition"
+    """Each partition by itself."""
+
+
+class Since(Enum):
+    """From when on records are counted."""
+
+    STEP = "step"
+    RUN = "run"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Acked:
+    """So many records were acknowledged by producers with ``acks`` (any, if ``None``)."""
+
+    count: int
+    acks: Acks | None
+    partitions: tuple[TopicPartition, ...]
+    per: Count
+    since: Since = Since.STEP
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartitionIs:
+    """Committed state of every one of ``partitions``; ``None`` where the scenario does not care.
+
+    Members are compared as sets.
+    """
+
+    partitions: tuple[TopicPartition, ...]
+    leader: NodeRef | NoLeader | None = None
+    isr: tuple[NodeRef, ...] | None = None
+    elr: tuple[NodeRef, ...] | None = None
+    last_known_elr: tuple[NodeRef, ...] | None = None
+    last_known_leader: NodeRef | NoLeader | None = None
+    replicas: tuple[NodeRef, ...] | None = None
+    adding_replicas: tuple[NodeRef, ...] | None = None
+    removing_replicas: tuple[NodeRef, ...] | None = None
+    leader_recovery_state: LeaderRecoveryState | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BrokerIs:
+    """Whether the controller has a broker fenced."""
+
+    node: NodeRef
+    unfenced: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegistrationIs:
+    """Whether the controller knows a broker at all."""
+
+    node: NodeRef
+    exists: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogIs:
+    """Whether a node's log directory holds a log under the name of a partition; ``topic_id`` does not count."""
+
+    node: NodeRef
+    partition: TopicPartition
+    exists: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogEnds:
+    """Where a node's log of a partition ends, synced or not."""
+
+    node: NodeRef
+    partition: TopicPartition
+    end: Offset
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopicIs:
+    """Whether a topic exists."""
+
+    topic: str
+    exists: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureIs:
+    """A finalized feature level; 0 where there is none."""
+
+    feature: str
+    level: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientSaw:
+    """Producers and consumers were answered with ``error`` so often since the step began."""
+
+    error: ErrorCode
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Consumed:
+    """So many records reached consumers since the step began."""
+
+    count: int
+
+
+Condition: TypeAlias = (
+    Acked | PartitionIs | BrokerIs | RegistrationIs | LogIs | LogEnds | TopicIs | FeatureIs | ClientSaw | Consumed
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Until:
+    """Waits for a condition, ``within_ms`` at most."""
+
+    condition: Condition
+    within_ms: int = DEFAULT_WITHIN_MS
+
+    def with_names(self, names: Mapping[str, NodeId]) -> "Until":
+        """Returns the barrier with ids in place of the names that steps gave to nodes."""
+        changes = {
+            each.name: _with_names(getattr(self.condition, each.name), names)
+            for each in dataclasses.fields(self.condition)
+        }
+        return dataclasses.replace(self, condition=dataclasses.replace(self.condition, **changes))  # type: ignore[arg-type]
+
+
+def _with_names(value: object, names: Mapping[str, NodeId]) -> object:
+    match value:
+        case NamedNode(name=name):
+            return names[name]
+        case tuple() if not isinstance(value, TopicPartition):
+            return tuple(_with_names(each, names) for each in value)
+        case _:
+            return value

@@ -1,0 +1,226 @@
+"""What a step of a scenario file waits for, read and written.
+
+- until: {acked: 500, acks: all, per: partition, within: 45 s}      # since: run counts from the beginning
+- until: {consumed: 100}
+- until: {partition: orders-0, leader: 1, isr: [1, 2], elr: [0]}      # partition: all means each of them
+- until: {partition: orders-0, leader_recovery_state: RECOVERING}     # also last_known_elr, last_known_leader
+- until: {partition: orders-0, replicas: [3, 1], adding_replicas: []} # also removing_replicas
+- until: {node: 2, unfenced: true}                                    # also fenced, registered
+- until: {node: 2, log: orders-0, exists: false}                    # or end: 12, where it ends
+- until: {topic: orders, exists: false}
+- until: {feature: eligible.leader.replicas.version, level: 1}
+- until: {error: NOT_LEADER_OR_FOLLOWER, count: 3}                    # what clients were answered
+"""
+
+from collections.abc import Mapping
+from typing import Final, assert_never
+
+from chaos.scenario.conditions import (
+    DEFAULT_WITHIN_MS,
+    Acked,
+    BrokerIs,
+    ClientSaw,
+    Condition,
+    Consumed,
+    Count,
+    FeatureIs,
+    LogEnds,
+    LogIs,
+    NoLeader,
+    PartitionIs,
+    RegistrationIs,
+    Since,
+    TopicIs,
+    Until,
+)
+from emulator.core.types import Acks, LeaderRecoveryState, Offset, TopicPartition
+from emulator.plan.administration_fields import FeatureLevel, level_text, read_level
+from emulator.plan.fields import YamlValue, duration_ms, node_value, take_enum, take_error
+from emulator.plan.names import ALL, Names
+from emulator.plan.nodes import NodeRef
+from emulator.plan.yaml_cursor import Cursor, Fields
+
+ACKS: Final = {"all": Acks.ALL, "-1": Acks.ALL, "1": Acks.LEADER, "0": Acks.NONE}
+"""How a file writes ``acks``."""
+
+_SUBJECTS: Final = ("acked", "consumed", "partition", "node", "topic", "feature", "error")
+_MEMBERS: Final = ("isr", "elr", "last_known_elr", "replicas", "adding_replicas", "removing_replicas")
+_BROKERS: Final = ("leader", "last_known_leader")
+_RECOVERY: Final = "leader_recovery_state"
+
+
+def read_until(argument: Cursor, names: Names) -> Until:
+    """Returns the barrier that stands behind ``until``.
+
+    Raises:
+        ScenarioError: it is nothing to wait for.
+    """
+    with argument.fields() as fields:
+        within = fields.optional("within")
+        within_ms = DEFAULT_WITHIN_MS if within is None else duration_ms(within)
+        return Until(condition=read_condition(fields, names), within_ms=within_ms)
+
+
+def read_condition(fields: Fields, names: Names) -> Condition:
+    """Returns what the fields of an ``until`` say, but for its deadline.
+
+    Raises:
+        ScenarioError: it is nothing to wait for.
+    """
+    if "acked" in fields.keys:
+        return _acked(fields, names)
+    if "partition" in fields.keys:
+        return _partition_is(fields, names)
+    if "node" in fields.keys:
+        return _node_is(fields, names)
+    if "topic" in fields.keys:
+        return TopicIs(topic=names.topic(fields.required("topic")), exists=_flag(fields.required("exists")))
+    if "feature" in fields.keys:
+        feature = fields.required("feature").text()
+        return FeatureIs(feature=feature, level=read_level(fields.required("level"), feature))
+    if "error" in fields.keys:
+        error, count = take_error(fields.required("error")), fields.optional("count")
+        return ClientSaw(error=error, count=1 if count is None else count.integer(low=1))
+    if "consumed" in fields.keys:
+        return Consumed(count=fields.required("consumed").integer(low=1))
+    fields.owner.fail(f"waits for nothing, allowed: {', '.join(_SUBJECTS)}")
+
+
+def _flag(cursor: Cursor) -> bool:
+    return cursor.choice(("true", "false")) == "true"
+
+
+def _acked(fields: Fields, names: Names) -> Acked:
+    count = fields.required("acked").integer(low=1)
+    acks, per, partition = fields.optional("acks"), fields.optional("per"), fields.optional("partition")
+    since = fields.optional("since")
+    return Acked(
+        count=count,
+        acks=None if acks is None else ACKS[acks.choice(ACKS)],
+        partitions=names.partitions if partition is None else names.partition_set(partition),
+        per=Count.TOTAL if per is None else take_enum(per, Count),
+        since=Since.STEP if since is None else take_enum(since, Since),
+    )
+
+
+def _partition_is(fields: Fields, names: Names) -> PartitionIs:
+    partitions = names.partition_set(fields.required("partition"))
+    wanted = {key: fields.optional(key) for key in (*_BROKERS, *_MEMBERS, _RECOVERY)}
+    if not any(wanted.values()):
+        fields.owner.fail(f"waits for nothing of the partition, allowed: {', '.join(wanted)}")
+
+    def broker(key: str) -> NodeRef | NoLeader | None:
+        cursor = wanted[key]
+        if cursor is None:
+            return None
+        return NoLeader.NONE if cursor.text() == NoLeader.NONE.value else names.broker(cursor)
+
+    def members(key: str) -> tuple[NodeRef, ...] | None:
+        cursor = wanted[key]
+        return None if cursor is None else names.broker_list(cursor)
+
+    recovery = wanted[_RECOVERY]
+    states = [each.name for each in LeaderRecoveryState]
+    return PartitionIs(
+        partitions=partitions,
+        leader_recovery_state=None if recovery is None else LeaderRecoveryState[recovery.choice(states)],
+        leader=broker("leader"),
+        last_known_leader=broker("last_known_leader"),
+        isr=members("isr"),
+        elr=members("elr"),
+        last_known_elr=members("last_known_elr"),
+        replicas=members("replicas"),
+        adding_replicas=members("adding_replicas"),
+        removing_replicas=members("removing_replicas"),
+    )
+
+
+def _node_is(fields: Fields, names: Names) -> BrokerIs | RegistrationIs | LogIs | LogEnds:
+    node = names.broker(fields.required("node"))
+    log = fields.optional("log")
+    end = None if log is None else fields.optional("end")
+    if log is not None and end is not None:
+        return LogEnds(node=node, partition=names.partition(log), end=Offset(end.integer(low=0)))
+    if log is not None:
+        return LogIs(node=node, partition=names.partition(log), exists=_flag(fields.required("exists")))
+    states = {key: fields.optional(key) for key in ("unfenced", "fenced", "registered")}
+    match [(key, cursor) for key, cursor in states.items() if cursor is not None]:
+        case [("unfenced", cursor)]:
+            return BrokerIs(node=node, unfenced=_flag(cursor))
+        case [("fenced", cursor)]:
+            return BrokerIs(node=node, unfenced=not _flag(cursor))
+        case [(_, cursor)]:
+            return RegistrationIs(node=node, exists=_flag(cursor))
+        case _:
+            fields.owner.fail("needs one of unfenced, fenced, registered and log")
+
+
+# --- Writing ------------------------------------------------------------------------------------------------------
+
+_ACKS_TEXT: Final[Mapping[Acks, YamlValue]] = {Acks.ALL: "all", Acks.LEADER: 1, Acks.NONE: 0}
+
+
+def until_entry(until: Until) -> dict[str, YamlValue]:
+    """Returns a barrier as an entry of a document, which ``read_until`` reads."""
+    entries = _entries(until.condition)
+    if until.within_ms != DEFAULT_WITHIN_MS:
+        entries["within"] = f"{until.within_ms} ms"
+    return {"until": entries}
+
+
+def _entries(condition: Condition) -> dict[str, YamlValue]:
+    match condition:
+        case Acked():
+            return _acked_entries(condition)
+        case PartitionIs():
+            return _partition_entries(condition)
+        case BrokerIs(node=node, unfenced=unfenced):
+            return {"node": node_value(node), "unfenced": unfenced}
+        case RegistrationIs(node=node, exists=exists):
+            return {"node": node_value(node), "registered": exists}
+        case LogIs(node=node, partition=partition, exists=exists):
+            return {"node": node_value(node), "log": str(partition), "exists": exists}
+        case LogEnds(node=node, partition=partition, end=end):
+            return {"node": node_value(node), "log": str(partition), "end": int(end)}
+        case TopicIs(topic=topic, exists=exists):
+            return {"topic": topic, "exists": exists}
+        case FeatureIs(feature=feature, level=level):
+            return {"feature": feature, "level": level_text(FeatureLevel(feature, level))}
+        case ClientSaw(error=error, count=count):
+            return {"error": error.name, "count": count}
+        case Consumed(count=count):
+            return {"consumed": count}
+        case _:
+            assert_never(condition)
+
+
+def _acked_entries(condition: Acked) -> dict[str, YamlValue]:
+    entries: dict[str, YamlValue] = {"acked": condition.count}
+    if condition.acks is not None:
+        entries["acks"] = _ACKS_TEXT[condition.acks]
+    if len(condition.partitions) == 1:
+        entries["partition"] = str(condition.partitions[0])
+    if condition.per is not Count.TOTAL:
+        entries["per"] = condition.per.value
+    if condition.since is not Since.STEP:
+        entries["since"] = condition.since.value
+    return entries
+
+
+def _partition_entries(condition: PartitionIs) -> dict[str, YamlValue]:
+    entries: dict[str, YamlValue] = {"partition": _partition_set(condition.partitions)}
+    for key in _BROKERS:
+        broker: NodeRef | NoLeader | None = getattr(condition, key)
+        if broker is not None:
+            entries[key] = NoLeader.NONE.value if broker is NoLeader.NONE else node_value(broker)
+    for key in _MEMBERS:
+        members: tuple[NodeRef, ...] | None = getattr(condition, key)
+        if members is not None:
+            entries[key] = [node_value(member) for member in members]
+    if condition.leader_recovery_state is not None:
+        entries[_RECOVERY] = condition.leader_recovery_state.name
+    return entries
+
+
+def _partition_set(partitions: tuple[TopicPartition, ...]) -> str:
+    return str(partitions[0]) if len(partitions) == 1 else ALL

@@ -1,0 +1,149 @@
+"""What a scenario says, once it has been read and checked.
+
+A scenario names a cluster, a workload, steps and what each era is expected to make of them. Steps wait on protocol
+state, never for time. Nodes are named by id, by *role* (``leader(orders-0)``, ``last-isr``, ``elr``, ``follower``),
+which is resolved when the step is reached, or by a name that an earlier step gave with ``as``.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from chaos.scenario.conditions import Until
+from emulator.core.types import Acks, BrokerId, NodeId, TopicPartition
+from emulator.plan.actions import ActionTemplate, deed_of
+from emulator.plan.topics import PlannedTopic
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One step: what to wait for or do, how it is written, on which line, and the name that its node gets."""
+
+    action: Until | ActionTemplate
+    text: str
+    line: int
+    bind: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProducerPlan:
+    """One producer: ``rate`` records/s of ``record_size`` bytes over all partitions of ``topics``.
+
+    With rate 0 it sends what ``produce`` steps ask for.
+    """
+
+    name: str
+    acks: Acks
+    rate: int
+    topics: tuple[str, ...]
+    record_size: int
+    properties: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsumerPlan:
+    """One consumer of all partitions of ``topics``."""
+
+    topics: tuple[str, ...]
+    properties: tuple[tuple[str, str], ...]
+
+
+class VerdictName(Enum):
+    """The three verdicts."""
+
+    VALID = "valid"
+    VIOLATION = "violation"
+    UNKNOWN = "unknown"
+
+
+Comparison: TypeAlias = Literal["==", ">=", "<=", ">", "<"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lost:
+    """How many records acknowledged with acks=all must be gone."""
+
+    comparison: Comparison
+    count: int
+
+    def holds(self, lost: int) -> bool:
+        """Whether a number of lost records is as expected."""
+        return {
+            "==": lost == self.count,
+            ">=": lost >= self.count,
+            "<=": lost <= self.count,
+            ">": lost > self.count,
+            "<": lost < self.count,
+        }[self.comparison]
+
+    def __str__(self) -> str:
+        return f"{self.comparison}{self.count}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expectation:
+    """What one era must make of the scenario; ``None`` and empty where it does not matter."""
+
+    verdict: VerdictName
+    guarantee: Literal["broken", "exceeded"] | None
+    checks: tuple[str, ...]
+    lost: Lost | None
+
+
+class Ending(Enum):
+    """What happens to what is still broken when the steps are through."""
+
+    RESTORE = "restore"
+    """Heal, continue and start everything, and wait for leaders and full ISR."""
+
+    AS_IS = "as_is"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """A whole scenario file.
+
+    Attributes:
+        path: where it was read from.
+        text: the file as it is.
+        brokers: there are brokers 0 to ``brokers`` - 1, and one controller.
+        properties: of every node, by Kafka's names.
+        seed: for random choices, where the file fixes it (a recorded plan does).
+        report: what is to be told beside the verdict.
+        expect: by era.
+    """
+
+    path: Path
+    text: str
+    name: str
+    source: str
+    brokers: int
+    properties: tuple[tuple[str, str], ...]
+    topics: tuple[PlannedTopic, ...]
+    producers: tuple[ProducerPlan, ...]
+    consumers: tuple[ConsumerPlan, ...]
+    steps: tuple[Step, ...]
+    end: Ending
+    seed: int | None
+    expect: tuple[tuple[str, Expectation], ...]
+    report: str | None = None
+
+    @property
+    def broker_ids(self) -> tuple[BrokerId, ...]:
+        """All brokers, ascending."""
+        return tuple(BrokerId(NodeId(index)) for index in range(self.brokers))
+
+    @property
+    def partitions(self) -> tuple[TopicPartition, ...]:
+        """All partitions of all topics."""
+        return tuple(partition for topic in self.topics for partition in topic.partitions)
+
+    @property
+    def has_network_faults(self) -> bool:
+        """Whether links must be proxied."""
+        return any(not isinstance(step.action, Until) and deed_of(step.action).breaks_links for step in self.steps)
+
+    def expectation(self, era: str) -> Expectation | None:
+        """Returns what the file expects of an era, or ``None`` where it says nothing."""
+        return dict(self.expect).get(era)

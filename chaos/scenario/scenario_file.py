@@ -1,0 +1,275 @@
+"""Reads a scenario file: YAML in, a checked ``Scenario`` out, or an error that names line, key and what is allowed.
+
+``chaos/README.md`` shows the grammar by example. Scenarios are found by path, or by name under ``chaos/scenarios``.
+"""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final, Literal, cast
+
+from chaos.scenario.conditions_yaml import ACKS
+from chaos.scenario.scenario import (
+    Comparison,
+    ConsumerPlan,
+    Ending,
+    Expectation,
+    Lost,
+    ProducerPlan,
+    Scenario,
+    Step,
+    VerdictName,
+)
+from chaos.scenario.step_reader import read_step
+from emulator.core.client.settings import (
+    CONSUMER_PROPERTIES,
+    PRODUCER_PROPERTIES,
+    consumer_settings,
+    producer_settings,
+)
+from emulator.core.errors import ConfigError
+from emulator.core.properties import node_properties
+from emulator.core.switches import ERAS, ERAS_NOT_BUILT
+from emulator.plan.names import Names
+from emulator.plan.topics import PlannedTopic, config_reason, read_topic
+from emulator.plan.yaml_cursor import Cursor, ScenarioError, open_document, suggestion
+from emulator.verification.acks_comparison import REPORT as ACKS_COMPARISON
+
+SCENARIOS: Final = Path(__file__).parents[1] / "scenarios"
+"""Where scenarios are found by name."""
+
+OUTCOME_CHECKS: Final = (
+    *("D1", "D2", "D4", "D5", "D6", "D7", "D10", "D11", "D12", "D13", "D14", "D15", "D16"),
+    *("C1", "C2", "C3", "M8", "M14"),
+)
+"""Checks that are judged in every era, so that a scenario may expect them to fire."""
+
+BROKERS_MAX: Final = 100
+"""Broker ids stay below the controllers'."""
+
+DEFAULT_RECORD_SIZE: Final = 100
+
+_PRODUCER_NAME: Final = re.compile(r"[a-z0-9-]{1,64}")
+
+_LOST: Final = re.compile(r"(==|>=|<=|>|<)?\s*(\d+)")
+
+
+def find_scenario(name: str) -> Path:
+    """Returns the file of a scenario, by path or by name.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    for path in (Path(name), SCENARIOS / name, SCENARIOS / f"{name}.yaml"):
+        if path.is_file():
+            return path
+    known = scenario_names()
+    raise ConfigError(
+        key="scenario", value=name, expected=f"a file, or one of {', '.join(known)}{suggestion(name, known)}"
+    )
+
+
+def scenario_names() -> list[str]:
+    """Returns the names under which scenarios are found, sorted."""
+    return sorted(path.relative_to(SCENARIOS).with_suffix("").as_posix() for path in SCENARIOS.rglob("*.yaml"))
+
+
+def load_scenario(path: Path) -> Scenario:
+    """Reads and checks a file.
+
+    Raises:
+        ScenarioError: it cannot be played.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ScenarioError(path=path, line=1, key=None, reason=f"cannot be read: {error}") from None
+    return read_scenario(path, text)
+
+
+def read_scenario(path: Path, text: str) -> Scenario:
+    """Reads and checks the text of a file; ``path`` is for messages.
+
+    Raises:
+        ScenarioError: it cannot be played.
+    """
+    with open_document(path, text).fields() as top:
+        name = top.required("name").text()
+        source, report = top.optional("source"), top.optional("report")
+        with top.required("cluster").fields() as cluster:
+            brokers = cluster.required("brokers").integer(low=1, high=BROKERS_MAX)
+            node_cursor = cluster.optional("properties")
+        properties = () if node_cursor is None else _node_properties(node_cursor)
+        topics = _topics(top.required("topics"), brokers)
+        producers, consumers = _workload(top.required("workload"), topics)
+        steps = _steps(top.required("steps"), brokers, topics, tuple(producer.name for producer in producers))
+        end, seed, expect = top.optional("end"), top.optional("seed"), top.optional("expect")
+        return Scenario(
+            path=path,
+            text=text,
+            name=name,
+            source="" if source is None else source.text(),
+            brokers=brokers,
+            properties=properties,
+            topics=topics,
+            producers=producers,
+            consumers=consumers,
+            steps=steps,
+            end=Ending.RESTORE if end is None else Ending(end.choice([each.value for each in Ending])),
+            seed=None if seed is None else seed.integer(low=0),
+            expect=() if expect is None else _expectations(expect),
+            report=None if report is None else report.choice((ACKS_COMPARISON,)),
+        )
+
+
+# --- Properties ---------------------------------------------------------------------------------------------------
+
+
+def _texts(entries: Iterable[tuple[str, Cursor]]) -> tuple[tuple[str, str], ...]:
+    return tuple((key, cursor.text()) for key, cursor in entries)
+
+
+def _node_properties(cursor: Cursor) -> tuple[tuple[str, str], ...]:
+    with cursor.fields() as fields:
+        entries = fields.take_rest()
+    for key, value in entries:
+        try:
+            node_properties({key: value.text()})
+        except ConfigError as error:
+            value.fail(config_reason(error))
+    return _texts(entries)
+
+
+# --- Topics -------------------------------------------------------------------------------------------------------
+
+
+def _topics(cursor: Cursor, brokers: int) -> tuple[PlannedTopic, ...]:
+    topics: list[PlannedTopic] = []
+    for item in cursor.items():
+        topic = _topic(item, brokers)
+        if topic.name in (other.name for other in topics):
+            item.fail(f"topic {topic.name!r} is there twice")
+        topics.append(topic)
+    if not topics:
+        cursor.fail("needs at least one topic")
+    return tuple(topics)
+
+
+def _topic(cursor: Cursor, brokers: int) -> PlannedTopic:
+    with cursor.fields() as fields:
+        return read_topic(fields, brokers=brokers)
+
+
+# --- Workload -----------------------------------------------------------------------------------------------------
+
+
+def _workload(
+    cursor: Cursor, topics: tuple[PlannedTopic, ...]
+) -> tuple[tuple[ProducerPlan, ...], tuple[ConsumerPlan, ...]]:
+    with cursor.fields() as fields:
+        producers, consumers = fields.required("producers"), fields.optional("consumers")
+    names = tuple(topic.name for topic in topics)
+    return (
+        _producers(producers, names),
+        () if consumers is None else tuple(_consumer(item, names) for item in consumers.items()),
+    )
+
+
+def _producers(cursor: Cursor, topics: tuple[str, ...]) -> tuple[ProducerPlan, ...]:
+    plans: list[ProducerPlan] = []
+    for index, item in enumerate(cursor.items()):
+        plan = _producer(item, topics, default_name=f"producer-{index}")
+        if plan.name in (other.name for other in plans):
+            item.fail(f"producer {plan.name!r} is there twice")
+        plans.append(plan)
+    return tuple(plans)
+
+
+def _producer(cursor: Cursor, topics: tuple[str, ...], *, default_name: str) -> ProducerPlan:
+    with cursor.fields() as fields:
+        name = fields.optional("name")
+        if name is not None and _PRODUCER_NAME.fullmatch(name.text()) is None:
+            name.fail(f"{name.text()!r} is no producer name, allowed: lower-case letters, digits and '-'")
+        acks = ACKS[fields.required("acks").choice(ACKS)]
+        rate = fields.required("rate").integer(low=0, high=1_000_000)
+        chosen = _chosen_topics(fields.optional("topics"), topics)
+        size = fields.optional("record.size")
+        entries = fields.take_all(PRODUCER_PROPERTIES)
+    properties = _texts(entries)
+    for key, value in entries:
+        try:
+            producer_settings(acks, {key: value.text()})
+        except ConfigError as error:
+            value.fail(config_reason(error))
+    return ProducerPlan(
+        name=default_name if name is None else name.text(),
+        acks=acks,
+        rate=rate,
+        topics=chosen,
+        record_size=DEFAULT_RECORD_SIZE if size is None else size.integer(low=32, high=1_000_000),
+        properties=properties,
+    )
+
+
+def _consumer(cursor: Cursor, topics: tuple[str, ...]) -> ConsumerPlan:
+    with cursor.fields() as fields:
+        chosen = _chosen_topics(fields.optional("topics"), topics)
+        entries = fields.take_all(CONSUMER_PROPERTIES)
+    for key, value in entries:
+        try:
+            consumer_settings({key: value.text()})
+        except ConfigError as error:
+            value.fail(config_reason(error))
+    return ConsumerPlan(topics=chosen, properties=_texts(entries))
+
+
+def _chosen_topics(cursor: Cursor | None, topics: tuple[str, ...]) -> tuple[str, ...]:
+    return topics if cursor is None else tuple(each.choice(topics) for each in cursor.items())
+
+
+# --- Steps and expectations ---------------------------------------------------------------------------------------
+
+
+def _steps(
+    cursor: Cursor, brokers: int, topics: tuple[PlannedTopic, ...], producers: tuple[str, ...]
+) -> tuple[Step, ...]:
+    partitions = [each for topic in topics for each in topic.partitions]
+    names = Names(brokers=brokers, partitions=partitions, producers=producers)
+    steps = tuple(read_step(item, names, text=item.flow_text()) for item in cursor.items())
+    if not steps:
+        cursor.fail("needs at least one step")
+    return steps
+
+
+def _expectations(cursor: Cursor) -> tuple[tuple[str, Expectation], ...]:
+    with cursor.fields() as fields:
+        entries = fields.take_all(ERAS)
+        for era in fields.keys:
+            if era in ERAS_NOT_BUILT:
+                cursor.fail(f"era {era!r} is not built yet, allowed: {', '.join(ERAS)}")
+    return tuple((era, _expectation(value)) for era, value in entries)
+
+
+def _expectation(cursor: Cursor) -> Expectation:
+    with cursor.fields() as fields:
+        verdict = VerdictName(fields.required("verdict").choice([each.value for each in VerdictName]))
+        guarantee, checks, lost = fields.optional("guarantee"), fields.optional("checks"), fields.optional("lost")
+    if verdict is not VerdictName.VIOLATION:
+        for extra in (guarantee, checks):
+            if extra is not None:
+                extra.fail("means something only beside verdict: violation")
+    return Expectation(
+        verdict=verdict,
+        guarantee=None
+        if guarantee is None
+        else cast(Literal["broken", "exceeded"], guarantee.choice(("broken", "exceeded"))),
+        checks=() if checks is None else tuple(each.choice(OUTCOME_CHECKS) for each in checks.items()),
+        lost=None if lost is None else _lost(lost),
+    )
+
+
+def _lost(cursor: Cursor) -> Lost:
+    match = _LOST.fullmatch(cursor.text().strip())
+    if match is None:
+        cursor.fail(f"{cursor.text()!r} is no comparison, allowed: a number, or one after ==, >=, <=, > or <")
+    return Lost(comparison=cast(Comparison, match[1] or "=="), count=int(match[2]))

@@ -1,0 +1,137 @@
+"""Producers and consumers of a scenario in virtual time: the state machines, paces and counts of the client process."""
+
+from functools import partial
+from typing import Final
+
+from chaos.play.workload import consumers_of, producers_of
+from chaos.scenario.scenario import Scenario
+from emulator.client.config import final_consumer
+from emulator.client.control import ClientCounts
+from emulator.client.counters import Counters
+from emulator.client.pace import Pace
+from emulator.core.client.consumer import Phase
+from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
+from emulator.core.events import Event
+from emulator.core.types import Acks, NodeId, TopicPartition
+from emulator.plan.nodes import HARNESS
+from emulator.simulator.cluster import SimulatedCluster
+from emulator.simulator.journal import Journal
+from emulator.simulator.nodes import ConsumerNode, ProducerNode
+from emulator.simulator.observer import ClientRecord
+
+_MS_PER_S: Final = 1000
+
+
+class ClientObserver:
+    """An observer that keeps everything and counts what the clients achieve.
+
+    Attributes:
+        journal: all events and the history.
+        counters: of the clients at work; what the final consumer reads does not count.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.journal = Journal()
+        self.counters = Counters()
+        self._acks = {config.name: config.settings.acks for config in producers_of(scenario)}
+        self._consumers = frozenset(config.name for config in consumers_of(scenario))
+
+    def happened(self, node_id: NodeId, incarnation: int, event: Event, *, now_ms: int) -> None:
+        """Keeps an event."""
+        self.journal.happened(node_id, incarnation, event, now_ms=now_ms)
+
+    def recorded(self, client: str, record: ClientRecord, *, now_ms: int) -> None:
+        """Keeps a line of the history, and counts it."""
+        self.journal.recorded(client, record, now_ms=now_ms)
+        match record:
+            case SendRecorded():
+                self.counters.add_send(record, self._acks[client])
+            case PollRecorded() if client in self._consumers:
+                self.counters.add_poll(record)
+            case PollRecorded() | FinalReadRecorded():
+                pass
+
+    def stepped(self, node_id: NodeId) -> None:
+        """Keeps nothing."""
+
+
+class SimulatedClients:
+    """The clients of one run."""
+
+    def __init__(self, cluster: SimulatedCluster, scenario: Scenario, observer: ClientObserver) -> None:
+        self._cluster = cluster
+        self._scenario = scenario
+        self._observer = observer
+        self._producers: list[tuple[ProducerNode, Pace]] = []
+        self._consumers: list[ConsumerNode] = []
+        self._is_working = False
+
+    @property
+    def acks(self) -> dict[str, Acks]:
+        """Of each producer by its name."""
+        return {config.name: config.settings.acks for config in producers_of(self._scenario)}
+
+    @property
+    def version(self) -> int:
+        """Rises whenever ``counts`` changes."""
+        return self._observer.counters.version
+
+    @property
+    def counts(self) -> ClientCounts:
+        """All counts so far."""
+        return self._observer.counters.counts()
+
+    def start(self) -> None:
+        """Lets producers and consumers work."""
+        self._is_working = True
+        for config in producers_of(self._scenario):
+            topics = tuple(sorted({partition.topic for partition in config.partitions}))
+            node = self._cluster.clients.launch_producer(config.name, config.settings.acks, config.settings, topics)
+            pace = Pace(config, now_s=self._now_s(), has_room=partial(_has_room, node))
+            self._producers.append((node, pace))
+            self._tick(node, pace, config.tick_ms)
+        for consumer in consumers_of(self._scenario):
+            self._consumers.append(
+                self._cluster.clients.add_consumer(consumer.name, Phase.LIVE, consumer.settings, consumer.partitions)
+            )
+
+    def produce(self, producer: str, partition: TopicPartition, records: int) -> None:
+        """Has a producer send a batch."""
+        node, pace = next(each for each in self._producers if each[0].name == producer)
+        self._cluster.clients.offer(node, pace.make(partition, records))
+
+    def _tick(self, node: ProducerNode, pace: Pace, tick_ms: int) -> None:
+        if self._is_working:
+            for offered in pace.tick(self._now_s()):
+                self._cluster.clients.offer(node, offered)
+            self._cluster.queue.after(tick_ms, lambda: self._tick(node, pace, tick_ms))
+
+    def _now_s(self) -> float:
+        return self._cluster.now_ms / _MS_PER_S
+
+    def stop(self, *, timeout_ms: int) -> None:
+        """Lets producers send nothing new, awaits what they sent, and gives up the rest."""
+        self._is_working = False
+        nodes = [node for node, _ in self._producers]
+        self._cluster.run_until(
+            lambda: not any(node.producer.unfinished_records for node in nodes), within_ms=timeout_ms
+        )
+        for node in nodes:
+            self._cluster.clients.abandon(node)
+        for consumer in self._consumers:
+            self._cluster.clients.abandon(consumer)
+        self._producers.clear()
+        self._consumers.clear()
+
+    def read_all(self, *, timeout_ms: int) -> None:
+        """Reads every partition with a fresh consumer, whatever is wrong with the network."""
+        config = final_consumer(self._scenario.partitions)
+        node = self._cluster.clients.add_consumer(
+            config.name, Phase.FINAL, config.settings, config.partitions, node_id=HARNESS
+        )
+        self._cluster.run_until(lambda: node.consumer.is_finished, within_ms=timeout_ms)
+        self._cluster.clients.abandon(node)
+
+
+def _has_room(node: ProducerNode) -> bool:
+    return node.producer.has_room

@@ -1,0 +1,83 @@
+"""Plays a run in virtual time: the same scenario, steps and barriers, and a run directory of the same form."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from chaos.play.run_order import RunOrder
+from chaos.play.workload import producers_of
+from chaos.simulated.clients import ClientObserver, SimulatedClients
+from chaos.simulated.target import SimulatedTarget, cores_at_work
+from emulator.core.properties import node_properties
+from emulator.plan.actions import Kill, Stop
+from emulator.plan.nodes import CONTROLLER
+from emulator.simulator.batch_registry import BatchRegistry
+from emulator.simulator.cluster import SimulatedCluster
+from emulator.simulator.evidence import BatchBytes, write_evidence
+
+_LAST_LINES_MS: Final = 1
+
+
+class SimulatorDriver:
+    """``Driver`` in virtual time; nothing of it depends on the clock of the machine.
+
+    Args:
+        order: what to play.
+    """
+
+    def __init__(self, order: RunOrder) -> None:
+        self._order = order
+        self._content = BatchBytes({config.name: config.record_size for config in producers_of(order.scenario)})
+        self._observer = ClientObserver(order.scenario)
+        self._cluster = SimulatedCluster(
+            brokers=order.scenario.brokers,
+            switches=order.switches,
+            properties=node_properties(dict(order.properties)),
+            observer=self._observer,
+            batches=BatchRegistry(self._content.encode),
+        )
+        self._clients = SimulatedClients(self._cluster, order.scenario, self._observer)
+        self._target = SimulatedTarget(self._cluster, self._clients)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[SimulatedTarget]:
+        """Starts the brokers; the controller runs."""
+        with cores_at_work():
+            for broker_id in self._cluster.nodes:
+                self._cluster.processes.start(broker_id)
+        try:
+            yield self._target
+        finally:
+            self._target.end(Kill(nodes=(*self._cluster.nodes, CONTROLLER)))
+
+    def start_work(self) -> None:
+        """Starts the clients' state machines."""
+        with cores_at_work():
+            self._clients.start()
+
+    async def stop_work(self, *, timeout_ms: int) -> None:
+        """Lets virtual time pass until everything is answered."""
+        with cores_at_work():
+            self._clients.stop(timeout_ms=timeout_ms)
+
+    async def read_all(self, *, timeout_ms: int) -> None:
+        """Lets virtual time pass until everything is read."""
+        with cores_at_work():
+            self._clients.read_all(timeout_ms=timeout_ms)
+
+    async def stop(self) -> None:
+        """Asks all brokers at once to leave, then the controller."""
+        self._target.end(Stop(nodes=tuple(self._cluster.nodes)))
+        self._target.end(Stop(nodes=(CONTROLLER,)))
+        self._cluster.run(_LAST_LINES_MS)
+
+    async def close(self, *, problem: str | None) -> None:
+        """Writes everything that was seen."""
+        write_evidence(
+            self._order.directory,
+            self._cluster,
+            self._observer.journal,
+            self._content,
+            acks=self._clients.acks,
+            problem=problem,
+        )

@@ -1,0 +1,206 @@
+"""The simulator as a target: the same cores in virtual time, which passes only while somebody waits.
+
+Actions are those of the simulator, performed by its own performer. A fault has bitten when it affected anything: a
+process that ran, a link that was open and led to a node that answers.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final, TypeAlias
+
+from chaos.play.barriers import Observation
+from chaos.play.waiting import StepError
+from chaos.simulated.clients import SimulatedClients
+from emulator.client.control import ClientCounts
+from emulator.core.errors import EmulatorError
+from emulator.core.events import Event
+from emulator.core.image import MetadataImage
+from emulator.core.messages import Request, Response
+from emulator.core.types import BrokerId, CauseId, MetadataOffset, NodeId, Offset, TopicPartition
+from emulator.plan.actions import Action, Kill, Outcome, Produce, Stop, effective
+from emulator.plan.channels import Link
+from emulator.plan.faults import fault_events
+from emulator.plan.nodes import CONTROLLER
+from emulator.simulator.cluster import SimulatedCluster
+from emulator.simulator.nodes import BrokerNode, ControllerNode
+from emulator.simulator.performer import perform
+
+_ANSWER_TIMEOUT_MS: Final = 10_000
+_STOP_TIMEOUT_MS: Final = 30_000
+
+_Process: TypeAlias = BrokerNode | ControllerNode
+
+
+class SimulatedCrashError(EmulatorError):
+    """A core raised an exception: in a process, it would have ended that process."""
+
+    def __init__(self, *, cause: Exception) -> None:
+        super().__init__(f"a simulated node failed: {type(cause).__name__}: {cause}")
+        self.cause = cause
+
+
+class NoAnswerError(EmulatorError):
+    """The simulated controller did not answer a request of the harness."""
+
+    def __init__(self, *, request: str) -> None:
+        super().__init__(f"{request}: the controller did not answer")
+        self.request = request
+
+
+@contextmanager
+def cores_at_work() -> Iterator[None]:
+    """Turns whatever a core raises into a ``SimulatedCrashError``."""
+    try:
+        yield
+    except EmulatorError:
+        raise
+    except Exception as error:  # a bug of a core must not take the harness along: the run ends, and says why
+        raise SimulatedCrashError(cause=error) from error
+
+
+class SimulatedTarget:
+    """A simulated cluster with its clients; each method does what ``Target`` says."""
+
+    def __init__(self, cluster: SimulatedCluster, clients: SimulatedClients) -> None:
+        self._cluster = cluster
+        self._clients = clients
+        self._image = MetadataImage()
+        self._folded = 0
+
+    # --- What can be seen -------------------------------------------------------------------------------------------
+
+    @property
+    def cause_id(self) -> CauseId:
+        """Of what happens now."""
+        return self._cluster.event_log.cause_id
+
+    @cause_id.setter
+    def cause_id(self, cause_id: CauseId) -> None:
+        self._cluster.event_log.cause_id = cause_id
+
+    @property
+    def image(self) -> MetadataImage:
+        """Fold of what the controller synced: all that any broker may know."""
+        node = self._cluster.controller_node
+        for batch in node.log[self._folded : node.synced]:
+            for position, record in enumerate(batch.records):
+                self._image.replay(record, offset=MetadataOffset(batch.base_offset + position))
+            self._image.take_delta()
+        self._folded = max(self._folded, node.synced)
+        return self._image
+
+    @property
+    def counts(self) -> ClientCounts:
+        """What the clients count."""
+        return self._clients.counts
+
+    def log_names(self, node_id: NodeId) -> frozenset[str]:
+        """Looks at the broker's disk; the controller has no logs."""
+        if node_id == CONTROLLER:
+            return frozenset()
+        disk = self._cluster.nodes[BrokerId(node_id)].disk
+        strays = (f"{stray.partition}.{stray.topic_id}-stray" for stray in disk.strays)
+        return frozenset(map(str, disk.logs)).union(strays)
+
+    def log_end(self, node_id: NodeId, partition: TopicPartition) -> Offset:
+        """Looks at the disk."""
+        log = self._cluster.nodes[BrokerId(node_id)].disk.logs.get(partition)
+        return Offset(0) if log is None else log.log_end_offset
+
+    def _node(self, node_id: NodeId) -> _Process:
+        return self._cluster.controller_node if node_id == CONTROLLER else self._cluster.nodes[BrokerId(node_id)]
+
+    def is_running(self, node_id: NodeId) -> bool:
+        """Whether it has a core."""
+        return self._node(node_id).core is not None
+
+    def is_paused(self, node_id: NodeId) -> bool:
+        """Whether its inputs wait."""
+        return self._node(node_id).is_paused
+
+    @property
+    def has_broken_links(self) -> bool:
+        """Whether anything is wrong with the network."""
+        return not self._cluster.network.is_whole
+
+    async def committed_end(self) -> MetadataOffset:
+        """Looks into the controller."""
+        return self._cluster.controller.committed_end_offset
+
+    async def wait(self, see: Callable[[], Observation], *, timeout_s: float) -> Observation:
+        """Lets virtual time pass, and looks whenever metadata, a count or a disk changed."""
+        seen: Observation | None = None
+        looked_at: tuple[int, ...] | None = None
+
+        def is_reached() -> bool:
+            nonlocal seen, looked_at
+            disks = [node.disk for node in self._cluster.nodes.values()]
+            names = sum(len(disk.logs) << 16 | len(disk.strays) for disk in disks)
+            ends = sum(log.log_end_offset for disk in disks for log in disk.logs.values())
+            now = (self._cluster.controller_node.synced, self._clients.version, names, ends)
+            if now != looked_at:
+                seen, looked_at = see(), now
+            return seen is not None and seen.reached
+
+        with cores_at_work():
+            self._cluster.run_until(is_reached, within_ms=round(timeout_s * 1000))
+        seen = see()
+        if not seen.reached:
+            raise StepError(f"not reached within {timeout_s:g} s; seen: {seen.text}")
+        return seen
+
+    # --- What can be done -------------------------------------------------------------------------------------------
+
+    async def perform(self, action: Action) -> Outcome:
+        """Has the simulator perform it; a batch is the scenario's client's."""
+        if isinstance(action, Produce):
+            with cores_at_work():
+                self._clients.produce(action.producer, action.partition, action.records)
+            return effective("sent")
+        before = self._cluster.controller.committed_end_offset
+        broken = [Link(*link) for link in self._cluster.network.broken]
+        outcome = self.end(action) if isinstance(action, Stop) else self._perform(action)
+        for event in fault_events(
+            action,
+            bit=outcome.seen if outcome.bit else None,
+            cause_id=self.cause_id,
+            before=before,
+            after=self._cluster.controller.committed_end_offset,
+            broken=broken,
+        ):
+            self.note(event)
+        return outcome
+
+    def _perform(self, action: Action) -> Outcome:
+        with cores_at_work():
+            return perform(self._cluster, action)
+
+    def end(self, action: Stop[NodeId] | Kill[NodeId]) -> Outcome:
+        """Ends nodes; those that do not stop in time, or are paused, are killed and count as crashed."""
+        outcome = self._perform(action)
+        if isinstance(action, Kill):
+            return outcome
+        with cores_at_work():
+            self._cluster.run_until(
+                lambda: not any(self.is_running(node) and not self.is_paused(node) for node in action.nodes),
+                within_ms=_STOP_TIMEOUT_MS,
+            )
+        left = tuple(node for node in action.nodes if self.is_running(node))
+        if left:
+            self._perform(Kill(nodes=left))
+            return effective("the process was killed, as it did not stop")
+        return effective("the process stopped") if outcome.took_effect else outcome
+
+    async def ask_controller(self, request: Request) -> Response:
+        """Asks past all links, and lets time pass until there is an answer."""
+        with cores_at_work():
+            request_id = self._cluster.clients.ask(CONTROLLER, request, cause=self.cause_id)
+            self._cluster.run_until(lambda: request_id in self._cluster.clients.answers, within_ms=_ANSWER_TIMEOUT_MS)
+        answer = self._cluster.clients.answers.get(request_id)
+        if answer is None:
+            raise NoAnswerError(request=type(request).__name__)
+        return answer
+
+    def note(self, event: Event) -> None:
+        """Writes into the journal."""
+        self._cluster.event_log.note(event)

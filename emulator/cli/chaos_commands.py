@@ -1,0 +1,167 @@
+"""The commands of ``laststand chaos``: one for every action in the table that breaks or mends, and a few by hand."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from emulator.cli.exit_codes import ExitCode
+from emulator.cli.failure import CommandFailedError
+from emulator.cli.output import Output, json_option
+from emulator.cli.standing import ask, directory_option, locate, lost
+from emulator.cli.user_error import UserError
+from emulator.plan.actions import DEEDS, ActionTemplate, AdminAction, Cut, Deed, HealAll, HealLink, HealNodes, Produce
+from emulator.plan.channels import Link
+from emulator.plan.drivers import DriverName
+from emulator.plan.fields import Arrow, Ends, Nodes, Option, Words
+from emulator.plan.lines import parse_words
+from emulator.plan.nodes import CLIENT, CONTROLLER, NodeRef, parse_node
+
+if TYPE_CHECKING:
+    from chaos.standing.messages import Command, StepPlayed
+
+_NODE_HELP: Final = (
+    "NODE is an id, `controller`, or leader(orders-0), follower(orders-0), last-isr(orders-0), elr(orders-0)."
+)
+
+
+COMMANDS: Final = click.Group()
+"""All commands of ``laststand chaos``."""
+
+
+@COMMANDS.command()
+@click.argument("step")
+@directory_option
+@json_option
+def step(step: str, place: Path, output: Output) -> int:
+    """Play STEP, written as in a scenario file, such as "until: {partition: orders-0, isr: [0, 1, 2]}"."""
+    from chaos.standing.messages import PlayStep
+
+    return _report([_play(place, PlayStep(step=step), output)], output)
+
+
+@COMMANDS.command()
+@click.argument("a")
+@click.argument("b")
+@click.option("--one-way", is_flag=True, help="Only what A dials to B; B can still call A.")
+@directory_option
+@json_option
+def partition(a: str, b: str, *, one_way: bool, place: Path, output: Output) -> int:
+    """Cut the links between A and B, nodes as for the other commands, or `client`."""
+    there = Link(_node(a), _node(b))
+    if not one_way and (there.target == CLIENT or there.source == CONTROLLER):
+        there = Link(there.target, there.source)
+    played = [_perform(place, Cut(link=there), output)]
+    has_way_back = there.source != CLIENT and there.target != CONTROLLER
+    first = played[0].performed
+    if has_way_back and not one_way and isinstance(first, Cut):
+        # The same two nodes, even if a role has moved on meanwhile.
+        played.append(_perform(place, Cut(link=Link(first.link.target, first.link.source)), output))
+    return _report(played, output)
+
+
+@COMMANDS.command()
+@click.argument("node", required=False)
+@click.option("--from", "source", metavar="A", help="With --to: only what A dials to B.")
+@click.option("--to", "target", metavar="B", help="With --from.")
+@directory_option
+@json_option
+def heal(node: str | None, source: str | None, target: str | None, place: Path, output: Output) -> int:
+    """Mend every link, or those of NODE."""
+    if (source is None) != (target is None) or (source is not None and node is not None):
+        raise UserError("give NODE, or --from and --to, or nothing for all links")
+    action: ActionTemplate = HealAll()
+    if source is not None and target is not None:
+        action = HealLink(link=Link(_node(source), _node(target)))
+    elif node not in (None, "all"):
+        action = HealNodes(nodes=(_node(str(node)),))
+    return _report([_perform(place, action, output)], output)
+
+
+# --- Commands from the table --------------------------------------------------------------------------------------
+
+_BY_HAND: Final = (HealAll, HealNodes, HealLink, Produce)
+
+
+def _add_command(row: Deed) -> None:
+    is_link = any(isinstance(field, Ends | Arrow) for field in row.fields.values())
+    is_node = any(isinstance(field, Nodes) for field in row.fields.values())
+    options = [option for field in row.fields.values() for option in field.options]
+
+    def command(place: Path, output: Output, **given: str | tuple[str, ...] | None) -> int:
+        words = [f"{given['a']}->{given['b']}"] if is_link else []
+        words += [",".join(given["nodes"] or ())] if is_node else []
+        words += [f"{each.word}={given[_parameter(each)]}" for each in options if given[_parameter(each)] is not None]
+        try:
+            action = parse_words(row, Words(words))
+        except (ValueError, KeyError) as error:
+            raise UserError(f"{row.line_verb}: {error} is not allowed") from None
+        return _report([_perform(place, action, output)], output)
+
+    command.__doc__ = f"{row.kind.__doc__}\n\n    {_NODE_HELP if is_node else 'A and B are nodes; A may be `client`.'}"
+    decorated: Callable[..., int] = directory_option(json_option(command))
+    for option in reversed(options):
+        decorated = _click_option(option)(decorated)
+    if is_node:
+        decorated = click.argument("nodes", nargs=-1, required=True)(decorated)
+    if is_link:
+        decorated = click.argument("a")(click.argument("b")(decorated))
+    COMMANDS.command(name=row.line_verb)(decorated)
+
+
+def _parameter(option: Option) -> str:
+    return option.key.replace("-", "_")
+
+
+def _click_option(option: Option) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    kind = click.Choice(option.choices) if option.choices else click.STRING
+    return click.option(f"--{option.key}", _parameter(option), type=kind, required=option.is_required, help=option.help)
+
+
+for _row in DEEDS.values():
+    _is_offered = DriverName.PROCESS not in _row.refused and _row.line_verb
+    if _is_offered and _row.kind not in _BY_HAND and not issubclass(_row.kind, AdminAction):
+        _add_command(_row)
+
+
+# --- Asking the supervisor ----------------------------------------------------------------------------------------
+
+
+def _node(text: str) -> NodeRef:
+    try:
+        return parse_node(text)
+    except ValueError:
+        raise UserError(f"{text!r} is no node. {_NODE_HELP}") from None
+
+
+def _perform(place: Path, action: ActionTemplate, output: Output) -> "StepPlayed":
+    from chaos.standing.messages import Perform
+
+    return _play(place, Perform(action=action), output)
+
+
+def _play(place: Path, command: "Command", output: Output) -> "StepPlayed":
+    """Has the supervisor play one step, and prints what it did."""
+    from chaos.standing.messages import StepFailed, StepPlayed
+
+    directory = locate(place)
+    for answer in ask(directory, command):
+        match answer:
+            case StepPlayed():
+                if output is Output.TEXT:
+                    click.echo(f"{answer.step.removeprefix('{').removesuffix('}')} -> {answer.outcome.seen}")
+                return answer
+            case StepFailed(reason=reason):
+                raise CommandFailedError(reason, exit_code=ExitCode.UNKNOWN)
+            case _:
+                continue
+    raise lost(directory)
+
+
+def _report(played: "list[StepPlayed]", output: Output) -> int:
+    from emulator.cli.tables import print_json
+
+    if output is Output.JSON:
+        print_json([{"step": each.step, "seen": each.outcome.seen, "took_effect": each.outcome.bit} for each in played])
+    return ExitCode.VALID if all(each.outcome.bit for each in played) else ExitCode.VIOLATION

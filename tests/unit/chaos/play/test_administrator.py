@@ -1,0 +1,142 @@
+"""What a step asks of the controller, and which answers it takes."""
+
+import asyncio
+from random import Random
+from typing import cast
+
+import pytest
+from chaos.administration import (
+    Administration,
+    AlterConfig,
+    CreateTopic,
+    DeleteTopic,
+    ElectLeaders,
+    PlannedTopic,
+    Reassign,
+    UnregisterBroker,
+    UpdateFeature,
+)
+from chaos.administrator import administer
+
+from chaos.play.target import Target
+from chaos.play.waiting import StepError
+from emulator.core.admin_messages import (
+    AdminRequest,
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ConfigOperation,
+    ConfigResourceResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    PartitionResult,
+    RequestedElection,
+    TopicResult,
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+from emulator.core.errors import ErrorCode
+from emulator.core.messages import Request, Response
+from emulator.core.records import ConfigResource
+from emulator.core.types import BrokerId, FeatureUpgradeType, NodeId, TopicPartition
+
+ORDERS = TopicPartition("orders", 0)
+ONE = BrokerId(NodeId(1))
+REFUSED = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+class Controller:
+    """Keeps what it was asked, and answers every part of it with one error."""
+
+    def __init__(self, error: ErrorCode) -> None:
+        self.asked: list[AdminRequest] = []
+        self._error = error
+
+    async def ask_controller(self, request: Request) -> Response:
+        assert isinstance(request, AdminRequest)
+        self.asked.append(request)
+        part = PartitionResult(topic="orders", partition=0, error=self._error)
+        topic = TopicResult(name="orders", error=self._error)
+        match request:
+            case CreateTopicsRequest():
+                return CreateTopicsResponse(topics=(topic,))
+            case DeleteTopicsRequest():
+                return DeleteTopicsResponse(topics=(topic,))
+            case IncrementalAlterConfigsRequest():
+                result = ConfigResourceResult(resource=ConfigResource.TOPIC, resource_name="orders", error=self._error)
+                return IncrementalAlterConfigsResponse(resources=(result,))
+            case ElectLeadersRequest():
+                return ElectLeadersResponse(error=ErrorCode.NONE, partitions=(part,))
+            case AlterPartitionReassignmentsRequest():
+                return AlterPartitionReassignmentsResponse(error=self._error, partitions=())
+            case UpdateFeaturesRequest():
+                return UpdateFeaturesResponse(error=self._error)
+            case UnregisterBrokerRequest():
+                return UnregisterBrokerResponse(error=self._error)
+            case _:
+                raise AssertionError(request)
+
+
+def ask(wish: Administration, error: ErrorCode = ErrorCode.NONE) -> tuple[AdminRequest, str]:
+    controller = Controller(error)
+    seen = asyncio.run(administer(cast(Scene, controller), wish, chance=Random(1)))
+    (asked,) = controller.asked
+    return asked, seen
+
+
+def wishes(*answers: ErrorCode) -> list[Administration]:
+    plan = PlannedTopic(name="orders", replicas=((ONE,),), properties=(("min.insync.replicas", "1"),))
+    changes = (("min.insync.replicas", "1"), ("retention.ms", None))
+    return [
+        CreateTopic(topic=plan, answers=answers),
+        DeleteTopic(name="orders", answers=answers),
+        AlterConfig(resource=ConfigResource.TOPIC, resource_name="orders", changes=changes, answers=answers),
+        ElectLeaders(election=RequestedElection.DESIGNATED, partitions=(ORDERS,), leader=ONE, answers=answers),
+        Reassign(partition=ORDERS, replicas=None, answers=answers),
+        UpdateFeature(feature="f", level=1, upgrade_type=FeatureUpgradeType.UPGRADE, answers=answers),
+        UnregisterBroker(broker_id=ONE, answers=answers),
+    ]
+
+
+@pytest.mark.parametrize("wish", wishes(ErrorCode.NONE), ids=lambda wish: type(wish).__name__)
+def test_an_answer_that_the_step_does_not_allow_ends_the_plan(wish: Administration) -> None:
+    assert ask(wish)[1] == "NONE"
+    with pytest.raises(StepError, match="UNKNOWN_TOPIC_OR_PARTITION, allowed: NONE"):
+        ask(wish, REFUSED)
+
+
+@pytest.mark.parametrize("wish", wishes(REFUSED), ids=lambda wish: type(wish).__name__)
+def test_a_step_may_ask_for_a_refusal(wish: Administration) -> None:
+    assert ask(wish, REFUSED)[1] == "UNKNOWN_TOPIC_OR_PARTITION"
+    with pytest.raises(StepError, match="NONE, allowed: UNKNOWN_TOPIC_OR_PARTITION"):
+        ask(wish)
+
+
+def test_the_request_says_what_the_step_says() -> None:
+    asked = [ask(wish)[0] for wish in wishes(ErrorCode.NONE)]
+    create, delete, configs, elect, reassign, feature, unregister = asked
+    assert isinstance(create, CreateTopicsRequest)
+    assert create.topics[0].assignments == ((ONE,),)
+    assert create.topics[0].configs == (("min.insync.replicas", "1"),)
+    assert delete == DeleteTopicsRequest(topics=("orders",))
+    assert isinstance(configs, IncrementalAlterConfigsRequest)
+    assert [(each.name, each.operation, each.value) for each in configs.resources[0].configs] == [
+        ("min.insync.replicas", ConfigOperation.SET, "1"),
+        ("retention.ms", ConfigOperation.DELETE, None),
+    ]
+    assert isinstance(elect, ElectLeadersRequest)
+    assert elect.election_type == 2
+    assert elect.partitions is not None
+    assert (elect.partitions[0].topic_partition, elect.partitions[0].desired_leader) == (ORDERS, ONE)
+    assert isinstance(reassign, AlterPartitionReassignmentsRequest)
+    assert (reassign.partitions[0].topic_partition, reassign.partitions[0].replicas) == (ORDERS, None)
+    assert isinstance(feature, UpdateFeaturesRequest)
+    assert (feature.feature_updates[0].feature, feature.feature_updates[0].max_version_level) == ("f", 1)
+    assert unregister == UnregisterBrokerRequest(broker_id=ONE)

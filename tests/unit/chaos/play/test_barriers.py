@@ -1,0 +1,244 @@
+"""Barriers and roles, judged on a small committed state."""
+
+import pytest
+
+from chaos.play.barriers import View, look
+from chaos.play.roles import resolve
+from chaos.scenario.scenario import (
+    Acked,
+    BrokerIs,
+    ClientSaw,
+    Condition,
+    Consumed,
+    Count,
+    FeatureIs,
+    FixedNode,
+    LogEnds,
+    LogIs,
+    NamedNode,
+    NodeRef,
+    NoLeader,
+    PartitionIs,
+    RegistrationIs,
+    Role,
+    RoleNode,
+    Since,
+    TopicIs,
+)
+from emulator.client.control import Count as AckedCount
+from emulator.client.control import ErrorCount, Progress
+from emulator.core.errors import ErrorCode
+from emulator.core.image import MetadataImage
+from emulator.core.records import (
+    BrokerRegistrationChangeRecord,
+    PartitionRecord,
+    Record,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
+from emulator.core.types import (
+    Acks,
+    BrokerEpoch,
+    BrokerId,
+    IncarnationId,
+    LeaderRecoveryState,
+    MetadataOffset,
+    NodeId,
+    Offset,
+    TopicId,
+    TopicPartition,
+)
+
+FULL, SMALL, EMPTY, MOVING = (TopicPartition("orders", number) for number in range(4))
+TOPIC_ID = TopicId("AAAAAAAAAAAAAAAAAAAAAA")
+
+
+def broker(number: int) -> BrokerId:
+    return BrokerId(NodeId(number))
+
+
+def node(number: int) -> FixedNode:
+    return FixedNode(node_id=NodeId(number))
+
+
+def partition(number: int, isr: tuple[int, ...], elr: tuple[int, ...], leader: int | None) -> PartitionRecord:
+    return PartitionRecord(
+        topic_id=TOPIC_ID,
+        partition=number,
+        replicas=(broker(0), broker(1), broker(2)),
+        isr=tuple(broker(each) for each in isr),
+        elr=tuple(broker(each) for each in elr),
+        leader=None if leader is None else broker(leader),
+    )
+
+
+def image() -> MetadataImage:
+    registrations = [
+        RegisterBrokerRecord(
+            broker_id=broker(number),
+            incarnation_id=IncarnationId(str(number)),
+            broker_epoch=BrokerEpoch(number),
+            log_dirs=(),
+        )
+        for number in range(2)
+    ]
+    records: list[Record] = [
+        *registrations,
+        BrokerRegistrationChangeRecord(broker_id=broker(0), broker_epoch=BrokerEpoch(0), fenced=False),
+        TopicRecord(name="orders", topic_id=TOPIC_ID),
+        partition(0, (2, 0, 1), (), 2),
+        partition(1, (1,), (0, 2), 1),
+        partition(2, (), (), None),
+        PartitionRecord(
+            topic_id=TOPIC_ID,
+            partition=3,
+            replicas=(broker(1), broker(2)),
+            isr=(broker(2),),
+            leader=broker(2),
+            adding_replicas=(broker(1),),
+            removing_replicas=(broker(2),),
+            last_known_elr=(broker(0),),
+            last_known_leader=broker(0),
+            leader_recovery_state=LeaderRecoveryState.RECOVERING,
+        ),
+    ]
+    folded = MetadataImage()
+    for offset, record in enumerate(records):
+        folded.replay(record, offset=MetadataOffset(offset))
+    return folded
+
+
+def progress(*counts: tuple[int, TopicPartition, int], consumed: int, fenced: int) -> Progress:
+    acked = tuple(
+        AckedCount(acks=acks, topic=where.topic, partition=where.partition, records=records)
+        for acks, where, records in counts
+    )
+    errors = (ErrorCount(error=ErrorCode.NOT_LEADER_OR_FOLLOWER.name, count=fenced),)
+    return Progress(acked=acked, failed=0, unknown=0, consumed=consumed, errors=errors)
+
+
+VIEW = View(
+    image=image(),
+    progress=progress((-1, FULL, 90), (-1, SMALL, 30), (1, FULL, 50), consumed=8, fenced=5),
+    progress_at_start=progress((-1, FULL, 60), consumed=1, fenced=3),
+    names={"first": NodeId(2)},
+    log_end=lambda node_id, partition: Offset(7 if node_id == 0 and partition == FULL else 0),
+    log_names=lambda node_id: frozenset({"orders-0"} if node_id == 0 else ()),
+)
+
+
+def state(
+    where: TopicPartition,
+    *,
+    leader: NodeRef | NoLeader | None = None,
+    isr: tuple[NodeRef, ...] | None = None,
+    elr: tuple[NodeRef, ...] | None = None,
+) -> PartitionIs:
+    return PartitionIs(partitions=(where,), leader=leader, isr=isr, elr=elr)
+
+
+def acked(count: int, acks: Acks | None, per: Count = Count.TOTAL) -> Acked:
+    return Acked(count=count, acks=acks, partitions=(FULL, SMALL), per=per)
+
+
+REACHED = [
+    acked(60, Acks.ALL),
+    acked(50, Acks.LEADER),
+    acked(110, None),
+    acked(30, Acks.ALL, Count.PARTITION),
+    state(FULL, leader=node(2), isr=(node(0), node(1), node(2)), elr=()),
+    state(FULL, leader=NamedNode(name="first")),
+    state(SMALL, elr=(node(2), node(0))),
+    state(SMALL, isr=(RoleNode(role=Role.LEADER, partition=SMALL),)),
+    state(EMPTY, leader=NoLeader.NONE, isr=()),
+    BrokerIs(node=node(0), unfenced=True),
+    BrokerIs(node=node(1), unfenced=False),
+    RegistrationIs(node=node(1), exists=True),
+    RegistrationIs(node=node(2), exists=False),
+    LogIs(node=node(0), partition=FULL, exists=True),
+    LogIs(node=node(1), partition=FULL, exists=False),
+    LogEnds(node=node(0), partition=FULL, end=Offset(7)),
+    LogEnds(node=node(1), partition=FULL, end=Offset(0)),
+    Acked(count=170, acks=None, partitions=(FULL, SMALL), per=Count.TOTAL, since=Since.RUN),
+    TopicIs(topic="orders", exists=True),
+    TopicIs(topic="refunds", exists=False),
+    FeatureIs(feature="metadata.version", level=0),
+    ClientSaw(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, count=2),
+    Consumed(count=7),
+    PartitionIs(
+        partitions=(MOVING,),
+        replicas=(node(1), node(2)),
+        adding_replicas=(node(1),),
+        removing_replicas=(node(2),),
+        last_known_elr=(node(0),),
+        last_known_leader=node(0),
+        leader_recovery_state=LeaderRecoveryState.RECOVERING,
+    ),
+    PartitionIs(partitions=(FULL,), last_known_leader=NoLeader.NONE),
+]
+
+NOT_REACHED = [
+    LogEnds(node=node(0), partition=FULL, end=Offset(6)),
+    LogEnds(node=node(0), partition=SMALL, end=Offset(7)),
+    Acked(count=171, acks=None, partitions=(FULL, SMALL), per=Count.TOTAL, since=Since.RUN),
+    acked(61, Acks.ALL),
+    acked(51, Acks.LEADER),
+    acked(1, Acks.NONE),
+    acked(31, Acks.ALL, Count.PARTITION),
+    state(FULL, leader=node(1)),
+    state(FULL, leader=NoLeader.NONE),
+    state(FULL, isr=(node(0), node(2))),
+    state(SMALL, elr=(node(0),)),
+    state(EMPTY, leader=node(0)),
+    state(EMPTY, leader=RoleNode(role=Role.LEADER, partition=EMPTY)),
+    state(TopicPartition("refunds", 0), leader=NoLeader.NONE),
+    PartitionIs(partitions=(FULL, SMALL), leader=node(2), isr=None, elr=None),
+    BrokerIs(node=node(0), unfenced=False),
+    BrokerIs(node=node(1), unfenced=True),
+    BrokerIs(node=node(2), unfenced=True),
+    BrokerIs(node=node(2), unfenced=False),
+    RegistrationIs(node=node(1), exists=False),
+    LogIs(node=node(0), partition=FULL, exists=False),
+    LogIs(node=node(0), partition=SMALL, exists=True),
+    TopicIs(topic="orders", exists=False),
+    FeatureIs(feature="metadata.version", level=1),
+    ClientSaw(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, count=3),
+    ClientSaw(error=ErrorCode.FENCED_LEADER_EPOCH, count=1),
+    Consumed(count=8),
+    PartitionIs(partitions=(MOVING,), adding_replicas=()),
+    PartitionIs(partitions=(MOVING,), removing_replicas=()),
+    PartitionIs(partitions=(MOVING,), replicas=(node(1),)),
+    PartitionIs(partitions=(MOVING,), last_known_elr=()),
+    PartitionIs(partitions=(MOVING,), last_known_leader=NoLeader.NONE),
+    PartitionIs(partitions=(MOVING,), leader_recovery_state=LeaderRecoveryState.RECOVERED),
+]
+
+
+@pytest.mark.parametrize("condition", REACHED)
+def test_a_condition_that_holds_is_reached(condition: Condition) -> None:
+    assert look(condition, VIEW).reached
+
+
+@pytest.mark.parametrize("condition", NOT_REACHED)
+def test_a_condition_that_does_not_hold_is_not_reached_and_tells_the_state(condition: Condition) -> None:
+    sight = look(condition, VIEW)
+    assert not sight.reached
+    assert sight.text
+
+
+@pytest.mark.parametrize(
+    ("role", "where", "holder"),
+    [
+        (Role.LEADER, FULL, 2),
+        (Role.FOLLOWER, FULL, 0),
+        (Role.LAST_ISR, FULL, None),
+        (Role.LAST_ISR, SMALL, 1),
+        (Role.ELR, SMALL, 0),
+        (Role.ELR, FULL, None),
+        (Role.LEADER, EMPTY, None),
+        (Role.FOLLOWER, SMALL, None),
+        (Role.LEADER, TopicPartition("refunds", 0), None),
+    ],
+)
+def test_a_role_stands_for_whoever_has_it(role: Role, where: TopicPartition, holder: int | None) -> None:
+    assert resolve(RoleNode(role=role, partition=where), VIEW.image, VIEW.names) == holder

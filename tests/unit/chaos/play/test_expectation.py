@@ -1,0 +1,86 @@
+"""Expectations against verdicts."""
+
+import pytest
+
+from chaos.play.expectation import Expected, compare
+from chaos.scenario.scenario import Expectation, Lost, VerdictName
+from emulator.verification.check import CheckKind
+from emulator.verification.guarantee import Guarantee
+from emulator.verification.losses import LossClass
+from emulator.verification.verdict import CheckResult, CheckStatus, Loss, Verdict, VerdictReport
+
+
+def check(check_id: str, status: CheckStatus, kind: CheckKind = CheckKind.OUTCOME) -> CheckResult:
+    return CheckResult(check_id=check_id, name="", kind=kind, statement="", status=status, count=1, examples=("x",))
+
+
+def report(verdict: Verdict, *, lost: int = 0, checks: tuple[CheckResult, ...] = ()) -> VerdictReport:
+    loss = Loss(
+        topic="orders",
+        partition=0,
+        records=lost,
+        offsets=(),
+        loss_class=LossClass.GONE_EVERYWHERE,
+        guarantee=Guarantee.BROKEN,
+        reason="",
+        story=(),
+    )
+    return VerdictReport(
+        run="",
+        scenario="",
+        era=None,
+        switches={},
+        verdict=verdict,
+        guarantee=Guarantee.BROKEN if lost else None,
+        unknown_reasons=(),
+        checks=checks,
+        counts=(),
+        losses=(loss,) if lost else (),
+        leaders=(),
+    )
+
+
+def expected(
+    verdict: VerdictName, *, checks: tuple[str, ...] = (), at_least: int | None = None, guarantee: bool = False
+) -> Expectation:
+    return Expectation(
+        verdict=verdict,
+        guarantee="broken" if guarantee else None,
+        checks=checks,
+        lost=None if at_least is None else Lost(comparison=">=", count=at_least),
+    )
+
+
+D1 = check("D1", CheckStatus.VIOLATED)
+LOSS = report(Verdict.VIOLATION, lost=1500, checks=(D1, check("D5", CheckStatus.VIOLATED)))
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "outcome"),
+    [
+        (report(Verdict.VALID), None, Expected.MET),
+        (LOSS, None, Expected.MISSED),
+        (report(Verdict.UNKNOWN), None, Expected.UNDECIDED),
+        (report(Verdict.VALID), expected(VerdictName.VALID), Expected.MET),
+        (LOSS, expected(VerdictName.VALID), Expected.MISSED),
+        (report(Verdict.UNKNOWN), expected(VerdictName.VALID), Expected.UNDECIDED),
+        (report(Verdict.UNKNOWN), expected(VerdictName.VIOLATION), Expected.UNDECIDED),
+        (report(Verdict.UNKNOWN), expected(VerdictName.UNKNOWN), Expected.MET),
+        (LOSS, expected(VerdictName.VIOLATION, checks=("D1",), at_least=1500, guarantee=True), Expected.MET),
+        (LOSS, expected(VerdictName.VIOLATION, checks=("D4",)), Expected.MISSED),
+        (LOSS, expected(VerdictName.VIOLATION, at_least=1501), Expected.MISSED),
+        (report(Verdict.VIOLATION, checks=(D1,)), expected(VerdictName.VIOLATION, guarantee=True), Expected.MISSED),
+        (report(Verdict.VALID), expected(VerdictName.VIOLATION, checks=("D1",)), Expected.MISSED),
+    ],
+)
+def test_a_verdict_is_held_against_what_was_expected(
+    found: VerdictReport, wanted: Expectation | None, outcome: Outcome
+) -> None:
+    assert compare(found, wanted)[0] is outcome
+
+
+def test_a_rule_check_that_fires_is_not_the_outcome_check_that_was_expected() -> None:
+    found = report(Verdict.VIOLATION, checks=(check("M8", CheckStatus.VIOLATED, CheckKind.RULE),))
+    outcome, misses = compare(found, expected(VerdictName.VIOLATION, checks=("M8",)))
+    assert outcome is Expected.MISSED
+    assert misses == ("M8 did not fire",)

@@ -1,0 +1,49 @@
+"""What the simulator cannot play is found before anything starts, by step and line."""
+
+from pathlib import Path
+
+import pytest
+
+from chaos.play.expressible import not_expressible
+from chaos.scenario.scenario_file import find_scenario, load_scenario, read_scenario, scenario_names
+from emulator.plan.drivers import DriverName
+
+TEXT = """\
+name: test/flush
+cluster: {{brokers: 2, properties: {{{properties}}}}}
+topics: [{{name: orders, replicas: [[0, 1]]{topic}}}]
+workload: {{producers: [{{acks: all, rate: 10}}]}}
+steps:
+  - kill: {{node: 1}}
+  - {step}
+"""
+
+
+def found(*, properties: str = "", topic: str = "", step: str = "start: {node: 1}") -> tuple[str, ...]:
+    scenario = read_scenario(Path("flush.yaml"), TEXT.format(properties=properties, topic=topic, step=step))
+    assert not_expressible(scenario, scenario.properties, DriverName.PROCESS) == ()
+    return not_expressible(scenario, scenario.properties, DriverName.SIMULATOR)
+
+
+@pytest.mark.parametrize(
+    ("properties", "topic"), [("log.flush.interval.ms: 5", ""), ("", ", flush.ms: 5")], ids=["node", "topic"]
+)
+def test_a_flush_by_the_clock_is_not_there(properties: str, topic: str) -> None:
+    assert len(found(properties=properties, topic=topic)) == 1
+
+
+def test_a_step_is_named_with_its_line() -> None:
+    (reason,) = found(step="alter_config: {topic: orders, set: {flush.ms: 5}}")
+    assert reason.startswith("step 2 ")
+    assert "(line 7)" in reason
+
+
+def test_everything_else_is_there() -> None:
+    assert found(properties="log.flush.interval.messages: 1", topic=", flush.messages: 1") == ()
+    assert found(step="alter_config: {topic: orders, set: {min.insync.replicas: 2}}") == ()
+
+
+@pytest.mark.parametrize("name", scenario_names())
+def test_every_scenario_that_comes_along_can_be_played_on_both(name: str) -> None:
+    scenario = load_scenario(find_scenario(name))
+    assert not_expressible(scenario, scenario.properties, DriverName.SIMULATOR) == ()

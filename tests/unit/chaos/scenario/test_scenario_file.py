@@ -1,0 +1,396 @@
+"""The grammar of scenario files: what is read, and what each mistake is told."""
+
+from pathlib import Path
+
+import pytest
+from chaos.administration import (
+    AlterConfig,
+    CreateTopic,
+    DeleteTopic,
+    ElectLeaders,
+    PlannedTopic,
+    Reassign,
+    UnregisterBroker,
+    UpdateFeature,
+)
+
+from chaos.scenario.scenario import (
+    Acked,
+    Action,
+    BrokerIs,
+    Clients,
+    ClientSaw,
+    Consumed,
+    Count,
+    Cut,
+    Ending,
+    FeatureIs,
+    FixedNode,
+    HealAll,
+    HealLink,
+    HealNode,
+    Isolate,
+    Kill,
+    LogIs,
+    LoseResponses,
+    NamedNode,
+    NoLeader,
+    PartitionIs,
+    PowerLoss,
+    Produce,
+    RegistrationIs,
+    ReplaceDisk,
+    Role,
+    RoleNode,
+    Scenario,
+    Start,
+    TopicIs,
+    Until,
+    VerdictName,
+)
+from chaos.scenario.scenario_file import find_scenario, load_scenario, read_scenario, scenario_names
+from emulator.core.admin_messages import RequestedElection
+from emulator.core.errors import ConfigError, ErrorCode
+from emulator.core.records import ConfigResource
+from emulator.core.types import Acks, BrokerId, FeatureUpgradeType, LeaderRecoveryState, NodeId, TopicPartition
+from emulator.plan.yaml_cursor import ScenarioError
+from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
+
+ORDERS = TopicPartition("orders", 0)
+HEAD = """\
+name: test/story
+cluster: {brokers: 3, properties: {broker.session.timeout.ms: 2000}}
+topics: [{name: orders, replicas: [[0, 1, 2]], min.insync.replicas: 2}]
+workload: {producers: [{acks: all, rate: 500}]}
+"""
+MANY = """\
+name: test/story
+cluster: {brokers: 3}
+topics: [{name: orders, replicas: [[0, 1, 2], [1, 2, 0]]}]
+workload: {producers: [{acks: all, rate: 500}]}
+"""
+
+
+def read(text: str) -> Scenario:
+    return read_scenario(Path("story.yaml"), text)
+
+
+def step(text: str) -> Action:
+    return read(f"{HEAD}steps:\n  - {text}\n").steps[0].action
+
+
+def broker(number: int) -> BrokerId:
+    return BrokerId(NodeId(number))
+
+
+def node(number: int) -> FixedNode:
+    return FixedNode(node_id=NodeId(number))
+
+
+@pytest.mark.parametrize(
+    ("text", "action"),
+    [
+        ("kill: {node: 1}", Kill(node=node(1))),
+        ("kill: {node: controller}", Kill(node=node(100))),
+        ("isolate: {node: 0}", Isolate(node=node(0), clients=Clients.CUT)),
+        ("isolate: {node: 0, clients: connected}", Isolate(node=node(0), clients=Clients.CONNECTED)),
+        ("cut: {from: 0, to: controller}", Cut(source=node(0), target=node(100))),
+        ("cut: {from: client, to: 2}", Cut(source=node(1000), target=node(2))),
+        ("lose: {responses: 0 -> 1}", LoseResponses(source=node(0), target=node(1))),
+        ("lose: {responses: 0→1}", LoseResponses(source=node(0), target=node(1))),
+        ("heal: all", HealAll()),
+        ("heal: {node: 2}", HealNode(node=node(2))),
+        ("heal: {from: 0, to: 1}", HealLink(source=node(0), target=node(1))),
+        ("power_loss: {node: 2, keep: torn}", PowerLoss(nodes=(node(2),), keep=Keep.TORN, seed=None)),
+        (
+            "power_loss: {node: 2, keep: prefix, kept: 3, truncation: kept}",
+            PowerLoss(
+                nodes=(node(2),),
+                keep=Keep.PREFIX,
+                seed=None,
+                exact=ExactLoss(kept=3, truncation=TruncationFate.KEPT),
+            ),
+        ),
+        (
+            "power_loss: {node: 2, names: kept}",
+            PowerLoss(
+                nodes=(node(2),),
+                keep=Keep.NONE,
+                seed=None,
+                exact=ExactLoss(kept=0, truncation=TruncationFate.UNDONE, names=NamesFate.KEPT),
+            ),
+        ),
+        (
+            "produce: {producer: producer-0, partition: orders-0, records: 2}",
+            Produce(producer="producer-0", partition=TopicPartition("orders", 0), records=2),
+        ),
+        ("replace_disk: {node: 2}", ReplaceDisk(node=node(2))),
+        ("power_loss: {nodes: [0, 2], seed: 7}", PowerLoss(nodes=(node(0), node(2)), keep=Keep.NONE, seed=7)),
+        ("kill: {node: leader(orders-0)}", Kill(node=RoleNode(role=Role.LEADER, partition=ORDERS))),
+        ("kill: {node: last-isr}", Kill(node=RoleNode(role=Role.LAST_ISR, partition=ORDERS))),
+        (
+            "until: {acked: 500, acks: all, within: 45 s}",
+            Until(condition=Acked(count=500, acks=Acks.ALL, partitions=(ORDERS,), per=Count.TOTAL), within_ms=45_000),
+        ),
+        (
+            "until: {partition: orders-0, leader: none}",
+            Until(
+                condition=PartitionIs(partitions=(ORDERS,), leader=NoLeader.NONE, isr=None, elr=None),
+                within_ms=30_000,
+            ),
+        ),
+        (
+            "until: {partition: all, leader: 1, isr: [1, 2], elr: []}",
+            Until(
+                condition=PartitionIs(partitions=(ORDERS,), leader=node(1), isr=(node(1), node(2)), elr=()),
+                within_ms=30_000,
+            ),
+        ),
+        (
+            "until: {partition: orders-0, leader_recovery_state: RECOVERING, last_known_leader: 2, last_known_elr: []}",
+            Until(
+                condition=PartitionIs(
+                    partitions=(ORDERS,),
+                    leader_recovery_state=LeaderRecoveryState.RECOVERING,
+                    last_known_leader=node(2),
+                    last_known_elr=(),
+                ),
+                within_ms=30_000,
+            ),
+        ),
+        (
+            "until: {partition: orders-0, replicas: [2, 0], adding_replicas: [0], removing_replicas: []}",
+            Until(
+                condition=PartitionIs(
+                    partitions=(ORDERS,),
+                    replicas=(node(2), node(0)),
+                    adding_replicas=(node(0),),
+                    removing_replicas=(),
+                ),
+                within_ms=30_000,
+            ),
+        ),
+        ("until: {consumed: 9}", Until(condition=Consumed(count=9), within_ms=30_000)),
+        (
+            "until: {topic: orders, exists: false}",
+            Until(condition=TopicIs(topic="orders", exists=False), within_ms=30_000),
+        ),
+        (
+            "until: {node: 1, log: orders-0, exists: false}",
+            Until(condition=LogIs(node=node(1), partition=ORDERS, exists=False), within_ms=30_000),
+        ),
+        (
+            "until: {node: 1, registered: false}",
+            Until(condition=RegistrationIs(node=node(1), exists=False), within_ms=30_000),
+        ),
+        (
+            "until: {error: NOT_LEADER_OR_FOLLOWER, count: 3}",
+            Until(condition=ClientSaw(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, count=3), within_ms=30_000),
+        ),
+        (
+            "until: {feature: metadata.version, level: 4.0-IV1}",
+            Until(condition=FeatureIs(feature="metadata.version", level=23), within_ms=30_000),
+        ),
+        (
+            "create_topic: {name: refunds, replicas: [[2, 1]], min.insync.replicas: 1}",
+            CreateTopic(
+                topic=PlannedTopic(
+                    name="refunds", replicas=((broker(2), broker(1)),), properties=(("min.insync.replicas", "1"),)
+                )
+            ),
+        ),
+        ("delete_topic: {name: orders}", DeleteTopic(name="orders")),
+        (
+            "alter_config: {topic: orders, set: {min.insync.replicas: 1}, delete: [retention.ms]}",
+            AlterConfig(
+                resource=ConfigResource.TOPIC,
+                resource_name="orders",
+                changes=(("min.insync.replicas", "1"), ("retention.ms", None)),
+            ),
+        ),
+        (
+            "alter_config: {broker: 1, set: {min.insync.replicas: 1}, answer: [INVALID_CONFIG]}",
+            AlterConfig(
+                resource=ConfigResource.BROKER,
+                resource_name="1",
+                changes=(("min.insync.replicas", "1"),),
+                answers=(ErrorCode.INVALID_CONFIG,),
+            ),
+        ),
+        (
+            "alter_config: {cluster: default, set: {unclean.leader.election.enable: true}}",
+            AlterConfig(
+                resource=ConfigResource.BROKER,
+                resource_name="",
+                changes=(("unclean.leader.election.enable", "true"),),
+            ),
+        ),
+        (
+            "elect_leaders: {type: designated, partition: orders-0, leader: 2}",
+            ElectLeaders(election=RequestedElection.DESIGNATED, partitions=(ORDERS,), leader=broker(2)),
+        ),
+        (
+            "elect_leaders: {type: preferred, partition: all, answer: [NONE, ELECTION_NOT_NEEDED]}",
+            ElectLeaders(
+                election=RequestedElection.PREFERRED,
+                partitions=(ORDERS,),
+                leader=None,
+                answers=(ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED),
+            ),
+        ),
+        (
+            "reassign: {partition: orders-0, replicas: [1, 2]}",
+            Reassign(partition=ORDERS, replicas=(broker(1), broker(2))),
+        ),
+        ("cancel_reassignment: {partition: orders-0}", Reassign(partition=ORDERS, replicas=None)),
+        (
+            "update_feature: {feature: eligible.leader.replicas.version, level: 0, upgrade_type: SAFE_DOWNGRADE}",
+            UpdateFeature(
+                feature="eligible.leader.replicas.version", level=0, upgrade_type=FeatureUpgradeType.SAFE_DOWNGRADE
+            ),
+        ),
+        ("unregister_broker: {node: 2}", UnregisterBroker(broker_id=broker(2))),
+        (
+            "until: {node: 2, fenced: true}",
+            Until(condition=BrokerIs(node=node(2), unfenced=False), within_ms=30_000),
+        ),
+    ],
+)
+def test_a_step_is_read(text: str, action: Action) -> None:
+    assert step(text) == action
+
+
+def test_a_topic_that_a_step_creates_may_be_named_by_later_ones() -> None:
+    steps = read(
+        f"{HEAD}steps:\n  - create_topic: {{name: refunds, replicas: [[1]]}}\n"
+        "  - until: {partition: refunds-0, leader: 1}\n  - delete_topic: {name: refunds}\n"
+    ).steps
+    assert steps[2].action == DeleteTopic(name="refunds")
+
+
+def test_a_name_given_by_a_step_stands_for_its_node_in_later_steps() -> None:
+    steps = read(f"{HEAD}steps:\n  - kill: {{node: leader, as: first}}\n  - start: {{node: first}}\n").steps
+    assert steps[0].bind == "first"
+    assert steps[1].action == Start(node=NamedNode(name="first"))
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "complaint"),
+    [
+        ("", 1, "the file is empty"),
+        ("a: [", 1, "no YAML"),
+        ("name: x\nname: y\n", 2, "name: is there twice"),
+        (f"{HEAD}steps: [{{heal: all}}]\nstep: 3\n", 6, "step: unknown key, allowed: name, source, report, cluster"),
+        (f"{HEAD}steps: [{{heal: all}}]\nstep: 3\n", 6, "did you mean 'steps'?"),
+        (HEAD, 1, "needs the key 'steps'"),
+        (f"{HEAD}steps: []\n", 5, "needs at least one step"),
+        (f"{HEAD}steps: {{}}\n", 5, "steps: expected a list, found a mapping"),
+        (HEAD.replace("brokers: 3", "brokers: three") + "steps: [{heal: all}]", 2, "expected a whole number"),
+        (
+            HEAD.replace("brokers: 3", "brokers: 0") + "steps: [{heal: all}]",
+            2,
+            "expected a whole number from 1",
+        ),
+        (HEAD.replace("[[0, 1, 2]]", "[[0, 1, 3]]") + "steps: [{heal: all}]", 3, "no broker 3, allowed: 0 to 2"),
+        (HEAD.replace("[[0, 1, 2]]", "[[0, 1, 1]]") + "steps: [{heal: all}]", 3, "different brokers"),
+        (HEAD.replace("broker.session", "broker.sesion") + "steps: [{heal: all}]", 2, "unknown property"),
+        (HEAD.replace("2000", "soon") + "steps: [{heal: all}]", 2, "'soon' is not allowed"),
+        (HEAD.replace("min.insync", "min.insinc") + "steps: [{heal: all}]", 3, "unknown property"),
+        (HEAD.replace("acks: all", "acks: most") + "steps: [{heal: all}]", 4, "allowed: all, -1, 1, 0"),
+        (HEAD.replace("acks: all", "acks: 1, enable.idempotence: true") + "steps: [{heal: all}]", 4, "acks: all"),
+        (f"{HEAD}steps:\n  - explode: {{node: 1}}\n", 6, "no such step, allowed: until, isolate"),
+        (f"{HEAD}steps:\n  - kill: {{node: 3}}\n", 6, "no node 3, allowed: brokers 0 to 2, controller"),
+        (f"{HEAD}steps:\n  - kill: {{node: leder}}\n", 6, "did you mean 'leader'?"),
+        (f"{HEAD}steps:\n  - kill: {{nod: 1}}\n", 6, "needs the key 'node'"),
+        (f"{HEAD}steps:\n  - kill: {{node: 1, keep: all}}\n", 6, "keep: unknown key"),
+        (f"{HEAD}steps:\n  - kill: {{node: 1}}\n    pause: {{node: 1}}\n", 6, "a step is one of"),
+        (f"{HEAD}steps:\n  - kill: {{node: leader(order-0)}}\n", 6, "no partition 'order-0', allowed: orders-0"),
+        (f"{MANY}steps:\n  - kill: {{node: leader}}\n", 6, "write leader(PARTITION)"),
+        (f"{HEAD}steps:\n  - cut: {{from: 1, to: 1}}\n", 6, "to itself"),
+        (f"{HEAD}steps:\n  - cut: {{from: 1, to: client}}\n", 6, "nothing dials the client"),
+        (f"{HEAD}steps:\n  - cut: {{from: controller, to: client}}\n", 6, "nothing dials the client"),
+        (f"{HEAD}steps:\n  - lose: {{responses: 1}}\n", 6, "no link, allowed: a -> b"),
+        (f"{HEAD}steps:\n  - replace_disk: {{node: controller}}\n", 6, "must be a broker"),
+        (f"{HEAD}steps:\n  - produce: {{producer: p, partition: orders-0, records: 1}}\n", 6, "producer-0"),
+        (f"{HEAD}steps:\n  - power_loss: {{node: 1, keep: some}}\n", 6, "allowed: none, prefix, torn, pages"),
+        (f"{HEAD}steps:\n  - until: {{within: 3 s}}\n", 6, "waits for nothing"),
+        (f"{HEAD}steps:\n  - until: {{acked: 5, within: 3 parsecs}}\n", 6, "is no duration"),
+        (f"{HEAD}steps:\n  - until: {{node: 1}}\n", 6, "needs one of unfenced, fenced, registered and log"),
+        (f"{HEAD}steps:\n  - until: {{partition: orders-0}}\n", 6, "waits for nothing of the partition"),
+        (f"{HEAD}steps:\n  - until: {{topic: order, exists: true}}\n", 6, "did you mean 'orders'?"),
+        (f"{HEAD}steps:\n  - until: {{partition: orders-0, isr: [], adding_replica: []}}\n", 6, "'adding_replicas'?"),
+        (f"{HEAD}steps:\n  - until: {{error: NOT_LEADER_OR_FOLOWER}}\n", 6, "did you mean 'NOT_LEADER_OR_FOLLOWER'?"),
+        (f"{HEAD}steps:\n  - until: {{feature: metadata.version, level: 1.0}}\n", 6, "level: '1.0' is not allowed"),
+        (f"{HEAD}steps:\n  - create_topic: {{name: a/b, replicas: [[0]]}}\n", 6, "is no topic name"),
+        (f"{HEAD}steps:\n  - delete_topic: {{name: refunds}}\n", 6, "'refunds' is not allowed, allowed: orders"),
+        (f"{HEAD}steps:\n  - alter_config: {{set: {{retention.ms: 1}}}}\n", 6, "one of topic, broker and cluster"),
+        (f"{HEAD}steps:\n  - alter_config: {{topic: orders}}\n", 6, "changes nothing, allowed: set, delete"),
+        (f"{HEAD}steps:\n  - alter_config: {{topic: orders, set: {{flush: 1}}}}\n", 6, "unknown property"),
+        (
+            f"{HEAD}steps:\n  - alter_config: {{broker: 7, set: {{num.partitions: 1}}}}\n",
+            6,
+            "no broker 7, allowed",
+        ),
+        (f"{HEAD}steps:\n  - elect_leaders: {{type: designated, partition: all}}\n", 6, "names its leader"),
+        (f"{HEAD}steps:\n  - elect_leaders: {{type: preferred, partition: all, leader: 1}}\n", 6, "names its leader"),
+        (
+            f"{HEAD}steps:\n  - elect_leaders: {{type: best, partition: all}}\n",
+            6,
+            "allowed: preferred, unclean",
+        ),
+        (f"{HEAD}steps:\n  - reassign: {{partition: orders-0, replicas: [1, 1]}}\n", 6, "different brokers"),
+        (f"{HEAD}steps:\n  - reassign: {{partition: orders-0, replicas: [1, 5]}}\n", 6, "no broker 5"),
+        (f"{HEAD}steps:\n  - cancel_reassignment: {{partition: orders-0, replicas: [1]}}\n", 6, "unknown key"),
+        (f"{HEAD}steps:\n  - update_feature: {{feature: x, level: -1}}\n", 6, "a whole number from 0"),
+        (f"{HEAD}steps:\n  - unregister_broker: {{node: 1, answer: []}}\n", 6, "a list of error names"),
+        (f"{HEAD}steps:\n  - unregister_broker: {{node: 1, answer: [OKAY]}}\n", 6, "'OKAY' is not allowed"),
+        (f"{HEAD}steps: [{{heal: all}}]\nend: whatever\n", 6, "allowed: restore, as_is"),
+        (f"{HEAD}steps: [{{heal: all}}]\nexpect: {{kafka-7: {{verdict: valid}}}}\n", 6, "kafka-7: unknown key"),
+        (f"{HEAD}steps: [{{heal: all}}]\nexpect: {{kafka-3.9-zk: {{verdict: valid}}}}\n", 6, "not built yet"),
+        (f"{HEAD}steps: [{{heal: all}}]\nexpect: {{kip-966: {{lost: 0}}}}\n", 6, "needs the key 'verdict'"),
+        (
+            f"{HEAD}steps: [{{heal: all}}]\nexpect: {{kip-966: {{verdict: violation, checks: [H2]}}}}\n",
+            6,
+            "'H2' is not allowed",
+        ),
+        (f"{HEAD}steps: [{{heal: all}}]\nexpect: {{kip-966: {{verdict: valid, checks: [D1]}}}}\n", 6, "violation"),
+        (f"{HEAD}steps: [{{heal: all}}]\nexpect: {{kip-966: {{verdict: valid, lost: few}}}}\n", 6, "no comparison"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line_and_what_is_allowed(text: str, line: int, complaint: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        read(text)
+    assert str(caught.value).startswith(f"story.yaml:{line}: ")
+    assert complaint in str(caught.value)
+
+
+def test_expectations_and_ending_are_read() -> None:
+    scenario = read(
+        f"{HEAD}steps: [{{heal: all}}]\nend: as_is\nseed: 9\n"
+        "expect: {kafka-3.9: {verdict: violation, guarantee: broken, checks: [D1], lost: '>=1000'}}\n"
+    )
+    expected = scenario.expectation("kafka-3.9")
+    assert scenario.end is Ending.AS_IS
+    assert scenario.seed == 9
+    assert scenario.expectation("kip-966") is None
+    assert expected is not None
+    assert (expected.verdict, expected.guarantee, expected.checks) == (VerdictName.VIOLATION, "broken", ("D1",))
+    assert expected.lost is not None
+    assert [expected.lost.holds(lost) for lost in (999, 1000, 1001)] == [False, True, True]
+
+
+@pytest.mark.parametrize("name", scenario_names())
+def test_every_scenario_that_comes_along_can_be_played(name: str) -> None:
+    assert load_scenario(find_scenario(name)).name == name
+
+
+def test_an_unknown_scenario_is_told_with_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'kip-966/last-replica-standing'"):
+        find_scenario("kip-966/last-replica-standin")
+
+
+@pytest.mark.parametrize(
+    ("action", "has_network_faults"), [("isolate: {node: 1}", True), ("kill: {node: 1}", False), ("heal: all", False)]
+)
+def test_proxies_are_wanted_only_for_network_faults(action: str, has_network_faults: bool) -> None:  # noqa: FBT001 - a table's column
+    assert read(f"{HEAD}steps: [{{{action}}}]\n").has_network_faults is has_network_faults
