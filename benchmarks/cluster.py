@@ -89,12 +89,12 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
             BenchmarkError: that took too long, or a node died.
         """
         nodes = asyncio.create_task(self.processes.start())
-        for module in ("chaos.admin", "chaos.metadata_watch"):
+        for module in ("chaos.process.controller_requests", "chaos.process.metadata_observer"):
             await asyncio.to_thread(importlib.import_module, module)
-        from chaos.administration import PlannedTopic
-
-        from chaos.process.controller_requests import ask, create_topics
+        from chaos.play.topics import create_topics
+        from chaos.process.controller_requests import ask
         from chaos.process.metadata_observer import MetadataObserver
+        from emulator.plan.topics import PlannedTopic
         from emulator.rpc.channel import keepalive_for
 
         address = self.processes.direct_addresses()[CONTROLLER_ID]

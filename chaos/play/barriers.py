@@ -113,7 +113,9 @@ def _acked(condition: Acked, view: View) -> Observation:
             return Observation(reached=total >= condition.count, text=f"{total} records acked{level}")
         case Count.PARTITION:
             text = ", ".join(f"{partition}: {records}" for partition, records in acked.items())
-            return Observation(reached=min(acked.values()) >= condition.count, text=f"records acked{level}: {text}")
+            return Observation(
+                reached=min(acked.values(), default=0) >= condition.count, text=f"records acked{level}: {text}"
+            )
         case _:
             assert_never(condition.per)
 

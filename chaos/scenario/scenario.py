@@ -101,6 +101,14 @@ class Ending(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Rules:
+    """The rules under which a recorded plan was played."""
+
+    era: str
+    switches: Switches
+
+
+@dataclass(frozen=True, kw_only=True)
 class Scenario:
     """A whole scenario file.
 
@@ -110,6 +118,7 @@ class Scenario:
         brokers: there are brokers 0 to ``brokers`` - 1, and one controller.
         properties: of every node, by Kafka's names.
         seed: for random choices, where the file fixes it (a recorded plan does).
+        rules: under which it was played, where the file is a recorded plan.
         report: what is to be told beside the verdict.
         expect: by era.
     """
@@ -128,6 +137,7 @@ class Scenario:
     seed: int | None
     expect: tuple[tuple[str, Expectation], ...]
     report: str | None = None
+    rules: Rules | None = None
 
     @property
     def broker_ids(self) -> tuple[BrokerId, ...]:

@@ -16,6 +16,7 @@ from chaos.scenario.scenario import (
     Expectation,
     Lost,
     ProducerPlan,
+    Rules,
     Scenario,
     Step,
     VerdictName,
@@ -29,7 +30,8 @@ from emulator.core.client.settings import (
 )
 from emulator.core.errors import ConfigError
 from emulator.core.properties import node_properties
-from emulator.core.switches import ERAS, ERAS_NOT_BUILT
+from emulator.core.switches import ERAS, ERAS_NOT_BUILT, era_switches, with_switch
+from emulator.plan.actions import CreateTopic
 from emulator.plan.names import Names
 from emulator.plan.topics import PlannedTopic, config_reason, read_topic
 from emulator.plan.yaml_cursor import Cursor, ScenarioError, open_document, suggestion
@@ -104,6 +106,7 @@ def read_scenario(path: Path, text: str) -> Scenario:
         producers, consumers = _workload(top.required("workload"), topics)
         steps = _steps(top.required("steps"), brokers, topics, tuple(producer.name for producer in producers))
         end, seed, expect = top.optional("end"), top.optional("seed"), top.optional("expect")
+        era, switches = top.optional("era"), top.optional("switches")
         return Scenario(
             path=path,
             text=text,
@@ -119,7 +122,20 @@ def read_scenario(path: Path, text: str) -> Scenario:
             seed=None if seed is None else seed.integer(low=0),
             expect=() if expect is None else _expectations(expect),
             report=None if report is None else report.choice((ACKS_COMPARISON,)),
+            rules=None if era is None else _rules(era, switches),
         )
+
+
+def _rules(era: Cursor, switches: Cursor | None) -> Rules:
+    rules = era_switches(era.choice(ERAS))
+    if switches is not None:
+        with switches.fields() as fields:
+            for name, value in fields.take_rest():
+                try:
+                    rules = with_switch(rules, name, value.text())
+                except ConfigError as error:
+                    value.fail(config_reason(error))
+    return Rules(era=era.text(), switches=rules)
 
 
 # --- Properties ---------------------------------------------------------------------------------------------------
@@ -150,8 +166,6 @@ def _topics(cursor: Cursor, brokers: int) -> tuple[PlannedTopic, ...]:
         if topic.name in (other.name for other in topics):
             item.fail(f"topic {topic.name!r} is there twice")
         topics.append(topic)
-    if not topics:
-        cursor.fail("needs at least one topic")
     return tuple(topics)
 
 
@@ -238,6 +252,8 @@ def _steps(
     steps = tuple(read_step(item, names, text=item.flow_text()) for item in cursor.items())
     if not steps:
         cursor.fail("needs at least one step")
+    if not topics and not any(isinstance(step.action, CreateTopic) for step in steps):
+        cursor.fail("there is no topic: name one in topics, or create one")
     return steps
 
 

@@ -127,6 +127,8 @@ def _recorded(path: Path, driver: str, out: Path | None) -> "RunOrder":
         scenario = load_scenario(path)
     except ScenarioError as error:
         raise UserError(str(error)) from None
+    if scenario.rules is not None:
+        return _order(scenario, scenario.rules.era, scenario.rules.switches, scenario.properties, driver, out)
     cluster_file = path.with_name("cluster.yaml")
     if not cluster_file.is_file():
         return _order(scenario, DEFAULT_ERA, era_switches(DEFAULT_ERA), scenario.properties, driver, out)

@@ -14,13 +14,14 @@ import pytest
 from emulator.simulator.plan import Plan
 
 from chaos.plans.lost_records import RecordName, lost_records_of
-from chaos.plans.scenario_of_plan import patient_or_missing, scenario_of
-from chaos.plans.settle_times import PatientPlan
+from chaos.plans.scenario_of_plan import scenario_of, settled_or_missing
+from chaos.plans.settle_times import SettledPlan
 from chaos.play.campaign import play_runs
 from chaos.play.run_directory import create_run_directory
 from chaos.play.run_order import RunOrder
 from chaos.scenario.scenario_file import read_scenario
 from emulator.cluster.toxiproxy_build import find_toxiproxy
+from emulator.plan.drivers import DriverName
 from emulator.simulator.explorer import StopAt, SweepOptions, explore
 from emulator.simulator.run_writer import write_run
 from emulator.simulator.shrink import goal_of, shrink
@@ -55,7 +56,7 @@ class Found(NamedTuple):
     switch: tuple[str, str]
     seed: int
     plan: Plan
-    patient: PatientPlan
+    settled: SettledPlan
 
     @property
     def name(self) -> str:
@@ -81,13 +82,13 @@ def plans_that_lose_records(search: Search) -> Iterator[Found]:
         shrunk = shrink(schedule.plan, goal_of(schedule.outcome.findings), limit_s=SHRINK_LIMIT_S)
         if shrunk is None:
             continue
-        patient = patient_or_missing(shrunk.plan)
-        if isinstance(patient, PatientPlan) and patient.essence.lost:
-            yield Found(switch=search.switch, seed=seed, plan=shrunk.plan, patient=patient)
+        settled = settled_or_missing(shrunk.plan)
+        if isinstance(settled, SettledPlan) and settled.result.lost:
+            yield Found(switch=search.switch, seed=seed, plan=shrunk.plan, settled=settled)
 
 
 def order_of(found: Found, store: Path) -> RunOrder:
-    scenario = read_scenario(Path(f"{found.name}.yaml"), scenario_of(found.patient, name=f"replayed/{found.name}"))
+    scenario = read_scenario(Path(f"{found.name}.yaml"), scenario_of(found.settled, name=f"replayed/{found.name}"))
     return RunOrder(
         scenario=scenario,
         directory=create_run_directory(store, scenario, now=datetime.now(UTC)),
@@ -137,5 +138,5 @@ def test_processes_come_to_the_same_verdict(replayed: tuple[Replayed, ...]) -> N
 
 def test_processes_lose_the_same_records(replayed: tuple[Replayed, ...]) -> None:
     for each in replayed:
-        assert each.real_losses == each.simulated_losses == each.found.patient.essence.lost, each.found.name
+        assert each.real_losses == each.simulated_losses == each.found.settled.result.lost, each.found.name
         assert each.real.lost_records == each.simulated.lost_records == len(each.real_losses) > 0, each.found.name

@@ -16,6 +16,7 @@ from chaos.play.run_order import RunOrder
 from chaos.scenario.scenario_file import find_scenario, load_scenario, scenario_names
 from emulator.cluster.toxiproxy_build import find_toxiproxy
 from emulator.core.switches import era_switches
+from emulator.plan.drivers import DriverName
 from emulator.verification.session import SparkSessionStarter
 from emulator.verification.verdict import VerdictReport
 from emulator.verification.verify import verify_runs

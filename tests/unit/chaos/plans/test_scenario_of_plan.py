@@ -1,15 +1,16 @@
-"""A plan with patience, and the scenario that is made of it."""
+"""A plan that settles after each action, and the scenario that is made of it."""
 
 from pathlib import Path
 
 import pytest
-from emulator.simulator.plan import Plan, parse_plan
 
 from chaos.plans.lost_records import RecordName
-from chaos.plans.scenario_of_plan import SCALE, patient_or_missing, scenario_of
-from chaos.plans.settle_times import PatientPlan, make_patient
-from chaos.scenario.scenario import Kill, PowerLoss, Start, VerdictName
+from chaos.plans.scenario_of_plan import SCALE, scenario_of, settled_or_missing
+from chaos.plans.settle_times import SettledPlan, settle
+from chaos.scenario.scenario import VerdictName
 from chaos.scenario.scenario_file import read_scenario
+from emulator.plan.actions import Kill, PowerLoss, Start
+from emulator.plan.plan import Plan, parse_plan
 
 HEAD = """\
 cluster brokers=3 era=kip-966 unclean_detection=off
@@ -29,33 +30,33 @@ wait 450
 LOST = frozenset({RecordName("orders", 0, "producer-all", 0)})
 
 
-def patient(text: str) -> PatientPlan:
-    found = patient_or_missing(parse_plan(text))
-    assert isinstance(found, PatientPlan)
+def settled(text: str) -> SettledPlan:
+    found = settled_or_missing(parse_plan(text))
+    assert isinstance(found, SettledPlan)
     return found
 
 
 def verbs(plan: Plan) -> list[str]:
-    text = scenario_of(PatientPlan(plan=plan, essence=make_patient(plan).essence, hurried=()), name="test/plan")
+    text = scenario_of(SettledPlan(plan=plan, result=settle(plan).result, timed=()), name="test/plan")
     return [step.text.strip("{").split(":")[0] for step in read_scenario(Path("plan.yaml"), text).steps]
 
 
-def test_a_patient_plan_loses_what_the_plan_lost_and_mends_things_one_by_one() -> None:
-    found = patient(LOSES_A_RECORD)
-    assert found.essence.lost == LOST
-    assert found.hurried == ()
-    again = make_patient(found.plan)
-    assert again.essence == found.essence
+def test_a_settled_plan_loses_what_the_plan_lost_and_mends_things_one_by_one() -> None:
+    found = settled(LOSES_A_RECORD)
+    assert found.result.lost == LOST
+    assert found.timed == ()
+    again = settle(found.plan)
+    assert again.result == found.result
 
 
 def test_the_scenario_waits_for_what_the_simulator_saw_and_expects_what_it_came_to() -> None:
-    scenario = read_scenario(Path("plan.yaml"), scenario_of(patient(LOSES_A_RECORD), name="test/plan"))
+    scenario = read_scenario(Path("plan.yaml"), scenario_of(settled(LOSES_A_RECORD), name="test/plan"))
     texts = [step.text for step in scenario.steps]
-    produced = texts.index("{produce: {producer: producer-all, partition: orders-0, records: 1}}")
+    produced = texts.index("{produce: {partition: orders-0, producer: producer-all, records: 1}}")
     assert texts[produced - 1] == "{until: {partition: orders-0, leader: 0, isr: [0, 2], elr: []}}"
-    assert texts[produced + 1] == "{until: {partition: orders-0, acks: all, since: run, acked: 1}}"
+    assert texts[produced + 1] == "{until: {acked: 1, acks: all, partition: orders-0, since: run}}"
     assert "{until: {node: 2, log: orders-0, end: 1}}" in texts[produced:]
-    assert any(isinstance(step.action, PowerLoss) and step.action.exact is not None for step in scenario.steps)
+    assert any(isinstance(step.action, PowerLoss) and step.action.loss.exact is not None for step in scenario.steps)
     assert isinstance(scenario.steps[texts.index("{start: {node: 2}}")].action, Start)
     expected = scenario.expectation("kip-966")
     assert expected is not None
@@ -67,7 +68,7 @@ def test_the_scenario_waits_for_what_the_simulator_saw_and_expects_what_it_came_
 
 
 def test_a_plan_that_loses_nothing_expects_that() -> None:
-    found = patient(f"{HEAD}produce orders-0 acks=all records=1\nwait 50\nkill 1\nwait 600\nstart 1\n")
+    found = settled(f"{HEAD}produce orders-0 acks=all records=1\nwait 50\nkill 1\nwait 600\nstart 1\n")
     scenario = read_scenario(Path("plan.yaml"), scenario_of(found, name="test/plan"))
     assert [type(step.action) for step in scenario.steps if not step.text.startswith("{until")][1:] == [Kill, Start]
     expected = scenario.expectation("kip-966")
@@ -77,7 +78,7 @@ def test_a_plan_that_loses_nothing_expects_that() -> None:
 
 def test_what_is_produced_at_a_moment_comes_after_what_else_happens_then() -> None:
     plan = parse_plan(f"{HEAD}produce orders-0 acks=all records=1\nkill 2\nwait 900\nstart 2\nwait 900\n")
-    steps = [verb for verb in verbs(make_patient(plan).plan) if verb != "until"]
+    steps = [verb for verb in verbs(settle(plan).plan) if verb != "until"]
     assert steps == ["kill", "produce", "start"]
 
 
@@ -86,7 +87,7 @@ def test_what_is_produced_at_a_moment_comes_after_what_else_happens_then() -> No
     [("hold 0->1 Fetch request", "held back"), ("clock 1 rate=900000", "machine's rate")],
 )
 def test_actions_that_are_no_steps_are_named_once(action: str, why: str) -> None:
-    found = patient_or_missing(parse_plan(f"{HEAD}{action}\nwait 10\n{action}\nkill 1\n"))
+    found = settled_or_missing(parse_plan(f"{HEAD}{action}\nwait 10\n{action}\nkill 1\n"))
     assert isinstance(found, tuple)
     (missing,) = found
     assert missing.what == action
@@ -94,7 +95,7 @@ def test_actions_that_are_no_steps_are_named_once(action: str, why: str) -> None
 
 
 def test_a_plan_that_turns_on_time_is_no_scenario_and_says_where() -> None:
-    found = patient_or_missing(
+    found = settled_or_missing(
         parse_plan(
             "cluster brokers=3 era=kip-966 elr=off\ntopic orders replicas=(0,1,2) min.insync.replicas=2\n"
             "produce orders-0 acks=all records=1\nexpire 0\npause 0\npause 1\nwait 401\n"

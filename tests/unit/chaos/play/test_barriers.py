@@ -2,9 +2,9 @@
 
 import pytest
 
-from chaos.play.barriers import View, look
+from chaos.play.barriers import View, observe
 from chaos.play.roles import resolve
-from chaos.scenario.scenario import (
+from chaos.scenario.conditions import (
     Acked,
     BrokerIs,
     ClientSaw,
@@ -12,21 +12,16 @@ from chaos.scenario.scenario import (
     Consumed,
     Count,
     FeatureIs,
-    FixedNode,
     LogEnds,
     LogIs,
-    NamedNode,
-    NodeRef,
     NoLeader,
     PartitionIs,
     RegistrationIs,
-    Role,
-    RoleNode,
     Since,
     TopicIs,
 )
+from emulator.client.control import ClientCounts, ErrorCount
 from emulator.client.control import Count as AckedCount
-from emulator.client.control import ErrorCount, Progress
 from emulator.core.errors import ErrorCode
 from emulator.core.image import MetadataImage
 from emulator.core.records import (
@@ -48,6 +43,7 @@ from emulator.core.types import (
     TopicId,
     TopicPartition,
 )
+from emulator.plan.nodes import NamedNode, NodeRef, NodeRole, RoleNode
 
 FULL, SMALL, EMPTY, MOVING = (TopicPartition("orders", number) for number in range(4))
 TOPIC_ID = TopicId("AAAAAAAAAAAAAAAAAAAAAA")
@@ -57,8 +53,8 @@ def broker(number: int) -> BrokerId:
     return BrokerId(NodeId(number))
 
 
-def node(number: int) -> FixedNode:
-    return FixedNode(node_id=NodeId(number))
+def node(number: int) -> NodeId:
+    return NodeId(number)
 
 
 def partition(number: int, isr: tuple[int, ...], elr: tuple[int, ...], leader: int | None) -> PartitionRecord:
@@ -108,19 +104,19 @@ def image() -> MetadataImage:
     return folded
 
 
-def progress(*counts: tuple[int, TopicPartition, int], consumed: int, fenced: int) -> Progress:
+def progress(*counts: tuple[int, TopicPartition, int], consumed: int, fenced: int) -> ClientCounts:
     acked = tuple(
         AckedCount(acks=acks, topic=where.topic, partition=where.partition, records=records)
         for acks, where, records in counts
     )
     errors = (ErrorCount(error=ErrorCode.NOT_LEADER_OR_FOLLOWER.name, count=fenced),)
-    return Progress(acked=acked, failed=0, unknown=0, consumed=consumed, errors=errors)
+    return ClientCounts(acked=acked, failed=0, unknown=0, consumed=consumed, errors=errors)
 
 
 VIEW = View(
     image=image(),
-    progress=progress((-1, FULL, 90), (-1, SMALL, 30), (1, FULL, 50), consumed=8, fenced=5),
-    progress_at_start=progress((-1, FULL, 60), consumed=1, fenced=3),
+    counts=progress((-1, FULL, 90), (-1, SMALL, 30), (1, FULL, 50), consumed=8, fenced=5),
+    counts_at_start=progress((-1, FULL, 60), consumed=1, fenced=3),
     names={"first": NodeId(2)},
     log_end=lambda node_id, partition: Offset(7 if node_id == 0 and partition == FULL else 0),
     log_names=lambda node_id: frozenset({"orders-0"} if node_id == 0 else ()),
@@ -149,7 +145,7 @@ REACHED = [
     state(FULL, leader=node(2), isr=(node(0), node(1), node(2)), elr=()),
     state(FULL, leader=NamedNode(name="first")),
     state(SMALL, elr=(node(2), node(0))),
-    state(SMALL, isr=(RoleNode(role=Role.LEADER, partition=SMALL),)),
+    state(SMALL, isr=(RoleNode(role=NodeRole.LEADER, partition=SMALL),)),
     state(EMPTY, leader=NoLeader.NONE, isr=()),
     BrokerIs(node=node(0), unfenced=True),
     BrokerIs(node=node(1), unfenced=False),
@@ -190,7 +186,7 @@ NOT_REACHED = [
     state(FULL, isr=(node(0), node(2))),
     state(SMALL, elr=(node(0),)),
     state(EMPTY, leader=node(0)),
-    state(EMPTY, leader=RoleNode(role=Role.LEADER, partition=EMPTY)),
+    state(EMPTY, leader=RoleNode(role=NodeRole.LEADER, partition=EMPTY)),
     state(TopicPartition("refunds", 0), leader=NoLeader.NONE),
     PartitionIs(partitions=(FULL, SMALL), leader=node(2), isr=None, elr=None),
     BrokerIs(node=node(0), unfenced=False),
@@ -216,12 +212,12 @@ NOT_REACHED = [
 
 @pytest.mark.parametrize("condition", REACHED)
 def test_a_condition_that_holds_is_reached(condition: Condition) -> None:
-    assert look(condition, VIEW).reached
+    assert observe(condition, VIEW).reached
 
 
 @pytest.mark.parametrize("condition", NOT_REACHED)
 def test_a_condition_that_does_not_hold_is_not_reached_and_tells_the_state(condition: Condition) -> None:
-    sight = look(condition, VIEW)
+    sight = observe(condition, VIEW)
     assert not sight.reached
     assert sight.text
 
@@ -229,16 +225,16 @@ def test_a_condition_that_does_not_hold_is_not_reached_and_tells_the_state(condi
 @pytest.mark.parametrize(
     ("role", "where", "holder"),
     [
-        (Role.LEADER, FULL, 2),
-        (Role.FOLLOWER, FULL, 0),
-        (Role.LAST_ISR, FULL, None),
-        (Role.LAST_ISR, SMALL, 1),
-        (Role.ELR, SMALL, 0),
-        (Role.ELR, FULL, None),
-        (Role.LEADER, EMPTY, None),
-        (Role.FOLLOWER, SMALL, None),
-        (Role.LEADER, TopicPartition("refunds", 0), None),
+        (NodeRole.LEADER, FULL, 2),
+        (NodeRole.FOLLOWER, FULL, 0),
+        (NodeRole.LAST_ISR, FULL, None),
+        (NodeRole.LAST_ISR, SMALL, 1),
+        (NodeRole.ELR, SMALL, 0),
+        (NodeRole.ELR, FULL, None),
+        (NodeRole.LEADER, EMPTY, None),
+        (NodeRole.FOLLOWER, SMALL, None),
+        (NodeRole.LEADER, TopicPartition("refunds", 0), None),
     ],
 )
-def test_a_role_stands_for_whoever_has_it(role: Role, where: TopicPartition, holder: int | None) -> None:
+def test_a_role_stands_for_whoever_has_it(role: NodeRole, where: TopicPartition, holder: int | None) -> None:
     assert resolve(RoleNode(role=role, partition=where), VIEW.image, VIEW.names) == holder

@@ -74,7 +74,7 @@ LOSS = report(Verdict.VIOLATION, lost=1500, checks=(D1, check("D5", CheckStatus.
     ],
 )
 def test_a_verdict_is_held_against_what_was_expected(
-    found: VerdictReport, wanted: Expectation | None, outcome: Outcome
+    found: VerdictReport, wanted: Expectation | None, outcome: Expected
 ) -> None:
     assert compare(found, wanted)[0] is outcome
 

@@ -44,6 +44,16 @@ def test_everything_else_is_there() -> None:
 
 
 @pytest.mark.parametrize("name", scenario_names())
-def test_every_scenario_that_comes_along_can_be_played_on_both(name: str) -> None:
+def test_every_bundled_scenario_can_be_played_on_both(name: str) -> None:
     scenario = load_scenario(find_scenario(name))
+    assert not_expressible(scenario, scenario.properties, DriverName.SIMULATOR) == ()
+
+
+def test_an_action_that_a_driver_does_not_have_is_refused_with_the_reason() -> None:
+    scenario = read_scenario(
+        Path("wait.yaml"), TEXT.format(properties="", topic="", step="hold: {requests: Fetch, from: 0, to: 1}")
+    )
+    (reason,) = not_expressible(scenario, scenario.properties, DriverName.PROCESS)
+    assert reason.startswith("step 2 ")
+    assert "single messages" in reason
     assert not_expressible(scenario, scenario.properties, DriverName.SIMULATOR) == ()

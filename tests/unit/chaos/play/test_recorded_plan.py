@@ -2,11 +2,15 @@
 
 from pathlib import Path
 
-import pytest
-
-from chaos.play.recorded_plan import PlayedStep, fill_in, write_plan
-from chaos.scenario.scenario import Kill, PowerLoss
+from chaos.play.recorded_plan import PlayedStep, write_plan
+from chaos.scenario.conditions import BrokerIs, Until
 from chaos.scenario.scenario_file import load_scenario
+from emulator.core.switches import era_switches
+from emulator.core.types import NodeId
+from emulator.plan.actions import Kill, PowerLoss, effective
+from emulator.plan.nodes import NamedNode
+from emulator.plan.power import Loss
+from emulator.storage.power_loss_plan import Keep
 
 TEXT = """\
 name: test/story
@@ -15,33 +19,29 @@ topics: [{name: orders, replicas: [[0, 1, 2]]}]
 workload: {producers: [{acks: all, rate: 500}]}
 steps: [{kill: {node: leader}}, {power_loss: {node: elr, as: second}}]
 """
-
-
-@pytest.mark.parametrize(
-    ("text", "nodes", "seed", "filled"),
-    [
-        ("{kill: {node: leader(orders-0)}}", {"leader(orders-0)": 2}, None, "{kill: {node: 2}}"),
-        ("{kill: {node: leader, as: first}}", {"leader": 2}, None, "{kill: {node: 2}}"),
-        ("{lose: {responses: leader -> elr}}", {"leader": 0, "elr": 1}, None, "{lose: {responses: 0 -> 1}}"),
-        ("{power_loss: {nodes: [a, 2]}}", {"a": 1}, 7, "{power_loss: {nodes: [1, 2], seed: 7}}"),
-        ("{heal: all}", {}, None, "{heal: all}"),
-        ("{until: {partition: all, isr: [first]}}", {"first": 1}, None, "{until: {partition: all, isr: [1]}}"),
-    ],
-)
-def test_roles_names_and_seeds_are_filled_in(text: str, nodes: dict[str, int], seed: int | None, filled: str) -> None:
-    assert fill_in(text, nodes, seed=seed) == filled
+ONE, TWO = NodeId(1), NodeId(2)
 
 
 def test_a_recorded_plan_can_be_loaded_and_says_what_was_really_done(tmp_path: Path) -> None:
     path = tmp_path / "plan.yaml"
     steps = [
-        PlayedStep(text="{kill: {node: 1}}", seen="process 17 was killed"),
-        PlayedStep(text="{power_loss: {node: 2, seed: 5}}", seen="odd: text # with\nnewline"),
+        PlayedStep(action=Kill(nodes=(ONE,)), outcome=effective("process 17 was killed")),
+        PlayedStep(
+            action=PowerLoss(nodes=(TWO,), loss=Loss(keep=Keep.NONE, seed=5)),
+            outcome=effective("odd: text # with\nnewline"),
+        ),
     ]
-    write_plan(path, scenario_text=TEXT, steps=steps, seed=3)
+    rules = era_switches("kafka-3.9")
+    write_plan(path, scenario_text=TEXT, steps=steps, era="kafka-3.9", switches=rules, seed=3)
     plan = load_scenario(path)
+    assert [step.action for step in plan.steps] == [step.action for step in steps]
     assert plan.seed == 3
-    assert isinstance(plan.steps[0].action, Kill)
-    assert isinstance(plan.steps[1].action, PowerLoss)
-    assert plan.steps[1].action.seed == 5
+    assert plan.rules is not None
+    assert (plan.rules.era, plan.rules.switches) == ("kafka-3.9", rules)
     assert "# process 17 was killed" in path.read_text()
+
+
+def test_names_of_nodes_are_recorded_as_ids() -> None:
+    barrier = Until(condition=BrokerIs(node=NamedNode(name="first"), unfenced=False))
+    played = PlayedStep(action=barrier.with_names({"first": ONE}), outcome=effective("node 1 is fenced"))
+    assert played.text == "{until: {node: 1, unfenced: false}}"

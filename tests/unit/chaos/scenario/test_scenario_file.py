@@ -3,56 +3,57 @@
 from pathlib import Path
 
 import pytest
-from chaos.administration import (
-    AlterConfig,
-    CreateTopic,
-    DeleteTopic,
-    ElectLeaders,
-    PlannedTopic,
-    Reassign,
-    UnregisterBroker,
-    UpdateFeature,
-)
 
-from chaos.scenario.scenario import (
+from chaos.scenario.conditions import (
     Acked,
-    Action,
     BrokerIs,
-    Clients,
     ClientSaw,
     Consumed,
     Count,
-    Cut,
-    Ending,
     FeatureIs,
-    FixedNode,
-    HealAll,
-    HealLink,
-    HealNode,
-    Isolate,
-    Kill,
     LogIs,
-    LoseResponses,
-    NamedNode,
     NoLeader,
     PartitionIs,
-    PowerLoss,
-    Produce,
     RegistrationIs,
-    ReplaceDisk,
-    Role,
-    RoleNode,
-    Scenario,
-    Start,
     TopicIs,
     Until,
-    VerdictName,
 )
+from chaos.scenario.conditions_yaml import until_entry
+from chaos.scenario.scenario import Ending, Scenario, VerdictName
 from chaos.scenario.scenario_file import find_scenario, load_scenario, read_scenario, scenario_names
 from emulator.core.admin_messages import RequestedElection
 from emulator.core.errors import ConfigError, ErrorCode
 from emulator.core.records import ConfigResource
 from emulator.core.types import Acks, BrokerId, FeatureUpgradeType, LeaderRecoveryState, NodeId, TopicPartition
+from emulator.plan.actions import (
+    ActionTemplate,
+    AlterConfig,
+    CancelReassignment,
+    Clients,
+    CreateTopic,
+    Cut,
+    DeleteTopic,
+    ElectLeaders,
+    HealAll,
+    HealLink,
+    HealNodes,
+    Isolate,
+    Kill,
+    LoseResponses,
+    PowerLoss,
+    Produce,
+    Reassign,
+    ReplaceDisk,
+    Start,
+    UnregisterBroker,
+    UpdateFeature,
+)
+from emulator.plan.administration_fields import ConfigChange, FeatureLevel
+from emulator.plan.channels import Link
+from emulator.plan.nodes import NamedNode, NodeRole, RoleNode
+from emulator.plan.power import Loss
+from emulator.plan.steps import action_entry, flow_text
+from emulator.plan.topics import PlannedTopic
 from emulator.plan.yaml_cursor import ScenarioError
 from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 
@@ -75,7 +76,7 @@ def read(text: str) -> Scenario:
     return read_scenario(Path("story.yaml"), text)
 
 
-def step(text: str) -> Action:
+def step(text: str) -> Until | ActionTemplate:
     return read(f"{HEAD}steps:\n  - {text}\n").steps[0].action
 
 
@@ -83,51 +84,57 @@ def broker(number: int) -> BrokerId:
     return BrokerId(NodeId(number))
 
 
-def node(number: int) -> FixedNode:
-    return FixedNode(node_id=NodeId(number))
+def node(number: int) -> NodeId:
+    return NodeId(number)
+
+
+def link(source: int, target: int) -> Link[NodeId]:
+    return Link(NodeId(source), NodeId(target))
 
 
 @pytest.mark.parametrize(
     ("text", "action"),
     [
-        ("kill: {node: 1}", Kill(node=node(1))),
-        ("kill: {node: controller}", Kill(node=node(100))),
-        ("isolate: {node: 0}", Isolate(node=node(0), clients=Clients.CUT)),
-        ("isolate: {node: 0, clients: connected}", Isolate(node=node(0), clients=Clients.CONNECTED)),
-        ("cut: {from: 0, to: controller}", Cut(source=node(0), target=node(100))),
-        ("cut: {from: client, to: 2}", Cut(source=node(1000), target=node(2))),
-        ("lose: {responses: 0 -> 1}", LoseResponses(source=node(0), target=node(1))),
-        ("lose: {responses: 0→1}", LoseResponses(source=node(0), target=node(1))),
+        ("kill: {node: 1}", Kill(nodes=(node(1),))),
+        ("kill: {node: controller}", Kill(nodes=(node(100),))),
+        ("isolate: {node: 0}", Isolate(nodes=(node(0),), clients=Clients.CUT)),
+        ("isolate: {node: 0, clients: connected}", Isolate(nodes=(node(0),), clients=Clients.CONNECTED)),
+        ("cut: {from: 0, to: controller}", Cut(link=link(0, 100))),
+        ("cut: {from: client, to: 2}", Cut(link=link(1000, 2))),
+        ("lose: {responses: 0 -> 1}", LoseResponses(link=link(0, 1))),
+        ("lose: {responses: 0→1}", LoseResponses(link=link(0, 1))),
         ("heal: all", HealAll()),
-        ("heal: {node: 2}", HealNode(node=node(2))),
-        ("heal: {from: 0, to: 1}", HealLink(source=node(0), target=node(1))),
-        ("power_loss: {node: 2, keep: torn}", PowerLoss(nodes=(node(2),), keep=Keep.TORN, seed=None)),
+        ("heal: {node: 2}", HealNodes(nodes=(node(2),))),
+        ("heal: {from: 0, to: 1}", HealLink(link=link(0, 1))),
+        ("power_loss: {node: 2, keep: torn}", PowerLoss(nodes=(node(2),), loss=Loss(keep=Keep.TORN))),
         (
             "power_loss: {node: 2, keep: prefix, kept: 3, truncation: kept}",
             PowerLoss(
                 nodes=(node(2),),
-                keep=Keep.PREFIX,
-                seed=None,
-                exact=ExactLoss(kept=3, truncation=TruncationFate.KEPT),
+                loss=Loss(keep=Keep.PREFIX, exact=ExactLoss(kept=3, truncation=TruncationFate.KEPT)),
             ),
         ),
         (
             "power_loss: {node: 2, names: kept}",
             PowerLoss(
                 nodes=(node(2),),
-                keep=Keep.NONE,
-                seed=None,
-                exact=ExactLoss(kept=0, truncation=TruncationFate.UNDONE, names=NamesFate.KEPT),
+                loss=Loss(
+                    keep=Keep.NONE,
+                    exact=ExactLoss(kept=0, truncation=TruncationFate.UNDONE, names=NamesFate.KEPT),
+                ),
             ),
         ),
         (
             "produce: {producer: producer-0, partition: orders-0, records: 2}",
             Produce(producer="producer-0", partition=TopicPartition("orders", 0), records=2),
         ),
-        ("replace_disk: {node: 2}", ReplaceDisk(node=node(2))),
-        ("power_loss: {nodes: [0, 2], seed: 7}", PowerLoss(nodes=(node(0), node(2)), keep=Keep.NONE, seed=7)),
-        ("kill: {node: leader(orders-0)}", Kill(node=RoleNode(role=Role.LEADER, partition=ORDERS))),
-        ("kill: {node: last-isr}", Kill(node=RoleNode(role=Role.LAST_ISR, partition=ORDERS))),
+        ("replace_disk: {node: 2}", ReplaceDisk(nodes=(node(2),))),
+        (
+            "power_loss: {nodes: [0, 2], seed: 7}",
+            PowerLoss(nodes=(node(0), node(2)), loss=Loss(keep=Keep.NONE, seed=7)),
+        ),
+        ("kill: {node: leader(orders-0)}", Kill(nodes=(RoleNode(role=NodeRole.LEADER, partition=ORDERS),))),
+        ("kill: {node: last-isr}", Kill(nodes=(RoleNode(role=NodeRole.LAST_ISR, partition=ORDERS),))),
         (
             "until: {acked: 500, acks: all, within: 45 s}",
             Until(condition=Acked(count=500, acks=Acks.ALL, partitions=(ORDERS,), per=Count.TOTAL), within_ms=45_000),
@@ -203,26 +210,26 @@ def node(number: int) -> FixedNode:
         (
             "alter_config: {topic: orders, set: {min.insync.replicas: 1}, delete: [retention.ms]}",
             AlterConfig(
-                resource=ConfigResource.TOPIC,
-                resource_name="orders",
-                changes=(("min.insync.replicas", "1"), ("retention.ms", None)),
+                config=ConfigChange(
+                    resource=ConfigResource.TOPIC,
+                    name="orders",
+                    changes=(("min.insync.replicas", "1"), ("retention.ms", None)),
+                )
             ),
         ),
         (
             "alter_config: {broker: 1, set: {min.insync.replicas: 1}, answer: [INVALID_CONFIG]}",
             AlterConfig(
-                resource=ConfigResource.BROKER,
-                resource_name="1",
-                changes=(("min.insync.replicas", "1"),),
+                config=ConfigChange(resource=ConfigResource.BROKER, name="1", changes=(("min.insync.replicas", "1"),)),
                 answers=(ErrorCode.INVALID_CONFIG,),
             ),
         ),
         (
             "alter_config: {cluster: default, set: {unclean.leader.election.enable: true}}",
             AlterConfig(
-                resource=ConfigResource.BROKER,
-                resource_name="",
-                changes=(("unclean.leader.election.enable", "true"),),
+                config=ConfigChange(
+                    resource=ConfigResource.BROKER, name="", changes=(("unclean.leader.election.enable", "true"),)
+                ),
             ),
         ),
         (
@@ -242,11 +249,12 @@ def node(number: int) -> FixedNode:
             "reassign: {partition: orders-0, replicas: [1, 2]}",
             Reassign(partition=ORDERS, replicas=(broker(1), broker(2))),
         ),
-        ("cancel_reassignment: {partition: orders-0}", Reassign(partition=ORDERS, replicas=None)),
+        ("cancel_reassignment: {partition: orders-0}", CancelReassignment(partition=ORDERS)),
         (
             "update_feature: {feature: eligible.leader.replicas.version, level: 0, upgrade_type: SAFE_DOWNGRADE}",
             UpdateFeature(
-                feature="eligible.leader.replicas.version", level=0, upgrade_type=FeatureUpgradeType.SAFE_DOWNGRADE
+                target=FeatureLevel("eligible.leader.replicas.version", 0),
+                upgrade_type=FeatureUpgradeType.SAFE_DOWNGRADE,
             ),
         ),
         ("unregister_broker: {node: 2}", UnregisterBroker(broker_id=broker(2))),
@@ -256,8 +264,10 @@ def node(number: int) -> FixedNode:
         ),
     ],
 )
-def test_a_step_is_read(text: str, action: Action) -> None:
+def test_a_step_is_read_and_written(text: str, action: Until | ActionTemplate) -> None:
     assert step(text) == action
+    written = flow_text(until_entry(action) if isinstance(action, Until) else action_entry(action))
+    assert step(written) == action
 
 
 def test_a_topic_that_a_step_creates_may_be_named_by_later_ones() -> None:
@@ -271,7 +281,7 @@ def test_a_topic_that_a_step_creates_may_be_named_by_later_ones() -> None:
 def test_a_name_given_by_a_step_stands_for_its_node_in_later_steps() -> None:
     steps = read(f"{HEAD}steps:\n  - kill: {{node: leader, as: first}}\n  - start: {{node: first}}\n").steps
     assert steps[0].bind == "first"
-    assert steps[1].action == Start(node=NamedNode(name="first"))
+    assert steps[1].action == Start(nodes=(NamedNode(name="first"),))
 
 
 @pytest.mark.parametrize(
@@ -298,7 +308,7 @@ def test_a_name_given_by_a_step_stands_for_its_node_in_later_steps() -> None:
         (HEAD.replace("min.insync", "min.insinc") + "steps: [{heal: all}]", 3, "unknown property"),
         (HEAD.replace("acks: all", "acks: most") + "steps: [{heal: all}]", 4, "allowed: all, -1, 1, 0"),
         (HEAD.replace("acks: all", "acks: 1, enable.idempotence: true") + "steps: [{heal: all}]", 4, "acks: all"),
-        (f"{HEAD}steps:\n  - explode: {{node: 1}}\n", 6, "no such step, allowed: until, isolate"),
+        (f"{HEAD}steps:\n  - explode: {{node: 1}}\n", 6, "no such step, allowed: until, "),
         (f"{HEAD}steps:\n  - kill: {{node: 3}}\n", 6, "no node 3, allowed: brokers 0 to 2, controller"),
         (f"{HEAD}steps:\n  - kill: {{node: leder}}\n", 6, "did you mean 'leader'?"),
         (f"{HEAD}steps:\n  - kill: {{nod: 1}}\n", 6, "needs the key 'node'"),
@@ -380,7 +390,7 @@ def test_expectations_and_ending_are_read() -> None:
 
 
 @pytest.mark.parametrize("name", scenario_names())
-def test_every_scenario_that_comes_along_can_be_played(name: str) -> None:
+def test_every_bundled_scenario_can_be_played(name: str) -> None:
     assert load_scenario(find_scenario(name)).name == name
 
 

@@ -5,19 +5,8 @@ from random import Random
 from typing import cast
 
 import pytest
-from chaos.administration import (
-    Administration,
-    AlterConfig,
-    CreateTopic,
-    DeleteTopic,
-    ElectLeaders,
-    PlannedTopic,
-    Reassign,
-    UnregisterBroker,
-    UpdateFeature,
-)
-from chaos.administrator import administer
 
+from chaos.play.administration import administer
 from chaos.play.target import Target
 from chaos.play.waiting import StepError
 from emulator.core.admin_messages import (
@@ -43,9 +32,24 @@ from emulator.core.admin_messages import (
     UpdateFeaturesResponse,
 )
 from emulator.core.errors import ErrorCode
+from emulator.core.image import MetadataImage
 from emulator.core.messages import Request, Response
 from emulator.core.records import ConfigResource
-from emulator.core.types import BrokerId, FeatureUpgradeType, NodeId, TopicPartition
+from emulator.core.types import BrokerId, NodeId, TopicPartition
+from emulator.plan.actions import (
+    Administration,
+    AlterConfig,
+    CancelReassignment,
+    CreateTopic,
+    DeleteTopic,
+    ElectLeaders,
+    Outcome,
+    UnregisterBroker,
+    UpdateFeature,
+)
+from emulator.plan.administration_fields import ConfigChange, FeatureLevel
+from emulator.plan.requests import actions_of
+from emulator.plan.topics import PlannedTopic
 
 ORDERS = TopicPartition("orders", 0)
 ONE = BrokerId(NodeId(1))
@@ -56,6 +60,7 @@ class Controller:
     """Keeps what it was asked, and answers every part of it with one error."""
 
     def __init__(self, error: ErrorCode) -> None:
+        self.image = MetadataImage()
         self.asked: list[AdminRequest] = []
         self._error = error
 
@@ -84,43 +89,45 @@ class Controller:
                 raise AssertionError(request)
 
 
-def ask(wish: Administration, error: ErrorCode = ErrorCode.NONE) -> tuple[AdminRequest, str]:
+def ask(action: Administration, error: ErrorCode = ErrorCode.NONE) -> tuple[AdminRequest, Outcome]:
     controller = Controller(error)
-    seen = asyncio.run(administer(cast(Scene, controller), wish, chance=Random(1)))
+    outcome = asyncio.run(administer(cast(Target, controller), action, chance=Random(1)))
     (asked,) = controller.asked
-    return asked, seen
+    return asked, outcome
 
 
-def wishes(*answers: ErrorCode) -> list[Administration]:
+def actions(*answers: ErrorCode) -> list[Administration]:
     plan = PlannedTopic(name="orders", replicas=((ONE,),), properties=(("min.insync.replicas", "1"),))
     changes = (("min.insync.replicas", "1"), ("retention.ms", None))
     return [
         CreateTopic(topic=plan, answers=answers),
         DeleteTopic(name="orders", answers=answers),
-        AlterConfig(resource=ConfigResource.TOPIC, resource_name="orders", changes=changes, answers=answers),
+        AlterConfig(
+            config=ConfigChange(resource=ConfigResource.TOPIC, name="orders", changes=changes), answers=answers
+        ),
         ElectLeaders(election=RequestedElection.DESIGNATED, partitions=(ORDERS,), leader=ONE, answers=answers),
-        Reassign(partition=ORDERS, replicas=None, answers=answers),
-        UpdateFeature(feature="f", level=1, upgrade_type=FeatureUpgradeType.UPGRADE, answers=answers),
+        CancelReassignment(partition=ORDERS, answers=answers),
+        UpdateFeature(target=FeatureLevel("f", 1), answers=answers),
         UnregisterBroker(broker_id=ONE, answers=answers),
     ]
 
 
-@pytest.mark.parametrize("wish", wishes(ErrorCode.NONE), ids=lambda wish: type(wish).__name__)
-def test_an_answer_that_the_step_does_not_allow_ends_the_plan(wish: Administration) -> None:
-    assert ask(wish)[1] == "NONE"
+@pytest.mark.parametrize("action", actions(ErrorCode.NONE), ids=lambda action: type(action).__name__)
+def test_an_answer_that_the_step_does_not_allow_ends_the_plan(action: Administration) -> None:
+    assert ask(action)[1] == Outcome(took_effect=True, bit=True, seen="NONE")
     with pytest.raises(StepError, match="UNKNOWN_TOPIC_OR_PARTITION, allowed: NONE"):
-        ask(wish, REFUSED)
+        ask(action, REFUSED)
 
 
-@pytest.mark.parametrize("wish", wishes(REFUSED), ids=lambda wish: type(wish).__name__)
-def test_a_step_may_ask_for_a_refusal(wish: Administration) -> None:
-    assert ask(wish, REFUSED)[1] == "UNKNOWN_TOPIC_OR_PARTITION"
+@pytest.mark.parametrize("action", actions(REFUSED), ids=lambda action: type(action).__name__)
+def test_a_step_may_ask_for_a_refusal(action: Administration) -> None:
+    assert ask(action, REFUSED)[1] == Outcome(took_effect=False, bit=False, seen="UNKNOWN_TOPIC_OR_PARTITION")
     with pytest.raises(StepError, match="NONE, allowed: UNKNOWN_TOPIC_OR_PARTITION"):
-        ask(wish)
+        ask(action)
 
 
 def test_the_request_says_what_the_step_says() -> None:
-    asked = [ask(wish)[0] for wish in wishes(ErrorCode.NONE)]
+    asked = [ask(action)[0] for action in actions(ErrorCode.NONE)]
     create, delete, configs, elect, reassign, feature, unregister = asked
     assert isinstance(create, CreateTopicsRequest)
     assert create.topics[0].assignments == ((ONE,),)
@@ -140,3 +147,8 @@ def test_the_request_says_what_the_step_says() -> None:
     assert isinstance(feature, UpdateFeaturesRequest)
     assert (feature.feature_updates[0].feature, feature.feature_updates[0].max_version_level) == ("f", 1)
     assert unregister == UnregisterBrokerRequest(broker_id=ONE)
+
+
+@pytest.mark.parametrize("action", actions(ErrorCode.NONE), ids=lambda action: type(action).__name__)
+def test_a_request_can_be_put_on_record_as_the_action_that_it_was(action: Administration) -> None:
+    assert list(actions_of(ask(action)[0])) == [action]
