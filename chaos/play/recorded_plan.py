@@ -17,6 +17,7 @@ from chaos.scenario.conditions import Until
 from chaos.scenario.conditions_yaml import until_entry
 from emulator.core.switches import Switches, switch_texts
 from emulator.plan.actions import Action, ActionTemplate, Outcome, nodes_of
+from emulator.plan.fields import plain
 from emulator.plan.steps import action_text, flow_text
 
 
@@ -43,11 +44,19 @@ class PlayedStep:
 
 
 def write_plan(
-    path: Path, *, scenario_text: str, steps: Sequence[PlayedStep], era: str, switches: Switches, seed: int
+    path: Path,
+    *,
+    scenario_text: str,
+    steps: Sequence[PlayedStep],
+    era: str,
+    switches: Switches,
+    properties: tuple[tuple[str, str], ...],
+    seed: int,
 ) -> None:
-    """Writes the plan: the scenario with its steps replaced by those played, the rules and the seed."""
+    """Writes the plan: the scenario with the steps that were played, the rules, the properties and the seed."""
     document = yaml.safe_load(scenario_text)
     document.pop("steps", None)
+    document["cluster"]["properties"] = {name: plain(value) for name, value in properties}
     document["era"] = era
     document["switches"] = switch_texts(switches)
     document["seed"] = seed

@@ -90,6 +90,7 @@ class Run:
                 steps=self._played,
                 era=order.era,
                 switches=order.switches,
+                properties=order.properties,
                 seed=order.seed,
             )
             _close_log(self._logger)

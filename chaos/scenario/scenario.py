@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from chaos.scenario.conditions import Until
+from emulator.core.switches import Switches
 from emulator.core.types import Acks, BrokerId, NodeId, TopicPartition
 from emulator.plan.actions import ActionTemplate, deed_of
 from emulator.plan.topics import PlannedTopic

@@ -203,6 +203,7 @@ class StandingCluster:
             steps=self._played,
             era=self._order.era,
             switches=self._order.switches,
+            properties=tuple(self._order.properties.items()),
             seed=self._order.seed,
         )
 

@@ -32,10 +32,19 @@ def test_a_recorded_plan_can_be_loaded_and_says_what_was_really_done(tmp_path: P
         ),
     ]
     rules = era_switches("kafka-3.9")
-    write_plan(path, scenario_text=TEXT, steps=steps, era="kafka-3.9", switches=rules, seed=3)
+    write_plan(
+        path,
+        scenario_text=TEXT,
+        steps=steps,
+        era="kafka-3.9",
+        switches=rules,
+        properties=(("num.partitions", "2"),),
+        seed=3,
+    )
     plan = load_scenario(path)
     assert [step.action for step in plan.steps] == [step.action for step in steps]
     assert plan.seed == 3
+    assert plan.properties == (("num.partitions", "2"),)
     assert plan.rules is not None
     assert (plan.rules.era, plan.rules.switches) == ("kafka-3.9", rules)
     assert "# process 17 was killed" in path.read_text()
