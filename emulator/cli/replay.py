@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from chaos.run_order import RunOrder
     from chaos.scenario import Scenario
     from emulator.core.switches import Switches
-    from emulator.simulator.plan import NumberedPlan, Plan
+    from emulator.plan.plan import NumberedPlan, Plan
 
 _STORE: Final = Path("store")
 _SEED_BITS: Final = 31
@@ -118,7 +118,7 @@ def _print_missing(missing: "tuple[Missing, ...]", output: Output) -> None:
 def _recorded(path: Path, driver: str, out: Path | None) -> "RunOrder":
     from chaos.run_directory import read_cluster_file
     from chaos.scenario_file import load_scenario
-    from chaos.yaml_cursor import ScenarioError
+    from emulator.plan.yaml_cursor import ScenarioError
     from emulator.core.errors import ConfigError
     from emulator.core.properties import node_properties
     from emulator.core.switches import DEFAULT_ERA, era_switches

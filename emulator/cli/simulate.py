@@ -20,7 +20,7 @@ from emulator.cli.user_error import UserError
 
 if TYPE_CHECKING:
     from emulator.simulator.explorer import Schedule, SweepOptions
-    from emulator.simulator.plan import Plan
+    from emulator.plan.plan import Plan
     from emulator.simulator.shrink import Shrunk
     from emulator.simulator.sweep import SweepReport
 
@@ -112,7 +112,7 @@ def _sweep_options(era: str | None, settings: tuple[str, ...], profiles: tuple[s
     from emulator.core.switches import DEFAULT_ERA, era_switches
     from emulator.simulator.explorer import SweepOptions
     from emulator.simulator.profiles import PROFILES
-    from emulator.simulator.unsupported_properties import NO_TIMED_FLUSH, NODE_FLUSH_TIME
+    from emulator.plan.unsupported_properties import NO_TIMED_FLUSH, NODE_FLUSH_TIME
 
     overrides = parse_overrides(settings)
     if NODE_FLUSH_TIME in dict(overrides.properties):
@@ -135,7 +135,7 @@ def _cluster(scenario: str | None) -> "Plan | None":
     from chaos.plans.cluster_plan import cluster_plan
     from chaos.run_order import DriverName
     from chaos.scenario_file import find_scenario, load_scenario
-    from chaos.yaml_cursor import ScenarioError
+    from emulator.plan.yaml_cursor import ScenarioError
 
     try:
         found = load_scenario(find_scenario(scenario))
@@ -156,7 +156,7 @@ def _range(text: str) -> Iterator[int]:
 
 def _play_one(schedule: "Schedule", out: Path | None, output: Output) -> int:
     from emulator.cli.proof import Proof
-    from emulator.simulator.plan import format_plan
+    from emulator.plan.plan import format_plan
     from emulator.simulator.run_writer import write_run
 
     outcome, skipped = schedule.outcome, []
@@ -258,7 +258,7 @@ def _print_whole(schedule: "Schedule", again: str) -> None:
 
 
 def _print_plan(schedule: "Schedule", plan: "Plan", *, finding: str, length: str, again: str) -> None:
-    from emulator.simulator.plan import format_plan
+    from emulator.plan.plan import format_plan
 
     head = f"seed {schedule.seed}, profile {schedule.profile}: {finding}"
     click.echo(format_plan(plan, comment=f"{head}\nlength {length}\nwhole: {again}"))
@@ -280,7 +280,7 @@ def _command(schedule: "Schedule", scenario: str | None, options: "SweepOptions"
 
 def _document(report: "SweepReport", found: "list[Shrunk | None]") -> dict[str, object]:
     """Returns a report with plans as text, beside each what it was shrunk to."""
-    from emulator.simulator.plan import format_plan
+    from emulator.plan.plan import format_plan
 
     findings = [
         {

@@ -31,7 +31,7 @@ from emulator.plan.administration_fields import (
     Replicas,
     RequiredBrokerId,
 )
-from emulator.plan.channels import Channel, Direction, Link, NodeT_co
+from emulator.plan.channels import Channel, Link, NodeT_co
 from emulator.plan.drivers import DriverName
 from emulator.plan.fields import AnyField
 from emulator.plan.nodes import NodeRef
@@ -575,13 +575,7 @@ MessageAction: TypeAlias = (
 """What is done to single messages."""
 
 _AnyAction: TypeAlias = (
-    Wait
-    | Produce
-    | Draw
-    | ProcessAction[NodeT_co]
-    | LinkAction[NodeT_co]
-    | MessageAction[NodeT_co]
-    | Administration
+    Wait | Produce | Draw | ProcessAction[NodeT_co] | LinkAction[NodeT_co] | MessageAction[NodeT_co] | Administration
 )
 
 Action: TypeAlias = _AnyAction[NodeId]

@@ -78,15 +78,25 @@ class ConfigChangeField:
             yield from names.topic_problems(value.name)
         elif value.name:
             yield from names.broker_problems(BrokerId(NodeId(int(value.name))))
+        for key, text in value.changes:
+            if text is not None and (error := _config_error(value.resource, key, text)) is not None:
+                yield f"{key}: {config_reason(error)}"
 
 
 def _check(resource: ConfigResource, key: str, cursor: Cursor) -> None:
+    error = _config_error(resource, key, cursor.text())
+    if error is not None:
+        cursor.fail(config_reason(error))
+
+
+def _config_error(resource: ConfigResource, key: str, text: str) -> ConfigError | None:
     check: Callable[[Mapping[str, str]], object]
     check = check_topic_properties if resource is ConfigResource.TOPIC else node_properties
     try:
-        check({key: cursor.text()})
+        check({key: text})
     except ConfigError as error:
-        cursor.fail(config_reason(error))
+        return error
+    return None
 
 
 class ElectionField:

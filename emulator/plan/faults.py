@@ -12,7 +12,6 @@ from emulator.core.types import CauseId, MetadataOffset, NodeId
 from emulator.plan.actions import (
     Action,
     ClockRate,
-    Cut,
     Expire,
     HealAll,
     HealLink,
@@ -22,7 +21,6 @@ from emulator.plan.actions import (
     OnBrokers,
     OnLink,
     OnNodes,
-    PowerLoss,
     Release,
     Reset,
     deed_of,
@@ -115,8 +113,6 @@ def fault_events(
         broken: links on which anything was wrong before.
     """
     for fault in faults_of(action):
-        yield FaultInjected(
-            cause_id=cause_id, fault=fault.name, target=fault.target, bit=bit, metadata_offset=before
-        )
+        yield FaultInjected(cause_id=cause_id, fault=fault.name, target=fault.target, bit=bit, metadata_offset=before)
     for fault in ended_by(action, broken=broken):
         yield FaultHealed(cause_id=cause_id, fault=fault.name, target=fault.target, seen=bit, metadata_offset=after)

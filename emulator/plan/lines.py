@@ -144,9 +144,7 @@ def _complaint(line: str) -> ConfigError:
 
 def min_isr(topic: str, value: int) -> AlterConfig:
     """Returns the request for another ``min.insync.replicas`` of a topic."""
-    return AlterConfig(
-        config=ConfigChange(resource=ConfigResource.TOPIC, name=topic, changes=((MIN_ISR, str(value)),))
-    )
+    return AlterConfig(config=ConfigChange(resource=ConfigResource.TOPIC, name=topic, changes=((MIN_ISR, str(value)),)))
 
 
 def elr_feature(level: int) -> UpdateFeature:

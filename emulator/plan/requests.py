@@ -77,9 +77,7 @@ def requests_of(action: Administration, image: MetadataImage, *, topic_id: Topic
         case CancelReassignment(partition=partition):
             return (_reassignment(partition, None),)
         case UpdateFeature(target=target, upgrade_type=upgrade_type):
-            update = FeatureUpdate(
-                feature=target.feature, max_version_level=target.level, upgrade_type=upgrade_type
-            )
+            update = FeatureUpdate(feature=target.feature, max_version_level=target.level, upgrade_type=upgrade_type)
             return (UpdateFeaturesRequest(feature_updates=(update,)),)
         case UnregisterBroker(broker_id=broker_id):
             return (UnregisterBrokerRequest(broker_id=broker_id),)

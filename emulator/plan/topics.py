@@ -33,9 +33,7 @@ class PlannedTopic(msgspec.Struct, frozen=True, kw_only=True):
 
     def creatable(self, topic_id: TopicId) -> CreatableTopic:
         """Returns the topic as the controller takes it."""
-        return CreatableTopic(
-            name=self.name, topic_id=topic_id, assignments=self.replicas, configs=self.properties
-        )
+        return CreatableTopic(name=self.name, topic_id=topic_id, assignments=self.replicas, configs=self.properties)
 
 
 def draw_topic_id(chance: Random) -> TopicId:

@@ -23,10 +23,10 @@ from emulator.core.client.steps import BatchContent, FinalReadRecorded, PollReco
 from emulator.core.events import Event, NodeStopped, RunEnded
 from emulator.core.history import Operation
 from emulator.core.types import Acks, CauseId, NodeId
+from emulator.plan.nodes import HARNESS
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.disk import StoredLog
 from emulator.simulator.journal import HistoryEntry, Journal
-from emulator.simulator.nodes import HARNESS
 from emulator.storage.record_batch import describe_header, stamp
 from emulator.storage.record_codec import ProducerFields, RecordContent, build_batch
 

@@ -11,10 +11,10 @@ import msgspec
 import yaml
 
 from emulator.core.types import Acks
+from emulator.plan.plan import Plan, format_plan
 from emulator.simulator.batch_registry import BatchRegistry
 from emulator.simulator.evidence import BatchBytes, write_evidence
 from emulator.simulator.journal import Journal
-from emulator.simulator.plan import Plan, format_plan
 from emulator.simulator.simulation import Simulation
 
 PRODUCERS: Final = {"producer-all": Acks.ALL, "producer-leader": Acks.LEADER, "producer-none": Acks.NONE}
