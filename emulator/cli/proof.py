@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from emulator.cli.exit_codes import ExitCode
+from emulator.plan.plan import Plan
 
 if TYPE_CHECKING:
     from emulator.plan.plan import Plan

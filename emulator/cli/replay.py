@@ -11,6 +11,7 @@ import msgspec
 from emulator.cli.output import Output, json_option
 from emulator.cli.requirements import check_new
 from emulator.cli.user_error import UserError
+from emulator.plan.plan import NumberedPlan, Plan
 
 if TYPE_CHECKING:
     from chaos.plans.rehearsal import Missing
@@ -29,11 +30,11 @@ _SEED_BITS: Final = 31
 @click.option("--out", type=click.Path(path_type=Path), help="Write the run into this new directory.")
 @json_option
 def replay(file: Path, driver: str, out: Path | None, output: Output) -> int:
-    """Play FILE: a plan as ``simulate`` prints it, the plan.yaml of a run, or a run directory that has one of them.
+    """Play FILE: a plan as ``simulate`` prints it, the plan.yaml of a run, or the directory of a run.
 
     On real processes a plan of the simulator is played with barriers that keep its order; actions that are not
-    expressible there are listed, and then nothing is played. A plan.yaml is played under the rules in the cluster.yaml
-    beside it.
+    expressible there are listed, and then nothing is played. The plan.yaml of a scenario that was run is played under
+    the rules in the cluster.yaml beside it; that of a simulated plan has its rules in it.
 
     In the simulator, actions that were not enabled at their moment are skipped, and listed on stderr.
 
@@ -41,10 +42,10 @@ def replay(file: Path, driver: str, out: Path | None, output: Output) -> int:
     acknowledged), 254 for anything that you can fix.
     """
     path = _plan_file(file)
-    if path.suffix in (".yaml", ".yml"):
-        return _play_order(_recorded(path, driver, out), output)
-    from emulator.cli.plan_file import read_plan
+    from emulator.cli.plan_file import is_scenario, read_plan
 
+    if is_scenario(path):
+        return _play_order(_recorded(path, driver, out), output)
     numbered, name = read_plan(path), file.resolve().name if file.is_dir() else file.stem
     if driver == "process":
         return _play_order(_translated(numbered.plan, name, out, output), output)
@@ -54,10 +55,9 @@ def replay(file: Path, driver: str, out: Path | None, output: Output) -> int:
 def _plan_file(file: Path) -> Path:
     if not file.is_dir():
         return file
-    for name in ("plan.txt", "plan.yaml"):
-        if (file / name).is_file():
-            return file / name
-    raise UserError(f"{file}: a directory without plan.txt and plan.yaml is no run")
+    if (file / "plan.yaml").is_file():
+        return file / "plan.yaml"
+    raise UserError(f"{file}: a directory without plan.yaml is no run")
 
 
 def _simulate(path: Path, numbered: "NumberedPlan", name: str, out: Path | None, output: Output) -> int:
@@ -118,10 +118,10 @@ def _print_missing(missing: "tuple[Missing, ...]", output: Output) -> None:
 def _recorded(path: Path, driver: str, out: Path | None) -> "RunOrder":
     from chaos.run_directory import read_cluster_file
     from chaos.scenario_file import load_scenario
-    from emulator.plan.yaml_cursor import ScenarioError
     from emulator.core.errors import ConfigError
     from emulator.core.properties import node_properties
     from emulator.core.switches import DEFAULT_ERA, era_switches
+    from emulator.plan.yaml_cursor import ScenarioError
 
     try:
         scenario = load_scenario(path)

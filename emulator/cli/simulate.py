@@ -17,10 +17,11 @@ from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
 from emulator.cli.requirements import check_new, require_driver
 from emulator.cli.user_error import UserError
+from emulator.plan.plan import Plan
 
 if TYPE_CHECKING:
-    from emulator.simulator.explorer import Schedule, SweepOptions
     from emulator.plan.plan import Plan
+    from emulator.simulator.explorer import Schedule, SweepOptions
     from emulator.simulator.shrink import Shrunk
     from emulator.simulator.sweep import SweepReport
 
@@ -110,9 +111,9 @@ def simulate(
 def _sweep_options(era: str | None, settings: tuple[str, ...], profiles: tuple[str, ...]) -> "SweepOptions":
     from emulator.cli.overrides import parse_overrides
     from emulator.core.switches import DEFAULT_ERA, era_switches
+    from emulator.plan.unsupported_properties import NO_TIMED_FLUSH, NODE_FLUSH_TIME
     from emulator.simulator.explorer import SweepOptions
     from emulator.simulator.profiles import PROFILES
-    from emulator.plan.unsupported_properties import NO_TIMED_FLUSH, NODE_FLUSH_TIME
 
     overrides = parse_overrides(settings)
     if NODE_FLUSH_TIME in dict(overrides.properties):

@@ -221,8 +221,13 @@ class FeatureLevelField:
         return {"feature": value.feature, "level": level_text(value)}
 
     def problems(self, value: FeatureLevel, names: Names) -> Iterator[str]:
-        if not 0 <= value.level <= LEVEL_MAX:
-            yield f"expected a level from 0 to {LEVEL_MAX}"
+        ranges = {
+            each.name: (each.min_supported_version, each.max_supported_version)
+            for each in metadata_version.BROKER_FEATURES
+        }
+        low, high = ranges.get(value.feature, (0, LEVEL_MAX))
+        if not low <= value.level <= high:
+            yield f"expected a level from {low} to {high}"
 
 
 def read_level(cursor: Cursor, feature: str) -> int:

@@ -2,11 +2,7 @@
 
 from collections.abc import Iterator
 
-from emulator.plan.actions import (
-    Action,
-    ActionTemplate,
-    deed_of,
-)
+from emulator.plan.actions import Action, ActionTemplate, CreateTopic, deed_of
 from emulator.plan.drivers import DriverName
 from emulator.plan.names import Names
 from emulator.plan.plan import Plan
@@ -26,4 +22,8 @@ def refusal(action: ActionTemplate, driver: DriverName) -> str | None:
 
 def find_problem(plan: Plan, action: Action) -> str | None:
     """Returns why an action can never do anything in this plan; ``None`` if it can."""
-    return next(problems(action, Names(brokers=plan.brokers, partitions=plan.partitions)), None)
+    names = Names(brokers=plan.brokers, partitions=plan.partitions)
+    for each in plan.actions:
+        if isinstance(each, CreateTopic):
+            names.add_partitions(each.topic.partitions)
+    return next(problems(action, names), None)

@@ -121,6 +121,7 @@ class Simulation:
         self.skipped: list[int] = []
         self._excuses = 0
         self._closing_acks = 0
+        self._result: Outcome | None = None
         self._refused: ConfigError | None = None
         self._rules = plan.rules()
         self._halts = Halts.NEVER
@@ -203,6 +204,7 @@ class Simulation:
         self.halt(Halts.NEVER)
         self._guarded(self._heal)
         self._guarded(self._read)
+        self._result = self._outcome_so_far()
 
     def _guarded(self, do: Callable[[], bool | None]) -> bool:
         if self.has_crashed:
@@ -298,7 +300,10 @@ class Simulation:
         cluster.run(1)
 
     def outcome(self) -> Outcome:
-        """Returns the result of the run so far."""
+        """Returns the result of the run: until ``finish`` so far, then for good, whatever ``stop`` adds."""
+        return self._outcome_so_far() if self._result is None else self._result
+
+    def _outcome_so_far(self) -> Outcome:
         oracle, tally = self.oracle, self.oracle.tally
         return Outcome(
             alarms=tuple(oracle.alarms),
