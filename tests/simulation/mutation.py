@@ -18,9 +18,9 @@ from typing import Final
 
 import msgspec
 
+from emulator.plan.plan import Plan
 from emulator.simulator.explorer import StopAt, SweepOptions, explore
 from emulator.simulator.oracle.finding import CheckKind
-from emulator.simulator.plan import Plan
 from emulator.simulator.run_writer import write_run
 from emulator.simulator.shrink import Goal, Shrunk, shrink
 from emulator.simulator.simulation import Simulation

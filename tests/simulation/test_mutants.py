@@ -6,9 +6,9 @@ from typing import Final
 import msgspec
 import pytest
 
+from emulator.plan.plan import parse_plan
 from emulator.simulator.explorer import StopAt, SweepOptions
 from emulator.simulator.oracle.finding import CheckKind, Guarantee
-from emulator.simulator.plan import parse_plan
 from emulator.simulator.shrink import Goal, goal_of, shrink
 from emulator.simulator.sweep import sweep
 from tests.simulation.mutants import MUTANTS, Harmless, mutants

@@ -17,10 +17,11 @@ from emulator.core.effects import (
 from emulator.core.events import BatchAppended, FaultInjected, IncarnationEnded, LogOpened, NodeStopped, PowerLost
 from emulator.core.messages import ProduceResponse
 from emulator.core.types import BrokerId, CauseId, NodeId, Offset, RequestId, TopicId, TopicPartition
-from emulator.simulator.actions import CrashWithin, parse_action
+from emulator.plan.actions import CrashWithin
+from emulator.plan.lines import parse_action
+from emulator.plan.plan import parse_plan
 from emulator.simulator.crash import done_before
 from emulator.simulator.journal import Journal
-from emulator.simulator.plan import parse_plan
 from emulator.simulator.simulation import Simulation
 
 NAME = TopicPartition("orders", 0)

@@ -10,7 +10,7 @@ from emulator.core.events import (
     PowerLost,
 )
 from emulator.core.types import LeaderEpoch, Offset, PartitionEpoch
-from emulator.simulator.plan import parse_plan
+from emulator.plan.plan import parse_plan
 from emulator.simulator.simulation import Simulation
 from tests.unit.simulator.oracle.world import CAUSE, FOLLOWER, LEADER, NAME, TOPIC, World
 

@@ -19,9 +19,10 @@ from emulator.core.types import (
     TopicId,
     TopicPartition,
 )
+from emulator.plan.nodes import CONTROLLER
+from emulator.plan.plan import parse_plan
 from emulator.simulator.journal import Journal
-from emulator.simulator.nodes import CONTROLLER, BrokerNode
-from emulator.simulator.plan import parse_plan
+from emulator.simulator.nodes import BrokerNode
 from emulator.simulator.simulation import Simulation
 
 NAME: Final = TopicPartition("orders", 0)
