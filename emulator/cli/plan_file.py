@@ -1,40 +1,68 @@
 """A plan's file, as a user wrote or kept it: read, and checked for names of what its cluster does not have.
 
-While it is played, an action that makes no sense at the moment is skipped. One that never can make sense is a slip, and
-a plan with slips would end as one in which nothing was found.
+While it is played, an action that makes no sense at the moment is skipped. One that never can make sense is a mistake,
+and a plan with mistakes would end as one in which nothing was found.
 """
 
 from pathlib import Path
 
-from emulator.cli.slips import brokers_of, find_slip
 from emulator.cli.user_error import UserError
 from emulator.core.errors import ConfigError
 from emulator.core.properties import check_topic_properties
-from emulator.simulator.actions import format_action
-from emulator.simulator.nodes import CONTROLLER
-from emulator.simulator.plan import NumberedPlan, Plan, PlanLineError, PlannedTopic, parse_numbered
+from emulator.plan.lines import format_action
+from emulator.plan.names import Names
+from emulator.plan.nodes import CONTROLLER
+from emulator.plan.plan import NumberedPlan, Plan, PlanLineError, parse_numbered
+from emulator.plan.plan_lint import find_problem
+from emulator.plan.plan_yaml import has_workload, read_numbered_yaml
+from emulator.plan.topics import PlannedTopic
+from emulator.plan.yaml_cursor import ScenarioError
+
+_YAML_SUFFIXES = (".yaml", ".yml")
+
+
+def is_scenario(path: Path) -> bool:
+    """Whether a file has clients of its own, as scenarios and the recorded plans of scenarios have.
+
+    Raises:
+        UserError: it cannot be read, or is no YAML.
+    """
+    if path.suffix not in _YAML_SUFFIXES:
+        return False
+    try:
+        return has_workload(path, _text(path))
+    except ScenarioError as error:
+        raise UserError(str(error)) from None
 
 
 def read_plan(path: Path) -> NumberedPlan:
-    """Returns the plan of a file, with its lines.
+    """Returns the plan of a file, a document or lines, with its lines.
 
     Raises:
         UserError: it cannot be read, is no plan, or speaks of what its cluster does not have.
     """
+    text = _text(path)
     try:
-        numbered = parse_numbered(path.read_text(encoding="utf-8-sig"))
+        numbered = read_numbered_yaml(path, text) if path.suffix in _YAML_SUFFIXES else parse_numbered(text)
         _check_topics(numbered)
+    except ScenarioError as error:
+        raise UserError(str(error)) from None
+    except ConfigError as error:
+        raise UserError(f"{path}: {error}") from None
+    for line, action in zip(numbered.action_lines, numbered.plan.actions, strict=True):
+        problem = find_problem(numbered.plan, action)
+        if problem is not None:
+            raise UserError(f"{path}: line {line}: '{format_action(action)}': {problem}")
+    return numbered
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:
         raise UserError(f"{path}: is no text, so it is no plan") from None
-    except ConfigError as error:
-        raise UserError(f"{path}: {error}") from None
-    for line, action in zip(numbered.action_lines, numbered.plan.actions, strict=True):
-        slip = find_slip(numbered.plan, action)
-        if slip is not None:
-            raise UserError(f"{path}: line {line}: '{format_action(action)}': {slip}")
-    return numbered
 
 
 def _check_topics(numbered: NumberedPlan) -> None:
@@ -58,5 +86,6 @@ def _check_topic(plan: Plan, topic: PlannedTopic) -> None:
     for replicas in topic.replicas:
         if len(set(replicas)) < len(replicas) or not set(replicas) <= set(range(plan.brokers)):
             ids = ",".join(map(str, replicas))
-            raise ConfigError(key="replicas", value=f"({ids})", expected=f"different {brokers_of(plan)}")
+            there = Names(brokers=plan.brokers, partitions=()).broker_range
+            raise ConfigError(key="replicas", value=f"({ids})", expected=f"different {there}")
     check_topic_properties(dict(topic.properties))

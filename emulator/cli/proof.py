@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from emulator.cli.exit_codes import ExitCode
+from emulator.plan.plan import Plan
 
 if TYPE_CHECKING:
-    from emulator.simulator.plan import Plan
+    from emulator.plan.plan import Plan
     from emulator.simulator.simulation import Outcome
 
 _SHOWN_MAX: Final = 5
@@ -29,7 +30,7 @@ class Proof:
     """
 
     def __init__(self, plan: "Plan", outcome: "Outcome", skipped: Sequence[int], lines: Sequence[int] = ()) -> None:
-        from emulator.simulator.actions import format_action
+        from emulator.plan.lines import format_action
 
         self._count = len(plan.actions)
         self._has_findings = bool(outcome.findings)

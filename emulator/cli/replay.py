@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from chaos.play.run_order import RunOrder
     from chaos.scenario.scenario import Scenario
     from emulator.core.switches import Switches
-    from emulator.simulator.plan import NumberedPlan, Plan
+    from emulator.plan.plan import NumberedPlan, Plan
 
 _STORE: Final = Path("store")
 _SEED_BITS: Final = 31
@@ -29,11 +29,11 @@ _SEED_BITS: Final = 31
 @click.option("--out", type=click.Path(path_type=Path), help="Write the run into this new directory.")
 @json_option
 def replay(file: Path, driver: str, out: Path | None, output: Output) -> int:
-    """Play FILE: a plan as ``simulate`` prints it, the plan.yaml of a run, or a run directory that has one of them.
+    """Play FILE: a plan as ``simulate`` prints it, the plan.yaml of a run, or the directory of a run.
 
     On real processes a plan of the simulator is played with barriers that keep its order; actions that are not
-    expressible there are listed, and then nothing is played. A plan.yaml is played under the rules in the cluster.yaml
-    beside it.
+    expressible there are listed, and then nothing is played. The plan.yaml of a scenario that was run is played under
+    the rules in the cluster.yaml beside it; that of a simulated plan has its rules in it.
 
     In the simulator, actions that were not enabled at their moment are skipped, and listed on stderr.
 
@@ -41,10 +41,10 @@ def replay(file: Path, driver: str, out: Path | None, output: Output) -> int:
     acknowledged), 254 for anything that you can fix.
     """
     path = _plan_file(file)
-    if path.suffix in (".yaml", ".yml"):
-        return _play_order(_recorded(path, driver, out), output)
-    from emulator.cli.plan_file import read_plan
+    from emulator.cli.plan_file import is_scenario, read_plan
 
+    if is_scenario(path):
+        return _play_order(_recorded(path, driver, out), output)
     numbered, name = read_plan(path), file.resolve().name if file.is_dir() else file.stem
     if driver == "process":
         return _play_order(_translated(numbered.plan, name, out, output), output)
@@ -54,10 +54,9 @@ def replay(file: Path, driver: str, out: Path | None, output: Output) -> int:
 def _plan_file(file: Path) -> Path:
     if not file.is_dir():
         return file
-    for name in ("plan.txt", "plan.yaml"):
-        if (file / name).is_file():
-            return file / name
-    raise UserError(f"{file}: a directory without plan.txt and plan.yaml is no run")
+    if (file / "plan.yaml").is_file():
+        return file / "plan.yaml"
+    raise UserError(f"{file}: a directory without plan.yaml is no run")
 
 
 def _simulate(path: Path, numbered: "NumberedPlan", name: str, out: Path | None, output: Output) -> int:
@@ -94,7 +93,7 @@ def _simulate(path: Path, numbered: "NumberedPlan", name: str, out: Path | None,
 
 
 def _translated(plan: "Plan", name: str, out: Path | None, output: Output) -> "RunOrder":
-    from chaos.plans.scenario_of_plan import settled_or_missing, scenario_of
+    from chaos.plans.scenario_of_plan import scenario_of, settled_or_missing
     from chaos.plans.settle_times import SettledPlan
     from chaos.scenario.scenario_file import read_scenario
 

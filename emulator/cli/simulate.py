@@ -17,10 +17,11 @@ from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
 from emulator.cli.requirements import check_new, require_driver
 from emulator.cli.user_error import UserError
+from emulator.plan.plan import Plan
 
 if TYPE_CHECKING:
+    from emulator.plan.plan import Plan
     from emulator.simulator.explorer import Schedule, SweepOptions
-    from emulator.simulator.plan import Plan
     from emulator.simulator.shrink import Shrunk
     from emulator.simulator.sweep import SweepReport
 
@@ -110,9 +111,9 @@ def simulate(
 def _sweep_options(era: str | None, settings: tuple[str, ...], profiles: tuple[str, ...]) -> "SweepOptions":
     from emulator.cli.overrides import parse_overrides
     from emulator.core.switches import DEFAULT_ERA, era_switches
+    from emulator.plan.unsupported_properties import NO_TIMED_FLUSH, NODE_FLUSH_TIME
     from emulator.simulator.explorer import SweepOptions
     from emulator.simulator.profiles import PROFILES
-    from emulator.simulator.unsupported_properties import NO_TIMED_FLUSH, NODE_FLUSH_TIME
 
     overrides = parse_overrides(settings)
     if NODE_FLUSH_TIME in dict(overrides.properties):
@@ -156,7 +157,7 @@ def _range(text: str) -> Iterator[int]:
 
 def _play_one(schedule: "Schedule", out: Path | None, output: Output) -> int:
     from emulator.cli.proof import Proof
-    from emulator.simulator.plan import format_plan
+    from emulator.plan.plan import format_plan
     from emulator.simulator.run_writer import write_run
 
     outcome, skipped = schedule.outcome, []
@@ -258,7 +259,7 @@ def _print_whole(schedule: "Schedule", again: str) -> None:
 
 
 def _print_plan(schedule: "Schedule", plan: "Plan", *, finding: str, length: str, again: str) -> None:
-    from emulator.simulator.plan import format_plan
+    from emulator.plan.plan import format_plan
 
     head = f"seed {schedule.seed}, profile {schedule.profile}: {finding}"
     click.echo(format_plan(plan, comment=f"{head}\nlength {length}\nwhole: {again}"))
@@ -280,7 +281,7 @@ def _command(schedule: "Schedule", scenario: str | None, options: "SweepOptions"
 
 def _document(report: "SweepReport", found: "list[Shrunk | None]") -> dict[str, object]:
     """Returns a report with plans as text, beside each what it was shrunk to."""
-    from emulator.simulator.plan import format_plan
+    from emulator.plan.plan import format_plan
 
     findings = [
         {

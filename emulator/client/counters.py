@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from emulator.client.control import Count, ErrorCount, ClientCounts
+from emulator.client.control import ClientCounts, Count, ErrorCount
 from emulator.core.client.steps import PollRecorded, SendRecorded
 from emulator.core.errors import ErrorCode
 from emulator.core.history import OperationType

@@ -98,15 +98,25 @@ class ConfigChangeField:
             yield from names.topic_problems(value.name)
         elif value.name:
             yield from names.broker_problems(BrokerId(NodeId(int(value.name))))
+        for key, text in value.changes:
+            if text is not None and (error := _config_error(value.resource, key, text)) is not None:
+                yield f"{key}: {config_reason(error)}"
 
 
 def _check(resource: ConfigResource, key: str, cursor: Cursor) -> None:
+    error = _config_error(resource, key, cursor.text())
+    if error is not None:
+        cursor.fail(config_reason(error))
+
+
+def _config_error(resource: ConfigResource, key: str, text: str) -> ConfigError | None:
     check: Callable[[Mapping[str, str]], object]
     check = check_topic_properties if resource is ConfigResource.TOPIC else node_properties
     try:
-        check({key: cursor.text()})
+        check({key: text})
     except ConfigError as error:
-        cursor.fail(config_reason(error))
+        return error
+    return None
 
 
 class ElectionField:
@@ -231,8 +241,13 @@ class FeatureLevelField:
         return {"feature": value.feature, "level": level_text(value)}
 
     def problems(self, value: FeatureLevel, names: Names) -> Iterator[str]:
-        if not 0 <= value.level <= LEVEL_MAX:
-            yield f"expected a level from 0 to {LEVEL_MAX}"
+        ranges = {
+            each.name: (each.min_supported_version, each.max_supported_version)
+            for each in metadata_version.BROKER_FEATURES
+        }
+        low, high = ranges.get(value.feature, (0, LEVEL_MAX))
+        if not low <= value.level <= high:
+            yield f"expected a level from {low} to {high}"
 
 
 def read_level(cursor: Cursor, feature: str) -> int:

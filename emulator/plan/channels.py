@@ -3,7 +3,7 @@
 from enum import Enum
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from emulator.plan.nodes import CLIENT, NodeRef
+from emulator.plan.nodes import CLIENT, CONTROLLER, NodeRef
 
 STREAM: Final = "Stream"
 """The metadata stream's messages, as an API."""
@@ -55,3 +55,7 @@ class Channel(NamedTuple, Generic[NodeT_co]):
 
     def __str__(self) -> str:
         return f"{self.source}->{self.target} {self.api} {self.way.value}"
+
+
+CONTROLLER_SYNC: Final = Channel(CONTROLLER, CONTROLLER, SYNC, Way.RESPONSE)
+"""Completions of the controller's fsyncs."""

@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from emulator.core.errors import ErrorCode
 from emulator.core.types import TopicPartition
-from emulator.plan.channels import Channel, Link, Way
+from emulator.plan.channels import CONTROLLER_SYNC, SYNC, Channel, Link, Way
 from emulator.plan.names import Names
 from emulator.plan.nodes import NodeRef, node_text, parse_node
 from emulator.plan.power import Loss
@@ -517,7 +517,10 @@ class Messages:
     def problems(self, value: Channel[NodeRef], names: Names) -> Iterator[str]:
         if value.api not in names.apis:
             yield f"no such kind of message; there are {', '.join(names.apis)}"
-        yield from names.link_problems(Link(value.source, value.target))
+        if value.api != SYNC:
+            yield from names.link_problems(Link(value.source, value.target))
+        elif value != CONTROLLER_SYNC:
+            yield f"{SYNC} is only there as {CONTROLLER_SYNC}"
 
 
 # --- Topics, partitions, producers --------------------------------------------------------------------------------
@@ -570,7 +573,9 @@ class Topic:
         yield from names.topic_problems(value)
 
 
-PLANNED_PRODUCERS: Final = {"all": "producer-all", "1": "producer-leader", "0": "producer-none"}
+PRODUCER_ALL: Final = "producer-all"
+PRODUCER_LEADER: Final = "producer-leader"
+PLANNED_PRODUCERS: Final = {"all": PRODUCER_ALL, "1": PRODUCER_LEADER, "0": "producer-none"}
 """Producers of a plan that brings its own clients, by the acks that its lines name."""
 
 

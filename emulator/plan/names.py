@@ -9,7 +9,7 @@ from typing import Final, get_args
 
 from emulator.core.messages import Request
 from emulator.core.types import BrokerId, NodeId, TopicPartition
-from emulator.plan.channels import STREAM, Link
+from emulator.plan.channels import STREAM, SYNC, Link
 from emulator.plan.nodes import (
     CLIENT,
     CONTROLLER,
@@ -26,7 +26,7 @@ from emulator.plan.yaml_cursor import Cursor, suggestion
 ALL: Final = "all"
 """Stands for every partition."""
 
-_APIS: Final = (*sorted(each.__name__.removesuffix("Request") for each in get_args(Request)), STREAM)
+_APIS: Final = (*sorted(each.__name__.removesuffix("Request") for each in get_args(Request)), STREAM, SYNC)
 _ROLES: Final = tuple(role.value for role in NodeRole)
 
 

@@ -23,7 +23,7 @@ from emulator.core.errors import ConfigError, EmulatorError
 from emulator.core.properties import NodeProperties, is_node_property, node_properties
 from emulator.core.switches import DEFAULT_ERA, Switches, era_switches, is_switch, with_switch
 from emulator.core.types import BrokerId, NodeId, TopicPartition
-from emulator.plan.actions import Action, HealAll, HealLink, HealNodes, Release, Resume, Wait
+from emulator.plan.actions import Action, CreateTopic, HealAll, HealLink, HealNodes, Release, Resume, Wait
 from emulator.plan.lines import format_action, parse_action
 from emulator.plan.names import Names
 from emulator.plan.topics import PlannedTopic
@@ -187,7 +187,7 @@ def parse_numbered(text: str) -> NumberedPlan:
             elif words[0] == "topic":
                 topics[number] = _parse_topic(line)
             else:
-                actions[number] = parse_action(line, _names(cluster, topics))
+                actions[number] = parse_action(line, _names(cluster, topics, actions))
         except ConfigError as error:
             raise PlanLineError(error, line=number) from None
     if cluster is None:
@@ -198,8 +198,11 @@ def parse_numbered(text: str) -> NumberedPlan:
     return NumberedPlan(plan, cluster[0], tuple(topics), tuple(actions))
 
 
-def _names(cluster: tuple[int, Plan] | None, topics: Mapping[int, PlannedTopic]) -> Names:
-    partitions = [partition for topic in topics.values() for partition in topic.partitions]
+def _names(
+    cluster: tuple[int, Plan] | None, topics: Mapping[int, PlannedTopic], actions: Mapping[int, Action]
+) -> Names:
+    created = [action.topic for action in actions.values() if isinstance(action, CreateTopic)]
+    partitions = [partition for topic in (*topics.values(), *created) for partition in topic.partitions]
     return Names(brokers=0 if cluster is None else cluster[1].brokers, partitions=partitions)
 
 

@@ -8,30 +8,34 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from emulator.core.types import Acks, NodeId
-from emulator.simulator.actions import (
-    ChannelVerb,
-    ElrFeature,
-    LinkVerb,
-    MinIsr,
-    NodeVerb,
-    OnChannel,
-    OnLink,
-    OnNode,
+from emulator.plan.actions import (
+    CancelReassignment,
+    Cut,
+    Expire,
+    HealLink,
+    Hold,
+    Pause,
     Produce,
     Reassign,
-    Recreate,
+    RecreateTopic,
+    Release,
+    Reset,
+    Resume,
+    Start,
+    Stop,
     Wait,
 )
+from emulator.plan.channels import STREAM, Channel, Link, Way
+from emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
+from emulator.plan.lines import elr_feature, min_isr
+from emulator.plan.nodes import CONTROLLER
 from emulator.simulator.cluster_view import Actions, ClusterView, Move
-from emulator.simulator.network import STREAM, Channel, Way
-from emulator.simulator.nodes import CONTROLLER
 
 
 def _min_isr(view: ClusterView) -> Actions:
     name = view.draw_partition()
     state = view.cluster.state(name)
-    return [] if state is None else [MinIsr(topic=name.topic, value=view.schedule.randint(1, len(state.replicas)))]
+    return [] if state is None else [min_isr(name.topic, view.schedule.randint(1, len(state.replicas)))]
 
 
 def _reassign(view: ClusterView) -> Actions:
@@ -41,14 +45,14 @@ def _reassign(view: ClusterView) -> Actions:
         return []
     is_moving = bool(state.adding_replicas or state.removing_replicas)
     if is_moving and view.schedule.random() < 0.4:
-        return [Reassign(partition=name, replicas=())]
+        return [CancelReassignment(partition=name)]
     factor = len(state.replicas) - len(state.adding_replicas)
-    targets = view.schedule.sample([node.node_id for node in view.brokers], min(factor, len(view.brokers)))
+    targets = view.schedule.sample([node.broker_id for node in view.brokers], min(factor, len(view.brokers)))
     return [Reassign(partition=name, replicas=tuple(targets))]
 
 
 def _recreate(view: ClusterView) -> Actions:
-    return [Recreate(topic=view.draw_partition().topic)]
+    return [RecreateTopic(name=view.draw_partition().topic)]
 
 
 def _race_min_isr(view: ClusterView) -> Actions:
@@ -59,14 +63,14 @@ def _race_min_isr(view: ClusterView) -> Actions:
     name, leader, state = led
     others = [replica for replica in state.replicas if replica != leader]
     return [
-        *(OnLink(verb=LinkVerb.CUT, source=other, destination=leader) for other in others),
-        Produce(partition=name, acks=Acks.LEADER, records=1),
+        *(Cut(link=Link(other, leader)) for other in others),
+        Produce(partition=name, producer=PRODUCER_LEADER, records=1),
         Wait(duration_ms=view.schedule.randint(450, 700)),
-        MinIsr(topic=name.topic, value=1),
+        min_isr(name.topic, 1),
         Wait(duration_ms=view.schedule.randint(5, 20)),
-        Produce(partition=name, acks=Acks.ALL, records=1),
+        Produce(partition=name, producer=PRODUCER_ALL, records=1),
         Wait(duration_ms=view.schedule.randint(5, 40)),
-        OnLink(verb=LinkVerb.CUT, source=leader, destination=CONTROLLER),
+        Cut(link=Link(leader, CONTROLLER)),
         Wait(duration_ms=view.schedule.randint(420, 600)),
     ]
 
@@ -79,16 +83,16 @@ def _race_raised(view: ClusterView) -> Actions:
     name, leader, state = led
     others = [replica for replica in state.replicas if replica != leader]
     return [
-        MinIsr(topic=name.topic, value=1),
+        min_isr(name.topic, 1),
         Wait(duration_ms=view.schedule.randint(5, 40)),
-        OnChannel(verb=ChannelVerb.HOLD, channel=Channel(leader, CONTROLLER, STREAM, Way.RESPONSE)),
-        MinIsr(topic=name.topic, value=2),
-        *(OnLink(verb=LinkVerb.CUT, source=other, destination=leader) for other in others),
-        Produce(partition=name, acks=Acks.LEADER, records=1),
+        Hold(channel=Channel(leader, CONTROLLER, STREAM, Way.RESPONSE)),
+        min_isr(name.topic, 2),
+        *(Cut(link=Link(other, leader)) for other in others),
+        Produce(partition=name, producer=PRODUCER_LEADER, records=1),
         Wait(duration_ms=view.schedule.randint(450, 700)),
-        Produce(partition=name, acks=Acks.ALL, records=1),
+        Produce(partition=name, producer=PRODUCER_ALL, records=1),
         Wait(duration_ms=view.schedule.randint(5, 40)),
-        OnLink(verb=LinkVerb.CUT, source=leader, destination=CONTROLLER),
+        Cut(link=Link(leader, CONTROLLER)),
         Wait(duration_ms=view.schedule.randint(420, 600)),
     ]
 
@@ -104,16 +108,16 @@ def _race_recreate(view: ClusterView) -> Actions:
         return []
     absent = view.schedule.choice(others)
     return [
-        Produce(partition=name, acks=Acks.ALL, records=2),
+        Produce(partition=name, producer=PRODUCER_ALL, records=2),
         Wait(duration_ms=view.schedule.randint(20, 60)),
-        OnNode(verb=NodeVerb.STOP, nodes=(absent,)),
+        Stop(nodes=(absent,)),
         Wait(duration_ms=view.schedule.randint(20, 200)),
-        Recreate(topic=name.topic),
+        RecreateTopic(name=name.topic),
         Wait(duration_ms=view.schedule.randint(5, 80)),
-        Produce(partition=name, acks=Acks.ALL, records=1),
-        OnNode(verb=NodeVerb.START, nodes=(absent,)),
+        Produce(partition=name, producer=PRODUCER_ALL, records=1),
+        Start(nodes=(absent,)),
         Wait(duration_ms=view.schedule.randint(450, 900)),
-        OnNode(verb=NodeVerb.EXPIRE, nodes=(leader,)),
+        Expire(nodes=(leader,)),
         Wait(duration_ms=view.schedule.randint(20, 200)),
     ]
 
@@ -125,12 +129,12 @@ def _race_produce(view: ClusterView) -> Actions:
         return []
     streams = [Channel(member, CONTROLLER, STREAM, Way.RESPONSE) for member in led.state.isr]
     return [
-        *(OnChannel(verb=ChannelVerb.HOLD, channel=stream) for stream in streams),
-        Recreate(topic=led.name.topic),
+        *(Hold(channel=stream) for stream in streams),
+        RecreateTopic(name=led.name.topic),
         Wait(duration_ms=view.schedule.randint(2_050, 2_150)),  # producers ask again who leads
-        Produce(partition=led.name, acks=Acks.ALL, records=1),
+        Produce(partition=led.name, producer=PRODUCER_ALL, records=1),
         Wait(duration_ms=view.schedule.randint(20, 100)),
-        *(OnChannel(verb=ChannelVerb.RELEASE, channel=stream) for stream in streams),
+        *(Release(channel=stream) for stream in streams),
         Wait(duration_ms=view.schedule.randint(20, 200)),
     ]
 
@@ -145,20 +149,20 @@ def _race_reassign(view: ClusterView) -> Actions:
         return []
     name, leader, replicas = led.name, led.leader, led.state.replicas
     moved = view.schedule.choice([replica for replica in replicas if replica != leader])
-    stay = [NodeId(replica) for replica in replicas if replica != moved]
+    stay = [replica for replica in replicas if replica != moved]
     return [
-        MinIsr(topic=name.topic, value=len(replicas)),
+        min_isr(name.topic, len(replicas)),
         Wait(duration_ms=view.schedule.randint(5, 20)),
-        Produce(partition=name, acks=Acks.ALL, records=1),
+        Produce(partition=name, producer=PRODUCER_ALL, records=1),
         Wait(duration_ms=view.schedule.randint(20, 40)),
-        OnLink(verb=LinkVerb.CUT, source=moved, destination=leader),
-        Produce(partition=name, acks=Acks.LEADER, records=1),
+        Cut(link=Link(moved, leader)),
+        Produce(partition=name, producer=PRODUCER_LEADER, records=1),
         Wait(duration_ms=view.schedule.randint(450, 600)),
         Reassign(partition=name, replicas=tuple(stay)),
         Wait(duration_ms=view.schedule.randint(20, 100)),
-        Reassign(partition=name, replicas=(NodeId(moved), *stay)),
+        Reassign(partition=name, replicas=(moved, *stay)),
         Wait(duration_ms=view.schedule.randint(20, 100)),
-        *(OnLink(verb=LinkVerb.CUT, source=member, destination=CONTROLLER) for member in stay),
+        *(Cut(link=Link(member, CONTROLLER)) for member in stay),
         Wait(duration_ms=view.schedule.randint(450, 700)),
     ]
 
@@ -170,24 +174,24 @@ def _race_cancel(view: ClusterView) -> Actions:
         return []
     name, leader, replicas = led.name, led.leader, led.state.replicas
     others = [replica for replica in replicas if replica != leader]
-    spare = [node.node_id for node in view.brokers if node.node_id not in replicas]
+    spare = [node.broker_id for node in view.brokers if node.broker_id not in replicas]
     added = view.schedule.choice(spare or others)
-    late = view.schedule.choice([node.node_id for node in view.brokers if node.node_id not in (added, leader)])
+    late = view.schedule.choice([node.broker_id for node in view.brokers if node.broker_id not in (added, leader)])
     return [
-        MinIsr(topic=name.topic, value=1),
-        *(OnLink(verb=LinkVerb.CUT, source=late, destination=each) for each in (leader, added)),
+        min_isr(name.topic, 1),
+        *(Cut(link=Link(late, each)) for each in (leader, added)),
         Reassign(partition=name, replicas=(added, late)),
         Wait(duration_ms=view.schedule.randint(200, 400)),
-        *(OnLink(verb=LinkVerb.CUT, source=other, destination=CONTROLLER) for other in others if other != added),
+        *(Cut(link=Link(other, CONTROLLER)) for other in others if other != added),
         Wait(duration_ms=view.schedule.randint(450, 600)),
-        OnNode(verb=NodeVerb.PAUSE, nodes=(leader,)),
+        Pause(nodes=(leader,)),
         Wait(duration_ms=view.schedule.randint(450, 600)),
-        OnLink(verb=LinkVerb.CUT, source=leader, destination=added),
-        Produce(partition=name, acks=Acks.ALL, records=1),
+        Cut(link=Link(leader, added)),
+        Produce(partition=name, producer=PRODUCER_ALL, records=1),
         Wait(duration_ms=view.schedule.randint(350, 450)),
-        Reassign(partition=name, replicas=()),
+        CancelReassignment(partition=name),
         Wait(duration_ms=view.schedule.randint(5, 40)),
-        OnNode(verb=NodeVerb.RESUME, nodes=(leader,)),
+        Resume(nodes=(leader,)),
         Wait(duration_ms=view.schedule.randint(450, 700)),
     ]
 
@@ -204,26 +208,26 @@ def _race_downgrade(view: ClusterView) -> Actions:
         return []
     fenced = [replica for replica in others if replica != victim] + [victim, leader]
     return [
-        Produce(partition=name, acks=Acks.ALL, records=1),
+        Produce(partition=name, producer=PRODUCER_ALL, records=1),
         Wait(duration_ms=view.schedule.randint(20, 60)),
         *(
             action
             for replica in fenced
             for action in (
-                OnLink(verb=LinkVerb.CUT, source=replica, destination=CONTROLLER),
+                Cut(link=Link(replica, CONTROLLER)),
                 Wait(duration_ms=view.schedule.randint(500, 600)),
             )
         ),
         view.draw_power_loss((victim,)),
-        OnLink(verb=LinkVerb.RESET, source=victim, destination=CONTROLLER),  # or its last heartbeat arrives after all
-        ElrFeature(level=0),
+        Reset(link=Link(victim, CONTROLLER)),  # or its last heartbeat arrives after all
+        elr_feature(0),
         Wait(duration_ms=view.schedule.randint(5, 20)),
-        OnLink(verb=LinkVerb.MEND, source=victim, destination=CONTROLLER),
-        OnNode(verb=NodeVerb.START, nodes=(victim,)),
+        HealLink(link=Link(victim, CONTROLLER)),
+        Start(nodes=(victim,)),
         Wait(duration_ms=view.schedule.randint(450, 700)),
-        *(OnLink(verb=LinkVerb.MEND, source=replica, destination=CONTROLLER) for replica in (leader, *others)),
+        *(HealLink(link=Link(replica, CONTROLLER)) for replica in (leader, *others)),
         Wait(duration_ms=view.schedule.randint(200, 500)),
-        ElrFeature(level=1),
+        elr_feature(1),
         Wait(duration_ms=view.schedule.randint(5, 40)),
     ]
 

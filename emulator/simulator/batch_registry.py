@@ -6,7 +6,7 @@ is, so it is the same run.
 """
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -15,9 +15,10 @@ from emulator.core.client.steps import BatchContent
 from emulator.core.history import PolledBatch
 from emulator.core.types import LeaderEpoch, Offset, ProducerEpoch
 
-BATCH_OVERHEAD: int = 61
-RECORD_BYTES: int = 100
-"""Size of a simulated record: what fetch limits are measured by."""
+_BATCH_OVERHEAD: Final = 61
+_RECORD_BYTES: Final = 100
+_LONGER_FROM: Final = (64, 8192)
+"""Positions in a batch from which on a record is a byte longer, as its offset delta is."""
 
 Encode: TypeAlias = Callable[[str, BatchContent], BatchDescriptor]
 """Makes the header of a producer's batch; equal content, equal header."""
@@ -76,9 +77,15 @@ class BatchRegistry:
             last_offset=Offset(content.record_count - 1),
             leader_epoch=LeaderEpoch(0),
             crc=crc,
-            size=BATCH_OVERHEAD + RECORD_BYTES * content.record_count,
+            size=batch_size(content.record_count),
             record_count=content.record_count,
             producer_id=content.producer_id,
             producer_epoch=ProducerEpoch(-1) if content.producer_epoch is None else content.producer_epoch,
             base_sequence=-1 if content.base_sequence is None else content.base_sequence,
         )
+
+
+def batch_size(record_count: int) -> int:
+    """Returns the length in bytes of a batch of so many simulated records: what limits and segments go by."""
+    longer = sum(max(0, record_count - position) for position in _LONGER_FROM)
+    return _BATCH_OVERHEAD + _RECORD_BYTES * record_count + longer

@@ -11,8 +11,9 @@ from emulator.core.errors import ErrorCode
 from emulator.core.inputs import Started
 from emulator.core.messages import Request, Response
 from emulator.core.types import Acks, BrokerId, CauseId, NodeId, RequestId, TopicId, TopicPartition
+from emulator.plan.nodes import CLIENT, CONTROLLER
 from emulator.simulator.batch_registry import BatchRegistry
-from emulator.simulator.nodes import CLIENT, CONTROLLER, ConsumerNode, ProducerNode, StepNode
+from emulator.simulator.nodes import ConsumerNode, ProducerNode, StepNode
 from emulator.simulator.wire import Wire
 
 
@@ -27,7 +28,7 @@ class ClientSet:
         run_until: lets time pass until a condition holds.
 
     Attributes:
-        producers: the ones that ``produce`` actions mean.
+        producers: the ones that ``produce`` actions mean, by name.
         producer_acks: what each producer, by name, asks for.
         consumers: in the order in which they were started.
     """
@@ -41,7 +42,7 @@ class ClientSet:
         step: StepNode,
         run_until: Callable[[Callable[[], bool]], bool],
     ) -> None:
-        self.producers: dict[Acks, ProducerNode] = {}
+        self.producers: dict[str, ProducerNode] = {}
         self.producer_acks: dict[str, Acks] = {}
         self.consumers: list[ConsumerNode] = []
         self._bootstrap = bootstrap
@@ -86,9 +87,9 @@ class ClientSet:
 
     # --- Producers --------------------------------------------------------------------------------------------------
 
-    def add_producer(self, acks: Acks, settings: ProducerSettings, topics: tuple[str, ...]) -> ProducerNode:
-        """Starts the producer that ``produce`` actions with these acks mean."""
-        node = self.producers[acks] = self.launch_producer(f"producer-{acks.name.lower()}", acks, settings, topics)
+    def add_producer(self, name: str, settings: ProducerSettings, topics: tuple[str, ...]) -> ProducerNode:
+        """Starts a producer that ``produce`` actions may mean."""
+        node = self.producers[name] = self.launch_producer(name, settings.acks, settings, topics)
         return node
 
     def launch_producer(

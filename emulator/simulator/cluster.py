@@ -20,6 +20,7 @@ from emulator.core.messages import Response
 from emulator.core.properties import NodeProperties
 from emulator.core.switches import Switches
 from emulator.core.types import BrokerId, CauseId, IncarnationId, NodeId, TopicPartition
+from emulator.plan.nodes import CONTROLLER
 from emulator.simulator.batch_registry import BatchRegistry
 from emulator.simulator.broker_effects import BrokerEffects, with_batches
 from emulator.simulator.clients import ClientSet
@@ -29,15 +30,7 @@ from emulator.simulator.event_log import EventLog
 from emulator.simulator.event_queue import EventQueue
 from emulator.simulator.links import Links
 from emulator.simulator.network import Network
-from emulator.simulator.nodes import (
-    CONTROLLER,
-    BrokerNode,
-    ConsumerNode,
-    ControllerNode,
-    InputT,
-    Node,
-    ProducerNode,
-)
+from emulator.simulator.nodes import BrokerNode, ConsumerNode, ControllerNode, InputT, Node, ProducerNode
 from emulator.simulator.observer import NullObserver, Observer
 from emulator.simulator.processes import Processes
 from emulator.simulator.streams import MetadataStreams

@@ -9,16 +9,15 @@ from typing import NamedTuple, TypeAlias
 
 from emulator.core.image import PartitionState
 from emulator.core.types import BrokerId, NodeId, TopicPartition
-from emulator.simulator.actions import (
-    Action,
-    PowerLoss,
-)
+from emulator.plan.actions import Action, PowerLoss
+from emulator.plan.nodes import CONTROLLER
+from emulator.plan.power import Loss
 from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.disk import Keep, TruncationFate, unsynced_batches
-from emulator.simulator.nodes import CONTROLLER, BrokerNode
+from emulator.simulator.disk import unsynced_batches
+from emulator.simulator.nodes import BrokerNode
 from emulator.simulator.oracle.oracle import Oracle
 from emulator.simulator.profiles import Budget
-from emulator.storage.power_loss_plan import NamesFate
+from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 
 Actions: TypeAlias = Sequence[Action]
 
@@ -103,18 +102,23 @@ class ClusterView:
         victims = [node for node in self.running if self.may_crash(node)]
         return self.storage.choice(victims) if victims else None
 
-    def draw_power_loss(self, nodes: tuple[NodeId, ...]) -> PowerLoss:
+    def draw_power_loss(self, nodes: tuple[NodeId, ...]) -> PowerLoss[NodeId]:
+        """Draws a loss of power of these nodes."""
+        return PowerLoss(nodes=nodes, loss=self.draw_loss(nodes))
+
+    def draw_loss(self, nodes: tuple[NodeId, ...]) -> Loss:
         """Draws what a loss of power leaves of these nodes' disks."""
         most = max(
             (unsynced_batches(self.cluster.nodes[BrokerId(node)].disk) for node in nodes if node != CONTROLLER),
             default=0,
         )
-        return PowerLoss(
-            nodes=nodes,
+        return Loss(
             keep=self.storage.choice((Keep.NONE, Keep.NONE, Keep.PREFIX, Keep.TORN, Keep.PAGES)),
-            kept=self.storage.randint(0, max(0, most - 1)),
-            truncation=self.storage.choice(self.fates),
-            names=self.storage.choice(tuple(NamesFate)),
+            exact=ExactLoss(
+                kept=self.storage.randint(0, max(0, most - 1)),
+                truncation=self.storage.choice(self.fates),
+                names=self.storage.choice(tuple(NamesFate)),
+            ),
         )
 
 

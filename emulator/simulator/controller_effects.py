@@ -1,20 +1,17 @@
 """What the controller asks for beyond messages: its log, the metadata streams, a number, and its own end."""
 
 from collections.abc import Callable
-from typing import Final
 
 from emulator.core.effects import AppendMetadata, DrawNumber, Effect, PublishMetadata, StopNode
 from emulator.core.errors import InvariantViolation
 from emulator.core.events import IncarnationEnd
 from emulator.core.inputs import ControllerInput, MetadataSynced, NumberDrawn
 from emulator.core.types import CauseId
+from emulator.plan.channels import CONTROLLER_SYNC
 from emulator.simulator.event_queue import EventQueue
-from emulator.simulator.network import SYNC, Channel, Network, Way
-from emulator.simulator.nodes import CONTROLLER, ControllerNode
+from emulator.simulator.network import Network
+from emulator.simulator.nodes import ControllerNode
 from emulator.simulator.streams import MetadataStreams
-
-CONTROLLER_SYNC: Final = Channel(CONTROLLER, CONTROLLER, SYNC, Way.RESPONSE)
-"""Completions of the controller's fsyncs."""
 
 
 class ControllerEffects:

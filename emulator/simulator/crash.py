@@ -17,11 +17,12 @@ from emulator.core.effects import (
     WriteHighWatermarks,
     WriteLogCheckpoints,
 )
-from emulator.simulator.actions import CrashWithin
-from emulator.storage.power_loss_plan import NamesFate
+from emulator.core.types import NodeId
+from emulator.plan.actions import CrashWithin
+from emulator.simulator.power_loss import undoes_names
 
 
-def done_before(crash: CrashWithin, effects: Sequence[Effect]) -> list[Effect] | None:
+def done_before(crash: CrashWithin[NodeId], effects: Sequence[Effect]) -> list[Effect] | None:
     """Returns which effects of a turn are done before the crash; ``None`` if it does not happen in this turn.
 
     It happens after the last file effect where a turn has fewer. A change of a directory's name that nobody has synced
@@ -31,7 +32,7 @@ def done_before(crash: CrashWithin, effects: Sequence[Effect]) -> list[Effect] |
     if all(isinstance(effect, WriteHighWatermarks | WriteLogCheckpoints | RecoverLog) for effect in files):
         return None
     done = files[: crash.after_effects]
-    is_undone = crash.loss is not None and crash.loss.names is NamesFate.UNDONE
+    is_undone = crash.loss is not None and undoes_names(crash.loss)
     if is_undone and done and isinstance(done[-1], CreateLog | DeleteLog | RenameStrayLog | DeleteStrayLog):
         done.pop()
     return done

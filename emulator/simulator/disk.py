@@ -7,7 +7,6 @@ synced. So a power loss takes batches away, brings back those of a truncation, o
 replaced disk is empty.
 """
 
-from enum import Enum
 from typing import Final
 
 from emulator.core.batch import BatchDescriptor, EpochEntry, LogSpan
@@ -28,25 +27,11 @@ from emulator.core.effects import (
 from emulator.core.errors import InvariantViolation
 from emulator.core.inputs import LoadedLog, LogRecovered, StrayLog
 from emulator.core.types import BrokerEpoch, CauseId, Offset, TopicId, TopicPartition
-from emulator.storage.power_loss_plan import NamesFate
+from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 from emulator.storage.recovery import with_scanned_epochs
 
 _NEVER: Final = (1 << 63) - 1
 """Default of ``flush.messages``."""
-
-
-class Keep(Enum):
-    """What a power loss leaves of batches that were not synced."""
-
-    NONE = "none"
-    PREFIX = "prefix"
-    """The first so many of them."""
-
-    TORN = "torn"
-    """All but the last, which was cut and goes in recovery."""
-
-    PAGES = "pages"
-    """Those before the first page that did not survive; recovery ends there."""
 
 
 class StoredLog:
@@ -120,23 +105,19 @@ class StoredLog:
         self.recovery_point = self.log_end_offset
         self.is_named = True
 
-    def lose_unsynced(self, keep: Keep, *, kept: int, truncation: "TruncationFate", names: NamesFate) -> None:
-        """Leaves what a power loss leaves.
+    def lose_unsynced(self, keep: Keep, exact: ExactLoss) -> None:
+        """Leaves what a power loss leaves, after recovery.
 
-        Args:
-            keep: shape of the loss.
-            kept: unsynced batches that survive ``prefix`` and ``pages``; at least one is always lost.
-            truncation: what becomes of a truncation that was not synced.
-            names: what becomes of the segment's name, if that was not synced.
+        Recovery drops a batch that was cut (``torn``), and ends at the first page that is missing (``pages``).
         """
-        if not self.is_named and names is NamesFate.UNDONE:
+        if not self.is_named and exact.names is NamesFate.UNDONE:
             self.batches = []
             self.segment_base = self.log_start_checkpoint
-        elif self.synced < len(self.durable) and truncation is TruncationFate.UNDONE:
+        elif self.synced < len(self.durable) and exact.truncation is TruncationFate.UNDONE:
             self.batches = list(self.durable)
         else:
             unsynced = len(self.batches) - self.synced
-            survivors = {Keep.NONE: 0, Keep.TORN: unsynced - 1}.get(keep, min(kept, unsynced - 1))
+            survivors = {Keep.NONE: 0, Keep.TORN: unsynced - 1}.get(keep, min(exact.kept, unsynced - 1))
             del self.batches[self.synced + max(0, survivors) :]
         self.durable = tuple(self.batches)
         self.synced = len(self.batches)
@@ -158,13 +139,6 @@ class StoredLog:
             self.log_end_offset = self.segment_base = self.log_start_checkpoint
         self.log_start_offset = max(self.log_start_checkpoint, self.segment_base)
         self.recovery_point = min(self.recovery_point, self.log_end_offset)
-
-
-class TruncationFate(Enum):
-    """What a power loss does to a truncation that was not synced."""
-
-    KEPT = "kept"
-    UNDONE = "undone"
 
 
 class Disk:
@@ -309,10 +283,10 @@ class Disk:
         self._clean_epoch = broker_epoch
         self._is_clean = True
 
-    def lose_power(self, keep: Keep, *, kept: int, truncation: TruncationFate, names: NamesFate) -> None:
+    def lose_power(self, keep: Keep, exact: ExactLoss) -> None:
         """Loses what is not synced of every log."""
         for log in self.logs.values():
-            log.lose_unsynced(keep, kept=kept, truncation=truncation, names=names)
+            log.lose_unsynced(keep, exact)
 
     def replace(self) -> None:
         """Puts an empty disk in its place."""

@@ -2,8 +2,9 @@
 
 from emulator.core.events import Event
 from emulator.core.types import CauseId
+from emulator.plan.nodes import HARNESS
 from emulator.simulator.event_queue import EventQueue
-from emulator.simulator.nodes import HARNESS, InputT, Node
+from emulator.simulator.nodes import InputT, Node
 from emulator.simulator.observer import Observer
 
 

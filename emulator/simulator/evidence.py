@@ -23,15 +23,17 @@ from emulator.core.client.steps import BatchContent, FinalReadRecorded, PollReco
 from emulator.core.events import Event, NodeStopped, RunEnded
 from emulator.core.history import Operation
 from emulator.core.types import Acks, CauseId, NodeId
+from emulator.plan.nodes import HARNESS
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.disk import StoredLog
 from emulator.simulator.journal import HistoryEntry, Journal
-from emulator.simulator.nodes import HARNESS
 from emulator.storage.record_batch import describe_header, stamp
 from emulator.storage.record_codec import ProducerFields, RecordContent, build_batch
 
 _ENCODER: Final = msgspec.json.Encoder()
-_RECORD_SIZE: Final = 40
+_RECORD_SIZE: Final = 91
+"""Makes a batch as long as one of ``batch_registry`` that has no bytes, so that segments are the same."""
+
 _NS: Final = 1_000_000
 _LOG_FILE: Final = "00000000000000000000.log"
 
@@ -40,7 +42,7 @@ class BatchBytes:
     """Makes batches of real bytes and keeps them by CRC.
 
     Args:
-        record_sizes: bytes of a record's value, by producer; 40 where it is not named.
+        record_sizes: bytes of a record's value, by producer, where they are not those of other simulated runs.
     """
 
     def __init__(self, record_sizes: Mapping[str, int]) -> None:

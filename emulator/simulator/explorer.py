@@ -11,15 +11,16 @@ from typing import Final
 import msgspec
 
 from emulator.core.switches import DEFAULT_ERA
-from emulator.core.types import BrokerId, TopicPartition
-from emulator.simulator.actions import Action, ChannelVerb, LinkVerb, NodeVerb, OnChannel, OnLink, OnNode, Wait
+from emulator.core.types import BrokerId, NodeId, TopicPartition
+from emulator.plan.actions import Action, Cut, Expire, Hold, Wait
+from emulator.plan.channels import Channel, Link, Way
+from emulator.plan.nodes import CONTROLLER
+from emulator.plan.plan import Plan
+from emulator.plan.topics import PlannedTopic
 from emulator.simulator.cluster_view import ClusterView
 from emulator.simulator.journal import Journal
 from emulator.simulator.moves import MOVES
-from emulator.simulator.network import Channel, Way
-from emulator.simulator.nodes import CONTROLLER
 from emulator.simulator.oracle.finding import CheckKind
-from emulator.simulator.plan import Plan, PlannedTopic
 from emulator.simulator.profiles import PROFILES, PROGRESS, Profile, swarm
 from emulator.simulator.simulation import Halts, Outcome, Simulation
 
@@ -106,7 +107,7 @@ def _draw_cluster(profile: Profile, topology: Random) -> Plan:
     factor = min(_REPLICATION_FACTOR if topology.random() < 0.8 else 4, brokers)
     min_isr = min(topology.choice(profile.min_isr), factor)
     replicas = tuple(
-        tuple((index + place) % brokers for place in range(factor))
+        tuple(BrokerId(NodeId((index + place) % brokers)) for place in range(factor))
         for index in range(topology.randint(1, profile.partitions))
     )
     properties = (("min.insync.replicas", str(min_isr)),)
@@ -188,9 +189,9 @@ def play_until_halted(simulation: Simulation, action: Action) -> list[Action]:
     match action:
         case Wait():
             return [passed]
-        case OnNode(verb=NodeVerb.EXPIRE, nodes=nodes):
+        case Expire(nodes=nodes):
             heartbeats = [Channel(node, CONTROLLER, "BrokerHeartbeat", Way.REQUEST) for node in nodes]
-            return [*(OnChannel(verb=ChannelVerb.HOLD, channel=channel) for channel in heartbeats), passed]
+            return [*(Hold(channel=channel) for channel in heartbeats), passed]
         case _:
             return [action]
 
@@ -203,8 +204,8 @@ def elect_weak_candidates(simulation: Simulation) -> list[Action]:
         state = simulation.cluster.image.partitions[name]
         others = [other for other in (*state.isr, *state.elr) if other != broker_id]
         actions: list[Action] = [
-            *(OnLink(verb=LinkVerb.CUT, source=broker_id, destination=other) for other in others),
-            *(OnLink(verb=LinkVerb.CUT, source=other, destination=CONTROLLER) for other in others),
+            *(Cut(link=Link(broker_id, other)) for other in others),
+            *(Cut(link=Link(other, CONTROLLER)) for other in others),
             Wait(duration_ms=700),
         ]
         played += [action for action in actions if simulation.play(action)]

@@ -4,9 +4,12 @@ from collections import deque
 from collections.abc import Mapping
 
 from emulator.core.types import BrokerId, NodeId
+from emulator.plan.actions import Clients
+from emulator.plan.channels import STREAM, SYNC, Channel, Link, Way
+from emulator.plan.nodes import CLIENT, CONTROLLER
 from emulator.simulator.event_queue import EventQueue
-from emulator.simulator.network import KEEPALIVE_MS, LATENCY_MS, STREAM, SYNC, Channel, Network, Way
-from emulator.simulator.nodes import CONTROLLER, BrokerNode
+from emulator.simulator.network import KEEPALIVE_MS, LATENCY_MS, Network
+from emulator.simulator.nodes import BrokerNode
 from emulator.simulator.streams import MetadataStreams
 from emulator.simulator.wire import Wire
 
@@ -38,40 +41,42 @@ class Links:
 
     # --- Connections ------------------------------------------------------------------------------------------------
 
-    def cut(self, source: NodeId, destination: NodeId) -> None:
-        """Cuts the connections that ``source`` dials to ``destination``."""
-        self._network.cuts.add((source, destination))
-        self._break_stream(source, destination, notice_ms=KEEPALIVE_MS)
+    def cut(self, source: NodeId, target: NodeId) -> None:
+        """Cuts the connections that ``source`` dials to ``target``."""
+        self._network.cuts.add(Link(source, target))
+        self._break_stream(source, target, notice_ms=KEEPALIVE_MS)
 
-    def lose_responses(self, source: NodeId, destination: NodeId) -> None:
-        """Loses the answers to what ``source`` asks of ``destination``."""
-        self._network.losing.add((source, destination))
-        self._break_stream(source, destination, notice_ms=KEEPALIVE_MS)
+    def lose_responses(self, source: NodeId, target: NodeId) -> None:
+        """Loses the answers to what ``source`` asks of ``target``."""
+        self._network.losing.add(Link(source, target))
+        self._break_stream(source, target, notice_ms=KEEPALIVE_MS)
 
-    def reset(self, source: NodeId, destination: NodeId) -> int:
-        """Resets the connections that ``source`` dials to ``destination``; returns how many requests that ended."""
-        self._break_stream(source, destination, notice_ms=LATENCY_MS)
-        return self._wire.reset(source, destination)
+    def reset(self, source: NodeId, target: NodeId) -> int:
+        """Resets the connections that ``source`` dials to ``target``; returns how many requests that ended."""
+        self._break_stream(source, target, notice_ms=LATENCY_MS)
+        return self._wire.reset(source, target)
 
-    def _break_stream(self, source: NodeId, destination: NodeId, *, notice_ms: int) -> None:
-        if destination == CONTROLLER and source in self._nodes:
+    def _break_stream(self, source: NodeId, target: NodeId, *, notice_ms: int) -> None:
+        if target == CONTROLLER and source in self._nodes:
             self._streams.lose(self._nodes[BrokerId(source)], notice_ms=notice_ms)
 
-    def isolate(self, broker_id: BrokerId) -> None:
-        """Cuts every link between a broker and other nodes; clients stay connected."""
+    def isolate(self, node_id: NodeId, clients: Clients = Clients.CONNECTED) -> None:
+        """Cuts every link between a node and the other nodes, and perhaps that of the clients to it."""
         for other in (*self._nodes, CONTROLLER):
-            if other != broker_id:
-                self.cut(broker_id, other)
-                self.cut(other, broker_id)
+            if other != node_id:
+                self.cut(node_id, other)
+                self.cut(other, node_id)
+        if clients is Clients.CUT:
+            self.cut(CLIENT, node_id)
 
-    def slow(self, source: NodeId, destination: NodeId, latency_ms: int) -> None:
+    def slow(self, source: NodeId, target: NodeId, latency_ms: int) -> None:
         """Makes what one node dials to another, and the answers, take so long."""
-        self._network.latencies_ms[source, destination] = latency_ms
+        self._network.latencies_ms[Link(source, target)] = latency_ms
 
-    def mend(self, source: NodeId, destination: NodeId) -> None:
+    def mend(self, source: NodeId, target: NodeId) -> None:
         """Mends one link; its latency and its held messages stay."""
-        self._network.cuts.discard((source, destination))
-        self._network.losing.discard((source, destination))
+        self._network.cuts.discard(Link(source, target))
+        self._network.losing.discard(Link(source, target))
 
     def heal(self) -> None:
         """Mends all links, makes them as quick as before, and delivers what was held."""
@@ -83,11 +88,11 @@ class Links:
 
     # --- Held messages ----------------------------------------------------------------------------------------------
 
-    def hold(self, channel: Channel) -> None:
+    def hold(self, channel: Channel[NodeId]) -> None:
         """Holds a channel's messages from now on; those under way arrive."""
         self._network.held.setdefault(channel, deque())
 
-    def release(self, channel: Channel, *, count: int | None = None) -> int:
+    def release(self, channel: Channel[NodeId], *, count: int | None = None) -> int:
         """Delivers the oldest ``count`` held messages of a channel; without a count all, and holds no longer.
 
         Returns how many are on their way now.
@@ -102,7 +107,7 @@ class Links:
             del self._network.held[channel]
         return number
 
-    def release_newest(self, channel: Channel) -> int:
+    def release_newest(self, channel: Channel[NodeId]) -> int:
         """Delivers the newest held message of a channel before the others; returns how many are on their way."""
         held = self._network.held.get(channel)
         if not held:
@@ -110,7 +115,7 @@ class Links:
         self._queue.after(0, held.pop())
         return 1
 
-    def lose_held(self, channel: Channel) -> int:
+    def lose_held(self, channel: Channel[NodeId]) -> int:
         """Loses the oldest held message of a channel; returns how many were lost."""
         held = self._network.held.get(channel)
         if not held:
@@ -118,7 +123,7 @@ class Links:
         held.popleft()
         return 1
 
-    def duplicate_held(self, channel: Channel) -> int:
+    def duplicate_held(self, channel: Channel[NodeId]) -> int:
         """Delivers the oldest held request of a channel and keeps it; returns how many are on their way.
 
         So a request is executed twice, the second time when its sender may have gone on: the effect of a client that

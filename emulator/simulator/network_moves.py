@@ -8,25 +8,31 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from emulator.core.types import Acks, NodeId
-from emulator.simulator.actions import (
-    ChannelVerb,
-    LinkVerb,
-    NodeVerb,
-    OnChannel,
-    OnLink,
-    OnNode,
+from emulator.core.types import NodeId
+from emulator.plan.actions import (
+    Clients,
+    Cut,
+    Duplicate,
+    HealNodes,
+    Hold,
+    Isolate,
+    LoseHeld,
+    LoseResponses,
     Produce,
+    Release,
+    ReleaseNewest,
+    Reset,
     Slow,
     Wait,
 )
+from emulator.plan.channels import CONTROLLER_SYNC, STREAM, SYNC, Channel, Link, Way
+from emulator.plan.fields import PRODUCER_LEADER
+from emulator.plan.nodes import CLIENT, CONTROLLER
 from emulator.simulator.cluster_view import Actions, ClusterView, Move
-from emulator.simulator.network import STREAM, SYNC, Channel, Way
-from emulator.simulator.nodes import CLIENT, CONTROLLER
 
 
-def _hold(channel: Channel) -> Actions:
-    return [OnChannel(verb=ChannelVerb.HOLD, channel=channel)]
+def _hold(channel: Channel[NodeId]) -> Actions:
+    return [Hold(channel=channel)]
 
 
 def _hold_alter_partition(view: ClusterView) -> Actions:
@@ -53,22 +59,23 @@ def _hold_stream(view: ClusterView) -> Actions:
 
 
 def _hold_sync(_: ClusterView) -> Actions:
-    return _hold(Channel(CONTROLLER, CONTROLLER, SYNC, Way.RESPONSE))
+    return _hold(CONTROLLER_SYNC)
 
 
-def _on_waiting(view: ClusterView, verb: ChannelVerb, *, count: int | None = None) -> Actions:
+def _draw_waiting(view: ClusterView) -> Channel[NodeId] | None:
+    """Draws a channel on which a message is held; ``None`` if there is none."""
     waiting = [channel for channel, messages in view.cluster.network.held.items() if messages]
-    if not waiting:
-        return []
-    return [OnChannel(verb=verb, channel=view.network.choice(waiting), count=count)]
+    return view.network.choice(waiting) if waiting else None
 
 
 def _release_one(view: ClusterView) -> Actions:
-    return _on_waiting(view, ChannelVerb.RELEASE, count=1)
+    channel = _draw_waiting(view)
+    return [] if channel is None else [Release(channel=channel, count=1)]
 
 
 def _release_newest(view: ClusterView) -> Actions:
-    return _on_waiting(view, ChannelVerb.RELEASE_NEWEST)
+    channel = _draw_waiting(view)
+    return [] if channel is None else [ReleaseNewest(channel=channel)]
 
 
 def _lose_held(view: ClusterView) -> Actions:
@@ -78,7 +85,7 @@ def _lose_held(view: ClusterView) -> Actions:
         if messages
         and channel.api not in (STREAM, SYNC)  # streams break rather than lose a message; a sync always completes
     ]
-    return [OnChannel(verb=ChannelVerb.LOSE, channel=view.network.choice(waiting))] if waiting else []
+    return [LoseHeld(channel=view.network.choice(waiting))] if waiting else []
 
 
 def _duplicate_held(view: ClusterView) -> Actions:
@@ -87,41 +94,35 @@ def _duplicate_held(view: ClusterView) -> Actions:
         for channel, messages in view.cluster.network.held.items()
         if messages and channel.way is Way.REQUEST and channel.api not in (STREAM, SYNC)
     ]
-    return [OnChannel(verb=ChannelVerb.DUPLICATE, channel=view.network.choice(waiting))] if waiting else []
+    return [Duplicate(channel=view.network.choice(waiting))] if waiting else []
 
 
-def _draw_link(view: ClusterView) -> tuple[NodeId, NodeId]:
+def _draw_link(view: ClusterView) -> Link[NodeId]:
     source = view.network.choice([*(node.node_id for node in view.brokers), CLIENT])
     ends = [*(node.node_id for node in view.brokers if node.node_id != source)]
     if source != CLIENT:
         ends.append(CONTROLLER)
-    return source, view.network.choice(ends)
-
-
-def _on_link(view: ClusterView, verb: LinkVerb) -> Actions:
-    source, destination = _draw_link(view)
-    return [OnLink(verb=verb, source=source, destination=destination)]
+    return Link(source, view.network.choice(ends))
 
 
 def _cut(view: ClusterView) -> Actions:
-    return _on_link(view, LinkVerb.CUT)
+    return [Cut(link=_draw_link(view))]
 
 
 def _lose_responses(view: ClusterView) -> Actions:
-    return _on_link(view, LinkVerb.LOSE_RESPONSES)
+    return [LoseResponses(link=_draw_link(view))]
 
 
 def _reset(view: ClusterView) -> Actions:
-    return _on_link(view, LinkVerb.RESET)
+    return [Reset(link=_draw_link(view))]
 
 
 def _slow(view: ClusterView) -> Actions:
-    source, destination = _draw_link(view)
-    return [Slow(source=source, destination=destination, latency_ms=view.network.choice((3, 10, 30, 90)))]
+    return [Slow(link=_draw_link(view), latency_ms=view.network.choice((3, 10, 30, 90)))]
 
 
 def _isolate(view: ClusterView) -> Actions:
-    return [OnNode(verb=NodeVerb.ISOLATE, nodes=(view.network.choice(view.brokers).node_id,))]
+    return [Isolate(clients=Clients.CONNECTED, nodes=(view.network.choice(view.brokers).node_id,))]
 
 
 def _lag(view: ClusterView) -> Actions:
@@ -134,8 +135,8 @@ def _lag(view: ClusterView) -> Actions:
     if not followers:
         return []
     return [
-        OnLink(verb=LinkVerb.CUT, source=view.network.choice(followers), destination=leader),
-        Produce(partition=name, acks=Acks.LEADER, records=1),  # an idle partition never lags
+        Cut(link=Link(view.network.choice(followers), leader)),
+        Produce(partition=name, producer=PRODUCER_LEADER, records=1),  # an idle partition never lags
         Wait(duration_ms=view.schedule.randint(320, 520)),
     ]
 
@@ -149,14 +150,14 @@ def _fork(view: ClusterView) -> Actions:
     followers = [member for member in state.isr if member != leader]
     if not followers:
         return []
-    cuts = [OnLink(verb=LinkVerb.CUT, source=member, destination=leader) for member in followers]
+    cuts = [Cut(link=Link(member, leader)) for member in followers]
     return [
         *cuts,
-        Produce(partition=name, acks=Acks.LEADER, records=view.workload.choice((1, 2))),
+        Produce(partition=name, producer=PRODUCER_LEADER, records=view.workload.choice((1, 2))),
         Wait(duration_ms=view.schedule.randint(3, 20)),
-        OnLink(verb=LinkVerb.CUT, source=leader, destination=CONTROLLER),
+        Cut(link=Link(leader, CONTROLLER)),
         Wait(duration_ms=view.schedule.randint(420, 520)),
-        OnNode(verb=NodeVerb.REJOIN, nodes=(leader,)),
+        HealNodes(nodes=(leader,)),
         Wait(duration_ms=view.schedule.randint(5, 60)),
     ]
 

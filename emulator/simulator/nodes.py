@@ -19,16 +19,11 @@ from emulator.core.properties import NodeProperties
 from emulator.core.records import MetadataBatch
 from emulator.core.switches import Switches
 from emulator.core.types import Acks, BrokerId, CorrelationId, IncarnationId, MetadataOffset, NodeId, TopicPartition
-from emulator.simulator.actions import CrashWithin
+from emulator.plan.actions import CrashWithin
+from emulator.plan.nodes import CLIENT, CONTROLLER
 from emulator.simulator.batch_registry import BatchRegistry
 from emulator.simulator.clock import NodeClock
 from emulator.simulator.disk import Disk
-
-CONTROLLER: Final = NodeId(100)
-CLIENT: Final = NodeId(1000)
-
-HARNESS: Final = NodeId(2000)
-"""Writes the events of what is done to the cluster from outside: faults, and the ends of processes."""
 
 CLUSTER_ID: Final = "simulated"
 
@@ -71,7 +66,7 @@ class Node(Generic[InputT]):
         self.is_paused = False
         self.inbox: list[InputT] = []
         self.armed_ms: int | None = None
-        self.pending_crash: CrashWithin | None = None
+        self.pending_crash: CrashWithin[NodeId] | None = None
         self.steps = 0
 
     def to_input(self, outcome: ResponseReceived | RequestFailed) -> InputT:

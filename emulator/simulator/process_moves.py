@@ -8,24 +8,32 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from emulator.core.types import Acks, NodeId
-from emulator.simulator.actions import (
+from emulator.core.types import NodeId
+from emulator.plan.actions import (
     Action,
     ClockRate,
     CrashWithin,
     Draw,
-    NodeVerb,
-    OnNode,
+    Expire,
+    Kill,
+    Pause,
+    PowerLoss,
     Produce,
+    ReplaceDisk,
+    Resume,
+    Start,
+    Stop,
+    SyncDisk,
     Wait,
 )
+from emulator.plan.fields import PRODUCER_ALL
+from emulator.plan.nodes import CONTROLLER
 from emulator.simulator.cluster_view import Actions, ClusterView, Move
-from emulator.simulator.nodes import CONTROLLER
 
 
 def _kill(view: ClusterView) -> Actions:
     victim = view.draw_victim()
-    return [] if victim is None else [OnNode(verb=NodeVerb.KILL, nodes=(victim.node_id,))]
+    return [] if victim is None else [Kill(nodes=(victim.node_id,))]
 
 
 def _power_loss(view: ClusterView) -> Actions:
@@ -40,8 +48,8 @@ def _bounce(view: ClusterView) -> Actions:
         return []
     crash: Action = view.draw_power_loss((victim.node_id,))
     if view.storage.random() < 0.2:
-        crash = OnNode(verb=NodeVerb.KILL, nodes=(victim.node_id,))
-    start = OnNode(verb=NodeVerb.START, nodes=(victim.node_id,))
+        crash = Kill(nodes=(victim.node_id,))
+    start = Start(nodes=(victim.node_id,))
     return [crash, start, Wait(duration_ms=view.schedule.randint(420, 700))]
 
 
@@ -51,9 +59,9 @@ def _crash_within(view: ClusterView) -> Actions:
     if victim is None or victim.pending_crash is not None:
         return []
     node = victim.node_id
-    loss = view.draw_power_loss((node,)) if view.storage.random() < 0.6 else None
-    crash = CrashWithin(node=node, after_effects=view.storage.choice((1, 1, 2, 3)), loss=loss)
-    start = OnNode(verb=NodeVerb.START, nodes=(node,))
+    loss = view.draw_loss((node,)) if view.storage.random() < 0.6 else None
+    crash = CrashWithin(nodes=(node,), after_effects=view.storage.choice((1, 1, 2, 3)), loss=loss)
+    start = Start(nodes=(node,))
     after: Actions = [
         Wait(duration_ms=view.schedule.choice((60, 150, 300))),
         start,
@@ -61,14 +69,16 @@ def _crash_within(view: ClusterView) -> Actions:
     ]
     match view.schedule.choice(("produce", "produce", "turn", "restart", "any")):
         case "produce":
-            produce = Produce(partition=view.draw_partition(), acks=Acks.ALL, records=view.workload.randint(1, 3))
+            produce = Produce(
+                partition=view.draw_partition(), producer=PRODUCER_ALL, records=view.workload.randint(1, 3)
+            )
             return [crash, produce, *after]
         case "turn":
             led = view.draw_led_partition()
-            deposed = () if led is None else (OnNode(verb=NodeVerb.EXPIRE, nodes=(led.leader,)),)
+            deposed = () if led is None else (Expire(nodes=(led.leader,)),)
             return [crash, *deposed, *after]
         case "restart":
-            end = OnNode(verb=NodeVerb.KILL, nodes=(node,)) if loss is None else loss
+            end: Action = Kill(nodes=(node,)) if loss is None else PowerLoss(nodes=(node,), loss=loss)
             return [end, start, Wait(duration_ms=view.schedule.choice((0, 1, 2, 4, 10, 40))), crash, *after]
         case _:
             return [crash, *after]
@@ -76,12 +86,12 @@ def _crash_within(view: ClusterView) -> Actions:
 
 def _replace_disk(view: ClusterView) -> Actions:
     victim = view.draw_victim()
-    return [] if victim is None else [OnNode(verb=NodeVerb.REPLACE_DISK, nodes=(victim.node_id,))]
+    return [] if victim is None else [ReplaceDisk(nodes=(victim.node_id,))]
 
 
 def _stop(view: ClusterView) -> Actions:
     running = view.running
-    return [OnNode(verb=NodeVerb.STOP, nodes=(view.schedule.choice(running).node_id,))] if running else []
+    return [Stop(nodes=(view.schedule.choice(running).node_id,))] if running else []
 
 
 def _all(view: ClusterView) -> tuple[NodeId, ...]:
@@ -92,52 +102,52 @@ def _power_loss_all(view: ClusterView) -> Actions:
     nodes = _all(view)
     return [
         view.draw_power_loss(nodes),
-        *(OnNode(verb=NodeVerb.START, nodes=(node,)) for node in view.schedule.sample(nodes, len(nodes))),
+        *(Start(nodes=(node,)) for node in view.schedule.sample(nodes, len(nodes))),
         Wait(duration_ms=view.schedule.randint(300, 700)),
     ]
 
 
 def _kill_all(view: ClusterView) -> Actions:
-    return [OnNode(verb=NodeVerb.KILL, nodes=_all(view)), OnNode(verb=NodeVerb.START, nodes=_all(view))]
+    return [Kill(nodes=_all(view)), Start(nodes=_all(view))]
 
 
 def _sync(view: ClusterView) -> Actions:
-    return [OnNode(verb=NodeVerb.SYNC, nodes=(view.storage.choice(view.brokers).node_id,))]
+    return [SyncDisk(nodes=(view.storage.choice(view.brokers).node_id,))]
 
 
 def _pause(view: ClusterView) -> Actions:
     running = [node for node in view.running if not node.is_paused]
-    return [OnNode(verb=NodeVerb.PAUSE, nodes=(view.schedule.choice(running).node_id,))] if running else []
+    return [Pause(nodes=(view.schedule.choice(running).node_id,))] if running else []
 
 
 def _resume(view: ClusterView) -> Actions:
     paused = [node.node_id for node in view.brokers if node.is_paused]
     if view.cluster.controller_node.is_paused:
         paused.append(CONTROLLER)
-    return [OnNode(verb=NodeVerb.RESUME, nodes=(view.schedule.choice(paused),))] if paused else []
+    return [Resume(nodes=(view.schedule.choice(paused),))] if paused else []
 
 
 def _clock(view: ClusterView) -> Actions:
     rate = view.schedule.choice((700_000, 950_000, 1_000_000, 1_050_000, 1_400_000))
-    return [ClockRate(node=view.schedule.choice(view.brokers).node_id, rate_ppm=rate)]
+    return [ClockRate(nodes=(view.schedule.choice(view.brokers).node_id,), rate_ppm=rate)]
 
 
 def _expire(view: ClusterView) -> Actions:
     running = view.running
-    return [OnNode(verb=NodeVerb.EXPIRE, nodes=(view.schedule.choice(running).node_id,))] if running else []
+    return [Expire(nodes=(view.schedule.choice(running).node_id,))] if running else []
 
 
 def _depose(view: ClusterView) -> Actions:
     led = view.draw_led_partition()
     if led is None:
         return []
-    return [OnNode(verb=NodeVerb.EXPIRE, nodes=(led.leader,))]
+    return [Expire(nodes=(led.leader,))]
 
 
 def _on_controller(view: ClusterView, crash: Action) -> Actions:
     if view.cluster.controller_node.core is None:
         return []
-    start = OnNode(verb=NodeVerb.START, nodes=(CONTROLLER,))
+    start = Start(nodes=(CONTROLLER,))
     return [crash, Wait(duration_ms=view.schedule.choice((1, 20, 200, 500))), start]
 
 
@@ -146,7 +156,7 @@ def _draw(view: ClusterView) -> Actions:
 
 
 def _kill_controller(view: ClusterView) -> Actions:
-    return _on_controller(view, OnNode(verb=NodeVerb.KILL, nodes=(CONTROLLER,)))
+    return _on_controller(view, Kill(nodes=(CONTROLLER,)))
 
 
 def _power_loss_controller(view: ClusterView) -> Actions:
@@ -154,7 +164,7 @@ def _power_loss_controller(view: ClusterView) -> Actions:
 
 
 def _pause_controller(view: ClusterView) -> Actions:
-    return [OnNode(verb=NodeVerb.PAUSE, nodes=(CONTROLLER,))]
+    return [Pause(nodes=(CONTROLLER,))]
 
 
 PROCESS_MOVES: Final[Mapping[str, Move]] = MappingProxyType(

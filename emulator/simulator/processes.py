@@ -17,15 +17,15 @@ from emulator.core.events import (
 from emulator.core.inputs import ShutdownRequested, Started
 from emulator.core.properties import NodeProperties, property_texts
 from emulator.core.switches import Switches
-from emulator.core.types import BrokerId, CauseId, IncarnationId
-from emulator.simulator.actions import CrashWithin
-from emulator.simulator.disk import Keep, TruncationFate
+from emulator.core.types import BrokerId, CauseId, IncarnationId, NodeId
+from emulator.plan.actions import CrashWithin
+from emulator.plan.power import Loss
 from emulator.simulator.event_log import EventLog
 from emulator.simulator.event_queue import EventQueue
 from emulator.simulator.nodes import BrokerNode, ControllerNode, InputT, Node, StepNode, incarnation_name
+from emulator.simulator.power_loss import exact_loss
 from emulator.simulator.streams import MetadataStreams
 from emulator.simulator.wire import Wire
-from emulator.storage.power_loss_plan import NamesFate
 
 
 class ArmTimer(Protocol):
@@ -102,17 +102,13 @@ class Processes:
     def power_loss(
         self,
         broker_id: BrokerId,
-        keep: Keep = Keep.NONE,
-        *,
-        kept: int = 0,
-        truncation: TruncationFate = TruncationFate.UNDONE,
-        names: NamesFate = NamesFate.UNDONE,
+        loss: Loss,
     ) -> None:
         """Ends a process at once, if one runs, and loses what is not synced."""
         node = self._nodes[broker_id]
         self.end(node, IncarnationEnd.POWER_LOST)
         before = {name: log.log_end_offset for name, log in node.disk.logs.items()}
-        node.disk.lose_power(keep, kept=kept, truncation=truncation, names=names)
+        node.disk.lose_power(loss.keep, exact_loss(loss, broker_id, node.disk))
         for name, log in node.disk.logs.items():
             self._event_log.note(
                 PowerLost(
@@ -122,7 +118,7 @@ class Processes:
                     topic_id=log.topic_id,
                     lost_node=broker_id,
                     lost_incarnation=node.incarnation,
-                    keep=keep.value,
+                    keep=loss.keep.value,
                     old_end_offset=before[name],
                     new_end_offset=log.log_end_offset,
                 )
@@ -134,13 +130,13 @@ class Processes:
         self.end(node, IncarnationEnd.POWER_LOST)
         node.disk.replace()
 
-    def crash(self, node: BrokerNode, crash: CrashWithin) -> None:
+    def crash(self, node: BrokerNode, crash: CrashWithin[NodeId]) -> None:
         """Ends a broker's process as an earlier ``crash-within`` says, and writes the fault."""
         loss = crash.loss
         if loss is None:
             self.kill(node.broker_id)
         else:
-            self.power_loss(node.broker_id, loss.keep, kept=loss.kept, truncation=loss.truncation, names=loss.names)
+            self.power_loss(node.broker_id, loss)
         self._event_log.note(
             FaultInjected(
                 cause_id=self._event_log.cause_id,

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from emulator.core.broker.replica_selector import RACK_AWARE
-from emulator.simulator.disk import TruncationFate
+from emulator.storage.power_loss_plan import TruncationFate
 
 PROGRESS: Final = frozenset(
     {"produce", "produce_one", "step", "pass", "linger", "start", "release", "rejoin", "heal", "fork", "bounce"}

@@ -4,29 +4,21 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from emulator.core.types import Acks
-from emulator.simulator.actions import (
-    ChannelVerb,
-    Heal,
-    NodeVerb,
-    OnChannel,
-    OnNode,
-    Produce,
-    Wait,
-)
+from emulator.plan.actions import HealAll, HealNodes, Produce, Release, Start, Wait
+from emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
+from emulator.plan.nodes import CONTROLLER
 from emulator.simulator.cluster_view import Actions, ClusterView, Move
-from emulator.simulator.nodes import CONTROLLER
 
 
 def _produce(view: ClusterView) -> Actions:
     return [
-        Produce(partition=view.draw_partition(), acks=Acks.ALL, records=view.workload.choice((1, 1, 1, 2, 5)))
+        Produce(partition=view.draw_partition(), producer=PRODUCER_ALL, records=view.workload.choice((1, 1, 1, 2, 5)))
         for _ in range(view.workload.choice((1, 1, 2, 4, 6)))
     ]
 
 
 def _produce_one(view: ClusterView) -> Actions:
-    return [Produce(partition=view.draw_partition(), acks=Acks.LEADER, records=view.workload.choice((1, 1, 2)))]
+    return [Produce(partition=view.draw_partition(), producer=PRODUCER_LEADER, records=view.workload.choice((1, 1, 2)))]
 
 
 def _step(view: ClusterView) -> Actions:
@@ -45,22 +37,22 @@ def _start(view: ClusterView) -> Actions:
     down = [node.node_id for node in view.brokers if node.core is None]
     if view.cluster.controller_node.core is None:
         down.append(CONTROLLER)
-    return [OnNode(verb=NodeVerb.START, nodes=(view.schedule.choice(down),))] if down else []
+    return [Start(nodes=(view.schedule.choice(down),))] if down else []
 
 
 def _release(view: ClusterView) -> Actions:
     held = list(view.cluster.network.held)
-    return [OnChannel(verb=ChannelVerb.RELEASE, channel=view.network.choice(held))] if held else []
+    return [Release(channel=view.network.choice(held))] if held else []
 
 
 def _rejoin(view: ClusterView) -> Actions:
     network = view.cluster.network
     broken = sorted({end for link in (*network.cuts, *network.losing) for end in link if end in view.cluster.nodes})
-    return [OnNode(verb=NodeVerb.REJOIN, nodes=(view.network.choice(broken),))] if broken else []
+    return [HealNodes(nodes=(view.network.choice(broken),))] if broken else []
 
 
 def _heal(view: ClusterView) -> Actions:
-    return [] if view.cluster.network.is_whole else [Heal()]
+    return [] if view.cluster.network.is_whole else [HealAll()]
 
 
 PROGRESS_MOVES: Final[Mapping[str, Move]] = MappingProxyType(

@@ -8,20 +8,24 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from emulator.core.types import Acks
-from emulator.simulator.actions import (
-    ChannelVerb,
-    LinkVerb,
-    NodeVerb,
-    OnChannel,
-    OnLink,
-    OnNode,
+from emulator.plan.actions import (
+    Cut,
+    Expire,
+    HealLink,
+    HealNodes,
+    Hold,
+    Pause,
     Produce,
+    Release,
+    Resume,
+    Start,
+    SyncDisk,
     Wait,
 )
+from emulator.plan.channels import Channel, Link, Way
+from emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
+from emulator.plan.nodes import CLIENT, CONTROLLER
 from emulator.simulator.cluster_view import Actions, ClusterView, Move
-from emulator.simulator.network import Channel, Way
-from emulator.simulator.nodes import CLIENT, CONTROLLER
 
 
 def _race_shrink(view: ClusterView) -> Actions:
@@ -34,20 +38,20 @@ def _race_shrink(view: ClusterView) -> Actions:
     proposals = Channel(leader, CONTROLLER, "AlterPartition", Way.REQUEST)
     heartbeats = Channel(returning, CONTROLLER, "BrokerHeartbeat", Way.REQUEST)
     return [
-        OnChannel(verb=ChannelVerb.HOLD, channel=proposals),
-        OnLink(verb=LinkVerb.CUT, source=dropped, destination=leader),
-        Produce(partition=name, acks=Acks.LEADER, records=1),
+        Hold(channel=proposals),
+        Cut(link=Link(dropped, leader)),
+        Produce(partition=name, producer=PRODUCER_LEADER, records=1),
         Wait(duration_ms=view.schedule.randint(330, 480)),
-        OnLink(verb=LinkVerb.MEND, source=dropped, destination=leader),
+        HealLink(link=Link(dropped, leader)),
         Wait(duration_ms=view.schedule.randint(20, 60)),
-        OnChannel(verb=ChannelVerb.HOLD, channel=heartbeats),
+        Hold(channel=heartbeats),
         Wait(duration_ms=view.schedule.randint(420, 520)),
-        OnLink(verb=LinkVerb.CUT, source=returning, destination=leader),
-        Produce(partition=name, acks=Acks.ALL, records=1),
+        Cut(link=Link(returning, leader)),
+        Produce(partition=name, producer=PRODUCER_ALL, records=1),
         Wait(duration_ms=view.schedule.randint(5, 120)),
-        OnChannel(verb=ChannelVerb.RELEASE, channel=heartbeats),
+        Release(channel=heartbeats),
         Wait(duration_ms=view.schedule.randint(2, 20)),
-        OnChannel(verb=ChannelVerb.RELEASE, channel=proposals),
+        Release(channel=proposals),
         Wait(duration_ms=view.schedule.randint(2, 20)),
     ]
 
@@ -64,15 +68,15 @@ def _race_expand(view: ClusterView) -> Actions:
     joining = view.network.choice(followers)
     proposals = Channel(leader, CONTROLLER, "AlterPartition", Way.REQUEST)
     return [
-        Produce(partition=name, acks=Acks.ALL, records=1),
-        OnNode(verb=NodeVerb.EXPIRE, nodes=(joining,)),
-        OnChannel(verb=ChannelVerb.HOLD, channel=proposals),
+        Produce(partition=name, producer=PRODUCER_ALL, records=1),
+        Expire(nodes=(joining,)),
+        Hold(channel=proposals),
         Wait(duration_ms=view.schedule.randint(100, 260)),
         view.draw_power_loss((joining,)),
-        OnLink(verb=LinkVerb.CUT, source=joining, destination=leader),
-        OnNode(verb=NodeVerb.START, nodes=(joining,)),
+        Cut(link=Link(joining, leader)),
+        Start(nodes=(joining,)),
         Wait(duration_ms=view.schedule.randint(450, 700)),
-        OnChannel(verb=ChannelVerb.RELEASE, channel=proposals),
+        Release(channel=proposals),
         Wait(duration_ms=view.schedule.randint(2, 20)),
     ]
 
@@ -84,20 +88,20 @@ def _race_cut(view: ClusterView) -> Actions:
         return []
     name, leader, state = led
     others = [replica for replica in state.replicas if replica != leader]
-    cuts = [OnLink(verb=LinkVerb.CUT, source=other, destination=leader) for other in others]
+    cuts = [Cut(link=Link(other, leader)) for other in others]
     return [
         *cuts,
-        Produce(partition=name, acks=Acks.LEADER, records=1),
+        Produce(partition=name, producer=PRODUCER_LEADER, records=1),
         Wait(duration_ms=view.schedule.randint(3, 20)),
-        OnNode(verb=NodeVerb.SYNC, nodes=(leader,)),
-        OnLink(verb=LinkVerb.CUT, source=leader, destination=CONTROLLER),
+        SyncDisk(nodes=(leader,)),
+        Cut(link=Link(leader, CONTROLLER)),
         Wait(duration_ms=view.schedule.randint(420, 520)),
-        Produce(partition=name, acks=Acks.ALL, records=1),
+        Produce(partition=name, producer=PRODUCER_ALL, records=1),
         Wait(duration_ms=view.schedule.randint(350, 450)),
-        OnNode(verb=NodeVerb.REJOIN, nodes=(leader,)),
+        HealNodes(nodes=(leader,)),
         Wait(duration_ms=view.schedule.randint(100, 700)),
         view.draw_power_loss((leader,)),
-        OnNode(verb=NodeVerb.START, nodes=(leader,)),
+        Start(nodes=(leader,)),
         Wait(duration_ms=view.schedule.randint(450, 700)),
     ]
 
@@ -111,30 +115,30 @@ def _race_roles(view: ClusterView) -> Actions:
     successor, other = [replica for replica in state.replicas if replica in state.isr and replica != forked][:2]
     if not view.may_crash(view.cluster.nodes[successor]):
         return []
-    append = Produce(partition=name, acks=Acks.ALL, records=1)
+    append = Produce(partition=name, producer=PRODUCER_ALL, records=1)
     return [
-        *(OnLink(verb=LinkVerb.CUT, source=member, destination=forked) for member in (successor, other)),
-        Produce(partition=name, acks=Acks.LEADER, records=view.workload.choice((1, 2))),
+        *(Cut(link=Link(member, forked)) for member in (successor, other)),
+        Produce(partition=name, producer=PRODUCER_LEADER, records=view.workload.choice((1, 2))),
         Wait(duration_ms=view.schedule.randint(3, 20)),
-        OnLink(verb=LinkVerb.CUT, source=forked, destination=CONTROLLER),
+        Cut(link=Link(forked, CONTROLLER)),
         Wait(duration_ms=view.schedule.randint(420, 520)),
-        Produce(partition=name, acks=Acks.ALL, records=2),
+        Produce(partition=name, producer=PRODUCER_ALL, records=2),
         Wait(duration_ms=view.schedule.randint(350, 900)),
-        OnNode(verb=NodeVerb.SYNC, nodes=(successor,)),
+        SyncDisk(nodes=(successor,)),
         append,
         Wait(duration_ms=view.schedule.randint(20, 40)),
-        OnNode(verb=NodeVerb.EXPIRE, nodes=(successor,)),
+        Expire(nodes=(successor,)),
         Wait(duration_ms=view.schedule.randint(20, 100)),
-        OnNode(verb=NodeVerb.EXPIRE, nodes=(other,)),
+        Expire(nodes=(other,)),
         Wait(duration_ms=view.schedule.randint(20, 100)),
         append,
         Wait(duration_ms=view.schedule.randint(20, 100)),
         view.draw_power_loss((successor,)),
-        OnNode(verb=NodeVerb.START, nodes=(successor,)),
+        Start(nodes=(successor,)),
         Wait(duration_ms=view.schedule.randint(700, 900)),
-        OnNode(verb=NodeVerb.EXPIRE, nodes=(other,)),
+        Expire(nodes=(other,)),
         Wait(duration_ms=view.schedule.randint(20, 100)),
-        OnNode(verb=NodeVerb.REJOIN, nodes=(forked,)),
+        HealNodes(nodes=(forked,)),
         Wait(duration_ms=view.schedule.randint(400, 700)),
     ]
 
@@ -150,35 +154,35 @@ def _race_readers(view: ClusterView) -> Actions:
     name, leader, state = led
     forked, successor = view.schedule.sample([member for member in state.isr if member != leader], 2)
     answers = Channel(CLIENT, leader, "Fetch", Way.RESPONSE)
-    append = Produce(partition=name, acks=Acks.LEADER, records=1)
+    append = Produce(partition=name, producer=PRODUCER_LEADER, records=1)
     expires = Wait(duration_ms=view.schedule.randint(750, 950))
     return [
-        OnChannel(verb=ChannelVerb.HOLD, channel=answers),
+        Hold(channel=answers),
         Wait(duration_ms=view.schedule.randint(2_050, 2_150)),  # consumers ask the leader again where to read
-        OnLink(verb=LinkVerb.CUT, source=successor, destination=leader),
+        Cut(link=Link(successor, leader)),
         append,  # reaches the follower, and no other replica
         Wait(duration_ms=view.schedule.randint(5, 20)),
-        OnNode(verb=NodeVerb.PAUSE, nodes=(leader,)),
-        OnLink(verb=LinkVerb.CUT, source=forked, destination=CONTROLLER),
+        Pause(nodes=(leader,)),
+        Cut(link=Link(forked, CONTROLLER)),
         expires,
         append,  # only on the successor
         expires,
-        OnNode(verb=NodeVerb.PAUSE, nodes=(successor,)),
-        OnLink(verb=LinkVerb.CUT, source=successor, destination=forked),
-        OnLink(verb=LinkVerb.MEND, source=forked, destination=CONTROLLER),
+        Pause(nodes=(successor,)),
+        Cut(link=Link(successor, forked)),
+        HealLink(link=Link(forked, CONTROLLER)),
         expires,
         append,  # by the follower as leader, after its diverging records
         expires,
-        OnLink(verb=LinkVerb.CUT, source=forked, destination=CONTROLLER),
-        OnNode(verb=NodeVerb.RESUME, nodes=(successor,)),
+        Cut(link=Link(forked, CONTROLLER)),
+        Resume(nodes=(successor,)),
         expires,
-        OnNode(verb=NodeVerb.RESUME, nodes=(leader,)),
-        OnLink(verb=LinkVerb.CUT, source=forked, destination=successor),
-        OnLink(verb=LinkVerb.MEND, source=forked, destination=CONTROLLER),
+        Resume(nodes=(leader,)),
+        Cut(link=Link(forked, successor)),
+        HealLink(link=Link(forked, CONTROLLER)),
         Wait(duration_ms=view.schedule.randint(2_050, 2_150)),  # all clients know the leader
-        OnChannel(verb=ChannelVerb.RELEASE, channel=answers),
+        Release(channel=answers),
         Wait(duration_ms=view.schedule.randint(2, 20)),
-        OnLink(verb=LinkVerb.MEND, source=forked, destination=successor),
+        HealLink(link=Link(forked, successor)),
         Wait(duration_ms=view.schedule.randint(60, 200)),
     ]
 

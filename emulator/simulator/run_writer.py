@@ -1,6 +1,6 @@
 """Plays a plan again and writes its run to disk: the directory that a run on real processes leaves.
 
-Beside the evidence there are ``plan.txt``, ``scenario.yaml`` and ``cluster.yaml``. The plan is played with batches of
+Beside the evidence there are ``plan.yaml``, ``scenario.yaml`` and ``cluster.yaml``. The plan is played with batches of
 real bytes, and every node is stopped in order at the end.
 """
 
@@ -11,13 +11,15 @@ import msgspec
 import yaml
 
 from emulator.core.types import Acks
+from emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
+from emulator.plan.plan import Plan
+from emulator.plan.plan_yaml import format_plan_yaml
 from emulator.simulator.batch_registry import BatchRegistry
 from emulator.simulator.evidence import BatchBytes, write_evidence
 from emulator.simulator.journal import Journal
-from emulator.simulator.plan import Plan, format_plan
 from emulator.simulator.simulation import Simulation
 
-PRODUCERS: Final = {"producer-all": Acks.ALL, "producer-leader": Acks.LEADER, "producer-none": Acks.NONE}
+PRODUCERS: Final = {PRODUCER_ALL: Acks.ALL, PRODUCER_LEADER: Acks.LEADER}
 """Producers of a simulated run, and their acks."""
 
 
@@ -32,7 +34,7 @@ def write_run(plan: Plan, directory: Path, *, name: str) -> Simulation:
     simulation.play_plan()
     simulation.stop()
     directory.mkdir(parents=True)
-    (directory / "plan.txt").write_text(format_plan(plan))
+    (directory / "plan.yaml").write_text(format_plan_yaml(plan, name=name))
     rules = msgspec.to_builtins(plan.rules())
     cluster = {
         "run": directory.name,

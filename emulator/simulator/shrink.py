@@ -8,17 +8,20 @@ and what comes after it is cut off.
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 
-from emulator.simulator.actions import Action, CrashWithin, NodeVerb, OnNode, PowerLoss, Produce, Wait, format_action
-from emulator.simulator.disk import Keep, TruncationFate
+from emulator.core.types import NodeId
+from emulator.plan.actions import Action, CrashWithin, Kill, OnBrokers, OnNodes, PowerLoss, Produce, Wait
+from emulator.plan.lines import format_action
+from emulator.plan.plan import Plan
+from emulator.plan.power import Loss
+from emulator.plan.topics import PlannedTopic
 from emulator.simulator.explorer import merge_waits
 from emulator.simulator.oracle.finding import Alarm, CheckKind
-from emulator.simulator.plan import Plan, PlannedTopic
 from emulator.simulator.simulation import Simulation
-from emulator.storage.power_loss_plan import NamesFate
+from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 
 LIMIT_S: Final = 60.0
 
@@ -194,28 +197,41 @@ def _simpler(action: Action) -> Iterator[Action]:
                     yield Wait(duration_ms=shorter)
         case Produce(records=records) if records > 1:
             yield msgspec.structs.replace(action, records=1)
-        case PowerLoss(keep=keep, nodes=nodes):
-            if keep is not Keep.NONE:
-                yield msgspec.structs.replace(action, keep=Keep.NONE, kept=0, truncation=TruncationFate.KEPT)
-            if action.names is not NamesFate.KEPT:
-                yield msgspec.structs.replace(action, names=NamesFate.KEPT)
-            for node in nodes if len(nodes) > 1 else ():
-                yield msgspec.structs.replace(action, nodes=tuple(each for each in nodes if each != node))
-        case CrashWithin(node=node, after_effects=after_effects, loss=loss):
-            yield OnNode(verb=NodeVerb.KILL, nodes=(node,))
+        case PowerLoss(loss=loss):
+            for simpler in _simpler_losses(loss):
+                yield msgspec.structs.replace(action, loss=simpler)
+            yield from _on_fewer(action)
+        case CrashWithin(nodes=nodes, after_effects=after_effects, loss=loss):
+            yield Kill(nodes=nodes)
             if loss is not None:
-                yield loss
+                yield PowerLoss(nodes=nodes, loss=loss)
                 yield msgspec.structs.replace(action, loss=None)
-                for simpler in _simpler(loss):
-                    assert isinstance(simpler, PowerLoss)
+                for simpler in _simpler_losses(loss):
                     yield msgspec.structs.replace(action, loss=simpler)
             if after_effects > 1:
                 yield msgspec.structs.replace(action, after_effects=1)
-        case OnNode(nodes=nodes) if len(nodes) > 1:
-            for node in nodes:
-                yield msgspec.structs.replace(action, nodes=tuple(each for each in nodes if each != node))
+            yield from _on_fewer(action)
+        case OnNodes() | OnBrokers():
+            yield from _on_fewer(action)
         case _:
             pass
+
+
+def _simpler_losses(loss: Loss) -> Iterator[Loss]:
+    exact = loss.exact
+    names = NamesFate.KEPT if exact is None else exact.names
+    if loss.keep is not Keep.NONE:
+        nothing = ExactLoss(kept=0, truncation=TruncationFate.KEPT, names=names)
+        yield msgspec.structs.replace(loss, keep=Keep.NONE, exact=nothing)
+    if exact is not None and exact.names is not NamesFate.KEPT:
+        yield msgspec.structs.replace(loss, exact=msgspec.structs.replace(exact, names=NamesFate.KEPT))
+
+
+def _on_fewer(action: OnNodes[NodeId] | OnBrokers[NodeId]) -> Iterator[Action]:
+    """Yields the action with each of its nodes left out, if it has several."""
+    for node in action.nodes if len(action.nodes) > 1 else ():
+        fewer = msgspec.structs.replace(action, nodes=tuple(each for each in action.nodes if each != node))
+        yield cast(Action, fewer)
 
 
 def _drop_topology(search: _Search) -> None:

@@ -18,18 +18,18 @@ from emulator.core.client.settings import ConsumerSettings, ProducerSettings
 from emulator.core.errors import ConfigError
 from emulator.core.events import Event
 from emulator.core.types import Acks, NodeId, TopicPartition
-from emulator.simulator.actions import Action
+from emulator.plan.actions import Action
+from emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
+from emulator.plan.plan import Plan
 from emulator.simulator.batch_registry import BatchRegistry
 from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.faults import EVERYTHING
 from emulator.simulator.journal import Journal
 from emulator.simulator.observer import ClientRecord
 from emulator.simulator.oracle.catalogue import is_finding
 from emulator.simulator.oracle.finding import Alarm
 from emulator.simulator.oracle.liveness import CONVERGE_MS, QUIET_MS, excused, pulse
 from emulator.simulator.oracle.oracle import Oracle
-from emulator.simulator.performer import note_healed, perform
-from emulator.simulator.plan import Plan
+from emulator.simulator.performer import perform_and_record, record_healing
 
 PRODUCER: Final = ProducerSettings(
     request_timeout_ms=300, delivery_timeout_ms=1_500, retry_backoff_ms=20, metadata_max_age_ms=2_000
@@ -121,6 +121,7 @@ class Simulation:
         self.skipped: list[int] = []
         self._excuses = 0
         self._closing_acks = 0
+        self._result: Outcome | None = None
         self._refused: ConfigError | None = None
         self._rules = plan.rules()
         self._halts = Halts.NEVER
@@ -160,9 +161,9 @@ class Simulation:
                 self._refused = ConfigError(key="topic", value=topic.name, expected=f"what Kafka takes: {refusal}")
                 return
         topics = tuple(topic.name for topic in self.plan.topics)
-        cluster.clients.add_producer(Acks.ALL, PRODUCER, topics)
+        cluster.clients.add_producer(PRODUCER_ALL, PRODUCER, topics)
         settings = msgspec.structs.replace(PRODUCER, acks=Acks.LEADER, enable_idempotence=False)
-        cluster.clients.add_producer(Acks.LEADER, settings, topics)
+        cluster.clients.add_producer(PRODUCER_LEADER, settings, topics)
         for index, settings_of_one in enumerate(self._readers()):
             cluster.clients.add_consumer(f"consumer-{index}", Phase.LIVE, settings_of_one, self.plan.partitions)
         cluster.run(20)
@@ -188,7 +189,7 @@ class Simulation:
         """Performs an action; returns whether it was enabled. Nothing is after a crash of the core."""
         if self.has_crashed:
             return False
-        return self._guarded(lambda: perform(self.cluster, action))
+        return self._guarded(lambda: perform_and_record(self.cluster, action).took_effect)
 
     def play_plan(self) -> None:
         """Begins, performs the plan's actions, and finishes."""
@@ -203,6 +204,7 @@ class Simulation:
         self.halt(Halts.NEVER)
         self._guarded(self._heal)
         self._guarded(self._read)
+        self._result = self._outcome_so_far()
 
     def _guarded(self, do: Callable[[], bool | None]) -> bool:
         if self.has_crashed:
@@ -217,7 +219,7 @@ class Simulation:
     def _heal(self) -> None:
         cluster = self.cluster
         cluster.links.heal()
-        note_healed(cluster, EVERYTHING)
+        record_healing(cluster)
         cluster.processes.start_controller()
         cluster.processes.resume(cluster.controller_node)
         for broker_id, node in cluster.nodes.items():
@@ -261,7 +263,7 @@ class Simulation:
     def _read(self) -> None:
         cluster = self.cluster
         closing = {
-            name: cluster.clients.produce(cluster.clients.producers[Acks.ALL], name, 1)
+            name: cluster.clients.produce(cluster.clients.producers[PRODUCER_ALL], name, 1)
             for name in self.plan.partitions
             if name not in excused(cluster) and cluster.state(name) is not None
         }
@@ -298,7 +300,10 @@ class Simulation:
         cluster.run(1)
 
     def outcome(self) -> Outcome:
-        """Returns the result of the run so far."""
+        """Returns the result of the run: until ``finish`` so far, then for good, whatever ``stop`` adds."""
+        return self._outcome_so_far() if self._result is None else self._result
+
+    def _outcome_so_far(self) -> Outcome:
         oracle, tally = self.oracle, self.oracle.tally
         return Outcome(
             alarms=tuple(oracle.alarms),

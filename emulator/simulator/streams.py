@@ -9,9 +9,11 @@ from collections.abc import Callable
 
 from emulator.core.inputs import MetadataReceived, MetadataStreamLost, MetadataStreamOpened
 from emulator.core.types import CauseId, MetadataOffset, NodeId
+from emulator.plan.channels import STREAM, Channel, Way
+from emulator.plan.nodes import CONTROLLER
 from emulator.simulator.event_queue import EventQueue
-from emulator.simulator.network import KEEPALIVE_MS, LATENCY_MS, STREAM, Channel, Network, Way
-from emulator.simulator.nodes import CONTROLLER, BrokerNode, ControllerNode
+from emulator.simulator.network import KEEPALIVE_MS, LATENCY_MS, Network
+from emulator.simulator.nodes import BrokerNode, ControllerNode
 from emulator.simulator.wire import Wire
 
 _CAUSE = CauseId("stream")
@@ -135,5 +137,5 @@ class MetadataStreams:
         self._queue.after(delay_ms, lose)
 
 
-def _downstream(node: BrokerNode) -> Channel:
+def _downstream(node: BrokerNode) -> Channel[NodeId]:
     return Channel(node.node_id, CONTROLLER, STREAM, Way.RESPONSE)

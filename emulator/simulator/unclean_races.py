@@ -8,11 +8,20 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from emulator.core.types import Acks, NodeId
-from emulator.simulator.actions import Draw, LinkVerb, MinIsr, NodeVerb, OnLink, OnNode, PowerLoss, Produce, Wait
+from emulator.core.types import NodeId
+from emulator.plan.actions import Cut, Draw, HealLink, Kill, PowerLoss, Produce, Start, SyncDisk, Wait
+from emulator.plan.channels import Link
+from emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
+from emulator.plan.lines import min_isr
+from emulator.plan.nodes import CONTROLLER
+from emulator.plan.power import Loss
 from emulator.simulator.cluster_view import Actions, ClusterView, Move
-from emulator.simulator.disk import Keep, TruncationFate
-from emulator.simulator.nodes import CONTROLLER
+from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
+
+NOTHING_KEPT: Final = Loss(
+    keep=Keep.NONE, exact=ExactLoss(kept=0, truncation=TruncationFate.KEPT, names=NamesFate.KEPT)
+)
+"""A loss of power that takes every batch that was not synced."""
 
 
 def _race_pick(view: ClusterView) -> Actions:
@@ -23,16 +32,16 @@ def _race_pick(view: ClusterView) -> Actions:
     name, leader, state = led
     empty, full = [replica for replica in state.replicas if replica != leader][:2]
     return [
-        MinIsr(topic=name.topic, value=1),
-        OnLink(verb=LinkVerb.CUT, source=empty, destination=leader),
-        OnLink(verb=LinkVerb.CUT, source=full, destination=CONTROLLER),
-        Produce(partition=name, acks=Acks.LEADER, records=1),
+        min_isr(name.topic, 1),
+        Cut(link=Link(empty, leader)),
+        Cut(link=Link(full, CONTROLLER)),
+        Produce(partition=name, producer=PRODUCER_LEADER, records=1),
         Wait(duration_ms=view.schedule.randint(500, 650)),
-        Produce(partition=name, acks=Acks.ALL, records=1),
+        Produce(partition=name, producer=PRODUCER_ALL, records=1),
         Wait(duration_ms=view.schedule.randint(20, 60)),
         Draw(number=1),
-        OnNode(verb=NodeVerb.KILL, nodes=(leader,)),
-        OnLink(verb=LinkVerb.MEND, source=full, destination=CONTROLLER),
+        Kill(nodes=(leader,)),
+        HealLink(link=Link(full, CONTROLLER)),
         Wait(duration_ms=view.schedule.randint(500, 650)),
     ]
 
@@ -45,18 +54,18 @@ def _race_recovering(view: ClusterView) -> Actions:
     name, leader, state = led
     second, third = [replica for replica in state.replicas if replica != leader][:2]
     return [
-        MinIsr(topic=name.topic, value=1),
-        OnLink(verb=LinkVerb.CUT, source=second, destination=CONTROLLER),
-        OnLink(verb=LinkVerb.CUT, source=third, destination=CONTROLLER),
-        OnLink(verb=LinkVerb.CUT, source=third, destination=second),
+        min_isr(name.topic, 1),
+        Cut(link=Link(second, CONTROLLER)),
+        Cut(link=Link(third, CONTROLLER)),
+        Cut(link=Link(third, second)),
         Wait(duration_ms=view.schedule.randint(500, 650)),
-        OnNode(verb=NodeVerb.KILL, nodes=(leader,)),
-        OnLink(verb=LinkVerb.MEND, source=second, destination=CONTROLLER),
+        Kill(nodes=(leader,)),
+        HealLink(link=Link(second, CONTROLLER)),
         Wait(duration_ms=view.schedule.randint(500, 650)),
-        Produce(partition=name, acks=Acks.ALL, records=1),
+        Produce(partition=name, producer=PRODUCER_ALL, records=1),
         Wait(duration_ms=view.schedule.randint(20, 60)),
-        OnLink(verb=LinkVerb.CUT, source=second, destination=CONTROLLER),
-        OnLink(verb=LinkVerb.MEND, source=third, destination=CONTROLLER),
+        Cut(link=Link(second, CONTROLLER)),
+        HealLink(link=Link(third, CONTROLLER)),
         Wait(duration_ms=view.schedule.randint(500, 650)),
     ]
 
@@ -71,16 +80,16 @@ def _race_last_known(view: ClusterView) -> Actions:
     everybody = tuple(NodeId(replica) for replica in state.replicas)
     everybody_else = tuple(node for node in everybody if node != keeper)
     return [
-        Produce(partition=name, acks=Acks.ALL, records=1),
+        Produce(partition=name, producer=PRODUCER_ALL, records=1),
         Wait(duration_ms=view.schedule.randint(20, 60)),
-        OnNode(verb=NodeVerb.SYNC, nodes=(keeper,)),
-        PowerLoss(nodes=everybody, keep=Keep.NONE, kept=0, truncation=TruncationFate.KEPT),
-        OnNode(verb=NodeVerb.START, nodes=(keeper,)),
+        SyncDisk(nodes=(keeper,)),
+        PowerLoss(nodes=everybody, loss=NOTHING_KEPT),
+        Start(nodes=(keeper,)),
         Wait(duration_ms=view.schedule.randint(450, 650)),
-        OnNode(verb=NodeVerb.KILL, nodes=(keeper,)),
-        OnNode(verb=NodeVerb.START, nodes=everybody_else),
+        Kill(nodes=(keeper,)),
+        Start(nodes=everybody_else),
         Wait(duration_ms=view.schedule.randint(900, 1_500)),
-        OnNode(verb=NodeVerb.START, nodes=(keeper,)),
+        Start(nodes=(keeper,)),
         Wait(duration_ms=view.schedule.randint(450, 650)),
     ]
 

@@ -14,8 +14,9 @@ from emulator.core.effects import SendRequest, SendResponse
 from emulator.core.inputs import RequestFailed, RequestFailure, RequestReceived, ResponseReceived
 from emulator.core.messages import ProduceRequest, Request, Response
 from emulator.core.types import Acks, CauseId, CorrelationId, NodeId, RequestId
+from emulator.plan.channels import Channel, Way
 from emulator.simulator.event_queue import EventQueue
-from emulator.simulator.network import KEEPALIVE_MS, LATENCY_MS, Channel, Network, Way
+from emulator.simulator.network import KEEPALIVE_MS, LATENCY_MS, Network
 from emulator.simulator.nodes import InputT, Node
 
 _NETWORK_CAUSE = CauseId("network")
@@ -56,7 +57,9 @@ class _Asked:
 
     __slots__ = ("asker", "channel", "correlation_id", "destination")
 
-    def __init__(self, asker: Asker, destination: NodeId, correlation_id: CorrelationId, channel: Channel) -> None:
+    def __init__(
+        self, asker: Asker, destination: NodeId, correlation_id: CorrelationId, channel: Channel[NodeId]
+    ) -> None:
         self.asker = asker
         self.destination = destination
         self.correlation_id = correlation_id
@@ -94,7 +97,7 @@ class Wire:
         self._network = network
         self._receive = receive
         self._asked: dict[RequestId, _Asked] = {}
-        self._channels: dict[tuple[NodeId, NodeId, type[Request]], tuple[Channel, Channel]] = {}
+        self._channels: dict[tuple[NodeId, NodeId, type[Request]], tuple[Channel[NodeId], Channel[NodeId]]] = {}
         self._last_id = 0
 
     # --- Asking -----------------------------------------------------------------------------------------------------
@@ -109,7 +112,9 @@ class Wire:
         self.travel(channel, partial(self._arrive, channel, received))
         self._queue.after(effect.timeout_ms, partial(self._fail, request_id, RequestFailure.TIMED_OUT))
 
-    def _channels_of(self, source: NodeId, destination: NodeId, request: Request) -> tuple[Channel, Channel]:
+    def _channels_of(
+        self, source: NodeId, destination: NodeId, request: Request
+    ) -> tuple[Channel[NodeId], Channel[NodeId]]:
         """Returns the channels of a request and of its answer: made once, because every message has one."""
         key = (source, destination, type(request))
         channels = self._channels.get(key)
@@ -131,18 +136,18 @@ class Wire:
         self._queue.after(LATENCY_MS, arrive)
         return request_id
 
-    def travel(self, channel: Channel, delivery: Callable[[], None]) -> None:
+    def travel(self, channel: Channel[NodeId], delivery: Callable[[], None]) -> None:
         """Lets a message travel, or wait where its channel is held."""
         held = self._network.held
         if held and channel in held:
             held[channel].append(delivery)
         else:
-            self._queue.after(self._network.latency_ms(channel.source, channel.destination), delivery)
+            self._queue.after(self._network.latency_ms(channel.source, channel.target), delivery)
 
-    def _arrive(self, channel: Channel, received: RequestReceived) -> None:
-        if (channel.source, channel.destination) in self._network.cuts:
+    def _arrive(self, channel: Channel[NodeId], received: RequestReceived) -> None:
+        if (channel.source, channel.target) in self._network.cuts:
             self._fail_later(received.request_id, KEEPALIVE_MS)
-        elif not self._hand_over(channel.destination, channel.api, received):
+        elif not self._hand_over(channel.target, channel.api, received):
             self._fail_later(received.request_id, LATENCY_MS)
 
     def _hand_over(self, node_id: NodeId, api: str, received: RequestReceived) -> bool:
@@ -167,8 +172,8 @@ class Wire:
         channel = asked.channel
         self.travel(channel, partial(self._return, channel, effect))
 
-    def _return(self, channel: Channel, effect: SendResponse) -> None:
-        link = (channel.source, channel.destination)
+    def _return(self, channel: Channel[NodeId], effect: SendResponse) -> None:
+        link = (channel.source, channel.target)
         if link in self._network.cuts or link in self._network.losing:
             self._fail_later(effect.request_id, KEEPALIVE_MS)
             return

@@ -30,7 +30,8 @@ CONTROLLER_ID_MIN: Final = 100
 """Node ids from here on are controllers'."""
 
 _NODE_ID: Final = re.compile(r"\d+")
-_ON_ONE_NODE: Final = ("isolate", "pause", "kill", "power_loss", "stop")
+_LINK: Final = "->"
+"""In a target that is a link."""
 
 
 class _Fault(msgspec.Struct, kw_only=True):
@@ -97,7 +98,7 @@ def _mends(healed: FaultHealed, fault: _Fault) -> bool:
 
 def _explains(fault: _Fault, fenced: BrokerFenced, chronicle: Chronicle) -> bool:
     concerned = fault.nodes & {fenced.broker_id} or {node for node in fault.nodes if node >= CONTROLLER_ID_MIN}
-    if fault.name not in _ON_ONE_NODE:  # A link matters only if heartbeats pass it.
+    if _LINK in fault.target:  # A link matters only if heartbeats pass it.
         concerned = (
             fault.nodes if fenced.broker_id in fault.nodes and max(fault.nodes) >= CONTROLLER_ID_MIN else frozenset()
         )

@@ -41,8 +41,8 @@ from emulator.core.types import (
     TopicId,
     TopicPartition,
 )
+from emulator.plan.nodes import CONTROLLER
 from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.nodes import CONTROLLER
 
 ResponseT = TypeVar("ResponseT")
 _WITHIN_MS = 100

@@ -1,7 +1,8 @@
 """The format of a script, and what its commands do.
 
 A script is a sequence of commands, each followed by ``----`` and the text that it must print. The line before ``----``
-is the command; comments (``#``) and blank lines may stand before it. Arguments are words and ``name=value`` pairs.
+is the command; comments (``#``) and blank lines may stand before it. Arguments are words and ``name=value`` pairs. A
+command that has no handler is an action, written as in plans (``docs/plans.md``).
 """
 
 from collections.abc import Callable, Iterator
@@ -51,11 +52,12 @@ from emulator.core.types import (
     TopicId,
     TopicPartition,
 )
+from emulator.plan.lines import parse_action
+from emulator.plan.nodes import CONTROLLER, HARNESS
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.disk import StoredLog
 from emulator.simulator.journal import Journal
-from emulator.simulator.network import STREAM, Channel, Way
-from emulator.simulator.nodes import CONTROLLER, HARNESS
+from emulator.simulator.performer import perform
 from tests.interaction import administration
 from tests.interaction.probing import error_of, probes
 
@@ -171,7 +173,14 @@ class Session:
 
     def run(self, command: Command) -> list[str]:
         """Returns what a command prints."""
-        return HANDLERS[command.name](self, command)
+        handler = HANDLERS.get(command.name)
+        return self._perform(command.text) if handler is None else handler(self, command)
+
+    def _perform(self, line: str) -> list[str]:
+        """A line of a plan, such as ``cut 0->1``, ``wait 1000`` or ``kill 100``."""
+        outcome = perform(self.cluster, parse_action(line))
+        assert outcome.took_effect, outcome.seen
+        return []
 
     def make_cluster(self, command: Command) -> list[str]:
         """``cluster brokers=3 [era=...] [switch=...] [property=...]``: starts everything, waits until all serve."""
@@ -371,21 +380,6 @@ class Session:
         """``describe-cluster``: registered brokers."""
         return administration.describe_cluster(self.cluster)
 
-    def draw(self, command: Command) -> list[str]:
-        """``draw 2``: the number that picks the leaders of unclean elections from now on."""
-        self.cluster.set_draw(int(command.words[0]))
-        return []
-
-    def kill_controller(self, command: Command) -> list[str]:
-        """``kill-controller``: its process ends, what it had written stays."""
-        self.cluster.processes.kill_controller()
-        return []
-
-    def start_controller(self, command: Command) -> list[str]:
-        """``start-controller``: a new process on the metadata log."""
-        self.cluster.processes.start_controller()
-        return []
-
     def init_producer(self, command: Command) -> list[str]:
         """``init-producer from=0``: an id from the broker."""
         request = InitProducerIdRequest()
@@ -425,63 +419,20 @@ class Session:
         reached = self.cluster.run_until(is_unfenced, within_ms=within_ms)
         return [f"broker {broker_id} {'is unfenced' if reached else 'IS NOT UNFENCED'}"]
 
-    def run_for(self, command: Command) -> list[str]:
-        """``run 1000``: lets milliseconds pass."""
-        self.cluster.run(int(command.words[0]))
-        return []
-
-    def isolate(self, command: Command) -> list[str]:
-        """``isolate 0``: cuts a broker off from all other nodes, not from clients."""
-        self.cluster.links.isolate(_broker(command.words[0]))
-        return []
-
-    def cut(self, command: Command) -> list[str]:
-        """``cut 0 1``: broker 0 cannot call broker 1 any more."""
-        self.cluster.links.cut(_broker(command.words[0]), _broker(command.words[1]))
-        return []
-
-    def lose_responses(self, command: Command) -> list[str]:
-        """``lose-responses 0 100``: answers to what node 0 asks of node 100 get lost from now on."""
-        source, destination = (_broker(word) for word in command.words)
-        self.cluster.links.lose_responses(source, destination)
-        return []
-
-    def hold_metadata(self, command: Command) -> list[str]:
-        """``hold-metadata 0``: what the controller tells a broker of new metadata stays on its way until ``heal``."""
-        channel = Channel(_broker(command.words[0]), CONTROLLER, STREAM, Way.RESPONSE)
-        self.cluster.links.hold(channel)
-        return []
-
-    def heal(self, command: Command) -> list[str]:
-        """``heal``: mends every link."""
-        self.cluster.links.heal()
-        return []
-
-    def kill(self, command: Command) -> list[str]:
-        """``kill 0``: the process ends, the page cache survives."""
-        return self._lost_by(_broker(command.words[0]), self.cluster.processes.kill)
-
-    def power_loss(self, command: Command) -> list[str]:
-        """``power-loss 0``: the process ends, and nothing unsynced survives."""
-        return self._lost_by(_broker(command.words[0]), self.cluster.processes.power_loss)
-
-    def _lost_by(self, broker_id: BrokerId, crash: Callable[[BrokerId], None]) -> list[str]:
-        logs = self.cluster.nodes[broker_id].disk.logs
+    def end(self, command: Command) -> list[str]:
+        """``kill 0``, ``power-loss 0 keep=none kept=0 truncation=undone names=undone``: what that leaves of each log."""
+        node = self.cluster.nodes.get(_broker(command.words[0]))
+        logs = {} if node is None else node.disk.logs
         before = {name: log.log_end_offset for name, log in sorted(logs.items())}
-        crash(broker_id)
+        self._perform(command.text)
         return [f"{name} log_end_offset {old} -> {logs[name].log_end_offset}" for name, old in before.items()]
 
     def stop(self, command: Command) -> list[str]:
         """``stop 0``: a controlled shutdown, waited for."""
         broker_id = _broker(command.words[0])
-        self.cluster.processes.stop(broker_id)
+        self._perform(command.text)
         stopped = self.cluster.run_until(lambda: self.cluster.nodes[broker_id].broker is None)
         return [f"broker {broker_id} {'stopped' if stopped else 'DID NOT STOP'}"]
-
-    def start(self, command: Command) -> list[str]:
-        """``start 0``: a new process on the broker's disk."""
-        self.cluster.processes.start(_broker(command.words[0]))
-        return []
 
     def describe(self, command: Command) -> list[str]:
         """``describe orders-0``: the committed state."""
@@ -555,22 +506,12 @@ HANDLERS: Final[dict[str, Handler]] = {
     "list-offsets": Session.list_offsets,
     "probe": Session.probe,
     "elect-leaders": Session.elect_leaders,
-    "draw": Session.draw,
-    "kill-controller": Session.kill_controller,
-    "start-controller": Session.start_controller,
     "init-producer": Session.init_producer,
     "until": Session.wait_for,
     "until-unfenced": Session.wait_for_serving,
-    "run": Session.run_for,
-    "isolate": Session.isolate,
-    "cut": Session.cut,
-    "lose-responses": Session.lose_responses,
-    "hold-metadata": Session.hold_metadata,
-    "heal": Session.heal,
-    "kill": Session.kill,
-    "power-loss": Session.power_loss,
+    "kill": Session.end,
+    "power-loss": Session.end,
     "stop": Session.stop,
-    "start": Session.start,
     "describe": Session.describe,
     "logs": Session.logs,
     "events": Session.events,

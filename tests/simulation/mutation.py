@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 from emulator.simulator.plan import Plan
 
+from emulator.plan.plan import Plan
 from emulator.simulator.explorer import StopAt, SweepOptions, explore
 from emulator.simulator.oracle.finding import CheckKind
 from emulator.simulator.run_writer import write_run

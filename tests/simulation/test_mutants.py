@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from emulator.simulator.plan import parse_plan
 
+from emulator.plan.plan import parse_plan
 from emulator.simulator.explorer import StopAt, SweepOptions
 from emulator.simulator.oracle.finding import CheckKind, Guarantee
 from emulator.simulator.shrink import Goal, goal_of, shrink

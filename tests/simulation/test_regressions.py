@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from emulator.simulator.plan import Plan, parse_plan
 
+from emulator.plan.plan import Plan, parse_plan
 from emulator.simulator.simulation import Simulation
 
 PLANS = sorted((Path(__file__).parent / "regressions").glob("*.txt"))

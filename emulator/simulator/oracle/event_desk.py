@@ -41,7 +41,7 @@ from emulator.core.events import (
     UncleanRecoveryStarted,
 )
 from emulator.core.types import BrokerId, NodeId, TopicId, TopicPartition
-from emulator.simulator.nodes import CONTROLLER
+from emulator.plan.nodes import CONTROLLER
 from emulator.simulator.oracle.checks import Checks
 
 

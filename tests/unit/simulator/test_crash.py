@@ -1,8 +1,6 @@
 """A process that dies within a turn leaves what it had done by then, and nothing that tells of it."""
 
 import pytest
-from emulator.simulator.actions import CrashWithin, parse_action
-from emulator.simulator.plan import parse_plan
 
 from emulator.core.effects import (
     AppendToLog,
@@ -19,6 +17,9 @@ from emulator.core.effects import (
 from emulator.core.events import BatchAppended, FaultInjected, IncarnationEnded, LogOpened, NodeStopped, PowerLost
 from emulator.core.messages import ProduceResponse
 from emulator.core.types import BrokerId, CauseId, NodeId, Offset, RequestId, TopicId, TopicPartition
+from emulator.plan.actions import CrashWithin
+from emulator.plan.lines import parse_action
+from emulator.plan.plan import parse_plan
 from emulator.simulator.crash import done_before
 from emulator.simulator.journal import Journal
 from emulator.simulator.simulation import Simulation

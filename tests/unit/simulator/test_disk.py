@@ -15,8 +15,8 @@ from emulator.core.effects import (
     WriteLogCheckpoints,
 )
 from emulator.core.types import BrokerEpoch, LeaderEpoch, Offset, TopicId, TopicPartition
-from emulator.simulator.disk import Disk, Keep, TruncationFate, unsynced_batches
-from emulator.storage.power_loss_plan import NamesFate
+from emulator.simulator.disk import Disk, unsynced_batches
+from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 
 NAME = TopicPartition("orders", 0)
 
@@ -58,7 +58,7 @@ def disk_with(*, synced: int, unsynced: int) -> Disk:
 def test_power_loss_takes_at_least_one_unsynced_batch(keep: Keep, kept: int, left: int) -> None:
     disk = disk_with(synced=2, unsynced=3)
     assert unsynced_batches(disk) == 3
-    disk.lose_power(keep, kept=kept, truncation=TruncationFate.KEPT, names=NamesFate.KEPT)
+    disk.lose_power(keep, ExactLoss(kept=kept, truncation=TruncationFate.KEPT, names=NamesFate.KEPT))
     (log,) = disk.load()
     assert log.log_end_offset == left
     assert unsynced_batches(disk) == 0
@@ -66,7 +66,7 @@ def test_power_loss_takes_at_least_one_unsynced_batch(keep: Keep, kept: int, lef
 
 def test_what_is_synced_stays() -> None:
     disk = disk_with(synced=3, unsynced=0)
-    disk.lose_power(Keep.NONE, kept=0, truncation=TruncationFate.UNDONE, names=NamesFate.KEPT)
+    disk.lose_power(Keep.NONE, ExactLoss(kept=0, truncation=TruncationFate.UNDONE, names=NamesFate.KEPT))
     assert disk.load()[0].log_end_offset == 3
 
 
@@ -75,7 +75,7 @@ def test_a_truncation_that_was_not_synced(fate: TruncationFate, crcs: list[int])
     disk = disk_with(synced=3, unsynced=0)
     disk.truncate(TruncateLog(partition=NAME, offset=Offset(1)))
     disk.append(AppendToLog(partition=NAME, batches=(batch(1, epoch=1, crc=77),)))
-    disk.lose_power(Keep.NONE, kept=0, truncation=fate, names=NamesFate.KEPT)
+    disk.lose_power(Keep.NONE, ExactLoss(kept=0, truncation=fate, names=NamesFate.KEPT))
     assert [each.crc for each in disk.load()[0].batches] == crcs
 
 
@@ -86,7 +86,7 @@ def test_a_log_that_started_anew_may_lose_its_segment(names: NamesFate, end: int
     disk.write_checkpoints(WriteLogCheckpoints())
     disk.restart(RestartLog(partition=NAME, offset=Offset(9)))
     disk.append(AppendToLog(partition=NAME, batches=(batch(9),)))
-    disk.lose_power(Keep.NONE, kept=0, truncation=TruncationFate.UNDONE, names=names)
+    disk.lose_power(Keep.NONE, ExactLoss(kept=0, truncation=TruncationFate.UNDONE, names=names))
     (log,) = disk.load()
     assert (log.log_start_offset, log.log_end_offset, log.batches) == (end, end, ())
 
@@ -104,7 +104,7 @@ def test_what_syncs_a_directory_makes_its_names_durable(sync: Callable[[Disk], N
     disk = disk_with(synced=3, unsynced=0)
     disk.restart(RestartLog(partition=NAME, offset=Offset(9)))
     sync(disk)
-    disk.lose_power(Keep.NONE, kept=0, truncation=TruncationFate.UNDONE, names=NamesFate.UNDONE)
+    disk.lose_power(Keep.NONE, ExactLoss(kept=0, truncation=TruncationFate.UNDONE, names=NamesFate.UNDONE))
     assert disk.load()[0].log_end_offset == 9
 
 

@@ -4,9 +4,9 @@ from emulator.core.batch import BatchDescriptor
 from emulator.core.effects import AppendToLog, CreateLog
 from emulator.core.properties import NodeProperties, TopicProperties, topic_properties
 from emulator.core.types import LeaderEpoch, Offset, TopicId, TopicPartition
-from emulator.simulator.disk import Disk, Keep, TruncationFate
+from emulator.simulator.disk import Disk
 from emulator.simulator.disk_retention import apply_retention
-from emulator.storage.power_loss_plan import NamesFate
+from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 
 ORDERS = TopicPartition("orders", 0)
 BATCH_BYTES = 500
@@ -75,7 +75,7 @@ def test_what_went_does_not_come_back_with_the_power() -> None:
     disk = disk_with(6)
     disk.sync()
     retain(disk, high_watermark=6, retention_bytes="1000")
-    disk.lose_power(Keep.NONE, kept=0, truncation=TruncationFate.UNDONE, names=NamesFate.KEPT)
+    disk.lose_power(Keep.NONE, ExactLoss(kept=0, truncation=TruncationFate.UNDONE, names=NamesFate.KEPT))
     (loaded,) = disk.load()
     assert (loaded.log_start_offset, loaded.log_end_offset) == (4, 6)
     assert offsets(disk) == [4, 5]

@@ -28,11 +28,10 @@ from emulator.core.effects import (
 )
 from emulator.core.inputs import LoadedLog, StrayLog
 from emulator.core.types import BrokerEpoch, LeaderEpoch, Offset, TopicId
-from emulator.simulator.disk import Disk, TruncationFate
-from emulator.simulator.disk import Keep as SimulatedKeep
+from emulator.simulator.disk import Disk
 from emulator.storage.log_directory import LogDirectory
 from emulator.storage.partition_log import LogSettings
-from emulator.storage.power_loss_plan import Keep, NamesFate
+from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 from tests.unit.storage.log_fixtures import PARTITION, TOPIC_ID, durable_directory, make_batch
 
 ROOT: Final = "/data"
@@ -164,14 +163,14 @@ class BothDisks:
         directory = LogDirectory.open(self.filesystem, ROOT)
         return Found(directory.load_logs(lambda _: self._settings), frozenset(directory.strays))
 
-    def found_after(self, keep: SimulatedKeep) -> Iterator[Found]:
+    def found_after(self, keep: Keep) -> Iterator[Found]:
         """Yields what a new process of the simulated disk may find after such a power loss."""
         most = max((len(log.batches) for log in self.disk.logs.values()), default=0)
         for truncation in TruncationFate:
             for names in NamesFate:
-                for kept in range(most + 1 if keep in (SimulatedKeep.PREFIX, SimulatedKeep.PAGES) else 1):
+                for kept in range(most + 1 if keep in (Keep.PREFIX, Keep.PAGES) else 1):
                     disk = deepcopy(self.disk)
-                    disk.lose_power(keep, kept=kept, truncation=truncation, names=names)
+                    disk.lose_power(keep, ExactLoss(kept=kept, truncation=truncation, names=names))
                     yield found_on(disk)
 
 
@@ -239,6 +238,6 @@ def test_what_a_power_loss_leaves_is_what_the_simulator_knows(
     disks = BothDisks(segment_batches=40)
     for operation in life:
         disks.do(operation)
-    known = [essence(found) for found in disks.found_after(SimulatedKeep(keep.value))]
+    known = [essence(found) for found in disks.found_after(keep)]
     disks.filesystem.lose_power(keep=keep, seed=seed)
     assert essence(disks.found()) in known

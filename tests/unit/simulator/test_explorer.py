@@ -3,13 +3,17 @@
 import pytest
 from emulator.simulator.plan import Plan, PlannedTopic
 
+from emulator.core.types import BrokerId, NodeId
+from emulator.plan.plan import Plan
+from emulator.plan.topics import PlannedTopic
 from emulator.simulator.explorer import SweepOptions, explore
 from emulator.simulator.profiles import PROFILES
 
 
 def cluster(brokers: int, replication_factor: int) -> Plan:
     replicas = tuple(
-        tuple((index + place) % brokers for place in range(replication_factor)) for index in range(min(2, brokers))
+        tuple(BrokerId(NodeId((index + place) % brokers)) for place in range(replication_factor))
+        for index in range(min(2, brokers))
     )
     topics = (
         PlannedTopic(name="orders", replicas=replicas, properties=()),

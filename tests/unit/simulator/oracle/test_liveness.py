@@ -7,7 +7,9 @@ from emulator.simulator.plan import parse_plan
 
 from emulator.core.errors import ConfigError, InvariantViolation
 from emulator.core.messages import MetadataRequest
-from emulator.core.types import Acks, BrokerId, NodeId, PartitionEpoch, RequestId
+from emulator.core.types import BrokerId, NodeId, PartitionEpoch, RequestId
+from emulator.plan.fields import PRODUCER_ALL
+from emulator.plan.plan import parse_plan
 from emulator.simulator.oracle.liveness import PARKED_MS, excused
 from emulator.simulator.wire import Parked
 from tests.unit.simulator.oracle.world import CLUSTER, FOLLOWER, LEADER, NAME, Doctor, World, assert_fires, firing
@@ -39,7 +41,7 @@ def is_out_of_sync(world: World) -> None:
 
 
 def waits_for_an_answer(world: World) -> None:
-    world.cluster.clients.produce(world.cluster.clients.producers[Acks.ALL], NAME, 1)
+    world.cluster.clients.produce(world.cluster.clients.producers[PRODUCER_ALL], NAME, 1)
 
 
 def is_forgotten(world: World) -> None:
@@ -109,7 +111,7 @@ def test_an_exception_is_told_with_its_place_in_the_program() -> None:
     except ConfigError as error:
         world.oracle.crashed(error)
     (alarm,) = world.oracle.alarms
-    assert re.search(r"expected .* \(at emulator/simulator/plan\.py:\d+, in parse_numbered\)$", alarm.sentence)
+    assert re.search(r"expected .* \(at emulator/plan/plan\.py:\d+, in parse_numbered\)$", alarm.sentence)
 
 
 CASES = (

@@ -2,8 +2,6 @@
 
 from typing import Final
 
-from emulator.simulator.plan import parse_plan
-
 from emulator.core.events import (
     AlterPartitionAnswered,
     LogOpened,
@@ -12,6 +10,7 @@ from emulator.core.events import (
     PowerLost,
 )
 from emulator.core.types import LeaderEpoch, Offset, PartitionEpoch
+from emulator.plan.plan import parse_plan
 from emulator.simulator.simulation import Simulation
 from tests.unit.simulator.oracle.world import CAUSE, FOLLOWER, LEADER, NAME, TOPIC, World
 

@@ -5,7 +5,6 @@ from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 import pytest
-from emulator.simulator.plan import parse_plan
 
 from emulator.core.broker.partition import Partition
 from emulator.core.events import AppendRole, BatchAppended, Event, PartitionChanged
@@ -20,8 +19,10 @@ from emulator.core.types import (
     TopicId,
     TopicPartition,
 )
+from emulator.plan.nodes import CONTROLLER
+from emulator.plan.plan import parse_plan
 from emulator.simulator.journal import Journal
-from emulator.simulator.nodes import CONTROLLER, BrokerNode
+from emulator.simulator.nodes import BrokerNode
 from emulator.simulator.simulation import Simulation
 
 NAME: Final = TopicPartition("orders", 0)

@@ -1,0 +1,174 @@
+"""A plan as a YAML document: the format of a scenario, without ``workload`` and ``expect``.
+
+::
+
+    name: simulated/4711
+    era: kip-966
+    switches: {elr: "off"}
+    cluster: {brokers: 3, properties: {broker.session.timeout.ms: 500}}
+    topics:
+    - {name: orders, replicas: [[0, 1, 2]], min.insync.replicas: 2}
+    steps:
+    - {produce: {partition: orders-0, producer: producer-all, records: 1}}
+    - {kill: {node: 1}}
+
+A plan without ``workload`` brings the simulator's own clients (``fields.PLANNED_PRODUCERS``). Nodes are ids here: a plan
+leaves nothing to be found out while it is played.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from emulator.core.errors import ConfigError
+from emulator.core.properties import node_properties
+from emulator.core.switches import DEFAULT_ERA, era_switches, with_switch
+from emulator.core.types import NodeId
+from emulator.plan.actions import Action, with_nodes
+from emulator.plan.fields import PLANNED_PRODUCERS, YamlValue, plain
+from emulator.plan.names import Names
+from emulator.plan.nodes import CONTROLLER, NodeRef
+from emulator.plan.plan import NumberedPlan, Plan
+from emulator.plan.steps import VERBS, action_text, flow_text, read_action
+from emulator.plan.administration_fields import TopicSpec
+from emulator.plan.topics import PlannedTopic, config_reason, read_topic
+from emulator.plan.unsupported_properties import NO_TIMED_FLUSH, NODE_FLUSH_TIME, TOPIC_FLUSH_TIME
+from emulator.plan.yaml_cursor import Cursor, open_document, suggestion
+
+_WORKLOAD: Final = "workload"
+
+
+def format_plan_yaml(plan: Plan, *, name: str) -> str:
+    """Returns a plan's document, a line for each topic and each step."""
+    cluster: dict[str, YamlValue] = {"brokers": plan.brokers}
+    if plan.properties:
+        cluster["properties"] = {key: plain(text) for key, text in plan.properties}
+    head: list[dict[str, YamlValue]] = [{"name": name}, {"era": plan.era}]
+    if plan.switches:
+        head.append({"switches": dict(plan.switches)})
+    head.append({"cluster": cluster})
+    lines = [flow_text(entry).removeprefix("{").removesuffix("}") for entry in head]
+    spec = TopicSpec()
+    lines += ["topics:", *(f"- {flow_text(spec.write(topic))}" for topic in plan.topics)]
+    steps = [f"- {action_text(action)}" for action in plan.actions]
+    lines += ["steps:", *steps] if steps else ["steps: []"]
+    return "\n".join(lines) + "\n"
+
+
+def has_workload(path: Path, text: str) -> bool:
+    """Whether a document brings clients of its own, so that it is a scenario.
+
+    Raises:
+        ScenarioError: it is no mapping.
+    """
+    fields = open_document(path, text).fields()
+    return _WORKLOAD in fields.keys
+
+
+def read_plan_yaml(path: Path, text: str) -> Plan:
+    """Inverse of ``format_plan_yaml``; ``path`` is for messages.
+
+    Raises:
+        ScenarioError: it is no plan.
+    """
+    return read_numbered_yaml(path, text).plan
+
+
+def read_numbered_yaml(path: Path, text: str) -> NumberedPlan:
+    """Returns a document's plan and the lines of its parts.
+
+    Raises:
+        ScenarioError: it is no plan.
+    """
+    with open_document(path, text).fields() as top:
+        top.required("name").text()
+        era = _era(top.optional("era"))
+        switches = _switches(top.optional("switches"), era)
+        cluster = top.required("cluster")
+        with cluster.fields() as fields:
+            brokers = fields.required("brokers").integer(low=1, high=CONTROLLER)
+            properties = _properties(fields.optional("properties"))
+        topic_list, step_list = top.required("topics"), top.required("steps")
+        top.allow((_WORKLOAD,))
+        topics = _topics(topic_list, brokers)
+        steps = step_list.items()
+        plan = Plan(brokers=brokers, era=era, switches=switches, properties=properties, topics=topics)
+        names = Names(brokers=brokers, partitions=plan.partitions, producers=tuple(PLANNED_PRODUCERS.values()))
+        actions = tuple(_step(step, names) for step in steps)
+    return NumberedPlan(
+        plan=plan.with_actions(actions),
+        cluster_line=cluster.line,
+        topic_lines=tuple(topic.line for topic in topic_list.items()),
+        action_lines=tuple(step.line for step in steps),
+    )
+
+
+def _era(cursor: Cursor | None) -> str:
+    if cursor is None:
+        return DEFAULT_ERA
+    try:
+        era_switches(cursor.text())
+    except ConfigError as error:
+        cursor.fail(config_reason(error))
+    return cursor.text()
+
+
+def _switches(cursor: Cursor | None, era: str) -> tuple[tuple[str, str], ...]:
+    if cursor is None:
+        return ()
+    with cursor.fields() as fields:
+        entries = fields.take_rest()
+    for name, rule in entries:
+        try:
+            with_switch(era_switches(era), name, rule.text())
+        except ConfigError as error:
+            rule.fail(config_reason(error))
+    return tuple((name, rule.text()) for name, rule in entries)
+
+
+def _properties(cursor: Cursor | None) -> tuple[tuple[str, str], ...]:
+    if cursor is None:
+        return ()
+    with cursor.fields() as fields:
+        entries = fields.take_rest()
+    for name, value in entries:
+        if name == NODE_FLUSH_TIME:
+            value.fail(NO_TIMED_FLUSH)
+        try:
+            node_properties({name: value.text()})
+        except ConfigError as error:
+            value.fail(config_reason(error))
+    return tuple((name, value.text()) for name, value in entries)
+
+
+def _topics(cursor: Cursor, brokers: int) -> tuple[PlannedTopic, ...]:
+    topics: list[PlannedTopic] = []
+    for item in cursor.items():
+        with item.fields() as fields:
+            topic = read_topic(fields, brokers=brokers)
+        if TOPIC_FLUSH_TIME in dict(topic.properties):
+            item.fail(NO_TIMED_FLUSH)
+        if topic.name in (other.name for other in topics):
+            item.fail(f"topic {topic.name!r} is there twice")
+        topics.append(topic)
+    if not topics:
+        cursor.fail("needs at least one topic")
+    return tuple(topics)
+
+
+def _step(cursor: Cursor, names: Names) -> Action:
+    with cursor.fields() as verbs:
+        if len(verbs.keys) != 1:
+            cursor.fail(f"a step is one of {', '.join(VERBS)}, found {', '.join(verbs.keys) or 'nothing'}")
+        ((verb, argument),) = verbs.take_rest()
+    if verb not in VERBS:
+        argument.fail(f"no such step, allowed: {', '.join(VERBS)}{suggestion(verb, VERBS)}")
+    action, bind = read_action(verb, argument, names)
+    if bind is not None:
+        argument.fail("a plan names nodes by their ids, so no step gives one a name")
+
+    def known(node: NodeRef) -> NodeId:
+        if not isinstance(node, int):
+            argument.fail(f"a plan names nodes by their ids, not {node}")
+        return node
+
+    return with_nodes(action, known)
