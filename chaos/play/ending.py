@@ -14,14 +14,19 @@ SETTLE_TIMEOUT_S: Final = 45.0
 """For leaders and full ISRs after everything was restored."""
 
 
-async def restore_and_settle(target: Target, node_ids: Iterable[NodeId]) -> None:
-    """Heals every link, continues what is paused, starts what is down, and waits for leaders and full ISRs.
+async def restore_and_settle(target: Target, node_ids: Iterable[NodeId], *, more: Iterable[Action]) -> None:
+    """Mends everything that is broken, and waits for leaders and full ISRs.
+
+    Args:
+        target: the cluster.
+        node_ids: its nodes; those that are paused are continued, those that are down are started.
+        more: other repairs that are due.
 
     Raises:
         StepError: the cluster did not settle in time.
         EmulatorError: a node did not become ready, or a link could not be mended.
     """
-    for action in list(repairs(target, node_ids)):
+    for action in [*repairs(target, node_ids), *more]:
         await target.perform(action)
     await target.wait(lambda: settled(target.image), timeout_s=SETTLE_TIMEOUT_S)
     committed = await target.committed_end()
@@ -29,7 +34,7 @@ async def restore_and_settle(target: Target, node_ids: Iterable[NodeId]) -> None
 
 
 def repairs(target: Target, node_ids: Iterable[NodeId]) -> Iterable[Action]:
-    """Yields the actions that mend everything that is broken."""
+    """Yields the actions that mend links and processes."""
     if target.has_broken_links:
         yield HealAll()
     for node_id in node_ids:

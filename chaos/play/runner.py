@@ -110,7 +110,7 @@ class Run:
             player = StepPlayer(target=target, seed=self._order.seed)
             await self._prepare(target)
             await self._play_steps(target, player)
-            await self._end(target)
+            await self._end(target, player)
 
     async def _prepare(self, target: Target) -> None:
         scenario = self._order.scenario
@@ -142,7 +142,7 @@ class Run:
             target.note(StepReached(cause_id=target.cause_id, step=number, text=played.text, seen=played.outcome.seen))
             self._tell(number, step.text, seen=played.outcome.seen)
 
-    async def _end(self, target: Target) -> None:
+    async def _end(self, target: Target, player: StepPlayer) -> None:
         after = len(self._order.scenario.steps) + 1
         target.cause_id = CauseId("end")
         self._tell(after, "stop the workload")
@@ -150,7 +150,8 @@ class Run:
         if self._order.scenario.end is Ending.RESTORE:
             self._tell(after, "restore everything, wait for leaders and full ISRs")
             try:
-                await restore_and_settle(target, (CONTROLLER, *self._order.scenario.broker_ids))
+                nodes = (CONTROLLER, *self._order.scenario.broker_ids)
+                await restore_and_settle(target, nodes, more=player.repairs)
             except EmulatorError as error:
                 self._fail(f"after everything was restored: {error}")
         self._tell(after, "read everything")

@@ -25,6 +25,7 @@ class StepPlayer:
         self._target = target
         self._seed = seed
         self._names: dict[str, NodeId] = {}
+        self._repairs: list[Action] = []
 
     async def play(self, number: int, step: Step) -> PlayedStep:
         """Plays one step; ``number`` counts from 1.
@@ -55,7 +56,16 @@ class StepPlayer:
         """
         if isinstance(action, Administration):
             return await administer(self._target, action, chance=self._chance(number))
-        return await self._target.perform(action)
+        outcome = await self._target.perform(action)
+        repair = action.repair()
+        if outcome.took_effect and repair is not None and repair not in self._repairs:
+            self._repairs.append(repair)
+        return outcome
+
+    @property
+    def repairs(self) -> tuple[Action, ...]:
+        """What undoes those actions so far that only another of their kind undoes."""
+        return tuple(self._repairs)
 
     def _chance(self, number: int) -> random.Random:
         return random.Random(f"{self._seed}:step-{number}")

@@ -256,7 +256,7 @@ class StandingCluster:
             self.fail(f"{phase}: {error}")
 
     async def _restore(self) -> None:
-        await restore_and_settle(self._target, self._layout.node_ids)
+        await restore_and_settle(self._target, self._layout.node_ids, more=self._player.repairs)
 
     async def _read_all(self) -> None:
         """Has a client process read every partition, as at the end of a run; its history is ``history.jsonl``."""

@@ -8,10 +8,17 @@ transport, which is what a network fault is about. A listener whose process is p
 import asyncio
 import contextlib
 import enum
+from typing import Final, Self
 
 from emulator.cluster.ports import LOOPBACK
 
-_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
+_PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
+
+_HEAD_LENGTH: Final = 9
+_PING: Final = 6
+_ACK: Final = 1
+_UNKNOWN_TYPE: Final = 0xFA
+_BALLAST_LENGTH: Final = 1024
 
 
 class ProbeOutcome(enum.Enum):
@@ -27,18 +34,66 @@ class ProbeOutcome(enum.Enum):
 
 async def probe(port: int, *, timeout_s: float) -> ProbeOutcome:
     """Dial a loopback port and wait up to ``timeout_s`` seconds for the first byte of an HTTP/2 server."""
-    writer: asyncio.StreamWriter | None = None
     try:
-        async with asyncio.timeout(timeout_s):
-            reader, writer = await asyncio.open_connection(LOOPBACK, port)
-            writer.write(_PREFACE)
-            return ProbeOutcome.PASSES if await reader.read(1) else ProbeOutcome.CLOSED
+        async with asyncio.timeout(timeout_s), ProbeConnection(port) as connection:
+            return ProbeOutcome.PASSES if await connection.reader.read(1) else ProbeOutcome.CLOSED
     except TimeoutError:
         return ProbeOutcome.SILENT
     except OSError:
         return ProbeOutcome.CLOSED
-    finally:
-        if writer is not None:
-            writer.close()
+
+
+class ProbeConnection:
+    """A connection to an HTTP/2 server, on which round trips can be measured; an asynchronous context manager.
+
+    It is usable once entered: the client's preface has been sent.
+
+    Raises:
+        OSError: nobody listens there, or the connection was closed.
+    """
+
+    reader: asyncio.StreamReader
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._writer: asyncio.StreamWriter | None = None
+
+    async def __aenter__(self) -> Self:
+        """Dials."""
+        self.reader, self._writer = await asyncio.open_connection(LOOPBACK, self._port)
+        self._writer.write(_PREFACE)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Closes."""
+        if self._writer is not None:
+            self._writer.close()
             with contextlib.suppress(OSError):
-                await writer.wait_closed()
+                await self._writer.wait_closed()
+
+    async def round_trip(self, *, ballast_bytes: int = 0) -> float:
+        """Return how many seconds a PING takes there and its answer back.
+
+        Args:
+            ballast_bytes: sent before it, in frames of a type that every server ignores (RFC 9113, section 5.5).
+
+        Raises:
+            OSError: the connection was closed.
+        """
+        assert self._writer is not None
+        started = asyncio.get_running_loop().time()
+        for _ in range(-(-ballast_bytes // _BALLAST_LENGTH)):
+            self._writer.write(_frame(_UNKNOWN_TYPE, bytes(_BALLAST_LENGTH)))
+        self._writer.write(_frame(_PING, bytes(8)))
+        while True:
+            try:
+                head = await self.reader.readexactly(_HEAD_LENGTH)
+                await self.reader.readexactly(int.from_bytes(head[:3], "big"))
+            except asyncio.IncompleteReadError:
+                raise ConnectionResetError("closed by the other end") from None
+            if head[3] == _PING and head[4] & _ACK:
+                return asyncio.get_running_loop().time() - started
+
+
+def _frame(kind: int, payload: bytes) -> bytes:
+    return len(payload).to_bytes(3, "big") + bytes((kind, 0, 0, 0, 0, 0)) + payload

@@ -32,7 +32,7 @@ from toxiproxy.exceptions import InvalidToxic, NotFound, ProxyExists
 
 from emulator.cluster.child import Child, ProcessSpec
 from emulator.cluster.ports import LOOPBACK, ReservedPort
-from emulator.cluster.probe import ProbeOutcome, probe
+from emulator.cluster.probe import ProbeConnection, ProbeOutcome, probe
 from emulator.cluster.supervisor import Supervisor
 from emulator.core.errors import EmulatorError
 from emulator.core.types import NodeId
@@ -316,6 +316,10 @@ class Toxiproxy:
     async def probe(self, link: Link, *, timeout_s: float) -> ProbeOutcome:
         """Find out whether bytes pass through a link, by a connection of its own to an HTTP/2 server behind it."""
         return await probe(self.port(link), timeout_s=timeout_s)
+
+    def open_probe(self, link: Link) -> ProbeConnection:
+        """Return a connection through a link to the HTTP/2 server behind it; it dials when it is entered."""
+        return ProbeConnection(self.port(link))
 
     async def stop(self) -> None:
         """End the server. All its connections are closed."""

@@ -162,6 +162,9 @@ def deed_of(action: "ActionTemplate") -> Deed:
     return DEEDS[type(action)]
 
 
+NORMAL_RATE_PPM: Final = 1_000_000
+"""Rate of a clock that runs right."""
+
 _SIMULATOR_ONLY: Final = DriverName.PROCESS
 
 
@@ -171,6 +174,15 @@ class _Action(msgspec.Struct, frozen=True, kw_only=True, tag_field="action"):
     def problems(self) -> Iterator[str]:
         """Yields why the arguments do not go together."""
         yield from ()
+
+    def repair(self) -> "Action | None":
+        """Returns what undoes an action that another of its kind undoes; ``None`` for all others."""
+        return None
+
+    @property
+    def is_repair(self) -> bool:
+        """Whether it undoes another of its kind: it sets what is normal."""
+        return False
 
 
 class OnNodes(_Action, Generic[NodeT_co], frozen=True, kw_only=True):
@@ -301,6 +313,15 @@ class ClockRate(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="clock"):
     """Let brokers' clocks run at another rate, in parts per million."""
 
     rate_ppm: Annotated[int, field.Whole("rate", help="In parts per million of the right one.", low=1)]
+
+    @property
+    def is_repair(self) -> bool:
+        """Whether the clocks run right from now on."""
+        return self.rate_ppm == NORMAL_RATE_PPM
+
+    def repair(self) -> "Action | None":
+        """Returns what lets the clocks run right again."""
+        return None if self.is_repair else ClockRate(nodes=self.nodes, rate_ppm=NORMAL_RATE_PPM)  # type: ignore[arg-type]
 
 
 @deed(

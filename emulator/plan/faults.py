@@ -11,7 +11,6 @@ from emulator.core.events import Event, FaultHealed, FaultInjected
 from emulator.core.types import CauseId, MetadataOffset, NodeId
 from emulator.plan.actions import (
     Action,
-    ClockRate,
     Expire,
     HealAll,
     HealLink,
@@ -27,9 +26,6 @@ from emulator.plan.actions import (
 )
 from emulator.plan.channels import Link
 from emulator.plan.nodes import CONTROLLER
-
-NORMAL_RATE_PPM: Final = 1_000_000
-"""A clock that runs as it should."""
 
 
 class Fault(NamedTuple):
@@ -50,9 +46,7 @@ def faults_of(action: Action) -> tuple[Fault, ...]:
     """Returns the faults that an action begins. One that is over when the action is counts too."""
     name = deed_of(action).fault
     match action:
-        case _ if name is None:
-            return ()
-        case ClockRate(rate_ppm=rate_ppm) if rate_ppm == NORMAL_RATE_PPM:
+        case _ if name is None or action.is_repair:
             return ()
         case Expire(nodes=nodes):
             return tuple(Fault(name, str(Link(node, CONTROLLER))) for node in nodes)
@@ -85,12 +79,15 @@ def ended_by(action: Action, *, broken: Collection[Link[NodeId]]) -> tuple[Fault
             return (Fault("hold", str(Link(channel.source, channel.target))),)
         case Reset() | Expire():
             return faults_of(action)
-        case ClockRate(nodes=nodes, rate_ppm=rate_ppm) if rate_ppm == NORMAL_RATE_PPM:
-            return tuple(Fault("clock", str(node)) for node in nodes)
         case OnNodes(nodes=nodes) | OnBrokers(nodes=nodes):
-            return tuple(Fault(name, str(node)) for name in sorted(deed_of(action).heals) for node in nodes)
+            return tuple(Fault(name, str(node)) for name in _ended_on_nodes(action) for node in nodes)
         case _:
             return ()
+
+
+def _ended_on_nodes(action: Action) -> list[str]:
+    row = deed_of(action)
+    return [row.fault] if action.is_repair and row.fault is not None else sorted(row.heals)
 
 
 def fault_events(

@@ -24,12 +24,12 @@ from emulator.core.properties import node_properties
 from emulator.core.switches import DEFAULT_ERA, era_switches, with_switch
 from emulator.core.types import NodeId
 from emulator.plan.actions import Action, with_nodes
+from emulator.plan.administration_fields import TopicSpec
 from emulator.plan.fields import PLANNED_PRODUCERS, YamlValue, plain
 from emulator.plan.names import Names
 from emulator.plan.nodes import CONTROLLER, NodeRef
 from emulator.plan.plan import NumberedPlan, Plan
 from emulator.plan.steps import VERBS, action_text, flow_text, read_action
-from emulator.plan.administration_fields import TopicSpec
 from emulator.plan.topics import PlannedTopic, config_reason, read_topic
 from emulator.plan.unsupported_properties import NO_TIMED_FLUSH, NODE_FLUSH_TIME, TOPIC_FLUSH_TIME
 from emulator.plan.yaml_cursor import Cursor, open_document, suggestion

@@ -4,9 +4,7 @@ Rates are in parts per million of virtual time. The mapping is exact on integers
 a deadline is due is the first virtual millisecond at which the node's own clock has reached it.
 """
 
-from typing import Final
-
-NORMAL_RATE: Final = 1_000_000
+from emulator.plan.actions import NORMAL_RATE_PPM
 
 
 class NodeClock:
@@ -17,19 +15,19 @@ class NodeClock:
     def __init__(self) -> None:
         self._base_ms = 0
         self._base_local = 0
-        self._rate = NORMAL_RATE
+        self._rate = NORMAL_RATE_PPM
 
     def local_ms(self, now_ms: int) -> int:
         """Returns the node's time at a virtual time."""
-        if self._rate == NORMAL_RATE:
+        if self._rate == NORMAL_RATE_PPM:
             return now_ms - self._base_ms + self._base_local
-        return (now_ms - self._base_ms) * self._rate // NORMAL_RATE + self._base_local
+        return (now_ms - self._base_ms) * self._rate // NORMAL_RATE_PPM + self._base_local
 
     def due_ms(self, local_ms: int) -> int:
         """Returns the first virtual time at which the node's time is not before ``local_ms``."""
-        if self._rate == NORMAL_RATE:
+        if self._rate == NORMAL_RATE_PPM:
             return local_ms - self._base_local + self._base_ms
-        return -(-(local_ms - self._base_local) * NORMAL_RATE // self._rate) + self._base_ms
+        return -(-(local_ms - self._base_local) * NORMAL_RATE_PPM // self._rate) + self._base_ms
 
     def set_rate(self, rate_ppm: int, *, now_ms: int) -> None:
         """Lets the clock run at another rate from now on."""

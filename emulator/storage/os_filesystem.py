@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from emulator.core.errors import StorageError
+from emulator.storage.disk_faults import FaultyDisk
 from emulator.storage.filesystem import Buffer, DirectoryLock, OpenMode, file_name, parent_directory
 from emulator.storage.sync_ledger import SyncLedger
 
@@ -39,7 +40,14 @@ class OsFile:
     """An open file; see ``filesystem.File``."""
 
     def __init__(
-        self, path: str, descriptor: int, *, ledger: SyncLedger, names: _Names, names_lock: threading.RLock
+        self,
+        path: str,
+        descriptor: int,
+        *,
+        ledger: SyncLedger,
+        names: _Names,
+        names_lock: threading.RLock,
+        disk: FaultyDisk,
     ) -> None:
         status = os.fstat(descriptor)
         self._path = path
@@ -49,6 +57,7 @@ class OsFile:
         self._ledger = ledger
         self._names = names
         self._names_lock = names_lock
+        self._disk = disk
         self._sync_lock = threading.Lock()  # keeps a truncation out of the time between a length and its fsync
 
     @property
@@ -115,6 +124,7 @@ class OsFile:
                 os.fdatasync(self._descriptor)
             else:
                 os.fsync(self._descriptor)
+            self._disk.suffer_sync()
             with self._names_lock:
                 directory, name = (0, None) if place is None else place
                 self._ledger.record_sync(inode=self._inode, length=length, directory=directory, name=name)
@@ -156,6 +166,7 @@ class OsFileSystem:
         self._ledger = SyncLedger(ledger_folder)
         self._names = _Names()
         self._lock = threading.RLock()
+        self._disk = FaultyDisk(ledger_folder)
 
     def close(self) -> None:
         """Closes the ledger."""
@@ -165,7 +176,9 @@ class OsFileSystem:
         """Opens a file; see ``filesystem.FileSystem``."""
         with _mapped(path), self._lock:
             descriptor = os.open(path, os.O_RDONLY) if mode is OpenMode.READ else self._open_or_create(path)
-            file = OsFile(path, descriptor, ledger=self._ledger, names=self._names, names_lock=self._lock)
+            file = OsFile(
+                path, descriptor, ledger=self._ledger, names=self._names, names_lock=self._lock, disk=self._disk
+            )
             place = (os.stat(parent_directory(path)).st_ino, file_name(path))
             self._names.of_inode[os.fstat(descriptor).st_ino] = place
             return file
@@ -234,6 +247,7 @@ class OsFileSystem:
                 with os.scandir(path) as entries:
                     listing = {entry.name: entry.inode() for entry in entries}
                 os.fsync(descriptor)
+                self._disk.suffer_sync()
             finally:
                 os.close(descriptor)
             self._ledger.record_directory_sync(directory=directory, listing=listing)
