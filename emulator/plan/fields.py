@@ -613,9 +613,7 @@ class LossField:
 
     keys: tuple[str, ...] = ("keep", "seed", "kept", "truncation", "names")
     options: tuple[Option, ...] = (
-        Option(
-            "keep", "keep", "What is left of the bytes that were not synced.", tuple(each.value for each in Keep), True
-        ),
+        Option("keep", "keep", "What is left of the bytes that were not synced.", tuple(each.value for each in Keep)),
         Option("seed", "seed", "Of what is left; drawn if not given."),
     )
     is_required = False
