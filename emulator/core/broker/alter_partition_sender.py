@@ -127,9 +127,6 @@ class AlterPartitionSender:
             if partition in asked and partition in self._queued:
                 proposal, end_offset = self._queued.pop(partition), response.metadata_end_offset
                 answered.append(IsrChangeAnswer(proposal=proposal, result=result, metadata_end_offset=end_offset))
-        if self._queued and not answered:
-            # An answer that names nothing would otherwise be asked for again at once, without end.
-            self._retry_at_ms = turn.now_ms + RETRY_BACKOFF_MS
         if not self._config.switches.answers_await_metadata:
             return answered
         # What was refused changes nothing that min ISR could be asked about.

@@ -149,12 +149,16 @@ class BrokerLifecycle:
         self._communicate(turn)
 
     def handle_heartbeat(self, turn: Turn, response: BrokerHeartbeatResponse) -> None:
-        """Follows the controller's word. Any error, STALE_BROKER_EPOCH too, only delays the next heartbeat."""
+        """Adopts the state that the controller reports; after any error the next heartbeat goes out an interval later.
+
+        STALE_BROKER_EPOCH is such an error, too. Kafka has the fixed interval since 4.1
+        (``BrokerLifecycleManager.scheduleNextCommunicationAfterFailure``).
+        """
         self._is_in_flight = False
         if self.is_exiting:
             return
         if response.error is not ErrorCode.NONE:
-            self._back_off(turn)
+            self._next_send_ms = turn.now_ms + self._config.properties.broker_heartbeat_interval_ms
             return
         self._failures = 0
         if self.state is BrokerState.STARTING and response.is_caught_up:

@@ -57,6 +57,13 @@ def test_after_an_error_of_the_whole_request_nothing_is_sent_before_the_backoff_
     assert len(take_alter_partitions(life)) == 1
 
 
+def test_a_change_that_the_answer_does_not_name_is_sent_again_at_once() -> None:
+    life, sent = shrunk()
+    life.answer(sent, AlterPartitionResponse(error=ErrorCode.NONE))
+    (again,) = take_alter_partitions(life)
+    assert again.request == sent.request
+
+
 def accepted(life: Life, *, after: int, partition: int = 0) -> AlterPartitionResponse:
     """The ISR is the leader now, by metadata that ends so many records after what the leader has."""
     result = AlterPartitionResult(

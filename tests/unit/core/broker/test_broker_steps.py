@@ -230,6 +230,18 @@ def test_a_refused_registration_is_tried_again_after_a_heartbeat_interval() -> N
     life.take(BrokerRegistrationRequest)
 
 
+def test_a_refused_heartbeat_is_tried_again_after_a_heartbeat_interval_however_often() -> None:
+    life = Life()
+    life.serve()
+    life.advance(2000)
+    for _ in range(3):
+        refusal = BrokerHeartbeatResponse(error=ErrorCode.STALE_BROKER_EPOCH)
+        life.answer(life.take(BrokerHeartbeatRequest), refusal)
+        life.advance(1999)
+        assert not any(isinstance(sent.request, BrokerHeartbeatRequest) for sent in life.in_flight)
+        life.advance(1)
+
+
 def test_it_asks_to_be_unfenced_as_soon_as_logs_are_open_and_its_registration_is_seen() -> None:
     life = Life()
     life.step(Started(cause_id=CAUSE))
