@@ -32,9 +32,10 @@ from emulator.core.messages import (
     ProduceRequest,
     ProduceResponse,
 )
-from emulator.core.types import Acks, LeaderEpoch, Offset, RequestId
+from emulator.core.types import Acks, BrokerId, LeaderEpoch, Offset, RequestId
 from tests.conformance.broker_partition_kinds import fetch_by_follower, read, set_follower
 from tests.conformance.broker_world import (
+    LETTERS,
     NAME,
     PartitionWorld,
     broker_id,
@@ -53,8 +54,12 @@ def run_fetch_validation(vector: Vector) -> list[str]:
     found: list[str] = []
     actual: dict[str, Any] = {}
     for index, step in enumerate(vector.steps):
+        if step["op"].startswith("set_"):
+            _set_offset(world, step)
+            found += step_mismatches(index, step, _log_offsets(world))
+            continue
         result = read(world, step, broker_id(step.get("replica", "F1")), None)
-        actual = {"error": "NONE", "diverging": None}
+        actual = {"error": "NONE", "diverging": None, **_log_offsets(world)}
         match result:
             case ReadFailed(error):
                 actual["error"] = error.name
@@ -62,6 +67,25 @@ def run_fetch_validation(vector: Vector) -> list[str]:
                 actual["diverging"] = [end.leader_epoch, end.end_offset]
         found += step_mismatches(index, step, actual, outcome="error")
     return found + mismatches(vector.final, actual)
+
+
+def _set_offset(world: PartitionWorld, step: Fields) -> None:
+    """Puts the log start or the high watermark where a step wants it."""
+    log, offset = world.partition.log, Offset(step["offset"])
+    match step["op"]:
+        case "set_log_start":
+            # As DeleteRecords does it, which deletes nothing above the high watermark.
+            log.high_watermark = max(log.high_watermark, offset)
+            log.raise_log_start(offset)
+        case "set_hw":
+            log.high_watermark = offset
+        case unknown:
+            raise ValueError(f"operation {unknown} is not known")
+
+
+def _log_offsets(world: PartitionWorld) -> dict[str, Any]:
+    log = world.partition.log
+    return {"log_start": log.log_start_offset, "hw": log.high_watermark, "leo": log.log_end_offset}
 
 
 def run_epoch_check(vector: Vector) -> list[str]:
@@ -74,6 +98,16 @@ def run_epoch_check(vector: Vector) -> list[str]:
     found: list[str] = []
     actual: dict[str, Any] = {}
     for index, step in enumerate(vector.steps):
+        if step["op"] in ("reassign", "become_leader"):
+            # A reassignment leaves the ISR and the leader epoch as they are.
+            isr = step.get("isr") or [LETTERS[one] for one in world.partition.committed_isr]
+            world.lead(world.turn(), {**step, "isr": isr})
+            found += step_mismatches(index, step, {"error": "NONE"})
+            continue
+        if step["op"] == "become_follower":
+            world.follow(world.turn(), step, leader=broker_id(step.get("leader", "F1")))
+            found += step_mismatches(index, step, {"error": "NONE"})
+            continue
         actual = {"error": _epoch_check_error(world, step)}
         found += step_mismatches(index, step, actual, outcome="error")
     return found + mismatches(vector.final, actual)
@@ -130,8 +164,8 @@ def run_list_offsets(vector: Vector) -> list[str]:
     found: list[str] = []
     actual: dict[str, Any] = {}
     for index, step in enumerate(vector.steps):
-        if step["op"] == "set_hw":
-            world.partition.log.high_watermark = Offset(step["offset"])
+        if step["op"] in ("set_hw", "set_log_start"):
+            _set_offset(world, step)
         else:
             timestamp = timestamps[step["query"]] if step["query"] in timestamps else step["timestamp"]
             result = _list_offsets(world, step, timestamp=timestamp, isolation=step.get("isolation"))
@@ -148,8 +182,8 @@ def run_fetch_isolation(vector: Vector) -> list[str]:
     actual: dict[str, Any] = {}
     for index, step in enumerate(vector.steps):
         match step["op"]:
-            case "set_hw":
-                world.partition.log.high_watermark = Offset(step["offset"])
+            case "set_hw" | "set_log_start":
+                _set_offset(world, step)
             case "append":
                 asked = ProducePartition(
                     topic=NAME.topic, partition=NAME.partition, batch=record(0, 0, count=step.get("records", 1))
@@ -162,9 +196,7 @@ def run_fetch_isolation(vector: Vector) -> list[str]:
 
 
 def _observe_read(world: PartitionWorld, step: Fields) -> dict[str, Any]:
-    isolation = str(step.get("isolation") or "log_end").lower()
-    is_replica = step.get("replica") is not None or isolation == "log_end"
-    replica = broker_id(step.get("replica") or "F1") if is_replica else None
+    replica = _reader(step)
     result = read(world, step, replica, None)
     log = world.partition.log
     span = result.span if isinstance(result, Read) else None
@@ -189,6 +221,17 @@ def _observe_read(world: PartitionWorld, step: Fields) -> dict[str, Any]:
         "log_start": log.log_start_offset,
         "leo": log.log_end_offset,
     }
+
+
+def _reader(step: Fields) -> BrokerId | None:
+    """Returns the replica that reads, or ``None`` for a consumer; a step names it, its kind or its isolation."""
+    who = step.get("replica", step.get("who"))
+    if who in ("consumer", "client"):
+        return None
+    if who in LETTERS:
+        return broker_id(who)
+    is_replica = who is not None or str(step.get("isolation") or "log_end").lower() == "log_end"
+    return broker_id("F1") if is_replica else None
 
 
 def _wants_offsets(step: Fields) -> bool:
