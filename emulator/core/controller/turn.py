@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 from emulator.core.controller.committed_events import committed_events
 from emulator.core.controller.decision import Decision, PartitionCause
+from emulator.core.controller.invariants import check_delta
 from emulator.core.controller.view import ClusterView
 from emulator.core.effects import SendRequest, SendResponse
 from emulator.core.events import ControllerEvent
-from emulator.core.invariants import check_delta
 from emulator.core.messages import Response
 from emulator.core.records import Record
 from emulator.core.types import CauseId, RequestId

@@ -6,6 +6,7 @@ need an observer who sees several events, or controller and brokers at once.
 
 from typing import Final
 
+from emulator.core.broker.invariants import check_hosted_partition, check_progress, partition_mark
 from emulator.core.broker.isr import Committed, proposed_isr
 from emulator.core.broker.partition import Partition
 from emulator.core.errors import ErrorCode, InvariantViolation
@@ -18,7 +19,6 @@ from emulator.core.events import (
     BecameLeader,
     HighWatermarkAdvanced,
 )
-from emulator.core.invariants import check_hosted_partition, check_progress, partition_mark
 from emulator.core.messages import (
     DeleteRecordsResponse,
     FetchResponse,

@@ -9,7 +9,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
-from emulator.core import invariants
 from emulator.core.admin_messages import (
     AlterableConfig,
     AlterConfigsResource,
@@ -24,6 +23,7 @@ from emulator.core.admin_messages import (
     UnregisterBrokerRequest,
     UpdateFeaturesRequest,
 )
+from emulator.core.controller import invariants
 from emulator.core.controller.features import is_elr_enabled
 from emulator.core.events import PartitionChanged
 from emulator.core.image import MetadataImage

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from emulator.core import invariants
+from emulator.core.controller import invariants
 from emulator.core.errors import InvariantViolation
 from emulator.core.image import BrokerRegistration, ImageDelta, PartitionDelta, PartitionState
 from emulator.core.types import (

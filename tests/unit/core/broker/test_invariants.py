@@ -4,9 +4,9 @@ import pytest
 
 from emulator.core.batch import EpochEntry
 from emulator.core.broker.epoch_cache import LeaderEpochCache
+from emulator.core.broker.invariants import check_hosted_partition, check_progress, partition_mark
 from emulator.core.broker.isr import Committed
 from emulator.core.errors import InvariantViolation
-from emulator.core.invariants import check_hosted_partition, check_progress, partition_mark
 from emulator.core.types import LeaderEpoch, Offset, PartitionEpoch
 from tests.unit.core.broker.hosting import FIRST, OWN, Hosting
 
