@@ -92,7 +92,6 @@ from emulator.storage.power_loss_plan import NamesFate
 HARNESS: Final = NodeId(2000)
 """Stands for whoever breaks things, on the events that say so."""
 
-_TIMER: Final = CauseId("timer")
 _HARNESS_CAUSE: Final = CauseId("harness")
 
 
@@ -617,7 +616,7 @@ class SimulatedCluster:
         def fire() -> None:
             if node.armed_ms == due_ms and node.incarnation == incarnation:
                 node.armed_ms = None
-                self._step(node, TimerFired(cause_id=_TIMER))
+                self._step(node, TimerFired(cause_id=node.next_timer_cause()))
 
         self.queue.at(due_ms, fire)
 

@@ -18,7 +18,16 @@ from emulator.core.messages import FetchPartition, FetchPartitionResponse, Fetch
 from emulator.core.properties import NodeProperties
 from emulator.core.records import MetadataBatch
 from emulator.core.switches import Switches
-from emulator.core.types import Acks, BrokerId, CorrelationId, IncarnationId, MetadataOffset, NodeId, TopicPartition
+from emulator.core.types import (
+    Acks,
+    BrokerId,
+    CauseId,
+    CorrelationId,
+    IncarnationId,
+    MetadataOffset,
+    NodeId,
+    TopicPartition,
+)
 from emulator.simulator.actions import CrashWithin
 from emulator.simulator.clock import NodeClock
 from emulator.simulator.disk import Disk
@@ -56,7 +65,6 @@ class Node(Generic[InputT]):
         inbox: what arrived during the pause.
         armed_ms: virtual time of the timer that is set.
         doom: how it dies within a turn.
-        steps: number of steps.
     """
 
     def __init__(self, node_id: NodeId) -> None:
@@ -68,7 +76,12 @@ class Node(Generic[InputT]):
         self.inbox: list[InputT] = []
         self.armed_ms: int | None = None
         self.doom: CrashWithin | None = None
-        self.steps = 0
+        self._timers_fired = 0
+
+    def next_timer_cause(self) -> CauseId:
+        """Returns the cause of the timer that fires now, which no other timer of a broker or controller has."""
+        self._timers_fired += 1
+        return CauseId(f"timer-{self.node_id}-{self.incarnation}-{self._timers_fired}")
 
     def heard(self, outcome: ResponseReceived | RequestFailed) -> InputT:
         """Returns the input that the outcome of a request is to this node."""

@@ -89,7 +89,7 @@ from emulator.core.messages import (
 )
 from emulator.core.properties import TopicProperties
 from emulator.core.timers import Timed
-from emulator.core.types import BrokerId, CauseId, MetadataOffset, TopicPartition
+from emulator.core.types import BrokerId, MetadataOffset, TopicPartition
 
 
 class _Logs(Enum):
@@ -130,7 +130,6 @@ class Broker:
             self._strays.timers,
         )
         self._logs = _Logs.UNTOUCHED
-        self._timer_causes = 0
         self._has_exited = False
 
     @property
@@ -191,7 +190,6 @@ class Broker:
                 sent = self._ledger.answered(turn, correlation_id)
                 self._handle_response(turn, BrokerId(sent.destination), sent.request, response)
             case TimerFired():
-                turn.cause_id = self._timer_cause()
                 self._handle_timers(turn)
             case MetadataReceived():
                 self._receive_metadata(turn, incoming)
@@ -225,10 +223,6 @@ class Broker:
                 assert_never(incoming)
         self._settle(turn)
         return turn.effects()
-
-    def _timer_cause(self) -> CauseId:
-        self._timer_causes += 1
-        return CauseId(f"timer-{self._config.broker_id}-{self._timer_causes}")
 
     # --- Requests and responses -----------------------------------------------------------------------------------
 

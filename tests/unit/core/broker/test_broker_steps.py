@@ -242,6 +242,15 @@ def test_a_refused_heartbeat_is_tried_again_after_a_heartbeat_interval_however_o
         life.advance(1)
 
 
+def test_what_a_timer_sets_off_has_the_cause_that_the_driver_gave_it() -> None:
+    life = Life()
+    life.serve()
+    life.now_ms += 60_000
+    effects = life.step(TimerFired(cause_id=CauseId("timer-0-1-7")))
+    causes = {effect.cause_id for effect in effects if isinstance(effect, SendRequest)}
+    assert causes == {"timer-0-1-7"}
+
+
 def test_it_asks_to_be_unfenced_as_soon_as_logs_are_open_and_its_registration_is_seen() -> None:
     life = Life()
     life.step(Started(cause_id=CAUSE))
