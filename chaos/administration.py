@@ -11,8 +11,7 @@ from typing import TypeAlias
 
 from emulator.core.admin_messages import CreatableTopic, RequestedElection
 from emulator.core.errors import ErrorCode
-from emulator.core.records import ConfigResource
-from emulator.core.types import BrokerId, FeatureUpgradeType, TopicId, TopicPartition
+from emulator.core.types import BrokerId, ConfigResource, FeatureUpgradeType, TopicId, TopicPartition
 
 
 @dataclass(frozen=True, kw_only=True)

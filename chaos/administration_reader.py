@@ -35,8 +35,7 @@ from chaos.yaml_cursor import Cursor, Fields
 from emulator.core.admin_messages import RequestedElection
 from emulator.core.errors import ConfigError, ErrorCode
 from emulator.core.properties import check_topic_properties, node_properties
-from emulator.core.records import ConfigResource
-from emulator.core.types import FeatureUpgradeType
+from emulator.core.types import ConfigResource, FeatureUpgradeType
 
 Answers = tuple[ErrorCode, ...]
 

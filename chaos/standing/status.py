@@ -9,8 +9,7 @@ from chaos.faults.stage import Stage
 from emulator.cluster.toxiproxy import LinkState
 from emulator.core.image import MetadataImage, PartitionState
 from emulator.core.properties import NodeProperties, topic_properties
-from emulator.core.records import ConfigResource
-from emulator.core.types import BrokerEpoch, BrokerId, NodeId, TopicId, TopicPartition
+from emulator.core.types import BrokerEpoch, BrokerId, ConfigResource, NodeId, TopicId, TopicPartition
 
 ProcessState = Literal["running", "paused", "down"]
 

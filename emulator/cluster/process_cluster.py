@@ -25,8 +25,8 @@ from emulator.cluster.child import EndCause, ProcessEnd, ProcessSpec, Readiness
 from emulator.cluster.ports import LOOPBACK, ReservedPort
 from emulator.cluster.supervisor import Supervisor
 from emulator.core.switches import Switches
-from emulator.core.types import BrokerId, NodeId
-from emulator.node.config import NodeConfig, NodeRole, encode_config
+from emulator.core.types import BrokerId, NodeId, NodeRole
+from emulator.node.config import NodeConfig, encode_config
 
 if TYPE_CHECKING:
     from emulator.cluster.toxiproxy import Toxiproxy

@@ -11,10 +11,10 @@ import msgspec
 
 from emulator.core.errors import ErrorCode
 from emulator.core.message import Message
-from emulator.core.records import ConfigResource
 from emulator.core.types import (
     BrokerEpoch,
     BrokerId,
+    ConfigResource,
     FeatureUpgradeType,
     IncarnationId,
     MetadataOffset,

@@ -18,8 +18,7 @@ from emulator.core.properties import (
     is_node_property,
     topic_properties,
 )
-from emulator.core.records import ConfigResource
-from emulator.core.types import NodeId
+from emulator.core.types import ConfigResource, NodeId
 
 CLUSTER: Final = ""
 """Resource name of the cluster default."""

@@ -12,7 +12,6 @@ from emulator.core.records import (
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
     ConfigRecord,
-    ConfigResource,
     FeatureLevelRecord,
     PartitionChangeRecord,
     PartitionRecord,
@@ -26,6 +25,7 @@ from emulator.core.records import (
 from emulator.core.types import (
     BrokerEpoch,
     BrokerId,
+    ConfigResource,
     IncarnationId,
     LeaderEpoch,
     LeaderRecoveryState,

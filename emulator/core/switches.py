@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from emulator.core.errors import ConfigError
+from emulator.core.types import StrayCleanup
 
 
 class MaximalIsr(Enum):
@@ -57,19 +58,6 @@ class LastKnown(Enum):
 
     KIP = "kip"
     """Members that left the ELR uncleanly, and the last leader beside them; the leader only where unclean is off."""
-
-
-class StrayCleanup(Enum):
-    """What becomes of logs found at start that are not assigned to the broker (KIP-550)."""
-
-    DELETE = "delete"
-    """Put aside, and deleted after a grace: the KIP."""
-
-    RENAME = "rename"
-    """Put aside and left on disk (Kafka in KRaft mode)."""
-
-    OFF = "off"
-    """Left as they are, and taken for the data of whatever partition of their name comes next: S26, S27."""
 
 
 class ClearElr(Enum):

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias, cast
 import grpc.aio
 
 from emulator.core.errors import TransportError
-from emulator.core.inputs import RequestFailed, RequestFailure, ResponseReceived
+from emulator.core.inputs import RequestFailed, ResponseReceived
 from emulator.core.messages import (
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
@@ -24,7 +24,7 @@ from emulator.core.messages import (
     ProduceResponse,
     Request,
 )
-from emulator.core.types import Acks, CauseId, CorrelationId, NodeId
+from emulator.core.types import Acks, CauseId, CorrelationId, NodeId, RequestFailure
 from emulator.rpc.address_book import AddressBook
 from emulator.rpc.apis import BROKER_SERVICE, UnaryApi, api_of, method_path
 from emulator.rpc.channel import Keepalive, as_is, open_channel

@@ -16,9 +16,8 @@ from typing import Final, Generic, TypeAlias, TypeVar, cast
 
 import grpc.aio
 
-from emulator.core.inputs import RequestFailure
 from emulator.core.messages import FetchResponse, ProduceResponse
-from emulator.core.types import CauseId, CorrelationId
+from emulator.core.types import CauseId, CorrelationId, RequestFailure
 from emulator.rpc.codec_error import CodecError
 from emulator.rpc.data_codec import Payload, Streamed, join_frame
 

@@ -15,8 +15,7 @@ from emulator.core.admin_messages import (
 )
 from emulator.core.controller.min_isr import MIN_ISR
 from emulator.core.metadata_version import ELR_VERSION
-from emulator.core.records import ConfigResource
-from emulator.core.types import BrokerId, FeatureUpgradeType, TopicId, TopicPartition
+from emulator.core.types import BrokerId, ConfigResource, FeatureUpgradeType, TopicId, TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.nodes import CONTROLLER
 

@@ -63,6 +63,7 @@ from emulator.core.types import (
     CauseId,
     IncarnationId,
     NodeId,
+    NodeRole,
     RequestId,
     TopicId,
     TopicPartition,
@@ -154,7 +155,7 @@ class SimulatedCluster:
         self._note(
             NodeStarted(
                 cause_id=_HARNESS_CAUSE,
-                role="harness",
+                role=NodeRole.HARNESS,
                 incarnation_id=IncarnationId("harness"),
                 switches={},
                 properties={},
@@ -203,7 +204,7 @@ class SimulatedCluster:
         node = self.nodes[broker_id]
         if node.core is None:
             node.boot(self.switches, self.properties)
-            self._begin(node, role="broker", identity=f"incarnation-{broker_id}-{node.incarnation}")
+            self._begin(node, role=NodeRole.BROKER, identity=f"incarnation-{broker_id}-{node.incarnation}")
             self._step(node, Started(cause_id=CauseId(f"start-{broker_id}")))
 
     def start_controller(self) -> None:
@@ -211,7 +212,7 @@ class SimulatedCluster:
         node = self.controller_node
         if node.core is None:
             untold = node.boot(self.switches, self.properties)
-            self._begin(node, role="controller", identity=f"controller-{node.incarnation}")
+            self._begin(node, role=NodeRole.CONTROLLER, identity=f"controller-{node.incarnation}")
             for event in untold:
                 self._watcher.happened(node.node_id, node.incarnation, event, now_ms=self.queue.now_ms)
             self._step(node, Started(cause_id=CauseId("start")))
@@ -302,7 +303,7 @@ class SimulatedCluster:
         if node.core is not None and not node.is_paused:
             self._arm(node)
 
-    def _begin(self, node: Node[InputT], *, role: str, identity: str) -> None:
+    def _begin(self, node: Node[InputT], *, role: NodeRole, identity: str) -> None:
         self._note(
             IncarnationStarted(
                 cause_id=self.cause_id,

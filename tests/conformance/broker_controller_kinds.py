@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from emulator.core.broker.alter_partition_sender import AlterPartitionSender
 from emulator.core.broker.isr import IsrProposal, PendingShrink
-from emulator.core.broker.lifecycle import BrokerLifecycle, BrokerState
+from emulator.core.broker.lifecycle import BrokerLifecycle
 from emulator.core.broker.request_ledger import RequestLedger
 from emulator.core.broker.turn import Turn
 from emulator.core.effects import SendRequest
@@ -24,6 +24,7 @@ from emulator.core.messages import (
 from emulator.core.types import (
     BrokerEpoch,
     BrokerId,
+    BrokerState,
     CauseId,
     LeaderEpoch,
     MetadataOffset,

@@ -6,7 +6,7 @@ from typing import Any, Final
 from emulator.core.admin_messages import ElectablePartition, ElectLeadersRequest, FeatureUpdate, RequestedElection
 from emulator.core.controller.configs import alter_config, replace_config
 from emulator.core.controller.controller import Controller
-from emulator.core.controller.decision import ChangeReason, Decision, ElrCause, FenceReason
+from emulator.core.controller.decision import Decision, ElrCause
 from emulator.core.controller.elect_leaders import elect_leaders, request_error, sweep_preferred, sweep_unclean
 from emulator.core.controller.election import ElectionResult
 from emulator.core.controller.features import is_elr_enabled, update_features
@@ -16,7 +16,7 @@ from emulator.core.controller.fencing import (
     unfence_broker,
     unregister_broker,
 )
-from emulator.core.controller.heartbeat import BrokerProgress, BrokerState, next_state, wish
+from emulator.core.controller.heartbeat import BrokerControlState, BrokerProgress, next_state, wish
 from emulator.core.controller.min_isr import MIN_ISR, effective_min_isr
 from emulator.core.controller.partition_change import (
     PartitionRules,
@@ -36,7 +36,6 @@ from emulator.core.controller.reassignment_lists import (
 )
 from emulator.core.controller.recovery import (
     RecoveryAction,
-    RecoveryStrategy,
     ReplicaReport,
     choose_leader,
     decide_recovery,
@@ -63,18 +62,22 @@ from emulator.core.messages import (
 )
 from emulator.core.metadata_version import BROKER_FEATURES, LATEST, LEVELS, METADATA_VERSION, level_of
 from emulator.core.properties import node_properties
-from emulator.core.records import ClearElrRecord, ConfigRecord, ConfigResource, RegisterBrokerRecord, TopicRecord
+from emulator.core.records import ClearElrRecord, ConfigRecord, RegisterBrokerRecord, TopicRecord
 from emulator.core.switches import ERAS
 from emulator.core.types import (
     BrokerEpoch,
     CauseId,
+    ChangeReason,
+    ConfigResource,
     ElectionType,
     FeatureUpgradeType,
+    FenceReason,
     IncarnationId,
     LeaderEpoch,
     MetadataOffset,
     Offset,
     PartitionEpoch,
+    RecoveryStrategy,
     RequestId,
     TopicId,
     TopicPartition,
@@ -216,7 +219,7 @@ def run_heartbeat_state(vector: Vector) -> list[str]:
         active_offsets=tuple(MetadataOffset(offset) for offset in event["active_offsets"]),
     )
     asked = wish(want_fence=event["want_fence"], want_shut_down=event["want_shut_down"])
-    state = next_state(BrokerState(event["current_state"]), asked, progress)
+    state = next_state(BrokerControlState(event["current_state"]), asked, progress)
     return mismatches(vector.expect, {"next_state": state.value})
 
 

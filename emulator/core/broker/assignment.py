@@ -20,8 +20,7 @@ from emulator.core.events import LogDeleted
 from emulator.core.image import ImageDelta, PartitionDelta, PartitionState
 from emulator.core.inputs import LoadedLog
 from emulator.core.properties import TopicProperties
-from emulator.core.records import ConfigResource
-from emulator.core.types import TopicPartition
+from emulator.core.types import ConfigResource, LogDeletedReason, TopicPartition
 
 
 class Assignment:
@@ -136,7 +135,7 @@ class Assignment:
                 topic=partition.name.topic,
                 partition=partition.name.partition,
                 topic_id=partition.log.topic_id,
-                reason="deleted",
+                reason=LogDeletedReason.DELETED,
                 log_end_offset=partition.log.log_end_offset,
             )
         )

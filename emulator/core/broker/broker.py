@@ -24,7 +24,7 @@ from emulator.core.broker.hosted import HostedPartitions
 from emulator.core.broker.isr import IsrProposal
 from emulator.core.broker.isr_changes import handle_answer
 from emulator.core.broker.leader_recovery import LeaderRecovery
-from emulator.core.broker.lifecycle import BrokerLifecycle, BrokerState
+from emulator.core.broker.lifecycle import BrokerLifecycle
 from emulator.core.broker.list_offsets import list_offsets
 from emulator.core.broker.log_writer import follow_segments
 from emulator.core.broker.metadata_requests import metadata
@@ -89,7 +89,7 @@ from emulator.core.messages import (
 )
 from emulator.core.properties import TopicProperties
 from emulator.core.timers import Timed
-from emulator.core.types import BrokerId, MetadataOffset, TopicPartition
+from emulator.core.types import BrokerId, BrokerState, MetadataOffset, TopicPartition
 
 
 class _Logs(Enum):

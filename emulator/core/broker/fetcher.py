@@ -36,7 +36,7 @@ from emulator.core.messages import (
     OffsetForLeaderEpochRequest,
 )
 from emulator.core.timers import TimerQueue
-from emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, NodeId, TopicPartition
+from emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, NodeId, TopicPartition, TruncationReason
 
 LATEST_TIMESTAMP: Final = -1
 EARLIEST_TIMESTAMP: Final = -2
@@ -132,7 +132,7 @@ class FetcherPool:
                 partition.truncate(
                     turn,
                     partition.log.high_watermark,
-                    reason="high_watermark",
+                    reason=TruncationReason.HIGH_WATERMARK,
                     leader=leader,
                     leader_epoch=partition.leader_epoch,
                 )
@@ -351,7 +351,7 @@ class FetcherPool:
         followed.partition.truncate(
             turn,
             target.offset,
-            reason="diverging_epoch",
+            reason=TruncationReason.DIVERGING_EPOCH,
             leader=followed.leader,
             leader_epoch=followed.leader_epoch,
         )
@@ -382,7 +382,7 @@ class FetcherPool:
             followed.partition.truncate(
                 turn,
                 result.offset,
-                reason="offset_out_of_range",
+                reason=TruncationReason.OFFSET_OUT_OF_RANGE,
                 leader=leader,
                 leader_epoch=followed.leader_epoch,
             )
@@ -415,7 +415,7 @@ class FetcherPool:
         followed.partition.truncate(
             turn,
             target.offset,
-            reason="high_watermark" if result.end_offset is None else "diverging_epoch",
+            reason=TruncationReason.HIGH_WATERMARK if result.end_offset is None else TruncationReason.DIVERGING_EPOCH,
             leader=leader,
             leader_epoch=followed.leader_epoch,
         )

@@ -4,24 +4,11 @@ Only where the controller asserts that it did nothing does the old ISR hold agai
 another process or for an earlier try, the change stays pending until metadata tells: the larger ISR is safe either way.
 """
 
-from enum import Enum
 from typing import Final
 
 from emulator.core.errors import ErrorCode
 from emulator.core.messages import AlterPartitionResult
-from emulator.core.types import LeaderEpoch, PartitionEpoch
-
-
-class IsrAnswer(Enum):
-    """What follows from an answer; the value is what the event log says."""
-
-    IGNORED = "ignored"
-    """The change that it answers is not under way any more."""
-
-    COMMITTED = "committed"
-    REVERTED = "reverted"
-    PENDING = "pending"
-
+from emulator.core.types import IsrAnswer, LeaderEpoch, PartitionEpoch
 
 _REVERTS: Final = frozenset({ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED})
 _LEAVES_OPEN: Final = frozenset(

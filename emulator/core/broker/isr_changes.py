@@ -15,12 +15,12 @@ from emulator.core.broker.isr import (
     PendingState,
     proposed_isr,
 )
-from emulator.core.broker.isr_answer import IsrAnswer, is_sent_again, judge_answer
+from emulator.core.broker.isr_answer import is_sent_again, judge_answer
 from emulator.core.broker.partition import Partition
 from emulator.core.broker.turn import Turn
 from emulator.core.events import AlterPartitionAnswered, AlterPartitionProposed
 from emulator.core.messages import AlterPartitionResult
-from emulator.core.types import BrokerId
+from emulator.core.types import BrokerId, IsrAnswer
 
 
 def maybe_expand_isr(turn: Turn, partition: Partition, replica_id: BrokerId) -> None:
@@ -92,7 +92,7 @@ def handle_answer(turn: Turn, partition: Partition, proposal: IsrProposal, resul
             partition=partition.name.partition,
             topic_id=partition.log.topic_id,
             error=result.error.name,
-            outcome=answer.value,
+            outcome=answer,
             committed_isr=partition.committed_isr,
             partition_epoch=partition.partition_epoch,
         )

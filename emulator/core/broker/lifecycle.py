@@ -9,7 +9,6 @@ One request is in flight at a time, so the order of answers is the order of ques
 the controller calls it fenced: it leads on until metadata says otherwise.
 """
 
-from enum import Enum
 from typing import Final
 
 from emulator.core.broker.config import BrokerConfig
@@ -24,7 +23,7 @@ from emulator.core.messages import (
     BrokerRegistrationResponse,
 )
 from emulator.core.metadata_version import BROKER_FEATURES
-from emulator.core.types import BrokerEpoch, MetadataOffset
+from emulator.core.types import BrokerEpoch, BrokerState, MetadataOffset
 
 STARTING_INTERVAL_MS: Final = 10
 """Between heartbeats until the controller says that this broker has caught up."""
@@ -36,17 +35,6 @@ NODE_MARK: Final = "{node}"
 """In ``broker.rack``: stands for the broker's id, because all nodes of a cluster share their properties."""
 
 _BACKOFF_INITIAL_MS: Final = 20
-
-
-class BrokerState(Enum):
-    """States with Kafka's names."""
-
-    NOT_RUNNING = "NOT_RUNNING"
-    STARTING = "STARTING"
-    RECOVERY = "RECOVERY"
-    RUNNING = "RUNNING"
-    PENDING_CONTROLLED_SHUTDOWN = "PENDING_CONTROLLED_SHUTDOWN"
-    SHUTTING_DOWN = "SHUTTING_DOWN"
 
 
 class BrokerLifecycle:
@@ -223,8 +211,6 @@ class BrokerLifecycle:
 
     def _enter(self, turn: Turn, state: BrokerState) -> None:
         turn.record(
-            BrokerStateChanged(
-                cause_id=turn.cause_id, old=self.state.value, new=state.value, broker_epoch=self.broker_epoch
-            )
+            BrokerStateChanged(cause_id=turn.cause_id, old=self.state, new=state, broker_epoch=self.broker_epoch)
         )
         self.state = state

@@ -58,6 +58,7 @@ from emulator.core.types import (
     LeaderRecoveryState,
     Offset,
     PartitionEpoch,
+    TruncationReason,
 )
 
 
@@ -397,7 +398,13 @@ class Partition:
         )
 
     def truncate(
-        self, turn: Turn, offset: Offset, *, reason: str, leader: BrokerId | None, leader_epoch: LeaderEpoch
+        self,
+        turn: Turn,
+        offset: Offset,
+        *,
+        reason: TruncationReason,
+        leader: BrokerId | None,
+        leader_epoch: LeaderEpoch,
     ) -> None:
         """Cuts the log at ``offset``, as the leader of that epoch wants it."""
         durability = CutDurability.SYNCED if self._config.switches.truncation_sync else CutDurability.CACHED
@@ -407,7 +414,9 @@ class Partition:
 
     def cut_corrupt(self, turn: Turn, offset: Offset) -> None:
         """Cuts the log of a recovering leader where its files hold a bad batch; its epoch starts there now."""
-        self.truncate(turn, offset, reason="recovered", leader=self.leader, leader_epoch=self.leader_epoch)
+        self.truncate(
+            turn, offset, reason=TruncationReason.RECOVERED, leader=self.leader, leader_epoch=self.leader_epoch
+        )
         self.epoch_start_offset = self.log.log_end_offset
         if self.log.epochs.assign(self.leader_epoch, self.log.log_end_offset):
             write_epochs(turn, self.log)

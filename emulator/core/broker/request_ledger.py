@@ -10,9 +10,8 @@ from emulator.core.broker.turn import Turn
 from emulator.core.effects import SendRequest
 from emulator.core.errors import InvariantViolation
 from emulator.core.events import PeerReachable, PeerUnreachable
-from emulator.core.inputs import RequestFailure
 from emulator.core.messages import Request
-from emulator.core.types import CorrelationId, NodeId
+from emulator.core.types import CorrelationId, NodeId, RequestFailure
 
 
 class SentRequest(msgspec.Struct, frozen=True):
@@ -66,7 +65,7 @@ class RequestLedger:
         sent = self._pop(correlation_id)
         if sent.destination not in self._unreachable:
             self._unreachable.add(sent.destination)
-            turn.record(PeerUnreachable(cause_id=turn.cause_id, peer=sent.destination, failure=failure.value))
+            turn.record(PeerUnreachable(cause_id=turn.cause_id, peer=sent.destination, failure=failure))
         return sent
 
     def _pop(self, correlation_id: CorrelationId) -> SentRequest:

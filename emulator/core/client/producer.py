@@ -28,7 +28,7 @@ from emulator.core.client.steps import (
 from emulator.core.effects import SendRequest
 from emulator.core.errors import ErrorCode, InvariantViolation
 from emulator.core.history import OperationType
-from emulator.core.inputs import RequestFailed, RequestFailure, ResponseReceived, Started, TimerFired
+from emulator.core.inputs import RequestFailed, ResponseReceived, Started, TimerFired
 from emulator.core.messages import (
     InitProducerIdRequest,
     InitProducerIdResponse,
@@ -50,6 +50,7 @@ from emulator.core.types import (
     Offset,
     ProducerEpoch,
     ProducerId,
+    RequestFailure,
     TopicPartition,
 )
 

@@ -9,13 +9,13 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.controller.decision import ChangeReason, Decision
+from emulator.core.controller.decision import Decision
 from emulator.core.controller.partition_change import PartitionTarget
 from emulator.core.controller.view import ClusterView
 from emulator.core.errors import ErrorCode
 from emulator.core.image import PartitionState
 from emulator.core.messages import AlterPartitionData, AlterPartitionRequest, AlterPartitionResult, IsrMember
-from emulator.core.types import BrokerId, LeaderRecoveryState, TopicPartition
+from emulator.core.types import BrokerId, ChangeReason, LeaderRecoveryState, TopicPartition
 
 _LEADER_RECOVERY_STATE_SINCE: Final = 1
 _TOPIC_IDS_SINCE: Final = 2

@@ -43,7 +43,7 @@ from emulator.core.records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
-from emulator.core.types import CauseId, MetadataOffset, TopicPartition
+from emulator.core.types import CauseId, FenceReason, MetadataOffset, TopicPartition
 
 
 def committed_events(
@@ -106,7 +106,7 @@ def committed_events(
                 ConfigChanged(
                     cause_id=cause_id,
                     metadata_offset=offset,
-                    resource=record.resource.value,
+                    resource=record.resource,
                     resource_name=record.resource_name,
                     name=record.name,
                     value=record.value,
@@ -144,7 +144,7 @@ def _partition_changed(
         partition=partition.partition,
         topic_id=state.topic_id,
         metadata_offset=offset,
-        reason=cause.reason.value,
+        reason=cause.reason,
         election=cause.election,
         broker_id=cause.broker_id,
         effective_min_isr=cause.effective_min_isr,
@@ -176,7 +176,7 @@ def _unclean_leader(change: PartitionChanged, cause: Cause | None) -> list[Uncle
             leader=change.leader,
             leader_epoch=change.leader_epoch,
             method=unclean.method,
-            strategy=unclean.strategy.value,
+            strategy=unclean.strategy,
             candidates=unclean.candidates,
             draw=unclean.draw,
             must_hear_from=unclean.must_hear_from,
@@ -228,7 +228,7 @@ def _registration_cause(cause: Cause | None) -> RegistrationCause:
     return cause
 
 
-def _fencing_reason(cause: Cause | None) -> str:
+def _fencing_reason(cause: Cause | None) -> FenceReason:
     if not isinstance(cause, FencingCause):
         raise InvariantViolation(f"a fencing was decided with cause {cause}")
-    return cause.reason.value
+    return cause.reason

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from emulator.core.controller.decision import ChangeReason, Decision, ElrCause, PartitionCause
+from emulator.core.controller.decision import Decision, ElrCause, PartitionCause
 from emulator.core.controller.features import is_elr_enabled
 from emulator.core.controller.min_isr import MIN_ISR, configured_min_isr, effective_min_isr
 from emulator.core.controller.view import ClusterView
@@ -20,8 +20,9 @@ from emulator.core.errors import ConfigError, ErrorCode
 from emulator.core.events import Election
 from emulator.core.image import MetadataImage
 from emulator.core.properties import check_topic_properties, node_properties
-from emulator.core.records import ClearElrRecord, ConfigRecord, ConfigResource, PartitionChangeRecord
+from emulator.core.records import ClearElrRecord, ConfigRecord, PartitionChangeRecord
 from emulator.core.switches import ClearElr
+from emulator.core.types import ChangeReason, ConfigResource
 
 
 class ConfigOutcome(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,16 +10,16 @@ import msgspec
 
 from emulator.core import metadata_version
 from emulator.core.admin_messages import DescribedFeature, FeatureUpdate
-from emulator.core.controller.decision import ChangeReason, Decision, ElrCause
+from emulator.core.controller.decision import Decision, ElrCause
 from emulator.core.controller.min_isr import MIN_ISR
 from emulator.core.effective_config import CLUSTER
 from emulator.core.errors import ConfigError, ErrorCode
 from emulator.core.image import MetadataImage
 from emulator.core.metadata_version import ELR_VERSION, METADATA_VERSION
 from emulator.core.properties import NodeProperties
-from emulator.core.records import ClearElrRecord, ConfigRecord, ConfigResource, FeatureLevelRecord
+from emulator.core.records import ClearElrRecord, ConfigRecord, FeatureLevelRecord
 from emulator.core.switches import Switches
-from emulator.core.types import FeatureUpgradeType
+from emulator.core.types import ChangeReason, ConfigResource, FeatureUpgradeType
 
 
 class FeatureOutcome(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ import msgspec
 from emulator.core.types import MetadataOffset
 
 
-class BrokerState(Enum):
+class BrokerControlState(Enum):
     """What a broker may do."""
 
     FENCED = "FENCED"
@@ -29,7 +29,7 @@ class BrokerState(Enum):
     @property
     def is_fenced(self) -> bool:
         """Whether a broker in this state is told that it is fenced."""
-        return self in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW)
+        return self in (BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW)
 
 
 class Wish(Enum):
@@ -79,30 +79,32 @@ def wish(*, want_fence: bool, want_shut_down: bool) -> Wish:
     return Wish.FENCE if want_fence else Wish.SERVE
 
 
-def next_state(current: BrokerState, asked: Wish, progress: BrokerProgress) -> BrokerState:
+def next_state(current: BrokerControlState, asked: Wish, progress: BrokerProgress) -> BrokerControlState:
     """Returns the state that a heartbeat leads to; a shutdown that began is not taken back by a later wish."""
     match current:
-        case BrokerState.FENCED:
+        case BrokerControlState.FENCED:
             if asked in (Wish.SHUT_DOWN, Wish.FENCE_AND_SHUT_DOWN):
-                return BrokerState.SHUTDOWN_NOW
+                return BrokerControlState.SHUTDOWN_NOW
             is_ready = asked is Wish.SERVE and progress.is_caught_up
-            return BrokerState.UNFENCED if is_ready else BrokerState.FENCED
-        case BrokerState.UNFENCED:
+            return BrokerControlState.UNFENCED if is_ready else BrokerControlState.FENCED
+        case BrokerControlState.UNFENCED:
             return _next_unfenced(asked, progress)
-        case BrokerState.CONTROLLED_SHUTDOWN:
+        case BrokerControlState.CONTROLLED_SHUTDOWN:
             is_done = not progress.has_leaderships and progress.is_shutdown_known
-            return BrokerState.SHUTDOWN_NOW if is_done else BrokerState.CONTROLLED_SHUTDOWN
-        case BrokerState.SHUTDOWN_NOW:
-            return BrokerState.SHUTDOWN_NOW
+            return BrokerControlState.SHUTDOWN_NOW if is_done else BrokerControlState.CONTROLLED_SHUTDOWN
+        case BrokerControlState.SHUTDOWN_NOW:
+            return BrokerControlState.SHUTDOWN_NOW
 
 
-def _next_unfenced(asked: Wish, progress: BrokerProgress) -> BrokerState:
+def _next_unfenced(asked: Wish, progress: BrokerProgress) -> BrokerControlState:
     match asked:
         case Wish.FENCE_AND_SHUT_DOWN:
-            return BrokerState.SHUTDOWN_NOW
+            return BrokerControlState.SHUTDOWN_NOW
         case Wish.FENCE:
-            return BrokerState.FENCED
+            return BrokerControlState.FENCED
         case Wish.SHUT_DOWN:
-            return BrokerState.CONTROLLED_SHUTDOWN if progress.has_leaderships else BrokerState.SHUTDOWN_NOW
+            return (
+                BrokerControlState.CONTROLLED_SHUTDOWN if progress.has_leaderships else BrokerControlState.SHUTDOWN_NOW
+            )
         case Wish.SERVE:
-            return BrokerState.UNFENCED
+            return BrokerControlState.UNFENCED

@@ -9,15 +9,7 @@ from enum import Enum
 import msgspec
 
 from emulator.core.image import PartitionState
-from emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, Offset
-
-
-class RecoveryStrategy(Enum):
-    """How much a topic would risk for a leader."""
-
-    AGGRESSIVE = "Aggressive"
-    BALANCED = "Balanced"
-    NONE = "None"
+from emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, Offset, RecoveryStrategy
 
 
 class RecoveryAction(Enum):

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.controller.decision import ChangeReason, Decision, RegistrationCause
+from emulator.core.controller.decision import Decision, RegistrationCause
 from emulator.core.controller.fencing import leave_isrs, leave_isrs_and_elrs
 from emulator.core.controller.view import ClusterView
 from emulator.core.errors import ErrorCode
@@ -20,7 +20,7 @@ from emulator.core.messages import BrokerRegistrationRequest
 from emulator.core.metadata_version import METADATA_VERSION
 from emulator.core.records import BrokerRegistrationChangeRecord, RegisterBrokerRecord
 from emulator.core.switches import SessionCheck, Switches
-from emulator.core.types import BrokerEpoch, BrokerId
+from emulator.core.types import BrokerEpoch, BrokerId, ChangeReason
 
 _PREVIOUS_EPOCH_SINCE: Final = 3
 

@@ -13,14 +13,14 @@ from typing import Final
 import msgspec
 
 from emulator.core.admin_messages import CreatablePartitions, CreatableTopic
-from emulator.core.controller.decision import ChangeReason, Decision, PartitionCause
+from emulator.core.controller.decision import Decision, PartitionCause
 from emulator.core.controller.min_isr import MIN_ISR, effective_min_isr
 from emulator.core.controller.view import ClusterView
 from emulator.core.errors import ConfigError, ErrorCode
 from emulator.core.events import Election
 from emulator.core.properties import check_topic_properties
-from emulator.core.records import ConfigRecord, ConfigResource, PartitionRecord, RemoveTopicRecord, TopicRecord
-from emulator.core.types import BrokerId, TopicId, TopicPartition
+from emulator.core.records import ConfigRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
+from emulator.core.types import BrokerId, ChangeReason, ConfigResource, TopicId, TopicPartition
 
 _LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 

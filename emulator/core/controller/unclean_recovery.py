@@ -16,12 +16,11 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.controller.decision import ChangeReason, Decision, UncleanElection
+from emulator.core.controller.decision import Decision, UncleanElection
 from emulator.core.controller.partition_change import PartitionTarget
 from emulator.core.controller.recovery import (
     RecoveryAction,
     RecoveryDecision,
-    RecoveryStrategy,
     ReplicaReport,
     choose_leader,
     decide_recovery,
@@ -42,9 +41,13 @@ from emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     CauseId,
+    ChangeReason,
     CorrelationId,
     ElectionType,
     MetadataOffset,
+    RecoveryDropReason,
+    RecoveryOrigin,
+    RecoveryStrategy,
     TopicId,
     TopicPartition,
 )
@@ -258,9 +261,11 @@ class UncleanRecoveries:
             state = partitions.get(partition)
             task = self._tasks.get(partition)
             if state is None or (task is not None and task.topic_id != state.topic_id):
-                self._drop(step, partition, reason="deleted", error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                self._drop(
+                    step, partition, reason=RecoveryDropReason.DELETED, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                )
             elif state.leader is not None:
-                self._drop(step, partition, reason="elected", error=ErrorCode.NONE)
+                self._drop(step, partition, reason=RecoveryDropReason.ELECTED, error=ErrorCode.NONE)
         active = self._view.active_brokers()
         for partition, state in self._view.leaderless_partitions():
             strategy = self._strategy(partition)
@@ -269,7 +274,7 @@ class UncleanRecoveries:
                 self._continue(step, partition, state, strategy, decision, now_ms=now_ms)
             else:
                 error = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
-                self._drop(step, partition, reason=decision.action.value, error=error)
+                self._drop(step, partition, reason=RecoveryDropReason(decision.action.value), error=error)
 
     def _strategy(self, partition: TopicPartition) -> RecoveryStrategy:
         wish = self._wishes.get(partition)
@@ -300,13 +305,13 @@ class UncleanRecoveries:
                 partition=partition.partition,
                 topic_id=state.topic_id,
                 leader_epoch=state.leader_epoch,
-                strategy=strategy.value,
-                origin="requested" if partition in self._wishes else "configured",
+                strategy=strategy,
+                origin=RecoveryOrigin.REQUESTED if partition in self._wishes else RecoveryOrigin.CONFIGURED,
                 must_hear_from=decision.must_hear_from,
             )
         )
 
-    def _drop(self, step: _Step, partition: TopicPartition, *, reason: str, error: ErrorCode) -> None:
+    def _drop(self, step: _Step, partition: TopicPartition, *, reason: RecoveryDropReason, error: ErrorCode) -> None:
         if self._wishes.pop(partition, None) is not None:
             step.ended.append(RecoveryEnd(partition=partition, error=error, message=reason))
         task = self._tasks.pop(partition, None)
@@ -379,7 +384,7 @@ class UncleanRecoveries:
     def _give_up(self, step: _Step, *, now_ms: int) -> None:
         for partition in sorted(self._wishes):
             if self._wishes[partition].deadline_ms <= now_ms:
-                self._drop(step, partition, reason="timed_out", error=ErrorCode.REQUEST_TIMED_OUT)
+                self._drop(step, partition, reason=RecoveryDropReason.TIMED_OUT, error=ErrorCode.REQUEST_TIMED_OUT)
                 self._seen = None  # the topic's own strategy may want a recovery still
 
     # --- Asking ---------------------------------------------------------------------------------------------------

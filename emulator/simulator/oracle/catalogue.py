@@ -12,7 +12,8 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from emulator.core.switches import MaximalIsr, StrayCleanup, Switches, Truncation
+from emulator.core.switches import MaximalIsr, Switches, Truncation
+from emulator.core.types import StrayCleanup
 from emulator.simulator.oracle.finding import Alarm, CheckKind, Guarantee
 
 CheckedValue: TypeAlias = bool | Enum | tuple[Enum, ...]

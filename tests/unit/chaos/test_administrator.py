@@ -44,8 +44,7 @@ from emulator.core.admin_messages import (
 )
 from emulator.core.errors import ErrorCode
 from emulator.core.messages import Request, Response
-from emulator.core.records import ConfigResource
-from emulator.core.types import BrokerId, FeatureUpgradeType, NodeId, TopicPartition
+from emulator.core.types import BrokerId, ConfigResource, FeatureUpgradeType, NodeId, TopicPartition
 
 ORDERS = TopicPartition("orders", 0)
 ONE = BrokerId(NodeId(1))

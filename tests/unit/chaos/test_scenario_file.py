@@ -52,8 +52,15 @@ from chaos.scenario_file import find_scenario, load_scenario, read_scenario, sce
 from chaos.yaml_cursor import ScenarioError
 from emulator.core.admin_messages import RequestedElection
 from emulator.core.errors import ConfigError, ErrorCode
-from emulator.core.records import ConfigResource
-from emulator.core.types import Acks, BrokerId, FeatureUpgradeType, LeaderRecoveryState, NodeId, TopicPartition
+from emulator.core.types import (
+    Acks,
+    BrokerId,
+    ConfigResource,
+    FeatureUpgradeType,
+    LeaderRecoveryState,
+    NodeId,
+    TopicPartition,
+)
 from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 
 ORDERS = TopicPartition("orders", 0)

@@ -8,7 +8,11 @@ from emulator.simulator.nodes import BrokerNode, ControllerNode
 
 
 def test_no_two_timers_of_simulated_nodes_have_the_same_cause() -> None:
-    nodes = [BrokerNode(BrokerId(NodeId(0))), BrokerNode(BrokerId(NodeId(1))), ControllerNode()]
+    nodes: list[BrokerNode | ControllerNode] = [
+        BrokerNode(BrokerId(NodeId(0))),
+        BrokerNode(BrokerId(NodeId(1))),
+        ControllerNode(),
+    ]
     made = []
     for _ in range(2):
         for node in nodes:

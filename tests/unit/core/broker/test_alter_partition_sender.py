@@ -5,11 +5,11 @@ And what an answer must not set off that is ahead of the metadata it was given b
 
 from emulator.core.effects import SendRequest
 from emulator.core.errors import ErrorCode
-from emulator.core.inputs import RequestFailed, RequestFailure, ResponseReceived
+from emulator.core.inputs import RequestFailed, ResponseReceived
 from emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult
-from emulator.core.records import ConfigRecord, ConfigResource, PartitionChangeRecord, PartitionRecord, Record
+from emulator.core.records import ConfigRecord, PartitionChangeRecord, PartitionRecord, Record
 from emulator.core.switches import Switches, era_switches
-from emulator.core.types import BrokerId, MetadataOffset, PartitionEpoch
+from emulator.core.types import BrokerId, ConfigResource, MetadataOffset, PartitionEpoch, RequestFailure
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, TOPIC_ID
 from tests.unit.core.broker.test_broker_steps import CAUSE, EVERY_RULE_ON, Life, fetch, produce
 

@@ -4,7 +4,6 @@ import msgspec
 
 from emulator.core.batch import BatchDescriptor
 from emulator.core.broker import Broker, BrokerConfig
-from emulator.core.broker.lifecycle import BrokerState
 from emulator.core.effects import (
     AppendToLog,
     BrokerEffect,
@@ -25,7 +24,6 @@ from emulator.core.inputs import (
     MetadataReceived,
     MetadataStreamOpened,
     RequestFailed,
-    RequestFailure,
     RequestReceived,
     ResponseReceived,
     ShutdownRequested,
@@ -57,12 +55,14 @@ from emulator.core.switches import Switches
 from emulator.core.types import (
     BrokerEpoch,
     BrokerId,
+    BrokerState,
     CauseId,
     IncarnationId,
     LeaderEpoch,
     MetadataOffset,
     NodeId,
     Offset,
+    RequestFailure,
     RequestId,
     TopicId,
     TopicPartition,

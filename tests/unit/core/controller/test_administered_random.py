@@ -28,9 +28,8 @@ from emulator.core.controller.features import is_elr_enabled
 from emulator.core.events import PartitionChanged
 from emulator.core.image import MetadataImage
 from emulator.core.metadata_version import ELR_VERSION
-from emulator.core.records import ConfigResource
 from emulator.core.switches import ERAS, Switches
-from emulator.core.types import FeatureUpgradeType, MetadataOffset, TopicPartition
+from emulator.core.types import ConfigResource, FeatureUpgradeType, MetadataOffset, TopicPartition
 from tests.unit.core.controller.controller_driver import ids
 from tests.unit.core.controller.test_controller_random import ControllerMachine, broker_ids
 

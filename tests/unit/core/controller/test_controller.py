@@ -24,9 +24,9 @@ from emulator.core.events import (
 from emulator.core.inputs import MetadataSynced, RequestReceived, ShutdownRequested
 from emulator.core.messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse, MetadataRequest
 from emulator.core.properties import NodeProperties
-from emulator.core.records import ConfigResource, MetadataBatch
+from emulator.core.records import MetadataBatch
 from emulator.core.switches import ERAS, SessionCheck, Switches, with_switch
-from emulator.core.types import BrokerEpoch, MetadataOffset, PartitionEpoch, RequestId, TopicId
+from emulator.core.types import BrokerEpoch, ConfigResource, MetadataOffset, PartitionEpoch, RequestId, TopicId
 from tests.unit.core.controller.controller_driver import (
     CAUSE,
     CLUSTER,

@@ -30,17 +30,18 @@ from emulator.core.events import (
     UncleanRecoveryStarted,
 )
 from emulator.core.image import PartitionState
-from emulator.core.inputs import NumberDrawn, RequestFailed, RequestFailure, ResponseReceived
+from emulator.core.inputs import NumberDrawn, RequestFailed, ResponseReceived
 from emulator.core.messages import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse, ReplicaLogInfo
 from emulator.core.properties import NodeProperties
-from emulator.core.records import ConfigResource
 from emulator.core.switches import Switches, era_switches
 from emulator.core.types import (
     BrokerEpoch,
+    ConfigResource,
     CorrelationId,
     LeaderEpoch,
     LeaderRecoveryState,
     Offset,
+    RequestFailure,
     RequestId,
     TopicPartition,
 )
