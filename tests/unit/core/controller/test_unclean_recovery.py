@@ -1,5 +1,7 @@
 """KIP-966's unclean recovery manager, driven by hand: what is asked of whom, which answers count, who is elected."""
 
+from typing import Literal
+
 import msgspec
 import pytest
 
@@ -51,7 +53,12 @@ TIMEOUT_MS = 10_000
 SESSION_MS = 50
 
 
-def driver(*, strategy: str = "Balanced", switches: Switches | None = None, partitions: int = 1) -> ControllerDriver:
+def driver(
+    *,
+    strategy: Literal["None", "Balanced", "Aggressive"] = "Balanced",
+    switches: Switches | None = None,
+    partitions: int = 1,
+) -> ControllerDriver:
     """Returns a controller with brokers 1, 2 and 3, of which each partition has a replica; nothing is lost yet."""
     properties = NodeProperties(
         min_insync_replicas=2,
