@@ -34,6 +34,7 @@ from emulator.core.types import (
     TopicPartition,
 )
 from tests.conformance.broker_node_kinds import partition_of
+from tests.conformance.broker_partition_kinds import is_queued
 from tests.conformance.broker_world import (
     TOPIC_ID,
     broker_epoch,
@@ -59,6 +60,7 @@ class _Sender:
         self.requests: list[AlterPartitionRequest] = []
         self.callbacks: dict[str, str] = {}
         self.last_callback: str | None = None
+        self.submitted: dict[TopicPartition, IsrProposal] = {}
         self.resubmits: dict[TopicPartition, IsrProposal] = {}
 
     def turn(self) -> Turn:
@@ -82,6 +84,7 @@ class _Sender:
             state=PendingShrink((), frozenset()),
         )
         error = self.sender.submit(proposal)
+        self.submitted[partition] = proposal
         if step.get("on_error") == "resubmit":
             self.resubmits[partition] = proposal
         turn = self.turn()
@@ -142,7 +145,9 @@ class _Sender:
         data = () if last is None else last.partitions
         return {
             "requests_sent": len(self.requests),
-            "still_queued": [str(partition) for partition in self.sender.queued],
+            "still_queued": [
+                str(name) for name, proposal in self.submitted.items() if is_queued(self.sender, proposal)
+            ],
             "last_request_partitions": len(data),
             "last_request_only": [f"{one.topic}-{one.partition}" for one in data],
             "last_request_isr": {

@@ -1,5 +1,6 @@
 """Vectors about one partition on its own: roles, ISR, high watermark, reads."""
 
+import copy
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -31,7 +32,7 @@ from emulator.core.broker.request_ledger import RequestLedger
 from emulator.core.broker.turn import Turn
 from emulator.core.effects import RecordEvent, SendRequest
 from emulator.core.errors import ErrorCode
-from emulator.core.events import AppendRole, ProduceAnswered
+from emulator.core.events import AlterPartitionAnswered, AppendRole, ProduceAnswered
 from emulator.core.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -46,6 +47,7 @@ from emulator.core.types import (
     Acks,
     BrokerEpoch,
     BrokerId,
+    IsrAnswer,
     LeaderEpoch,
     MetadataOffset,
     Offset,
@@ -95,6 +97,7 @@ class _PartitionPlay:
         self.produce = ProduceDesk(self.world.hosted, vector.switches)
         self.request: AlterPartitionRequest | None = None
         self.proposal: IsrProposal | None = None
+        self.failed_updates = 0
         self.last_append_error: ErrorCode | None = None
         self.last_fetch_error: ErrorCode | None = None
         self._set_up(before)
@@ -168,6 +171,7 @@ class _PartitionPlay:
         self.produce.check(turn, NAME)
         self._submit(turn)
         self._note_produce_answer(turn)
+        self._note_failed_updates(turn)
         if "expect" not in step:
             return []
         if isinstance(step["expect"], dict):
@@ -194,6 +198,11 @@ class _PartitionPlay:
             self.produce.handle_request(turn, RequestId(1), request)
             self._note_produce_answer(turn)
         return self.last_append_error.name
+
+    def _note_failed_updates(self, turn: Turn) -> None:
+        for effect in turn.effects():
+            if isinstance(effect, RecordEvent) and isinstance(effect.event, AlterPartitionAnswered):
+                self.failed_updates += effect.event.outcome in (IsrAnswer.REVERTED, IsrAnswer.PENDING)
 
     def _note_produce_answer(self, turn: Turn) -> None:
         for effect in turn.effects():
@@ -296,18 +305,17 @@ class _PartitionPlay:
     def _observe(self) -> dict[str, Any]:
         partition = self.world.partition
         log = partition.log
-        outstanding = self.sender.queued
         return {
             "role": partition.role.value,
             "committed_isr": letters(partition.committed_isr),
             "maximal_isr": letters(partition.maximal_isr),
             "state": _STATES[type(partition.isr_state)],
-            "alter_outstanding": len(outstanding),
+            "alter_outstanding": 0 if self.proposal is None else int(is_queued(self.sender, self.proposal)),
             "alter_proposed_isr": letters(proposed_isr(self.proposal.state)) if self.proposal else None,
             "alter_proposed_broker_epochs": _member_epochs(self.proposal),
             "alter_broker_epochs": _member_epochs(self.proposal),
             "alter_proposed_epochs": _member_epochs(self.proposal),
-            "failures": partition.failed_isr_updates,
+            "failures": self.failed_updates,
             "under_min_isr": partition.is_under_min_isr,
             "out_of_sync": letters(partition.out_of_sync_members(now_ms=self.world.now_ms)),
             "hw": log.high_watermark,
@@ -326,6 +334,11 @@ class _PartitionPlay:
             "last_append_error": None if self.last_append_error is None else self.last_append_error.name,
             "last_fetch_error": None if self.last_fetch_error is None else self.last_fetch_error.name,
         }
+
+
+def is_queued(sender: AlterPartitionSender, proposal: IsrProposal) -> bool:
+    """Whether a change of that partition awaits an answer: another one would be refused."""
+    return copy.deepcopy(sender).submit(proposal) is ErrorCode.OPERATION_NOT_ATTEMPTED
 
 
 def _member_epochs(proposal: IsrProposal | None) -> dict[str, int] | None:

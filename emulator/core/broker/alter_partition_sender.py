@@ -52,11 +52,6 @@ class AlterPartitionSender:
         self._is_in_flight = False
         self._retry_at_ms: int | None = None
 
-    @property
-    def queued(self) -> tuple[TopicPartition, ...]:
-        """Partitions whose change awaits an answer, sent or not."""
-        return tuple(self._queued)
-
     def next_deadline_ms(self) -> int | None:
         """Returns when to try again, if it waits for that."""
         return self._retry_at_ms

@@ -105,6 +105,5 @@ def _settle(turn: Turn, partition: Partition, result: AlterPartitionResult, answ
     if answer is IsrAnswer.COMMITTED:
         partition.commit_isr(turn, result)
         return
-    partition.failed_isr_updates += 1
     if answer is IsrAnswer.REVERTED:
         partition.revert_isr(turn)

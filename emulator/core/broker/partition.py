@@ -83,7 +83,6 @@ class Partition:
         isr_state: the ISR and what is asked of the controller; empty on a follower.
         leader_recovery_state: by the last metadata or AlterPartition answer; always RECOVERED without the gate.
         epoch_start_offset: where this leader's epoch starts in the log.
-        failed_isr_updates: AlterPartition answers that did not commit.
         topic_properties: effective properties of the topic.
     """
 
@@ -106,7 +105,6 @@ class Partition:
         self.isr_state: IsrState = Committed(())
         self.leader_recovery_state = LeaderRecoveryState.RECOVERED
         self.epoch_start_offset = Offset(0)
-        self.failed_isr_updates = 0
         self._config = config
         self._registrations = registrations
         self._followers: dict[BrokerId, FollowerState] = {}

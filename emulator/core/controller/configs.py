@@ -37,21 +37,6 @@ def alter_config(
     view: ClusterView, resource: ConfigResource, resource_name: str, changes: Mapping[str, str | None]
 ) -> ConfigOutcome:
     """Decides on IncrementalAlterConfigs of one resource; ``None`` deletes an entry."""
-    return _alter(view, resource, resource_name, changes)
-
-
-def replace_config(
-    view: ClusterView, resource: ConfigResource, resource_name: str, entries: Mapping[str, str]
-) -> ConfigOutcome:
-    """Decides on the legacy AlterConfigs of one resource: whatever it does not name is deleted."""
-    existing = view.image.configs(resource, resource_name)
-    changes: dict[str, str | None] = {name: None for name in sorted(existing) if name not in entries}
-    return _alter(view, resource, resource_name, {**changes, **entries})
-
-
-def _alter(
-    view: ClusterView, resource: ConfigResource, resource_name: str, changes: Mapping[str, str | None]
-) -> ConfigOutcome:
     if resource is ConfigResource.TOPIC and resource_name not in view.image.topics:
         message = f"there is no topic {resource_name!r}"
         return ConfigOutcome(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message=message)

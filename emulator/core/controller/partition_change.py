@@ -86,15 +86,6 @@ class _Memory(msgspec.Struct, frozen=True, kw_only=True):
     last_known_leader: BrokerId | None
 
 
-def elect_for_target(
-    state: PartitionState, target: PartitionTarget, *, rules: PartitionRules, effective_min_isr: int
-) -> ElectionResult:
-    """Returns the outcome of the election that a change would hold, without the change."""
-    lists = _target_lists(state, target)
-    memory = _target_memory(state, lists, target, rules=rules, effective_min_isr=effective_min_isr)
-    return _elect(state, target, lists=lists, memory=memory, rules=rules)
-
-
 def next_partition_change(
     state: PartitionState,
     target: PartitionTarget,
