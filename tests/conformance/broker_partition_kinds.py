@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from emulator.core.broker.alter_partition_sender import AlterPartitionSender
-from emulator.core.broker.delayed_produce import ProduceDesk
+from emulator.core.broker.delayed_produce import ProduceHandler
 from emulator.core.broker.fetch import (
     Diverging,
     Read,
@@ -94,7 +94,7 @@ class _PartitionPlay:
         self.world.register(before.get("brokers") or {})
         self.ledger = RequestLedger()
         self.sender = AlterPartitionSender(self.world.config, self.ledger)
-        self.produce = ProduceDesk(self.world.hosted, vector.switches)
+        self.produce = ProduceHandler(self.world.hosted, vector.switches)
         self.request: AlterPartitionRequest | None = None
         self.proposal: IsrProposal | None = None
         self.failed_updates = 0

@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from emulator.core.batch import BatchDescriptor, InvalidBatch
-from emulator.core.broker.delayed_produce import ProduceDesk
+from emulator.core.broker.delayed_produce import ProduceHandler
 from emulator.core.broker.delete_records import delete_records
 from emulator.core.broker.fetch import (
     Diverging,
@@ -251,23 +251,23 @@ def run_produce(vector: Vector) -> list[str]:
         world.hosted.remove(NAME)
         if before.get("in_metadata", True):
             world.image.partitions[NAME] = world.state({}, leader=broker_id("F1"))
-    desk = ProduceDesk(world.hosted, vector.switches)
+    handler = ProduceHandler(world.hosted, vector.switches)
     found: list[str] = []
     actual: dict[str, Any] = {}
     for index, step in enumerate(vector.steps):
-        actual = _produce(world, desk, step)
+        actual = _produce(world, handler, step)
         found += step_mismatches(index, step, actual, outcome="error")
     return found + mismatches(vector.final, actual)
 
 
-def _produce(world: PartitionWorld, desk: ProduceDesk, step: Fields) -> dict[str, Any]:
+def _produce(world: PartitionWorld, handler: ProduceHandler, step: Fields) -> dict[str, Any]:
     asked = ProducePartition(
         topic=step.get("topic", NAME.topic), partition=NAME.partition, batch=_batch_to_produce(step)
     )
     before = world.partition.log.log_end_offset
     turn = world.turn()
     request = ProduceRequest(acks=step.get("acks", -1), timeout_ms=30_000, partitions=(asked,))
-    desk.handle_request(turn, RequestId(1), request)
+    handler.handle_request(turn, RequestId(1), request)
     effects = turn.effects()
     answers = [one.response for one in effects if isinstance(one, SendResponse)]
     answer = next((one.partitions[0] for one in answers if isinstance(one, ProduceResponse)), None)
@@ -276,7 +276,7 @@ def _produce(world: PartitionWorld, desk: ProduceDesk, step: Fields) -> dict[str
         "error": "NONE" if answer is None else answer.error.name,
         "base_offset": shown(None if answer is None else answer.base_offset),
         "complete": answer is not None,
-        "waiting": len(desk) > 0,
+        "waiting": len(handler) > 0,
         "connection_closed": any(isinstance(one, CloseConnection) for one in effects),
         "appended": log.log_end_offset > before,
         "leo": log.log_end_offset,

@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from emulator.core.broker.alter_partition_sender import AlterPartitionSender
-from emulator.core.broker.delete_records import DeleteRecordsDesk
+from emulator.core.broker.delete_records import DeleteRecordsHandler
 from emulator.core.broker.fetch import Read, Reader, ReadFailed, ReadResult, read_partition
 from emulator.core.broker.isr import Committed, PendingExpand, PendingRecovery, PendingShrink
 from emulator.core.broker.isr_changes import handle_answer, maybe_expand_isr
@@ -184,9 +184,9 @@ class _Play:
                 target = DeleteRecordsTarget(topic=topic, partition=number, offset=Offset(0))
                 for follower in self._world.partition.followers.values():
                     follower.log_start_offset = Offset(0)  # they hold nothing up
-                desk = DeleteRecordsDesk(self._world.hosted)
-                desk.handle_request(turn, RequestId(0), DeleteRecordsRequest(partitions=(target,), timeout_ms=0))
-                desk.handle_timer(turn)
+                handler = DeleteRecordsHandler(self._world.hosted)
+                handler.handle_request(turn, RequestId(0), DeleteRecordsRequest(partitions=(target,), timeout_ms=0))
+                handler.handle_timer(turn)
                 [answer] = [effect.response for effect in turn.effects() if isinstance(effect, SendResponse)]
                 assert isinstance(answer, DeleteRecordsResponse)
                 return answer.partitions[0].error

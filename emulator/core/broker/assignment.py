@@ -5,7 +5,7 @@ arrive as one difference; epochs, not the number of steps, decide what is done.
 """
 
 from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.delayed_fetch import FetchDesk
+from emulator.core.broker.delayed_fetch import FetchHandler
 from emulator.core.broker.fetcher import FetcherPool
 from emulator.core.broker.hosted import HostedPartitions
 from emulator.core.broker.log_opening import create_log, open_log
@@ -31,7 +31,7 @@ class Assignment:
         config: BrokerConfig,
         hosted: HostedPartitions,
         fetchers: FetcherPool,
-        fetches: FetchDesk,
+        fetches: FetchHandler,
         strays: StrayLogs,
     ) -> None:
         self._config = config

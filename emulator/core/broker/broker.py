@@ -16,9 +16,9 @@ from emulator.core.broker.alter_partition_sender import AlterPartitionSender, Is
 from emulator.core.broker.assignment import Assignment
 from emulator.core.broker.chores import Chores
 from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.delayed_fetch import FetchDesk
-from emulator.core.broker.delayed_produce import ProduceDesk
-from emulator.core.broker.delete_records import DeleteRecordsDesk
+from emulator.core.broker.delayed_fetch import FetchHandler
+from emulator.core.broker.delayed_produce import ProduceHandler
+from emulator.core.broker.delete_records import DeleteRecordsHandler
 from emulator.core.broker.fetcher import FetcherPool
 from emulator.core.broker.hosted import HostedPartitions
 from emulator.core.broker.isr import IsrProposal
@@ -112,9 +112,9 @@ class Broker:
         self._lifecycle = BrokerLifecycle(config, self._ledger)
         self._alter_partitions = AlterPartitionSender(config, self._ledger)
         self._fetchers = FetcherPool(config, self._ledger)
-        self._produces = ProduceDesk(self._hosted, config.switches)
-        self._fetches = FetchDesk(config, self._hosted, self._produces)
-        self._deletes = DeleteRecordsDesk(self._hosted)
+        self._produces = ProduceHandler(self._hosted, config.switches)
+        self._fetches = FetchHandler(config, self._hosted, self._produces)
+        self._deletes = DeleteRecordsHandler(self._hosted)
         self._recoveries = LeaderRecovery(config, self._hosted)
         self._producer_ids = ProducerIds(config, self._ledger)
         self._strays = StrayLogs(config)

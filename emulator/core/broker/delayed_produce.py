@@ -41,7 +41,7 @@ class _Operation:
         self.open_count = 0
 
 
-class ProduceDesk:
+class ProduceHandler:
     """Takes produce requests, keeps those that wait, answers them all.
 
     A batch that is meant for another topic of the same name is refused before anything else is asked, and nobody is

@@ -21,10 +21,10 @@ from typing import assert_never
 import msgspec
 
 from emulator.core.admin_messages import AdminRequest, AdminResponse, ElectLeadersRequest, UnregisterBrokerRequest
-from emulator.core.controller.admin_desk import AdminDesk
-from emulator.core.controller.broker_desk import BrokerDesk
+from emulator.core.controller.admin_handler import AdminHandler
+from emulator.core.controller.broker_handler import BrokerHandler
 from emulator.core.controller.elect_leaders import SWEEP_LIMIT, sweep_preferred, sweep_unclean
-from emulator.core.controller.election_desk import ElectionDesk
+from emulator.core.controller.election_handler import ElectionHandler
 from emulator.core.controller.features import bootstrap
 from emulator.core.controller.health import ControllerHealth, controller_health
 from emulator.core.controller.producer_ids import allocate_producer_ids
@@ -106,10 +106,10 @@ class Controller:
         self._properties = properties
         self._switches = switches
         self.recoveries = UncleanRecoveries(self._view)
-        self._elections = ElectionDesk(self._view, self.recoveries)
-        self._admin = AdminDesk(self._view, cluster_id=cluster_id)
+        self._elections = ElectionHandler(self._view, self.recoveries)
+        self._admin = AdminHandler(self._view, cluster_id=cluster_id)
         self._timers: TimerQueue[SessionKey | _Sweep] = TimerQueue()
-        self._brokers = BrokerDesk(self._view, cluster_id=cluster_id, timers=self._timers)
+        self._brokers = BrokerHandler(self._view, cluster_id=cluster_id, timers=self._timers)
         self._held: deque[_Held] = deque()
         # Invariant: committed_end_offset <= image.next_offset.
         self._synced_end_offset = MetadataOffset(0)

@@ -60,7 +60,7 @@ Commit: TypeAlias = Callable[[Sequence[Decision]], None]
 """Replays decisions at once, so that the view shows them."""
 
 
-class AdminDesk:
+class AdminHandler:
     """Answers administrators.
 
     Args:
@@ -100,7 +100,7 @@ class AdminDesk:
             case DescribeClusterRequest():
                 return self._describe_cluster()
             case ElectLeadersRequest():
-                raise InvariantViolation("elections are the election desk's")
+                raise InvariantViolation("elections are the election handler's")
             case _:
                 assert_never(request)
 

@@ -39,7 +39,7 @@ class SessionTimers(Protocol):
         """Disarms it."""
 
 
-class BrokerDesk:
+class BrokerHandler:
     """Answers brokers.
 
     Args:
