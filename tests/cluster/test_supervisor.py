@@ -252,7 +252,9 @@ def test_children_are_started_from_the_main_thread_only(tmp_path: Path) -> None:
     thread = threading.Thread(target=run)
     thread.start()
     thread.join()
-    assert [str(error) for error in caught] == ["a tethered process is started from the main thread only"]
+    assert [str(error) for error in caught] == [
+        "a process that dies with its parent is started from the main thread only"
+    ]
 
 
 async def test_the_environment_has_the_allocator_settings_and_additions(tmp_path: Path) -> None:
