@@ -58,7 +58,7 @@ from emulator.core.types import (
 from emulator.node.controller_turn import ControllerTurns
 from emulator.node.event_writer import encode_event
 from emulator.node.metadata_journal import MetadataJournal
-from emulator.node.untold_events import untold_events
+from emulator.node.unreported_events import unreported_events
 from emulator.storage.memory_filesystem import CrashPoint, MemoryFileSystem, Outcome, SimulatedCrash
 from emulator.storage.power_loss_plan import Keep
 
@@ -252,7 +252,7 @@ def test_nothing_that_left_is_taken_back(outcome: Outcome, loss: Keep | None) ->
         assert found == WHOLE.streamed[: len(found)], where
         deleted = {"payments"} if len(found) == len(WHOLE.streamed) else set[str]()
         check_facts(answers, fold(found), deleted=deleted)
-        told += untold_events(successor.kept, frozenset(map(encode_event, told)))
+        told += unreported_events(successor.kept, frozenset(map(encode_event, told)))
         end_offset = found[-1].end_offset if found else 0
         assert of_records(told) == [event for event in of_records(WHOLE.told) if offset_of(event) < end_offset], where
         successor.turn([Started(cause_id=CAUSE)])

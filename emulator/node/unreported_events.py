@@ -17,7 +17,7 @@ def earlier_event_files(event_file: str, *, incarnation: int) -> list[str]:
     return [f"{stem}{earlier}.jsonl" for earlier in range(incarnation)]
 
 
-def read_told(paths: Iterable[str]) -> frozenset[bytes]:
+def read_reported(paths: Iterable[str]) -> frozenset[bytes]:
     """Returns the events on the whole lines of files, encoded; a file that is not there has none."""
     told: set[bytes] = set()
     for path in paths:
@@ -30,6 +30,6 @@ def read_told(paths: Iterable[str]) -> frozenset[bytes]:
     return frozenset(told)
 
 
-def untold_events(kept: Sequence[ControllerEvent], told: frozenset[bytes]) -> list[ControllerEvent]:
+def unreported_events(kept: Sequence[ControllerEvent], told: frozenset[bytes]) -> list[ControllerEvent]:
     """Returns, in order, the events of the metadata log that are not among those told."""
     return [event for event in kept if encode_event(event) not in told]
