@@ -56,7 +56,7 @@ from emulator.node.cause_ids import CauseIds
 from emulator.node.config import NodeConfig
 from emulator.node.event_log import log_event
 from emulator.node.event_writer import EventWriter
-from emulator.node.log_chores import LogChores
+from emulator.node.log_maintenance import LogMaintenance
 from emulator.node.request_table import RequestTable
 from emulator.node.turn_loop import TurnLoop, monotonic_ms
 from emulator.rpc.address_book import AddressBook
@@ -297,8 +297,10 @@ class BrokerShell:
             cause_id=cause_id, logs=logs, strays=self._files.strays, failed_log_dirs=self._files.failed_ids
         )
         self._put(loaded)
-        chores = LogChores(self._files, self._broker, self._config.node_properties(), put_first=self._put_first)
-        await chores.run(self._causes)
+        maintenance = LogMaintenance(
+            self._files, self._broker, self._config.node_properties(), put_first=self._put_first
+        )
+        await maintenance.run(self._causes)
 
     def _start_scan(self, effect: RecoverLog, scan: LogScan, cause_id: CauseId) -> None:
         task = self._tasks.create_task(self._scan(effect, scan, cause_id))

@@ -14,7 +14,6 @@ from typing import assert_never
 
 from emulator.core.broker.alter_partition_sender import AlterPartitionSender, IsrChangeAnswer
 from emulator.core.broker.assignment import Assignment
-from emulator.core.broker.chores import Chores
 from emulator.core.broker.config import BrokerConfig
 from emulator.core.broker.delayed_fetch import FetchHandler
 from emulator.core.broker.delayed_produce import ProduceHandler
@@ -27,6 +26,7 @@ from emulator.core.broker.leader_recovery import LeaderRecovery
 from emulator.core.broker.lifecycle import BrokerLifecycle
 from emulator.core.broker.list_offsets import list_offsets
 from emulator.core.broker.log_writer import follow_segments
+from emulator.core.broker.maintenance import Maintenance
 from emulator.core.broker.metadata_requests import metadata
 from emulator.core.broker.metadata_stream import MetadataStream
 from emulator.core.broker.offset_for_leader_epoch import offsets_for_leader_epochs
@@ -119,12 +119,12 @@ class Broker:
         self._producer_ids = ProducerIds(config, self._ledger)
         self._strays = StrayLogs(config)
         self._assignment = Assignment(config, self._hosted, self._fetchers, self._fetches, self._strays)
-        self._chores = Chores(config, self._hosted)
+        self._maintenance = Maintenance(config, self._hosted)
         self._timers: tuple[Timed, ...] = (
             *self._fetches.timers,
             self._produces.timers,
             self._fetchers.timers,
-            self._chores.timers,
+            self._maintenance.timers,
             self._deletes.timers,
             self._recoveries.timers,
             self._strays.timers,
@@ -211,7 +211,7 @@ class Broker:
                 self._assignment.adopt(turn, logs)
                 if failed_log_dirs:
                     self._assignment.give_up_missing()
-                self._chores.start(turn)
+                self._maintenance.start(turn)
                 self._apply_metadata(turn, MetadataOffset(0))
             case LogRecovered():
                 self._recoveries.handle_recovered(turn, incoming)
@@ -358,7 +358,7 @@ class Broker:
         self._fetchers.handle_timer(turn)
         if self._lifecycle.broker_epoch is not None:
             self._alter_partitions.handle_timer(turn, self._lifecycle.broker_epoch)
-        self._chores.handle_timer(turn)
+        self._maintenance.handle_timer(turn)
         self._stream.handle_timer(turn)
 
     # --- The end of a step ----------------------------------------------------------------------------------------
@@ -411,7 +411,7 @@ class Broker:
         self._has_exited = True
         self._fetchers.stop()
         if self._logs is _Logs.OPEN:
-            self._chores.checkpoint_high_watermarks(turn)
+            self._maintenance.checkpoint_high_watermarks(turn)
             turn.exit(CloseLogs(broker_epoch=self._lifecycle.broker_epoch))
         else:
             # Checkpoints of logs that were never opened must not be overwritten with nothing.

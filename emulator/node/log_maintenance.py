@@ -21,7 +21,7 @@ INTERVAL_S: Final = 0.25
 """Resolution of ``flush.ms`` and of delayed deletions."""
 
 
-class LogChores:
+class LogMaintenance:
     """Periodic work on a broker's logs.
 
     Args:
