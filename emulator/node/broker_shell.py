@@ -63,7 +63,7 @@ from emulator.rpc.address_book import AddressBook
 from emulator.rpc.channel import keepalive_for
 from emulator.rpc.inbound import NodeServer, Responder
 from emulator.rpc.metadata_stream import read_metadata
-from emulator.rpc.outbound import Outbound, Outcome, Role
+from emulator.rpc.outbound import ChannelRole, Outbound, Outcome
 from emulator.storage.log_scan import LogScan
 from emulator.storage.os_filesystem import OsFileSystem
 
@@ -328,7 +328,7 @@ class BrokerShell:
     def _open_metadata_stream(self, from_offset: MetadataOffset) -> None:
         if self._metadata_task is not None:
             self._metadata_task.cancel()
-        channel = self._outbound.channel(self._config.controller_id, Role.METADATA)
+        channel = self._outbound.channel(self._config.controller_id, ChannelRole.METADATA)
         self._metadata_task = self._tasks.create_task(
             read_metadata(channel, from_offset=from_offset, cause_id=self._causes.stream(), deliver=self._put)
         )

@@ -45,7 +45,7 @@ from emulator.rpc.request_stream import AnswerPolicy, RequestStream, StreamCall
 _log: Final = logging.getLogger(__name__)
 
 
-class Role(Enum):
+class ChannelRole(Enum):
     """What a channel is for."""
 
     SESSION = "session"
@@ -90,13 +90,13 @@ class Outbound:
         self._tasks = tasks
         self._parse_fetched = parse_fetched
         self._deliver = deliver
-        self._channels: dict[tuple[NodeId, Role], grpc.aio.Channel] = {}
+        self._channels: dict[tuple[NodeId, ChannelRole], grpc.aio.Channel] = {}
         self._methods: dict[tuple[NodeId, type], grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]] = {}
         self._produce_streams: dict[NodeId, RequestStream[ProduceResponse]] = {}
         self._fetch_streams: dict[NodeId, RequestStream[FetchResponse]] = {}
         self._calls: set[asyncio.Task[None]] = set()
 
-    def channel(self, destination: NodeId, role: Role) -> grpc.aio.Channel:
+    def channel(self, destination: NodeId, role: ChannelRole) -> grpc.aio.Channel:
         """Returns the channel to a peer for a role, opened at first use.
 
         Raises:
@@ -200,7 +200,7 @@ class Outbound:
         key = (destination, api.request_type)
         if key not in self._methods:
             is_session = api.request_type in (BrokerRegistrationRequest, BrokerHeartbeatRequest)
-            channel = self.channel(destination, Role.SESSION if is_session else Role.CONTROL)
+            channel = self.channel(destination, ChannelRole.SESSION if is_session else ChannelRole.CONTROL)
             self._methods[key] = channel.unary_unary(
                 api.path,
                 request_serializer=as_is,
@@ -212,7 +212,7 @@ class Outbound:
         if destination not in self._produce_streams:
             self._produce_streams[destination] = RequestStream(
                 tasks=self._tasks,
-                open_call=self._opener(destination, Role.PRODUCE, PRODUCE),
+                open_call=self._opener(destination, ChannelRole.PRODUCE, PRODUCE),
                 decode=decode_produce_responses,
                 on_answer=self._answer,
                 on_failure=self._fail,
@@ -223,14 +223,14 @@ class Outbound:
         if destination not in self._fetch_streams:
             self._fetch_streams[destination] = RequestStream(
                 tasks=self._tasks,
-                open_call=self._opener(destination, Role.FETCH, FETCH),
+                open_call=self._opener(destination, ChannelRole.FETCH, FETCH),
                 decode=lambda frame: decode_fetch_responses(frame, self._parse_fetched),
                 on_answer=self._answer,
                 on_failure=self._fail,
             )
         return self._fetch_streams[destination]
 
-    def _opener(self, destination: NodeId, role: Role, name: str) -> Callable[[], StreamCall]:
+    def _opener(self, destination: NodeId, role: ChannelRole, name: str) -> Callable[[], StreamCall]:
         method = self.channel(destination, role).stream_stream(
             method_path(BROKER_SERVICE, name), request_serializer=as_is, response_deserializer=as_is
         )

@@ -18,7 +18,7 @@ from emulator.core.broker.fetch import (
 from emulator.core.broker.hosted import check_leader_epoch
 from emulator.core.broker.list_offsets import list_offsets
 from emulator.core.broker.offset_for_leader_epoch import offsets_for_leader_epochs
-from emulator.core.broker.partition import Role
+from emulator.core.broker.partition import PartitionRole
 from emulator.core.broker.produce import append_batch
 from emulator.core.effects import CloseConnection, SendResponse
 from emulator.core.errors import ErrorCode
@@ -93,7 +93,7 @@ def run_epoch_check(vector: Vector) -> list[str]:
     before = vector.before
     log = before.get("log") or {"start": 0, "leo": 0, "hw": 0, "epochs": []}
     world = leading(vector.config, vector.switches, before, log=log, isr=before.get("isr") or ["L", "F1"])
-    if before["role"] != Role.LEADER.value:
+    if before["role"] != PartitionRole.LEADER.value:
         world.follow(world.turn(), {"leader_epoch": before["leader_epoch"]}, leader=broker_id("F1"))
     found: list[str] = []
     actual: dict[str, Any] = {}
@@ -156,7 +156,7 @@ def run_list_offsets(vector: Vector) -> list[str]:
     before = vector.before
     log = {**before["log"], "timestamps": before.get("timestamps")}
     world = leading(vector.config, vector.switches, before, log=log, isr=before.get("isr") or ["L", "F1"])
-    if before.get("role") == Role.FOLLOWER.value:
+    if before.get("role") == PartitionRole.FOLLOWER.value:
         world.follow(world.turn(), {"leader_epoch": world.partition.leader_epoch}, leader=broker_id("F1"))
     if "epoch_start_offset" in before:
         world.partition.epoch_start_offset = Offset(before["epoch_start_offset"])
@@ -245,7 +245,7 @@ def run_produce(vector: Vector) -> list[str]:
     log = before.get("log") or {"start": 0, "leo": before.get("leo", 0), "hw": before.get("hw", 0), "epochs": []}
     isr = before.get("committed_isr") or before.get("isr") or ["L"]
     world = leading(vector.config, vector.switches, before, log=log, isr=isr)
-    if before.get("role") == Role.FOLLOWER.value or before.get("is_leader") is False:
+    if before.get("role") == PartitionRole.FOLLOWER.value or before.get("is_leader") is False:
         world.follow(world.turn(), {"leader_epoch": world.partition.leader_epoch + 1}, leader=broker_id("F1"))
     if before.get("hosted") is False:
         world.hosted.remove(NAME)

@@ -62,7 +62,7 @@ from emulator.core.types import (
 )
 
 
-class Role(Enum):
+class PartitionRole(Enum):
     """What a broker is to a partition."""
 
     NONE = "none"
@@ -97,7 +97,7 @@ class Partition:
         self.log = log
         self.name = log.partition
         self.topic_properties = topic_properties
-        self.role = Role.NONE
+        self.role = PartitionRole.NONE
         self.leader: BrokerId | None = None
         self.leader_epoch = LeaderEpoch(-1)
         self.partition_epoch = PartitionEpoch(-1)
@@ -114,7 +114,7 @@ class Partition:
     @property
     def is_leader(self) -> bool:
         """Whether this broker leads, by what it knows."""
-        return self.role is Role.LEADER
+        return self.role is PartitionRole.LEADER
 
     @property
     def is_recovering(self) -> bool:
@@ -174,12 +174,12 @@ class Partition:
         if state.partition_epoch < self.partition_epoch:
             return
         former_role = self.role
-        was_leader = former_role is Role.LEADER
+        was_leader = former_role is PartitionRole.LEADER
         self.replicas = state.replicas
         if was_leader and (state.leader_epoch, state.partition_epoch) == (self.leader_epoch, self.partition_epoch):
             return
         is_new_epoch = state.leader_epoch > self.leader_epoch
-        self.role = Role.LEADER
+        self.role = PartitionRole.LEADER
         self.leader = self._config.broker_id
         self.partition_epoch = state.partition_epoch
         self._take_recovery_state(state)
@@ -211,7 +211,7 @@ class Partition:
             if broker_id != self._config.broker_id
         }
 
-    def _start_epoch(self, turn: Turn, state: PartitionState, *, former_role: Role) -> None:
+    def _start_epoch(self, turn: Turn, state: PartitionState, *, former_role: PartitionRole) -> None:
         self.leader_epoch = state.leader_epoch
         self.epoch_start_offset = self.log.log_end_offset
         # Entered before anything is written: followers of a later, empty epoch cut at it (KAFKA-7415).
@@ -219,7 +219,7 @@ class Partition:
             write_epochs(turn, self.log)
         for follower in self._followers.values():
             caught_up_ms = turn.now_ms if follower.broker_id in state.isr else 0
-            if former_role is Role.LEADER:
+            if former_role is PartitionRole.LEADER:
                 follower.restart_lag_clock(last_caught_up_ms=caught_up_ms, leader_end_offset=self.log.log_end_offset)
             else:
                 follower.forget(last_caught_up_ms=caught_up_ms)
@@ -232,8 +232,8 @@ class Partition:
         if state.partition_epoch < self.partition_epoch:
             return False
         is_new_epoch = state.leader_epoch > self.leader_epoch
-        is_new_role = self.role is not Role.FOLLOWER
-        self.role = Role.FOLLOWER
+        is_new_role = self.role is not PartitionRole.FOLLOWER
+        self.role = PartitionRole.FOLLOWER
         self.leader = state.leader
         self.leader_epoch = state.leader_epoch
         self.partition_epoch = state.partition_epoch
