@@ -24,7 +24,7 @@ from emulator.storage.record_batch import (
 _CHUNK_BYTES: Final = 1 << 20
 
 
-class Check(Enum):
+class BatchValidation(Enum):
     """How much of each batch is believed."""
 
     HEADERS = "headers"
@@ -73,7 +73,7 @@ class SegmentScan(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-def scan_batches(file: ScannableFile, *, check: Check) -> SegmentScan:
+def scan_batches(file: ScannableFile, *, check: BatchValidation) -> SegmentScan:
     """Reads a segment file from its start up to the first thing that is no whole (``CRC``: intact) batch.
 
     Raises:
@@ -102,7 +102,7 @@ def scan_batches(file: ScannableFile, *, check: Check) -> SegmentScan:
             outcome, reason = ScanEnd.CORRUPT, f"magic {chunk[at + HEADER_UP_TO_MAGIC - 1]}, size {size}"
             break
         descriptor = describe_header(chunk, at)
-        if check is Check.CRC:
+        if check is BatchValidation.CRC:
             if at + size > len(chunk):
                 chunk = file.read(position=position, length=max(size, _CHUNK_BYTES))
                 chunk_start, at = position, 0

@@ -11,7 +11,7 @@ from typing import Final
 
 from emulator.core.batch import BatchDescriptor
 from emulator.core.types import Offset
-from emulator.storage.batch_scan import Check, SegmentScan, scan_batches
+from emulator.storage.batch_scan import BatchValidation, SegmentScan, scan_batches
 from emulator.storage.filesystem import Buffer, FileSystem, OpenMode
 from emulator.storage.segment_index import MAX_RELATIVE_OFFSET, SegmentIndex
 
@@ -93,7 +93,7 @@ class Segment:
         self.batches = scan.batches
         self._positions = scan.positions
 
-    def scan(self, check: Check) -> SegmentScan:
+    def scan(self, check: BatchValidation) -> SegmentScan:
         """Reads the log file from its start; see ``scan_batches``.
 
         Raises:

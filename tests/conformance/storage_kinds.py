@@ -15,7 +15,7 @@ from emulator.core.types import (
     TopicPartition,
 )
 from emulator.storage import clean_shutdown
-from emulator.storage.batch_scan import Check, ScanEnd, scan_batches
+from emulator.storage.batch_scan import BatchValidation, ScanEnd, scan_batches
 from emulator.storage.checkpoints import (
     format_epochs,
     format_offsets,
@@ -90,7 +90,7 @@ def run_file_scan(vector: Vector) -> list[str]:
     """Where a sequential reader stops, and how."""
     filesystem = MemoryFileSystem()
     write_file(filesystem, "/segment", bytes.fromhex(vector.before["hex"]))
-    scan = scan_batches(filesystem.open("/segment", OpenMode.READ), check=Check.HEADERS)
+    scan = scan_batches(filesystem.open("/segment", OpenMode.READ), check=BatchValidation.HEADERS)
     is_silent = scan.end is ScanEnd.SILENT
     words = _SILENT if is_silent else _CORRUPT
     actual: dict[str, Any] = {"batches": len(scan.batches), "valid_bytes": scan.valid_bytes, "corrupt": not is_silent}

@@ -59,7 +59,7 @@ from emulator.node.controller_turn import ControllerTurns
 from emulator.node.event_writer import encode_event
 from emulator.node.metadata_journal import MetadataJournal
 from emulator.node.unreported_events import unreported_events
-from emulator.storage.memory_filesystem import CrashPoint, MemoryFileSystem, Outcome, SimulatedCrash
+from emulator.storage.memory_filesystem import CrashPoint, FaultOutcome, MemoryFileSystem, SimulatedCrashError
 from emulator.storage.power_loss_plan import Keep
 
 DATA_DIR = "/data"
@@ -227,15 +227,15 @@ def test_the_script_reaches_what_it_is_about() -> None:
 
 
 @pytest.mark.parametrize("loss", [None, *Keep], ids=lambda keep: "kill" if keep is None else f"power-{keep.value}")
-@pytest.mark.parametrize("outcome", Outcome, ids=lambda outcome: outcome.value)
-def test_nothing_that_left_is_taken_back(outcome: Outcome, loss: Keep | None) -> None:
+@pytest.mark.parametrize("outcome", FaultOutcome, ids=lambda outcome: outcome.value)
+def test_nothing_that_left_is_taken_back(outcome: FaultOutcome, loss: Keep | None) -> None:
     for operation in range(1, len(OPERATIONS) + 1):
         filesystem = MemoryFileSystem()
         filesystem.restart(crash_at=CrashPoint(operation=operation, outcome=outcome))
         streamed: list[MetadataBatch] = []
         answers: list[Response] = []
         told: list[Event] = []
-        with contextlib.suppress(SimulatedCrash, StorageError):
+        with contextlib.suppress(SimulatedCrashError, StorageError):
             history = History(filesystem)
             streamed, answers, told = history.streamed, history.answers, history.told
             history.play()
