@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from emulator.core.broker.alter_partition_sender import AlterPartitionSender
+from emulator.core.broker.in_flight_requests import InFlightRequests
 from emulator.core.broker.isr import IsrProposal, PendingShrink
 from emulator.core.broker.lifecycle import BrokerLifecycle
-from emulator.core.broker.request_ledger import RequestLedger
 from emulator.core.broker.turn import Turn
 from emulator.core.effects import SendRequest
 from emulator.core.errors import ErrorCode
@@ -56,7 +56,7 @@ class _Sender:
     def __init__(self, vector: Vector) -> None:
         self.now_ms = 0
         self.broker_epoch = BrokerEpoch(vector.before.get("broker_epoch", 100))
-        self.sender = AlterPartitionSender(configured(vector.config, vector.switches), RequestLedger())
+        self.sender = AlterPartitionSender(configured(vector.config, vector.switches), InFlightRequests())
         self.requests: list[AlterPartitionRequest] = []
         self.callbacks: dict[str, str] = {}
         self.last_callback: str | None = None
@@ -208,7 +208,7 @@ class _Life:
         fields["previous_broker_epoch"] = broker_epoch(vector.before.get("previous_broker_epoch"))
         fields["log_dirs"] = tuple(vector.before.get("log_dirs") or ())
         self.heartbeat_interval_ms = config.properties.broker_heartbeat_interval_ms
-        self.lifecycle = BrokerLifecycle(type(config)(**fields), RequestLedger())
+        self.lifecycle = BrokerLifecycle(type(config)(**fields), InFlightRequests())
         self.unanswered: list[Request] = []
         self.looked_at = False
         self.habit = BrokerHeartbeatResponse(error=ErrorCode.NONE, is_caught_up=False, is_fenced=True)

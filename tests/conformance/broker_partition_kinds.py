@@ -22,13 +22,13 @@ from emulator.core.broker.high_watermark import (
     effective_min_isr,
     follower_high_watermark,
 )
+from emulator.core.broker.in_flight_requests import InFlightRequests
 from emulator.core.broker.isr import Committed, IsrProposal, PendingExpand, PendingShrink, proposed_isr
 from emulator.core.broker.isr_changes import handle_answer, maybe_expand_isr, maybe_shrink_isr
 from emulator.core.broker.log_opening import open_log
 from emulator.core.broker.log_writer import append_batches
 from emulator.core.broker.offset_for_leader_epoch import offsets_for_leader_epochs
 from emulator.core.broker.produce import append_batch, commit_result
-from emulator.core.broker.request_ledger import RequestLedger
 from emulator.core.broker.turn import Turn
 from emulator.core.effects import RecordEvent, SendRequest
 from emulator.core.errors import ErrorCode
@@ -92,8 +92,8 @@ class _PartitionPlay:
         )
         self.world.now_ms = before.get("now_ms", 1_000_000)
         self.world.register(before.get("brokers") or {})
-        self.ledger = RequestLedger()
-        self.sender = AlterPartitionSender(self.world.config, self.ledger)
+        self.in_flight = InFlightRequests()
+        self.sender = AlterPartitionSender(self.world.config, self.in_flight)
         self.produce = ProduceHandler(self.world.hosted, vector.switches)
         self.request: AlterPartitionRequest | None = None
         self.proposal: IsrProposal | None = None

@@ -9,10 +9,10 @@ from emulator.core.batch import BatchDescriptor, LogSpan
 from emulator.core.broker.epoch_cache import LeaderEpochCache
 from emulator.core.broker.fetch import Reader, partition_response, read_partition
 from emulator.core.broker.fetcher import FetcherPool, FollowState
+from emulator.core.broker.in_flight_requests import InFlightRequests
 from emulator.core.broker.list_offsets import list_offsets
 from emulator.core.broker.offset_for_leader_epoch import offsets_for_leader_epochs
 from emulator.core.broker.replica_log import ReplicaLog
-from emulator.core.broker.request_ledger import RequestLedger
 from emulator.core.broker.turn import Turn
 from emulator.core.effects import RecordEvent, SendRequest
 from emulator.core.errors import ErrorCode
@@ -85,8 +85,8 @@ class _Reconciliation:
         self.high_watermark_updates = 0
         self.truncated_to: int | None = None
         self.discarded_from: int | None = None
-        self.ledger = RequestLedger()
-        self.pool = FetcherPool(self.follower.config, self.ledger)
+        self.in_flight = InFlightRequests()
+        self.pool = FetcherPool(self.follower.config, self.in_flight)
         self.fetch: FetchRequest | None = None
         self._lead(before.get("leader") or {})
         self._follow(before["follower"])
@@ -162,7 +162,7 @@ class _Reconciliation:
             sent = [effect for effect in turn.effects() if isinstance(effect, SendRequest)]
             questions = []
             for effect in sent:
-                self.ledger.answered(turn, effect.correlation_id)
+                self.in_flight.answered(turn, effect.correlation_id)
                 if isinstance(effect.request, FetchRequest):
                     self.fetch = effect.request
                 else:

@@ -16,8 +16,8 @@ from typing import Final
 import msgspec
 
 from emulator.core.broker.config import BrokerConfig
+from emulator.core.broker.in_flight_requests import InFlightRequests
 from emulator.core.broker.isr import IsrProposal
-from emulator.core.broker.request_ledger import RequestLedger
 from emulator.core.broker.turn import Turn
 from emulator.core.errors import ErrorCode
 from emulator.core.messages import (
@@ -44,9 +44,9 @@ class IsrChangeAnswer(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 class AlterPartitionSender:
     """The queue, and the answers that wait for metadata."""
 
-    def __init__(self, config: BrokerConfig, ledger: RequestLedger) -> None:
+    def __init__(self, config: BrokerConfig, in_flight: InFlightRequests) -> None:
         self._config = config
-        self._ledger = ledger
+        self._in_flight = in_flight
         self._queued: dict[TopicPartition, IsrProposal] = {}
         self._put_aside: list[IsrChangeAnswer] = []
         self._is_in_flight = False
@@ -88,7 +88,7 @@ class AlterPartitionSender:
             api_version=_VERSION_WITH_BROKER_EPOCHS if has_topic_ids else _VERSION_BEFORE_TOPIC_IDS,
         )
         timeout_ms = self._config.properties.broker_session_timeout_ms
-        self._ledger.send(turn, self._config.controller_id, request, timeout_ms=timeout_ms)
+        self._in_flight.send(turn, self._config.controller_id, request, timeout_ms=timeout_ms)
 
     def _is_backing_off(self, turn: Turn) -> bool:
         return self._retry_at_ms is not None and self._retry_at_ms > turn.now_ms

@@ -20,6 +20,7 @@ from emulator.core.broker.delayed_produce import ProduceHandler
 from emulator.core.broker.delete_records import DeleteRecordsHandler
 from emulator.core.broker.fetcher import FetcherPool
 from emulator.core.broker.hosted import HostedPartitions
+from emulator.core.broker.in_flight_requests import InFlightRequests
 from emulator.core.broker.isr import IsrProposal
 from emulator.core.broker.isr_changes import handle_answer
 from emulator.core.broker.leader_recovery import LeaderRecovery
@@ -33,7 +34,6 @@ from emulator.core.broker.offset_for_leader_epoch import offsets_for_leader_epoc
 from emulator.core.broker.partition import Partition
 from emulator.core.broker.producer_ids import ProducerIds
 from emulator.core.broker.replica_log_info import replica_log_info
-from emulator.core.broker.request_ledger import RequestLedger
 from emulator.core.broker.stray_cleanup import StrayLogs
 from emulator.core.broker.turn import Turn
 from emulator.core.describe import describe_topic_partitions
@@ -108,15 +108,15 @@ class Broker:
         self._image = MetadataImage()
         self._stream = MetadataStream(self._image)
         self._hosted = HostedPartitions(self._image)
-        self._ledger = RequestLedger()
-        self._lifecycle = BrokerLifecycle(config, self._ledger)
-        self._alter_partitions = AlterPartitionSender(config, self._ledger)
-        self._fetchers = FetcherPool(config, self._ledger)
+        self._in_flight = InFlightRequests()
+        self._lifecycle = BrokerLifecycle(config, self._in_flight)
+        self._alter_partitions = AlterPartitionSender(config, self._in_flight)
+        self._fetchers = FetcherPool(config, self._in_flight)
         self._produces = ProduceHandler(self._hosted, config.switches)
         self._fetches = FetchHandler(config, self._hosted, self._produces)
         self._deletes = DeleteRecordsHandler(self._hosted)
         self._recoveries = LeaderRecovery(config, self._hosted)
-        self._producer_ids = ProducerIds(config, self._ledger)
+        self._producer_ids = ProducerIds(config, self._in_flight)
         self._strays = StrayLogs(config)
         self._assignment = Assignment(config, self._hosted, self._fetchers, self._fetches, self._strays)
         self._maintenance = Maintenance(config, self._hosted)
@@ -187,7 +187,7 @@ class Broker:
             case RequestReceived():
                 self._handle_request(turn, incoming)
             case ResponseReceived(correlation_id=correlation_id, response=response):
-                sent = self._ledger.answered(turn, correlation_id)
+                sent = self._in_flight.answered(turn, correlation_id)
                 self._handle_response(turn, BrokerId(sent.destination), sent.request, response)
             case TimerFired():
                 self._handle_timers(turn)
@@ -289,7 +289,7 @@ class Broker:
                 handle_answer(turn, partition, answer.proposal, answer.result)
 
     def _handle_failure(self, turn: Turn, incoming: RequestFailed) -> None:
-        sent = self._ledger.failed(turn, incoming.correlation_id, incoming.failure)
+        sent = self._in_flight.failed(turn, incoming.correlation_id, incoming.failure)
         match sent.request:
             case FetchRequest() | ListOffsetsRequest() | OffsetForLeaderEpochRequest():
                 self._fetchers.handle_failure(turn, BrokerId(sent.destination), sent.request)

@@ -17,9 +17,9 @@ from typing import Final
 
 from emulator.core.broker.config import BrokerConfig
 from emulator.core.broker.following import append_as_follower, follow_high_watermark, follow_log_start
+from emulator.core.broker.in_flight_requests import InFlightRequests
 from emulator.core.broker.log_writer import restart_log
 from emulator.core.broker.partition import Partition
-from emulator.core.broker.request_ledger import RequestLedger
 from emulator.core.broker.truncation import FollowStart, truncation_rule, truncation_target
 from emulator.core.broker.turn import Turn
 from emulator.core.errors import ErrorCode
@@ -102,9 +102,9 @@ class FetcherPool:
         timers: when each leader's backoff is over.
     """
 
-    def __init__(self, config: BrokerConfig, ledger: RequestLedger) -> None:
+    def __init__(self, config: BrokerConfig, in_flight: InFlightRequests) -> None:
         self._config = config
-        self._ledger = ledger
+        self._in_flight = in_flight
         self._rule = truncation_rule(config.switches.truncation)
         self._followed: dict[TopicPartition, FollowedPartition] = {}
         self._links: dict[BrokerId, LeaderLink] = {}
@@ -199,7 +199,7 @@ class FetcherPool:
                 max_bytes=properties.replica_fetch_response_max_bytes,
             )
             timeout_ms = min(properties.replica_socket_timeout_ms, wait_ms + max(wait_ms, _RESPONSE_SLACK_MS))
-            self._ledger.send(turn, NodeId(leader), request, timeout_ms=timeout_ms)
+            self._in_flight.send(turn, NodeId(leader), request, timeout_ms=timeout_ms)
 
     def _fetch_partition(self, followed: FollowedPartition) -> FetchPartition:
         log = followed.partition.log
@@ -247,7 +247,7 @@ class FetcherPool:
             )
             request = ListOffsetsRequest(partitions=(target,), replica_id=self._config.broker_id)
         followed.is_asking = True
-        self._ledger.send(turn, NodeId(leader), request, timeout_ms=timeout_ms)
+        self._in_flight.send(turn, NodeId(leader), request, timeout_ms=timeout_ms)
 
     # --- Hearing --------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ the controller calls it fenced: it leads on until metadata says otherwise.
 from typing import Final
 
 from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.request_ledger import RequestLedger
+from emulator.core.broker.in_flight_requests import InFlightRequests
 from emulator.core.broker.turn import Turn
 from emulator.core.errors import ErrorCode
 from emulator.core.events import BrokerStateChanged
@@ -47,13 +47,13 @@ class BrokerLifecycle:
         offline_log_dirs: directories that failed, in that order; they never come back.
     """
 
-    def __init__(self, config: BrokerConfig, ledger: RequestLedger) -> None:
+    def __init__(self, config: BrokerConfig, in_flight: InFlightRequests) -> None:
         self.state = BrokerState.NOT_RUNNING
         self.broker_epoch: BrokerEpoch | None = None
         self.applied_end_offset = MetadataOffset(0)
         self.offline_log_dirs: list[str] = []
         self._config = config
-        self._ledger = ledger
+        self._in_flight = in_flight
         self._is_ready = False
         self._is_in_flight = False
         self._is_urgent = False
@@ -207,7 +207,7 @@ class BrokerLifecycle:
             )
         # Two tries fit into a session, so that one lost answer does not fence the broker.
         timeout_ms = max(1, config.properties.broker_session_timeout_ms // 2)
-        self._ledger.send(turn, config.controller_id, request, timeout_ms=timeout_ms)
+        self._in_flight.send(turn, config.controller_id, request, timeout_ms=timeout_ms)
 
     def _enter(self, turn: Turn, state: BrokerState) -> None:
         turn.record(

@@ -21,7 +21,7 @@ class SentRequest(msgspec.Struct, frozen=True):
     request: Request
 
 
-class RequestLedger:
+class InFlightRequests:
     """All requests under way. Their number is bounded by the senders: each kind is one in flight per peer."""
 
     def __init__(self) -> None:
