@@ -101,7 +101,7 @@ class AlterPartitionData(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AlterPartitionRequest(Message, frozen=True, kw_only=True):
-    """A leader's wish to change ISRs (KIP-497)."""
+    """A leader's request to change ISRs (KIP-497)."""
 
     broker_id: BrokerId
     broker_epoch: BrokerEpoch

@@ -65,8 +65,8 @@ class ControllerShell:
         self._events = events
         self._causes = CauseIds(node_id=config.node_id, incarnation=config.incarnation)
         self._turns = ControllerTurns(controller, journal)
-        told = read_reported(earlier_event_files(config.event_file, incarnation=config.incarnation))
-        self._unreported = unreported_events(journal.events, told)
+        reported = read_reported(earlier_event_files(config.event_file, incarnation=config.incarnation))
+        self._unreported = unreported_events(journal.events, reported)
         self._hub = MetadataHub(journal.batches, cause_id=self._causes.start())
         self._requests = RequestTable()
         self._stopped = asyncio.Event()

@@ -15,7 +15,7 @@ from emulator.core.controller.fencing import (
     unfence_broker,
     unregister_broker,
 )
-from emulator.core.controller.heartbeat import BrokerControlState, BrokerProgress, next_state, wish
+from emulator.core.controller.heartbeat import BrokerControlState, BrokerProgress, heartbeat_intent, next_state
 from emulator.core.controller.min_isr import MIN_ISR, effective_min_isr
 from emulator.core.controller.partition_change import (
     PartitionRules,
@@ -223,7 +223,7 @@ def run_heartbeat_state(vector: Vector) -> list[str]:
         shutdown_offset=None if shutdown_offset is None else MetadataOffset(shutdown_offset),
         active_offsets=tuple(MetadataOffset(offset) for offset in event["active_offsets"]),
     )
-    asked = wish(want_fence=event["want_fence"], want_shut_down=event["want_shut_down"])
+    asked = heartbeat_intent(want_fence=event["want_fence"], want_shut_down=event["want_shut_down"])
     state = next_state(BrokerControlState(event["current_state"]), asked, progress)
     return mismatches(vector.expect, {"next_state": state.value})
 

@@ -48,7 +48,7 @@ class AlterPartitionSender:
         self._config = config
         self._in_flight = in_flight
         self._queued: dict[TopicPartition, IsrProposal] = {}
-        self._put_aside: list[IsrChangeAnswer] = []
+        self._awaiting_metadata: list[IsrChangeAnswer] = []
         self._is_in_flight = False
         self._retry_at_ms: int | None = None
 
@@ -125,14 +125,16 @@ class AlterPartitionSender:
         if not self._config.switches.answers_await_metadata:
             return answered
         # What was refused changes nothing that min ISR could be asked about.
-        self._put_aside += [answer for answer in answered if answer.result.error is ErrorCode.NONE]
+        self._awaiting_metadata += [answer for answer in answered if answer.result.error is ErrorCode.NONE]
         refused = [answer for answer in answered if answer.result.error is not ErrorCode.NONE]
         return refused + self.take_understood(known_end_offset=known_end_offset)
 
     def take_understood(self, *, known_end_offset: MetadataOffset) -> list[IsrChangeAnswer]:
         """Returns answers that were put aside and may be acted on, now that metadata is known up to there."""
-        understood = [answer for answer in self._put_aside if answer.metadata_end_offset <= known_end_offset]
-        self._put_aside = [answer for answer in self._put_aside if answer.metadata_end_offset > known_end_offset]
+        understood = [answer for answer in self._awaiting_metadata if answer.metadata_end_offset <= known_end_offset]
+        self._awaiting_metadata = [
+            answer for answer in self._awaiting_metadata if answer.metadata_end_offset > known_end_offset
+        ]
         return understood
 
     def handle_failure(self, turn: Turn) -> None:

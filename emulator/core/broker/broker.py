@@ -333,7 +333,7 @@ class Broker:
         self._lifecycle.applied_end_offset = delta.end_offset
         if any(self._is_leaving(broker_id) for broker_id in delta.brokers):
             # Its controlled shutdown waits until every active broker has said that it knows.
-            self._lifecycle.hurry(turn)
+            self._lifecycle.heartbeat_now(turn)
 
     def _is_leaving(self, broker_id: BrokerId) -> bool:
         registration = self._image.brokers.get(broker_id)

@@ -109,7 +109,7 @@ class FetcherPool:
         self._followed: dict[TopicPartition, FollowedPartition] = {}
         self._links: dict[BrokerId, LeaderLink] = {}
         self.timers: TimerQueue[BrokerId] = TimerQueue()
-        self._restless: dict[BrokerId, None] = {}
+        self._due: dict[BrokerId, None] = {}
 
     @property
     def followed(self) -> Mapping[TopicPartition, FollowedPartition]:
@@ -139,7 +139,7 @@ class FetcherPool:
         followed = FollowedPartition(partition, leader=leader, state=state)
         self._followed[partition.name] = followed
         self._links.setdefault(leader, LeaderLink()).followed[partition.name] = followed
-        self._restless[leader] = None
+        self._due[leader] = None
 
     def unfollow(self, name: TopicPartition) -> None:
         """Stops following; no effect where it is not followed."""
@@ -157,14 +157,14 @@ class FetcherPool:
     def handle_timer(self, turn: Turn) -> None:
         """Goes on with leaders whose backoff is over."""
         for leader in self.timers.pop_due(now_ms=turn.now_ms):
-            self._restless[leader] = None
+            self._due[leader] = None
 
     def send_due(self, turn: Turn, broker_epoch: BrokerEpoch | None) -> None:
         """Sends whatever may be sent now, to leaders where something changed during this step."""
-        if not self._restless:
+        if not self._due:
             return
-        restless, self._restless = self._restless, {}
-        for leader in restless:
+        due, self._due = self._due, {}
+        for leader in due:
             link = self._links.get(leader)
             if link is not None:
                 self._send_to(turn, leader, link, broker_epoch)
@@ -265,13 +265,13 @@ class FetcherPool:
                     followed.is_asking = False
         link.retry_at_ms = turn.now_ms + self._backoff_ms(link.failures)
         link.failures += 1
-        self._restless[leader] = None
+        self._due[leader] = None
 
     def handle_fetch(self, turn: Turn, leader: BrokerId, request: FetchRequest, response: FetchResponse) -> None:
         """Applies what a leader answered, partition by partition, and goes on."""
         link = self._links[leader]
         link.is_in_flight = False
-        self._restless[leader] = None
+        self._due[leader] = None
         if response.error is not ErrorCode.NONE:
             link.retry_at_ms = turn.now_ms + self._backoff_ms(link.failures)
             link.failures += 1
@@ -366,7 +366,7 @@ class FetcherPool:
         self, turn: Turn, leader: BrokerId, asked: ListOffsetsPosition, result: ListOffsetsResult
     ) -> None:
         """Resolves an offset out of range: cuts at a shorter leader's end, or jumps to a longer one's start."""
-        self._restless[leader] = None
+        self._due[leader] = None
         followed = self._asking(leader, asked)
         if followed is None:
             return
@@ -396,7 +396,7 @@ class FetcherPool:
 
     def handle_epoch_end(self, turn: Turn, leader: BrokerId, asked: EpochPosition, result: EpochPositionResult) -> None:
         """Cuts the log as KIP-101 did: at the end offset that the leader named, whatever epoch it belongs to."""
-        self._restless[leader] = None
+        self._due[leader] = None
         followed = self._asking(leader, asked)
         if followed is None:
             return

@@ -85,9 +85,9 @@ class BrokerLifecycle:
         """Asks to be unfenced from the next heartbeat on, which goes out at once."""
         if not self._is_ready:
             self._is_ready = True
-            self.hurry(turn)
+            self.heartbeat_now(turn)
 
-    def hurry(self, turn: Turn) -> None:
+    def heartbeat_now(self, turn: Turn) -> None:
         """Sends the next heartbeat as soon as none is in flight: there is news."""
         if self.broker_epoch is None or self.is_exiting:
             return
@@ -99,7 +99,7 @@ class BrokerLifecycle:
     def fail_log_dir(self, turn: Turn, log_dir: str) -> None:
         """Reports a directory as offline from the next heartbeat on."""
         self.offline_log_dirs.append(log_dir)
-        self.hurry(turn)
+        self.heartbeat_now(turn)
 
     def begin_shutdown(self, turn: Turn) -> None:
         """Asks the controller for leave if this broker runs; otherwise the process ends at once."""
@@ -107,7 +107,7 @@ class BrokerLifecycle:
             self._enter(turn, BrokerState.PENDING_CONTROLLED_SHUTDOWN)
             # Silence of a whole session means that the controller has moved the leaderships, or is gone itself.
             self._give_up_ms = turn.now_ms + self._config.properties.broker_session_timeout_ms
-            self.hurry(turn)
+            self.heartbeat_now(turn)
         elif self.state is not BrokerState.PENDING_CONTROLLED_SHUTDOWN:
             self.end(turn)
 

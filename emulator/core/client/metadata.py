@@ -63,16 +63,16 @@ class ClientMetadata:
                     PartitionLeader(topic_id=topic.topic_id, leader=state.leader, leader_epoch=state.leader_epoch),
                 )
 
-    def hint(self, partition: TopicPartition, told: PartitionLeader) -> None:
+    def hint(self, partition: TopicPartition, learned: PartitionLeader) -> None:
         """Takes over a leader named beside an error (KIP-951), if it is newer than what is known of the same topic.
 
         Epochs of different topics do not compare: a topic that was made anew starts again at 0.
         """
         known = self.leaders.get(partition)
-        if known is not None and known.topic_id == told.topic_id and told.leader_epoch > known.leader_epoch:
-            self.leaders[partition] = told
+        if known is not None and known.topic_id == learned.topic_id and learned.leader_epoch > known.leader_epoch:
+            self.leaders[partition] = learned
 
-    def _learn_leader(self, partition: TopicPartition, told: PartitionLeader) -> None:
+    def _learn_leader(self, partition: TopicPartition, learned: PartitionLeader) -> None:
         known = self.leaders.get(partition)
-        if known is None or known.topic_id != told.topic_id or told.leader_epoch >= known.leader_epoch:
-            self.leaders[partition] = told
+        if known is None or known.topic_id != learned.topic_id or learned.leader_epoch >= known.leader_epoch:
+            self.leaders[partition] = learned

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from emulator.core.controller.alter_partition import alter_partition, alter_partition_result, sender_error
 from emulator.core.controller.fencing import begin_controlled_shutdown, fence_broker, unfence_broker
-from emulator.core.controller.heartbeat import BrokerControlState, BrokerProgress, next_state, wish
+from emulator.core.controller.heartbeat import BrokerControlState, BrokerProgress, heartbeat_intent, next_state
 from emulator.core.controller.registration import Session, register_broker
 from emulator.core.controller.sessions import SessionKey, SessionTracker
 from emulator.core.controller.turn import ControllerTurn
@@ -111,7 +111,7 @@ class BrokerHandler:
             active_offsets=() if shutdown_offset is None else self._active_offsets(),
         )
         current = self._state_of(broker)
-        asked = wish(want_fence=request.want_fence, want_shut_down=request.want_shut_down)
+        asked = heartbeat_intent(want_fence=request.want_fence, want_shut_down=request.want_shut_down)
         state = next_state(current, asked, progress)
         if state is not current:
             self._enter(turn, broker, state)

@@ -77,7 +77,7 @@ class RecoveryProgress(msgspec.Struct, frozen=True, kw_only=True):
     ended: tuple[RecoveryEnd, ...]
 
 
-class _Wish(msgspec.Struct, frozen=True, kw_only=True):
+class _RequestedRecovery(msgspec.Struct, frozen=True, kw_only=True):
     """What an administrator asked for; it counts instead of the topic's own strategy."""
 
     strategy: RecoveryStrategy
@@ -133,7 +133,7 @@ class UncleanRecoveries:
         self.finished_count = 0
         self._view = view
         self._tasks: dict[TopicPartition, _Task] = {}
-        self._wishes: dict[TopicPartition, _Wish] = {}
+        self._requested: dict[TopicPartition, _RequestedRecovery] = {}
         self._asked: dict[CorrelationId, _Asked] = {}
         self._retry_at_ms: dict[BrokerId, int] = {}
         self._next_correlation = 0
@@ -146,12 +146,12 @@ class UncleanRecoveries:
 
     @property
     def _has_work(self) -> bool:
-        return bool(self._tasks or self._wishes or self._retry_at_ms)
+        return bool(self._tasks or self._requested or self._retry_at_ms)
 
     def request(self, partition: TopicPartition, strategy: RecoveryStrategy, *, now_ms: int) -> None:
         """Recovers a partition as an administrator asks; the outcome is an ``ended`` of a later ``advance``."""
         timeout_ms = self._view.properties.unclean_recovery_timeout_ms
-        self._wishes[partition] = _Wish(strategy=strategy, deadline_ms=now_ms + timeout_ms)
+        self._requested[partition] = _RequestedRecovery(strategy=strategy, deadline_ms=now_ms + timeout_ms)
         self._seen = None
 
     def next_deadline_ms(self) -> int | None:
@@ -159,7 +159,7 @@ class UncleanRecoveries:
         if not self._has_work:
             return None
         waits = [task.deadline_ms for task in self._tasks.values() if not task.is_overdue]
-        waits += [wish.deadline_ms for wish in self._wishes.values()]
+        waits += [requested.deadline_ms for requested in self._requested.values()]
         return min([*waits, *self._retry_at_ms.values()], default=None)
 
     # --- Answers --------------------------------------------------------------------------------------------------
@@ -181,9 +181,9 @@ class UncleanRecoveries:
             self._retry_at_ms[asked.broker_id] = now_ms + RETRY_BACKOFF_MS
             return
         verdicts = [
-            self._note(asked.broker_id, registration.broker_epoch, told)
-            for told in response.partitions
-            if told.error is not ErrorCode.REQUEST_LIMIT_REACHED
+            self._note(asked.broker_id, registration.broker_epoch, info)
+            for info in response.partitions
+            if info.error is not ErrorCode.REQUEST_LIMIT_REACHED
         ]
         if not verdicts or not all(verdicts):
             self._retry_at_ms[asked.broker_id] = now_ms + RETRY_BACKOFF_MS
@@ -207,23 +207,23 @@ class UncleanRecoveries:
         task = None if topic is None else self._tasks.get(TopicPartition(topic, partition))
         return task if task is not None and task.topic_id == topic_id else None
 
-    def _note(self, broker_id: BrokerId, broker_epoch: BrokerEpoch, told: ReplicaLogInfo) -> bool:
+    def _note(self, broker_id: BrokerId, broker_epoch: BrokerEpoch, info: ReplicaLogInfo) -> bool:
         """Returns whether there is no need to ask about this partition again."""
-        task = self._task(told.topic_id, told.partition)
+        task = self._task(info.topic_id, info.partition)
         if task is None:
             return True
-        if told.error is not ErrorCode.NONE or told.current_leader_epoch is None or told.log_end_offset is None:
+        if info.error is not ErrorCode.NONE or info.current_leader_epoch is None or info.log_end_offset is None:
             return False  # its metadata are older than the topic, or it is still opening its logs
-        name = TopicPartition(self._view.image.topic_names[told.topic_id], told.partition)
-        if told.current_leader_epoch != self._view.image.partitions[name].leader_epoch:
+        name = TopicPartition(self._view.image.topic_names[info.topic_id], info.partition)
+        if info.current_leader_epoch != self._view.image.partitions[name].leader_epoch:
             task.drop_report(broker_id)
             return False
         task.reports[broker_id] = ReplicaReport(
             broker_id=broker_id,
             broker_epoch=broker_epoch,
-            last_written_leader_epoch=told.last_written_leader_epoch,
-            current_leader_epoch=told.current_leader_epoch,
-            log_end_offset=told.log_end_offset,
+            last_written_leader_epoch=info.last_written_leader_epoch,
+            current_leader_epoch=info.current_leader_epoch,
+            log_end_offset=info.log_end_offset,
         )
         return True
 
@@ -257,7 +257,7 @@ class UncleanRecoveries:
 
     def _look_at_image(self, step: _Step, *, now_ms: int) -> None:
         partitions = self._view.image.partitions
-        for partition in sorted(self._tasks.keys() | self._wishes.keys()):
+        for partition in sorted(self._tasks.keys() | self._requested.keys()):
             state = partitions.get(partition)
             task = self._tasks.get(partition)
             if state is None or (task is not None and task.topic_id != state.topic_id):
@@ -277,8 +277,8 @@ class UncleanRecoveries:
                 self._drop(step, partition, reason=RecoveryDropReason(decision.action.value), error=error)
 
     def _strategy(self, partition: TopicPartition) -> RecoveryStrategy:
-        wish = self._wishes.get(partition)
-        return self._view.recovery_strategy(partition.topic) if wish is None else wish.strategy
+        requested = self._requested.get(partition)
+        return self._view.recovery_strategy(partition.topic) if requested is None else requested.strategy
 
     def _continue(
         self,
@@ -306,13 +306,13 @@ class UncleanRecoveries:
                 topic_id=state.topic_id,
                 leader_epoch=state.leader_epoch,
                 strategy=strategy,
-                origin=RecoveryOrigin.REQUESTED if partition in self._wishes else RecoveryOrigin.CONFIGURED,
+                origin=RecoveryOrigin.REQUESTED if partition in self._requested else RecoveryOrigin.CONFIGURED,
                 must_hear_from=decision.must_hear_from,
             )
         )
 
     def _drop(self, step: _Step, partition: TopicPartition, *, reason: RecoveryDropReason, error: ErrorCode) -> None:
-        if self._wishes.pop(partition, None) is not None:
+        if self._requested.pop(partition, None) is not None:
             step.ended.append(RecoveryEnd(partition=partition, error=error, message=reason))
         task = self._tasks.pop(partition, None)
         if task is not None:
@@ -356,7 +356,7 @@ class UncleanRecoveries:
         step.decisions += self._elect(partition, choice.leader, task, counted)
         self.finished_count += 1
         del self._tasks[partition]
-        if self._wishes.pop(partition, None) is not None:
+        if self._requested.pop(partition, None) is not None:
             step.ended.append(RecoveryEnd(partition=partition, error=ErrorCode.NONE))
 
     def _elect(
@@ -382,8 +382,8 @@ class UncleanRecoveries:
         )
 
     def _give_up(self, step: _Step, *, now_ms: int) -> None:
-        for partition in sorted(self._wishes):
-            if self._wishes[partition].deadline_ms <= now_ms:
+        for partition in sorted(self._requested):
+            if self._requested[partition].deadline_ms <= now_ms:
                 self._drop(step, partition, reason=RecoveryDropReason.TIMED_OUT, error=ErrorCode.REQUEST_TIMED_OUT)
                 self._seen = None  # the topic's own strategy may want a recovery still
 
