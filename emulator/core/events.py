@@ -152,7 +152,7 @@ class StrayDeleted(PartitionEvent, frozen=True, kw_only=True):
 
 
 class RecoveryStarted(PartitionEvent, frozen=True, kw_only=True):
-    """A leader that was elected uncleanly recovers the partition; until that is committed it serves nobody (KIP-704).
+    """A leader that was elected uncleanly recovers the partition; until then it serves no requests (KIP-704).
 
     ``partition_epoch`` is that of the metadata that said RECOVERING.
     """
@@ -164,7 +164,7 @@ class RecoveryStarted(PartitionEvent, frozen=True, kw_only=True):
 
 
 class RecoveryFinished(PartitionEvent, frozen=True, kw_only=True):
-    """A leader is through with its recovery step, and now tells the controller so; what the step found.
+    """A leader has finished its recovery step and proposes RECOVERED; what the step found.
 
     Attributes:
         leader_epoch: under which it recovered.
@@ -267,7 +267,7 @@ class BecameLeader(PartitionEvent, frozen=True, kw_only=True):
 
 
 class BecameFollower(PartitionEvent, frozen=True, kw_only=True):
-    """A broker follows ``leader`` (nobody, if ``None``) from now on."""
+    """A broker is a follower from now on; ``leader`` is ``None`` where the partition has none."""
 
     leader: BrokerId | None
     leader_epoch: LeaderEpoch

@@ -1,4 +1,4 @@
-"""The metadata image: the fold of the metadata log, in the controller, in brokers and in whoever watches.
+"""The metadata image: the fold of the metadata log, in the controller, in brokers and in observers.
 
 ``replay`` is the only code that changes it. A broker acts on the difference of two images: ``take_delta`` returns what
 changed since it was last called, however many records that were (Kafka's ``PartitionRegistration.merge``).

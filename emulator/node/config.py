@@ -1,4 +1,4 @@
-"""What a node process is told at start: one JSON file, decoded and checked once, frozen from then on.
+"""What a node process is started with: one JSON file, decoded and checked once, frozen from then on.
 
 Properties and switches arrive as the launcher resolved them, so a node knows nothing of eras or command lines.
 """

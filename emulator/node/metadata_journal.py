@@ -1,7 +1,7 @@
 """The controller's metadata log: batches of records above, ``MetadataLog``'s opaque payloads below.
 
 A batch counts from the moment that ``sync`` returns; what opening finds is durable when it returns. The events that
-tell of a batch are kept with it: a process that is killed after the sync has decided, but has not said so.
+tell of a batch are kept with it: a process that is killed after the sync has decided, but has not reported it.
 """
 
 from typing import Final
@@ -54,12 +54,12 @@ class MetadataJournal:
             )
             """What was found at opening, in order."""
             self.events = tuple(event for entry in entries for event in entry.events)
-            """What tells of those batches, in order."""
+            """The events of those batches, in order."""
         except msgspec.DecodeError as error:
             raise StorageError(path=directory, reason=str(error)) from error
 
     def append(self, batch: MetadataBatch, events: tuple[ControllerEvent, ...]) -> None:
-        """Writes a batch and what tells of it; both are durable once ``sync`` has returned.
+        """Writes a batch and its events; both are durable once ``sync`` has returned.
 
         Raises:
             StorageError: the write failed; the process has to end.

@@ -1,8 +1,7 @@
 """What an earlier process of a controller decided durably, but was killed before writing down.
 
-Between the sync of a record and the write of its event lies the moment at which a kill leaves a decision that no event
-tells of. The metadata log keeps the events with their records; whatever no earlier event file has is reported again by the
-next process, before anything else.
+A kill between the sync of a record and the write of its event leaves a decision without an event. The metadata log
+keeps the events with their records; the next process first writes those that no earlier event file has.
 """
 
 from collections.abc import Iterable, Sequence

@@ -118,7 +118,7 @@ BROKER_API_OF: Final = MappingProxyType({api.request_type: api for api in BROKER
 
 
 def api_of(request: Request, destination: NodeId) -> UnaryApi:
-    """Returns the API that a request belongs to; the destination's id tells which service runs there.
+    """Returns the API that a request belongs to; the destination's id implies which service runs there.
 
     Raises:
         KeyError: that service does not serve such requests.

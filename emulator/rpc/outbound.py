@@ -73,7 +73,7 @@ class Outbound:
         keepalive: how soon silent peers are given up.
         tasks: owns every task that sending starts; leave it only after ``close``.
         parse_fetched: reads the batch headers in a fetched block.
-        deliver: told of every outcome, on the event loop, never from within ``send``.
+        deliver: called with every outcome, on the event loop, never from within ``send``.
     """
 
     def __init__(

@@ -25,13 +25,13 @@ _CHUNK_BYTES: Final = 1 << 20
 
 
 class BatchValidation(Enum):
-    """How much of each batch is believed."""
+    """How much of each batch is verified."""
 
     HEADERS = "headers"
-    """Everything: a clean load, or a segment wholly below the recovery point."""
+    """The header alone: a clean load, or a segment wholly below the recovery point."""
 
     CRC = "crc"
-    """Nothing: recovery."""
+    """The checksum too: recovery."""
 
 
 class ScanEnd(Enum):

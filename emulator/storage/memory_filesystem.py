@@ -2,9 +2,9 @@
 
 It keeps every promise of ``filesystem`` and nothing more: per file the present content and the durable one, per
 directory the present names and the durable ones. Operations that change something are numbered from 1; ``crash_at``
-names one of them and its outcome, after which the process is dead: every further call raises ``SimulatedCrashError``, as
-nothing that a dead process would have done may happen. ``restart`` gives the next process the same disk with its page
-cache, ``lose_power`` takes what was not synced, by the same plan as on real files.
+names one of them and its outcome, after which the process is dead: every further call raises ``SimulatedCrashError``,
+as nothing that a dead process would have done may happen. ``restart`` gives the next process the same disk with its
+page cache, ``lose_power`` takes what was not synced, by the same plan as on real files.
 """
 
 from collections.abc import Callable, Sequence
@@ -135,7 +135,7 @@ class MemoryFile:
 
 
 class MemoryLock:
-    """A lock that nobody else can want: one process at a time uses a memory file system."""
+    """A lock without contenders: one process at a time uses a memory file system."""
 
     def release(self) -> None:
         """Gives the lock up."""

@@ -159,7 +159,7 @@ def load_log(
     on_disk = read_epochs(filesystem, f"{path}/{LEADER_EPOCH_CHECKPOINT}")
     epochs = with_scanned_epochs(on_disk, loading.scanned)
     if epochs != tuple(on_disk):
-        # Once the log is closed in order nobody scans it again: what was found must be there then.
+        # A log that was closed in order is not scanned again: what was found must be durable by then.
         log.write_epochs(epochs)
     loaded = LoadedLog(
         partition=partition,

@@ -76,7 +76,7 @@ class Segment:
         return last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
 
     def trust(self, scan: SegmentScan) -> None:
-        """Takes over what a scan of the log file found; the indexes are believed to agree with it."""
+        """Takes over what a scan of the log file found; the indexes are trusted to agree with it."""
         self._index.resume(scan.batches, scan.positions)
         self.batches = scan.batches
         self._positions = scan.positions

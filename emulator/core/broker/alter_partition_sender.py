@@ -7,8 +7,8 @@ refused by its partition epoch, and settled by metadata.
 
 The controller sends metadata and answers on different connections, so an answer may be the first to arrive. A leader
 that took the ISR of such an answer would judge it by a min ISR which the controller has replaced (S38). An accepted
-change is therefore put aside, still under way to its partition, until the broker knows what the controller knew; as
-metadata tells of the change too, it mostly settles it. The connection is free for the next request meanwhile.
+change is therefore held back, still pending for its partition, until the broker has the metadata that the controller
+had; that metadata mostly contains the change and settles it. The connection is free for the next request meanwhile.
 """
 
 from typing import Final
@@ -130,7 +130,7 @@ class AlterPartitionSender:
         return refused + self.take_understood(known_end_offset=known_end_offset)
 
     def take_understood(self, *, known_end_offset: MetadataOffset) -> list[IsrChangeAnswer]:
-        """Returns answers that were put aside and may be acted on, now that metadata is known up to there."""
+        """Returns answers that were held back and may be acted on, now that metadata is known up to there."""
         understood = [answer for answer in self._awaiting_metadata if answer.metadata_end_offset <= known_end_offset]
         self._awaiting_metadata = [
             answer for answer in self._awaiting_metadata if answer.metadata_end_offset > known_end_offset

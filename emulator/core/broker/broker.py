@@ -1,6 +1,6 @@
-"""A broker: one state machine made of small ones, and the order in which they hear of things.
+"""A broker: one state machine made of small ones, and the order in which they see an input.
 
-``step`` hands an input to the part that it concerns, then settles what that stirred up: ISR changes go to the
+``step`` hands an input to the part that it concerns, then settles what follows from it: ISR changes go to the
 controller, waiting requests are looked at again, fetches go out. Life of a broker::
 
     Started -> metadata stream and registration, side by side

@@ -200,7 +200,7 @@ class FetchHandler:
                 self._complete(turn, parked)
 
     def check_role(self, turn: Turn, name: TopicPartition) -> None:
-        """The partition's role or epoch changed: answers whoever cannot be served as asked any more."""
+        """The partition's role or epoch changed: answers requests that cannot be served as asked any more."""
         for parked in self._waiting_on(name):
             if self._is_answerable(parked):
                 self._complete(turn, parked)

@@ -106,7 +106,7 @@ def check_hosted_partition(partition: Partition) -> None:
 def check_progress(partition: Partition, before: PartitionMark) -> None:
     """H3, M9: within an incarnation epochs never go back, nor the high watermark within a leadership.
 
-    Only a leader that recovers may cut below it: what it cuts was bad on its disk, and nobody was served.
+    Only a leader that recovers may cut below it: what it cuts was bad on its disk, and was served to no client.
 
     Raises:
         InvariantViolation: one did.

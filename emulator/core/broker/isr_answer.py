@@ -1,7 +1,8 @@
 """What a leader makes of the controller's answer to an ISR change (Kafka's ``AlterPartitionManager``, ``Partition``).
 
 Only where the controller asserts that it did nothing does the old ISR hold again. Where it may have acted, perhaps by
-another process or for an earlier try, the change stays pending until metadata tells: the larger ISR is safe either way.
+another process or for an earlier try, the change stays pending until metadata settles it: the larger ISR is
+safe either way.
 """
 
 from typing import Final
@@ -29,7 +30,7 @@ def judge_answer(
 ) -> IsrAnswer:
     """Judges the answer to a change that is under way, by the leader's own epochs.
 
-    A success of another leader epoch, or of an older partition epoch, tells nothing.
+    A success of another leader epoch, or of an older partition epoch, proves nothing.
     """
     if result.error in _REVERTS:
         return IsrAnswer.REVERTED

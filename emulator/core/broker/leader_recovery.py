@@ -6,10 +6,10 @@ One per partition that this broker leads while metadata says RECOVERING, and per
          \___________________\__ another leader epoch, another leader, the partition gone __/
 
 SCANNING reads the log from its recovery point on and rebuilds what is known of producers; a bad batch ends the log.
-REPORTING proposes the ISR as it is, of one, with RECOVERED, and again after each refusal: an answer may be lost with
-the controller that gave it, or the queue hold an older change. Nobody is served before the controller has committed it. A
-process that dies meanwhile finds RECOVERING in the metadata and begins anew. Kafka has none of this: there the state is
-stored, and cleared by the leader's next AlterPartition.
+REPORTING proposes the ISR of one with RECOVERED, and again after each refusal: an answer may be lost with the
+controller that gave it, or the queue may hold an older change. No request is served before the controller has
+committed it. A process that dies meanwhile finds RECOVERING in the metadata and begins anew. Kafka has none of this:
+there the state is stored, and cleared by the leader's next AlterPartition.
 """
 
 from typing import Final
@@ -26,7 +26,7 @@ from emulator.core.timers import TimerQueue
 from emulator.core.types import LeaderEpoch, TopicPartition
 
 RETRY_MS: Final = 100
-"""Between looks at whether the controller has to be told again."""
+"""Between checks whether RECOVERED has to be proposed again."""
 
 
 class _Recovery:
@@ -46,7 +46,7 @@ class LeaderRecovery:
     """All recovery steps of a broker.
 
     Attributes:
-        timers: when a least duration is over, or the controller may have to be told again.
+        timers: when a least duration is over, or RECOVERED may have to be proposed again.
     """
 
     def __init__(self, config: BrokerConfig, hosted: HostedPartitions) -> None:
@@ -90,7 +90,7 @@ class LeaderRecovery:
         )
 
     def handle_recovered(self, turn: Turn, found: LogRecovered) -> None:
-        """Takes what reading the log found; of an earlier epoch, or of a log that is led no more, it tells nothing."""
+        """Takes the result of reading the log, unless it is of an earlier epoch or the log is led no more."""
         step = self._steps.get(found.partition)
         if step is None or step.leader_epoch != found.leader_epoch or step.found is not None:
             return
@@ -98,7 +98,7 @@ class LeaderRecovery:
         self._finish_if_due(turn, step, found)
 
     def handle_timer(self, turn: Turn) -> None:
-        """Ends steps whose least duration is over, and tells the controller again where it has to be."""
+        """Ends steps whose least duration is over, and proposes RECOVERED again where that is needed."""
         for name in self.timers.pop_due(now_ms=turn.now_ms):
             step = self._steps[name]
             if step.is_reporting:

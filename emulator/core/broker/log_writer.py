@@ -1,7 +1,7 @@
 """Changes of a replica's log, each with the file effect and the event that belong to it.
 
 The index in memory, the effect that the driver executes and the line of the event log are made here together, so that
-they cannot tell different stories.
+they cannot disagree.
 """
 
 from enum import Enum

@@ -76,7 +76,7 @@ class Partition:
     Attributes:
         log: its log.
         role: what this broker is to it.
-        leader: who leads by the last metadata; ``None`` if nobody.
+        leader: the leader by the last metadata, or ``None``.
         leader_epoch: of the last metadata; -1 before any.
         partition_epoch: of the last metadata or AlterPartition answer; -1 before any.
         replicas: assigned brokers, those being added included.
@@ -118,7 +118,7 @@ class Partition:
 
     @property
     def is_recovering(self) -> bool:
-        """Whether its leader recovers from an unclean election: nobody is served, by leader or follower (KIP-704)."""
+        """Whether its leader recovers from an unclean election: leader and followers serve no requests (KIP-704)."""
         return self.leader_recovery_state is LeaderRecoveryState.RECOVERING
 
     @property
@@ -428,7 +428,7 @@ class Partition:
         return IsrMember(broker_id, None if follower is None else follower.broker_epoch)
 
     def await_isr(self, state: PendingState) -> None:
-        """Counts on a proposed change from now on; ``isr_changes`` tells the controller of it."""
+        """Counts on a proposed change from now on; ``isr_changes`` proposes it to the controller."""
         self.isr_state = state
 
     def commit_isr(self, turn: Turn, result: AlterPartitionResult) -> None:

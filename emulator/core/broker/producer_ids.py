@@ -17,7 +17,7 @@ from emulator.core.messages import (
 from emulator.core.types import BrokerEpoch, CauseId, ProducerEpoch, ProducerId, RequestId
 
 WAITING_MAX: Final = 1000
-"""Requests that may wait for a block; more are told to try again."""
+"""Requests that may wait for a block; more are answered with a retriable error."""
 
 _EPOCH_MAX: Final = 2**15 - 1
 

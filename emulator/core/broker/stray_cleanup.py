@@ -67,7 +67,7 @@ class StrayLogs:
         self.resume(turn, (StrayLog(partition=loaded.partition, topic_id=loaded.topic_id),))
 
     def take_kept(self, name: TopicPartition) -> LoadedLog | None:
-        """Returns, once, the log of that name that stayed where it was: nobody asks whose data it holds."""
+        """Returns, once, the log of that name that stayed where it was, whatever topic its data is of."""
         return self._kept.pop(name, None)
 
     def handle_timer(self, turn: Turn) -> None:

@@ -1,7 +1,7 @@
 """What a client knows of the cluster, and whom it asks.
 
 A client asks one broker at a time: the one that it asked least recently, brokers that lately failed last. An answer
-with an older leader epoch than the one known is stale and is not believed (KIP-320); a new topic id resets that.
+with an older leader epoch than the one known is stale and is ignored (KIP-320); a new topic id resets that.
 """
 
 from typing import Final
@@ -17,7 +17,7 @@ FAILURE_MEMORY_MS: Final = 5_000
 
 
 class PartitionLeader(msgspec.Struct, frozen=True, kw_only=True):
-    """Who leads a partition (nobody, if ``None``), under which epoch and topic id."""
+    """The leader of a partition, or ``None``, with its epoch and topic id."""
 
     topic_id: TopicId
     leader: BrokerId | None

@@ -1,10 +1,11 @@
 """A producer: batches go in, each comes out as ``ok``, ``fail`` or ``info``.
 
-``fail`` is said only where no attempt can have reached a log, ``info`` where nobody knows. With idempotence a batch
-keeps its sequence number over retries. Where the broker's sequence and ours part (OUT_OF_ORDER_SEQUENCE_NUMBER for the
-oldest batch, UNKNOWN_PRODUCER_ID, or a numbered batch that was given up), the producer waits until nothing of that
-partition is in flight, raises its epoch by itself and numbers what is unfinished from 0 again (KIP-360,
-``TransactionManager.bumpIdempotentProducerEpoch``). Every partition takes over the raised epoch when it is next idle.
+An operation is ``fail`` only where no attempt can have reached a log, and ``info`` where one may have. With
+idempotence a batch keeps its sequence number over retries. Where the broker's sequence and ours part
+(OUT_OF_ORDER_SEQUENCE_NUMBER for the oldest batch, UNKNOWN_PRODUCER_ID, or a numbered batch that was given up), the
+producer waits until nothing of that partition is in flight, raises its epoch by itself and numbers what is unfinished
+from 0 again (KIP-360, ``TransactionManager.bumpIdempotentProducerEpoch``). Every partition takes over the raised epoch
+when it is next idle.
 
 Bounds: ``buffer_records_max`` records unfinished, ``max_in_flight`` requests per partition, one metadata request and
 one request for a producer id at a time.

@@ -2,7 +2,7 @@
 
 Called right after the replay, when the image shows what the record made of the partition; the events wait until the
 record is durable. The partitions that a record touched come from the image's own difference, so that a ClearElr, which
-names none, is told partition by partition.
+names none, becomes one event per partition.
 """
 
 from emulator.core.controller.decision import (

@@ -4,7 +4,7 @@ With ELR on, ``min.insync.replicas`` cannot be set per broker, the cluster's val
 may empty ELRs in the same batch. KIP-966 empties those of partitions whose ISR has the new size. Where it has not, the
 high watermark stands still under the new size as under the old one, so every member still holds what is committed.
 Kafka's ``ConfigurationControlManager`` empties all of them, raise and lower alike, also of partitions that are offline
-and have nobody else (switch ``clear_elr_on_min_isr_change``).
+and have no other candidate (switch ``clear_elr_on_min_isr_change``).
 """
 
 from collections.abc import Mapping

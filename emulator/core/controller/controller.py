@@ -229,7 +229,7 @@ class Controller:
         self.image.take_delta()
         if self.image.next_offset == 0:
             turn.commit(bootstrap(self._properties, self._switches))
-        # Nobody knows how long ago these were heard of, so each gets a full session; a fenced broker has none.
+        # The last contact of these is unknown, so each gets a full session; a fenced broker has none.
         for broker in self.image.brokers.values():
             if not broker.fenced:
                 self._brokers.touch(broker, now_ms=turn.now_ms)

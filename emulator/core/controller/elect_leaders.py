@@ -25,7 +25,7 @@ SWEEP_LIMIT: Final = 1000
 
 
 ELECT_LIMIT: Final = 1000
-"""Partitions that one ElectLeaders request is served; the rest are told REQUEST_LIMIT_REACHED (KIP-966)."""
+"""Partitions that one ElectLeaders request is served; the rest are answered with REQUEST_LIMIT_REACHED (KIP-966)."""
 
 
 class ElectOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +98,7 @@ def _elect_designated(
     if desired_leader not in view.active_brokers():
         message = f"broker {desired_leader} may not lead now"
         return ElectOutcome(error=ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, message=message)
-    # Nobody else may win, so this is clean if the replica is a clean candidate and unclean if it is not.
+    # No other replica may win, so this is clean if the replica is a clean candidate and unclean if it is not.
     target = PartitionTarget(acceptable=frozenset({desired_leader}), election=ElectionType.UNCLEAN)
     unclean = UncleanElection(
         method=UncleanMethod.DESIGNATED,

@@ -161,7 +161,7 @@ def _normalize_min_isr(image: MetadataImage, properties: NodeProperties) -> list
 
 def _forget_left_over(image: MetadataImage) -> list[Decision]:
     # What the downgrade left and no change has removed since is older than whatever happened without the feature: a
-    # member may have restarted uncleanly, and nobody took it out. KIP-966 is silent about the way back.
+    # member may have restarted uncleanly without being removed. KIP-966 is silent about the way back.
     is_left = any(state.elr or state.last_known_elr for state in image.partitions.values())
     cause = ElrCause(reason=ChangeReason.FEATURES_CHANGED)
     return [Decision(record=ClearElrRecord(topic_id=None), cause=cause)] if is_left else []

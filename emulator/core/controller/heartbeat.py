@@ -28,7 +28,7 @@ class BrokerControlState(Enum):
 
     @property
     def is_fenced(self) -> bool:
-        """Whether a broker in this state is told that it is fenced."""
+        """Whether heartbeats of a broker in this state are answered with ``is_fenced``."""
         return self in (BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW)
 
 

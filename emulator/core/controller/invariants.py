@@ -12,7 +12,7 @@ from emulator.core.types import BrokerId, TopicPartition
 
 
 def check_m1_members(partition: TopicPartition, state: PartitionState) -> None:
-    """M1: the ISR is a subset of the replicas, nobody is in ISR or ELR twice; the leader, if any, is in the ISR.
+    """M1: the ISR is a subset of the replicas, no broker is in ISR or ELR twice; the leader, if any, is in the ISR.
 
     Whether the ELR is a subset of them, too, depends on the era: M17.
 
@@ -47,7 +47,7 @@ def check_m2_active_leader(partition: TopicPartition, state: PartitionState, *, 
 
 
 def check_m2_active_isr(partition: TopicPartition, state: PartitionState, *, active: frozenset[BrokerId]) -> None:
-    """M2, second half, where ELR is on: nobody in the ISR is fenced or shutting down.
+    """M2, second half, where ELR is on: no member of the ISR is fenced or shutting down.
 
     Raises:
         InvariantViolation: it does not hold.

@@ -100,7 +100,7 @@ def add_partitions(view: ClusterView, asked: CreatablePartitions) -> TopicOutcom
 
 
 def delete_topic(view: ClusterView, name: str) -> TopicOutcome:
-    """Decides on one topic of DeleteTopics: it is gone at once, brokers delete the logs when they hear of it."""
+    """Decides on one topic of DeleteTopics: it is gone at once; brokers delete the logs when metadata reaches them."""
     topic_id = view.image.topics.get(name)
     if topic_id is None:
         return TopicOutcome(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message=f"there is no topic {name!r}")

@@ -1,6 +1,6 @@
-"""One input on its way through the controller: what it has changed, what is to be told of it, who is to be answered.
+"""One input on its way through the controller: its records, their events, and the answers.
 
-``commit`` applies a decision at once, so that the next one sees it; the record, the events that tell of it and the
+``commit`` applies a decision at once, so that the next one sees it; the record, its events and the
 answers leave with the turn.
 """
 

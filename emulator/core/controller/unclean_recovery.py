@@ -168,7 +168,7 @@ class UncleanRecoveries:
         """Takes what a replica says of itself.
 
         Raises:
-            InvariantViolation: nobody asked, or that is no answer to it.
+            InvariantViolation: there was no such request, or that is no answer to it.
         """
         asked = self._take(correlation_id)
         if not isinstance(response, GetReplicaLogInfoResponse):
@@ -192,7 +192,7 @@ class UncleanRecoveries:
         """Notes that a broker will not answer; it is asked again.
 
         Raises:
-            InvariantViolation: nobody asked.
+            InvariantViolation: there was no such request.
         """
         self._retry_at_ms[self._take(correlation_id).broker_id] = now_ms + RETRY_BACKOFF_MS
 
