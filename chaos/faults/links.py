@@ -16,7 +16,7 @@ from chaos.faults.stage import Stage
 from emulator.cluster.probe import ProbeOutcome
 from emulator.cluster.process_cluster import CLIENT_NAME
 from emulator.cluster.toxiproxy import Link, Toxiproxy
-from emulator.core.errors import InvariantViolation
+from emulator.core.errors import InvariantError
 from emulator.core.types import BrokerId, NodeId
 
 SILENT_AFTER_S: Final = 0.3
@@ -44,10 +44,10 @@ def proxies(stage: Stage) -> Toxiproxy:
     """Returns the proxies of a cluster that has them.
 
     Raises:
-        InvariantViolation: the plan has a network fault, and the cluster was started without proxies.
+        InvariantError: the plan has a network fault, and the cluster was started without proxies.
     """
     if stage.cluster.toxiproxy is None:
-        raise InvariantViolation("a network fault in a cluster without proxies")
+        raise InvariantError("a network fault in a cluster without proxies")
     return stage.cluster.toxiproxy
 
 

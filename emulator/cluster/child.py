@@ -21,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-from emulator.core.errors import EmulatorError, InvariantViolation
+from emulator.core.errors import EmulatorError, InvariantError
 from emulator.parent_death import die_with_parent
 
 READY_FD_VARIABLE = "LASTSTAND_READY_FD"
@@ -143,11 +143,11 @@ class Child:
             on_end: called once, in the event loop, when the process has ended and was reaped.
 
         Raises:
-            InvariantViolation: not on the main thread, whose end the process would not survive.
+            InvariantError: not on the main thread, whose end the process would not survive.
             OSError: the process could not be made.
         """
         if threading.current_thread() is not threading.main_thread():
-            raise InvariantViolation("a process that dies with its parent is started from the main thread only")
+            raise InvariantError("a process that dies with its parent is started from the main thread only")
         self.spec = spec
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
@@ -198,10 +198,10 @@ class Child:
         """What the child reported.
 
         Raises:
-            InvariantViolation: it has not reported, or was not to.
+            InvariantError: it has not reported, or was not to.
         """
         if self._ready is None:
-            raise InvariantViolation(f"{self.spec.name} has not reported that it is ready")
+            raise InvariantError(f"{self.spec.name} has not reported that it is ready")
         return self._ready
 
     async def await_ready(self, *, timeout_s: float) -> None:

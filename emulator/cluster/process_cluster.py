@@ -194,7 +194,7 @@ class ProcessCluster:
 
         Raises:
             StartError: it did not become ready.
-            InvariantViolation: it runs.
+            InvariantError: it runs.
         """
         incarnation = self._incarnations.get(node_id, -1) + 1
         role = NodeRole.CONTROLLER if node_id == self.layout.controller_id else NodeRole.BROKER

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.errors import InvariantViolation, StorageError
+from emulator.core.errors import InvariantError, StorageError
 from emulator.core.events import ControllerEvent
 from emulator.core.records import MetadataBatch, decode_records, encode_records
 from emulator.storage.filesystem import FileSystem
@@ -63,12 +63,10 @@ class MetadataJournal:
 
         Raises:
             StorageError: the write failed; the process has to end.
-            InvariantViolation: the batch does not continue the log.
+            InvariantError: the batch does not continue the log.
         """
         if batch.base_offset != self._log.end_offset:
-            raise InvariantViolation(
-                f"batch at {batch.base_offset} appended to a log that ends at {self._log.end_offset}"
-            )
+            raise InvariantError(f"batch at {batch.base_offset} appended to a log that ends at {self._log.end_offset}")
         entry = _Entry(records=encode_records(batch.records), events=events)
         self._log.append(_ENCODER.encode(entry), record_count=len(batch.records))
 

@@ -26,7 +26,7 @@ from emulator.core.effects import (
     WriteHighWatermarks,
     WriteLogCheckpoints,
 )
-from emulator.core.errors import InvariantViolation
+from emulator.core.errors import InvariantError
 from emulator.core.events import IncarnationEnd
 from emulator.core.inputs import BrokerInput, LogsLoaded, SegmentsDeleted
 from emulator.core.types import CauseId, Offset, TopicPartition
@@ -66,7 +66,7 @@ class BrokerEffects:
         """Executes one effect.
 
         Raises:
-            InvariantViolation: a broker has no such effect.
+            InvariantError: a broker has no such effect.
         """
         disk = node.disk
         match effect:
@@ -124,7 +124,7 @@ class BrokerEffects:
             case StopNode():
                 self._end(node, IncarnationEnd.STOPPED)
             case _:
-                raise InvariantViolation(f"a broker wants {effect}")
+                raise InvariantError(f"a broker wants {effect}")
 
     def _flush_messages(self, node: BrokerNode, partition: TopicPartition) -> int:
         assert node.broker is not None, "a broker that wants something runs"

@@ -34,7 +34,7 @@ from emulator.core.effects import (
     SendResponse,
     StopNode,
 )
-from emulator.core.errors import ErrorCode, InvariantViolation
+from emulator.core.errors import ErrorCode, InvariantError
 from emulator.core.events import (
     Event,
     FaultInjected,
@@ -645,7 +645,7 @@ class SimulatedCluster:
             case _ if isinstance(node, ControllerNode):
                 self._execute_on_controller(node, effect)
             case _:
-                raise InvariantViolation(f"a client wants {effect}")
+                raise InvariantError(f"a client wants {effect}")
 
     def _execute_on_controller(self, node: ControllerNode, effect: Effect) -> None:
         match effect:
@@ -665,7 +665,7 @@ class SimulatedCluster:
             case StopNode():
                 self._end(node, IncarnationEnd.STOPPED)
             case _:
-                raise InvariantViolation(f"the controller wants {effect}")
+                raise InvariantError(f"the controller wants {effect}")
 
     def _sync_later(self, sync: Callable[[], None]) -> None:
         held = self.network.held.get(CONTROLLER_SYNC)

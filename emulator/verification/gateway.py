@@ -27,7 +27,7 @@ import threading
 import time
 from pathlib import Path
 
-from emulator.core.errors import EmulatorError, InvariantViolation, MissingToolError
+from emulator.core.errors import EmulatorError, InvariantError, MissingToolError
 from emulator.parent_death import die_with_parent
 from emulator.verification.java import Java
 
@@ -102,10 +102,10 @@ class SparkGateway:
 
         Raises:
             MissingToolError: pyspark is not installed.
-            InvariantViolation: not called from the main thread, whose end the JVM would not survive.
+            InvariantError: not called from the main thread, whose end the JVM would not survive.
         """
         if threading.current_thread() is not threading.main_thread():
-            raise InvariantViolation("a process that dies with its parent is started from the main thread only")
+            raise InvariantError("a process that dies with its parent is started from the main thread only")
         spark_home = _spark_home()
         directory = Path(tempfile.mkdtemp(prefix="laststand-spark-"))
         environment = {

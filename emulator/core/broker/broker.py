@@ -44,7 +44,7 @@ from emulator.core.effects import (
     SendResponse,
     StopNode,
 )
-from emulator.core.errors import ErrorCode, InvariantViolation
+from emulator.core.errors import ErrorCode, InvariantError
 from emulator.core.events import MetadataApplied
 from emulator.core.image import MetadataImage
 from emulator.core.inputs import (
@@ -178,7 +178,7 @@ class Broker:
         """Reacts to an input; returns what is to be done, in order.
 
         Raises:
-            InvariantViolation: the input cannot happen in this state; a bug of the driver or of the core.
+            InvariantError: the input cannot happen in this state; a bug of the driver or of the core.
         """
         if self._has_exited:
             return []
@@ -254,7 +254,7 @@ class Broker:
             case GetReplicaLogInfoRequest():
                 response = replica_log_info(self._hosted, request, self._lifecycle.broker_epoch)
             case _:
-                raise InvariantViolation(f"{type(request).__name__} is not for a broker")
+                raise InvariantError(f"{type(request).__name__} is not for a broker")
         turn.send(SendResponse(request_id=request_id, response=response, cause_id=turn.cause_id))
 
     def _handle_response(self, turn: Turn, peer: BrokerId, request: Request, response: Response) -> None:
@@ -280,7 +280,7 @@ class Broker:
             case AllocateProducerIdsRequest(), AllocateProducerIdsResponse():
                 self._producer_ids.handle_block(turn, response, self._lifecycle.broker_epoch)
             case _:
-                raise InvariantViolation(f"{type(response).__name__} answers {type(request).__name__}")
+                raise InvariantError(f"{type(response).__name__} answers {type(request).__name__}")
 
     def _take_isr_answers(self, turn: Turn, answers: list[IsrChangeAnswer]) -> None:
         for answer in answers:
@@ -300,7 +300,7 @@ class Broker:
             case AllocateProducerIdsRequest():
                 self._producer_ids.handle_failure(turn)
             case _:
-                raise InvariantViolation(f"{type(sent.request).__name__} failed, which a broker never sends")
+                raise InvariantError(f"{type(sent.request).__name__} failed, which a broker never sends")
 
     # --- Metadata and logs ----------------------------------------------------------------------------------------
 

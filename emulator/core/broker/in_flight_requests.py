@@ -8,7 +8,7 @@ import msgspec
 
 from emulator.core.broker.turn import Turn
 from emulator.core.effects import SendRequest
-from emulator.core.errors import InvariantViolation
+from emulator.core.errors import InvariantError
 from emulator.core.events import PeerReachable, PeerUnreachable
 from emulator.core.messages import Request
 from emulator.core.types import CorrelationId, NodeId, RequestFailure
@@ -48,7 +48,7 @@ class InFlightRequests:
         """Returns the request that was answered.
 
         Raises:
-            InvariantViolation: no such request is under way.
+            InvariantError: no such request is under way.
         """
         sent = self._pop(correlation_id)
         if sent.destination in self._unreachable:
@@ -60,7 +60,7 @@ class InFlightRequests:
         """Returns the request that will not be answered.
 
         Raises:
-            InvariantViolation: no such request is under way.
+            InvariantError: no such request is under way.
         """
         sent = self._pop(correlation_id)
         if sent.destination not in self._unreachable:
@@ -71,5 +71,5 @@ class InFlightRequests:
     def _pop(self, correlation_id: CorrelationId) -> SentRequest:
         sent = self._sent.pop(correlation_id, None)
         if sent is None:
-            raise InvariantViolation(f"no request {correlation_id} under way")
+            raise InvariantError(f"no request {correlation_id} under way")
         return sent

@@ -27,7 +27,7 @@ from emulator.core.client.steps import (
     SendRecorded,
 )
 from emulator.core.effects import SendRequest
-from emulator.core.errors import ErrorCode, InvariantViolation
+from emulator.core.errors import ErrorCode, InvariantError
 from emulator.core.history import OperationType
 from emulator.core.inputs import RequestFailed, ResponseReceived, Started, TimerFired
 from emulator.core.messages import (
@@ -257,7 +257,7 @@ class Producer:
                 _, broker = self._asked.pop(incoming.correlation_id)
                 self._identify(response, broker, now_ms)
             case other:
-                raise InvariantViolation(f"a producer was answered {other!r}")
+                raise InvariantError(f"a producer was answered {other!r}")
 
     def _batch_answered(self, correlation_id: CorrelationId, answer: ProducePartitionResponse, now_ms: int) -> None:
         flight = self._flights.pop(correlation_id)

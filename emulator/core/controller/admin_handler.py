@@ -53,7 +53,7 @@ from emulator.core.controller.reassignment import (
 )
 from emulator.core.controller.topics import TopicOutcome, add_partitions, create_topic, delete_topic
 from emulator.core.controller.view import ClusterView
-from emulator.core.errors import ErrorCode, InvariantViolation
+from emulator.core.errors import ErrorCode, InvariantError
 from emulator.core.types import TopicPartition
 
 Commit: TypeAlias = Callable[[Sequence[Decision]], None]
@@ -100,7 +100,7 @@ class AdminHandler:
             case DescribeClusterRequest():
                 return self._describe_cluster()
             case ElectLeadersRequest():
-                raise InvariantViolation("elections are the election handler's")
+                raise InvariantError("elections are the election handler's")
             case _:
                 assert_never(request)
 

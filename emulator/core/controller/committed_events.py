@@ -14,7 +14,7 @@ from emulator.core.controller.decision import (
     RegistrationCause,
 )
 from emulator.core.controller.view import ClusterView
-from emulator.core.errors import InvariantViolation
+from emulator.core.errors import InvariantError
 from emulator.core.events import (
     BrokerFenced,
     BrokerRegistered,
@@ -59,7 +59,7 @@ def committed_events(
         cause_id: of the input that led to it.
 
     Raises:
-        InvariantViolation: the decision has no cause, or one of the wrong kind.
+        InvariantError: the decision has no cause, or one of the wrong kind.
     """
     match decision.record:
         case PartitionRecord() | PartitionChangeRecord() | ClearElrRecord():
@@ -137,7 +137,7 @@ def _partition_changed(
             effective_min_isr=view.effective_min_isr(partition.topic),
         )
     if state is None or not isinstance(cause, PartitionCause):
-        raise InvariantViolation(f"{decision} at {offset} changed {partition} to {state}")
+        raise InvariantError(f"{decision} at {offset} changed {partition} to {state}")
     return PartitionChanged(
         cause_id=cause_id,
         topic=partition.topic,
@@ -224,11 +224,11 @@ def _broker_changed(
 
 def _registration_cause(cause: Cause | None) -> RegistrationCause:
     if not isinstance(cause, RegistrationCause):
-        raise InvariantViolation(f"a registration was decided with cause {cause}")
+        raise InvariantError(f"a registration was decided with cause {cause}")
     return cause
 
 
 def _fencing_reason(cause: Cause | None) -> FenceReason:
     if not isinstance(cause, FencingCause):
-        raise InvariantViolation(f"a fencing was decided with cause {cause}")
+        raise InvariantError(f"a fencing was decided with cause {cause}")
     return cause.reason

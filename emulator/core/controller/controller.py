@@ -42,7 +42,7 @@ from emulator.core.effects import (
     SendResponse,
     StopNode,
 )
-from emulator.core.errors import InvariantViolation
+from emulator.core.errors import InvariantError
 from emulator.core.events import DrawReceived
 from emulator.core.image import MetadataImage
 from emulator.core.inputs import (
@@ -132,7 +132,7 @@ class Controller:
         """Applies a durable batch at start.
 
         Raises:
-            InvariantViolation: the batch does not continue the ones before it.
+            InvariantError: the batch does not continue the ones before it.
         """
         for index, record in enumerate(batch.records):
             self.image.replay(record, offset=MetadataOffset(batch.base_offset + index))
@@ -149,7 +149,7 @@ class Controller:
         """Returns what the input leads to now.
 
         Raises:
-            InvariantViolation: a request that is not for a controller, or a sync of what was never appended.
+            InvariantError: a request that is not for a controller, or a sync of what was never appended.
             ConfigError: ``Started`` on an empty log, with properties and switches that exclude each other.
         """
         turn = ControllerTurn(self._view, cause_id=incoming.cause_id, now_ms=now_ms)
@@ -212,7 +212,7 @@ class Controller:
 
     def _release(self, end_offset: MetadataOffset) -> list[ControllerEffect]:
         if end_offset > self.image.next_offset:
-            raise InvariantViolation(f"synced up to {end_offset}, appended up to {self.image.next_offset}")
+            raise InvariantError(f"synced up to {end_offset}, appended up to {self.image.next_offset}")
         self._synced_end_offset = max(self._synced_end_offset, end_offset)
         events: list[ControllerEffect] = []
         messages: list[ControllerEffect] = []
@@ -299,7 +299,7 @@ class Controller:
                 | DeleteRecordsRequest()
                 | GetReplicaLogInfoRequest()
             ) as request:
-                raise InvariantViolation(f"a controller received {request}")
+                raise InvariantError(f"a controller received {request}")
             case administration:
                 response = self._administer(turn, administration)
         turn.respond(received.request_id, response)

@@ -6,7 +6,7 @@ holds under every set of rules. The oracle computes the same properties from the
 
 from collections.abc import Mapping
 
-from emulator.core.errors import InvariantViolation
+from emulator.core.errors import InvariantError
 from emulator.core.image import BrokerRegistration, ImageDelta, PartitionState
 from emulator.core.types import BrokerId, TopicPartition
 
@@ -17,43 +17,43 @@ def check_m1_members(partition: TopicPartition, state: PartitionState) -> None:
     Whether the ELR is a subset of them, too, depends on the era: M17.
 
     Raises:
-        InvariantViolation: it does not hold.
+        InvariantError: it does not hold.
     """
     members = (*state.isr, *state.elr)
     if len(set(members)) < len(members) or not set(state.isr) <= set(state.replicas):
-        raise InvariantViolation(f"M1: {partition} has ISR {state.isr}, ELR {state.elr}, replicas {state.replicas}")
+        raise InvariantError(f"M1: {partition} has ISR {state.isr}, ELR {state.elr}, replicas {state.replicas}")
     if state.leader is not None and state.leader not in state.isr:
-        raise InvariantViolation(f"M1: leader {state.leader} of {partition} is not in ISR {state.isr}")
+        raise InvariantError(f"M1: leader {state.leader} of {partition} is not in ISR {state.isr}")
 
 
 def check_m17_elr_replicas(partition: TopicPartition, state: PartitionState) -> None:
     """M17, where ``elr_within_replicas`` is on: the ELR is a subset of the replicas.
 
     Raises:
-        InvariantViolation: it does not hold.
+        InvariantError: it does not hold.
     """
     if not set(state.elr) <= set(state.replicas):
-        raise InvariantViolation(f"M17: {partition} has ELR {state.elr}, replicas {state.replicas}")
+        raise InvariantError(f"M17: {partition} has ELR {state.elr}, replicas {state.replicas}")
 
 
 def check_m2_active_leader(partition: TopicPartition, state: PartitionState, *, active: frozenset[BrokerId]) -> None:
     """M2, first half: the leader is neither fenced nor shutting down.
 
     Raises:
-        InvariantViolation: it does not hold.
+        InvariantError: it does not hold.
     """
     if state.leader is not None and state.leader not in active:
-        raise InvariantViolation(f"M2: leader {state.leader} of {partition} is not among active {sorted(active)}")
+        raise InvariantError(f"M2: leader {state.leader} of {partition} is not among active {sorted(active)}")
 
 
 def check_m2_active_isr(partition: TopicPartition, state: PartitionState, *, active: frozenset[BrokerId]) -> None:
     """M2, second half, where ELR is on: no member of the ISR is fenced or shutting down.
 
     Raises:
-        InvariantViolation: it does not hold.
+        InvariantError: it does not hold.
     """
     if not set(state.isr) <= active:
-        raise InvariantViolation(f"M2: ISR {state.isr} of {partition}, active are {sorted(active)}")
+        raise InvariantError(f"M2: ISR {state.isr} of {partition}, active are {sorted(active)}")
 
 
 def check_m3_elr_only_under_min_isr(
@@ -62,10 +62,10 @@ def check_m3_elr_only_under_min_isr(
     """M3: an ISR that is large enough leaves nothing in ELR and LastKnownELR.
 
     Raises:
-        InvariantViolation: it does not hold.
+        InvariantError: it does not hold.
     """
     if len(state.isr) >= effective_min_isr and (state.elr or state.last_known_elr):
-        raise InvariantViolation(
+        raise InvariantError(
             f"M3: {partition} has ISR {state.isr} (min {effective_min_isr}), ELR {state.elr}, "
             f"LastKnownELR {state.last_known_elr}"
         )
@@ -75,27 +75,27 @@ def check_m9_epochs(partition: TopicPartition, *, before: PartitionState, after:
     """M9, for two states one record apart: the partition epoch rises by one, the leader epoch with the leader.
 
     Raises:
-        InvariantViolation: it does not hold.
+        InvariantError: it does not hold.
     """
     is_new_leader = after.leader != before.leader
     leader_step = after.leader_epoch - before.leader_epoch
     if after.partition_epoch != before.partition_epoch + 1 or leader_step not in ((1,) if is_new_leader else (0, 1)):
-        raise InvariantViolation(f"M9: {partition} went from {before} to {after}")
+        raise InvariantError(f"M9: {partition} went from {before} to {after}")
 
 
 def check_m12_broker_epoch(*, before: BrokerRegistration | None, after: BrokerRegistration) -> None:
     """M12: a broker epoch is a metadata offset, and a new incarnation has a larger one; the same one keeps it.
 
     Raises:
-        InvariantViolation: it does not hold.
+        InvariantError: it does not hold.
     """
     if after.broker_epoch > after.registration_offset:
-        raise InvariantViolation(f"M12: {after} has an epoch from beyond its record")
+        raise InvariantError(f"M12: {after} has an epoch from beyond its record")
     if before is None:
         return
     is_same = after.incarnation_id == before.incarnation_id
     if after.broker_epoch != before.broker_epoch if is_same else after.broker_epoch <= before.broker_epoch:
-        raise InvariantViolation(f"M12: {after} follows {before}")
+        raise InvariantError(f"M12: {after} follows {before}")
 
 
 def check_delta(
@@ -112,7 +112,7 @@ def check_delta(
         brokers_after: registrations after it.
 
     Raises:
-        InvariantViolation: M9 or M12 does not hold.
+        InvariantError: M9 or M12 does not hold.
     """
     for partition, change in delta.partitions.items():
         before, after = change.before, change.after
@@ -136,7 +136,7 @@ def check_partition(
         effective_min_isr: of the topic; ``None`` where ELR is off, and then nothing that depends on it is checked.
 
     Raises:
-        InvariantViolation: M1, M2 or M3 does not hold.
+        InvariantError: M1, M2 or M3 does not hold.
     """
     check_m1_members(partition, state)
     check_m2_active_leader(partition, state, active=active)

@@ -47,7 +47,7 @@ class ControllerTurn:
         """Replays decisions, one after the other.
 
         Raises:
-            InvariantViolation: a record breaks what must hold of every record.
+            InvariantError: a record breaks what must hold of every record.
         """
         image = self._view.image
         for decision in decisions:

@@ -27,7 +27,7 @@ from emulator.core.controller.recovery import (
 )
 from emulator.core.controller.view import ClusterView
 from emulator.core.effects import SendRequest
-from emulator.core.errors import ErrorCode, InvariantViolation
+from emulator.core.errors import ErrorCode, InvariantError
 from emulator.core.events import (
     ControllerEvent,
     ReplicaAnswer,
@@ -168,11 +168,11 @@ class UncleanRecoveries:
         """Takes what a replica says of itself.
 
         Raises:
-            InvariantViolation: there was no such request, or that is no answer to it.
+            InvariantError: there was no such request, or that is no answer to it.
         """
         asked = self._take(correlation_id)
         if not isinstance(response, GetReplicaLogInfoResponse):
-            raise InvariantViolation(f"broker {asked.broker_id} answered {response}")
+            raise InvariantError(f"broker {asked.broker_id} answered {response}")
         registration = self._view.image.brokers.get(asked.broker_id)
         if registration is None or registration.broker_epoch != response.broker_epoch:
             for topic_id, partition in asked.partitions:
@@ -192,14 +192,14 @@ class UncleanRecoveries:
         """Notes that a broker will not answer; it is asked again.
 
         Raises:
-            InvariantViolation: there was no such request.
+            InvariantError: there was no such request.
         """
         self._retry_at_ms[self._take(correlation_id).broker_id] = now_ms + RETRY_BACKOFF_MS
 
     def _take(self, correlation_id: CorrelationId) -> _Asked:
         asked = self._asked.pop(correlation_id, None)
         if asked is None:
-            raise InvariantViolation(f"no request {correlation_id} under way")
+            raise InvariantError(f"no request {correlation_id} under way")
         return asked
 
     def _task(self, topic_id: TopicId, partition: int) -> _Task | None:

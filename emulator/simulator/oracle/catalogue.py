@@ -137,7 +137,7 @@ CHECKS: Final[Mapping[str, Check]] = MappingProxyType(
         ),
         "L8": _liveness("no reassignment is under way"),
         "L9": _liveness("nothing goes on changing"),
-        "InvariantViolation": Check(kind=CheckKind.CRASH, statement="the core does not contradict itself"),
+        "InvariantError": Check(kind=CheckKind.CRASH, statement="the core does not contradict itself"),
         "Exception": Check(kind=CheckKind.CRASH, statement="the core raises nothing"),
     }
 )

@@ -15,7 +15,7 @@ from emulator.core.controller.invariants import (
     check_partition,
 )
 from emulator.core.controller.sessions import SessionKey
-from emulator.core.errors import InvariantViolation
+from emulator.core.errors import InvariantError
 from emulator.core.events import (
     AlterPartitionDecided,
     BrokerFenced,
@@ -121,7 +121,7 @@ class ControllerRules:
         for predicate in predicates:
             try:
                 predicate(name, state)
-            except InvariantViolation as violation:
+            except InvariantError as violation:
                 self._bell.ring(str(violation).partition(":")[0], name, str(violation))
 
     def _check_floor(self, name: TopicPartition, before: PartitionChanged | None, event: PartitionChanged) -> None:

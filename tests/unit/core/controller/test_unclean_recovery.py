@@ -21,7 +21,7 @@ from emulator.core.admin_messages import (
 from emulator.core.controller import unclean_recovery
 from emulator.core.controller.unclean_recovery import RETRY_BACKOFF_MS
 from emulator.core.effects import SendRequest
-from emulator.core.errors import ErrorCode, InvariantViolation
+from emulator.core.errors import ErrorCode, InvariantError
 from emulator.core.events import (
     DrawReceived,
     Election,
@@ -385,7 +385,7 @@ def test_a_replica_that_knows_the_topic_not_yet_is_asked_again() -> None:
 
 def test_an_answer_that_nobody_asked_for_is_a_bug() -> None:
     cluster = driver()
-    with pytest.raises(InvariantViolation, match="no request 7 under way"):
+    with pytest.raises(InvariantError, match="no request 7 under way"):
         cluster.step(RequestFailed(cause_id=CAUSE, correlation_id=CorrelationId(7), failure=RequestFailure.TIMED_OUT))
 
 
