@@ -23,7 +23,7 @@ from benchmarks.figure import Figure
 from benchmarks.load import Load, load_client
 from emulator.cluster.process_cluster import source_environment
 from emulator.cluster.supervisor import Supervisor
-from emulator.tether import tethered
+from emulator.parent_death import die_with_parent
 
 REPETITIONS: Final = 7
 
@@ -45,7 +45,7 @@ async def _boot(directory: Path) -> float:
     ):
         started_ns = time.monotonic_ns()
         launcher = await asyncio.create_subprocess_exec(
-            *tethered((sys.executable, "-m", "benchmarks.boot_launcher", str(directory))),
+            *die_with_parent((sys.executable, "-m", "benchmarks.boot_launcher", str(directory))),
             stdout=asyncio.subprocess.PIPE,
             env={**os.environ, **source_environment()},
         )

@@ -14,7 +14,16 @@ from emulator.core.events import (
     PowerLost,
     RunEnded,
 )
-from emulator.core.types import CauseId, IncarnationId, MetadataOffset, NodeId, Offset, TopicId, TopicPartition
+from emulator.core.types import (
+    CauseId,
+    IncarnationId,
+    MetadataOffset,
+    NodeId,
+    NodeRole,
+    Offset,
+    TopicId,
+    TopicPartition,
+)
 from emulator.node.event_writer import EventWriter
 
 HARNESS: Final = NodeId(2000)
@@ -34,7 +43,7 @@ class HarnessLog:
         self.note(
             NodeStarted(
                 cause_id=self.cause_id,
-                role="harness",
+                role=NodeRole.HARNESS,
                 incarnation_id=IncarnationId("harness"),
                 switches={},
                 properties={},

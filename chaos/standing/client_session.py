@@ -17,7 +17,7 @@ from chaos.standing.messages import (
     encode_line,
 )
 from chaos.standing.socket import short_path
-from emulator.core.errors import InvariantViolation
+from emulator.core.errors import InvariantError
 
 
 class ClientSession:
@@ -59,7 +59,7 @@ async def client_session(directory: Path, verb: str) -> AsyncIterator[ClientSess
             case None:
                 raise SupervisorLostError(directory)
             case other:
-                raise InvariantViolation(f"the supervisor answered {other!r}")
+                raise InvariantError(f"the supervisor answered {other!r}")
         session = ClientSession(opened)
         async with asyncio.TaskGroup() as tasks:
             listening = tasks.create_task(_listen(reader, session))

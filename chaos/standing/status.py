@@ -8,8 +8,7 @@ import msgspec
 from chaos.process.fault_target import FaultTarget
 from emulator.core.image import MetadataImage, PartitionState
 from emulator.core.properties import NodeProperties, topic_properties
-from emulator.core.records import ConfigResource
-from emulator.core.types import BrokerEpoch, BrokerId, NodeId, TopicId, TopicPartition
+from emulator.core.types import BrokerEpoch, BrokerId, ConfigResource, NodeId, TopicId, TopicPartition
 
 ProcessState = Literal["running", "paused", "down"]
 

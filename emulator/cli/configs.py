@@ -12,7 +12,7 @@ from emulator.cli.user_error import UserError
 
 if TYPE_CHECKING:
     from emulator.core.admin_messages import AlterableConfig
-    from emulator.core.records import ConfigResource
+    from emulator.core.types import ConfigResource
 
 _ENTITY_TYPES = ("topics", "brokers")
 
@@ -95,7 +95,7 @@ def alter(
 
 
 def _resource(entity_type: str, name: str | None, *, is_default: bool) -> "tuple[ConfigResource, str]":
-    from emulator.core.records import ConfigResource
+    from emulator.core.types import ConfigResource
 
     if is_default:
         if entity_type != "brokers" or name is not None:
@@ -120,7 +120,7 @@ def changes_of(
     """
     from emulator.core.admin_messages import AlterableConfig, ConfigOperation
     from emulator.core.properties import check_topic_properties
-    from emulator.core.records import ConfigResource
+    from emulator.core.types import ConfigResource
 
     if resource is ConfigResource.TOPIC:
         check_topic_properties(values)

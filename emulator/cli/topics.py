@@ -164,7 +164,7 @@ def alter(name: str, partitions: int | None, configs: tuple[str, ...], deleted: 
     from emulator.cli.assignments import assignments
     from emulator.cli.configs import changes_of
     from emulator.core.admin_messages import CreatablePartitions
-    from emulator.core.records import ConfigResource
+    from emulator.core.types import ConfigResource
 
     changes = changes_of(ConfigResource.TOPIC, assignments("--config", configs), deleted)
     if partitions is None and not changes:
@@ -189,7 +189,7 @@ async def describe_all(admin: "AdminClient", names: "Sequence[str]") -> list[Top
     """
     from emulator.core.admin_messages import ConfigSource
     from emulator.core.errors import ErrorCode
-    from emulator.core.records import ConfigResource
+    from emulator.core.types import ConfigResource
 
     listings = []
     for topic in await admin.describe_topics(names or None):

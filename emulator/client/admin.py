@@ -67,8 +67,7 @@ from emulator.core.messages import (
     Response,
     TopicCursor,
 )
-from emulator.core.records import ConfigResource
-from emulator.core.types import BrokerId, NodeId, TopicId, TopicPartition
+from emulator.core.types import BrokerId, ConfigResource, NodeId, TopicId, TopicPartition
 
 Ask: TypeAlias = Callable[[NodeId, Request], Awaitable[Response]]
 """Sends a request to a node and returns its answer, or raises ``AdminError``."""

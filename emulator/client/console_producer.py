@@ -19,7 +19,7 @@ from emulator.client.shell import Links
 from emulator.core.batch import BatchDescriptor
 from emulator.core.client.settings import ProducerSettings
 from emulator.core.client.steps import BatchContent, RecordsOffered, SendRecorded
-from emulator.core.errors import InvariantViolation
+from emulator.core.errors import InvariantError
 from emulator.core.history import OperationType
 from emulator.core.types import BrokerId, TopicPartition
 from emulator.storage.record_batch import describe_header
@@ -104,7 +104,7 @@ class ConsoleProducer:
         for key, value in records:
             partition = keyless if key is None else self._partitions[place_of_key(key, len(self._partitions))]
             if partition is None:
-                raise InvariantViolation("a record without key has no partition")
+                raise InvariantError("a record without key has no partition")
             by_partition.setdefault(partition, []).append((key, value))
         for partition, chosen in sorted(by_partition.items()):
             for batch in split_into_batches(chosen):

@@ -9,7 +9,7 @@ from typing import Final
 
 from emulator.core.batch import BatchDescriptor, InvalidBatch
 from emulator.core.client.steps import BatchContent
-from emulator.core.errors import InvariantViolation
+from emulator.core.errors import InvariantError
 from emulator.core.history import PolledBatch
 from emulator.core.types import Offset
 from emulator.rpc.codec_error import CodecError
@@ -77,7 +77,7 @@ def polled_batches(block: bytes, *, position: Offset) -> tuple[PolledBatch, ...]
     """
     batches = split_batches(block)
     if isinstance(batches, InvalidBatch):
-        raise InvariantViolation(f"fetched block was read before and is now {batches.reason}")
+        raise InvariantError(f"fetched block was read before and is now {batches.reason}")
     polled: list[PolledBatch] = []
     for batch, descriptor in batches:
         for first_offset, count, producer, first_record_id in _runs(batch, position):
@@ -99,7 +99,7 @@ def polled_records(block: bytes, *, position: Offset) -> tuple[StoredRecord, ...
     """Returns the records that a fetched block holds from ``position`` on."""
     batches = split_batches(block)
     if isinstance(batches, InvalidBatch):
-        raise InvariantViolation(f"fetched block was read before and is now {batches.reason}")
+        raise InvariantError(f"fetched block was read before and is now {batches.reason}")
     return tuple(record for batch, _ in batches for record in read_records(batch) if record.offset >= position)
 
 

@@ -1,4 +1,4 @@
-"""One child process: started tethered, signalled, and its end noticed at once.
+"""One child process: started so that it dies with its parent, signalled, and its end noticed at once.
 
 The end comes from a pidfd in the event loop, so nobody polls and the process id cannot be reused before it is reaped. A
 child that serves something reports that it is ready by one JSON line on an inherited pipe, whose file descriptor it
@@ -21,8 +21,8 @@ from pathlib import Path
 
 import msgspec
 
-from emulator.core.errors import EmulatorError, InvariantViolation
-from emulator.tether import tethered
+from emulator.core.errors import EmulatorError, InvariantError
+from emulator.parent_death import die_with_parent
 
 READY_FD_VARIABLE = "LASTSTAND_READY_FD"
 """Environment variable with the number of the file descriptor on which a child reports that it is ready."""
@@ -143,11 +143,11 @@ class Child:
             on_end: called once, in the event loop, when the process has ended and was reaped.
 
         Raises:
-            InvariantViolation: not on the main thread, whose end the process would not survive.
+            InvariantError: not on the main thread, whose end the process would not survive.
             OSError: the process could not be made.
         """
         if threading.current_thread() is not threading.main_thread():
-            raise InvariantViolation("a tethered process is started from the main thread only")
+            raise InvariantError("a process that dies with its parent is started from the main thread only")
         self.spec = spec
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
@@ -166,7 +166,7 @@ class Child:
             with spec.stderr_path.open("ab") as stderr:
                 self._stderr_start = stderr.tell()
                 self._process = subprocess.Popen(
-                    tethered(spec.argv),
+                    die_with_parent(spec.argv),
                     stdin=subprocess.DEVNULL,
                     stdout=stderr,
                     stderr=stderr,
@@ -198,10 +198,10 @@ class Child:
         """What the child reported.
 
         Raises:
-            InvariantViolation: it has not reported, or was not to.
+            InvariantError: it has not reported, or was not to.
         """
         if self._ready is None:
-            raise InvariantViolation(f"{self.spec.name} has not reported that it is ready")
+            raise InvariantError(f"{self.spec.name} has not reported that it is ready")
         return self._ready
 
     async def await_ready(self, *, timeout_s: float) -> None:

@@ -25,8 +25,8 @@ from emulator.cluster.child import EndCause, ProcessEnd, ProcessSpec, Readiness
 from emulator.cluster.ports import LOOPBACK, ReservedPort
 from emulator.cluster.supervisor import Supervisor
 from emulator.core.switches import Switches
-from emulator.core.types import BrokerId, NodeId
-from emulator.node.config import NodeConfig, NodeRole, encode_config
+from emulator.core.types import BrokerId, NodeId, NodeRole
+from emulator.node.config import NodeConfig, encode_config
 from emulator.plan.channels import Link
 from emulator.plan.nodes import CLIENT
 
@@ -195,7 +195,7 @@ class ProcessCluster:
 
         Raises:
             StartError: it did not become ready.
-            InvariantViolation: it runs.
+            InvariantError: it runs.
         """
         incarnation = self._incarnations.get(node_id, -1) + 1
         role = NodeRole.CONTROLLER if node_id == self.layout.controller_id else NodeRole.BROKER

@@ -1,8 +1,8 @@
 """The owner of all child processes of a run: nothing that it starts outlives it.
 
 Leaving the ``async with`` block kills what still runs. If this process itself is killed, the kernel kills the children
-(``emulator.tether``). Every end is recorded with its cause, so that a verdict can take a crash into account that nobody
-waited for::
+(``emulator.parent_death``). Every end is recorded with its cause, so that a verdict can take a crash into account that
+nobody waited for::
 
     async with Supervisor() as supervisor:
         nodes = await asyncio.gather(*(supervisor.start(spec) for spec in specs))
@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Self
 
 from emulator.cluster.child import START_TIMEOUT_S, STOP_TIMEOUT_S, Child, ProcessEnd, ProcessSpec
-from emulator.core.errors import InvariantViolation
+from emulator.core.errors import InvariantError
 
 
 def _ignore(_end: ProcessEnd) -> None:
@@ -62,11 +62,11 @@ class Supervisor:
 
         Raises:
             StartError: it ended or was not ready within ``timeout_s`` seconds; it was killed.
-            InvariantViolation: a child of that name lives.
+            InvariantError: a child of that name lives.
             OSError: the process could not be made.
         """
         if spec.name in self._children:
-            raise InvariantViolation(f"{spec.name} runs already")
+            raise InvariantError(f"{spec.name} runs already")
         child = Child(spec, on_end=self._record_end)
         self._children[spec.name] = child
         try:

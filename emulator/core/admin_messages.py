@@ -11,10 +11,10 @@ import msgspec
 
 from emulator.core.errors import ErrorCode
 from emulator.core.message import Message
-from emulator.core.records import ConfigResource
 from emulator.core.types import (
     BrokerEpoch,
     BrokerId,
+    ConfigResource,
     FeatureUpgradeType,
     IncarnationId,
     MetadataOffset,
@@ -27,7 +27,7 @@ from emulator.core.types import (
 
 
 class CreatableTopic(msgspec.Struct, frozen=True, kw_only=True):
-    """A topic to create. ``topic_id`` is drawn by whoever sends it: the core has no randomness.
+    """A topic to create. ``topic_id`` is drawn by the sender: the core has no randomness.
 
     Attributes:
         assignments: replicas of each partition; empty for automatic placement, then ``num_partitions`` and
@@ -131,7 +131,7 @@ class RequestedElection(IntEnum):
     """The replica that the request names, whatever that loses."""
 
     LONGEST_LOG_BALANCED = 3
-    """Unclean recovery, once every member of the last known ELR has told what it holds."""
+    """Unclean recovery, once every member of the last known ELR has reported what it holds."""
 
     LONGEST_LOG_AGGRESSIVE = 4
     """Unclean recovery among those who answer in time."""

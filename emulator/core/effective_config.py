@@ -18,8 +18,7 @@ from emulator.core.properties import (
     is_node_property,
     topic_properties,
 )
-from emulator.core.records import ConfigResource
-from emulator.core.types import NodeId
+from emulator.core.types import ConfigResource, NodeId
 
 CLUSTER: Final = ""
 """Resource name of the cluster default."""
@@ -48,7 +47,7 @@ NODE_PROPERTIES: Final = tuple(sorted(field.replace("_", ".") for field in NodeP
 
 
 class DynamicConfig(Protocol):
-    """Whatever tells what is set dynamically: a metadata image, or one as a change would leave it."""
+    """What is set dynamically: a metadata image, or one as a change would leave it."""
 
     def config(self, resource: ConfigResource, resource_name: str, name: str) -> str | None:
         """Returns a value as it was set on a resource, or ``None``."""

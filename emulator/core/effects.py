@@ -67,8 +67,8 @@ class RecordEvent(Effect, frozen=True, kw_only=True):
 class AppendMetadata(Effect, frozen=True, kw_only=True):
     """Write a batch to the metadata log and sync it; completes as ``MetadataSynced``. One sync may serve several.
 
-    ``events`` tell of it. They follow as ``RecordEvent`` once it is durable, and are kept with it, so that a successor
-    can write down what this process was killed before telling.
+    ``events`` describe it. They follow as ``RecordEvent`` once it is durable, and are kept with it, so that a successor
+    can write down what this process was killed before writing.
     """
 
     batch: MetadataBatch

@@ -1,7 +1,7 @@
 """Three families of errors, never mixed.
 
 *Protocol errors* are ``ErrorCode`` members that travel in responses. *Environment errors* derive from
-``EmulatorError``, carry fields and are mapped where they enter. *Bugs* raise ``InvariantViolation`` and stop the
+``EmulatorError``, carry fields and are mapped where they enter. *Bugs* raise ``InvariantError`` and stop the
 process; nothing catches them.
 """
 
@@ -159,5 +159,5 @@ class TransportError(EmulatorError):
         self.reason = reason
 
 
-class InvariantViolation(AssertionError):
+class InvariantError(AssertionError):
     """The program broke its own rule. Never caught; the process stops."""

@@ -18,17 +18,31 @@ import msgspec
 from emulator.core.types import (
     BrokerEpoch,
     BrokerId,
+    BrokerState,
     CauseId,
+    ChangeReason,
+    ConfigResource,
+    FenceReason,
     IncarnationId,
+    IsrAnswer,
     LeaderEpoch,
     LeaderRecoveryState,
+    LogDeletedReason,
     MetadataOffset,
     NodeId,
+    NodeRole,
     Offset,
     PartitionEpoch,
     ProducerEpoch,
     ProducerId,
+    RecoveryDropReason,
+    RecoveryOrigin,
+    RecoveryStrategy,
+    RequestFailure,
+    StrayCleanup,
+    StrayReason,
     TopicId,
+    TruncationReason,
 )
 
 
@@ -78,7 +92,7 @@ class PartitionEvent(Event, frozen=True, kw_only=True):
 class NodeStarted(Event, frozen=True, kw_only=True):
     """First line of every file. ``wall_time_ns`` anchors the monotonic clock to the calendar."""
 
-    role: str
+    role: NodeRole
     incarnation_id: IncarnationId
     switches: dict[str, str]
     properties: dict[str, str]
@@ -93,10 +107,10 @@ class NodeStopped(Event, frozen=True, kw_only=True):
 
 
 class BrokerStateChanged(Event, frozen=True, kw_only=True):
-    """Life cycle of a broker: NOT_RUNNING, STARTING, RECOVERY, RUNNING, PENDING_CONTROLLED_SHUTDOWN, SHUTTING_DOWN."""
+    """A broker went from one state of its life cycle to another."""
 
-    old: str
-    new: str
+    old: BrokerState
+    new: BrokerState
     broker_epoch: BrokerEpoch | None
 
 
@@ -119,21 +133,17 @@ class LogOpened(PartitionEvent, frozen=True, kw_only=True):
 
 
 class LogDeleted(PartitionEvent, frozen=True, kw_only=True):
-    """A log is no longer served: ``deleted`` with its topic or assignment, or ``stray``."""
+    """A log is no longer served."""
 
-    reason: str
+    reason: LogDeletedReason
     log_end_offset: Offset
 
 
 class StrayDetected(PartitionEvent, frozen=True, kw_only=True):
-    """A log found at start does not belong here (KIP-550). ``topic_id`` is its own, empty where it has none.
+    """A log found at start does not belong here (KIP-550). ``topic_id`` is its own, empty where it has none."""
 
-    ``reason`` is ``no_topic_id``, ``unknown_topic`` (or a topic of that name with another id) or ``not_a_replica``;
-    ``action`` is ``delete`` (after the grace), ``rename`` (and left on disk) or ``off`` (left where it is).
-    """
-
-    reason: str
-    action: str
+    reason: StrayReason
+    action: StrayCleanup
     log_end_offset: Offset
 
 
@@ -142,7 +152,7 @@ class StrayDeleted(PartitionEvent, frozen=True, kw_only=True):
 
 
 class RecoveryStarted(PartitionEvent, frozen=True, kw_only=True):
-    """A leader that was elected uncleanly recovers the partition; until that is committed it serves nobody (KIP-704).
+    """A leader that was elected uncleanly recovers the partition; until then it serves no requests (KIP-704).
 
     ``partition_epoch`` is that of the metadata that said RECOVERING.
     """
@@ -154,7 +164,7 @@ class RecoveryStarted(PartitionEvent, frozen=True, kw_only=True):
 
 
 class RecoveryFinished(PartitionEvent, frozen=True, kw_only=True):
-    """A leader is through with its recovery step, and now tells the controller so; what the step found.
+    """A leader has finished its recovery step and proposes RECOVERED; what the step found.
 
     Attributes:
         leader_epoch: under which it recovered.
@@ -198,12 +208,9 @@ class BatchAppended(PartitionEvent, frozen=True, kw_only=True):
 
 
 class LogTruncated(PartitionEvent, frozen=True, kw_only=True):
-    """A log was cut.
+    """A log was cut."""
 
-    ``reason``: ``diverging_epoch``, ``high_watermark``, ``offset_out_of_range``, ``recovered`` or ``restarted``.
-    """
-
-    reason: str
+    reason: TruncationReason
     old_end_offset: Offset
     new_end_offset: Offset
     high_watermark: Offset
@@ -260,7 +267,7 @@ class BecameLeader(PartitionEvent, frozen=True, kw_only=True):
 
 
 class BecameFollower(PartitionEvent, frozen=True, kw_only=True):
-    """A broker follows ``leader`` (nobody, if ``None``) from now on."""
+    """A broker is a follower from now on; ``leader`` is ``None`` where the partition has none."""
 
     leader: BrokerId | None
     leader_epoch: LeaderEpoch
@@ -281,10 +288,10 @@ class AlterPartitionProposed(PartitionEvent, frozen=True, kw_only=True):
 
 
 class AlterPartitionAnswered(PartitionEvent, frozen=True, kw_only=True):
-    """A leader heard of its proposal; ``outcome`` is ``committed``, ``reverted``, ``pending`` or ``ignored``."""
+    """A leader got the answer to its AlterPartition."""
 
     error: str
-    outcome: str
+    outcome: IsrAnswer
     committed_isr: tuple[BrokerId, ...]
     partition_epoch: PartitionEpoch
 
@@ -308,7 +315,7 @@ class PeerUnreachable(Event, frozen=True, kw_only=True):
     """A request to ``peer`` failed, for the first time since one succeeded."""
 
     peer: NodeId
-    failure: str
+    failure: RequestFailure
 
 
 class PeerReachable(Event, frozen=True, kw_only=True):
@@ -333,14 +340,12 @@ class BrokerRegistered(Event, frozen=True, kw_only=True):
 
 
 class BrokerFenced(Event, frozen=True, kw_only=True):
-    """A broker lost its session or asked to be fenced: ``reason`` is ``session_expired``, ``requested``,
-    ``shutdown`` or ``unregistered``.
-    """
+    """A broker lost its session, or is fenced for another reason."""
 
     metadata_offset: MetadataOffset
     broker_id: BrokerId
     broker_epoch: BrokerEpoch
-    reason: str
+    reason: FenceReason
 
 
 class BrokerUnfenced(Event, frozen=True, kw_only=True):
@@ -379,7 +384,7 @@ class ConfigChanged(Event, frozen=True, kw_only=True):
     """A configuration entry was set, or deleted where ``value`` is ``None``."""
 
     metadata_offset: MetadataOffset
-    resource: str
+    resource: ConfigResource
     resource_name: str
     name: str
     value: str | None
@@ -412,16 +417,14 @@ class PartitionChanged(PartitionEvent, frozen=True, kw_only=True):
 
     Attributes:
         metadata_offset: of the record.
-        reason: ``created``, ``broker_fenced``, ``broker_unfenced``, ``controlled_shutdown``, ``broker_registered``,
-            ``alter_partition``, ``elect_leaders``, ``unclean_recovery``, ``reassignment``, ``min_isr_changed``,
-            ``features_changed``, ``unregistered``.
+        reason: what set it off.
         election: how the leader was chosen, if it was.
         broker_id: the broker that the reason is about, or the sender of the AlterPartition.
         effective_min_isr: min ISR that the decision was made with.
     """
 
     metadata_offset: MetadataOffset
-    reason: str
+    reason: ChangeReason
     election: Election
     broker_id: BrokerId | None
     effective_min_isr: int
@@ -474,7 +477,7 @@ class UncleanLeaderElected(PartitionEvent, frozen=True, kw_only=True):
         leader: who won.
         leader_epoch: that the election began.
         method: how it was found.
-        strategy: ``Aggressive``, ``Balanced`` or ``None``, in effect for the topic, or asked for.
+        strategy: in effect for the topic, or asked for.
         candidates: whom the method could have chosen, in assignment order.
         draw: the number that picked among them, where one did.
         must_hear_from: replicas without whose answers a recovery would not have chosen.
@@ -487,7 +490,7 @@ class UncleanLeaderElected(PartitionEvent, frozen=True, kw_only=True):
     leader: BrokerId
     leader_epoch: LeaderEpoch
     method: UncleanMethod
-    strategy: str
+    strategy: RecoveryStrategy
     candidates: tuple[BrokerId, ...]
     draw: int | None
     must_hear_from: tuple[BrokerId, ...]
@@ -499,25 +502,20 @@ class UncleanLeaderElected(PartitionEvent, frozen=True, kw_only=True):
 class UncleanRecoveryStarted(PartitionEvent, frozen=True, kw_only=True):
     """The controller begins to ask the replicas of a leaderless partition what they hold (KIP-966).
 
-    ``origin`` is ``configured``, or ``requested`` by an administrator. What is asked of whom is not durable: another
-    controller process starts anew.
+    What is asked of whom is not durable: another controller process starts anew.
     """
 
     leader_epoch: LeaderEpoch
-    strategy: str
-    origin: str
+    strategy: RecoveryStrategy
+    origin: RecoveryOrigin
     must_hear_from: tuple[BrokerId, ...]
 
 
 class UncleanRecoveryDropped(PartitionEvent, frozen=True, kw_only=True):
-    """A recovery ended without choosing.
-
-    ``reason``: ``elected`` (cleanly, or by request), ``deleted``, ``timed_out`` (a requested one), or what the
-    partition waits for now: ``wait_isr``, ``wait_elr``, ``wait_last_known_elr``, ``wait_user``.
-    """
+    """A recovery ended without choosing."""
 
     leader_epoch: LeaderEpoch
-    reason: str
+    reason: RecoveryDropReason
 
 
 class DrawReceived(Event, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from emulator.core.types import CauseId, LeaderEpoch, NodeId, Offset, ProducerEp
 
 
 class OperationType(Enum):
-    """Jepsen's four: an operation is invoked, then succeeds, certainly fails, or nobody knows."""
+    """Jepsen's four: an operation is invoked, then succeeds, certainly fails, or has an unknown outcome."""
 
     INVOKE = "invoke"
     OK = "ok"

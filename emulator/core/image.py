@@ -1,4 +1,4 @@
-"""The metadata image: the fold of the metadata log, in the controller, in brokers and in whoever watches.
+"""The metadata image: the fold of the metadata log, in the controller, in brokers and in observers.
 
 ``replay`` is the only code that changes it. A broker acts on the difference of two images: ``take_delta`` returns what
 changed since it was last called, however many records that were (Kafka's ``PartitionRegistration.merge``).
@@ -7,12 +7,11 @@ changed since it was last called, however many records that were (Kafka's ``Part
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from emulator.core.errors import InvariantViolation
+from emulator.core.errors import InvariantError
 from emulator.core.records import (
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
     ConfigRecord,
-    ConfigResource,
     FeatureLevelRecord,
     PartitionChangeRecord,
     PartitionRecord,
@@ -26,6 +25,7 @@ from emulator.core.records import (
 from emulator.core.types import (
     BrokerEpoch,
     BrokerId,
+    ConfigResource,
     IncarnationId,
     LeaderEpoch,
     LeaderRecoveryState,
@@ -193,10 +193,10 @@ class MetadataImage:
         """Applies one record.
 
         Raises:
-            InvariantViolation: the offset is not the next one, or the record changes what does not exist.
+            InvariantError: the offset is not the next one, or the record changes what does not exist.
         """
         if offset != self.next_offset:
-            raise InvariantViolation(f"record at {offset} replayed on an image that ends at {self.next_offset}")
+            raise InvariantError(f"record at {offset} replayed on an image that ends at {self.next_offset}")
         match record:
             case PartitionChangeRecord():
                 self._replay_partition_change(record)
@@ -234,7 +234,7 @@ class MetadataImage:
 
     def _topic_name(self, topic_id: TopicId) -> str:
         if topic_id not in self.topic_names:
-            raise InvariantViolation(f"record of unknown topic id {topic_id} at {self.next_offset}")
+            raise InvariantError(f"record of unknown topic id {topic_id} at {self.next_offset}")
         return self.topic_names[topic_id]
 
     def _replay_partition(self, record: PartitionRecord) -> None:
@@ -259,7 +259,7 @@ class MetadataImage:
     def _replay_partition_change(self, record: PartitionChangeRecord) -> None:
         partition = TopicPartition(self._topic_name(record.topic_id), record.partition)
         if partition not in self.partitions:
-            raise InvariantViolation(f"change of unknown partition {partition} at {self.next_offset}")
+            raise InvariantError(f"change of unknown partition {partition} at {self.next_offset}")
         self._set_partition(partition, self.partitions[partition].after(record))
 
     def _replay_registration(self, record: RegisterBrokerRecord, offset: MetadataOffset) -> None:
@@ -278,7 +278,7 @@ class MetadataImage:
     def _replay_broker_change(self, record: BrokerRegistrationChangeRecord) -> None:
         registration = self.brokers.get(record.broker_id)
         if registration is None or registration.broker_epoch != record.broker_epoch:
-            raise InvariantViolation(f"change of broker {record.broker_id} epoch {record.broker_epoch}: {registration}")
+            raise InvariantError(f"change of broker {record.broker_id} epoch {record.broker_epoch}: {registration}")
         self._touched_brokers.add(record.broker_id)
         fields = {
             name: value

@@ -4,7 +4,6 @@ A driver turns what it sees (a message, a file that was read, a timer) into one 
 has a ``cause_id``, which the effects and events that follow copy.
 """
 
-from enum import Enum
 from typing import TypeAlias
 
 import msgspec
@@ -20,6 +19,7 @@ from emulator.core.types import (
     Offset,
     ProducerEpoch,
     ProducerId,
+    RequestFailure,
     RequestId,
     TopicId,
     TopicPartition,
@@ -52,16 +52,6 @@ class ResponseReceived(NodeInput, frozen=True, kw_only=True):
 
     correlation_id: CorrelationId
     response: Response
-
-
-class RequestFailure(Enum):
-    """Why a request got no answer."""
-
-    TIMED_OUT = "timed_out"
-    """No answer within its deadline; it may have been executed."""
-
-    DISCONNECTED = "disconnected"
-    """The connection broke, or none could be made; it may have been executed."""
 
 
 class RequestFailed(NodeInput, frozen=True, kw_only=True):

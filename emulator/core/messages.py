@@ -101,7 +101,7 @@ class AlterPartitionData(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AlterPartitionRequest(Message, frozen=True, kw_only=True):
-    """A leader's wish to change ISRs (KIP-497)."""
+    """A leader's request to change ISRs (KIP-497)."""
 
     broker_id: BrokerId
     broker_epoch: BrokerEpoch
@@ -127,7 +127,7 @@ class AlterPartitionResponse(Message, frozen=True, kw_only=True):
     """A top-level error means that no partition was looked at.
 
     ``metadata_end_offset`` is where the metadata ended that the controller had decided by, the changes made here
-    included. Kafka's answer does not tell.
+    included. Kafka's answer does not say.
     """
 
     error: ErrorCode

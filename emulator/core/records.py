@@ -5,7 +5,6 @@ log, made durable, and streamed to every broker. In ``PartitionChangeRecord`` an
 field that is ``UNSET`` did not change.
 """
 
-from enum import Enum
 from typing import Final, TypeAlias
 
 import msgspec
@@ -14,6 +13,7 @@ from msgspec import UNSET, UnsetType
 from emulator.core.types import (
     BrokerEpoch,
     BrokerId,
+    ConfigResource,
     IncarnationId,
     LeaderEpoch,
     LeaderRecoveryState,
@@ -22,14 +22,6 @@ from emulator.core.types import (
     ProducerId,
     TopicId,
 )
-
-
-class ConfigResource(Enum):
-    """What a configuration entry belongs to."""
-
-    TOPIC = "topic"
-    BROKER = "broker"
-    """One broker by id, or every broker where the name is empty (the cluster default)."""
 
 
 class MetadataRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=True):

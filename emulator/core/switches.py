@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from emulator.core.errors import ConfigError
+from emulator.core.types import StrayCleanup
 
 
 class MaximalIsr(Enum):
@@ -57,19 +58,6 @@ class LastKnown(Enum):
 
     KIP = "kip"
     """Members that left the ELR uncleanly, and the last leader beside them; the leader only where unclean is off."""
-
-
-class StrayCleanup(Enum):
-    """What becomes of logs found at start that are not assigned to the broker (KIP-550)."""
-
-    DELETE = "delete"
-    """Put aside, and deleted after a grace: the KIP."""
-
-    RENAME = "rename"
-    """Put aside and left on disk (Kafka in KRaft mode)."""
-
-    OFF = "off"
-    """Left as they are, and taken for the data of whatever partition of their name comes next: S26, S27."""
 
 
 class ClearElr(Enum):
@@ -129,7 +117,7 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
     """Whom an unclean election takes without a recovery (KIP-966)."""
 
     recovering_gate: bool = True
-    """An uncleanly elected leader recovers before it serves, and its followers serve nobody meanwhile (KIP-704)."""
+    """An uncleanly elected leader recovers before it serves, and its followers serve no reads meanwhile (KIP-704)."""
 
     stray_cleanup: StrayCleanup = StrayCleanup.DELETE
     """What becomes of logs that are not assigned here any more (KIP-550)."""
@@ -144,7 +132,7 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
     """A reassignment is cancelled only if enough of the replicas that remain are in sync (KIP-966)."""
 
     downgrade_ignores_elr: bool = True
-    """Without the feature an ELR that is left over elects nobody (KIP-966)."""
+    """Without the feature an ELR that is left over is no candidate list (KIP-966)."""
 
     truncation_sync: bool = True
     """A log that was cut is synced before anything else is written about it (S35)."""

@@ -15,7 +15,7 @@ _SLACK: Final = 256
 
 
 class Timed(Protocol):
-    """Whatever waits for a time, whoever it may be that waits."""
+    """A set of deadlines, whatever their keys."""
 
     earliest_ms: int | None
 

@@ -3,9 +3,11 @@
 Each is a ``NewType`` so that mixing two of them fails the type check: that is the classic bug of this field. Absence is
 ``None``, never -1; the codec and the file formats translate. Offsets named ``*_end_offset`` and ``high_watermark`` are
 exclusive: the next offset, not the last one.
+
+A ``StrEnum`` is a closed set of words of the event log.
 """
 
-from enum import Enum, IntEnum
+from enum import Enum, IntEnum, StrEnum
 from typing import NamedTuple, NewType
 
 NodeId = NewType("NodeId", int)
@@ -100,3 +102,155 @@ class FeatureUpgradeType(Enum):
     UPGRADE = "UPGRADE"
     SAFE_DOWNGRADE = "SAFE_DOWNGRADE"
     UNSAFE_DOWNGRADE = "UNSAFE_DOWNGRADE"
+
+
+class NodeRole(StrEnum):
+    """What a process is in a run."""
+
+    BROKER = "broker"
+    CONTROLLER = "controller"
+    HARNESS = "harness"
+
+
+class BrokerState(StrEnum):
+    """Life cycle of a broker process (Kafka's ``org.apache.kafka.metadata.BrokerState``)."""
+
+    NOT_RUNNING = "NOT_RUNNING"
+    STARTING = "STARTING"
+    RECOVERY = "RECOVERY"
+    RUNNING = "RUNNING"
+    PENDING_CONTROLLED_SHUTDOWN = "PENDING_CONTROLLED_SHUTDOWN"
+    SHUTTING_DOWN = "SHUTTING_DOWN"
+
+
+class LogDeletedReason(StrEnum):
+    """Why a log is no longer served."""
+
+    DELETED = "deleted"
+    """With its topic or its assignment."""
+
+    STRAY = "stray"
+    """It was found at start and does not belong here."""
+
+
+class StrayReason(StrEnum):
+    """Why a log found at start is a stray (KIP-550)."""
+
+    NO_TOPIC_ID = "no_topic_id"
+    UNKNOWN_TOPIC = "unknown_topic"
+    """Topic or partition is not there; a topic of that name may be, with another id."""
+
+    NOT_A_REPLICA = "not_a_replica"
+
+
+class StrayCleanup(StrEnum):
+    """What becomes of logs found at start that are not assigned to the broker (KIP-550)."""
+
+    DELETE = "delete"
+    """Put aside, and deleted after a grace: the KIP."""
+
+    RENAME = "rename"
+    """Put aside and left on disk (Kafka in KRaft mode)."""
+
+    OFF = "off"
+    """Left as they are, and taken for the data of whatever partition of their name comes next: S26, S27."""
+
+
+class TruncationReason(StrEnum):
+    """Why a log was cut."""
+
+    DIVERGING_EPOCH = "diverging_epoch"
+    HIGH_WATERMARK = "high_watermark"
+    OFFSET_OUT_OF_RANGE = "offset_out_of_range"
+    RECOVERED = "recovered"
+    """A scan of the files met a bad batch."""
+
+    RESTARTED = "restarted"
+    """Everything was dropped, and the log begins again at another offset."""
+
+
+class IsrAnswer(StrEnum):
+    """What a leader makes of the answer to its AlterPartition."""
+
+    IGNORED = "ignored"
+    """The change that it answers is not under way any more."""
+
+    COMMITTED = "committed"
+    REVERTED = "reverted"
+    PENDING = "pending"
+
+
+class RequestFailure(StrEnum):
+    """Why a request got no answer."""
+
+    TIMED_OUT = "timed_out"
+    """No answer within its deadline; it may have been executed."""
+
+    DISCONNECTED = "disconnected"
+    """The connection broke, or none could be made; it may have been executed."""
+
+
+class ConfigResource(StrEnum):
+    """What a configuration entry belongs to."""
+
+    TOPIC = "topic"
+    BROKER = "broker"
+    """One broker by id, or every broker where the name is empty (the cluster default)."""
+
+
+class FenceReason(StrEnum):
+    """Why a broker was fenced."""
+
+    SESSION_EXPIRED = "session_expired"
+    REQUESTED = "requested"
+    SHUTDOWN = "shutdown"
+    UNREGISTERED = "unregistered"
+
+
+class ChangeReason(StrEnum):
+    """What set off a committed partition change."""
+
+    CREATED = "created"
+    BROKER_FENCED = "broker_fenced"
+    BROKER_UNFENCED = "broker_unfenced"
+    CONTROLLED_SHUTDOWN = "controlled_shutdown"
+    BROKER_REGISTERED = "broker_registered"
+    ALTER_PARTITION = "alter_partition"
+    ELECT_LEADERS = "elect_leaders"
+    UNCLEAN_RECOVERY = "unclean_recovery"
+    REASSIGNMENT = "reassignment"
+    MIN_ISR_CHANGED = "min_isr_changed"
+    FEATURES_CHANGED = "features_changed"
+    UNREGISTERED = "unregistered"
+
+
+class RecoveryStrategy(StrEnum):
+    """How much a topic would risk for a leader."""
+
+    AGGRESSIVE = "Aggressive"
+    BALANCED = "Balanced"
+    NONE = "None"
+
+
+class RecoveryOrigin(StrEnum):
+    """Who wants an unclean recovery."""
+
+    CONFIGURED = "configured"
+    REQUESTED = "requested"
+    """By an administrator."""
+
+
+class RecoveryDropReason(StrEnum):
+    """Why an unclean recovery ended without choosing; ``wait_*`` is what the partition waits for now."""
+
+    ELECTED = "elected"
+    """A leader was elected cleanly, or by request."""
+
+    DELETED = "deleted"
+    TIMED_OUT = "timed_out"
+    """Only where an administrator asked for it."""
+
+    WAIT_ISR = "wait_isr"
+    WAIT_ELR = "wait_elr"
+    WAIT_LAST_KNOWN_ELR = "wait_last_known_elr"
+    WAIT_USER = "wait_user"

@@ -22,9 +22,9 @@ import msgspec
 from emulator.core.errors import ConfigError
 from emulator.core.events import NodeStarted, NodeStopped
 from emulator.core.properties import property_texts
-from emulator.core.types import IncarnationId
+from emulator.core.types import IncarnationId, NodeRole
 from emulator.node.cause_ids import CauseIds
-from emulator.node.config import NodeConfig, NodeRole, read_config
+from emulator.node.config import NodeConfig, read_config
 from emulator.node.event_writer import EventWriter
 
 _EXIT_CONFIG: Final = 254
@@ -56,7 +56,7 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m emulator.node", description="Runs one node of a cluster.")
-    parser.add_argument("role", choices=[role.value for role in NodeRole])
+    parser.add_argument("role", choices=[NodeRole.BROKER.value, NodeRole.CONTROLLER.value])
     parser.add_argument("--config", required=True, help="the node's configuration, a JSON file")
     return parser.parse_args()
 
@@ -65,7 +65,7 @@ def _started(role: NodeRole, config: NodeConfig, causes: CauseIds, incarnation_i
     switches = msgspec.structs.asdict(config.switches)
     return NodeStarted(
         cause_id=causes.start(),
-        role=role.value,
+        role=role,
         incarnation_id=incarnation_id,
         switches={name: _text(value) for name, value in switches.items()},
         properties=property_texts(config.node_properties()),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from emulator.core.batch import BatchDescriptor, InvalidBatch
-from emulator.core.errors import InvariantViolation
+from emulator.core.errors import InvariantError
 from emulator.core.inputs import BrokerInput, RequestReceived, ResponseReceived
 from emulator.core.messages import FetchResponse, ProduceRequest
 from emulator.core.types import TopicPartition
@@ -43,7 +43,7 @@ def batch_bytes(
         count: how many batches.
 
     Raises:
-        InvariantViolation: it carries none.
+        InvariantError: it carries none.
     """
     match incoming:
         case RequestReceived(request=ProduceRequest(partitions=produced)):
@@ -56,7 +56,7 @@ def batch_bytes(
                     return _cut(block, answer.batches, count)
         case _:
             pass
-    raise InvariantViolation(f"{type(incoming).__name__} carries no batch of {partition}")
+    raise InvariantError(f"{type(incoming).__name__} carries no batch of {partition}")
 
 
 def _cut(block: bytes, batches: Sequence[BatchDescriptor], count: int) -> list[Buffer]:

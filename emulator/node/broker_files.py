@@ -177,7 +177,7 @@ class BrokerFiles:
             log.flush_if_due(now_ms=now_ms)
 
     def take_flush_works(self) -> list[tuple[PartitionLog, FlushWork]]:
-        """Returns, once, what rolled segments left to be synced, with the log to be told of its completion."""
+        """Returns, once, what rolled segments left to be synced, with the log that is to complete it."""
         works = ((log, log.take_flush_work()) for log in self._logs())
         return [(log, work) for log, work in works if work is not None]
 

@@ -56,14 +56,14 @@ from emulator.node.cause_ids import CauseIds
 from emulator.node.config import NodeConfig
 from emulator.node.event_log import log_event
 from emulator.node.event_writer import EventWriter
-from emulator.node.log_chores import LogChores
+from emulator.node.log_maintenance import LogMaintenance
 from emulator.node.request_table import RequestTable
 from emulator.node.turn_loop import TurnLoop, monotonic_ms
 from emulator.rpc.address_book import AddressBook
 from emulator.rpc.channel import keepalive_for
 from emulator.rpc.inbound import NodeServer, Responder
 from emulator.rpc.metadata_stream import read_metadata
-from emulator.rpc.outbound import Outbound, Outcome, Role
+from emulator.rpc.outbound import ChannelRole, Outbound, Outcome
 from emulator.storage.log_scan import LogScan
 from emulator.storage.os_filesystem import OsFileSystem
 
@@ -297,8 +297,10 @@ class BrokerShell:
             cause_id=cause_id, logs=logs, strays=self._files.strays, failed_log_dirs=self._files.failed_ids
         )
         self._put(loaded)
-        chores = LogChores(self._files, self._broker, self._config.node_properties(), put_first=self._put_first)
-        await chores.run(self._causes)
+        maintenance = LogMaintenance(
+            self._files, self._broker, self._config.node_properties(), put_first=self._put_first
+        )
+        await maintenance.run(self._causes)
 
     def _start_scan(self, effect: RecoverLog, scan: LogScan, cause_id: CauseId) -> None:
         task = self._tasks.create_task(self._scan(effect, scan, cause_id))
@@ -326,7 +328,7 @@ class BrokerShell:
     def _open_metadata_stream(self, from_offset: MetadataOffset) -> None:
         if self._metadata_task is not None:
             self._metadata_task.cancel()
-        channel = self._outbound.channel(self._config.controller_id, Role.METADATA)
+        channel = self._outbound.channel(self._config.controller_id, ChannelRole.METADATA)
         self._metadata_task = self._tasks.create_task(
             read_metadata(channel, from_offset=from_offset, cause_id=self._causes.stream(), deliver=self._put)
         )

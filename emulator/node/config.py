@@ -1,9 +1,8 @@
-"""What a node process is told at start: one JSON file, decoded and checked once, frozen from then on.
+"""What a node process is started with: one JSON file, decoded and checked once, frozen from then on.
 
 Properties and switches arrive as the launcher resolved them, so a node knows nothing of eras or command lines.
 """
 
-from enum import Enum
 from typing import Final
 
 import msgspec
@@ -12,13 +11,6 @@ from emulator.core.errors import ConfigError
 from emulator.core.properties import NodeProperties, node_properties
 from emulator.core.switches import Switches
 from emulator.core.types import NodeId
-
-
-class NodeRole(Enum):
-    """What a node is."""
-
-    BROKER = "broker"
-    CONTROLLER = "controller"
 
 
 class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -26,7 +26,7 @@ from emulator.node.metadata_hub import MetadataHub
 from emulator.node.metadata_journal import MetadataJournal
 from emulator.node.request_table import RequestTable
 from emulator.node.turn_loop import TurnLoop, monotonic_ms
-from emulator.node.untold_events import earlier_event_files, read_told, untold_events
+from emulator.node.unreported_events import earlier_event_files, read_reported, unreported_events
 from emulator.rpc.address_book import AddressBook
 from emulator.rpc.channel import keepalive_for
 from emulator.rpc.inbound import NodeServer, Responder
@@ -65,8 +65,8 @@ class ControllerShell:
         self._events = events
         self._causes = CauseIds(node_id=config.node_id, incarnation=config.incarnation)
         self._turns = ControllerTurns(controller, journal)
-        told = read_told(earlier_event_files(config.event_file, incarnation=config.incarnation))
-        self._untold = untold_events(journal.events, told)
+        reported = read_reported(earlier_event_files(config.event_file, incarnation=config.incarnation))
+        self._unreported = unreported_events(journal.events, reported)
         self._hub = MetadataHub(journal.batches, cause_id=self._causes.start())
         self._requests = RequestTable()
         self._stopped = asyncio.Event()
@@ -96,7 +96,7 @@ class ControllerShell:
 
     async def run(self) -> None:
         """Runs until the core wants the process to end."""
-        for event in self._untold:
+        for event in self._unreported:
             self._events.add(event)
         async with asyncio.TaskGroup() as tasks:
             self._outbound = Outbound(

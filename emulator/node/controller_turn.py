@@ -68,8 +68,8 @@ class ControllerTurns:
         self, effect: ControllerEffect, events: list[Event], departures: list[Departure]
     ) -> MetadataOffset | None:
         match effect:
-            case AppendMetadata(batch=batch, events=told):
-                self._journal.append(batch, told)
+            case AppendMetadata(batch=batch, events=batch_events):
+                self._journal.append(batch, batch_events)
                 return batch.end_offset
             case RecordEvent(event=event):
                 events.append(event)

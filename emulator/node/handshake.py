@@ -1,4 +1,4 @@
-"""How a node tells its launcher that it listens: one line on a pipe whose number is in the environment.
+"""How a node reports to its launcher that it listens: one line on a pipe whose number is in the environment.
 
 ::
 

@@ -3,7 +3,8 @@
 import logging
 import sys
 
-from emulator.node.config import NodeConfig, NodeRole
+from emulator.core.types import NodeRole
+from emulator.node.config import NodeConfig
 
 
 def configure_logging(role: NodeRole, config: NodeConfig) -> None:

@@ -44,7 +44,7 @@ class MetadataHub:
             subscription.has_news.set()
 
     def subscribe(self, request: MetadataStreamRequest) -> "Subscription":
-        """Returns a new reader, whose first message tells where the history ends now."""
+        """Returns a new reader, whose first message says where the history ends now."""
         position = bisect_left(self._batches, request.from_offset, key=lambda batch: batch.base_offset)
         starts = self._batches[position].base_offset if position < len(self._batches) else self.end_offset
         subscription = Subscription(self, None if starts != request.from_offset else position, request.cause_id)

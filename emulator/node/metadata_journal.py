@@ -1,14 +1,14 @@
 """The controller's metadata log: batches of records above, ``MetadataLog``'s opaque payloads below.
 
 A batch counts from the moment that ``sync`` returns; what opening finds is durable when it returns. The events that
-tell of a batch are kept with it: a process that is killed after the sync has decided, but has not said so.
+tell of a batch are kept with it: a process that is killed after the sync has decided, but has not reported it.
 """
 
 from typing import Final
 
 import msgspec
 
-from emulator.core.errors import InvariantViolation, StorageError
+from emulator.core.errors import InvariantError, StorageError
 from emulator.core.events import ControllerEvent
 from emulator.core.records import MetadataBatch, decode_records, encode_records
 from emulator.storage.filesystem import FileSystem
@@ -54,21 +54,19 @@ class MetadataJournal:
             )
             """What was found at opening, in order."""
             self.events = tuple(event for entry in entries for event in entry.events)
-            """What tells of those batches, in order."""
+            """The events of those batches, in order."""
         except msgspec.DecodeError as error:
             raise StorageError(path=directory, reason=str(error)) from error
 
     def append(self, batch: MetadataBatch, events: tuple[ControllerEvent, ...]) -> None:
-        """Writes a batch and what tells of it; both are durable once ``sync`` has returned.
+        """Writes a batch and its events; both are durable once ``sync`` has returned.
 
         Raises:
             StorageError: the write failed; the process has to end.
-            InvariantViolation: the batch does not continue the log.
+            InvariantError: the batch does not continue the log.
         """
         if batch.base_offset != self._log.end_offset:
-            raise InvariantViolation(
-                f"batch at {batch.base_offset} appended to a log that ends at {self._log.end_offset}"
-            )
+            raise InvariantError(f"batch at {batch.base_offset} appended to a log that ends at {self._log.end_offset}")
         entry = _Entry(records=encode_records(batch.records), events=events)
         self._log.append(_ENCODER.encode(entry), record_count=len(batch.records))
 

@@ -8,7 +8,7 @@ from emulator.core.types import TopicPartition
 
 
 def gauge(name: str, text: str, value: int) -> Metric:
-    """Returns a gauge; ``text`` says what it tells."""
+    """Returns a gauge; ``text`` is its help text."""
     return GaugeMetricFamily(name, text, value=value)
 
 

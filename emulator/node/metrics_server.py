@@ -1,4 +1,4 @@
-"""``GET /metrics`` of one process, on its event loop: values are those between two turns, and nobody counts meanwhile.
+"""``GET /metrics`` of one process, on its event loop: values are those between two turns.
 
 Prometheus' text format, or OpenMetrics for those who accept it. One answer per connection; anything else is a 404.
 """
@@ -56,7 +56,7 @@ class ServedMetrics:
         return bound
 
     def close(self) -> None:
-        """Accepts nobody any more."""
+        """Accepts no more connections."""
         if self._server is not None:
             self._server.close()
 

@@ -62,7 +62,7 @@ class TurnLoop(Generic[InputT]):
             self._schedule()
 
     def put_first(self, incoming: InputT) -> None:
-        """Adds an input that tells of something done already: before those that wait and do not know of it yet."""
+        """Adds an input about something that is done already, ahead of those that wait."""
         if not self._is_stopped:
             self._waiting.appendleft(incoming)
             self._schedule()

@@ -9,8 +9,7 @@ from emulator.core import metadata_version
 from emulator.core.admin_messages import RequestedElection
 from emulator.core.errors import ConfigError
 from emulator.core.properties import check_topic_properties, node_properties
-from emulator.core.records import ConfigResource
-from emulator.core.types import BrokerId, NodeId, TopicPartition
+from emulator.core.types import BrokerId, ConfigResource, NodeId, TopicPartition
 from emulator.plan.fields import Words, YamlValue, plain
 from emulator.plan.names import ALL, Names
 from emulator.plan.topics import PlannedTopic, config_reason, read_topic

@@ -12,8 +12,7 @@ from typing import Final
 
 from emulator.core.errors import ConfigError
 from emulator.core.metadata_version import ELR_VERSION
-from emulator.core.records import ConfigResource
-from emulator.core.types import FeatureUpgradeType, NodeId
+from emulator.core.types import ConfigResource, FeatureUpgradeType, NodeId
 from emulator.plan.actions import (
     DEEDS,
     Action,

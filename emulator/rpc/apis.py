@@ -34,14 +34,12 @@ class UnaryApi:
         service: which serves it.
         name: Kafka's name of the API, which is the method's too.
         request_type: the core's request.
-        response_type: the core's answer.
         path: of the method, for gRPC.
     """
 
     def __init__(self, service: str, request: type[Message], response: type[Message]) -> None:
         self.service = service
         self.request_type = request
-        self.response_type = response
         self.name = request.__name__.removesuffix("Request")
         self.path = method_path(service, self.name)
         module = next(pb2 for pb2 in (controller_pb2, broker_pb2, common_pb2) if hasattr(pb2, request.__name__))
@@ -120,7 +118,7 @@ BROKER_API_OF: Final = MappingProxyType({api.request_type: api for api in BROKER
 
 
 def api_of(request: Request, destination: NodeId) -> UnaryApi:
-    """Returns the API that a request belongs to; the destination's id tells which service runs there.
+    """Returns the API that a request belongs to; the destination's id implies which service runs there.
 
     Raises:
         KeyError: that service does not serve such requests.

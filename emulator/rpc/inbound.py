@@ -47,7 +47,7 @@ UNANSWERED_MAX: Final = 1024
 
 
 class Responder(Protocol):
-    """The way back to whoever asked."""
+    """The way back to the sender of a request."""
 
     def answer(self, response: Response, *, cause_id: CauseId, attachments: Sequence[Attachment]) -> None:
         """Sends the answer; the attachments are the bytes of a fetch response's spans, one per partition."""
@@ -72,7 +72,7 @@ class Subscriber(Protocol):
 
 
 class SubscriptionEndedError(Exception):
-    """A metadata stream ends; whoever reads it may open another."""
+    """A metadata stream ends; its reader may open another."""
 
 
 OnRequest: TypeAlias = Callable[[Request, CauseId, tuple[bytes, ...], Responder], None]

@@ -22,7 +22,7 @@ class MetadataStreamRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MetadataStreamResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """Committed batches in order; none in the first message, which tells where the log ended at opening.
+    """Committed batches in order; none in the first message, which says where the log ended at opening.
 
     Attributes:
         end_offset: end of the committed log when the message was made (exclusive).

@@ -1,4 +1,4 @@
-"""The reading end of the metadata stream: for brokers, and for whoever watches the controller's decisions."""
+"""The reading end of the metadata stream: for brokers and observers."""
 
 import asyncio
 import logging

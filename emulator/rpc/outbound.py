@@ -14,7 +14,7 @@ from typing import Final, TypeAlias, cast
 import grpc.aio
 
 from emulator.core.errors import TransportError
-from emulator.core.inputs import RequestFailed, RequestFailure, ResponseReceived
+from emulator.core.inputs import RequestFailed, ResponseReceived
 from emulator.core.messages import (
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
@@ -24,7 +24,7 @@ from emulator.core.messages import (
     ProduceResponse,
     Request,
 )
-from emulator.core.types import Acks, CauseId, CorrelationId, NodeId
+from emulator.core.types import Acks, CauseId, CorrelationId, NodeId, RequestFailure
 from emulator.rpc.address_book import AddressBook
 from emulator.rpc.apis import BROKER_SERVICE, UnaryApi, api_of, method_path
 from emulator.rpc.channel import Keepalive, as_is, open_channel
@@ -45,7 +45,7 @@ from emulator.rpc.request_stream import AnswerPolicy, RequestStream, StreamCall
 _log: Final = logging.getLogger(__name__)
 
 
-class Role(Enum):
+class ChannelRole(Enum):
     """What a channel is for."""
 
     SESSION = "session"
@@ -73,7 +73,7 @@ class Outbound:
         keepalive: how soon silent peers are given up.
         tasks: owns every task that sending starts; leave it only after ``close``.
         parse_fetched: reads the batch headers in a fetched block.
-        deliver: told of every outcome, on the event loop, never from within ``send``.
+        deliver: called with every outcome, on the event loop, never from within ``send``.
     """
 
     def __init__(
@@ -90,13 +90,13 @@ class Outbound:
         self._tasks = tasks
         self._parse_fetched = parse_fetched
         self._deliver = deliver
-        self._channels: dict[tuple[NodeId, Role], grpc.aio.Channel] = {}
+        self._channels: dict[tuple[NodeId, ChannelRole], grpc.aio.Channel] = {}
         self._methods: dict[tuple[NodeId, type], grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]] = {}
         self._produce_streams: dict[NodeId, RequestStream[ProduceResponse]] = {}
         self._fetch_streams: dict[NodeId, RequestStream[FetchResponse]] = {}
         self._calls: set[asyncio.Task[None]] = set()
 
-    def channel(self, destination: NodeId, role: Role) -> grpc.aio.Channel:
+    def channel(self, destination: NodeId, role: ChannelRole) -> grpc.aio.Channel:
         """Returns the channel to a peer for a role, opened at first use.
 
         Raises:
@@ -200,7 +200,7 @@ class Outbound:
         key = (destination, api.request_type)
         if key not in self._methods:
             is_session = api.request_type in (BrokerRegistrationRequest, BrokerHeartbeatRequest)
-            channel = self.channel(destination, Role.SESSION if is_session else Role.CONTROL)
+            channel = self.channel(destination, ChannelRole.SESSION if is_session else ChannelRole.CONTROL)
             self._methods[key] = channel.unary_unary(
                 api.path,
                 request_serializer=as_is,
@@ -212,7 +212,7 @@ class Outbound:
         if destination not in self._produce_streams:
             self._produce_streams[destination] = RequestStream(
                 tasks=self._tasks,
-                open_call=self._opener(destination, Role.PRODUCE, PRODUCE),
+                open_call=self._opener(destination, ChannelRole.PRODUCE, PRODUCE),
                 decode=decode_produce_responses,
                 on_answer=self._answer,
                 on_failure=self._fail,
@@ -223,14 +223,14 @@ class Outbound:
         if destination not in self._fetch_streams:
             self._fetch_streams[destination] = RequestStream(
                 tasks=self._tasks,
-                open_call=self._opener(destination, Role.FETCH, FETCH),
+                open_call=self._opener(destination, ChannelRole.FETCH, FETCH),
                 decode=lambda frame: decode_fetch_responses(frame, self._parse_fetched),
                 on_answer=self._answer,
                 on_failure=self._fail,
             )
         return self._fetch_streams[destination]
 
-    def _opener(self, destination: NodeId, role: Role, name: str) -> Callable[[], StreamCall]:
+    def _opener(self, destination: NodeId, role: ChannelRole, name: str) -> Callable[[], StreamCall]:
         method = self.channel(destination, role).stream_stream(
             method_path(BROKER_SERVICE, name), request_serializer=as_is, response_deserializer=as_is
         )

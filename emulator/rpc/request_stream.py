@@ -16,9 +16,8 @@ from typing import Final, Generic, TypeAlias, TypeVar, cast
 
 import grpc.aio
 
-from emulator.core.inputs import RequestFailure
 from emulator.core.messages import FetchResponse, ProduceResponse
-from emulator.core.types import CauseId, CorrelationId
+from emulator.core.types import CauseId, CorrelationId, RequestFailure
 from emulator.rpc.codec_error import CodecError
 from emulator.rpc.data_codec import Payload, Streamed, join_frame
 
@@ -52,8 +51,8 @@ class RequestStream(Generic[ResponseT]):
         tasks: owns the stream's tasks.
         open_call: starts a call; called again after each failure, when there is something to send.
         decode: reads the responses of a frame.
-        on_answer: told of each answer in time.
-        on_failure: told, once, of each request that will not be answered.
+        on_answer: called with each answer that comes in time.
+        on_failure: called once for each request that will not be answered.
     """
 
     def __init__(
@@ -125,7 +124,7 @@ class RequestStream(Generic[ResponseT]):
                         entry[0].cancel()
                         self._on_answer(response)
         except grpc.aio.AioRpcError:
-            pass  # The reason does not matter: whatever ended the call, nobody will answer on it any more.
+            pass  # The reason does not matter: no answer will come on this call any more.
         except CodecError as error:
             _log.warning("stream closed reason=%s", error)
         finally:

@@ -38,7 +38,7 @@ class StructCodec(Generic[StructT]):
         struct: the core's type.
         message: the protobuf class.
         transport_fields: fields of the message that are none of the struct's, such as ``cause_id``.
-        driver_fields: fields of the struct that are none of the message's; ``read`` is told their values.
+        driver_fields: fields of the struct that are none of the message's; ``read`` is given their values.
 
     Raises:
         TypeError: the two do not have the same fields.

@@ -29,7 +29,7 @@ from emulator.core.effects import (
     WriteHighWatermarks,
     WriteLogCheckpoints,
 )
-from emulator.core.errors import InvariantViolation
+from emulator.core.errors import InvariantError
 from emulator.core.events import IncarnationEnd
 from emulator.core.inputs import BrokerInput, LogsLoaded, SegmentsDeleted
 from emulator.core.messages import FetchResponse
@@ -71,7 +71,7 @@ class BrokerEffects:
         """Executes one effect.
 
         Raises:
-            InvariantViolation: a broker has no such effect.
+            InvariantError: a broker has no such effect.
         """
         disk = node.disk
         match effect:
@@ -129,7 +129,7 @@ class BrokerEffects:
             case StopNode():
                 self._end(node, IncarnationEnd.STOPPED)
             case _:
-                raise InvariantViolation(f"a broker has no effect {effect}")
+                raise InvariantError(f"a broker has no effect {effect}")
 
     def _flush_messages(self, node: BrokerNode, partition: TopicPartition) -> int:
         assert node.broker is not None, "a broker that wants something runs"

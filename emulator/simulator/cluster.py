@@ -6,20 +6,19 @@ order that ``emulator.core.effects`` asks for.
 """
 
 from collections.abc import Callable
-from typing import Final
 
 from emulator.core.batch import BatchDescriptor
 from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
 from emulator.core.controller.controller import Controller
 from emulator.core.effects import CloseConnection, Effect, RecordEvent, SendRequest, SendResponse
-from emulator.core.errors import InvariantViolation
+from emulator.core.errors import InvariantError
 from emulator.core.events import NodeStarted
 from emulator.core.image import MetadataImage, PartitionState
 from emulator.core.inputs import RequestReceived, TimerFired
 from emulator.core.messages import Response
 from emulator.core.properties import NodeProperties
 from emulator.core.switches import Switches
-from emulator.core.types import BrokerId, CauseId, IncarnationId, NodeId, TopicPartition
+from emulator.core.types import BrokerId, IncarnationId, NodeId, NodeRole, TopicPartition
 from emulator.plan.nodes import CONTROLLER
 from emulator.simulator.batch_registry import BatchRegistry
 from emulator.simulator.broker_effects import BrokerEffects, with_batches
@@ -35,8 +34,6 @@ from emulator.simulator.observer import NullObserver, Observer
 from emulator.simulator.processes import Processes
 from emulator.simulator.streams import MetadataStreams
 from emulator.simulator.wire import NodeAsker, Wire
-
-_TIMER: Final = CauseId("timer")
 
 
 class SimulatedCluster:
@@ -123,7 +120,7 @@ class SimulatedCluster:
         self.event_log.note(
             NodeStarted(
                 cause_id=self.event_log.cause_id,
-                role="harness",
+                role=NodeRole.HARNESS,
                 incarnation_id=IncarnationId("harness"),
                 switches={},
                 properties={},
@@ -238,7 +235,7 @@ class SimulatedCluster:
         def fire() -> None:
             if node.armed_ms == due_ms and node.incarnation == incarnation:
                 node.armed_ms = None
-                self._step(node, TimerFired(cause_id=_TIMER))
+                self._step(node, TimerFired(cause_id=node.next_timer_cause()))
 
         self.queue.at(due_ms, fire)
 
@@ -266,4 +263,4 @@ class SimulatedCluster:
             case _ if isinstance(node, ControllerNode):
                 self._controller_effects.execute(effect)
             case _:
-                raise InvariantViolation(f"a client has no effect {effect}")
+                raise InvariantError(f"a client has no effect {effect}")

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from emulator.core.effects import AppendMetadata, DrawNumber, Effect, PublishMetadata, StopNode
-from emulator.core.errors import InvariantViolation
+from emulator.core.errors import InvariantError
 from emulator.core.events import IncarnationEnd
 from emulator.core.inputs import ControllerInput, MetadataSynced, NumberDrawn
 from emulator.core.types import CauseId
@@ -47,7 +47,7 @@ class ControllerEffects:
         """Executes one effect.
 
         Raises:
-            InvariantViolation: the controller has no such effect.
+            InvariantError: the controller has no such effect.
         """
         match effect:
             case AppendMetadata():
@@ -59,7 +59,7 @@ class ControllerEffects:
             case StopNode():
                 self._end(self._node, IncarnationEnd.STOPPED)
             case _:
-                raise InvariantViolation(f"the controller has no effect {effect}")
+                raise InvariantError(f"the controller has no effect {effect}")
 
     def deliver_draw(self) -> None:
         """Hands the number that picks the leaders of unclean elections to the controller."""

@@ -24,7 +24,7 @@ from emulator.core.effects import (
     WriteHighWatermarks,
     WriteLogCheckpoints,
 )
-from emulator.core.errors import InvariantViolation
+from emulator.core.errors import InvariantError
 from emulator.core.inputs import LoadedLog, LogRecovered, StrayLog
 from emulator.core.types import BrokerEpoch, CauseId, Offset, TopicId, TopicPartition
 from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
@@ -182,7 +182,7 @@ class Disk:
         """Appends to the page cache."""
         log = self.logs[effect.partition]
         if log.batches and effect.batches[0].base_offset < log.batches[-1].next_offset:
-            raise InvariantViolation(f"{effect} goes below the end {log.log_end_offset} of the file")
+            raise InvariantError(f"{effect} goes below the end {log.log_end_offset} of the file")
         log.batches.extend(effect.batches)
         log.log_end_offset = effect.batches[-1].next_offset
         if log.log_end_offset - log.recovery_point >= log.flush_messages:

@@ -13,12 +13,21 @@ from emulator.core.errors import ErrorCode
 from emulator.core.events import ControllerEvent
 from emulator.core.image import MetadataImage
 from emulator.core.inputs import BrokerInput, ControllerInput, RequestFailed, ResponseReceived, TimerFired
-from emulator.core.invariants import PartitionMark
+from emulator.core.broker.invariants import PartitionMark
 from emulator.core.messages import FetchPartition, FetchPartitionResponse, FetchRequest, FetchResponse
 from emulator.core.properties import NodeProperties
 from emulator.core.records import MetadataBatch
 from emulator.core.switches import Switches
-from emulator.core.types import Acks, BrokerId, CorrelationId, IncarnationId, MetadataOffset, NodeId, TopicPartition
+from emulator.core.types import (
+    Acks,
+    BrokerId,
+    CauseId,
+    CorrelationId,
+    IncarnationId,
+    MetadataOffset,
+    NodeId,
+    TopicPartition,
+)
 from emulator.plan.actions import CrashWithin
 from emulator.plan.nodes import CLIENT, CONTROLLER
 from emulator.simulator.batch_registry import BatchRegistry
@@ -55,7 +64,6 @@ class Node(Generic[InputT]):
         inbox: what arrived during the pause.
         armed_ms: virtual time of the timer that is set.
         pending_crash: ends the process within a turn to come.
-        steps: number of steps.
     """
 
     def __init__(self, node_id: NodeId) -> None:
@@ -67,7 +75,12 @@ class Node(Generic[InputT]):
         self.inbox: list[InputT] = []
         self.armed_ms: int | None = None
         self.pending_crash: CrashWithin[NodeId] | None = None
-        self.steps = 0
+        self._timers_fired = 0
+
+    def next_timer_cause(self) -> CauseId:
+        """Returns the cause of the timer that fires now, which no other timer of a broker or controller has."""
+        self._timers_fired += 1
+        return CauseId(f"timer-{self.node_id}-{self.incarnation}-{self._timers_fired}")
 
     def to_input(self, outcome: ResponseReceived | RequestFailed) -> InputT:
         """Returns the input that the outcome of a request is to this node."""

@@ -10,8 +10,7 @@ from typing import Final, TypeAlias, assert_never
 
 from emulator.core.events import FaultHealed
 from emulator.core.metadata_version import ELR_VERSION
-from emulator.core.records import ConfigResource
-from emulator.core.types import BrokerId, NodeId, TopicId, TopicPartition
+from emulator.core.types import BrokerId, ConfigResource, NodeId, TopicId, TopicPartition
 from emulator.plan.actions import (
     Action,
     Administration,

@@ -17,7 +17,7 @@ from emulator.core.events import (
 from emulator.core.inputs import ShutdownRequested, Started
 from emulator.core.properties import NodeProperties, property_texts
 from emulator.core.switches import Switches
-from emulator.core.types import BrokerId, CauseId, IncarnationId, NodeId
+from emulator.core.types import BrokerId, CauseId, IncarnationId, NodeId, NodeRole
 from emulator.plan.actions import CrashWithin
 from emulator.plan.power import Loss
 from emulator.simulator.event_log import EventLog
@@ -88,7 +88,7 @@ class Processes:
         node = self._nodes[broker_id]
         if node.core is None:
             node.boot(self._switches, self._properties)
-            self._begin(node, role="broker", incarnation_id=incarnation_name(broker_id, node.incarnation))
+            self._begin(node, role=NodeRole.BROKER, incarnation_id=incarnation_name(broker_id, node.incarnation))
             self._step(node, Started(cause_id=CauseId(f"start-{broker_id}")))
 
     def stop(self, broker_id: BrokerId) -> None:
@@ -154,7 +154,7 @@ class Processes:
         node = self._controller_node
         if node.core is None:
             unreported = node.boot(self._switches, self._properties)
-            self._begin(node, role="controller", incarnation_id=IncarnationId(f"controller-{node.incarnation}"))
+            self._begin(node, role=NodeRole.CONTROLLER, incarnation_id=IncarnationId(f"controller-{node.incarnation}"))
             for event in unreported:
                 self._event_log.write(node, event)
             self._step(node, Started(cause_id=CauseId("start")))
@@ -196,7 +196,7 @@ class Processes:
         if node.core is not None and not node.is_paused:
             self._arm(node)
 
-    def _begin(self, node: Node[InputT], *, role: str, incarnation_id: IncarnationId) -> None:
+    def _begin(self, node: Node[InputT], *, role: NodeRole, incarnation_id: IncarnationId) -> None:
         self._event_log.note(
             IncarnationStarted(
                 cause_id=self._event_log.cause_id,

@@ -131,7 +131,7 @@ def shrink(
         is_allowed: what else must hold of a plan; asked of those only that lead to the goal.
 
     Raises:
-        InvariantViolation: the result does not lead there either; something is not determined by the plan.
+        InvariantError: the result does not lead there either; something is not determined by the plan.
     """
     started = time.monotonic()
     found = replay(plan, goal)

@@ -11,9 +11,9 @@ from functools import cache, partial
 from typing import Generic, Protocol
 
 from emulator.core.effects import SendRequest, SendResponse
-from emulator.core.inputs import RequestFailed, RequestFailure, RequestReceived, ResponseReceived
+from emulator.core.inputs import RequestFailed, RequestReceived, ResponseReceived
 from emulator.core.messages import ProduceRequest, Request, Response
-from emulator.core.types import Acks, CauseId, CorrelationId, NodeId, RequestId
+from emulator.core.types import Acks, CauseId, CorrelationId, NodeId, RequestFailure, RequestId
 from emulator.plan.channels import Channel, Way
 from emulator.simulator.event_queue import EventQueue
 from emulator.simulator.network import KEEPALIVE_MS, LATENCY_MS, Network

@@ -24,14 +24,14 @@ from emulator.storage.record_batch import (
 _CHUNK_BYTES: Final = 1 << 20
 
 
-class Check(Enum):
-    """How much of each batch is believed."""
+class BatchValidation(Enum):
+    """How much of each batch is verified."""
 
     HEADERS = "headers"
-    """Everything: a clean load, or a segment wholly below the recovery point."""
+    """The header alone: a clean load, or a segment wholly below the recovery point."""
 
     CRC = "crc"
-    """Nothing: recovery."""
+    """The checksum too: recovery."""
 
 
 class ScanEnd(Enum):
@@ -73,7 +73,7 @@ class SegmentScan(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-def scan_batches(file: ScannableFile, *, check: Check) -> SegmentScan:
+def scan_batches(file: ScannableFile, *, check: BatchValidation) -> SegmentScan:
     """Reads a segment file from its start up to the first thing that is no whole (``CRC``: intact) batch.
 
     Raises:
@@ -102,7 +102,7 @@ def scan_batches(file: ScannableFile, *, check: Check) -> SegmentScan:
             outcome, reason = ScanEnd.CORRUPT, f"magic {chunk[at + HEADER_UP_TO_MAGIC - 1]}, size {size}"
             break
         descriptor = describe_header(chunk, at)
-        if check is Check.CRC:
+        if check is BatchValidation.CRC:
             if at + size > len(chunk):
                 chunk = file.read(position=position, length=max(size, _CHUNK_BYTES))
                 chunk_start, at = position, 0

@@ -215,7 +215,7 @@ class LogDirectory:
     def _set_aside(self, partition: TopicPartition, suffix: str) -> str:
         log = self._logs.pop(partition)
         log.abandon()
-        # What they say of this log would be believed of the next one of that name (Kafka's ``asyncDelete`` has them
+        # They would be taken for those of the next log of that name (Kafka's ``asyncDelete`` has them
         # rewritten, too, but afterwards).
         self.write_recovery_points()
         self.write_log_starts()

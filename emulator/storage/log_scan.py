@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from emulator.core.types import Offset
-from emulator.storage.batch_scan import Check, scan_batches
+from emulator.storage.batch_scan import BatchValidation, scan_batches
 from emulator.storage.filesystem import File, FileSystem, OpenMode
 
 
@@ -55,7 +55,7 @@ class LogScan:
         for segment in self._segments:
             file = self._filesystem.open(segment.path, OpenMode.READ)
             try:
-                scan = scan_batches(_Prefix(file, segment.size), check=Check.CRC)
+                scan = scan_batches(_Prefix(file, segment.size), check=BatchValidation.CRC)
             finally:
                 file.close()
             batch_count += len(scan.batches)

@@ -2,9 +2,9 @@
 
 It keeps every promise of ``filesystem`` and nothing more: per file the present content and the durable one, per
 directory the present names and the durable ones. Operations that change something are numbered from 1; ``crash_at``
-names one of them and its outcome, after which the process is dead: every further call raises ``SimulatedCrash``, as
-nothing that a dead process would have done may happen. ``restart`` gives the next process the same disk with its page
-cache, ``lose_power`` takes what was not synced, by the same plan as on real files.
+names one of them and its outcome, after which the process is dead: every further call raises ``SimulatedCrashError``,
+as nothing that a dead process would have done may happen. ``restart`` gives the next process the same disk with its
+page cache, ``lose_power`` takes what was not synced, by the same plan as on real files.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from random import Random
 import msgspec
 
 from emulator.core.errors import StorageError
-from emulator.storage.batch_scan import Check, scan_batches
+from emulator.storage.batch_scan import BatchValidation, scan_batches
 from emulator.storage.filesystem import Buffer, DirectoryLock, OpenMode, file_name, parent_directory
 from emulator.storage.power_loss_plan import (
     ContentSource,
@@ -26,7 +26,7 @@ from emulator.storage.power_loss_plan import (
 )
 
 
-class Outcome(Enum):
+class FaultOutcome(Enum):
     """What becomes of the operation at which things go wrong."""
 
     DONE = "done"
@@ -43,10 +43,10 @@ class CrashPoint(msgspec.Struct, frozen=True, kw_only=True):
     """An operation, by its number from 1 on, and its outcome."""
 
     operation: int
-    outcome: Outcome
+    outcome: FaultOutcome
 
 
-class SimulatedCrash(BaseException):
+class SimulatedCrashError(BaseException):
     """The process is dead. Derives from ``BaseException`` so that no handler of the code under test revives it."""
 
 
@@ -135,7 +135,7 @@ class MemoryFile:
 
 
 class MemoryLock:
-    """A lock that nobody else can want: one process at a time uses a memory file system."""
+    """A lock without contenders: one process at a time uses a memory file system."""
 
     def release(self) -> None:
         """Gives the lock up."""
@@ -186,7 +186,9 @@ class MemoryFileSystem:
         files = {node.number: node for node in nodes.values() if isinstance(node, _FileNode)}
 
         def batch_starts(number: int) -> Sequence[int]:
-            scan = scan_batches(MemoryFile(self, "", files[number], process=self._process), check=Check.HEADERS)
+            scan = scan_batches(
+                MemoryFile(self, "", files[number], process=self._process), check=BatchValidation.HEADERS
+            )
             return scan.positions
 
         plan = plan_power_loss(
@@ -222,24 +224,24 @@ class MemoryFileSystem:
         """Counts an operation and does it, unless this is where things go wrong.
 
         Raises:
-            SimulatedCrash: the process died, now or earlier.
+            SimulatedCrashError: the process died, now or earlier.
             StorageError: the operation is to fail.
         """
         if self._is_dead or process != self._process:
-            raise SimulatedCrash(description)
+            raise SimulatedCrashError(description)
         self.operations.append(description)
         if self._crash_at is None or len(self.operations) != self._crash_at.operation:
             operation()
             return
         match self._crash_at.outcome:
-            case Outcome.FAILED:
+            case FaultOutcome.FAILED:
                 raise StorageError(path=description, reason="input/output error")
-            case Outcome.DONE:
+            case FaultOutcome.DONE:
                 operation()
-            case Outcome.NOT_DONE:
+            case FaultOutcome.NOT_DONE:
                 pass
         self._is_dead = True
-        raise SimulatedCrash(description)
+        raise SimulatedCrashError(description)
 
     # --- FileSystem -----------------------------------------------------------------------------------------------
 
@@ -351,7 +353,7 @@ class MemoryFileSystem:
 
     def _find(self, path: str) -> _FileNode | _DirectoryNode | None:
         if self._is_dead:
-            raise SimulatedCrash(path)
+            raise SimulatedCrashError(path)
         node: _FileNode | _DirectoryNode | None = self.root
         for name in path.split("/"):
             if name:

@@ -17,7 +17,7 @@ import msgspec
 from emulator.core.batch import BatchDescriptor
 from emulator.core.errors import CorruptRecordError, StorageError
 from emulator.core.types import MetadataOffset
-from emulator.storage.batch_scan import Check, scan_batches
+from emulator.storage.batch_scan import BatchValidation, scan_batches
 from emulator.storage.filesystem import File, FileSystem, OpenMode
 from emulator.storage.record_batch import HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC, crc_of
 from emulator.storage.segment import LOG_SUFFIX, offset_file_path
@@ -60,7 +60,7 @@ class MetadataLog:
         is_new = not filesystem.exists(path)
         self._file: File = filesystem.open(path, OpenMode.APPEND)
         self._failure: StorageError | None = None
-        scan = scan_batches(self._file, check=Check.CRC)
+        scan = scan_batches(self._file, check=BatchValidation.CRC)
         self._recovered = tuple(
             _decode(self._file.read(position=position, length=batch.size), batch, path=path, position=position)
             for batch, position in zip(scan.batches, scan.positions, strict=True)

@@ -1,6 +1,6 @@
 """One partition's log on disk: its segments, and what is kept beside them.
 
-The core decides offsets, epochs and truncation targets; this class does as it is told and never looks into records. A
+The core decides offsets, epochs and truncation targets; this class carries them out and never looks into records. A
 partition directory is::
 
     00000000000000000000.log .index .timeindex     segments, named by base offset

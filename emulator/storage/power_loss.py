@@ -14,7 +14,7 @@ import msgspec
 
 from emulator.core.errors import StorageError
 from emulator.core.types import Offset
-from emulator.storage.batch_scan import Check, scan_batches
+from emulator.storage.batch_scan import BatchValidation, scan_batches
 from emulator.storage.power_loss_plan import (
     ByteLoss,
     ContentSource,
@@ -87,7 +87,7 @@ def scan_log_end(partition_directory: str) -> Offset:
     try:
         for path in sorted(Path(partition_directory).glob(f"*{LOG_SUFFIX}")):
             content = path.read_bytes()
-            scan = scan_batches(_BytesFile(str(path), content), check=Check.CRC)
+            scan = scan_batches(_BytesFile(str(path), content), check=BatchValidation.CRC)
             log_end = scan.batches[-1].next_offset if scan.batches else max(log_end, int(path.stem))
             if scan.valid_bytes < len(content):
                 break
@@ -117,7 +117,7 @@ class _Volume:
     def batch_starts(self, inode: int) -> Sequence[int]:
         path = self.paths[inode]
         with open(path, "rb") as file:
-            scan = scan_batches(_BytesFile(path, file.read()), check=Check.HEADERS)
+            scan = scan_batches(_BytesFile(path, file.read()), check=BatchValidation.HEADERS)
         return scan.positions
 
 

@@ -26,7 +26,7 @@ from emulator.core.errors import CorruptRecordError
 from emulator.core.inputs import LoadedLog
 from emulator.core.types import Offset, TopicId, TopicPartition
 from emulator.storage.batch_memory import BatchMemory
-from emulator.storage.batch_scan import Check, ScanEnd, SegmentScan, scan_batches
+from emulator.storage.batch_scan import BatchValidation, ScanEnd, SegmentScan, scan_batches
 from emulator.storage.checkpoints import LEADER_EPOCH_CHECKPOINT, read_epochs
 from emulator.storage.filesystem import FileSystem, OpenMode, file_name, read_file
 from emulator.storage.meta_properties import read_topic_id, write_topic_id
@@ -159,7 +159,7 @@ def load_log(
     on_disk = read_epochs(filesystem, f"{path}/{LEADER_EPOCH_CHECKPOINT}")
     epochs = with_scanned_epochs(on_disk, loading.scanned)
     if epochs != tuple(on_disk):
-        # Once the log is closed in order nobody scans it again: what was found must be there then.
+        # A log that was closed in order is not scanned again: what was found must be durable by then.
         log.write_epochs(epochs)
     loaded = LoadedLog(
         partition=partition,
@@ -232,7 +232,7 @@ def _complete_swaps(filesystem: FileSystem, path: str) -> None:
         first = int(name.partition(".")[0])
         file = filesystem.open(f"{path}/{name}", OpenMode.READ)
         try:
-            batches = scan_batches(file, check=Check.HEADERS).batches
+            batches = scan_batches(file, check=BatchValidation.HEADERS).batches
         finally:
             file.close()
         last = batches[-1].last_offset if batches else first
@@ -320,7 +320,7 @@ class _Loading:
         return segments
 
     def _trust(self, segment: Segment, *, is_newest: bool) -> None:
-        scan = segment.scan(Check.HEADERS)
+        scan = segment.scan(BatchValidation.HEADERS)
         if scan.end is ScanEnd.CORRUPT and is_newest:
             raise CorruptRecordError(path=segment.path, position=scan.valid_bytes, reason=scan.reason)
         segment.trust(scan)
@@ -328,7 +328,7 @@ class _Loading:
     def _recover(self, segment: Segment) -> bool:
         """Recovers one segment; returns whether it lost bytes."""
         size = segment.size
-        scan = segment.scan(Check.CRC)
+        scan = segment.scan(BatchValidation.CRC)
         if not all(_is_in_range(batch, segment.base_offset) for batch in scan.batches):
             raise _OffsetOverflowError(segment.base_offset, scan)
         try:

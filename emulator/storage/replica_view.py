@@ -12,7 +12,7 @@ import msgspec
 from emulator.core.batch import EpochEntry
 from emulator.core.errors import StorageError
 from emulator.core.types import LeaderEpoch, Offset, TopicPartition
-from emulator.storage.batch_scan import Check, ScanEnd, SegmentScan, scan_batches
+from emulator.storage.batch_scan import BatchValidation, ScanEnd, SegmentScan, scan_batches
 from emulator.storage.checkpoints import (
     HIGH_WATERMARK_CHECKPOINT,
     LEADER_EPOCH_CHECKPOINT,
@@ -76,7 +76,7 @@ def _view(directory: Path, data: Path, ledger: Path, partition: TopicPartition) 
     is_flushed = True
     for path in segments:
         content = path.read_bytes()
-        scan = scan_batches(_Content(content), check=Check.CRC)
+        scan = scan_batches(_Content(content), check=BatchValidation.CRC)
         durable_bytes = min(durable.get(path.stat().st_ino, 0), len(content))
         unflushed += max(0, scan.valid_bytes - durable_bytes)
         for batch, position in zip(scan.batches, scan.positions, strict=True):

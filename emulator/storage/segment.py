@@ -11,7 +11,7 @@ from typing import Final
 
 from emulator.core.batch import BatchDescriptor
 from emulator.core.types import Offset
-from emulator.storage.batch_scan import Check, SegmentScan, scan_batches
+from emulator.storage.batch_scan import BatchValidation, SegmentScan, scan_batches
 from emulator.storage.filesystem import Buffer, FileSystem, OpenMode
 from emulator.storage.segment_index import MAX_RELATIVE_OFFSET, SegmentIndex
 
@@ -76,7 +76,7 @@ class Segment:
         return last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
 
     def trust(self, scan: SegmentScan) -> None:
-        """Takes over what a scan of the log file found; the indexes are believed to agree with it."""
+        """Takes over what a scan of the log file found; the indexes are trusted to agree with it."""
         self._index.resume(scan.batches, scan.positions)
         self.batches = scan.batches
         self._positions = scan.positions
@@ -93,7 +93,7 @@ class Segment:
         self.batches = scan.batches
         self._positions = scan.positions
 
-    def scan(self, check: Check) -> SegmentScan:
+    def scan(self, check: BatchValidation) -> SegmentScan:
         """Reads the log file from its start; see ``scan_batches``.
 
         Raises:

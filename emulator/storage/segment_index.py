@@ -1,4 +1,4 @@
-"""The two indexes beside a segment, in Kafka's formats, for Kafka's tools and for whoever opens the directory later.
+"""The two indexes beside a segment, in Kafka's formats, for Kafka's tools and for later processes.
 
 ::
 

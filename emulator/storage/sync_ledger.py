@@ -1,4 +1,4 @@
-"""What is durable: the one thing that the kernel does not tell, and that decides what a power loss takes.
+"""What is durable: the kernel does not report it, and it decides what a power loss takes.
 
 The ledger is a folder outside the data directories, on the same disk (hard links)::
 

@@ -2,7 +2,7 @@
 
 PySpark starts its JVM through two shell scripts and a second JVM that only composes a command line. Until the last of
 them is up, none notices that Python has died, and a whole core is spent on the way. So the command is composed here and
-runs tethered (see ``emulator.tether``); PySpark then connects to it, as it does to any gateway that already runs
+dies with this process (``emulator.parent_death``); PySpark then connects to it, as to any gateway that already runs
 (``PYSPARK_GATEWAY_PORT`` and ``PYSPARK_GATEWAY_SECRET``, ``pyspark/java_gateway.py``)::
 
     gateway = SparkGateway.start(java=find_java(), log_path=..., heap_mb=1024)  # main thread, returns at once
@@ -27,8 +27,8 @@ import threading
 import time
 from pathlib import Path
 
-from emulator.core.errors import EmulatorError, InvariantViolation, MissingToolError
-from emulator.tether import tethered
+from emulator.core.errors import EmulatorError, InvariantError, MissingToolError
+from emulator.parent_death import die_with_parent
 from emulator.verification.java import Java
 
 PACKAGES_OPENED = (
@@ -102,10 +102,10 @@ class SparkGateway:
 
         Raises:
             MissingToolError: pyspark is not installed.
-            InvariantViolation: not called from the main thread, whose end the JVM would not survive.
+            InvariantError: not called from the main thread, whose end the JVM would not survive.
         """
         if threading.current_thread() is not threading.main_thread():
-            raise InvariantViolation("a tethered process is started from the main thread only")
+            raise InvariantError("a process that dies with its parent is started from the main thread only")
         spark_home = _spark_home()
         directory = Path(tempfile.mkdtemp(prefix="laststand-spark-"))
         environment = {
@@ -117,7 +117,7 @@ class SparkGateway:
         }
         with log_path.open("ab") as log:
             process = subprocess.Popen(
-                tethered(_command(java=java, spark_home=spark_home, heap_mb=heap_mb)),
+                die_with_parent(_command(java=java, spark_home=spark_home, heap_mb=heap_mb)),
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,

@@ -9,9 +9,9 @@ from emulator.cluster.child import ProcessEnd
 from emulator.core.admin_messages import DeleteTopicsRequest
 from emulator.core.errors import ErrorCode
 from emulator.core.image import MetadataImage
-from emulator.core.inputs import RequestFailed, RequestFailure
+from emulator.core.inputs import RequestFailed
 from emulator.core.messages import ProducePartition, ProduceRequest, ProduceResponse
-from emulator.core.types import BrokerId, LeaderRecoveryState, TopicPartition
+from emulator.core.types import BrokerId, LeaderRecoveryState, RequestFailure, TopicPartition
 from emulator.node.batch_bytes import parse_produced
 from emulator.storage.record_codec import RecordContent, build_batch
 from tests.cluster.test_node_processes import BROKERS, CONTROLLER, Client, create, read_events, running

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from emulator.core.errors import ErrorCode
-from emulator.core.inputs import RequestFailed, RequestFailure, ResponseReceived
+from emulator.core.inputs import RequestFailed, ResponseReceived
 from emulator.core.messages import (
     FetchRequest,
     FetchResponse,
@@ -21,7 +21,7 @@ from emulator.core.messages import (
     ProduceRequest,
     Request,
 )
-from emulator.core.types import BrokerId, CauseId, CorrelationId, NodeId
+from emulator.core.types import BrokerId, CauseId, CorrelationId, NodeId, RequestFailure
 from emulator.node.batch_bytes import parse_fetched, parse_produced
 from emulator.rpc.address_book import AddressBook
 from emulator.rpc.channel import Keepalive, keepalive_for

@@ -13,7 +13,7 @@ import pytest
 from emulator.cluster.child import Child, EndCause, ProcessEnd, ProcessSpec, Readiness, StartError
 from emulator.cluster.ports import LOOPBACK, ReservedPort
 from emulator.cluster.supervisor import Supervisor
-from emulator.core.errors import InvariantViolation
+from emulator.core.errors import InvariantError
 
 pytestmark = pytest.mark.cluster
 
@@ -233,7 +233,7 @@ async def test_leaving_the_block_kills_what_runs(tmp_path: Path) -> None:
 async def test_a_name_lives_once(tmp_path: Path) -> None:
     async with Supervisor() as supervisor:
         await supervisor.start(serving(tmp_path))
-        with pytest.raises(InvariantViolation, match="runs already"):
+        with pytest.raises(InvariantError, match="runs already"):
             await supervisor.start(serving(tmp_path))
 
 
@@ -246,13 +246,15 @@ def test_children_are_started_from_the_main_thread_only(tmp_path: Path) -> None:
     def run() -> None:
         try:
             asyncio.run(start())
-        except InvariantViolation as error:
+        except InvariantError as error:
             caught.append(error)
 
     thread = threading.Thread(target=run)
     thread.start()
     thread.join()
-    assert [str(error) for error in caught] == ["a tethered process is started from the main thread only"]
+    assert [str(error) for error in caught] == [
+        "a process that dies with its parent is started from the main thread only"
+    ]
 
 
 async def test_the_environment_has_the_allocator_settings_and_additions(tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from emulator.core.broker.alter_partition_sender import AlterPartitionSender
+from emulator.core.broker.in_flight_requests import InFlightRequests
 from emulator.core.broker.isr import IsrProposal, PendingShrink
-from emulator.core.broker.lifecycle import BrokerLifecycle, BrokerState
-from emulator.core.broker.request_ledger import RequestLedger
+from emulator.core.broker.lifecycle import BrokerLifecycle
 from emulator.core.broker.turn import Turn
 from emulator.core.effects import SendRequest
 from emulator.core.errors import ErrorCode
@@ -24,6 +24,7 @@ from emulator.core.messages import (
 from emulator.core.types import (
     BrokerEpoch,
     BrokerId,
+    BrokerState,
     CauseId,
     LeaderEpoch,
     MetadataOffset,
@@ -33,6 +34,7 @@ from emulator.core.types import (
     TopicPartition,
 )
 from tests.conformance.broker_node_kinds import partition_of
+from tests.conformance.broker_partition_kinds import is_queued
 from tests.conformance.broker_world import (
     TOPIC_ID,
     broker_epoch,
@@ -54,10 +56,11 @@ class _Sender:
     def __init__(self, vector: Vector) -> None:
         self.now_ms = 0
         self.broker_epoch = BrokerEpoch(vector.before.get("broker_epoch", 100))
-        self.sender = AlterPartitionSender(configured(vector.config, vector.switches), RequestLedger())
+        self.sender = AlterPartitionSender(configured(vector.config, vector.switches), InFlightRequests())
         self.requests: list[AlterPartitionRequest] = []
         self.callbacks: dict[str, str] = {}
         self.last_callback: str | None = None
+        self.submitted: dict[TopicPartition, IsrProposal] = {}
         self.resubmits: dict[TopicPartition, IsrProposal] = {}
 
     def turn(self) -> Turn:
@@ -81,6 +84,7 @@ class _Sender:
             state=PendingShrink((), frozenset()),
         )
         error = self.sender.submit(proposal)
+        self.submitted[partition] = proposal
         if step.get("on_error") == "resubmit":
             self.resubmits[partition] = proposal
         turn = self.turn()
@@ -88,7 +92,24 @@ class _Sender:
         self.collect(turn)
         return "enqueued" if error is ErrorCode.NONE else error.name
 
+    def submit_many(self, step: Fields) -> str:
+        """Submits a change of each partition of a range; returns the last outcome."""
+        outcome = ""
+        for number in range(step["first"], step["last"] + 1):
+            outcome = self.submit({"isr": [1, 2, 3], **step, "tp": f"{step['topic']}-{number}"})
+        return outcome
+
+    def fail(self) -> None:
+        """No answer comes."""
+        turn = self.turn()
+        self.sender.handle_failure(turn)
+        self.collect(turn)
+
     def respond(self, step: Fields) -> None:
+        if step.get("top_level_error", "NONE") not in ErrorCode.__members__:
+            # What is no error code is an exchange that failed: no connection, no authentication, no such version.
+            self.fail()
+            return
         turn = self.turn()
         request = self.requests[-1]
         response = AlterPartitionResponse(
@@ -124,7 +145,10 @@ class _Sender:
         data = () if last is None else last.partitions
         return {
             "requests_sent": len(self.requests),
-            "still_queued": [str(partition) for partition in self.sender.queued],
+            "still_queued": [
+                str(name) for name, proposal in self.submitted.items() if is_queued(self.sender, proposal)
+            ],
+            "last_request_partitions": len(data),
             "last_request_only": [f"{one.topic}-{one.partition}" for one in data],
             "last_request_isr": {
                 f"{one.topic}-{one.partition}": [member.broker_id for member in one.new_isr] for one in data
@@ -155,17 +179,17 @@ def run_alter_sender(vector: Vector) -> list[str]:
         match step["op"]:
             case "submit":
                 outcome["submit"] = play.submit(step)
+            case "submit_many":
+                outcome["submit"] = play.submit_many(step)
             case "response" if "partitions" in step or "top_level_error" in step:
                 play.respond(step)
             case "advance":
                 play.advance(step["ms"])
             case "broker_epoch":
                 play.broker_epoch = BrokerEpoch(step["epoch"])
-            # An answer without content is a failed exchange: no connection, no authentication, no such version.
+            # An answer without content is a failed exchange.
             case "response" | "timeout" | "disconnect" | "no_response":
-                turn = play.turn()
-                play.sender.handle_failure(turn)
-                play.collect(turn)
+                play.fail()
             case "check":
                 pass
             case unknown:
@@ -183,10 +207,13 @@ class _Life:
         fields = {name: getattr(config, name) for name in config.__struct_fields__}
         fields["previous_broker_epoch"] = broker_epoch(vector.before.get("previous_broker_epoch"))
         fields["log_dirs"] = tuple(vector.before.get("log_dirs") or ())
-        self.lifecycle = BrokerLifecycle(type(config)(**fields), RequestLedger())
+        self.heartbeat_interval_ms = config.properties.broker_heartbeat_interval_ms
+        self.lifecycle = BrokerLifecycle(type(config)(**fields), InFlightRequests())
         self.unanswered: list[Request] = []
         self.looked_at = False
         self.habit = BrokerHeartbeatResponse(error=ErrorCode.NONE, is_caught_up=False, is_fenced=True)
+        if "state" in vector.before:
+            self.reach(BrokerState[vector.before["state"]], BrokerEpoch(vector.before.get("broker_epoch", 1)))
 
     def turn(self) -> Turn:
         return Turn(now_ms=self.now_ms, cause_id=_CAUSE)
@@ -201,6 +228,45 @@ class _Life:
         turn = self.turn()
         action(turn, *arguments)
         self.collect(turn)
+
+    def reach(self, state: BrokerState, epoch: BrokerEpoch) -> None:
+        """Goes the usual way into a state, under a broker epoch."""
+        if state is BrokerState.NOT_RUNNING:
+            return
+        self.do(self.lifecycle.start)
+        if state is BrokerState.STARTING:
+            return
+        self.next_request(BrokerRegistrationRequest)
+        self.unanswered.pop()
+        self.do(
+            self.lifecycle.handle_registration, BrokerRegistrationResponse(error=ErrorCode.NONE, broker_epoch=epoch)
+        )
+        self.next_request(BrokerHeartbeatRequest)
+        self.answer_heartbeat(BrokerHeartbeatResponse(error=ErrorCode.NONE, is_caught_up=True, is_fenced=True))
+        if state is BrokerState.RECOVERY:
+            return
+        self.do(self.lifecycle.become_ready)
+        self.next_request(BrokerHeartbeatRequest)
+        self.answer_heartbeat(BrokerHeartbeatResponse(error=ErrorCode.NONE, is_caught_up=True, is_fenced=False))
+        if state in (BrokerState.PENDING_CONTROLLED_SHUTDOWN, BrokerState.SHUTTING_DOWN):
+            self.do(self.lifecycle.begin_shutdown)
+        if state is BrokerState.SHUTTING_DOWN:
+            self.do(self.lifecycle.end)
+
+    def next_after_error(self) -> str:
+        """Returns when the next heartbeats go out after one answer with an error, and after more of them."""
+        delays = []
+        for _ in range(3):
+            deadline = self.lifecycle.next_deadline_ms()
+            assert deadline is not None
+            delays.append(deadline - self.now_ms)
+            self.next_request(BrokerHeartbeatRequest)
+            self.answer_heartbeat(
+                BrokerHeartbeatResponse(error=ErrorCode.STALE_BROKER_EPOCH, is_caught_up=True, is_fenced=False)
+            )
+        if set(delays) == {self.heartbeat_interval_ms}:
+            return "retry after broker.heartbeat.interval.ms (fixed, no exponential backoff)"
+        return f"retries after {delays} ms"
 
     def answer_seen_heartbeat(self) -> None:
         """Answers a heartbeat that the vector has looked at, as usual."""
@@ -328,6 +394,8 @@ def run_lifecycle(vector: Vector) -> list[str]:
     if any(key.startswith("next_heartbeat_") for key in vector.final):
         heartbeat = _observe_heartbeat(life.next_request(BrokerHeartbeatRequest))
         actual |= {f"next_heartbeat_{key}": value for key, value in heartbeat.items()}
+    if "next" in vector.final:
+        actual["next"] = life.next_after_error()
     return found + mismatches(vector.final, actual, sets=_DIRECTORY_SETS)
 
 

@@ -12,6 +12,7 @@ from tests.conformance import (
     reconcile_kind,
     recovering_kind,
     stray_kip550_kind,
+    stray_kraft_kind,
 )
 from tests.conformance.harness import Handler
 
@@ -24,4 +25,5 @@ KINDS: Final[Mapping[str, Handler]] = {
     **reconcile_kind.KINDS,
     **recovering_kind.KINDS,
     **stray_kip550_kind.KINDS,
+    **stray_kraft_kind.KINDS,
 }

@@ -12,7 +12,7 @@ from emulator.core.broker.log_writer import CutDurability, truncate_log
 from emulator.core.broker.producer_state import DuplicateBatch, ProducerEntry, RejectedBatch
 from emulator.core.broker.replica_log import ReplicaLog
 from emulator.core.broker.truncation import truncation_target
-from emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId
+from emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId, TruncationReason
 from emulator.storage.producer_snapshot import snapshot_entry
 from tests.conformance.broker_world import (
     NAME,
@@ -200,7 +200,7 @@ def run_follower_hw(vector: Vector) -> list[str]:
                     world.turn(),
                     partition.log,
                     Offset(step["offset"]),
-                    reason="diverging_epoch",
+                    reason=TruncationReason.DIVERGING_EPOCH,
                     leader=_LEADER,
                     leader_epoch=partition.leader_epoch,
                     durability=CutDurability.SYNCED,

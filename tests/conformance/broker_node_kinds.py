@@ -66,7 +66,7 @@ from tests.conformance.broker_world import (
     record,
     shown,
 )
-from tests.conformance.harness import Fields, Handler, Vector, mismatches, outcome_mismatches, step_mismatches
+from tests.conformance.harness import Fields, Handler, Vector, mismatches, step_mismatches
 
 _CAUSE: Final = CauseId("vector")
 
@@ -76,25 +76,7 @@ def partition_of(text: str) -> TopicPartition:
     return TopicPartition(topic, int(index))
 
 
-def run_stray_kraft(vector: Vector) -> list[str]:
-    """Which logs on disk are strays."""
-    image = MetadataImage()
-    _fill_topics(image, vector.before.get("image") or {})
-    own = BrokerId(NodeId(vector.before["broker"]))
-    strays: list[str] = []
-    for entry in vector.before["on_disk"]:
-        name, _, label = entry.partition(":")
-        log = loaded_log({"leo": 0}, high_watermark_checkpoint=0)
-        fields = {field: getattr(log, field) for field in log.__struct_fields__}
-        fields |= {"partition": partition_of(name), "topic_id": TopicId(label) if label else None}
-        if stray_reason(LoadedLog(**fields), image, own) is not None:
-            strays.append(name)
-    kept = [entry.partition(":")[0] for entry in vector.before["on_disk"]]
-    actual = {"stray": strays, "kept": [name for name in kept if name not in strays]}
-    return outcome_mismatches(vector, actual, sets=("stray", "kept"))
-
-
-def _fill_topics(image: MetadataImage, described: Fields) -> None:
+def fill_topics(image: MetadataImage, described: Fields) -> None:
     for key, replicas in described.items():
         name, _, label = key.partition(":")
         partition = partition_of(name)
@@ -117,7 +99,7 @@ def run_stray_check(vector: Vector) -> list[str]:
     """Whether one log on disk is a stray; image keys are ``topicId:partition``."""
     event = vector.event
     image = MetadataImage()
-    _fill_topics(
+    fill_topics(
         image,
         {
             f"topic.{label}-{partition}:{label}": replicas
@@ -314,7 +296,6 @@ def _fetch_request(step: Fields) -> FetchRequest:
 
 KINDS: Final[Mapping[str, Handler]] = {
     "stray_check": run_stray_check,
-    "stray_kraft": run_stray_kraft,
     "replica_log_info": run_replica_log_info,
     "fetch_purgatory": run_fetch_purgatory,
 }

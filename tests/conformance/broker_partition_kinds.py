@@ -1,11 +1,13 @@
 """Vectors about one partition on its own: roles, ISR, high watermark, reads."""
 
+import copy
 from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 
 from emulator.core.broker.alter_partition_sender import AlterPartitionSender
+from emulator.core.broker.delayed_produce import ProduceHandler
 from emulator.core.broker.fetch import (
     Diverging,
     Read,
@@ -20,17 +22,17 @@ from emulator.core.broker.high_watermark import (
     effective_min_isr,
     follower_high_watermark,
 )
+from emulator.core.broker.in_flight_requests import InFlightRequests
 from emulator.core.broker.isr import Committed, IsrProposal, PendingExpand, PendingShrink, proposed_isr
 from emulator.core.broker.isr_changes import handle_answer, maybe_expand_isr, maybe_shrink_isr
 from emulator.core.broker.log_opening import open_log
 from emulator.core.broker.log_writer import append_batches
 from emulator.core.broker.offset_for_leader_epoch import offsets_for_leader_epochs
-from emulator.core.broker.produce import Appended, append_batch, commit_result
-from emulator.core.broker.request_ledger import RequestLedger
+from emulator.core.broker.produce import append_batch, commit_result
 from emulator.core.broker.turn import Turn
-from emulator.core.effects import SendRequest
+from emulator.core.effects import RecordEvent, SendRequest
 from emulator.core.errors import ErrorCode
-from emulator.core.events import AppendRole
+from emulator.core.events import AlterPartitionAnswered, AppendRole, ProduceAnswered
 from emulator.core.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -39,8 +41,19 @@ from emulator.core.messages import (
     FetchPartition,
     OffsetForLeaderEpochRequest,
     ProducePartition,
+    ProduceRequest,
 )
-from emulator.core.types import Acks, BrokerEpoch, BrokerId, LeaderEpoch, MetadataOffset, Offset, PartitionEpoch
+from emulator.core.types import (
+    Acks,
+    BrokerEpoch,
+    BrokerId,
+    IsrAnswer,
+    LeaderEpoch,
+    MetadataOffset,
+    Offset,
+    PartitionEpoch,
+    RequestId,
+)
 from tests.conformance.broker_world import (
     NAME,
     TOPIC_ID,
@@ -79,10 +92,12 @@ class _PartitionPlay:
         )
         self.world.now_ms = before.get("now_ms", 1_000_000)
         self.world.register(before.get("brokers") or {})
-        self.ledger = RequestLedger()
-        self.sender = AlterPartitionSender(self.world.config, self.ledger)
+        self.in_flight = InFlightRequests()
+        self.sender = AlterPartitionSender(self.world.config, self.in_flight)
+        self.produce = ProduceHandler(self.world.hosted, vector.switches)
         self.request: AlterPartitionRequest | None = None
         self.proposal: IsrProposal | None = None
+        self.failed_updates = 0
         self.last_append_error: ErrorCode | None = None
         self.last_fetch_error: ErrorCode | None = None
         self._set_up(before)
@@ -122,6 +137,8 @@ class _PartitionPlay:
                 return self._compare({key: value for key, value in step.items() if key not in ("op", "note")})
             case "advance":
                 world.now_ms += step["ms"]
+                turn = world.turn()
+                self.produce.handle_timer(turn)
             case "become_leader":
                 was_leader = partition.is_leader
                 world.lead(turn, step)
@@ -151,7 +168,10 @@ class _PartitionPlay:
                 outcome = self._look_up(step)
             case unknown:
                 return [f"operation {unknown} is not known"]
+        self.produce.check(turn, NAME)
         self._submit(turn)
+        self._note_produce_answer(turn)
+        self._note_failed_updates(turn)
         if "expect" not in step:
             return []
         if isinstance(step["expect"], dict):
@@ -170,9 +190,24 @@ class _PartitionPlay:
             self.last_append_error = ErrorCode.NONE
         else:
             asked = ProducePartition(topic=NAME.topic, partition=NAME.partition, batch=record(0, 0, count=count))
-            outcome = append_batch(turn, self.world.hosted, asked, acks=step.get("acks", Acks.LEADER))
-            self.last_append_error = ErrorCode.NONE if isinstance(outcome, Appended) else outcome.error
+            request = ProduceRequest(
+                acks=step.get("acks", Acks.LEADER), timeout_ms=step.get("timeout_ms", 30_000), partitions=(asked,)
+            )
+            # An append that waits for its commit has no error until it is answered.
+            self.last_append_error = ErrorCode.NONE
+            self.produce.handle_request(turn, RequestId(1), request)
+            self._note_produce_answer(turn)
         return self.last_append_error.name
+
+    def _note_failed_updates(self, turn: Turn) -> None:
+        for effect in turn.effects():
+            if isinstance(effect, RecordEvent) and isinstance(effect.event, AlterPartitionAnswered):
+                self.failed_updates += effect.event.outcome in (IsrAnswer.REVERTED, IsrAnswer.PENDING)
+
+    def _note_produce_answer(self, turn: Turn) -> None:
+        for effect in turn.effects():
+            if isinstance(effect, RecordEvent) and isinstance(effect.event, ProduceAnswered):
+                self.last_append_error = ErrorCode[effect.event.error]
 
     def _fetch(self, turn: Turn, step: Fields) -> str:
         replica = broker_id(step["replica"])
@@ -270,17 +305,17 @@ class _PartitionPlay:
     def _observe(self) -> dict[str, Any]:
         partition = self.world.partition
         log = partition.log
-        outstanding = self.sender.queued
         return {
             "role": partition.role.value,
             "committed_isr": letters(partition.committed_isr),
             "maximal_isr": letters(partition.maximal_isr),
             "state": _STATES[type(partition.isr_state)],
-            "alter_outstanding": len(outstanding),
+            "alter_outstanding": 0 if self.proposal is None else int(is_queued(self.sender, self.proposal)),
             "alter_proposed_isr": letters(proposed_isr(self.proposal.state)) if self.proposal else None,
             "alter_proposed_broker_epochs": _member_epochs(self.proposal),
             "alter_broker_epochs": _member_epochs(self.proposal),
-            "failures": partition.failed_isr_updates,
+            "alter_proposed_epochs": _member_epochs(self.proposal),
+            "failures": self.failed_updates,
             "under_min_isr": partition.is_under_min_isr,
             "out_of_sync": letters(partition.out_of_sync_members(now_ms=self.world.now_ms)),
             "hw": log.high_watermark,
@@ -299,6 +334,11 @@ class _PartitionPlay:
             "last_append_error": None if self.last_append_error is None else self.last_append_error.name,
             "last_fetch_error": None if self.last_fetch_error is None else self.last_fetch_error.name,
         }
+
+
+def is_queued(sender: AlterPartitionSender, proposal: IsrProposal) -> bool:
+    """Whether a change of that partition awaits an answer: another one would be refused."""
+    return copy.deepcopy(sender).submit(proposal) is ErrorCode.OPERATION_NOT_ATTEMPTED
 
 
 def _member_epochs(proposal: IsrProposal | None) -> dict[str, int] | None:

@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from emulator.core.batch import BatchDescriptor, InvalidBatch
-from emulator.core.broker.delayed_produce import ProduceDesk
+from emulator.core.broker.delayed_produce import ProduceHandler
 from emulator.core.broker.delete_records import delete_records
 from emulator.core.broker.fetch import (
     Diverging,
@@ -18,7 +18,7 @@ from emulator.core.broker.fetch import (
 from emulator.core.broker.hosted import check_leader_epoch
 from emulator.core.broker.list_offsets import list_offsets
 from emulator.core.broker.offset_for_leader_epoch import offsets_for_leader_epochs
-from emulator.core.broker.partition import Role
+from emulator.core.broker.partition import PartitionRole
 from emulator.core.broker.produce import append_batch
 from emulator.core.effects import CloseConnection, SendResponse
 from emulator.core.errors import ErrorCode
@@ -32,9 +32,10 @@ from emulator.core.messages import (
     ProduceRequest,
     ProduceResponse,
 )
-from emulator.core.types import Acks, LeaderEpoch, Offset, RequestId
+from emulator.core.types import Acks, BrokerId, LeaderEpoch, Offset, RequestId
 from tests.conformance.broker_partition_kinds import fetch_by_follower, read, set_follower
 from tests.conformance.broker_world import (
+    LETTERS,
     NAME,
     PartitionWorld,
     broker_id,
@@ -53,8 +54,12 @@ def run_fetch_validation(vector: Vector) -> list[str]:
     found: list[str] = []
     actual: dict[str, Any] = {}
     for index, step in enumerate(vector.steps):
+        if step["op"].startswith("set_"):
+            _set_offset(world, step)
+            found += step_mismatches(index, step, _log_offsets(world))
+            continue
         result = read(world, step, broker_id(step.get("replica", "F1")), None)
-        actual = {"error": "NONE", "diverging": None}
+        actual = {"error": "NONE", "diverging": None, **_log_offsets(world)}
         match result:
             case ReadFailed(error):
                 actual["error"] = error.name
@@ -64,16 +69,45 @@ def run_fetch_validation(vector: Vector) -> list[str]:
     return found + mismatches(vector.final, actual)
 
 
+def _set_offset(world: PartitionWorld, step: Fields) -> None:
+    """Puts the log start or the high watermark where a step wants it."""
+    log, offset = world.partition.log, Offset(step["offset"])
+    match step["op"]:
+        case "set_log_start":
+            # As DeleteRecords does it, which deletes nothing above the high watermark.
+            log.high_watermark = max(log.high_watermark, offset)
+            log.raise_log_start(offset)
+        case "set_hw":
+            log.high_watermark = offset
+        case unknown:
+            raise ValueError(f"operation {unknown} is not known")
+
+
+def _log_offsets(world: PartitionWorld) -> dict[str, Any]:
+    log = world.partition.log
+    return {"log_start": log.log_start_offset, "hw": log.high_watermark, "leo": log.log_end_offset}
+
+
 def run_epoch_check(vector: Vector) -> list[str]:
     """Which epochs a request may name."""
     before = vector.before
     log = before.get("log") or {"start": 0, "leo": 0, "hw": 0, "epochs": []}
     world = leading(vector.config, vector.switches, before, log=log, isr=before.get("isr") or ["L", "F1"])
-    if before["role"] != Role.LEADER.value:
+    if before["role"] != PartitionRole.LEADER.value:
         world.follow(world.turn(), {"leader_epoch": before["leader_epoch"]}, leader=broker_id("F1"))
     found: list[str] = []
     actual: dict[str, Any] = {}
     for index, step in enumerate(vector.steps):
+        if step["op"] in ("reassign", "become_leader"):
+            # A reassignment leaves the ISR and the leader epoch as they are.
+            isr = step.get("isr") or [LETTERS[one] for one in world.partition.committed_isr]
+            world.lead(world.turn(), {**step, "isr": isr})
+            found += step_mismatches(index, step, {"error": "NONE"})
+            continue
+        if step["op"] == "become_follower":
+            world.follow(world.turn(), step, leader=broker_id(step.get("leader", "F1")))
+            found += step_mismatches(index, step, {"error": "NONE"})
+            continue
         actual = {"error": _epoch_check_error(world, step)}
         found += step_mismatches(index, step, actual, outcome="error")
     return found + mismatches(vector.final, actual)
@@ -122,7 +156,7 @@ def run_list_offsets(vector: Vector) -> list[str]:
     before = vector.before
     log = {**before["log"], "timestamps": before.get("timestamps")}
     world = leading(vector.config, vector.switches, before, log=log, isr=before.get("isr") or ["L", "F1"])
-    if before.get("role") == Role.FOLLOWER.value:
+    if before.get("role") == PartitionRole.FOLLOWER.value:
         world.follow(world.turn(), {"leader_epoch": world.partition.leader_epoch}, leader=broker_id("F1"))
     if "epoch_start_offset" in before:
         world.partition.epoch_start_offset = Offset(before["epoch_start_offset"])
@@ -130,8 +164,8 @@ def run_list_offsets(vector: Vector) -> list[str]:
     found: list[str] = []
     actual: dict[str, Any] = {}
     for index, step in enumerate(vector.steps):
-        if step["op"] == "set_hw":
-            world.partition.log.high_watermark = Offset(step["offset"])
+        if step["op"] in ("set_hw", "set_log_start"):
+            _set_offset(world, step)
         else:
             timestamp = timestamps[step["query"]] if step["query"] in timestamps else step["timestamp"]
             result = _list_offsets(world, step, timestamp=timestamp, isolation=step.get("isolation"))
@@ -148,8 +182,8 @@ def run_fetch_isolation(vector: Vector) -> list[str]:
     actual: dict[str, Any] = {}
     for index, step in enumerate(vector.steps):
         match step["op"]:
-            case "set_hw":
-                world.partition.log.high_watermark = Offset(step["offset"])
+            case "set_hw" | "set_log_start":
+                _set_offset(world, step)
             case "append":
                 asked = ProducePartition(
                     topic=NAME.topic, partition=NAME.partition, batch=record(0, 0, count=step.get("records", 1))
@@ -162,9 +196,7 @@ def run_fetch_isolation(vector: Vector) -> list[str]:
 
 
 def _observe_read(world: PartitionWorld, step: Fields) -> dict[str, Any]:
-    isolation = str(step.get("isolation") or "log_end").lower()
-    is_replica = step.get("replica") is not None or isolation == "log_end"
-    replica = broker_id(step.get("replica") or "F1") if is_replica else None
+    replica = _reader(step)
     result = read(world, step, replica, None)
     log = world.partition.log
     span = result.span if isinstance(result, Read) else None
@@ -191,6 +223,17 @@ def _observe_read(world: PartitionWorld, step: Fields) -> dict[str, Any]:
     }
 
 
+def _reader(step: Fields) -> BrokerId | None:
+    """Returns the replica that reads, or ``None`` for a consumer; a step names it, its kind or its isolation."""
+    who = step.get("replica", step.get("who"))
+    if who in ("consumer", "client"):
+        return None
+    if who in LETTERS:
+        return broker_id(who)
+    is_replica = who is not None or str(step.get("isolation") or "log_end").lower() == "log_end"
+    return broker_id("F1") if is_replica else None
+
+
 def _wants_offsets(step: Fields) -> bool:
     expect = step.get("expect")
     return isinstance(expect, dict) and isinstance(expect.get("records"), list)
@@ -202,29 +245,29 @@ def run_produce(vector: Vector) -> list[str]:
     log = before.get("log") or {"start": 0, "leo": before.get("leo", 0), "hw": before.get("hw", 0), "epochs": []}
     isr = before.get("committed_isr") or before.get("isr") or ["L"]
     world = leading(vector.config, vector.switches, before, log=log, isr=isr)
-    if before.get("role") == Role.FOLLOWER.value or before.get("is_leader") is False:
+    if before.get("role") == PartitionRole.FOLLOWER.value or before.get("is_leader") is False:
         world.follow(world.turn(), {"leader_epoch": world.partition.leader_epoch + 1}, leader=broker_id("F1"))
     if before.get("hosted") is False:
         world.hosted.remove(NAME)
         if before.get("in_metadata", True):
             world.image.partitions[NAME] = world.state({}, leader=broker_id("F1"))
-    desk = ProduceDesk(world.hosted, vector.switches)
+    handler = ProduceHandler(world.hosted, vector.switches)
     found: list[str] = []
     actual: dict[str, Any] = {}
     for index, step in enumerate(vector.steps):
-        actual = _produce(world, desk, step)
+        actual = _produce(world, handler, step)
         found += step_mismatches(index, step, actual, outcome="error")
     return found + mismatches(vector.final, actual)
 
 
-def _produce(world: PartitionWorld, desk: ProduceDesk, step: Fields) -> dict[str, Any]:
+def _produce(world: PartitionWorld, handler: ProduceHandler, step: Fields) -> dict[str, Any]:
     asked = ProducePartition(
         topic=step.get("topic", NAME.topic), partition=NAME.partition, batch=_batch_to_produce(step)
     )
     before = world.partition.log.log_end_offset
     turn = world.turn()
     request = ProduceRequest(acks=step.get("acks", -1), timeout_ms=30_000, partitions=(asked,))
-    desk.handle_request(turn, RequestId(1), request)
+    handler.handle_request(turn, RequestId(1), request)
     effects = turn.effects()
     answers = [one.response for one in effects if isinstance(one, SendResponse)]
     answer = next((one.partitions[0] for one in answers if isinstance(one, ProduceResponse)), None)
@@ -233,7 +276,7 @@ def _produce(world: PartitionWorld, desk: ProduceDesk, step: Fields) -> dict[str
         "error": "NONE" if answer is None else answer.error.name,
         "base_offset": shown(None if answer is None else answer.base_offset),
         "complete": answer is not None,
-        "waiting": len(desk) > 0,
+        "waiting": len(handler) > 0,
         "connection_closed": any(isinstance(one, CloseConnection) for one in effects),
         "appended": log.log_end_offset > before,
         "leo": log.log_end_offset,

@@ -33,7 +33,7 @@ from tests.conformance.harness import Fields
 
 NAME: Final = TopicPartition("topic", 0)
 TOPIC_ID: Final = TopicId("AAAAAAAAAAAAAAAAAAAAAQ")
-LETTERS: Final = ("L", "F1", "F2", "F3", "F4", "F5", "X", "Z")
+LETTERS: Final = ("L", "F1", "F2", "F3", "F4", "F5", "X", "Z", "A", "B", "C", "D", "E")
 CONTROLLER: Final = NodeId(100)
 RECORD_SIZE: Final = 100
 

@@ -4,11 +4,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from emulator.core.admin_messages import ElectablePartition, ElectLeadersRequest, FeatureUpdate, RequestedElection
-from emulator.core.controller.configs import alter_config, replace_config
+from emulator.core.controller.configs import alter_config
 from emulator.core.controller.controller import Controller
-from emulator.core.controller.decision import ChangeReason, Decision, ElrCause, FenceReason
+from emulator.core.controller.decision import Decision, ElrCause
 from emulator.core.controller.elect_leaders import elect_leaders, request_error, sweep_preferred, sweep_unclean
-from emulator.core.controller.election import ElectionResult
 from emulator.core.controller.features import is_elr_enabled, update_features
 from emulator.core.controller.fencing import (
     begin_controlled_shutdown,
@@ -16,12 +15,11 @@ from emulator.core.controller.fencing import (
     unfence_broker,
     unregister_broker,
 )
-from emulator.core.controller.heartbeat import BrokerProgress, BrokerState, next_state, wish
+from emulator.core.controller.heartbeat import BrokerControlState, BrokerProgress, heartbeat_intent, next_state
 from emulator.core.controller.min_isr import MIN_ISR, effective_min_isr
 from emulator.core.controller.partition_change import (
     PartitionRules,
     PartitionTarget,
-    elect_for_target,
     next_partition_change,
 )
 from emulator.core.controller.reassignment import (
@@ -36,7 +34,6 @@ from emulator.core.controller.reassignment_lists import (
 )
 from emulator.core.controller.recovery import (
     RecoveryAction,
-    RecoveryStrategy,
     ReplicaReport,
     choose_leader,
     decide_recovery,
@@ -47,7 +44,8 @@ from emulator.core.controller.sessions import SessionKey, is_expired
 from emulator.core.controller.topics import Chooser, check_placement, create_partition
 from emulator.core.effects import AppendMetadata, ControllerEffect, RecordEvent, SendResponse
 from emulator.core.errors import ErrorCode
-from emulator.core.events import BrokerRegistered
+from emulator.core.events import BrokerRegistered, Election
+from emulator.core.image import PartitionState
 from emulator.core.inputs import ControllerInput, MetadataSynced, RequestReceived, Started
 from emulator.core.messages import (
     AlterPartitionData,
@@ -63,18 +61,22 @@ from emulator.core.messages import (
 )
 from emulator.core.metadata_version import BROKER_FEATURES, LATEST, LEVELS, METADATA_VERSION, level_of
 from emulator.core.properties import node_properties
-from emulator.core.records import ClearElrRecord, ConfigRecord, ConfigResource, RegisterBrokerRecord, TopicRecord
+from emulator.core.records import ClearElrRecord, ConfigRecord, RegisterBrokerRecord, TopicRecord
 from emulator.core.switches import ERAS
 from emulator.core.types import (
     BrokerEpoch,
     CauseId,
+    ChangeReason,
+    ConfigResource,
     ElectionType,
     FeatureUpgradeType,
+    FenceReason,
     IncarnationId,
     LeaderEpoch,
     MetadataOffset,
     Offset,
     PartitionEpoch,
+    RecoveryStrategy,
     RequestId,
     TopicId,
     TopicPartition,
@@ -159,14 +161,20 @@ def run_partition_change(vector: Vector) -> list[str]:
 
 
 def run_elect_only(vector: Vector) -> list[str]:
-    result: ElectionResult = elect_for_target(
-        partition_state(vector.before, switches_of(vector)),
-        _target(vector),
-        rules=_rules(vector),
-        effective_min_isr=vector.config.get("min_isr", 1),
+    leader, election = _elect(vector, partition_state(vector.before, switches_of(vector)), _target(vector))
+    is_unclean = election in (Election.UNCLEAN, Election.LAST_KNOWN_LEADER)
+    return mismatches(vector.expect, {"elected": leader, "elected_unclean": is_unclean})
+
+
+def _elect(vector: Vector, state: PartitionState, target: PartitionTarget) -> tuple[int, Election]:
+    """Returns who leads after a change with that target, and how it was elected."""
+    change = next_partition_change(
+        state, target, partition=0, rules=_rules(vector), effective_min_isr=vector.config.get("min_isr", 1)
     )
-    elected = _NOBODY if result.leader is None else result.leader
-    return mismatches(vector.expect, {"elected": elected, "elected_unclean": result.is_unclean})
+    if change is None:
+        return _NOBODY if state.leader is None else state.leader, Election.NONE
+    leader = state.after(change.record).leader
+    return _NOBODY if leader is None else leader, change.election
 
 
 # --- Brokers that come and go -------------------------------------------------------------------------------------
@@ -215,8 +223,8 @@ def run_heartbeat_state(vector: Vector) -> list[str]:
         shutdown_offset=None if shutdown_offset is None else MetadataOffset(shutdown_offset),
         active_offsets=tuple(MetadataOffset(offset) for offset in event["active_offsets"]),
     )
-    asked = wish(want_fence=event["want_fence"], want_shut_down=event["want_shut_down"])
-    state = next_state(BrokerState(event["current_state"]), asked, progress)
+    asked = heartbeat_intent(want_fence=event["want_fence"], want_shut_down=event["want_shut_down"])
+    state = next_state(BrokerControlState(event["current_state"]), asked, progress)
     return mismatches(vector.expect, {"next_state": state.value})
 
 
@@ -502,10 +510,14 @@ def run_alter_config(vector: Vector) -> list[str]:
         # ``min_isr`` is what the topic has; and to delete is to have had.
         had = str(vector.config.get("min_isr", 1))
         world.replay([ConfigRecord(resource=resource, resource_name=name, name=key, value=had)])
+    changes: dict[str, str | None]
     if event.get("api", "incremental") == "legacy":
-        outcome = replace_config(world.view, resource, name, {} if value is None else {key: str(value)})
+        # Whatever the legacy request does not name is deleted.
+        changes = dict.fromkeys(sorted(world.image.configs(resource, name)))
+        changes |= {} if value is None else {key: str(value)}
     else:
-        outcome = alter_config(world.view, resource, name, {key: None if value is None else str(value)})
+        changes = {key: None if value is None else str(value)}
+    outcome = alter_config(world.view, resource, name, changes)
     world.commit(outcome.decisions)
     writes = _as_expected(_config_writes(world.records), vector.expect.get("config_writes"))
     return world.compare(vector, error=error_name(outcome.error), config_writes=writes)
@@ -587,16 +599,11 @@ def run_kip966_recovery_decision(vector: Vector) -> list[str]:
     strategy = RecoveryStrategy(vector.event["strategy"])
     decision = decide_recovery(state, active=world.view.active_brokers(), strategy=strategy)
     acceptable = world.view.active_brokers()
-    result = elect_for_target(
-        state,
-        PartitionTarget(acceptable=acceptable),
-        rules=_rules(vector),
-        effective_min_isr=vector.config.get("min_isr", 1),
-    )
+    leader, _ = _elect(vector, state, PartitionTarget(acceptable=acceptable))
     actual = {
         "action": decision.action.value,
         "must_hear_from": list(decision.must_hear_from),
-        "leader": result.leader if decision.action is RecoveryAction.ELECT else _NOBODY,
+        "leader": leader if decision.action is RecoveryAction.ELECT else _NOBODY,
     }
     return mismatches(vector.expect, actual, sets={"must_hear_from"})
 

@@ -14,7 +14,6 @@ from emulator.core.metadata_version import ELR_VERSION, METADATA_VERSION, level_
 from emulator.core.properties import NodeProperties
 from emulator.core.records import (
     ConfigRecord,
-    ConfigResource,
     FeatureLevelRecord,
     MetadataBatch,
     PartitionRecord,
@@ -26,6 +25,7 @@ from emulator.core.switches import LastKnown, Switches
 from emulator.core.types import (
     BrokerEpoch,
     BrokerId,
+    ConfigResource,
     IncarnationId,
     LeaderEpoch,
     LeaderRecoveryState,

@@ -9,13 +9,14 @@ from emulator.core.batch import BatchDescriptor, LogSpan
 from emulator.core.broker.epoch_cache import LeaderEpochCache
 from emulator.core.broker.fetch import Reader, partition_response, read_partition
 from emulator.core.broker.fetcher import FetcherPool, FollowState
+from emulator.core.broker.in_flight_requests import InFlightRequests
 from emulator.core.broker.list_offsets import list_offsets
 from emulator.core.broker.offset_for_leader_epoch import offsets_for_leader_epochs
 from emulator.core.broker.replica_log import ReplicaLog
-from emulator.core.broker.request_ledger import RequestLedger
 from emulator.core.broker.turn import Turn
-from emulator.core.effects import SendRequest
+from emulator.core.effects import RecordEvent, SendRequest
 from emulator.core.errors import ErrorCode
+from emulator.core.events import FollowerHighWatermarkUpdated
 from emulator.core.messages import (
     FetchPartition,
     FetchPartitionResponse,
@@ -76,11 +77,16 @@ class _Reconciliation:
         before = vector.before
         self.follower = self._world(vector, _FOLLOWER, before["follower"])
         self.leader = self._world(vector, "L", before["leader"]) if "leader" in before else None
+        self.batches_per_response: int | None = (before.get("leader") or {}).get("batches_per_response")
         self.diverging: list[int] | None = None
+        self.error = ErrorCode.NONE
+        self.truncations = 0
+        self.processed = 0
+        self.high_watermark_updates = 0
         self.truncated_to: int | None = None
         self.discarded_from: int | None = None
-        self.ledger = RequestLedger()
-        self.pool = FetcherPool(self.follower.config, self.ledger)
+        self.in_flight = InFlightRequests()
+        self.pool = FetcherPool(self.follower.config, self.in_flight)
         self.fetch: FetchRequest | None = None
         self._lead(before.get("leader") or {})
         self._follow(before["follower"])
@@ -93,7 +99,7 @@ class _Reconciliation:
                 if not epochs or epochs[-1][0] != batch.leader_epoch:
                     epochs.append([batch.leader_epoch, batch.base_offset])
         else:
-            epochs = fields.get("log_epochs") or [[fields.get("leader_epoch", 0), 0]]
+            epochs = fields.get("log_epochs") or _epochs_of_ends(fields) or [[fields.get("leader_epoch", 0), 0]]
             batches = [
                 self.shelf.batch(offset, epoch_of(offset, epochs), (f"{epoch_of(offset, epochs)}:{offset}",))
                 for offset in range(fields.get("start", 0), fields["leo"])
@@ -140,7 +146,7 @@ class _Reconciliation:
     def _follow(self, fields: Fields) -> None:
         world = self.follower
         turn = world.turn()
-        epoch = fields.get("leader_epoch", 0)
+        epoch = fields.get("leader_epoch", max(0, shown(world.partition.log.epochs.latest_epoch)))
         world.follow(
             turn,
             {"replicas": ["L", _FOLLOWER], "isr": ["L"], "leader_epoch": epoch, "partition_epoch": 0},
@@ -156,7 +162,7 @@ class _Reconciliation:
             sent = [effect for effect in turn.effects() if isinstance(effect, SendRequest)]
             questions = []
             for effect in sent:
-                self.ledger.answered(turn, effect.correlation_id)
+                self.in_flight.answered(turn, effect.correlation_id)
                 if isinstance(effect.request, FetchRequest):
                     self.fetch = effect.request
                 else:
@@ -183,6 +189,7 @@ class _Reconciliation:
         log = self.follower.partition.log
         if log.log_end_offset < before:
             self.truncated_to = log.log_end_offset
+            self.truncations += 1
         self._mirror()
 
     def _mirror(self) -> None:
@@ -218,7 +225,8 @@ class _Reconciliation:
             return FetchPartitionResponse(topic=asked.topic, partition=asked.partition, error=ErrorCode.CORRUPT_MESSAGE)
         if answer.diverging_epoch is not None:
             self.diverging = [answer.diverging_epoch, shown(answer.diverging_end_offset)]
-        return msgspec.structs.replace(answer, span=None, batches=self.shelf.read(_LEADER, answer.span))
+        batches = self.shelf.read(_LEADER, answer.span)[: self.batches_per_response]
+        return msgspec.structs.replace(answer, span=None, batches=batches)
 
     def respond(self, request: FetchRequest, answer: FetchPartitionResponse) -> None:
         """Gives the follower an answer."""
@@ -227,6 +235,12 @@ class _Reconciliation:
         turn = self.follower.turn()
         self.pool.handle_fetch(turn, _LEADER, request, FetchResponse(partitions=(answer,)))
         self._note_truncation(before)
+        self.error = answer.error
+        self.processed += answer.error is ErrorCode.NONE and answer.diverging_epoch is None
+        self.high_watermark_updates += sum(
+            isinstance(effect, RecordEvent) and isinstance(effect.event, FollowerHighWatermarkUpdated)
+            for effect in turn.effects()
+        )
         taken = [batch for batch in answer.batches if before <= batch.base_offset < log.log_end_offset]
         self.shelf.batches[broker_id(_FOLLOWER)] += taken
         left = [batch for batch in answer.batches if batch.base_offset >= log.log_end_offset]
@@ -262,6 +276,15 @@ class _Reconciliation:
         self.fetch = None
         self.respond(FetchRequest(partitions=(asked,)), answer)
 
+    def set_leader_epoch(self, step: Fields) -> None:
+        """The leader believes in another epoch than before; its log stays as it is."""
+        assert self.leader is not None
+        self.leader.partition.leader_epoch = LeaderEpoch(step["epoch"])
+
+    def set_follower_epoch(self, step: Fields) -> None:
+        """Metadata names the same leader under another epoch."""
+        self._follow({"leader_epoch": step["epoch"]})
+
     def wipe_leader(self, step: Fields) -> None:
         """The leader's log is replaced by an empty one."""
         assert self.leader is not None
@@ -294,11 +317,31 @@ class _Reconciliation:
             "last_fetched_epoch": shown(log.epochs.latest_epoch),
             "fetch_offset": log.log_end_offset,
             "failed": state is FollowState.FAILED,
+            "partition_failed": state is FollowState.FAILED,
+            # Neither asked for now nor after a backoff.
+            "removed_from_fetcher": self.fetch is None and self.pool.timers.earliest_ms is None,
+            "error": self.error.name,
+            "truncations": self.truncations,
+            "processed": self.processed,
+            "hw_updates": self.high_watermark_updates,
             "ready_for_fetch": state is FollowState.FETCHING,
             "diverging": self.diverging,
             "truncated_to": self.truncated_to,
             "discarded_from": self.discarded_from,
         }
+
+
+def _epochs_of_ends(fields: Fields) -> list[list[int]]:
+    """Returns epochs under which a log answers as ``own_end_for`` says: the last offsets belong to a later epoch."""
+    ends = sorted(own for own in (fields.get("own_end_for") or {}).values() if own is not None and own[0] >= 0)
+    epochs: list[list[int]] = []
+    start = fields.get("start", 0)
+    for epoch, end in ends:
+        epochs.append([epoch, start])
+        start = end
+    if epochs and start < fields["leo"]:
+        epochs.append([epochs[-1][0] + 1, start])
+    return epochs
 
 
 _ROUNDS_MAX: Final = 50
@@ -328,6 +371,10 @@ def run_reconcile(vector: Vector) -> list[str]:
                     found.append(f"step {index}: logs differ after {rounds} rounds")
             case "fetch_response":
                 play.fetch_response(step)
+            case "leader_epoch_becomes":
+                play.set_leader_epoch(step)
+            case "follower_epoch_becomes":
+                play.set_follower_epoch(step)
             case "leader_wiped":
                 play.wipe_leader(step)
             case "check":

@@ -6,15 +6,15 @@ from typing import Any, Final
 import msgspec
 
 from emulator.core.broker.alter_partition_sender import AlterPartitionSender
-from emulator.core.broker.delete_records import DeleteRecordsDesk
+from emulator.core.broker.delete_records import DeleteRecordsHandler
 from emulator.core.broker.fetch import Read, Reader, ReadFailed, ReadResult, read_partition
+from emulator.core.broker.in_flight_requests import InFlightRequests
 from emulator.core.broker.isr import Committed, PendingExpand, PendingRecovery, PendingShrink
 from emulator.core.broker.isr_changes import handle_answer, maybe_expand_isr
 from emulator.core.broker.leader_recovery import LeaderRecovery
 from emulator.core.broker.list_offsets import LATEST_TIMESTAMP, list_offsets
 from emulator.core.broker.offset_for_leader_epoch import offsets_for_leader_epochs
 from emulator.core.broker.produce import Appended, append_batch
-from emulator.core.broker.request_ledger import RequestLedger
 from emulator.core.broker.turn import Turn
 from emulator.core.effects import RecoverLog, SendRequest, SendResponse
 from emulator.core.errors import ErrorCode
@@ -96,7 +96,7 @@ class _Play:
         self._world = PartitionWorld(configured(vector.config, switches), make_log(log))
         self._world.register({letter: {} for letter in LETTERS})
         self._recoveries = LeaderRecovery(self._world.config, self._world.hosted)
-        self._sender = AlterPartitionSender(self._world.config, RequestLedger())
+        self._sender = AlterPartitionSender(self._world.config, InFlightRequests())
         self._sent: list[AlterPartitionRequest] = []
         self._scan: RecoverLog | None = None
         self._error: str | None = None
@@ -184,9 +184,9 @@ class _Play:
                 target = DeleteRecordsTarget(topic=topic, partition=number, offset=Offset(0))
                 for follower in self._world.partition.followers.values():
                     follower.log_start_offset = Offset(0)  # they hold nothing up
-                desk = DeleteRecordsDesk(self._world.hosted)
-                desk.handle_request(turn, RequestId(0), DeleteRecordsRequest(partitions=(target,), timeout_ms=0))
-                desk.handle_timer(turn)
+                handler = DeleteRecordsHandler(self._world.hosted)
+                handler.handle_request(turn, RequestId(0), DeleteRecordsRequest(partitions=(target,), timeout_ms=0))
+                handler.handle_timer(turn)
                 [answer] = [effect.response for effect in turn.effects() if isinstance(effect, SendResponse)]
                 assert isinstance(answer, DeleteRecordsResponse)
                 return answer.partitions[0].error

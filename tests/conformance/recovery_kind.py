@@ -4,6 +4,7 @@ Files are laid out, damaged, loaded by ``LogDirectory`` and opened by the core a
 vector names is read from both.
 """
 
+import struct
 from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any, Final
@@ -161,6 +162,9 @@ class _LogLife:
             write_file(filesystem, f"{_DIRECTORY}/{name}", b"")
         for offset in self._before.get("producer_snapshots", ()):
             self._write_file(offset, SNAPSHOT_SUFFIX, encode_snapshot(()))
+        if self._before.get("delete_index_files"):
+            for base, _ in self._segments():
+                self._filesystem.unlink(offset_file_path(_DIRECTORY, base, OFFSET_INDEX_SUFFIX))
         self._names_before = set(filesystem.list_directory(_DIRECTORY))
 
     def _timestamp(self, batch: Fields) -> int:
@@ -202,6 +206,9 @@ class _LogLife:
                 content += self._random.randbytes(step["bytes"])
             case "append_zeros":
                 content += bytes(step["bytes"])
+            case "truncate_file_inside_batch":
+                position, stored = self._batches[segment, step["batch"]]
+                del content[position + step.get("bytes", step.get("keep_bytes", step.get("at", len(stored) // 2))) :]
             case "truncate_file" | "cut_file" | "torn_tail":
                 # Either to so many bytes, or inside a batch after so many of its bytes.
                 position = self._batches[segment, step["batch"]][0] if "batch" in step else 0
@@ -222,6 +229,7 @@ class _LogLife:
                 | "append_garbage"
                 | "append_zeros"
                 | "truncate_file"
+                | "truncate_file_inside_batch"
                 | "cut_file"
                 | "torn_tail"
             ):
@@ -235,7 +243,7 @@ class _LogLife:
                 self._filesystem.unlink(path if is_kind else f"{_DIRECTORY}/{name}")
             case "flush":
                 self._opened()[0].flush()
-            case "truncate_to":
+            case "truncate_to" | "segment_truncate_to":
                 log, core = self._opened()
                 core.truncate_to(Offset(step["offset"]), now_ms=0)
                 log.truncate_to(Offset(step["offset"]))
@@ -327,6 +335,8 @@ class _LogLife:
             "segments": list(log.segment_bases),
             "segment_count": len(log.segment_bases),
             "surviving_batches": len(log.batches),
+            "batches": [[batch.base_offset, batch.last_offset] for batch in log.batches],
+            "indexes_rebuilt": all(self._is_indexed(log, base) for base in log.segment_bases),
             "all_records_equal": content == self._original,
             "undetected_corruption": any(
                 isinstance(parse_batch(stored, max_message_bytes=PARSE_ANYTHING), InvalidBatch)
@@ -341,6 +351,20 @@ class _LogLife:
             ],
             "files": sorted(names),
         }
+
+    def _is_indexed(self, log: PartitionLog, base: Offset) -> bool:
+        """Whether a segment's offset index names every batch but the first, each with its last offset and position."""
+        path = offset_file_path(_DIRECTORY, base, OFFSET_INDEX_SUFFIX)
+        if not self._filesystem.exists(path):
+            return False
+        next_base = min((other for other in log.segment_bases if other > base), default=None)
+        expected = b""
+        position = 0
+        for batch in log.batches:
+            if batch.base_offset >= base and (next_base is None or batch.base_offset < next_base):
+                expected += struct.pack(">ii", batch.last_offset - base, position) if position else b""
+                position += batch.size
+        return read_file(self._filesystem, path) == expected
 
 
 def _turn() -> Turn:

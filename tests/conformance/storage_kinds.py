@@ -15,7 +15,7 @@ from emulator.core.types import (
     TopicPartition,
 )
 from emulator.storage import clean_shutdown
-from emulator.storage.batch_scan import Check, ScanEnd, scan_batches
+from emulator.storage.batch_scan import BatchValidation, ScanEnd, scan_batches
 from emulator.storage.checkpoints import (
     format_epochs,
     format_offsets,
@@ -90,7 +90,7 @@ def run_file_scan(vector: Vector) -> list[str]:
     """Where a sequential reader stops, and how."""
     filesystem = MemoryFileSystem()
     write_file(filesystem, "/segment", bytes.fromhex(vector.before["hex"]))
-    scan = scan_batches(filesystem.open("/segment", OpenMode.READ), check=Check.HEADERS)
+    scan = scan_batches(filesystem.open("/segment", OpenMode.READ), check=BatchValidation.HEADERS)
     is_silent = scan.end is ScanEnd.SILENT
     words = _SILENT if is_silent else _CORRUPT
     actual: dict[str, Any] = {"batches": len(scan.batches), "valid_bytes": scan.valid_bytes, "corrupt": not is_silent}
@@ -188,6 +188,21 @@ def run_clean_shutdown_write(vector: Vector) -> list[str]:
     filesystem = _FailingFileSystem()
     existing = _existing_files(before)
     failing = next((value for key, value in before.items() if "fail" in key), ())
+    failing = {failing} if isinstance(failing, str) else set(failing)
+    is_loaded = before.get("logs_loaded", True)
+    for step in vector.steps:
+        match step["op"]:
+            case "close_log":
+                if step.get("fails"):
+                    failing.add(step["dir"])
+            case "start_loading":
+                is_loaded = False
+            case "finish_loading":
+                is_loaded = True
+            case "orderly_stop":
+                is_loaded = is_loaded and "while_" not in step
+            case unknown:
+                return [f"operation {unknown} is not known"]
     given_epoch = before.get("broker_epoch", -1)
     broker_epoch = None if given_epoch == -1 else BrokerEpoch(given_epoch)
     files: dict[str, int | None] = {}
@@ -199,11 +214,11 @@ def run_clean_shutdown_write(vector: Vector) -> list[str]:
         if epoch_before is not None:
             clean_shutdown.write(filesystem, path, BrokerEpoch(epoch_before))
         directories[name] = LogDirectory.open(filesystem, path)
-        if before.get("logs_loaded", True):
+        if is_loaded:
             directories[name].load_logs(lambda _: LogSettings())
             log = directories[name].create_log(TopicPartition(name, 0), TOPIC_ID, LogSettings())
             log.append(*one_batch(0, 0, 0))
-    filesystem.failing = {f"/{name}" for name in ([failing] if isinstance(failing, str) else failing)}
+    filesystem.failing = {f"/{name}" for name in failing}
     for name, directory in directories.items():
         try:
             directory.close_logs(broker_epoch)

@@ -22,7 +22,11 @@ _Place = tuple[str | int, ...]
 
 def _built(directory: Path) -> list[Vector]:
     not_built = load_not_built()
-    return [vector for vector in load_vectors(directory) if vector.kind not in not_built.kinds]
+    return [
+        vector
+        for vector in load_vectors(directory)
+        if vector.kind not in not_built.kinds and vector.id not in not_built.vectors
+    ]
 
 
 def _passes(vector: Vector, raw: dict[str, Any]) -> bool:

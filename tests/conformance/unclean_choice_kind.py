@@ -8,11 +8,12 @@ from (those of ``replica_log_info``). What is left out of an answer is as regist
 from collections.abc import Mapping
 from typing import Final
 
+from emulator.core.broker.replica_log import ReplicaLog
 from emulator.core.controller.recovery import ReplicaReport, choose_leader
 from emulator.core.image import PartitionState
 from emulator.core.types import BrokerEpoch, LeaderEpoch, Offset, PartitionEpoch
 from tests.conformance.broker_world import LETTERS, TOPIC_ID, broker_id, leader_epoch, letters, make_log
-from tests.conformance.harness import Fields, Handler, Vector, mismatches
+from tests.conformance.harness import Fields, Handler, Vector, outcome_mismatches
 
 _LISTS: Final = ("replicas", "responses", "answers")
 _NAMES: Final = ("replica", "broker", "id")
@@ -34,9 +35,10 @@ def run_unclean_choice(vector: Vector) -> list[str]:
     )
     registered = {report.broker_id: broker_epoch for report, broker_epoch in answers}
     choice = choose_leader(state, tuple(report for report, _ in answers), broker_epochs=registered)
-    expected = vector.final.get("leader")
+    expected = vector.final.get("leader", vector.final.get("chosen"))
     leader = LETTERS[choice.leader] if choice.leader is not None else expected if expected in _NOBODY else None
-    return mismatches(vector.final, {"leader": leader, "discarded": letters(choice.discarded)}, sets={"discarded"})
+    actual = {"leader": leader, "chosen": leader, "discarded": letters(choice.discarded)}
+    return outcome_mismatches(vector, actual, sets={"discarded"})
 
 
 def _answers(before: Fields) -> list[tuple[str, Fields]]:
@@ -49,11 +51,11 @@ def _answers(before: Fields) -> list[tuple[str, Fields]]:
 def _report(name: str, fields: Fields, current: LeaderEpoch) -> tuple[ReplicaReport, BrokerEpoch]:
     """Returns an answer, and the broker epoch that is registered for who gave it."""
     told = BrokerEpoch(fields.get("broker_epoch", 0))
-    log = make_log({"epochs": [], **fields["log"]}) if "log" in fields else None
+    log = _described_log(fields)
     if log is not None:
         written, end = log.last_written_leader_epoch, log.log_end_offset
     else:
-        written = leader_epoch(fields["last_written_leader_epoch"])
+        written = leader_epoch(_first(fields, "last_written_leader_epoch", "last_epoch"))
         end = Offset(fields["log_end_offset"] if "log_end_offset" in fields else fields["leo"])
     report = ReplicaReport(
         broker_id=broker_id(name),
@@ -62,7 +64,20 @@ def _report(name: str, fields: Fields, current: LeaderEpoch) -> tuple[ReplicaRep
         current_leader_epoch=LeaderEpoch(fields.get("current_leader_epoch", current)),
         log_end_offset=end,
     )
-    return report, BrokerEpoch(fields.get("registered_broker_epoch", told))
+    return report, BrokerEpoch(fields.get("registered_broker_epoch", fields.get("registered_epoch", told)))
+
+
+def _described_log(fields: Fields) -> ReplicaLog | None:
+    """Returns the log that an answer would be made from, if that is how a vector puts it."""
+    if "log" in fields:
+        return make_log({"epochs": [], **fields["log"]})
+    if "cache_epochs" in fields:
+        return make_log({"start": fields.get("start"), "leo": fields["leo"], "epochs": fields["cache_epochs"]})
+    return None
+
+
+def _first(fields: Fields, *names: str) -> int:
+    return int(next(fields[name] for name in names if name in fields))
 
 
 KINDS: Final[Mapping[str, Handler]] = {"unclean_choice": run_unclean_choice}

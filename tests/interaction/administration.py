@@ -29,10 +29,10 @@ from emulator.core.admin_messages import (
 )
 from emulator.core.errors import ErrorCode
 from emulator.core.messages import AlterPartitionData, AlterPartitionRequest, AlterPartitionResponse, IsrMember, Request
-from emulator.core.records import ConfigResource
 from emulator.core.types import (
     BrokerEpoch,
     BrokerId,
+    ConfigResource,
     FeatureUpgradeType,
     LeaderEpoch,
     LeaderRecoveryState,

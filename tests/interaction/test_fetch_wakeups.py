@@ -12,7 +12,7 @@ import pytest
 
 from emulator.core.batch import BatchDescriptor
 from emulator.core.broker.broker import Broker
-from emulator.core.broker.delayed_fetch import LINGER_MS, FetchDesk
+from emulator.core.broker.delayed_fetch import LINGER_MS, FetchHandler
 from emulator.core.errors import ErrorCode
 from emulator.core.messages import FetchPartition, FetchRequest, ProducePartition, ProduceRequest, ProduceResponse
 from emulator.core.properties import NodeProperties
@@ -40,8 +40,8 @@ COMMIT_MS_MAX: Final = 8 * LATENCY_MS + 2 * LINGER_MS
 
 def check_parked_fetches(broker: Broker, *, now_ms: int) -> None:
     """Raises if a fetch waits although records are there that it may see."""
-    desk = broker._fetches
-    for parked in desk._parked.values():
+    handler = broker._fetches
+    for parked in handler._parked.values():
         for asked in parked.request.partitions:
             partition = broker.partition(asked.topic_partition)
             if partition is None or not partition.is_leader or asked.current_leader_epoch != partition.leader_epoch:
@@ -49,7 +49,9 @@ def check_parked_fetches(broker: Broker, *, now_ms: int) -> None:
             is_follower = parked.reader.replica_id is not None
             end_offset = partition.log.log_end_offset if is_follower else partition.log.high_watermark
             if end_offset > asked.fetch_offset:
-                assert desk._lingering.is_set(parked.number), f"{asked} sleeps though the log goes up to {end_offset}"
+                assert handler._lingering.is_set(parked.number), (
+                    f"{asked} sleeps though the log goes up to {end_offset}"
+                )
                 deadline_ms = broker.next_deadline_ms()
                 assert deadline_ms is not None
                 assert deadline_ms <= now_ms + LINGER_MS
@@ -205,7 +207,7 @@ def test_no_fetch_sleeps_on_records_while_leaders_and_isrs_change(seed: int) -> 
 def test_a_missed_wake_up_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = started_cluster()
     load = Load(cluster)
-    monkeypatch.setattr(FetchDesk, "check_growth", lambda *_: None)
+    monkeypatch.setattr(FetchHandler, "check_growth", lambda *_: None)
     load.produce(PARTITIONS[0], acks=Acks.ALL)
     with pytest.raises(AssertionError, match="sleeps"):
         load.await_acks()

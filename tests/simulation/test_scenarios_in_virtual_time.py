@@ -13,6 +13,7 @@ from chaos.play.runner import RunStatus
 from chaos.scenario.scenario import Scenario
 from chaos.scenario.scenario_file import find_scenario, load_scenario, read_scenario
 from emulator.core.switches import Switches, era_switches, with_switch
+from emulator.plan.drivers import DriverName
 
 STORIES = [f"kip-966/last-replica-standing{variant}" for variant in ("", "-flush", "-kill", "-wide")]
 

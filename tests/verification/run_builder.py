@@ -22,16 +22,20 @@ from emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     CauseId,
+    ChangeReason,
+    FenceReason,
     IncarnationId,
     LeaderEpoch,
     LeaderRecoveryState,
     MetadataOffset,
     NodeId,
+    NodeRole,
     Offset,
     PartitionEpoch,
     ProducerEpoch,
     ProducerId,
     TopicId,
+    TruncationReason,
 )
 
 CONTROLLER = 100
@@ -151,7 +155,7 @@ class RunBuilder:
             node,
             e.NodeStarted(
                 cause_id=CAUSE,
-                role=role,
+                role=NodeRole(role),
                 incarnation_id=IncarnationId(f"i{node}-{incarnation}"),
                 switches=self.switches,
                 properties={},
@@ -217,7 +221,7 @@ class RunBuilder:
                 metadata_offset=self._next(),
                 broker_id=BrokerId(NodeId(node)),
                 broker_epoch=BrokerEpoch(self.epochs[node]),
-                reason=reason,
+                reason=FenceReason(reason),
             ),
         )
 
@@ -310,7 +314,7 @@ class RunBuilder:
                 partition=partition,
                 topic_id=TopicId(p.topic_id),
                 metadata_offset=self._next(),
-                reason=reason,
+                reason=ChangeReason(reason),
                 election=election,
                 broker_id=_broker(broker),
                 effective_min_isr=p.min_isr if effective_min_isr is None else effective_min_isr,
@@ -466,7 +470,7 @@ class RunBuilder:
                 topic=topic,
                 partition=partition,
                 topic_id=TopicId(p.topic_id),
-                reason=reason,
+                reason=TruncationReason(reason),
                 old_end_offset=Offset(before),
                 new_end_offset=Offset(to),
                 high_watermark=Offset(to),

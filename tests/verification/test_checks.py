@@ -13,10 +13,13 @@ from emulator.core.types import (
     BrokerId,
     LeaderEpoch,
     LeaderRecoveryState,
+    LogDeletedReason,
     MetadataOffset,
     NodeId,
     Offset,
     PartitionEpoch,
+    StrayCleanup,
+    StrayReason,
     TopicId,
 )
 from emulator.verification.checks import CHECKS
@@ -768,7 +771,12 @@ def drop_log(run: RunBuilder, node: int) -> None:
     run.note(
         node,
         e.LogDeleted(
-            cause_id=CAUSE, topic="orders", partition=0, topic_id=ORDERS_ID, reason="deleted", log_end_offset=Offset(30)
+            cause_id=CAUSE,
+            topic="orders",
+            partition=0,
+            topic_id=ORDERS_ID,
+            reason=LogDeletedReason.DELETED,
+            log_end_offset=Offset(30),
         ),
     )
     del run.logs[node, "orders", 0]
@@ -876,8 +884,8 @@ def broker_notices_a_stray(path: Path) -> Path:
             topic="orders",
             partition=0,
             topic_id=ORDERS_ID,
-            reason="not_a_replica",
-            action="delete",
+            reason=StrayReason.NOT_A_REPLICA,
+            action=StrayCleanup.DELETE,
             log_end_offset=Offset(30),
         ),
     )
@@ -941,8 +949,8 @@ def broker_deletes_a_stray(path: Path, *, waited_ms: int) -> Path:
             topic="orders",
             partition=0,
             topic_id=ORDERS_ID,
-            reason="not_a_replica",
-            action="delete",
+            reason=StrayReason.NOT_A_REPLICA,
+            action=StrayCleanup.DELETE,
             log_end_offset=Offset(30),
         ),
     )
@@ -964,8 +972,8 @@ def new_topic_takes_the_log_over(path: Path) -> Path:
             topic="orders",
             partition=0,
             topic_id=TopicId("old-id"),
-            reason="unknown_topic",
-            action="off",
+            reason=StrayReason.UNKNOWN_TOPIC,
+            action=StrayCleanup.OFF,
             log_end_offset=Offset(0),
         ),
     )
@@ -1013,8 +1021,8 @@ def new_topic_goes_on_with_the_log(path: Path, *, kept_batches: int) -> Path:
         topic="orders",
         partition=0,
         topic_id=ORDERS_ID,
-        reason="unknown_topic",
-        action="off",
+        reason=StrayReason.UNKNOWN_TOPIC,
+        action=StrayCleanup.OFF,
         log_end_offset=Offset(20),
     )
     run.note(2, stray)

@@ -11,7 +11,7 @@ import psutil
 import pyspark
 import pytest
 
-from emulator.core.errors import InvariantViolation
+from emulator.core.errors import InvariantError
 from emulator.verification.gateway import PACKAGES_OPENED, GatewayError, SparkGateway
 from emulator.verification.java import Java, find_java
 
@@ -81,12 +81,12 @@ def test_the_jvm_is_less_urgent_than_we_are_until_it_has_to_hurry(tmp_path: Path
 
 
 def test_it_starts_on_the_main_thread_only(tmp_path: Path) -> None:
-    caught: list[InvariantViolation] = []
+    caught: list[InvariantError] = []
 
     def start() -> None:
         try:
             SparkGateway.start(java=find_java(), log_path=tmp_path / "jvm.log", heap_mb=64)
-        except InvariantViolation as error:
+        except InvariantError as error:
             caught.append(error)
 
     thread = threading.Thread(target=start)

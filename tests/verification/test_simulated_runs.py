@@ -12,6 +12,7 @@ from chaos.play.run_directory import create_run_directory
 from chaos.play.run_order import RunOrder
 from chaos.scenario.scenario_file import find_scenario, load_scenario
 from emulator.core.switches import era_switches
+from emulator.plan.drivers import DriverName
 from tests.verification.conftest import Judge
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]

@@ -15,7 +15,7 @@ import msgspec
 from chaos.process.fault_target import FaultTarget
 from emulator.cluster.probe import ProbeOutcome
 from emulator.cluster.toxiproxy import Link, Toxiproxy
-from emulator.core.errors import InvariantViolation
+from emulator.core.errors import InvariantError
 from emulator.core.types import BrokerId
 from emulator.plan.actions import Outcome, effective
 from emulator.plan.nodes import CLIENT
@@ -45,10 +45,10 @@ def proxies(target: FaultTarget) -> Toxiproxy:
     """Returns the proxies of a cluster that has them.
 
     Raises:
-        InvariantViolation: the plan has a network fault, and the cluster was started without proxies.
+        InvariantError: the plan has a network fault, and the cluster was started without proxies.
     """
     if target.cluster.toxiproxy is None:
-        raise InvariantViolation("a network fault in a cluster without proxies")
+        raise InvariantError("a network fault in a cluster without proxies")
     return target.cluster.toxiproxy
 
 

@@ -7,8 +7,8 @@ refused by its partition epoch, and settled by metadata.
 
 The controller sends metadata and answers on different connections, so an answer may be the first to arrive. A leader
 that took the ISR of such an answer would judge it by a min ISR which the controller has replaced (S38). An accepted
-change is therefore put aside, still under way to its partition, until the broker knows what the controller knew; as
-metadata tells of the change too, it mostly settles it. The connection is free for the next request meanwhile.
+change is therefore held back, still pending for its partition, until the broker has the metadata that the controller
+had; that metadata mostly contains the change and settles it. The connection is free for the next request meanwhile.
 """
 
 from typing import Final
@@ -16,8 +16,8 @@ from typing import Final
 import msgspec
 
 from emulator.core.broker.config import BrokerConfig
+from emulator.core.broker.in_flight_requests import InFlightRequests
 from emulator.core.broker.isr import IsrProposal
-from emulator.core.broker.request_ledger import RequestLedger
 from emulator.core.broker.turn import Turn
 from emulator.core.errors import ErrorCode
 from emulator.core.messages import (
@@ -44,18 +44,13 @@ class IsrChangeAnswer(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 class AlterPartitionSender:
     """The queue, and the answers that wait for metadata."""
 
-    def __init__(self, config: BrokerConfig, ledger: RequestLedger) -> None:
+    def __init__(self, config: BrokerConfig, in_flight: InFlightRequests) -> None:
         self._config = config
-        self._ledger = ledger
+        self._in_flight = in_flight
         self._queued: dict[TopicPartition, IsrProposal] = {}
-        self._put_aside: list[IsrChangeAnswer] = []
+        self._awaiting_metadata: list[IsrChangeAnswer] = []
         self._is_in_flight = False
         self._retry_at_ms: int | None = None
-
-    @property
-    def queued(self) -> tuple[TopicPartition, ...]:
-        """Partitions whose change awaits an answer, sent or not."""
-        return tuple(self._queued)
 
     def next_deadline_ms(self) -> int | None:
         """Returns when to try again, if it waits for that."""
@@ -93,7 +88,7 @@ class AlterPartitionSender:
             api_version=_VERSION_WITH_BROKER_EPOCHS if has_topic_ids else _VERSION_BEFORE_TOPIC_IDS,
         )
         timeout_ms = self._config.properties.broker_session_timeout_ms
-        self._ledger.send(turn, self._config.controller_id, request, timeout_ms=timeout_ms)
+        self._in_flight.send(turn, self._config.controller_id, request, timeout_ms=timeout_ms)
 
     def _is_backing_off(self, turn: Turn) -> bool:
         return self._retry_at_ms is not None and self._retry_at_ms > turn.now_ms
@@ -127,20 +122,19 @@ class AlterPartitionSender:
             if partition in asked and partition in self._queued:
                 proposal, end_offset = self._queued.pop(partition), response.metadata_end_offset
                 answered.append(IsrChangeAnswer(proposal=proposal, result=result, metadata_end_offset=end_offset))
-        if self._queued and not answered:
-            # An answer that names nothing would otherwise be asked for again at once, without end.
-            self._retry_at_ms = turn.now_ms + RETRY_BACKOFF_MS
         if not self._config.switches.answers_await_metadata:
             return answered
         # What was refused changes nothing that min ISR could be asked about.
-        self._put_aside += [answer for answer in answered if answer.result.error is ErrorCode.NONE]
+        self._awaiting_metadata += [answer for answer in answered if answer.result.error is ErrorCode.NONE]
         refused = [answer for answer in answered if answer.result.error is not ErrorCode.NONE]
         return refused + self.take_understood(known_end_offset=known_end_offset)
 
     def take_understood(self, *, known_end_offset: MetadataOffset) -> list[IsrChangeAnswer]:
-        """Returns answers that were put aside and may be acted on, now that metadata is known up to there."""
-        understood = [answer for answer in self._put_aside if answer.metadata_end_offset <= known_end_offset]
-        self._put_aside = [answer for answer in self._put_aside if answer.metadata_end_offset > known_end_offset]
+        """Returns answers that were held back and may be acted on, now that metadata is known up to there."""
+        understood = [answer for answer in self._awaiting_metadata if answer.metadata_end_offset <= known_end_offset]
+        self._awaiting_metadata = [
+            answer for answer in self._awaiting_metadata if answer.metadata_end_offset > known_end_offset
+        ]
         return understood
 
     def handle_failure(self, turn: Turn) -> None:

@@ -5,7 +5,7 @@ arrive as one difference; epochs, not the number of steps, decide what is done.
 """
 
 from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.delayed_fetch import FetchDesk
+from emulator.core.broker.delayed_fetch import FetchHandler
 from emulator.core.broker.fetcher import FetcherPool
 from emulator.core.broker.hosted import HostedPartitions
 from emulator.core.broker.log_opening import create_log, open_log
@@ -20,8 +20,7 @@ from emulator.core.events import LogDeleted
 from emulator.core.image import ImageDelta, PartitionDelta, PartitionState
 from emulator.core.inputs import LoadedLog
 from emulator.core.properties import TopicProperties
-from emulator.core.records import ConfigResource
-from emulator.core.types import TopicPartition
+from emulator.core.types import ConfigResource, LogDeletedReason, TopicPartition
 
 
 class Assignment:
@@ -32,7 +31,7 @@ class Assignment:
         config: BrokerConfig,
         hosted: HostedPartitions,
         fetchers: FetcherPool,
-        fetches: FetchDesk,
+        fetches: FetchHandler,
         strays: StrayLogs,
     ) -> None:
         self._config = config
@@ -136,7 +135,7 @@ class Assignment:
                 topic=partition.name.topic,
                 partition=partition.name.partition,
                 topic_id=partition.log.topic_id,
-                reason="deleted",
+                reason=LogDeletedReason.DELETED,
                 log_end_offset=partition.log.log_end_offset,
             )
         )

@@ -1,6 +1,6 @@
-"""A broker: one state machine made of small ones, and the order in which they hear of things.
+"""A broker: one state machine made of small ones, and the order in which they see an input.
 
-``step`` hands an input to the part that it concerns, then settles what that stirred up: ISR changes go to the
+``step`` hands an input to the part that it concerns, then settles what follows from it: ISR changes go to the
 controller, waiting requests are looked at again, fetches go out. Life of a broker::
 
     Started -> metadata stream and registration, side by side
@@ -14,26 +14,26 @@ from typing import assert_never
 
 from emulator.core.broker.alter_partition_sender import AlterPartitionSender, IsrChangeAnswer
 from emulator.core.broker.assignment import Assignment
-from emulator.core.broker.chores import Chores
 from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.delayed_fetch import FetchDesk
-from emulator.core.broker.delayed_produce import ProduceDesk
-from emulator.core.broker.delete_records import DeleteRecordsDesk
+from emulator.core.broker.delayed_fetch import FetchHandler
+from emulator.core.broker.delayed_produce import ProduceHandler
+from emulator.core.broker.delete_records import DeleteRecordsHandler
 from emulator.core.broker.fetcher import FetcherPool
 from emulator.core.broker.hosted import HostedPartitions
+from emulator.core.broker.in_flight_requests import InFlightRequests
 from emulator.core.broker.isr import IsrProposal
 from emulator.core.broker.isr_changes import handle_answer
 from emulator.core.broker.leader_recovery import LeaderRecovery
-from emulator.core.broker.lifecycle import BrokerLifecycle, BrokerState
+from emulator.core.broker.lifecycle import BrokerLifecycle
 from emulator.core.broker.list_offsets import list_offsets
 from emulator.core.broker.log_writer import follow_segments
+from emulator.core.broker.maintenance import Maintenance
 from emulator.core.broker.metadata_requests import metadata
 from emulator.core.broker.metadata_stream import MetadataStream
 from emulator.core.broker.offset_for_leader_epoch import offsets_for_leader_epochs
 from emulator.core.broker.partition import Partition
 from emulator.core.broker.producer_ids import ProducerIds
 from emulator.core.broker.replica_log_info import replica_log_info
-from emulator.core.broker.request_ledger import RequestLedger
 from emulator.core.broker.stray_cleanup import StrayLogs
 from emulator.core.broker.turn import Turn
 from emulator.core.describe import describe_topic_partitions
@@ -44,7 +44,7 @@ from emulator.core.effects import (
     SendResponse,
     StopNode,
 )
-from emulator.core.errors import ErrorCode, InvariantViolation
+from emulator.core.errors import ErrorCode, InvariantError
 from emulator.core.events import MetadataApplied
 from emulator.core.image import MetadataImage
 from emulator.core.inputs import (
@@ -89,7 +89,7 @@ from emulator.core.messages import (
 )
 from emulator.core.properties import TopicProperties
 from emulator.core.timers import Timed
-from emulator.core.types import BrokerId, CauseId, MetadataOffset, TopicPartition
+from emulator.core.types import BrokerId, BrokerState, MetadataOffset, TopicPartition
 
 
 class _Logs(Enum):
@@ -108,29 +108,28 @@ class Broker:
         self._image = MetadataImage()
         self._stream = MetadataStream(self._image)
         self._hosted = HostedPartitions(self._image)
-        self._ledger = RequestLedger()
-        self._lifecycle = BrokerLifecycle(config, self._ledger)
-        self._alter_partitions = AlterPartitionSender(config, self._ledger)
-        self._fetchers = FetcherPool(config, self._ledger)
-        self._produces = ProduceDesk(self._hosted, config.switches)
-        self._fetches = FetchDesk(config, self._hosted, self._produces)
-        self._deletes = DeleteRecordsDesk(self._hosted)
+        self._in_flight = InFlightRequests()
+        self._lifecycle = BrokerLifecycle(config, self._in_flight)
+        self._alter_partitions = AlterPartitionSender(config, self._in_flight)
+        self._fetchers = FetcherPool(config, self._in_flight)
+        self._produces = ProduceHandler(self._hosted, config.switches)
+        self._fetches = FetchHandler(config, self._hosted, self._produces)
+        self._deletes = DeleteRecordsHandler(self._hosted)
         self._recoveries = LeaderRecovery(config, self._hosted)
-        self._producer_ids = ProducerIds(config, self._ledger)
+        self._producer_ids = ProducerIds(config, self._in_flight)
         self._strays = StrayLogs(config)
         self._assignment = Assignment(config, self._hosted, self._fetchers, self._fetches, self._strays)
-        self._chores = Chores(config, self._hosted)
+        self._maintenance = Maintenance(config, self._hosted)
         self._timers: tuple[Timed, ...] = (
             *self._fetches.timers,
             self._produces.timers,
             self._fetchers.timers,
-            self._chores.timers,
+            self._maintenance.timers,
             self._deletes.timers,
             self._recoveries.timers,
             self._strays.timers,
         )
         self._logs = _Logs.UNTOUCHED
-        self._timer_causes = 0
         self._has_exited = False
 
     @property
@@ -179,7 +178,7 @@ class Broker:
         """Reacts to an input; returns what is to be done, in order.
 
         Raises:
-            InvariantViolation: the input cannot happen in this state; a bug of the driver or of the core.
+            InvariantError: the input cannot happen in this state; a bug of the driver or of the core.
         """
         if self._has_exited:
             return []
@@ -188,10 +187,9 @@ class Broker:
             case RequestReceived():
                 self._handle_request(turn, incoming)
             case ResponseReceived(correlation_id=correlation_id, response=response):
-                sent = self._ledger.answered(turn, correlation_id)
+                sent = self._in_flight.answered(turn, correlation_id)
                 self._handle_response(turn, BrokerId(sent.destination), sent.request, response)
             case TimerFired():
-                turn.cause_id = self._timer_cause()
                 self._handle_timers(turn)
             case MetadataReceived():
                 self._receive_metadata(turn, incoming)
@@ -213,7 +211,7 @@ class Broker:
                 self._assignment.adopt(turn, logs)
                 if failed_log_dirs:
                     self._assignment.give_up_missing()
-                self._chores.start(turn)
+                self._maintenance.start(turn)
                 self._apply_metadata(turn, MetadataOffset(0))
             case LogRecovered():
                 self._recoveries.handle_recovered(turn, incoming)
@@ -225,10 +223,6 @@ class Broker:
                 assert_never(incoming)
         self._settle(turn)
         return turn.effects()
-
-    def _timer_cause(self) -> CauseId:
-        self._timer_causes += 1
-        return CauseId(f"timer-{self._config.broker_id}-{self._timer_causes}")
 
     # --- Requests and responses -----------------------------------------------------------------------------------
 
@@ -260,7 +254,7 @@ class Broker:
             case GetReplicaLogInfoRequest():
                 response = replica_log_info(self._hosted, request, self._lifecycle.broker_epoch)
             case _:
-                raise InvariantViolation(f"{type(request).__name__} is not for a broker")
+                raise InvariantError(f"{type(request).__name__} is not for a broker")
         turn.send(SendResponse(request_id=request_id, response=response, cause_id=turn.cause_id))
 
     def _handle_response(self, turn: Turn, peer: BrokerId, request: Request, response: Response) -> None:
@@ -286,7 +280,7 @@ class Broker:
             case AllocateProducerIdsRequest(), AllocateProducerIdsResponse():
                 self._producer_ids.handle_block(turn, response, self._lifecycle.broker_epoch)
             case _:
-                raise InvariantViolation(f"{type(response).__name__} answers {type(request).__name__}")
+                raise InvariantError(f"{type(response).__name__} answers {type(request).__name__}")
 
     def _take_isr_answers(self, turn: Turn, answers: list[IsrChangeAnswer]) -> None:
         for answer in answers:
@@ -295,7 +289,7 @@ class Broker:
                 handle_answer(turn, partition, answer.proposal, answer.result)
 
     def _handle_failure(self, turn: Turn, incoming: RequestFailed) -> None:
-        sent = self._ledger.failed(turn, incoming.correlation_id, incoming.failure)
+        sent = self._in_flight.failed(turn, incoming.correlation_id, incoming.failure)
         match sent.request:
             case FetchRequest() | ListOffsetsRequest() | OffsetForLeaderEpochRequest():
                 self._fetchers.handle_failure(turn, BrokerId(sent.destination), sent.request)
@@ -306,7 +300,7 @@ class Broker:
             case AllocateProducerIdsRequest():
                 self._producer_ids.handle_failure(turn)
             case _:
-                raise InvariantViolation(f"{type(sent.request).__name__} failed, which a broker never sends")
+                raise InvariantError(f"{type(sent.request).__name__} failed, which a broker never sends")
 
     # --- Metadata and logs ----------------------------------------------------------------------------------------
 
@@ -339,7 +333,7 @@ class Broker:
         self._lifecycle.applied_end_offset = delta.end_offset
         if any(self._is_leaving(broker_id) for broker_id in delta.brokers):
             # Its controlled shutdown waits until every active broker has said that it knows.
-            self._lifecycle.hurry(turn)
+            self._lifecycle.heartbeat_now(turn)
 
     def _is_leaving(self, broker_id: BrokerId) -> bool:
         registration = self._image.brokers.get(broker_id)
@@ -364,7 +358,7 @@ class Broker:
         self._fetchers.handle_timer(turn)
         if self._lifecycle.broker_epoch is not None:
             self._alter_partitions.handle_timer(turn, self._lifecycle.broker_epoch)
-        self._chores.handle_timer(turn)
+        self._maintenance.handle_timer(turn)
         self._stream.handle_timer(turn)
 
     # --- The end of a step ----------------------------------------------------------------------------------------
@@ -417,7 +411,7 @@ class Broker:
         self._has_exited = True
         self._fetchers.stop()
         if self._logs is _Logs.OPEN:
-            self._chores.checkpoint_high_watermarks(turn)
+            self._maintenance.checkpoint_high_watermarks(turn)
             turn.exit(CloseLogs(broker_epoch=self._lifecycle.broker_epoch))
         else:
             # Checkpoints of logs that were never opened must not be overwritten with nothing.

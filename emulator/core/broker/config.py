@@ -1,4 +1,4 @@
-"""What one broker process is told when it starts: identity, properties, switches."""
+"""What one broker process is started with: identity, properties, switches."""
 
 import msgspec
 

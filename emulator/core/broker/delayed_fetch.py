@@ -12,7 +12,7 @@ from itertools import count
 from typing import Final
 
 from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.delayed_produce import ProduceDesk
+from emulator.core.broker.delayed_produce import ProduceHandler
 from emulator.core.broker.fetch import (
     Read,
     Reader,
@@ -57,14 +57,14 @@ class _Parked:
         self.cause_id = cause_id
 
 
-class FetchDesk:
+class FetchHandler:
     """Takes fetch requests, keeps those that wait, answers them all.
 
     Attributes:
         timers: when parked fetches are to be answered whatever happens.
     """
 
-    def __init__(self, config: BrokerConfig, hosted: HostedPartitions, produces: ProduceDesk) -> None:
+    def __init__(self, config: BrokerConfig, hosted: HostedPartitions, produces: ProduceHandler) -> None:
         self._is_rack_aware = config.properties.replica_selector_class == RACK_AWARE
         self._hosted = hosted
         self._produces = produces
@@ -200,7 +200,7 @@ class FetchDesk:
                 self._complete(turn, parked)
 
     def check_role(self, turn: Turn, name: TopicPartition) -> None:
-        """The partition's role or epoch changed: answers whoever cannot be served as asked any more."""
+        """The partition's role or epoch changed: answers requests that cannot be served as asked any more."""
         for parked in self._waiting_on(name):
             if self._is_answerable(parked):
                 self._complete(turn, parked)

@@ -1,8 +1,8 @@
 """Produce requests under way, and their answers (Kafka's ``DelayedProduce``).
 
 acks 0 and 1 are answered in the step that appends; acks=all waits until each of its partitions has committed the batch
-or cannot any more. The number of waiting requests is bounded: past the limit the oldest times out early, which tells
-its client no more than a time-out ever does.
+or cannot any more. The number of waiting requests is bounded: past the limit the oldest times out early, and a
+time-out leaves the outcome open in any case.
 """
 
 import heapq
@@ -41,11 +41,11 @@ class _Operation:
         self.open_count = 0
 
 
-class ProduceDesk:
+class ProduceHandler:
     """Takes produce requests, keeps those that wait, answers them all.
 
-    A batch that is meant for another topic of the same name is refused before anything else is asked, and nobody is
-    named as its leader (``KafkaApis.handleProduceRequest``): epochs of different topics do not compare.
+    A batch that is meant for another topic of the same name is refused before anything else is checked, and the
+    answer names no leader (``KafkaApis.handleProduceRequest``): epochs of different topics do not compare.
 
     Attributes:
         timers: when each request times out.

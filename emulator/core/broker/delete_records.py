@@ -50,7 +50,7 @@ class _Operation:
         self.results: list[DeleteRecordsResult] = []
 
 
-class DeleteRecordsDesk:
+class DeleteRecordsHandler:
     """Takes requests, keeps those that wait, answers them all.
 
     Attributes:

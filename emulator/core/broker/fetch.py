@@ -11,7 +11,7 @@ import msgspec
 
 from emulator.core.batch import EpochEndOffset, LogSpan
 from emulator.core.broker.hosted import HostedPartitions, check_leader_epoch
-from emulator.core.broker.partition import Partition, Role
+from emulator.core.broker.partition import Partition, PartitionRole
 from emulator.core.errors import ErrorCode
 from emulator.core.messages import FetchPartition, FetchPartitionResponse
 from emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, Offset
@@ -75,7 +75,7 @@ def find_readable(hosted: HostedPartitions, asked: FetchPartition, reader: Reade
     error = check_leader_epoch(partition, asked.current_leader_epoch)
     if error is not ErrorCode.NONE:
         return error
-    if not partition.is_leader and not (partition.role is Role.FOLLOWER and reader.may_read_follower):
+    if not partition.is_leader and not (partition.role is PartitionRole.FOLLOWER and reader.may_read_follower):
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if reader.replica_id is not None and reader.replica_id not in partition.followers:
         has_epoch = asked.current_leader_epoch is not None

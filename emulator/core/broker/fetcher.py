@@ -17,9 +17,9 @@ from typing import Final
 
 from emulator.core.broker.config import BrokerConfig
 from emulator.core.broker.following import append_as_follower, follow_high_watermark, follow_log_start
+from emulator.core.broker.in_flight_requests import InFlightRequests
 from emulator.core.broker.log_writer import restart_log
 from emulator.core.broker.partition import Partition
-from emulator.core.broker.request_ledger import RequestLedger
 from emulator.core.broker.truncation import FollowStart, truncation_rule, truncation_target
 from emulator.core.broker.turn import Turn
 from emulator.core.errors import ErrorCode
@@ -36,7 +36,7 @@ from emulator.core.messages import (
     OffsetForLeaderEpochRequest,
 )
 from emulator.core.timers import TimerQueue
-from emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, NodeId, TopicPartition
+from emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, NodeId, TopicPartition, TruncationReason
 
 LATEST_TIMESTAMP: Final = -1
 EARLIEST_TIMESTAMP: Final = -2
@@ -102,14 +102,14 @@ class FetcherPool:
         timers: when each leader's backoff is over.
     """
 
-    def __init__(self, config: BrokerConfig, ledger: RequestLedger) -> None:
+    def __init__(self, config: BrokerConfig, in_flight: InFlightRequests) -> None:
         self._config = config
-        self._ledger = ledger
+        self._in_flight = in_flight
         self._rule = truncation_rule(config.switches.truncation)
         self._followed: dict[TopicPartition, FollowedPartition] = {}
         self._links: dict[BrokerId, LeaderLink] = {}
         self.timers: TimerQueue[BrokerId] = TimerQueue()
-        self._restless: dict[BrokerId, None] = {}
+        self._due: dict[BrokerId, None] = {}
 
     @property
     def followed(self) -> Mapping[TopicPartition, FollowedPartition]:
@@ -132,14 +132,14 @@ class FetcherPool:
                 partition.truncate(
                     turn,
                     partition.log.high_watermark,
-                    reason="high_watermark",
+                    reason=TruncationReason.HIGH_WATERMARK,
                     leader=leader,
                     leader_epoch=partition.leader_epoch,
                 )
         followed = FollowedPartition(partition, leader=leader, state=state)
         self._followed[partition.name] = followed
         self._links.setdefault(leader, LeaderLink()).followed[partition.name] = followed
-        self._restless[leader] = None
+        self._due[leader] = None
 
     def unfollow(self, name: TopicPartition) -> None:
         """Stops following; no effect where it is not followed."""
@@ -157,14 +157,14 @@ class FetcherPool:
     def handle_timer(self, turn: Turn) -> None:
         """Goes on with leaders whose backoff is over."""
         for leader in self.timers.pop_due(now_ms=turn.now_ms):
-            self._restless[leader] = None
+            self._due[leader] = None
 
     def send_due(self, turn: Turn, broker_epoch: BrokerEpoch | None) -> None:
         """Sends whatever may be sent now, to leaders where something changed during this step."""
-        if not self._restless:
+        if not self._due:
             return
-        restless, self._restless = self._restless, {}
-        for leader in restless:
+        due, self._due = self._due, {}
+        for leader in due:
             link = self._links.get(leader)
             if link is not None:
                 self._send_to(turn, leader, link, broker_epoch)
@@ -199,7 +199,7 @@ class FetcherPool:
                 max_bytes=properties.replica_fetch_response_max_bytes,
             )
             timeout_ms = min(properties.replica_socket_timeout_ms, wait_ms + max(wait_ms, _RESPONSE_SLACK_MS))
-            self._ledger.send(turn, NodeId(leader), request, timeout_ms=timeout_ms)
+            self._in_flight.send(turn, NodeId(leader), request, timeout_ms=timeout_ms)
 
     def _fetch_partition(self, followed: FollowedPartition) -> FetchPartition:
         log = followed.partition.log
@@ -247,7 +247,7 @@ class FetcherPool:
             )
             request = ListOffsetsRequest(partitions=(target,), replica_id=self._config.broker_id)
         followed.is_asking = True
-        self._ledger.send(turn, NodeId(leader), request, timeout_ms=timeout_ms)
+        self._in_flight.send(turn, NodeId(leader), request, timeout_ms=timeout_ms)
 
     # --- Hearing --------------------------------------------------------------------------------------------------
 
@@ -265,13 +265,13 @@ class FetcherPool:
                     followed.is_asking = False
         link.retry_at_ms = turn.now_ms + self._backoff_ms(link.failures)
         link.failures += 1
-        self._restless[leader] = None
+        self._due[leader] = None
 
     def handle_fetch(self, turn: Turn, leader: BrokerId, request: FetchRequest, response: FetchResponse) -> None:
         """Applies what a leader answered, partition by partition, and goes on."""
         link = self._links[leader]
         link.is_in_flight = False
-        self._restless[leader] = None
+        self._due[leader] = None
         if response.error is not ErrorCode.NONE:
             link.retry_at_ms = turn.now_ms + self._backoff_ms(link.failures)
             link.failures += 1
@@ -351,7 +351,7 @@ class FetcherPool:
         followed.partition.truncate(
             turn,
             target.offset,
-            reason="diverging_epoch",
+            reason=TruncationReason.DIVERGING_EPOCH,
             leader=followed.leader,
             leader_epoch=followed.leader_epoch,
         )
@@ -366,7 +366,7 @@ class FetcherPool:
         self, turn: Turn, leader: BrokerId, asked: ListOffsetsPosition, result: ListOffsetsResult
     ) -> None:
         """Resolves an offset out of range: cuts at a shorter leader's end, or jumps to a longer one's start."""
-        self._restless[leader] = None
+        self._due[leader] = None
         followed = self._asking(leader, asked)
         if followed is None:
             return
@@ -382,7 +382,7 @@ class FetcherPool:
             followed.partition.truncate(
                 turn,
                 result.offset,
-                reason="offset_out_of_range",
+                reason=TruncationReason.OFFSET_OUT_OF_RANGE,
                 leader=leader,
                 leader_epoch=followed.leader_epoch,
             )
@@ -396,7 +396,7 @@ class FetcherPool:
 
     def handle_epoch_end(self, turn: Turn, leader: BrokerId, asked: EpochPosition, result: EpochPositionResult) -> None:
         """Cuts the log as KIP-101 did: at the end offset that the leader named, whatever epoch it belongs to."""
-        self._restless[leader] = None
+        self._due[leader] = None
         followed = self._asking(leader, asked)
         if followed is None:
             return
@@ -415,7 +415,7 @@ class FetcherPool:
         followed.partition.truncate(
             turn,
             target.offset,
-            reason="high_watermark" if result.end_offset is None else "diverging_epoch",
+            reason=TruncationReason.HIGH_WATERMARK if result.end_offset is None else TruncationReason.DIVERGING_EPOCH,
             leader=leader,
             leader_epoch=followed.leader_epoch,
         )

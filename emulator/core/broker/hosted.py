@@ -1,6 +1,6 @@
 """The partitions that this broker hosts, beside the metadata that says which exist.
 
-Requests name partitions; ``find`` tells one that does not exist from one that lives elsewhere. It is the gate of
+Requests name partitions; ``find`` distinguishes one that does not exist from one hosted elsewhere. It is the gate of
 KIP-704 too: FETCH, PRODUCE, LIST_OFFSETS, DELETE_RECORDS and OFFSET_FOR_LEADER_EPOCH all come through here, and find
 no partition whose leader recovers, on the leader or on a follower.
 """
@@ -45,7 +45,7 @@ class HostedPartitions:
         return self._partitions.pop(name, None)
 
     def find(self, name: TopicPartition) -> Partition | ErrorCode:
-        """Returns the partition, or the error for whoever asks for it."""
+        """Returns the partition, or the error to answer with."""
         partition = self._partitions.get(name)
         if partition is not None:
             is_closed = not self.is_serving or partition.is_recovering

@@ -43,7 +43,7 @@ class PendingShrink(msgspec.Struct, frozen=True):
 
 
 class PendingRecovery(msgspec.Struct, frozen=True):
-    """The same ISR was proposed, of one, with the word that its leader has recovered (KIP-704)."""
+    """The same ISR of one was proposed, with leader recovery state RECOVERED (KIP-704)."""
 
     committed: tuple[BrokerId, ...]
 

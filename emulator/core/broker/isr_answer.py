@@ -1,27 +1,15 @@
 """What a leader makes of the controller's answer to an ISR change (Kafka's ``AlterPartitionManager``, ``Partition``).
 
 Only where the controller asserts that it did nothing does the old ISR hold again. Where it may have acted, perhaps by
-another process or for an earlier try, the change stays pending until metadata tells: the larger ISR is safe either way.
+another process or for an earlier try, the change stays pending until metadata settles it: the larger ISR is
+safe either way.
 """
 
-from enum import Enum
 from typing import Final
 
 from emulator.core.errors import ErrorCode
 from emulator.core.messages import AlterPartitionResult
-from emulator.core.types import LeaderEpoch, PartitionEpoch
-
-
-class IsrAnswer(Enum):
-    """What follows from an answer; the value is what the event log says."""
-
-    IGNORED = "ignored"
-    """The change that it answers is not under way any more."""
-
-    COMMITTED = "committed"
-    REVERTED = "reverted"
-    PENDING = "pending"
-
+from emulator.core.types import IsrAnswer, LeaderEpoch, PartitionEpoch
 
 _REVERTS: Final = frozenset({ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED})
 _LEAVES_OPEN: Final = frozenset(
@@ -42,7 +30,7 @@ def judge_answer(
 ) -> IsrAnswer:
     """Judges the answer to a change that is under way, by the leader's own epochs.
 
-    A success of another leader epoch, or of an older partition epoch, tells nothing.
+    A success of another leader epoch, or of an older partition epoch, proves nothing.
     """
     if result.error in _REVERTS:
         return IsrAnswer.REVERTED

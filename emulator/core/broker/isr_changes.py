@@ -2,7 +2,7 @@
 
 A change begins where a follower caught up, members lag, or a recovery is over. It is noted in the turn, from where it
 goes to the queue of ``alter_partition_sender``; until its answer the partition counts on the pending state. The answer
-commits it, reverts it, or leaves it pending until metadata tells, and then the identical change may go out again.
+commits it, reverts it, or leaves it pending until metadata settles it; then the identical change may go out again.
 ``isr`` holds the states and decisions, ``isr_answer`` what an answer means, ``Partition`` what a leader makes of both.
 """
 
@@ -15,12 +15,12 @@ from emulator.core.broker.isr import (
     PendingState,
     proposed_isr,
 )
-from emulator.core.broker.isr_answer import IsrAnswer, is_sent_again, judge_answer
+from emulator.core.broker.isr_answer import is_sent_again, judge_answer
 from emulator.core.broker.partition import Partition
 from emulator.core.broker.turn import Turn
 from emulator.core.events import AlterPartitionAnswered, AlterPartitionProposed
 from emulator.core.messages import AlterPartitionResult
-from emulator.core.types import BrokerId
+from emulator.core.types import BrokerId, IsrAnswer
 
 
 def maybe_expand_isr(turn: Turn, partition: Partition, replica_id: BrokerId) -> None:
@@ -43,7 +43,7 @@ def maybe_shrink_isr(turn: Turn, partition: Partition) -> None:
 
 
 def propose_recovered(turn: Turn, partition: Partition) -> None:
-    """Tells the controller that this leader has recovered, unless it is being told (KIP-704)."""
+    """Proposes RECOVERED to the controller, unless such a proposal is pending (KIP-704)."""
     state = partition.isr_state
     if partition.is_leader and partition.is_recovering and isinstance(state, Committed):
         _propose(turn, partition, PendingRecovery(state.isr))
@@ -80,7 +80,7 @@ def _propose(turn: Turn, partition: Partition, state: PendingState) -> None:
 
 
 def handle_answer(turn: Turn, partition: Partition, proposal: IsrProposal, result: AlterPartitionResult) -> None:
-    """Settles a change, or leaves it pending until metadata tells; may propose the same again."""
+    """Settles a change, or leaves it pending until metadata does; may propose the same again."""
     answer = IsrAnswer.IGNORED
     if partition.isr_state is proposal.state:
         answer = judge_answer(result, leader_epoch=partition.leader_epoch, partition_epoch=partition.partition_epoch)
@@ -92,7 +92,7 @@ def handle_answer(turn: Turn, partition: Partition, proposal: IsrProposal, resul
             partition=partition.name.partition,
             topic_id=partition.log.topic_id,
             error=result.error.name,
-            outcome=answer.value,
+            outcome=answer,
             committed_isr=partition.committed_isr,
             partition_epoch=partition.partition_epoch,
         )
@@ -105,6 +105,5 @@ def _settle(turn: Turn, partition: Partition, result: AlterPartitionResult, answ
     if answer is IsrAnswer.COMMITTED:
         partition.commit_isr(turn, result)
         return
-    partition.failed_isr_updates += 1
     if answer is IsrAnswer.REVERTED:
         partition.revert_isr(turn)

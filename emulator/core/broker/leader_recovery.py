@@ -2,14 +2,14 @@ r"""The recovery step of a leader that was elected uncleanly (KIP-704).
 
 One per partition that this broker leads while metadata says RECOVERING, and per leader epoch::
 
-    SCANNING --log read through, and the least duration over--> TELLING --answer or metadata says RECOVERED--> (gone)
+    SCANNING --log read through, and the least duration over--> REPORTING --answer or metadata says RECOVERED--> (gone)
          \___________________\__ another leader epoch, another leader, the partition gone __/
 
 SCANNING reads the log from its recovery point on and rebuilds what is known of producers; a bad batch ends the log.
-TELLING proposes the ISR as it is, of one, with RECOVERED, and again after each refusal: an answer may be lost with the
-controller that gave it, or the queue hold an older change. Nobody is served before the controller has committed it. A
-process that dies meanwhile finds RECOVERING in the metadata and begins anew. Kafka has none of this: there the state is
-stored, and cleared by the leader's next AlterPartition.
+REPORTING proposes the ISR of one with RECOVERED, and again after each refusal: an answer may be lost with the
+controller that gave it, or the queue may hold an older change. No request is served before the controller has
+committed it. A process that dies meanwhile finds RECOVERING in the metadata and begins anew. Kafka has none of this:
+there the state is stored, and cleared by the leader's next AlterPartition.
 """
 
 from typing import Final
@@ -26,27 +26,27 @@ from emulator.core.timers import TimerQueue
 from emulator.core.types import LeaderEpoch, TopicPartition
 
 RETRY_MS: Final = 100
-"""Between looks at whether the controller has to be told again."""
+"""Between checks whether RECOVERED has to be proposed again."""
 
 
 class _Recovery:
-    """One step under way: ``found`` once the log is read, ``is_telling`` once it is over on this side."""
+    """One step under way: ``found`` once the log is read, ``is_reporting`` once it is over on this side."""
 
-    __slots__ = ("found", "is_telling", "leader_epoch", "partition", "started_ms")
+    __slots__ = ("found", "is_reporting", "leader_epoch", "partition", "started_ms")
 
     def __init__(self, partition: Partition, *, now_ms: int) -> None:
         self.partition = partition
         self.leader_epoch: LeaderEpoch = partition.leader_epoch
         self.started_ms = now_ms
         self.found: LogRecovered | None = None
-        self.is_telling = False
+        self.is_reporting = False
 
 
 class LeaderRecovery:
     """All recovery steps of a broker.
 
     Attributes:
-        timers: when a least duration is over, or the controller may have to be told again.
+        timers: when a least duration is over, or RECOVERED may have to be proposed again.
     """
 
     def __init__(self, config: BrokerConfig, hosted: HostedPartitions) -> None:
@@ -64,9 +64,9 @@ class LeaderRecovery:
                 self._forget(name)
         elif step is None or step.partition is not partition or step.leader_epoch != partition.leader_epoch:
             self._start(turn, partition)
-        elif step.is_telling:
+        elif step.is_reporting:
             # Other metadata came, which ended the change that was under way.
-            self._tell(turn, step)
+            self._report(turn, step)
 
     def _forget(self, name: TopicPartition) -> None:
         del self._steps[name]
@@ -90,7 +90,7 @@ class LeaderRecovery:
         )
 
     def handle_recovered(self, turn: Turn, found: LogRecovered) -> None:
-        """Takes what reading the log found; of an earlier epoch, or of a log that is led no more, it tells nothing."""
+        """Takes the result of reading the log, unless it is of an earlier epoch or the log is led no more."""
         step = self._steps.get(found.partition)
         if step is None or step.leader_epoch != found.leader_epoch or step.found is not None:
             return
@@ -98,11 +98,11 @@ class LeaderRecovery:
         self._finish_if_due(turn, step, found)
 
     def handle_timer(self, turn: Turn) -> None:
-        """Ends steps whose least duration is over, and tells the controller again where it has to be."""
+        """Ends steps whose least duration is over, and proposes RECOVERED again where that is needed."""
         for name in self.timers.pop_due(now_ms=turn.now_ms):
             step = self._steps[name]
-            if step.is_telling:
-                self._tell(turn, step)
+            if step.is_reporting:
+                self._report(turn, step)
             elif step.found is not None:
                 self._finish_if_due(turn, step, step.found)
 
@@ -131,9 +131,9 @@ class LeaderRecovery:
                 duration_ms=turn.now_ms - step.started_ms,
             )
         )
-        step.is_telling = True
-        self._tell(turn, step)
+        step.is_reporting = True
+        self._report(turn, step)
 
-    def _tell(self, turn: Turn, step: _Recovery) -> None:
+    def _report(self, turn: Turn, step: _Recovery) -> None:
         propose_recovered(turn, step.partition)
         self.timers.set(step.partition.name, at_ms=turn.now_ms + RETRY_MS)

@@ -9,11 +9,10 @@ One request is in flight at a time, so the order of answers is the order of ques
 the controller calls it fenced: it leads on until metadata says otherwise.
 """
 
-from enum import Enum
 from typing import Final
 
 from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.request_ledger import RequestLedger
+from emulator.core.broker.in_flight_requests import InFlightRequests
 from emulator.core.broker.turn import Turn
 from emulator.core.errors import ErrorCode
 from emulator.core.events import BrokerStateChanged
@@ -24,7 +23,7 @@ from emulator.core.messages import (
     BrokerRegistrationResponse,
 )
 from emulator.core.metadata_version import BROKER_FEATURES
-from emulator.core.types import BrokerEpoch, MetadataOffset
+from emulator.core.types import BrokerEpoch, BrokerState, MetadataOffset
 
 STARTING_INTERVAL_MS: Final = 10
 """Between heartbeats until the controller says that this broker has caught up."""
@@ -38,17 +37,6 @@ NODE_MARK: Final = "{node}"
 _BACKOFF_INITIAL_MS: Final = 20
 
 
-class BrokerState(Enum):
-    """States with Kafka's names."""
-
-    NOT_RUNNING = "NOT_RUNNING"
-    STARTING = "STARTING"
-    RECOVERY = "RECOVERY"
-    RUNNING = "RUNNING"
-    PENDING_CONTROLLED_SHUTDOWN = "PENDING_CONTROLLED_SHUTDOWN"
-    SHUTTING_DOWN = "SHUTTING_DOWN"
-
-
 class BrokerLifecycle:
     """The state machine.
 
@@ -59,13 +47,13 @@ class BrokerLifecycle:
         offline_log_dirs: directories that failed, in that order; they never come back.
     """
 
-    def __init__(self, config: BrokerConfig, ledger: RequestLedger) -> None:
+    def __init__(self, config: BrokerConfig, in_flight: InFlightRequests) -> None:
         self.state = BrokerState.NOT_RUNNING
         self.broker_epoch: BrokerEpoch | None = None
         self.applied_end_offset = MetadataOffset(0)
         self.offline_log_dirs: list[str] = []
         self._config = config
-        self._ledger = ledger
+        self._in_flight = in_flight
         self._is_ready = False
         self._is_in_flight = False
         self._is_urgent = False
@@ -97,9 +85,9 @@ class BrokerLifecycle:
         """Asks to be unfenced from the next heartbeat on, which goes out at once."""
         if not self._is_ready:
             self._is_ready = True
-            self.hurry(turn)
+            self.heartbeat_now(turn)
 
-    def hurry(self, turn: Turn) -> None:
+    def heartbeat_now(self, turn: Turn) -> None:
         """Sends the next heartbeat as soon as none is in flight: there is news."""
         if self.broker_epoch is None or self.is_exiting:
             return
@@ -111,7 +99,7 @@ class BrokerLifecycle:
     def fail_log_dir(self, turn: Turn, log_dir: str) -> None:
         """Reports a directory as offline from the next heartbeat on."""
         self.offline_log_dirs.append(log_dir)
-        self.hurry(turn)
+        self.heartbeat_now(turn)
 
     def begin_shutdown(self, turn: Turn) -> None:
         """Asks the controller for leave if this broker runs; otherwise the process ends at once."""
@@ -119,7 +107,7 @@ class BrokerLifecycle:
             self._enter(turn, BrokerState.PENDING_CONTROLLED_SHUTDOWN)
             # Silence of a whole session means that the controller has moved the leaderships, or is gone itself.
             self._give_up_ms = turn.now_ms + self._config.properties.broker_session_timeout_ms
-            self.hurry(turn)
+            self.heartbeat_now(turn)
         elif self.state is not BrokerState.PENDING_CONTROLLED_SHUTDOWN:
             self.end(turn)
 
@@ -149,12 +137,16 @@ class BrokerLifecycle:
         self._communicate(turn)
 
     def handle_heartbeat(self, turn: Turn, response: BrokerHeartbeatResponse) -> None:
-        """Follows the controller's word. Any error, STALE_BROKER_EPOCH too, only delays the next heartbeat."""
+        """Adopts the state that the controller reports; after any error the next heartbeat goes out an interval later.
+
+        STALE_BROKER_EPOCH is such an error, too. Kafka has the fixed interval since 4.1
+        (``BrokerLifecycleManager.scheduleNextCommunicationAfterFailure``).
+        """
         self._is_in_flight = False
         if self.is_exiting:
             return
         if response.error is not ErrorCode.NONE:
-            self._back_off(turn)
+            self._next_send_ms = turn.now_ms + self._config.properties.broker_heartbeat_interval_ms
             return
         self._failures = 0
         if self.state is BrokerState.STARTING and response.is_caught_up:
@@ -215,12 +207,10 @@ class BrokerLifecycle:
             )
         # Two tries fit into a session, so that one lost answer does not fence the broker.
         timeout_ms = max(1, config.properties.broker_session_timeout_ms // 2)
-        self._ledger.send(turn, config.controller_id, request, timeout_ms=timeout_ms)
+        self._in_flight.send(turn, config.controller_id, request, timeout_ms=timeout_ms)
 
     def _enter(self, turn: Turn, state: BrokerState) -> None:
         turn.record(
-            BrokerStateChanged(
-                cause_id=turn.cause_id, old=self.state.value, new=state.value, broker_epoch=self.broker_epoch
-            )
+            BrokerStateChanged(cause_id=turn.cause_id, old=self.state, new=state, broker_epoch=self.broker_epoch)
         )
         self.state = state

@@ -1,6 +1,6 @@
 """From what storage found to a log that is served: trimming and clamping (Kafka's ``LogLoader``, steps 5-7).
 
-A checkpoint may be ahead of the log after a loss of page cache, and behind it always; none is believed unchecked.
+A checkpoint may be ahead of the log after a loss of page cache, and behind it always; none is trusted unchecked.
 """
 
 from emulator.core.broker.epoch_cache import LeaderEpochCache

@@ -1,7 +1,7 @@
 """Changes of a replica's log, each with the file effect and the event that belong to it.
 
 The index in memory, the effect that the driver executes and the line of the event log are made here together, so that
-they cannot tell different stories.
+they cannot disagree.
 """
 
 from enum import Enum
@@ -11,7 +11,7 @@ from emulator.core.broker.replica_log import ReplicaLog
 from emulator.core.broker.turn import Turn
 from emulator.core.effects import AppendToLog, RaiseLogStart, RestartLog, SyncLog, TruncateLog, WriteEpochCheckpoint
 from emulator.core.events import AppendRole, BatchAppended, LogStartOffsetRaised, LogTruncated
-from emulator.core.types import BrokerId, LeaderEpoch, Offset
+from emulator.core.types import BrokerId, LeaderEpoch, Offset, TruncationReason
 
 
 class CutDurability(Enum):
@@ -73,7 +73,7 @@ def truncate_log(
     log: ReplicaLog,
     offset: Offset,
     *,
-    reason: str,
+    reason: TruncationReason,
     leader: BrokerId | None,
     leader_epoch: LeaderEpoch,
     durability: CutDurability,
@@ -110,7 +110,7 @@ def restart_log(
     _record_truncation(
         turn,
         log,
-        reason="restarted",
+        reason=TruncationReason.RESTARTED,
         old_end_offset=old_end_offset,
         high_watermark=high_watermark,
         leader=leader,
@@ -147,7 +147,7 @@ def _record_truncation(
     turn: Turn,
     log: ReplicaLog,
     *,
-    reason: str,
+    reason: TruncationReason,
     old_end_offset: Offset,
     high_watermark: Offset,
     leader: BrokerId | None,

@@ -58,10 +58,11 @@ from emulator.core.types import (
     LeaderRecoveryState,
     Offset,
     PartitionEpoch,
+    TruncationReason,
 )
 
 
-class Role(Enum):
+class PartitionRole(Enum):
     """What a broker is to a partition."""
 
     NONE = "none"
@@ -75,14 +76,13 @@ class Partition:
     Attributes:
         log: its log.
         role: what this broker is to it.
-        leader: who leads by the last metadata; ``None`` if nobody.
+        leader: the leader by the last metadata, or ``None``.
         leader_epoch: of the last metadata; -1 before any.
         partition_epoch: of the last metadata or AlterPartition answer; -1 before any.
         replicas: assigned brokers, those being added included.
         isr_state: the ISR and what is asked of the controller; empty on a follower.
         leader_recovery_state: by the last metadata or AlterPartition answer; always RECOVERED without the gate.
         epoch_start_offset: where this leader's epoch starts in the log.
-        failed_isr_updates: AlterPartition answers that did not commit.
         topic_properties: effective properties of the topic.
     """
 
@@ -97,7 +97,7 @@ class Partition:
         self.log = log
         self.name = log.partition
         self.topic_properties = topic_properties
-        self.role = Role.NONE
+        self.role = PartitionRole.NONE
         self.leader: BrokerId | None = None
         self.leader_epoch = LeaderEpoch(-1)
         self.partition_epoch = PartitionEpoch(-1)
@@ -105,7 +105,6 @@ class Partition:
         self.isr_state: IsrState = Committed(())
         self.leader_recovery_state = LeaderRecoveryState.RECOVERED
         self.epoch_start_offset = Offset(0)
-        self.failed_isr_updates = 0
         self._config = config
         self._registrations = registrations
         self._followers: dict[BrokerId, FollowerState] = {}
@@ -115,11 +114,11 @@ class Partition:
     @property
     def is_leader(self) -> bool:
         """Whether this broker leads, by what it knows."""
-        return self.role is Role.LEADER
+        return self.role is PartitionRole.LEADER
 
     @property
     def is_recovering(self) -> bool:
-        """Whether its leader recovers from an unclean election: nobody is served, by leader or follower (KIP-704)."""
+        """Whether its leader recovers from an unclean election: leader and followers serve no requests (KIP-704)."""
         return self.leader_recovery_state is LeaderRecoveryState.RECOVERING
 
     @property
@@ -175,12 +174,12 @@ class Partition:
         if state.partition_epoch < self.partition_epoch:
             return
         former_role = self.role
-        was_leader = former_role is Role.LEADER
+        was_leader = former_role is PartitionRole.LEADER
         self.replicas = state.replicas
         if was_leader and (state.leader_epoch, state.partition_epoch) == (self.leader_epoch, self.partition_epoch):
             return
         is_new_epoch = state.leader_epoch > self.leader_epoch
-        self.role = Role.LEADER
+        self.role = PartitionRole.LEADER
         self.leader = self._config.broker_id
         self.partition_epoch = state.partition_epoch
         self._take_recovery_state(state)
@@ -212,7 +211,7 @@ class Partition:
             if broker_id != self._config.broker_id
         }
 
-    def _start_epoch(self, turn: Turn, state: PartitionState, *, former_role: Role) -> None:
+    def _start_epoch(self, turn: Turn, state: PartitionState, *, former_role: PartitionRole) -> None:
         self.leader_epoch = state.leader_epoch
         self.epoch_start_offset = self.log.log_end_offset
         # Entered before anything is written: followers of a later, empty epoch cut at it (KAFKA-7415).
@@ -220,7 +219,7 @@ class Partition:
             write_epochs(turn, self.log)
         for follower in self._followers.values():
             caught_up_ms = turn.now_ms if follower.broker_id in state.isr else 0
-            if former_role is Role.LEADER:
+            if former_role is PartitionRole.LEADER:
                 follower.restart_lag_clock(last_caught_up_ms=caught_up_ms, leader_end_offset=self.log.log_end_offset)
             else:
                 follower.forget(last_caught_up_ms=caught_up_ms)
@@ -233,8 +232,8 @@ class Partition:
         if state.partition_epoch < self.partition_epoch:
             return False
         is_new_epoch = state.leader_epoch > self.leader_epoch
-        is_new_role = self.role is not Role.FOLLOWER
-        self.role = Role.FOLLOWER
+        is_new_role = self.role is not PartitionRole.FOLLOWER
+        self.role = PartitionRole.FOLLOWER
         self.leader = state.leader
         self.leader_epoch = state.leader_epoch
         self.partition_epoch = state.partition_epoch
@@ -397,7 +396,13 @@ class Partition:
         )
 
     def truncate(
-        self, turn: Turn, offset: Offset, *, reason: str, leader: BrokerId | None, leader_epoch: LeaderEpoch
+        self,
+        turn: Turn,
+        offset: Offset,
+        *,
+        reason: TruncationReason,
+        leader: BrokerId | None,
+        leader_epoch: LeaderEpoch,
     ) -> None:
         """Cuts the log at ``offset``, as the leader of that epoch wants it."""
         durability = CutDurability.SYNCED if self._config.switches.truncation_sync else CutDurability.CACHED
@@ -407,7 +412,9 @@ class Partition:
 
     def cut_corrupt(self, turn: Turn, offset: Offset) -> None:
         """Cuts the log of a recovering leader where its files hold a bad batch; its epoch starts there now."""
-        self.truncate(turn, offset, reason="recovered", leader=self.leader, leader_epoch=self.leader_epoch)
+        self.truncate(
+            turn, offset, reason=TruncationReason.RECOVERED, leader=self.leader, leader_epoch=self.leader_epoch
+        )
         self.epoch_start_offset = self.log.log_end_offset
         if self.log.epochs.assign(self.leader_epoch, self.log.log_end_offset):
             write_epochs(turn, self.log)
@@ -421,7 +428,7 @@ class Partition:
         return IsrMember(broker_id, None if follower is None else follower.broker_epoch)
 
     def await_isr(self, state: PendingState) -> None:
-        """Counts on a proposed change from now on; ``isr_changes`` tells the controller of it."""
+        """Counts on a proposed change from now on; ``isr_changes`` proposes it to the controller."""
         self.isr_state = state
 
     def commit_isr(self, turn: Turn, result: AlterPartitionResult) -> None:

@@ -4,7 +4,7 @@ from collections import deque
 from typing import Final, NamedTuple
 
 from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.request_ledger import RequestLedger
+from emulator.core.broker.in_flight_requests import InFlightRequests
 from emulator.core.broker.turn import Turn
 from emulator.core.effects import SendResponse
 from emulator.core.errors import ErrorCode
@@ -17,7 +17,7 @@ from emulator.core.messages import (
 from emulator.core.types import BrokerEpoch, CauseId, ProducerEpoch, ProducerId, RequestId
 
 WAITING_MAX: Final = 1000
-"""Requests that may wait for a block; more are told to try again."""
+"""Requests that may wait for a block; more are answered with a retriable error."""
 
 _EPOCH_MAX: Final = 2**15 - 1
 
@@ -30,9 +30,9 @@ class _Waiting(NamedTuple):
 class ProducerIds:
     """The block at hand, and who waits for the next."""
 
-    def __init__(self, config: BrokerConfig, ledger: RequestLedger) -> None:
+    def __init__(self, config: BrokerConfig, in_flight: InFlightRequests) -> None:
         self._config = config
-        self._ledger = ledger
+        self._in_flight = in_flight
         self._next = 0
         self._end = 0
         self._is_in_flight = False
@@ -62,7 +62,7 @@ class ProducerIds:
             self._is_in_flight = True
             request = AllocateProducerIdsRequest(broker_id=self._config.broker_id, broker_epoch=broker_epoch)
             timeout_ms = self._config.properties.broker_session_timeout_ms
-            self._ledger.send(turn, self._config.controller_id, request, timeout_ms=timeout_ms)
+            self._in_flight.send(turn, self._config.controller_id, request, timeout_ms=timeout_ms)
 
     def handle_block(self, turn: Turn, response: AllocateProducerIdsResponse, broker_epoch: BrokerEpoch | None) -> None:
         """Serves those who wait; an error is passed on to them as one that may be tried again."""

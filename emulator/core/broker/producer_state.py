@@ -99,7 +99,7 @@ class ProducerStates:
         return _IN_SEQUENCE if in_sequence or batch.is_control else _OUT_OF_ORDER
 
     def update(self, batch: BatchDescriptor, *, now_ms: int) -> None:
-        """Takes note of a batch that was appended, whoever sent it. A marker moves the epoch only."""
+        """Takes note of an appended batch. A marker moves the epoch only."""
         if batch.producer_id is None:
             return
         entry = self._entries.get(batch.producer_id)

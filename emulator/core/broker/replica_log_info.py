@@ -1,7 +1,7 @@
-"""GetReplicaLogInfo: what this replica holds, for unclean recovery and for whoever watches (KIP-966).
+"""GetReplicaLogInfo: what this replica holds, for unclean recovery and for monitoring (KIP-966).
 
 The epoch that counts is that of the last record, not the newest cache entry: a leader that wrote nothing has an entry
-too and would win falsely. Nothing is told before the logs are loaded.
+too and would win falsely. Nothing is reported before the logs are loaded.
 """
 
 from typing import Final

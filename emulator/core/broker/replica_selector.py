@@ -35,7 +35,7 @@ class ReadableReplica(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def select_in_rack(client_rack: str, leader: ReadableReplica, followers: Iterable[ReadableReplica]) -> BrokerId:
-    """Returns the replica of the consumer's rack that has most, the leader if it is there or nobody else is."""
+    """Returns the replica of the consumer's rack that has most; the leader if it, or no replica, is there."""
     here = [replica for replica in followers if replica.rack == client_rack]
     if not client_rack or not here or leader.rack == client_rack:
         return leader.broker_id

@@ -4,21 +4,9 @@ Decided once, against an image that reaches the end of the metadata log named wh
 image would throw live data away.
 """
 
-from enum import Enum
-
 from emulator.core.image import MetadataImage
 from emulator.core.inputs import LoadedLog
-from emulator.core.types import BrokerId
-
-
-class StrayReason(Enum):
-    """Why a log is a stray."""
-
-    NO_TOPIC_ID = "no_topic_id"
-    UNKNOWN_TOPIC = "unknown_topic"
-    """Topic or partition is not there; a topic of that name may be, with another id."""
-
-    NOT_A_REPLICA = "not_a_replica"
+from emulator.core.types import BrokerId, StrayReason
 
 
 def stray_reason(log: LoadedLog, image: MetadataImage, broker_id: BrokerId) -> StrayReason | None:

@@ -8,14 +8,12 @@ name was assigned here next. A grace begins anew with each process.
 """
 
 from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.stray import StrayReason
 from emulator.core.broker.turn import Turn
 from emulator.core.effects import DeleteStrayLog, RenameStrayLog
 from emulator.core.events import LogDeleted, StrayDeleted, StrayDetected
 from emulator.core.inputs import LoadedLog, StrayLog
-from emulator.core.switches import StrayCleanup
 from emulator.core.timers import TimerQueue
-from emulator.core.types import TopicId, TopicPartition
+from emulator.core.types import LogDeletedReason, StrayCleanup, StrayReason, TopicId, TopicPartition
 
 
 class StrayLogs:
@@ -47,8 +45,8 @@ class StrayLogs:
                 topic=topic,
                 partition=partition,
                 topic_id=topic_id,
-                reason=reason.value,
-                action=self._rule.value,
+                reason=reason,
+                action=self._rule,
                 log_end_offset=loaded.log_end_offset,
             )
         )
@@ -62,14 +60,14 @@ class StrayLogs:
                 topic=topic,
                 partition=partition,
                 topic_id=topic_id,
-                reason="stray",
+                reason=LogDeletedReason.STRAY,
                 log_end_offset=loaded.log_end_offset,
             )
         )
         self.resume(turn, (StrayLog(partition=loaded.partition, topic_id=loaded.topic_id),))
 
     def take_kept(self, name: TopicPartition) -> LoadedLog | None:
-        """Returns, once, the log of that name that stayed where it was: nobody asks whose data it holds."""
+        """Returns, once, the log of that name that stayed where it was, whatever topic its data is of."""
         return self._kept.pop(name, None)
 
     def handle_timer(self, turn: Turn) -> None:

@@ -35,7 +35,7 @@ class TruncationRule(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         start: first step of a follower whose epoch cache has entries.
-        fetch_names_epoch: whether fetches carry ``last_fetched_epoch``, so that the leader can tell divergence.
+        fetch_names_epoch: whether fetches carry ``last_fetched_epoch``, so that the leader can detect divergence.
     """
 
     start: FollowStart
@@ -77,7 +77,7 @@ def truncation_target(
 
     Args:
         leader_epoch: largest epoch of the leader not above the one asked for; ``None`` if undefined, or if the
-            protocol version does not tell (KIP-101).
+            protocol version does not say (KIP-101).
         end_offset: where that epoch ends on the leader; ``None`` if undefined.
         own_floor: the follower's largest epoch not above ``leader_epoch`` with its end; ``None`` if it has none.
         log_end_offset: the follower's.

@@ -1,4 +1,4 @@
-"""One step under way: its time, its cause, what it wants done, and what it stirred up.
+"""One step under way: its time, its cause, its effects, and the partitions that it changed.
 
 Everything that a broker's parts do during a step ends here. ``effects`` puts it into the order that the driver relies
 on: file effects, then events, then messages, and last the end of the process. What a partition did that others may

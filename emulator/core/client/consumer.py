@@ -21,7 +21,7 @@ from emulator.core.client.steps import (
     RecordsReceived,
 )
 from emulator.core.effects import SendRequest
-from emulator.core.errors import ErrorCode, InvariantViolation
+from emulator.core.errors import ErrorCode, InvariantError
 from emulator.core.history import OperationType, PolledBatch
 from emulator.core.inputs import RequestFailed, ResponseReceived, Started, TimerFired
 from emulator.core.messages import (
@@ -238,7 +238,7 @@ class Consumer:
             case ListOffsetsResponse(partitions=partitions) if asked.partition is not None:
                 self._listed(asked.partition, partitions[0], now_ms)
             case other:
-                raise InvariantViolation(f"a consumer was answered {other!r}")
+                raise InvariantError(f"a consumer was answered {other!r}")
 
     def _learn(self, response: MetadataResponse, now_ms: int) -> None:
         before = dict(self.metadata.leaders)
@@ -329,7 +329,7 @@ class Consumer:
         error: str | None = None,
     ) -> None:
         if reading.position is None:
-            raise InvariantViolation(f"poll of {partition} without a position")
+            raise InvariantError(f"poll of {partition} without a position")
         if answer is not None and answer.error is not ErrorCode.NONE:
             error = answer.error.name
         self._effects.append(

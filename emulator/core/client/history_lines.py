@@ -1,6 +1,6 @@
 """What a client did as a line of the run's history: one mapping for processes and for virtual time.
 
-Whoever writes the history adds what a client cannot know: index, time, its own name and configuration.
+The writer of the history adds what a client cannot know: index, time, its own name and configuration.
 """
 
 from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
@@ -9,7 +9,7 @@ from emulator.core.types import Acks
 
 
 def send_line(recorded: SendRecorded, *, index: int, time_ns: int, process: str, acks: Acks) -> SendOperation:
-    """Returns the line about a batch; nobody is told an offset where ``acks`` asks for no answer."""
+    """Returns the line about a batch; it has no offset where ``acks`` asks for no answer."""
     return SendOperation(
         index=index,
         time_ns=time_ns,

@@ -1,7 +1,7 @@
 """What a client knows of the cluster, and whom it asks.
 
 A client asks one broker at a time: the one that it asked least recently, brokers that lately failed last. An answer
-with an older leader epoch than the one known is stale and is not believed (KIP-320); a new topic id resets that.
+with an older leader epoch than the one known is stale and is ignored (KIP-320); a new topic id resets that.
 """
 
 from typing import Final
@@ -17,7 +17,7 @@ FAILURE_MEMORY_MS: Final = 5_000
 
 
 class PartitionLeader(msgspec.Struct, frozen=True, kw_only=True):
-    """Who leads a partition (nobody, if ``None``), under which epoch and topic id."""
+    """The leader of a partition, or ``None``, with its epoch and topic id."""
 
     topic_id: TopicId
     leader: BrokerId | None
@@ -63,16 +63,16 @@ class ClientMetadata:
                     PartitionLeader(topic_id=topic.topic_id, leader=state.leader, leader_epoch=state.leader_epoch),
                 )
 
-    def hint(self, partition: TopicPartition, told: PartitionLeader) -> None:
+    def hint(self, partition: TopicPartition, learned: PartitionLeader) -> None:
         """Takes over a leader named beside an error (KIP-951), if it is newer than what is known of the same topic.
 
         Epochs of different topics do not compare: a topic that was made anew starts again at 0.
         """
         known = self.leaders.get(partition)
-        if known is not None and known.topic_id == told.topic_id and told.leader_epoch > known.leader_epoch:
-            self.leaders[partition] = told
+        if known is not None and known.topic_id == learned.topic_id and learned.leader_epoch > known.leader_epoch:
+            self.leaders[partition] = learned
 
-    def _learn_leader(self, partition: TopicPartition, told: PartitionLeader) -> None:
+    def _learn_leader(self, partition: TopicPartition, learned: PartitionLeader) -> None:
         known = self.leaders.get(partition)
-        if known is None or known.topic_id != told.topic_id or told.leader_epoch >= known.leader_epoch:
-            self.leaders[partition] = told
+        if known is None or known.topic_id != learned.topic_id or learned.leader_epoch >= known.leader_epoch:
+            self.leaders[partition] = learned

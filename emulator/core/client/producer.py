@@ -1,10 +1,11 @@
 """A producer: batches go in, each comes out as ``ok``, ``fail`` or ``info``.
 
-``fail`` is said only where no attempt can have reached a log, ``info`` where nobody knows. With idempotence a batch
-keeps its sequence number over retries. Where the broker's sequence and ours part (OUT_OF_ORDER_SEQUENCE_NUMBER for the
-oldest batch, UNKNOWN_PRODUCER_ID, or a numbered batch that was given up), the producer waits until nothing of that
-partition is in flight, raises its epoch by itself and numbers what is unfinished from 0 again (KIP-360,
-``TransactionManager.bumpIdempotentProducerEpoch``). Every partition takes over the raised epoch when it is next idle.
+An operation is ``fail`` only where no attempt can have reached a log, and ``info`` where one may have. With
+idempotence a batch keeps its sequence number over retries. Where the broker's sequence and ours part
+(OUT_OF_ORDER_SEQUENCE_NUMBER for the oldest batch, UNKNOWN_PRODUCER_ID, or a numbered batch that was given up), the
+producer waits until nothing of that partition is in flight, raises its epoch by itself and numbers what is unfinished
+from 0 again (KIP-360, ``TransactionManager.bumpIdempotentProducerEpoch``). Every partition takes over the raised epoch
+when it is next idle.
 
 Bounds: ``buffer_records_max`` records unfinished, ``max_in_flight`` requests per partition, one metadata request and
 one request for a producer id at a time.
@@ -26,9 +27,9 @@ from emulator.core.client.steps import (
     SendRecorded,
 )
 from emulator.core.effects import SendRequest
-from emulator.core.errors import ErrorCode, InvariantViolation
+from emulator.core.errors import ErrorCode, InvariantError
 from emulator.core.history import OperationType
-from emulator.core.inputs import RequestFailed, RequestFailure, ResponseReceived, Started, TimerFired
+from emulator.core.inputs import RequestFailed, ResponseReceived, Started, TimerFired
 from emulator.core.messages import (
     InitProducerIdRequest,
     InitProducerIdResponse,
@@ -50,6 +51,7 @@ from emulator.core.types import (
     Offset,
     ProducerEpoch,
     ProducerId,
+    RequestFailure,
     TopicPartition,
 )
 
@@ -255,7 +257,7 @@ class Producer:
                 _, broker = self._asked.pop(incoming.correlation_id)
                 self._identify(response, broker, now_ms)
             case other:
-                raise InvariantViolation(f"a producer was answered {other!r}")
+                raise InvariantError(f"a producer was answered {other!r}")
 
     def _batch_answered(self, correlation_id: CorrelationId, answer: ProducePartitionResponse, now_ms: int) -> None:
         flight = self._flights.pop(correlation_id)

@@ -4,14 +4,17 @@ Defaults are Kafka's, but for idempotence: it is on where ``acks`` is ``all`` an
 ``acks=1`` behaves as such a producer is used.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import Enum
-from typing import Final
+from typing import Annotated, Final, TypeAlias
 
 import msgspec
 
 from emulator.core.errors import ConfigError
+from emulator.core.property_text import INT_MAX, PropertyReader, dotted
 from emulator.core.types import Acks
+
+_Milliseconds: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=INT_MAX)]
 
 
 class ProducerSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,11 +35,11 @@ class ProducerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     acks: Acks = Acks.ALL
     enable_idempotence: bool = True
-    max_in_flight: int = 5
-    delivery_timeout_ms: int = 120_000
-    request_timeout_ms: int = 30_000
-    retry_backoff_ms: int = 100
-    metadata_max_age_ms: int = 300_000
+    max_in_flight: Annotated[int, msgspec.Meta(ge=1, le=5)] = 5
+    delivery_timeout_ms: _Milliseconds = 120_000
+    request_timeout_ms: _Milliseconds = 30_000
+    retry_backoff_ms: _Milliseconds = 100
+    metadata_max_age_ms: _Milliseconds = 300_000
     buffer_records_max: int = 100_000
 
 
@@ -52,68 +55,31 @@ class ConsumerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     auto_offset_reset: OffsetReset = OffsetReset.EARLIEST
     client_rack: str = ""
-    request_timeout_ms: int = 30_000
-    retry_backoff_ms: int = 100
-    metadata_max_age_ms: int = 300_000
-    fetch_max_wait_ms: int = 500
-    max_partition_fetch_bytes: int = 1 << 20
+    request_timeout_ms: _Milliseconds = 30_000
+    retry_backoff_ms: _Milliseconds = 100
+    metadata_max_age_ms: _Milliseconds = 300_000
+    fetch_max_wait_ms: Annotated[int, msgspec.Meta(ge=0, le=INT_MAX)] = 500
+    max_partition_fetch_bytes: Annotated[int, msgspec.Meta(ge=1, le=INT_MAX)] = 1 << 20
 
 
-def _bounded(low: int, high: int) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        value = int(text)
-        if not low <= value <= high:
-            raise ValueError(text)
-        return value
+_SHARED: Final = dotted("request_timeout_ms", "retry_backoff_ms", "metadata_max_age_ms")
+_PRODUCER: Final = PropertyReader(
+    ProducerSettings,
+    {
+        **_SHARED,
+        **dotted("enable_idempotence", "delivery_timeout_ms"),
+        "max.in.flight.requests.per.connection": "max_in_flight",
+    },
+)
+_CONSUMER: Final = PropertyReader(
+    ConsumerSettings, {**_SHARED, **dotted("client_rack", "fetch_max_wait_ms", "max_partition_fetch_bytes")}
+)
 
-    return parse
-
-
-def _flag(text: str) -> bool:
-    return {"true": True, "false": False}[text.lower()]
-
-
-_LIMIT: Final = 2**31 - 1
-_TIME: Final = (_bounded(1, _LIMIT), "milliseconds, 1 or more")
-
-_SHARED: Final = {
-    "request.timeout.ms": ("request_timeout_ms", *_TIME),
-    "retry.backoff.ms": ("retry_backoff_ms", *_TIME),
-    "metadata.max.age.ms": ("metadata_max_age_ms", *_TIME),
-}
-_PRODUCER: Final[Mapping[str, tuple[str, Callable[[str], int | bool], str]]] = {
-    **_SHARED,
-    "enable.idempotence": ("enable_idempotence", _flag, "true or false"),
-    "max.in.flight.requests.per.connection": ("max_in_flight", _bounded(1, 5), "an integer from 1 to 5"),
-    "delivery.timeout.ms": ("delivery_timeout_ms", *_TIME),
-}
-_CONSUMER: Final[Mapping[str, tuple[str, Callable[[str], int | bool | str], str]]] = {
-    **_SHARED,
-    "client.rack": ("client_rack", str, "text"),
-    "fetch.max.wait.ms": ("fetch_max_wait_ms", _bounded(0, _LIMIT), "milliseconds, 0 or more"),
-    "max.partition.fetch.bytes": ("max_partition_fetch_bytes", _bounded(1, _LIMIT), "bytes, 1 or more"),
-}
-
-PRODUCER_PROPERTIES: Final = frozenset(_PRODUCER)
+PRODUCER_PROPERTIES: Final = frozenset(_PRODUCER.fields)
 """Names that ``producer_settings`` knows."""
 
-CONSUMER_PROPERTIES: Final = frozenset(_CONSUMER)
+CONSUMER_PROPERTIES: Final = frozenset(_CONSUMER.fields)
 """Names that ``consumer_settings`` knows."""
-
-
-def _parse(
-    table: Mapping[str, tuple[str, Callable[[str], int | bool | str], str]], given: Mapping[str, str]
-) -> dict[str, int | bool | str]:
-    fields: dict[str, int | bool | str] = {}
-    for name, text in given.items():
-        if name not in table:
-            raise ConfigError(key=name, value=None, expected="one of " + ", ".join(sorted(table)))
-        field, parse, expected = table[name]
-        try:
-            fields[field] = parse(text.strip())
-        except (ValueError, KeyError):
-            raise ConfigError(key=name, value=text, expected=expected) from None
-    return fields
 
 
 def producer_settings(acks: Acks, given: Mapping[str, str]) -> ProducerSettings:
@@ -122,7 +88,7 @@ def producer_settings(acks: Acks, given: Mapping[str, str]) -> ProducerSettings:
     Raises:
         ConfigError: unknown name, a value out of range, or idempotence without ``acks=all``.
     """
-    fields = {"enable_idempotence": acks is Acks.ALL, **_parse(_PRODUCER, given)}
+    fields = {"enable_idempotence": acks is Acks.ALL, **_PRODUCER.read(given)}
     settings = msgspec.structs.replace(ProducerSettings(acks=acks), **fields)
     if settings.enable_idempotence and acks is not Acks.ALL:
         raise ConfigError(key="enable.idempotence", value="true", expected="acks: all beside it")
@@ -135,4 +101,4 @@ def consumer_settings(given: Mapping[str, str]) -> ConsumerSettings:
     Raises:
         ConfigError: unknown name, or a value out of range.
     """
-    return msgspec.structs.replace(ConsumerSettings(), **_parse(_CONSUMER, given))
+    return msgspec.structs.replace(ConsumerSettings(), **_CONSUMER.read(given))

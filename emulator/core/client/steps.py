@@ -58,7 +58,7 @@ class RecordsOffered(NodeInput, frozen=True, kw_only=True):
 
 
 class Abandoned(NodeInput, frozen=True, kw_only=True):
-    """Nobody waits any longer: every unfinished batch and final read ends now."""
+    """The run waits no longer: every unfinished batch and final read ends now."""
 
 
 class RecordsReceived(NodeInput, frozen=True, kw_only=True):

@@ -9,13 +9,13 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.controller.decision import ChangeReason, Decision
+from emulator.core.controller.decision import Decision
 from emulator.core.controller.partition_change import PartitionTarget
 from emulator.core.controller.view import ClusterView
 from emulator.core.errors import ErrorCode
 from emulator.core.image import PartitionState
 from emulator.core.messages import AlterPartitionData, AlterPartitionRequest, AlterPartitionResult, IsrMember
-from emulator.core.types import BrokerId, LeaderRecoveryState, TopicPartition
+from emulator.core.types import BrokerId, ChangeReason, LeaderRecoveryState, TopicPartition
 
 _LEADER_RECOVERY_STATE_SINCE: Final = 1
 _TOPIC_IDS_SINCE: Final = 2
@@ -132,7 +132,7 @@ def _is_eligible(view: ClusterView, request: AlterPartitionRequest, member: IsrM
     registration = view.image.brokers.get(BrokerId(member.broker_id))
     if registration is None or not registration.is_active:
         return False
-    # KIP-903: the epoch that the follower fetched with tells its incarnations apart. None bypasses, as Kafka's -1 does.
+    # KIP-903: the epoch that the follower fetched with identifies its incarnation. None bypasses, as Kafka's -1 does.
     if not view.switches.ap_broker_epoch_check or request.api_version < _BROKER_EPOCHS_SINCE:
         return True
     return member.broker_epoch is None or member.broker_epoch == registration.broker_epoch

@@ -2,7 +2,7 @@
 
 Called right after the replay, when the image shows what the record made of the partition; the events wait until the
 record is durable. The partitions that a record touched come from the image's own difference, so that a ClearElr, which
-names none, is told partition by partition.
+names none, becomes one event per partition.
 """
 
 from emulator.core.controller.decision import (
@@ -14,7 +14,7 @@ from emulator.core.controller.decision import (
     RegistrationCause,
 )
 from emulator.core.controller.view import ClusterView
-from emulator.core.errors import InvariantViolation
+from emulator.core.errors import InvariantError
 from emulator.core.events import (
     BrokerFenced,
     BrokerRegistered,
@@ -43,7 +43,7 @@ from emulator.core.records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
-from emulator.core.types import CauseId, MetadataOffset, TopicPartition
+from emulator.core.types import CauseId, FenceReason, MetadataOffset, TopicPartition
 
 
 def committed_events(
@@ -59,7 +59,7 @@ def committed_events(
         cause_id: of the input that led to it.
 
     Raises:
-        InvariantViolation: the decision has no cause, or one of the wrong kind.
+        InvariantError: the decision has no cause, or one of the wrong kind.
     """
     match decision.record:
         case PartitionRecord() | PartitionChangeRecord() | ClearElrRecord():
@@ -106,7 +106,7 @@ def committed_events(
                 ConfigChanged(
                     cause_id=cause_id,
                     metadata_offset=offset,
-                    resource=record.resource.value,
+                    resource=record.resource,
                     resource_name=record.resource_name,
                     name=record.name,
                     value=record.value,
@@ -137,14 +137,14 @@ def _partition_changed(
             effective_min_isr=view.effective_min_isr(partition.topic),
         )
     if state is None or not isinstance(cause, PartitionCause):
-        raise InvariantViolation(f"{decision} at {offset} changed {partition} to {state}")
+        raise InvariantError(f"{decision} at {offset} changed {partition} to {state}")
     return PartitionChanged(
         cause_id=cause_id,
         topic=partition.topic,
         partition=partition.partition,
         topic_id=state.topic_id,
         metadata_offset=offset,
-        reason=cause.reason.value,
+        reason=cause.reason,
         election=cause.election,
         broker_id=cause.broker_id,
         effective_min_isr=cause.effective_min_isr,
@@ -176,7 +176,7 @@ def _unclean_leader(change: PartitionChanged, cause: Cause | None) -> list[Uncle
             leader=change.leader,
             leader_epoch=change.leader_epoch,
             method=unclean.method,
-            strategy=unclean.strategy.value,
+            strategy=unclean.strategy,
             candidates=unclean.candidates,
             draw=unclean.draw,
             must_hear_from=unclean.must_hear_from,
@@ -224,11 +224,11 @@ def _broker_changed(
 
 def _registration_cause(cause: Cause | None) -> RegistrationCause:
     if not isinstance(cause, RegistrationCause):
-        raise InvariantViolation(f"a registration was decided with cause {cause}")
+        raise InvariantError(f"a registration was decided with cause {cause}")
     return cause
 
 
-def _fencing_reason(cause: Cause | None) -> str:
+def _fencing_reason(cause: Cause | None) -> FenceReason:
     if not isinstance(cause, FencingCause):
-        raise InvariantViolation(f"a fencing was decided with cause {cause}")
-    return cause.reason.value
+        raise InvariantError(f"a fencing was decided with cause {cause}")
+    return cause.reason

@@ -32,8 +32,7 @@ from emulator.core.effective_config import (
     topic_values,
 )
 from emulator.core.errors import ErrorCode
-from emulator.core.records import ConfigResource
-from emulator.core.types import BrokerId, NodeId
+from emulator.core.types import BrokerId, ConfigResource, NodeId
 
 _LISTS: Final = frozenset({"cleanup.policy"})
 """Properties whose value is a list, which alone can be appended to and subtracted from."""

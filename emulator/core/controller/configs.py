@@ -4,14 +4,14 @@ With ELR on, ``min.insync.replicas`` cannot be set per broker, the cluster's val
 may empty ELRs in the same batch. KIP-966 empties those of partitions whose ISR has the new size. Where it has not, the
 high watermark stands still under the new size as under the old one, so every member still holds what is committed.
 Kafka's ``ConfigurationControlManager`` empties all of them, raise and lower alike, also of partitions that are offline
-and have nobody else (switch ``clear_elr_on_min_isr_change``).
+and have no other candidate (switch ``clear_elr_on_min_isr_change``).
 """
 
 from collections.abc import Mapping
 
 import msgspec
 
-from emulator.core.controller.decision import ChangeReason, Decision, ElrCause, PartitionCause
+from emulator.core.controller.decision import Decision, ElrCause, PartitionCause
 from emulator.core.controller.features import is_elr_enabled
 from emulator.core.controller.min_isr import MIN_ISR, configured_min_isr, effective_min_isr
 from emulator.core.controller.view import ClusterView
@@ -20,8 +20,9 @@ from emulator.core.errors import ConfigError, ErrorCode
 from emulator.core.events import Election
 from emulator.core.image import MetadataImage
 from emulator.core.properties import check_topic_properties, node_properties
-from emulator.core.records import ClearElrRecord, ConfigRecord, ConfigResource, PartitionChangeRecord
+from emulator.core.records import ClearElrRecord, ConfigRecord, PartitionChangeRecord
 from emulator.core.switches import ClearElr
+from emulator.core.types import ChangeReason, ConfigResource
 
 
 class ConfigOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,21 +37,6 @@ def alter_config(
     view: ClusterView, resource: ConfigResource, resource_name: str, changes: Mapping[str, str | None]
 ) -> ConfigOutcome:
     """Decides on IncrementalAlterConfigs of one resource; ``None`` deletes an entry."""
-    return _alter(view, resource, resource_name, changes)
-
-
-def replace_config(
-    view: ClusterView, resource: ConfigResource, resource_name: str, entries: Mapping[str, str]
-) -> ConfigOutcome:
-    """Decides on the legacy AlterConfigs of one resource: whatever it does not name is deleted."""
-    existing = view.image.configs(resource, resource_name)
-    changes: dict[str, str | None] = {name: None for name in sorted(existing) if name not in entries}
-    return _alter(view, resource, resource_name, {**changes, **entries})
-
-
-def _alter(
-    view: ClusterView, resource: ConfigResource, resource_name: str, changes: Mapping[str, str | None]
-) -> ConfigOutcome:
     if resource is ConfigResource.TOPIC and resource_name not in view.image.topics:
         message = f"there is no topic {resource_name!r}"
         return ConfigOutcome(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message=message)

@@ -21,10 +21,10 @@ from typing import assert_never
 import msgspec
 
 from emulator.core.admin_messages import AdminRequest, AdminResponse, ElectLeadersRequest, UnregisterBrokerRequest
-from emulator.core.controller.admin_desk import AdminDesk
-from emulator.core.controller.broker_desk import BrokerDesk
+from emulator.core.controller.admin_handler import AdminHandler
+from emulator.core.controller.broker_handler import BrokerHandler
 from emulator.core.controller.elect_leaders import SWEEP_LIMIT, sweep_preferred, sweep_unclean
-from emulator.core.controller.election_desk import ElectionDesk
+from emulator.core.controller.election_handler import ElectionHandler
 from emulator.core.controller.features import bootstrap
 from emulator.core.controller.health import ControllerHealth, controller_health
 from emulator.core.controller.producer_ids import allocate_producer_ids
@@ -42,7 +42,7 @@ from emulator.core.effects import (
     SendResponse,
     StopNode,
 )
-from emulator.core.errors import InvariantViolation
+from emulator.core.errors import InvariantError
 from emulator.core.events import DrawReceived
 from emulator.core.image import MetadataImage
 from emulator.core.inputs import (
@@ -106,10 +106,10 @@ class Controller:
         self._properties = properties
         self._switches = switches
         self.recoveries = UncleanRecoveries(self._view)
-        self._elections = ElectionDesk(self._view, self.recoveries)
-        self._admin = AdminDesk(self._view, cluster_id=cluster_id)
+        self._elections = ElectionHandler(self._view, self.recoveries)
+        self._admin = AdminHandler(self._view, cluster_id=cluster_id)
         self._timers: TimerQueue[SessionKey | _Sweep] = TimerQueue()
-        self._brokers = BrokerDesk(self._view, cluster_id=cluster_id, timers=self._timers)
+        self._brokers = BrokerHandler(self._view, cluster_id=cluster_id, timers=self._timers)
         self._held: deque[_Held] = deque()
         # Invariant: committed_end_offset <= image.next_offset.
         self._synced_end_offset = MetadataOffset(0)
@@ -132,7 +132,7 @@ class Controller:
         """Applies a durable batch at start.
 
         Raises:
-            InvariantViolation: the batch does not continue the ones before it.
+            InvariantError: the batch does not continue the ones before it.
         """
         for index, record in enumerate(batch.records):
             self.image.replay(record, offset=MetadataOffset(batch.base_offset + index))
@@ -149,7 +149,7 @@ class Controller:
         """Returns what the input leads to now.
 
         Raises:
-            InvariantViolation: a request that is not for a controller, or a sync of what was never appended.
+            InvariantError: a request that is not for a controller, or a sync of what was never appended.
             ConfigError: ``Started`` on an empty log, with properties and switches that exclude each other.
         """
         turn = ControllerTurn(self._view, cause_id=incoming.cause_id, now_ms=now_ms)
@@ -212,7 +212,7 @@ class Controller:
 
     def _release(self, end_offset: MetadataOffset) -> list[ControllerEffect]:
         if end_offset > self.image.next_offset:
-            raise InvariantViolation(f"synced up to {end_offset}, appended up to {self.image.next_offset}")
+            raise InvariantError(f"synced up to {end_offset}, appended up to {self.image.next_offset}")
         self._synced_end_offset = max(self._synced_end_offset, end_offset)
         events: list[ControllerEffect] = []
         messages: list[ControllerEffect] = []
@@ -229,7 +229,7 @@ class Controller:
         self.image.take_delta()
         if self.image.next_offset == 0:
             turn.commit(bootstrap(self._properties, self._switches))
-        # Nobody knows how long ago these were heard of, so each gets a full session; a fenced broker has none.
+        # The last contact of these is unknown, so each gets a full session; a fenced broker has none.
         for broker in self.image.brokers.values():
             if not broker.fenced:
                 self._brokers.touch(broker, now_ms=turn.now_ms)
@@ -299,7 +299,7 @@ class Controller:
                 | DeleteRecordsRequest()
                 | GetReplicaLogInfoRequest()
             ) as request:
-                raise InvariantViolation(f"a controller received {request}")
+                raise InvariantError(f"a controller received {request}")
             case administration:
                 response = self._administer(turn, administration)
         turn.respond(received.request_id, response)

@@ -4,41 +4,13 @@ Decisions are values. ``Controller`` replays the record at once; the reason wait
 and then becomes a line of the event log.
 """
 
-from enum import Enum
 from typing import TypeAlias
 
 import msgspec
 
-from emulator.core.controller.recovery import RecoveryStrategy
 from emulator.core.events import Election, ReplicaAnswer, UncleanMethod
 from emulator.core.records import Record
-from emulator.core.types import BrokerEpoch, BrokerId
-
-
-class ChangeReason(Enum):
-    """What set off a partition change."""
-
-    CREATED = "created"
-    BROKER_FENCED = "broker_fenced"
-    BROKER_UNFENCED = "broker_unfenced"
-    CONTROLLED_SHUTDOWN = "controlled_shutdown"
-    BROKER_REGISTERED = "broker_registered"
-    ALTER_PARTITION = "alter_partition"
-    ELECT_LEADERS = "elect_leaders"
-    UNCLEAN_RECOVERY = "unclean_recovery"
-    REASSIGNMENT = "reassignment"
-    MIN_ISR_CHANGED = "min_isr_changed"
-    FEATURES_CHANGED = "features_changed"
-    UNREGISTERED = "unregistered"
-
-
-class FenceReason(Enum):
-    """Why a broker was fenced."""
-
-    SESSION_EXPIRED = "session_expired"
-    REQUESTED = "requested"
-    SHUTDOWN = "shutdown"
-    UNREGISTERED = "unregistered"
+from emulator.core.types import BrokerEpoch, BrokerId, ChangeReason, FenceReason, RecoveryStrategy
 
 
 class UncleanElection(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,21 +11,21 @@ from typing import Final
 import msgspec
 
 from emulator.core.admin_messages import ElectablePartition, ElectLeadersRequest, RequestedElection
-from emulator.core.controller.decision import ChangeReason, Decision, UncleanElection
+from emulator.core.controller.decision import Decision, UncleanElection
 from emulator.core.controller.partition_change import PartitionTarget
-from emulator.core.controller.recovery import RecoveryAction, RecoveryStrategy, decide_recovery
+from emulator.core.controller.recovery import RecoveryAction, decide_recovery
 from emulator.core.controller.view import ClusterView
 from emulator.core.errors import ErrorCode
 from emulator.core.events import UncleanMethod
 from emulator.core.image import PartitionState
-from emulator.core.types import BrokerId, ElectionType, TopicPartition
+from emulator.core.types import BrokerId, ChangeReason, ElectionType, RecoveryStrategy, TopicPartition
 
 SWEEP_LIMIT: Final = 1000
 """Partitions that one periodic pass changes at most."""
 
 
 ELECT_LIMIT: Final = 1000
-"""Partitions that one ElectLeaders request is served; the rest are told REQUEST_LIMIT_REACHED (KIP-966)."""
+"""Partitions that one ElectLeaders request is served; the rest are answered with REQUEST_LIMIT_REACHED (KIP-966)."""
 
 
 class ElectOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +98,7 @@ def _elect_designated(
     if desired_leader not in view.active_brokers():
         message = f"broker {desired_leader} may not lead now"
         return ElectOutcome(error=ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, message=message)
-    # Nobody else may win, so this is clean if the replica is a clean candidate and unclean if it is not.
+    # No other replica may win, so this is clean if the replica is a clean candidate and unclean if it is not.
     target = PartitionTarget(acceptable=frozenset({desired_leader}), election=ElectionType.UNCLEAN)
     unclean = UncleanElection(
         method=UncleanMethod.DESIGNATED,

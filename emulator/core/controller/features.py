@@ -10,16 +10,16 @@ import msgspec
 
 from emulator.core import metadata_version
 from emulator.core.admin_messages import DescribedFeature, FeatureUpdate
-from emulator.core.controller.decision import ChangeReason, Decision, ElrCause
+from emulator.core.controller.decision import Decision, ElrCause
 from emulator.core.controller.min_isr import MIN_ISR
 from emulator.core.effective_config import CLUSTER
 from emulator.core.errors import ConfigError, ErrorCode
 from emulator.core.image import MetadataImage
 from emulator.core.metadata_version import ELR_VERSION, METADATA_VERSION
 from emulator.core.properties import NodeProperties
-from emulator.core.records import ClearElrRecord, ConfigRecord, ConfigResource, FeatureLevelRecord
+from emulator.core.records import ClearElrRecord, ConfigRecord, FeatureLevelRecord
 from emulator.core.switches import Switches
-from emulator.core.types import FeatureUpgradeType
+from emulator.core.types import ChangeReason, ConfigResource, FeatureUpgradeType
 
 
 class FeatureOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -161,7 +161,7 @@ def _normalize_min_isr(image: MetadataImage, properties: NodeProperties) -> list
 
 def _forget_left_over(image: MetadataImage) -> list[Decision]:
     # What the downgrade left and no change has removed since is older than whatever happened without the feature: a
-    # member may have restarted uncleanly, and nobody took it out. KIP-966 is silent about the way back.
+    # member may have restarted uncleanly without being removed. KIP-966 is silent about the way back.
     is_left = any(state.elr or state.last_known_elr for state in image.partitions.values())
     cause = ElrCause(reason=ChangeReason.FEATURES_CHANGED)
     return [Decision(record=ClearElrRecord(topic_id=None), cause=cause)] if is_left else []

@@ -8,10 +8,10 @@ from collections.abc import Collection
 
 import msgspec
 
-from emulator.core.controller.recovery import RecoveryAction, RecoveryStrategy, decide_recovery
+from emulator.core.controller.recovery import RecoveryAction, decide_recovery
 from emulator.core.controller.view import ClusterView
 from emulator.core.image import PartitionState
-from emulator.core.types import TopicPartition
+from emulator.core.types import RecoveryStrategy, TopicPartition
 
 
 class ControllerHealth(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,7 +20,7 @@ class ControllerHealth(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         under_min_isr: partitions with an ISR smaller than the effective min ISR.
         offline: partitions without a leader.
-        manual_election_required: offline partitions that nobody but an administrator can give a leader.
+        manual_election_required: offline partitions that only an administrator can give a leader.
         unclean_recoveries: offline partitions under unclean recovery, be it asked for or configured, or waiting for
             their last known ELR.
         preferred_imbalance: partitions that another than the first replica leads.
@@ -44,7 +44,7 @@ def controller_health(view: ClusterView, *, under_way: Collection[TopicPartition
 
     Args:
         view: the committed state.
-        under_way: partitions whose replicas are being asked, whoever wanted that: their topic or an administrator.
+        under_way: partitions whose replicas are being asked, as their topic or an administrator wants.
     """
     image = view.image
     states = image.partitions

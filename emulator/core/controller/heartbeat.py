@@ -18,7 +18,7 @@ import msgspec
 from emulator.core.types import MetadataOffset
 
 
-class BrokerState(Enum):
+class BrokerControlState(Enum):
     """What a broker may do."""
 
     FENCED = "FENCED"
@@ -28,11 +28,11 @@ class BrokerState(Enum):
 
     @property
     def is_fenced(self) -> bool:
-        """Whether a broker in this state is told that it is fenced."""
-        return self in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW)
+        """Whether heartbeats of a broker in this state are answered with ``is_fenced``."""
+        return self in (BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW)
 
 
-class Wish(Enum):
+class HeartbeatIntent(Enum):
     """What a heartbeat asks for."""
 
     SERVE = "serve"
@@ -42,7 +42,7 @@ class Wish(Enum):
 
 
 class BrokerProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """What decides besides the wish.
+    """What decides besides the intent.
 
     Attributes:
         applied_offset: last metadata record that the broker applied, inclusive.
@@ -72,37 +72,39 @@ class BrokerProgress(msgspec.Struct, frozen=True, kw_only=True):
         return all(offset is not None and self.shutdown_offset <= offset for offset in self.active_offsets)
 
 
-def wish(*, want_fence: bool, want_shut_down: bool) -> Wish:
+def heartbeat_intent(*, want_fence: bool, want_shut_down: bool) -> HeartbeatIntent:
     """Returns the two flags of a heartbeat as one value."""
     if want_shut_down:
-        return Wish.FENCE_AND_SHUT_DOWN if want_fence else Wish.SHUT_DOWN
-    return Wish.FENCE if want_fence else Wish.SERVE
+        return HeartbeatIntent.FENCE_AND_SHUT_DOWN if want_fence else HeartbeatIntent.SHUT_DOWN
+    return HeartbeatIntent.FENCE if want_fence else HeartbeatIntent.SERVE
 
 
-def next_state(current: BrokerState, asked: Wish, progress: BrokerProgress) -> BrokerState:
-    """Returns the state that a heartbeat leads to; a shutdown that began is not taken back by a later wish."""
+def next_state(current: BrokerControlState, asked: HeartbeatIntent, progress: BrokerProgress) -> BrokerControlState:
+    """Returns the state that a heartbeat leads to; a shutdown that began is not taken back by a later heartbeat."""
     match current:
-        case BrokerState.FENCED:
-            if asked in (Wish.SHUT_DOWN, Wish.FENCE_AND_SHUT_DOWN):
-                return BrokerState.SHUTDOWN_NOW
-            is_ready = asked is Wish.SERVE and progress.is_caught_up
-            return BrokerState.UNFENCED if is_ready else BrokerState.FENCED
-        case BrokerState.UNFENCED:
+        case BrokerControlState.FENCED:
+            if asked in (HeartbeatIntent.SHUT_DOWN, HeartbeatIntent.FENCE_AND_SHUT_DOWN):
+                return BrokerControlState.SHUTDOWN_NOW
+            is_ready = asked is HeartbeatIntent.SERVE and progress.is_caught_up
+            return BrokerControlState.UNFENCED if is_ready else BrokerControlState.FENCED
+        case BrokerControlState.UNFENCED:
             return _next_unfenced(asked, progress)
-        case BrokerState.CONTROLLED_SHUTDOWN:
+        case BrokerControlState.CONTROLLED_SHUTDOWN:
             is_done = not progress.has_leaderships and progress.is_shutdown_known
-            return BrokerState.SHUTDOWN_NOW if is_done else BrokerState.CONTROLLED_SHUTDOWN
-        case BrokerState.SHUTDOWN_NOW:
-            return BrokerState.SHUTDOWN_NOW
+            return BrokerControlState.SHUTDOWN_NOW if is_done else BrokerControlState.CONTROLLED_SHUTDOWN
+        case BrokerControlState.SHUTDOWN_NOW:
+            return BrokerControlState.SHUTDOWN_NOW
 
 
-def _next_unfenced(asked: Wish, progress: BrokerProgress) -> BrokerState:
+def _next_unfenced(asked: HeartbeatIntent, progress: BrokerProgress) -> BrokerControlState:
     match asked:
-        case Wish.FENCE_AND_SHUT_DOWN:
-            return BrokerState.SHUTDOWN_NOW
-        case Wish.FENCE:
-            return BrokerState.FENCED
-        case Wish.SHUT_DOWN:
-            return BrokerState.CONTROLLED_SHUTDOWN if progress.has_leaderships else BrokerState.SHUTDOWN_NOW
-        case Wish.SERVE:
-            return BrokerState.UNFENCED
+        case HeartbeatIntent.FENCE_AND_SHUT_DOWN:
+            return BrokerControlState.SHUTDOWN_NOW
+        case HeartbeatIntent.FENCE:
+            return BrokerControlState.FENCED
+        case HeartbeatIntent.SHUT_DOWN:
+            return (
+                BrokerControlState.CONTROLLED_SHUTDOWN if progress.has_leaderships else BrokerControlState.SHUTDOWN_NOW
+            )
+        case HeartbeatIntent.SERVE:
+            return BrokerControlState.UNFENCED

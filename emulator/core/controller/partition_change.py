@@ -1,8 +1,16 @@
 """The one pipeline through which every partition mutation passes (Kafka's ``PartitionChangeBuilder``).
 
-An event only chooses the inputs: targets, election mode, who may lead. The pipeline completes a reassignment that the
-target ISR makes complete, updates the ELR, elects, decides on the epochs and what to remember of a leaderless
-partition, and returns one record, or none where nothing changes. The steps are numbered.
+An event only chooses the inputs: targets, election mode, who may lead. The pipeline returns one record, or none where
+nothing changes. Its steps are those of ``PartitionChangeBuilder.build``, in the order in which they run here:
+
+1. A reassignment that the target ISR makes complete is completed (``completeReassignmentIfNeeded``).
+2. The ELR is computed from the old and the new ISR (``maybePopulateTargetElr``).
+3. A leader is elected; one from outside the ISR makes an ISR of itself (``tryElection``).
+4. A replica that was removed bumps the leader epoch (``triggerLeaderEpochBumpForReplicaReassignmentIfNeeded``).
+5. Without ELR an ISR is never emptied (``build`` itself, which does this after step 6).
+6. An unclean election ends the ELR (``maybeUpdateRecordElr``); what stays remembered depends on the ISR of step 5.
+7. In old metadata versions an ISR that shrinks bumps the leader epoch (``triggerLeaderEpochBumpForIsrShrinkIfNeeded``).
+8. The leader that was lost is remembered, or forgotten when there is one again (``maybeUpdateLastKnownLeader``).
 """
 
 import msgspec
@@ -86,15 +94,6 @@ class _Memory(msgspec.Struct, frozen=True, kw_only=True):
     last_known_leader: BrokerId | None
 
 
-def elect_for_target(
-    state: PartitionState, target: PartitionTarget, *, rules: PartitionRules, effective_min_isr: int
-) -> ElectionResult:
-    """Returns the outcome of the election that a change would hold, without the change."""
-    lists = _target_lists(state, target)
-    memory = _target_memory(state, lists, target, rules=rules, effective_min_isr=effective_min_isr)
-    return _elect(state, target, lists=lists, memory=memory, rules=rules)
-
-
 def next_partition_change(
     state: PartitionState,
     target: PartitionTarget,
@@ -104,9 +103,9 @@ def next_partition_change(
     effective_min_isr: int,
 ) -> PartitionChange | None:
     """Returns the record that takes a partition to its target, or ``None`` if nothing would change."""
-    lists = _target_lists(state, target)  # step 1
-    memory = _target_memory(state, lists, target, rules=rules, effective_min_isr=effective_min_isr)  # step 2
-    result = _elect(state, target, lists=lists, memory=memory, rules=rules)  # step 3
+    lists = _target_lists(state, target)  # 1
+    memory = _target_memory(state, lists, target, rules=rules, effective_min_isr=effective_min_isr)  # 2
+    result = _elect(state, target, lists=lists, memory=memory, rules=rules)  # 3
     is_elected = result.leader != state.leader
     isr, recovery_state = lists.isr, lists.leader_recovery_state
     if is_elected and result.is_unclean and result.leader is not None:
@@ -121,16 +120,16 @@ def next_partition_change(
             # beside it may be a candidate. Kafka empties the ELR with every change of min ISR, and does not look again.
             memory = msgspec.structs.replace(memory, elr=(), last_known_elr=())
 
-    if not isr and not rules.elr_enabled:
-        isr = state.isr  # step 6: without ELR the last member stays, so that there is somebody to wait for
-    if (is_elected and result.is_unclean) or not rules.elr_enabled:  # step 5
+    is_bumped = is_elected or not set(state.replicas) <= set(lists.replicas)  # 4
+    if not isr and not rules.elr_enabled:  # 5
+        isr = state.isr  # the last member stays: somebody must be left to wait for
+    if (is_elected and result.is_unclean) or not rules.elr_enabled:  # 6
         remembered = _still_remembered(memory, isr, rules=rules, effective_min_isr=effective_min_isr)
         memory = msgspec.structs.replace(memory, elr=(), last_known_elr=remembered)
-    is_bumped = is_elected or not set(state.replicas) <= set(lists.replicas)  # step 4
-    if rules.metadata_level < metadata_version.NO_BUMP_ON_SHRINK:  # step 7
+    if rules.metadata_level < metadata_version.NO_BUMP_ON_SHRINK:  # 7
         is_bumped = is_bumped or not set(state.isr) <= set(isr)
     leader = result.leader if is_elected else state.leader
-    if is_bumped and rules.elr_enabled:  # step 8
+    if is_bumped and rules.elr_enabled:  # 8
         memory = _remember_leader(state, memory, leader, rules)
         if rules.elr_within_replicas:
             memory = _within_replicas(memory, lists.replicas)

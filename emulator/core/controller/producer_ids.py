@@ -1,6 +1,6 @@
 """Blocks of producer ids: each broker gets a thousand at a time and gives them out.
 
-A block is given once, ever: its record is durable before the broker hears of it (Kafka's ``ProducerIdControlManager``).
+A block is given once, ever: its record is durable before the broker is answered (Kafka's ``ProducerIdControlManager``).
 """
 
 from typing import Final

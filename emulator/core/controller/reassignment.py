@@ -11,14 +11,14 @@ from enum import Enum
 import msgspec
 
 from emulator.core.admin_messages import OngoingReassignment
-from emulator.core.controller.decision import ChangeReason, Decision
+from emulator.core.controller.decision import Decision
 from emulator.core.controller.partition_change import PartitionTarget
 from emulator.core.controller.reassignment_lists import revert_reassignment, start_reassignment
 from emulator.core.controller.topics import manual_placement_problem
 from emulator.core.controller.view import ClusterView
 from emulator.core.errors import ErrorCode
 from emulator.core.image import PartitionState
-from emulator.core.types import BrokerId, TopicPartition
+from emulator.core.types import BrokerId, ChangeReason, TopicPartition
 
 
 class ReplicationFactorChange(Enum):

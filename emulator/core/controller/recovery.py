@@ -1,4 +1,4 @@
-"""Unclean recovery as KIP-966 describes it: whether to recover a leaderless partition, and whom to choose.
+"""Unclean recovery as KIP-966 describes it: whether to recover a leaderless partition, and which replica to choose.
 
 Kafka never shipped it, so the KIP's text is the only source. The strategy comes from ``unclean.recovery.strategy``, or
 from the old boolean: true means Aggressive, false Balanced.
@@ -9,15 +9,7 @@ from enum import Enum
 import msgspec
 
 from emulator.core.image import PartitionState
-from emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, Offset
-
-
-class RecoveryStrategy(Enum):
-    """How much a topic would risk for a leader."""
-
-    AGGRESSIVE = "Aggressive"
-    BALANCED = "Balanced"
-    NONE = "None"
+from emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, Offset, RecoveryStrategy
 
 
 class RecoveryAction(Enum):
@@ -51,7 +43,7 @@ class ReplicaReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecoveryChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """Whom to elect (``None``: nobody answered usably), and whose answers were stale."""
+    """The replica to elect (``None``: no usable answer), and those whose answers were stale."""
 
     leader: BrokerId | None
     discarded: tuple[BrokerId, ...]

@@ -1,6 +1,6 @@
 """Registering a broker process, and judging how the one before it ended.
 
-A process names its incarnation. The same incarnation asking again is told its epoch; another one is refused while the
+A process names its incarnation. The same incarnation asking again is given its epoch; another one is refused while the
 old one's session lives, gets the next metadata offset as its epoch, and starts fenced. Only the previous broker epoch,
 read from the clean-shutdown file, proves that the log survived (KIP-966; Kafka's ``ClusterControlManager``).
 """
@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.controller.decision import ChangeReason, Decision, RegistrationCause
+from emulator.core.controller.decision import Decision, RegistrationCause
 from emulator.core.controller.fencing import leave_isrs, leave_isrs_and_elrs
 from emulator.core.controller.view import ClusterView
 from emulator.core.errors import ErrorCode
@@ -20,7 +20,7 @@ from emulator.core.messages import BrokerRegistrationRequest
 from emulator.core.metadata_version import METADATA_VERSION
 from emulator.core.records import BrokerRegistrationChangeRecord, RegisterBrokerRecord
 from emulator.core.switches import SessionCheck, Switches
-from emulator.core.types import BrokerEpoch, BrokerId
+from emulator.core.types import BrokerEpoch, BrokerId, ChangeReason
 
 _PREVIOUS_EPOCH_SINCE: Final = 3
 
@@ -59,7 +59,7 @@ def judge_shutdown(
     """Returns whether a new incarnation proves that the one before it stopped in order.
 
     Proof is a previous broker epoch equal to the stored one; requests below version 3 cannot carry it, and an id that
-    was never registered has nothing to be equal to. Without ``unclean_detection`` nobody asks for proof.
+    was never registered has nothing to be equal to. Without ``unclean_detection`` no proof is required.
     """
     if not switches.unclean_detection:
         return Shutdown.CLEAN

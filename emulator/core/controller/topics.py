@@ -13,14 +13,14 @@ from typing import Final
 import msgspec
 
 from emulator.core.admin_messages import CreatablePartitions, CreatableTopic
-from emulator.core.controller.decision import ChangeReason, Decision, PartitionCause
+from emulator.core.controller.decision import Decision, PartitionCause
 from emulator.core.controller.min_isr import MIN_ISR, effective_min_isr
 from emulator.core.controller.view import ClusterView
 from emulator.core.errors import ConfigError, ErrorCode
 from emulator.core.events import Election
 from emulator.core.properties import check_topic_properties
-from emulator.core.records import ConfigRecord, ConfigResource, PartitionRecord, RemoveTopicRecord, TopicRecord
-from emulator.core.types import BrokerId, TopicId, TopicPartition
+from emulator.core.records import ConfigRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
+from emulator.core.types import BrokerId, ChangeReason, ConfigResource, TopicId, TopicPartition
 
 _LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
@@ -100,7 +100,7 @@ def add_partitions(view: ClusterView, asked: CreatablePartitions) -> TopicOutcom
 
 
 def delete_topic(view: ClusterView, name: str) -> TopicOutcome:
-    """Decides on one topic of DeleteTopics: it is gone at once, brokers delete the logs when they hear of it."""
+    """Decides on one topic of DeleteTopics: it is gone at once; brokers delete the logs when metadata reaches them."""
     topic_id = view.image.topics.get(name)
     if topic_id is None:
         return TopicOutcome(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message=f"there is no topic {name!r}")

@@ -1,6 +1,6 @@
-"""One input on its way through the controller: what it has changed, what is to be told of it, who is to be answered.
+"""One input on its way through the controller: its records, their events, and the answers.
 
-``commit`` applies a decision at once, so that the next one sees it; the record, the events that tell of it and the
+``commit`` applies a decision at once, so that the next one sees it; the record, its events and the
 answers leave with the turn.
 """
 
@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 from emulator.core.controller.committed_events import committed_events
 from emulator.core.controller.decision import Decision, PartitionCause
+from emulator.core.controller.invariants import check_delta
 from emulator.core.controller.view import ClusterView
 from emulator.core.effects import SendRequest, SendResponse
 from emulator.core.events import ControllerEvent
-from emulator.core.invariants import check_delta
 from emulator.core.messages import Response
 from emulator.core.records import Record
 from emulator.core.types import CauseId, RequestId
@@ -47,7 +47,7 @@ class ControllerTurn:
         """Replays decisions, one after the other.
 
         Raises:
-            InvariantViolation: a record breaks what must hold of every record.
+            InvariantError: a record breaks what must hold of every record.
         """
         image = self._view.image
         for decision in decisions:

@@ -7,12 +7,11 @@ strategy does. Set nowhere it is Balanced, by either default.
 
 from typing import Final
 
-from emulator.core.controller.recovery import RecoveryStrategy, strategy_of_unclean_enable
+from emulator.core.controller.recovery import strategy_of_unclean_enable
 from emulator.core.effective_config import CLUSTER
 from emulator.core.image import MetadataImage
 from emulator.core.properties import NodeProperties
-from emulator.core.records import ConfigResource
-from emulator.core.types import NodeId
+from emulator.core.types import ConfigResource, NodeId, RecoveryStrategy
 
 STRATEGY: Final = "unclean.recovery.strategy"
 UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"

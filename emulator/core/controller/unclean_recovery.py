@@ -16,19 +16,18 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.controller.decision import ChangeReason, Decision, UncleanElection
+from emulator.core.controller.decision import Decision, UncleanElection
 from emulator.core.controller.partition_change import PartitionTarget
 from emulator.core.controller.recovery import (
     RecoveryAction,
     RecoveryDecision,
-    RecoveryStrategy,
     ReplicaReport,
     choose_leader,
     decide_recovery,
 )
 from emulator.core.controller.view import ClusterView
 from emulator.core.effects import SendRequest
-from emulator.core.errors import ErrorCode, InvariantViolation
+from emulator.core.errors import ErrorCode, InvariantError
 from emulator.core.events import (
     ControllerEvent,
     ReplicaAnswer,
@@ -42,9 +41,13 @@ from emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     CauseId,
+    ChangeReason,
     CorrelationId,
     ElectionType,
     MetadataOffset,
+    RecoveryDropReason,
+    RecoveryOrigin,
+    RecoveryStrategy,
     TopicId,
     TopicPartition,
 )
@@ -74,7 +77,7 @@ class RecoveryProgress(msgspec.Struct, frozen=True, kw_only=True):
     ended: tuple[RecoveryEnd, ...]
 
 
-class _Wish(msgspec.Struct, frozen=True, kw_only=True):
+class _RequestedRecovery(msgspec.Struct, frozen=True, kw_only=True):
     """What an administrator asked for; it counts instead of the topic's own strategy."""
 
     strategy: RecoveryStrategy
@@ -130,7 +133,7 @@ class UncleanRecoveries:
         self.finished_count = 0
         self._view = view
         self._tasks: dict[TopicPartition, _Task] = {}
-        self._wishes: dict[TopicPartition, _Wish] = {}
+        self._requested: dict[TopicPartition, _RequestedRecovery] = {}
         self._asked: dict[CorrelationId, _Asked] = {}
         self._retry_at_ms: dict[BrokerId, int] = {}
         self._next_correlation = 0
@@ -143,12 +146,12 @@ class UncleanRecoveries:
 
     @property
     def _has_work(self) -> bool:
-        return bool(self._tasks or self._wishes or self._retry_at_ms)
+        return bool(self._tasks or self._requested or self._retry_at_ms)
 
     def request(self, partition: TopicPartition, strategy: RecoveryStrategy, *, now_ms: int) -> None:
         """Recovers a partition as an administrator asks; the outcome is an ``ended`` of a later ``advance``."""
         timeout_ms = self._view.properties.unclean_recovery_timeout_ms
-        self._wishes[partition] = _Wish(strategy=strategy, deadline_ms=now_ms + timeout_ms)
+        self._requested[partition] = _RequestedRecovery(strategy=strategy, deadline_ms=now_ms + timeout_ms)
         self._seen = None
 
     def next_deadline_ms(self) -> int | None:
@@ -156,7 +159,7 @@ class UncleanRecoveries:
         if not self._has_work:
             return None
         waits = [task.deadline_ms for task in self._tasks.values() if not task.is_overdue]
-        waits += [wish.deadline_ms for wish in self._wishes.values()]
+        waits += [requested.deadline_ms for requested in self._requested.values()]
         return min([*waits, *self._retry_at_ms.values()], default=None)
 
     # --- Answers --------------------------------------------------------------------------------------------------
@@ -165,11 +168,11 @@ class UncleanRecoveries:
         """Takes what a replica says of itself.
 
         Raises:
-            InvariantViolation: nobody asked, or that is no answer to it.
+            InvariantError: there was no such request, or that is no answer to it.
         """
         asked = self._take(correlation_id)
         if not isinstance(response, GetReplicaLogInfoResponse):
-            raise InvariantViolation(f"broker {asked.broker_id} answered {response}")
+            raise InvariantError(f"broker {asked.broker_id} answered {response}")
         registration = self._view.image.brokers.get(asked.broker_id)
         if registration is None or registration.broker_epoch != response.broker_epoch:
             for topic_id, partition in asked.partitions:
@@ -178,9 +181,9 @@ class UncleanRecoveries:
             self._retry_at_ms[asked.broker_id] = now_ms + RETRY_BACKOFF_MS
             return
         verdicts = [
-            self._note(asked.broker_id, registration.broker_epoch, told)
-            for told in response.partitions
-            if told.error is not ErrorCode.REQUEST_LIMIT_REACHED
+            self._note(asked.broker_id, registration.broker_epoch, info)
+            for info in response.partitions
+            if info.error is not ErrorCode.REQUEST_LIMIT_REACHED
         ]
         if not verdicts or not all(verdicts):
             self._retry_at_ms[asked.broker_id] = now_ms + RETRY_BACKOFF_MS
@@ -189,14 +192,14 @@ class UncleanRecoveries:
         """Notes that a broker will not answer; it is asked again.
 
         Raises:
-            InvariantViolation: nobody asked.
+            InvariantError: there was no such request.
         """
         self._retry_at_ms[self._take(correlation_id).broker_id] = now_ms + RETRY_BACKOFF_MS
 
     def _take(self, correlation_id: CorrelationId) -> _Asked:
         asked = self._asked.pop(correlation_id, None)
         if asked is None:
-            raise InvariantViolation(f"no request {correlation_id} under way")
+            raise InvariantError(f"no request {correlation_id} under way")
         return asked
 
     def _task(self, topic_id: TopicId, partition: int) -> _Task | None:
@@ -204,23 +207,23 @@ class UncleanRecoveries:
         task = None if topic is None else self._tasks.get(TopicPartition(topic, partition))
         return task if task is not None and task.topic_id == topic_id else None
 
-    def _note(self, broker_id: BrokerId, broker_epoch: BrokerEpoch, told: ReplicaLogInfo) -> bool:
+    def _note(self, broker_id: BrokerId, broker_epoch: BrokerEpoch, info: ReplicaLogInfo) -> bool:
         """Returns whether there is no need to ask about this partition again."""
-        task = self._task(told.topic_id, told.partition)
+        task = self._task(info.topic_id, info.partition)
         if task is None:
             return True
-        if told.error is not ErrorCode.NONE or told.current_leader_epoch is None or told.log_end_offset is None:
+        if info.error is not ErrorCode.NONE or info.current_leader_epoch is None or info.log_end_offset is None:
             return False  # its metadata are older than the topic, or it is still opening its logs
-        name = TopicPartition(self._view.image.topic_names[told.topic_id], told.partition)
-        if told.current_leader_epoch != self._view.image.partitions[name].leader_epoch:
+        name = TopicPartition(self._view.image.topic_names[info.topic_id], info.partition)
+        if info.current_leader_epoch != self._view.image.partitions[name].leader_epoch:
             task.drop_report(broker_id)
             return False
         task.reports[broker_id] = ReplicaReport(
             broker_id=broker_id,
             broker_epoch=broker_epoch,
-            last_written_leader_epoch=told.last_written_leader_epoch,
-            current_leader_epoch=told.current_leader_epoch,
-            log_end_offset=told.log_end_offset,
+            last_written_leader_epoch=info.last_written_leader_epoch,
+            current_leader_epoch=info.current_leader_epoch,
+            log_end_offset=info.log_end_offset,
         )
         return True
 
@@ -254,13 +257,15 @@ class UncleanRecoveries:
 
     def _look_at_image(self, step: _Step, *, now_ms: int) -> None:
         partitions = self._view.image.partitions
-        for partition in sorted(self._tasks.keys() | self._wishes.keys()):
+        for partition in sorted(self._tasks.keys() | self._requested.keys()):
             state = partitions.get(partition)
             task = self._tasks.get(partition)
             if state is None or (task is not None and task.topic_id != state.topic_id):
-                self._drop(step, partition, reason="deleted", error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                self._drop(
+                    step, partition, reason=RecoveryDropReason.DELETED, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                )
             elif state.leader is not None:
-                self._drop(step, partition, reason="elected", error=ErrorCode.NONE)
+                self._drop(step, partition, reason=RecoveryDropReason.ELECTED, error=ErrorCode.NONE)
         active = self._view.active_brokers()
         for partition, state in self._view.leaderless_partitions():
             strategy = self._strategy(partition)
@@ -269,11 +274,11 @@ class UncleanRecoveries:
                 self._continue(step, partition, state, strategy, decision, now_ms=now_ms)
             else:
                 error = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
-                self._drop(step, partition, reason=decision.action.value, error=error)
+                self._drop(step, partition, reason=RecoveryDropReason(decision.action.value), error=error)
 
     def _strategy(self, partition: TopicPartition) -> RecoveryStrategy:
-        wish = self._wishes.get(partition)
-        return self._view.recovery_strategy(partition.topic) if wish is None else wish.strategy
+        requested = self._requested.get(partition)
+        return self._view.recovery_strategy(partition.topic) if requested is None else requested.strategy
 
     def _continue(
         self,
@@ -300,14 +305,14 @@ class UncleanRecoveries:
                 partition=partition.partition,
                 topic_id=state.topic_id,
                 leader_epoch=state.leader_epoch,
-                strategy=strategy.value,
-                origin="requested" if partition in self._wishes else "configured",
+                strategy=strategy,
+                origin=RecoveryOrigin.REQUESTED if partition in self._requested else RecoveryOrigin.CONFIGURED,
                 must_hear_from=decision.must_hear_from,
             )
         )
 
-    def _drop(self, step: _Step, partition: TopicPartition, *, reason: str, error: ErrorCode) -> None:
-        if self._wishes.pop(partition, None) is not None:
+    def _drop(self, step: _Step, partition: TopicPartition, *, reason: RecoveryDropReason, error: ErrorCode) -> None:
+        if self._requested.pop(partition, None) is not None:
             step.ended.append(RecoveryEnd(partition=partition, error=error, message=reason))
         task = self._tasks.pop(partition, None)
         if task is not None:
@@ -351,7 +356,7 @@ class UncleanRecoveries:
         step.decisions += self._elect(partition, choice.leader, task, counted)
         self.finished_count += 1
         del self._tasks[partition]
-        if self._wishes.pop(partition, None) is not None:
+        if self._requested.pop(partition, None) is not None:
             step.ended.append(RecoveryEnd(partition=partition, error=ErrorCode.NONE))
 
     def _elect(
@@ -377,9 +382,9 @@ class UncleanRecoveries:
         )
 
     def _give_up(self, step: _Step, *, now_ms: int) -> None:
-        for partition in sorted(self._wishes):
-            if self._wishes[partition].deadline_ms <= now_ms:
-                self._drop(step, partition, reason="timed_out", error=ErrorCode.REQUEST_TIMED_OUT)
+        for partition in sorted(self._requested):
+            if self._requested[partition].deadline_ms <= now_ms:
+                self._drop(step, partition, reason=RecoveryDropReason.TIMED_OUT, error=ErrorCode.REQUEST_TIMED_OUT)
                 self._seen = None  # the topic's own strategy may want a recovery still
 
     # --- Asking ---------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import msgspec
 
 from emulator.core.controller import min_isr
-from emulator.core.controller.decision import ChangeReason, Decision, PartitionCause, UncleanElection
+from emulator.core.controller.decision import Decision, PartitionCause, UncleanElection
 from emulator.core.controller.features import is_elr_enabled
 from emulator.core.controller.partition_change import (
     PartitionChange,
@@ -17,14 +17,13 @@ from emulator.core.controller.partition_change import (
     PartitionTarget,
     next_partition_change,
 )
-from emulator.core.controller.recovery import RecoveryStrategy
 from emulator.core.controller.unclean_config import recovery_strategy
 from emulator.core.events import Election, UncleanMethod
 from emulator.core.image import MetadataImage, PartitionState
 from emulator.core.metadata_version import METADATA_VERSION
 from emulator.core.properties import NodeProperties
 from emulator.core.switches import ClearElr, Switches, UncleanPick
-from emulator.core.types import BrokerId, ElectionType, NodeId, TopicPartition
+from emulator.core.types import BrokerId, ChangeReason, ElectionType, NodeId, RecoveryStrategy, TopicPartition
 
 
 class ClusterView:

@@ -12,7 +12,8 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from emulator.core.switches import MaximalIsr, StrayCleanup, Switches, Truncation
+from emulator.core.switches import MaximalIsr, Switches, Truncation
+from emulator.core.types import StrayCleanup
 from emulator.simulator.oracle.finding import Alarm, CheckKind, Guarantee
 
 CheckedValue: TypeAlias = bool | Enum | tuple[Enum, ...]
@@ -136,7 +137,7 @@ CHECKS: Final[Mapping[str, Check]] = MappingProxyType(
         ),
         "L8": _liveness("no reassignment is under way"),
         "L9": _liveness("nothing goes on changing"),
-        "InvariantViolation": Check(kind=CheckKind.CRASH, statement="the core does not contradict itself"),
+        "InvariantError": Check(kind=CheckKind.CRASH, statement="the core does not contradict itself"),
         "Exception": Check(kind=CheckKind.CRASH, statement="the core raises nothing"),
     }
 )

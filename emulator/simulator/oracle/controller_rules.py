@@ -8,8 +8,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from emulator.core.controller.invariants import (
+    check_m2_active_isr,
+    check_m3_elr_only_under_min_isr,
+    check_m17_elr_replicas,
+    check_partition,
+)
 from emulator.core.controller.sessions import SessionKey
-from emulator.core.errors import InvariantViolation
+from emulator.core.errors import InvariantError
 from emulator.core.events import (
     AlterPartitionDecided,
     BrokerFenced,
@@ -22,12 +28,6 @@ from emulator.core.events import (
     PartitionChanged,
 )
 from emulator.core.image import PartitionState
-from emulator.core.invariants import (
-    check_m2_active_isr,
-    check_m3_elr_only_under_min_isr,
-    check_m17_elr_replicas,
-    check_partition,
-)
 from emulator.core.metadata_version import ELR_VERSION
 from emulator.core.types import BrokerEpoch, BrokerId, LeaderRecoveryState, PartitionEpoch, TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
@@ -121,7 +121,7 @@ class ControllerRules:
         for predicate in predicates:
             try:
                 predicate(name, state)
-            except InvariantViolation as violation:
+            except InvariantError as violation:
                 self._bell.ring(str(violation).partition(":")[0], name, str(violation))
 
     def _check_floor(self, name: TopicPartition, before: PartitionChanged | None, event: PartitionChanged) -> None:

@@ -21,7 +21,7 @@ class CheckKind(Enum):
     RULE = "rule"
     LIVENESS = "liveness"
     CRASH = "crash"
-    """The core raised ``InvariantViolation``, or any other exception."""
+    """The core raised ``InvariantError``, or any other exception."""
 
 
 class Guarantee(Enum):

@@ -6,9 +6,10 @@ need an observer who sees several events, or controller and brokers at once.
 
 from typing import Final
 
+from emulator.core.broker.invariants import check_hosted_partition, check_progress, partition_mark
 from emulator.core.broker.isr import Committed, proposed_isr
 from emulator.core.broker.partition import Partition
-from emulator.core.errors import ErrorCode, InvariantViolation
+from emulator.core.errors import ErrorCode, InvariantError
 from emulator.core.events import (
     AlterPartitionAnswered,
     AlterPartitionProposed,
@@ -18,7 +19,6 @@ from emulator.core.events import (
     BecameLeader,
     HighWatermarkAdvanced,
 )
-from emulator.core.invariants import check_hosted_partition, check_progress, partition_mark
 from emulator.core.messages import (
     DeleteRecordsResponse,
     FetchResponse,
@@ -168,7 +168,7 @@ class LeaderRules:
             mark = node.marks.get(partition.name)
             if mark is not None:
                 check_progress(partition, mark)
-        except InvariantViolation as violation:
+        except InvariantError as violation:
             check_id = str(violation).partition(":")[0]
             self._bell.ring(check_id, partition.name, f"on broker {node.node_id}, {violation}")
         node.marks[partition.name] = partition_mark(partition)

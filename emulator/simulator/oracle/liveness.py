@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from emulator.core.broker.isr import Committed
-from emulator.core.broker.lifecycle import BrokerState
-from emulator.core.types import TopicPartition
+from emulator.core.types import BrokerState, TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.oracle.candidates import candidates
 from emulator.simulator.oracle.tally import Tally

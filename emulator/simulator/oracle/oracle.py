@@ -12,7 +12,7 @@ from typing import Final
 
 import emulator
 from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
-from emulator.core.errors import ErrorCode, InvariantViolation
+from emulator.core.errors import ErrorCode, InvariantError
 from emulator.core.events import Event
 from emulator.core.history import OperationType
 from emulator.core.messages import FetchResponse, Response
@@ -174,7 +174,7 @@ class Oracle:
 
     def crashed(self, error: Exception) -> None:
         """A core raised an exception."""
-        check_id = "InvariantViolation" if isinstance(error, InvariantViolation) else "Exception"
+        check_id = "InvariantError" if isinstance(error, InvariantError) else "Exception"
         self.bell.ring(check_id, None, f"{type(error).__name__}: {error}{_where(error)}")
 
     # --- Clients ----------------------------------------------------------------------------------------------------

@@ -21,9 +21,8 @@ from emulator.core.errors import ErrorCode
 from emulator.core.messages import DescribeTopicPartitionsRequest, Request, Response
 from emulator.core.metadata_version import ELR_VERSION
 from emulator.core.properties import NodeProperties
-from emulator.core.records import ConfigResource
 from emulator.core.switches import Switches
-from emulator.core.types import CauseId, FeatureUpgradeType, NodeId, TopicId, TopicPartition
+from emulator.core.types import CauseId, ConfigResource, FeatureUpgradeType, NodeId, TopicId, TopicPartition
 from emulator.rpc.channel import keepalive_for
 from tests.unit.core.controller.controller_driver import CONTROLLER, ORDERS, ControllerDriver, ids
 

@@ -16,7 +16,7 @@ from emulator.core.client.steps import (
 from emulator.core.effects import SendRequest
 from emulator.core.errors import ErrorCode
 from emulator.core.history import OperationType, PolledBatch
-from emulator.core.inputs import RequestFailed, RequestFailure, ResponseReceived, Started, TimerFired
+from emulator.core.inputs import RequestFailed, ResponseReceived, Started, TimerFired
 from emulator.core.messages import (
     FetchPartitionResponse,
     FetchRequest,
@@ -28,7 +28,7 @@ from emulator.core.messages import (
     MetadataResponse,
     MetadataTopic,
 )
-from emulator.core.types import BrokerId, CauseId, LeaderEpoch, NodeId, Offset, TopicId, TopicPartition
+from emulator.core.types import BrokerId, CauseId, LeaderEpoch, NodeId, Offset, RequestFailure, TopicId, TopicPartition
 
 ORDERS = TopicPartition("orders", 0)
 CAUSE = CauseId("test")

@@ -12,7 +12,7 @@ from emulator.core.client.steps import Abandoned, BatchContent, ProducerEffect, 
 from emulator.core.effects import SendRequest
 from emulator.core.errors import ConfigError, ErrorCode
 from emulator.core.history import OperationType
-from emulator.core.inputs import RequestFailed, RequestFailure, ResponseReceived, Started, TimerFired
+from emulator.core.inputs import RequestFailed, ResponseReceived, Started, TimerFired
 from emulator.core.messages import (
     InitProducerIdRequest,
     InitProducerIdResponse,
@@ -33,6 +33,7 @@ from emulator.core.types import (
     Offset,
     ProducerEpoch,
     ProducerId,
+    RequestFailure,
     TopicId,
     TopicPartition,
 )

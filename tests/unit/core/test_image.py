@@ -1,6 +1,6 @@
 import pytest
 
-from emulator.core.errors import InvariantViolation
+from emulator.core.errors import InvariantError
 from emulator.core.image import MetadataImage
 from emulator.core.records import (
     BrokerRegistrationChangeRecord,
@@ -106,7 +106,7 @@ def test_clearing_the_elr_touches_only_partitions_that_have_something_to_clear()
     ],
 )
 def test_changing_what_does_not_exist_is_a_bug(record: Record) -> None:
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         fold(MetadataImage(), record)
 
 
@@ -117,14 +117,14 @@ def test_a_change_of_another_incarnation_is_a_bug() -> None:
     )
     fold(image, registration)
 
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         fold(image, BrokerRegistrationChangeRecord(broker_id=B0, broker_epoch=BrokerEpoch(1), fenced=False))
 
 
 def test_records_are_replayed_in_order_and_once() -> None:
     image = MetadataImage()
 
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         image.replay(TopicRecord(name="orders", topic_id=TopicId("first")), offset=MetadataOffset(1))
 
 

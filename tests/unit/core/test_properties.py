@@ -1,16 +1,16 @@
 import pytest
 
+from emulator.core.client.settings import ConsumerSettings, ProducerSettings, consumer_settings, producer_settings
 from emulator.core.errors import ConfigError
 from emulator.core.properties import (
     NodeProperties,
-    TopicProperties,
     check_topic_properties,
     field_name,
     is_node_property,
-    is_topic_property,
     node_properties,
     topic_properties,
 )
+from emulator.core.types import Acks
 
 
 def test_kafkas_defaults_hold_where_nothing_is_given() -> None:
@@ -72,17 +72,53 @@ def test_a_topic_does_not_know_node_properties() -> None:
         check_topic_properties({"broker.session.timeout.ms": "1"})
 
 
-def test_every_field_has_a_name_in_the_table() -> None:
-    def is_named(field: str, struct: type[NodeProperties] | type[TopicProperties]) -> bool:
-        known = is_node_property if struct is NodeProperties else is_topic_property
-        return known(field.replace("_", "."))
-
-    unnamed = [
-        field
-        for struct in (NodeProperties, TopicProperties)
-        for field in struct.__struct_fields__
-        if not is_named(field, struct)
-    ]
-
-    assert unnamed == []
+def test_every_field_is_a_property() -> None:
+    assert all(is_node_property(field.replace("_", ".")) for field in NodeProperties.__struct_fields__)
     assert field_name("min.insync.replicas") == "min_insync_replicas"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("min.insync.replicas", "0", "an integer from 1 on"),
+        ("log.segment.bytes", "12", "an integer from 1024 on"),
+        ("auto.leader.rebalance.enable", "perhaps", "true or false"),
+        ("unclean.recovery.strategy", "null", "one of None, Balanced, Aggressive"),
+        ("log.flush.interval.ms", "null", "an integer from 0 on"),
+    ],
+)
+def test_an_error_says_what_is_expected(name: str, value: str, expected: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        node_properties({name: value})
+
+    assert caught.value.expected == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("max.in.flight.requests.per.connection", "6", "an integer from 1 to 5"),
+        ("enable.idempotence", "perhaps", "true or false"),
+        ("request.timeout.ms", "0", "an integer from 1 on"),
+        ("acks", "1", "one of delivery.timeout.ms, "),
+    ],
+)
+def test_a_producers_properties_are_read_by_the_same_rules(name: str, value: str, expected: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        producer_settings(Acks.ALL, {name: value})
+
+    assert caught.value.expected.startswith(expected)
+
+
+def test_a_producers_properties_replace_defaults() -> None:
+    given = {"max.in.flight.requests.per.connection": "1", "enable.idempotence": "FALSE", "retry.backoff.ms": " 7 "}
+
+    settings = producer_settings(Acks.ALL, given)
+
+    assert settings == ProducerSettings(max_in_flight=1, enable_idempotence=False, retry_backoff_ms=7)
+
+
+def test_a_consumers_properties_replace_defaults() -> None:
+    settings = consumer_settings({"client.rack": "r1", "fetch.max.wait.ms": "0"})
+
+    assert settings == ConsumerSettings(client_rack="r1", fetch_max_wait_ms=0)

@@ -58,8 +58,8 @@ from emulator.core.types import (
 from emulator.node.controller_turn import ControllerTurns
 from emulator.node.event_writer import encode_event
 from emulator.node.metadata_journal import MetadataJournal
-from emulator.node.untold_events import untold_events
-from emulator.storage.memory_filesystem import CrashPoint, MemoryFileSystem, Outcome, SimulatedCrashError
+from emulator.node.unreported_events import unreported_events
+from emulator.storage.memory_filesystem import CrashPoint, FaultOutcome, MemoryFileSystem, SimulatedCrashError
 from emulator.storage.power_loss_plan import Keep
 
 DATA_DIR = "/data"
@@ -227,8 +227,8 @@ def test_the_script_reaches_what_it_is_about() -> None:
 
 
 @pytest.mark.parametrize("loss", [None, *Keep], ids=lambda keep: "kill" if keep is None else f"power-{keep.value}")
-@pytest.mark.parametrize("outcome", Outcome, ids=lambda outcome: outcome.value)
-def test_nothing_that_left_is_taken_back(outcome: Outcome, loss: Keep | None) -> None:
+@pytest.mark.parametrize("outcome", FaultOutcome, ids=lambda outcome: outcome.value)
+def test_nothing_that_left_is_taken_back(outcome: FaultOutcome, loss: Keep | None) -> None:
     for operation in range(1, len(OPERATIONS) + 1):
         filesystem = MemoryFileSystem()
         filesystem.restart(crash_at=CrashPoint(operation=operation, outcome=outcome))
@@ -252,7 +252,7 @@ def test_nothing_that_left_is_taken_back(outcome: Outcome, loss: Keep | None) ->
         assert found == WHOLE.streamed[: len(found)], where
         deleted = {"payments"} if len(found) == len(WHOLE.streamed) else set[str]()
         check_facts(answers, fold(found), deleted=deleted)
-        told += untold_events(successor.kept, frozenset(map(encode_event, told)))
+        told += unreported_events(successor.kept, frozenset(map(encode_event, told)))
         end_offset = found[-1].end_offset if found else 0
         assert of_records(told) == [event for event in of_records(WHOLE.told) if offset_of(event) < end_offset], where
         successor.turn([Started(cause_id=CAUSE)])

@@ -22,11 +22,13 @@ from emulator.core.properties import NodeProperties, node_properties
 from emulator.core.switches import ERAS, Switches
 from emulator.core.types import (
     BrokerId,
+    IsrAnswer,
     LeaderEpoch,
     MetadataOffset,
     NodeId,
     Offset,
     PartitionEpoch,
+    RecoveryStrategy,
     TopicId,
     TopicPartition,
 )
@@ -175,7 +177,7 @@ def test_an_isr_change_that_is_refused_is_counted_as_failed() -> None:
                 partition=0,
                 topic_id=topic_id,
                 error="NONE" if outcome == "committed" else "INELIGIBLE_REPLICA",
-                outcome=outcome,
+                outcome=IsrAnswer(outcome),
                 committed_isr=isr,
                 partition_epoch=PartitionEpoch(1),
             )
@@ -273,7 +275,7 @@ def test_a_finished_unclean_recovery_is_counted() -> None:
                 leader=BROKERS[1],
                 leader_epoch=LeaderEpoch(3),
                 method=method,
-                strategy="Balanced",
+                strategy=RecoveryStrategy.BALANCED,
                 candidates=BROKERS,
                 draw=None,
                 must_hear_from=(),

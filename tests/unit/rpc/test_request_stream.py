@@ -5,9 +5,8 @@ from typing import cast
 
 import grpc.aio
 
-from emulator.core.inputs import RequestFailure
 from emulator.core.messages import FetchResponse
-from emulator.core.types import CauseId, CorrelationId
+from emulator.core.types import CauseId, CorrelationId, RequestFailure
 from emulator.rpc.codec_error import CodecError
 from emulator.rpc.data_codec import Payload, Streamed
 from emulator.rpc.request_stream import AnswerPolicy, RequestStream, StreamCall

@@ -10,7 +10,7 @@ from emulator.core.types import BrokerEpoch, Offset, TopicId, TopicPartition
 from emulator.storage import clean_shutdown
 from emulator.storage.checkpoints import RECOVERY_POINT_CHECKPOINT, read_offsets
 from emulator.storage.log_directory import LogDirectory, make_log_directory, partition_of_directory
-from emulator.storage.memory_filesystem import CrashPoint, MemoryFileSystem, Outcome, SimulatedCrashError
+from emulator.storage.memory_filesystem import CrashPoint, FaultOutcome, MemoryFileSystem, SimulatedCrashError
 from emulator.storage.os_filesystem import OsFileSystem
 from emulator.storage.partition_log import LogSettings
 from emulator.storage.power_loss_plan import Keep
@@ -280,9 +280,9 @@ class _Story:
         assert closed.log_end_offset == log.log_end_offset + 1
 
 
-@pytest.mark.parametrize("outcome", [Outcome.DONE, Outcome.NOT_DONE])
+@pytest.mark.parametrize("outcome", [FaultOutcome.DONE, FaultOutcome.NOT_DONE])
 @pytest.mark.parametrize("keep", [None, *Keep])
-def test_crash_at_every_operation(outcome: Outcome, keep: Keep | None) -> None:
+def test_crash_at_every_operation(outcome: FaultOutcome, keep: Keep | None) -> None:
     operation = 0
     while True:
         operation += 1

@@ -4,7 +4,7 @@ import pytest
 
 from emulator.core.errors import StorageError
 from emulator.storage.filesystem import OpenMode
-from emulator.storage.memory_filesystem import CrashPoint, MemoryFileSystem, Outcome, SimulatedCrashError
+from emulator.storage.memory_filesystem import CrashPoint, FaultOutcome, MemoryFileSystem, SimulatedCrashError
 from emulator.storage.metadata_log import MetadataLog
 from emulator.storage.power_loss_plan import Keep
 from tests.unit.storage.log_fixtures import durable_directory, overwrite
@@ -41,9 +41,9 @@ def test_replay_returns_what_was_appended() -> None:
     assert log.take_recovered() == ()
 
 
-@pytest.mark.parametrize("outcome", [Outcome.DONE, Outcome.NOT_DONE])
+@pytest.mark.parametrize("outcome", [FaultOutcome.DONE, FaultOutcome.NOT_DONE])
 @pytest.mark.parametrize("keep", [None, *Keep])
-def test_crash_at_every_operation(outcome: Outcome, keep: Keep | None) -> None:
+def test_crash_at_every_operation(outcome: FaultOutcome, keep: Keep | None) -> None:
     operation = 0
     while True:
         operation += 1
@@ -103,7 +103,7 @@ def test_failure_poisons_the_log(failing: str) -> None:
     filesystem = durable_directory("/meta")
     log = MetadataLog(filesystem, "/meta")
     next_operation = len(filesystem.operations) + (1 if failing == "append" else 2)
-    filesystem._crash_at = CrashPoint(operation=next_operation, outcome=Outcome.FAILED)
+    filesystem._crash_at = CrashPoint(operation=next_operation, outcome=FaultOutcome.FAILED)
     with pytest.raises(StorageError):
         _append_and_sync(log)
     with pytest.raises(StorageError):

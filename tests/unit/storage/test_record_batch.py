@@ -7,7 +7,7 @@ import pytest
 from emulator.core.batch import BatchDescriptor, InvalidBatch
 from emulator.core.errors import CorruptRecordError, ErrorCode
 from emulator.core.types import ProducerEpoch, ProducerId
-from emulator.storage.batch_scan import Check, ScanEnd, scan_batches
+from emulator.storage.batch_scan import BatchValidation, ScanEnd, scan_batches
 from emulator.storage.filesystem import OpenMode
 from emulator.storage.record_batch import (
     HEADER_SIZE,
@@ -116,7 +116,7 @@ def test_malformed_records_are_an_error() -> None:
 def test_scan_ends_silently_or_in_corruption(tail: bytes, end: ScanEnd) -> None:
     filesystem = durable_directory("/d")
     overwrite(filesystem, "/d/log", BATCH + tail)
-    scan = scan_batches(filesystem.open("/d/log", OpenMode.READ), check=Check.HEADERS)
+    scan = scan_batches(filesystem.open("/d/log", OpenMode.READ), check=BatchValidation.HEADERS)
     assert (len(scan.batches), scan.valid_bytes, scan.end) == (1, len(BATCH), end)
 
 
@@ -124,6 +124,6 @@ def test_scan_reads_batches_larger_than_its_buffer() -> None:
     filesystem = durable_directory("/d")
     made = [make_batch(base, value=b"x" * size) for base, size in ((0, 3 << 20), (1, 10), (2, 1 << 20), (3, 5))]
     overwrite(filesystem, "/d/log", b"".join(content for _, content in made))
-    for check in Check:
+    for check in BatchValidation:
         scan = scan_batches(filesystem.open("/d/log", OpenMode.READ), check=check)
         assert scan.batches == [descriptor for descriptor, _ in made]

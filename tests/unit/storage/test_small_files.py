@@ -18,7 +18,7 @@ from emulator.storage.checkpoints import (
     read_offsets_leniently,
     write_offsets,
 )
-from emulator.storage.memory_filesystem import CrashPoint, Outcome, SimulatedCrashError
+from emulator.storage.memory_filesystem import CrashPoint, FaultOutcome, SimulatedCrashError
 from emulator.storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 from emulator.storage.power_loss_plan import Keep
 from emulator.storage.producer_snapshot import (
@@ -69,9 +69,9 @@ def test_bad_checkpoint_is_an_error_or_counts_as_absent(text: str) -> None:
         parse_epochs(text, path="x")
 
 
-@pytest.mark.parametrize("outcome", [Outcome.DONE, Outcome.NOT_DONE])
+@pytest.mark.parametrize("outcome", [FaultOutcome.DONE, FaultOutcome.NOT_DONE])
 @pytest.mark.parametrize("keep", [None, *Keep])
-def test_checkpoint_is_old_or_new_after_a_crash_anywhere(outcome: Outcome, keep: Keep | None) -> None:
+def test_checkpoint_is_old_or_new_after_a_crash_anywhere(outcome: FaultOutcome, keep: Keep | None) -> None:
     new = {TopicPartition("a", 1): Offset(2000)}
     operation = 0
     while True:

@@ -34,8 +34,7 @@ from emulator.core.admin_messages import (
 from emulator.core.errors import ErrorCode
 from emulator.core.image import MetadataImage
 from emulator.core.messages import Request, Response
-from emulator.core.records import ConfigResource
-from emulator.core.types import BrokerId, NodeId, TopicPartition
+from emulator.core.types import BrokerId, ConfigResource, NodeId, TopicPartition
 from emulator.plan.actions import (
     Administration,
     AlterConfig,

@@ -23,8 +23,15 @@ from chaos.scenario.scenario import Ending, Scenario, VerdictName
 from chaos.scenario.scenario_file import find_scenario, load_scenario, read_scenario, scenario_names
 from emulator.core.admin_messages import RequestedElection
 from emulator.core.errors import ConfigError, ErrorCode
-from emulator.core.records import ConfigResource
-from emulator.core.types import Acks, BrokerId, FeatureUpgradeType, LeaderRecoveryState, NodeId, TopicPartition
+from emulator.core.types import (
+    Acks,
+    BrokerId,
+    ConfigResource,
+    FeatureUpgradeType,
+    LeaderRecoveryState,
+    NodeId,
+    TopicPartition,
+)
 from emulator.plan.actions import (
     ActionTemplate,
     AlterConfig,

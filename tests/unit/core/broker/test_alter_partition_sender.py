@@ -5,11 +5,11 @@ And what an answer must not set off that is ahead of the metadata it was given b
 
 from emulator.core.effects import SendRequest
 from emulator.core.errors import ErrorCode
-from emulator.core.inputs import RequestFailed, RequestFailure, ResponseReceived
+from emulator.core.inputs import RequestFailed, ResponseReceived
 from emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult
-from emulator.core.records import ConfigRecord, ConfigResource, PartitionChangeRecord, PartitionRecord, Record
+from emulator.core.records import ConfigRecord, PartitionChangeRecord, PartitionRecord, Record
 from emulator.core.switches import Switches, era_switches
-from emulator.core.types import BrokerId, MetadataOffset, PartitionEpoch
+from emulator.core.types import BrokerId, ConfigResource, MetadataOffset, PartitionEpoch, RequestFailure
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, TOPIC_ID
 from tests.unit.core.broker.test_broker_steps import CAUSE, EVERY_RULE_ON, Life, fetch, produce
 
@@ -55,6 +55,13 @@ def test_after_an_error_of_the_whole_request_nothing_is_sent_before_the_backoff_
     assert take_alter_partitions(life) == []
     life.advance(50)
     assert len(take_alter_partitions(life)) == 1
+
+
+def test_a_change_that_the_answer_does_not_name_is_sent_again_at_once() -> None:
+    life, sent = shrunk()
+    life.answer(sent, AlterPartitionResponse(error=ErrorCode.NONE))
+    (again,) = take_alter_partitions(life)
+    assert again.request == sent.request
 
 
 def accepted(life: Life, *, after: int, partition: int = 0) -> AlterPartitionResponse:

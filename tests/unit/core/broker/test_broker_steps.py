@@ -4,7 +4,6 @@ import msgspec
 
 from emulator.core.batch import BatchDescriptor
 from emulator.core.broker import Broker, BrokerConfig
-from emulator.core.broker.lifecycle import BrokerState
 from emulator.core.effects import (
     AppendToLog,
     BrokerEffect,
@@ -25,7 +24,6 @@ from emulator.core.inputs import (
     MetadataReceived,
     MetadataStreamOpened,
     RequestFailed,
-    RequestFailure,
     RequestReceived,
     ResponseReceived,
     ShutdownRequested,
@@ -57,12 +55,14 @@ from emulator.core.switches import Switches
 from emulator.core.types import (
     BrokerEpoch,
     BrokerId,
+    BrokerState,
     CauseId,
     IncarnationId,
     LeaderEpoch,
     MetadataOffset,
     NodeId,
     Offset,
+    RequestFailure,
     RequestId,
     TopicId,
     TopicPartition,
@@ -228,6 +228,27 @@ def test_a_refused_registration_is_tried_again_after_a_heartbeat_interval() -> N
     assert life.in_flight == []
     life.advance(1)
     life.take(BrokerRegistrationRequest)
+
+
+def test_a_refused_heartbeat_is_tried_again_after_a_heartbeat_interval_however_often() -> None:
+    life = Life()
+    life.serve()
+    life.advance(2000)
+    for _ in range(3):
+        refusal = BrokerHeartbeatResponse(error=ErrorCode.STALE_BROKER_EPOCH)
+        life.answer(life.take(BrokerHeartbeatRequest), refusal)
+        life.advance(1999)
+        assert not any(isinstance(sent.request, BrokerHeartbeatRequest) for sent in life.in_flight)
+        life.advance(1)
+
+
+def test_what_a_timer_sets_off_has_the_cause_that_the_driver_gave_it() -> None:
+    life = Life()
+    life.serve()
+    life.now_ms += 60_000
+    effects = life.step(TimerFired(cause_id=CauseId("timer-0-1-7")))
+    causes = {effect.cause_id for effect in effects if isinstance(effect, SendRequest)}
+    assert causes == {"timer-0-1-7"}
 
 
 def test_it_asks_to_be_unfenced_as_soon_as_logs_are_open_and_its_registration_is_seen() -> None:

@@ -6,8 +6,8 @@ import pytest
 from emulator.core.batch import BatchDescriptor, EpochEndOffset, EpochEntry
 from emulator.core.broker.epoch_cache import LeaderEpochCache
 from emulator.core.broker.fetcher import FetcherPool, FollowState
+from emulator.core.broker.in_flight_requests import InFlightRequests
 from emulator.core.broker.log_opening import open_log
-from emulator.core.broker.request_ledger import RequestLedger
 from emulator.core.broker.truncation import truncation_target
 from emulator.core.broker.turn import Turn
 from emulator.core.effects import SendRequest, SyncLog, TruncateLog, WriteEpochCheckpoint
@@ -26,8 +26,8 @@ class Following:
 
     def __init__(self, *, records: int = 5, switches: Switches = EVERY_RULE_ON) -> None:
         self.hosting = Hosting(records=records, switches=switches)
-        self.ledger = RequestLedger()
-        self.pool = FetcherPool(self.hosting.config, self.ledger)
+        self.in_flight = InFlightRequests()
+        self.pool = FetcherPool(self.hosting.config, self.in_flight)
         self.log = self.hosting.partition.log
 
     def follow(self, *, leader_epoch: int = 1) -> Turn:

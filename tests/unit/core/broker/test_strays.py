@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.stray import StrayReason, stray_reason
+from emulator.core.broker.stray import stray_reason
 from emulator.core.broker.stray_cleanup import StrayLogs
 from emulator.core.broker.turn import Turn
 from emulator.core.effects import DeleteStrayLog, RenameStrayLog
@@ -14,8 +14,8 @@ from emulator.core.events import StrayDeleted, StrayDetected
 from emulator.core.image import MetadataImage
 from emulator.core.inputs import LoadedLog, StrayLog
 from emulator.core.records import PartitionRecord, TopicRecord
-from emulator.core.switches import ERAS, StrayCleanup, Switches
-from emulator.core.types import BrokerId, CauseId, Offset, TopicId
+from emulator.core.switches import ERAS, Switches
+from emulator.core.types import BrokerId, CauseId, Offset, StrayCleanup, StrayReason, TopicId
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, SECOND, TOPIC_ID, Hosting, events_of
 
 OTHER_ID = TopicId("id-of-the-next-orders")

@@ -36,9 +36,8 @@ from emulator.core.errors import ErrorCode
 from emulator.core.events import ConfigChanged, PartitionChanged
 from emulator.core.metadata_version import ELR, ELR_VERSION, LATEST, METADATA_VERSION
 from emulator.core.properties import NodeProperties
-from emulator.core.records import ConfigResource
 from emulator.core.switches import ClearElr, Switches
-from emulator.core.types import BrokerId, FeatureUpgradeType, NodeId, TopicId, TopicPartition
+from emulator.core.types import BrokerId, ConfigResource, FeatureUpgradeType, NodeId, TopicId, TopicPartition
 from tests.unit.core.controller.controller_driver import CONTROLLER, ORDERS, ControllerDriver, ids
 
 MIN_ISR = "min.insync.replicas"

@@ -12,7 +12,7 @@ from emulator.core.admin_messages import (
 )
 from emulator.core.controller.controller import Controller
 from emulator.core.effects import StopNode
-from emulator.core.errors import ErrorCode, InvariantViolation
+from emulator.core.errors import ErrorCode, InvariantError
 from emulator.core.events import (
     AlterPartitionDecided,
     BrokerFenced,
@@ -24,9 +24,9 @@ from emulator.core.events import (
 from emulator.core.inputs import MetadataSynced, RequestReceived, ShutdownRequested
 from emulator.core.messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse, MetadataRequest
 from emulator.core.properties import NodeProperties
-from emulator.core.records import ConfigResource, MetadataBatch
+from emulator.core.records import MetadataBatch
 from emulator.core.switches import ERAS, SessionCheck, Switches, with_switch
-from emulator.core.types import BrokerEpoch, MetadataOffset, PartitionEpoch, RequestId, TopicId
+from emulator.core.types import BrokerEpoch, ConfigResource, MetadataOffset, PartitionEpoch, RequestId, TopicId
 from tests.unit.core.controller.controller_driver import (
     CAUSE,
     CLUSTER,
@@ -111,7 +111,7 @@ def test_a_partial_sync_releases_what_it_covers() -> None:
 def test_a_sync_of_what_was_never_appended_is_a_bug() -> None:
     made = driver()
     beyond = MetadataOffset(made.image.next_offset + 1)
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         made.controller.step(MetadataSynced(cause_id=CAUSE, end_offset=beyond), now_ms=0)
 
 
@@ -127,7 +127,7 @@ def test_a_stop_waits_for_answers_that_wait() -> None:
 def test_a_request_for_a_broker_is_a_bug() -> None:
     made = driver()
     stray = RequestReceived(cause_id=CAUSE, request_id=RequestId(99), request=MetadataRequest())
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         made.controller.step(stray, now_ms=0)
 
 
@@ -179,7 +179,7 @@ def test_after_a_restart_every_unfenced_broker_gets_a_full_session() -> None:
 def test_replay_refuses_a_gap() -> None:
     made = driver()
     fresh = Controller(PROPERTIES, ERAS["kip-966"], CLUSTER, CONTROLLER)
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         fresh.replay(MetadataBatch(base_offset=MetadataOffset(1), records=made.log[0].records))
 
 
@@ -421,5 +421,5 @@ def test_a_controller_asserts_that_broker_epochs_rise() -> None:
     expire(made, 0)
     brokers = made.image.brokers
     brokers[ids(0)[0]] = msgspec.structs.replace(brokers[ids(0)[0]], broker_epoch=BrokerEpoch(10_000))
-    with pytest.raises(InvariantViolation, match=r"^M12: "):
+    with pytest.raises(InvariantError, match=r"^M12: "):
         made.register(0, incarnation="second")

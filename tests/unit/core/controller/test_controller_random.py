@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from emulator.core import invariants
+from emulator.core.controller import invariants
 from emulator.core.controller.min_isr import configured_min_isr, effective_min_isr
 from emulator.core.controller.registration import Shutdown
 from emulator.core.image import MetadataImage

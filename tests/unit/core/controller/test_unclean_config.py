@@ -2,12 +2,11 @@
 
 import pytest
 
-from emulator.core.controller.recovery import RecoveryStrategy
 from emulator.core.controller.unclean_config import recovery_strategy
 from emulator.core.image import MetadataImage
 from emulator.core.properties import node_properties
-from emulator.core.records import ConfigRecord, ConfigResource
-from emulator.core.types import MetadataOffset, NodeId
+from emulator.core.records import ConfigRecord
+from emulator.core.types import ConfigResource, MetadataOffset, NodeId, RecoveryStrategy
 
 STRATEGY, ENABLE = "unclean.recovery.strategy", "unclean.leader.election.enable"
 PLACES = {

@@ -1,5 +1,7 @@
 """KIP-966's unclean recovery manager, driven by hand: what is asked of whom, which answers count, who is elected."""
 
+from typing import Literal
+
 import msgspec
 import pytest
 
@@ -19,7 +21,7 @@ from emulator.core.admin_messages import (
 from emulator.core.controller import unclean_recovery
 from emulator.core.controller.unclean_recovery import RETRY_BACKOFF_MS
 from emulator.core.effects import SendRequest
-from emulator.core.errors import ErrorCode, InvariantViolation
+from emulator.core.errors import ErrorCode, InvariantError
 from emulator.core.events import (
     DrawReceived,
     Election,
@@ -30,17 +32,18 @@ from emulator.core.events import (
     UncleanRecoveryStarted,
 )
 from emulator.core.image import PartitionState
-from emulator.core.inputs import NumberDrawn, RequestFailed, RequestFailure, ResponseReceived
+from emulator.core.inputs import NumberDrawn, RequestFailed, ResponseReceived
 from emulator.core.messages import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse, ReplicaLogInfo
 from emulator.core.properties import NodeProperties
-from emulator.core.records import ConfigResource
 from emulator.core.switches import Switches, era_switches
 from emulator.core.types import (
     BrokerEpoch,
+    ConfigResource,
     CorrelationId,
     LeaderEpoch,
     LeaderRecoveryState,
     Offset,
+    RequestFailure,
     RequestId,
     TopicPartition,
 )
@@ -50,7 +53,12 @@ TIMEOUT_MS = 10_000
 SESSION_MS = 50
 
 
-def driver(*, strategy: str = "Balanced", switches: Switches | None = None, partitions: int = 1) -> ControllerDriver:
+def driver(
+    *,
+    strategy: Literal["None", "Balanced", "Aggressive"] = "Balanced",
+    switches: Switches | None = None,
+    partitions: int = 1,
+) -> ControllerDriver:
     """Returns a controller with brokers 1, 2 and 3, of which each partition has a replica; nothing is lost yet."""
     properties = NodeProperties(
         min_insync_replicas=2,
@@ -377,7 +385,7 @@ def test_a_replica_that_knows_the_topic_not_yet_is_asked_again() -> None:
 
 def test_an_answer_that_nobody_asked_for_is_a_bug() -> None:
     cluster = driver()
-    with pytest.raises(InvariantViolation, match="no request 7 under way"):
+    with pytest.raises(InvariantError, match="no request 7 under way"):
         cluster.step(RequestFailed(cause_id=CAUSE, correlation_id=CorrelationId(7), failure=RequestFailure.TIMED_OUT))
 
 

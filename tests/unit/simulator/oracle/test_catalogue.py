@@ -4,7 +4,8 @@ from enum import Enum
 
 import pytest
 
-from emulator.core.switches import ERAS, MaximalIsr, StrayCleanup, Switches
+from emulator.core.switches import ERAS, MaximalIsr, Switches
+from emulator.core.types import StrayCleanup
 from emulator.simulator.oracle.catalogue import CHECKS, is_finding, is_promised
 from emulator.simulator.oracle.finding import Alarm, CheckKind, Guarantee
 from tests.unit.simulator.oracle import (

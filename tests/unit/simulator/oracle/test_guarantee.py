@@ -4,6 +4,7 @@ from emulator.core.events import Election, PartitionChanged
 from emulator.core.types import (
     BrokerId,
     CauseId,
+    ChangeReason,
     LeaderEpoch,
     LeaderRecoveryState,
     MetadataOffset,
@@ -23,7 +24,7 @@ def changed(leader_epoch: int, election: Election) -> PartitionChanged:
         partition=0,
         topic_id=TopicId("orders-id"),
         metadata_offset=MetadataOffset(leader_epoch),
-        reason="broker_fenced",
+        reason=ChangeReason.BROKER_FENCED,
         election=election,
         broker_id=None,
         effective_min_isr=2,

@@ -14,7 +14,7 @@ from emulator.core.events import (
 )
 from emulator.core.messages import FetchPartitionResponse, FetchResponse, ListOffsetsResponse, ListOffsetsResult
 from emulator.core.switches import MaximalIsr
-from emulator.core.types import BrokerId, LeaderEpoch, LeaderRecoveryState, Offset, PartitionEpoch
+from emulator.core.types import BrokerId, IsrAnswer, LeaderEpoch, LeaderRecoveryState, Offset, PartitionEpoch
 from tests.unit.simulator.oracle.world import (
     CAUSE,
     FOLLOWER,
@@ -119,7 +119,7 @@ def proposes_twice(world: World) -> None:
         partition=NAME.partition,
         topic_id=TOPIC,
         error="INELIGIBLE_REPLICA",
-        outcome="reverted",
+        outcome=IsrAnswer.REVERTED,
         committed_isr=ISR,
         partition_epoch=PartitionEpoch(0),
     )

@@ -5,7 +5,7 @@ import re
 import pytest
 from emulator.simulator.plan import parse_plan
 
-from emulator.core.errors import ConfigError, InvariantViolation
+from emulator.core.errors import ConfigError, InvariantError
 from emulator.core.messages import MetadataRequest
 from emulator.core.types import BrokerId, NodeId, PartitionEpoch, RequestId
 from emulator.plan.fields import PRODUCER_ALL
@@ -97,7 +97,7 @@ def does_not_heal(world: World) -> None:
 
 
 def contradicts_itself(world: World) -> None:
-    world.oracle.crashed(InvariantViolation("M9: a bug"))
+    world.oracle.crashed(InvariantError("M9: a bug"))
 
 
 def raises(world: World) -> None:
@@ -117,7 +117,7 @@ def test_an_exception_is_told_with_its_place_in_the_program() -> None:
 CASES = (
     ("L8", does_not_heal),
     ("L9", goes_on_changing),
-    ("InvariantViolation", contradicts_itself),
+    ("InvariantError", contradicts_itself),
     ("Exception", raises),
 )
 

@@ -5,7 +5,7 @@ import msgspec
 from emulator.core.broker.epoch_cache import LeaderEpochCache
 from emulator.core.events import AppendRole, LogOpened, LogTruncated, StrayDeleted, StrayDetected
 from emulator.core.inputs import StrayLog
-from emulator.core.types import LeaderEpoch, Offset, TopicId
+from emulator.core.types import LeaderEpoch, Offset, StrayCleanup, StrayReason, TopicId, TruncationReason
 from emulator.simulator.disk import StoredLog
 from tests.unit.simulator.oracle.world import (
     CAUSE,
@@ -70,7 +70,7 @@ def _truncated(end_offset: Offset) -> LogTruncated:
         topic=NAME.topic,
         partition=NAME.partition,
         topic_id=TOPIC,
-        reason="diverging_epoch",
+        reason=TruncationReason.DIVERGING_EPOCH,
         old_end_offset=Offset(3),
         new_end_offset=end_offset,
         high_watermark=Offset(3),
@@ -135,8 +135,8 @@ def test_a_stray_is_overdue_once_its_grace_is_over() -> None:
         topic=NAME.topic,
         partition=NAME.partition,
         topic_id=old,
-        reason="unknown_topic",
-        action="delete",
+        reason=StrayReason.UNKNOWN_TOPIC,
+        action=StrayCleanup.DELETE,
         log_end_offset=Offset(3),
     )
     world.happens(detected, node=FOLLOWER)

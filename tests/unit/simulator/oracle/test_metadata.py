@@ -7,7 +7,7 @@ from msgspec import UNSET
 from emulator.core.events import BrokerRegistered, LogDeleted, MetadataApplied, PartitionChanged
 from emulator.core.image import MetadataImage
 from emulator.core.records import MetadataBatch, PartitionChangeRecord, Record
-from emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, MetadataOffset, NodeId, Offset
+from emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, LogDeletedReason, MetadataOffset, NodeId, Offset
 from tests.unit.simulator.oracle.world import (
     CAUSE,
     CLUSTER,
@@ -99,7 +99,7 @@ def assigned_log_is_deleted(world: World) -> None:
         topic=NAME.topic,
         partition=NAME.partition,
         topic_id=TOPIC,
-        reason="stray",
+        reason=LogDeletedReason.STRAY,
         log_end_offset=Offset(3),
     )
     world.happens(deleted, node=FOLLOWER)

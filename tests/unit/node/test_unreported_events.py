@@ -5,7 +5,7 @@ from pathlib import Path
 from emulator.core.events import ControllerEvent, FeatureChanged
 from emulator.core.types import CauseId, MetadataOffset, NodeId
 from emulator.node.event_writer import EventWriter
-from emulator.node.untold_events import earlier_event_files, read_told, untold_events
+from emulator.node.unreported_events import earlier_event_files, read_reported, unreported_events
 
 
 def events(count: int) -> list[ControllerEvent]:
@@ -24,22 +24,22 @@ def write(path: Path, told: list[ControllerEvent], *, incarnation: int) -> None:
     writer.close()
 
 
-def test_what_no_earlier_file_has_is_untold(tmp_path: Path) -> None:
+def test_what_no_earlier_file_has_is_unreported(tmp_path: Path) -> None:
     kept = events(5)
     write(tmp_path / "100-0.jsonl", kept[:2], incarnation=0)
     write(tmp_path / "100-2.jsonl", kept[2:4], incarnation=2)
     files = earlier_event_files(str(tmp_path / "100-3.jsonl"), incarnation=3)
     assert [Path(file).name for file in files] == ["100-0.jsonl", "100-1.jsonl", "100-2.jsonl"]
-    assert untold_events(kept, read_told(files)) == kept[4:]
+    assert unreported_events(kept, read_reported(files)) == kept[4:]
 
 
-def test_an_event_on_a_torn_line_is_untold(tmp_path: Path) -> None:
+def test_an_event_on_a_torn_line_is_unreported(tmp_path: Path) -> None:
     kept = events(3)
     path = tmp_path / "100-0.jsonl"
     write(path, kept, incarnation=0)
     path.write_bytes(path.read_bytes()[:-2])
     files = earlier_event_files(str(tmp_path / "100-1.jsonl"), incarnation=1)
-    assert untold_events(kept, read_told(files)) == kept[2:]
+    assert unreported_events(kept, read_reported(files)) == kept[2:]
 
 
 def test_the_first_incarnation_looks_at_no_file(tmp_path: Path) -> None:

@@ -1,8 +1,7 @@
 """What an earlier process of a controller decided durably, but was killed before writing down.
 
-Between the sync of a record and the write of its event lies the moment at which a kill leaves a decision that no event
-tells of. The metadata log keeps the events with their records; whatever no earlier event file has is told again by the
-next process, before anything else.
+A kill between the sync of a record and the write of its event leaves a decision without an event. The metadata log
+keeps the events with their records; the next process first writes those that no earlier event file has.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,19 +16,19 @@ def earlier_event_files(event_file: str, *, incarnation: int) -> list[str]:
     return [f"{stem}{earlier}.jsonl" for earlier in range(incarnation)]
 
 
-def read_told(paths: Iterable[str]) -> frozenset[bytes]:
+def read_reported(paths: Iterable[str]) -> frozenset[bytes]:
     """Returns the events on the whole lines of files, encoded; a file that is not there has none."""
-    told: set[bytes] = set()
+    reported: set[bytes] = set()
     for path in paths:
         try:
             with open(path, "rb") as file:
                 content = file.read()
         except FileNotFoundError:
             continue
-        told.update(event_of_line(line) for line in content.split(b"\n")[:-1])
-    return frozenset(told)
+        reported.update(event_of_line(line) for line in content.split(b"\n")[:-1])
+    return frozenset(reported)
 
 
-def untold_events(kept: Sequence[ControllerEvent], told: frozenset[bytes]) -> list[ControllerEvent]:
-    """Returns, in order, the events of the metadata log that are not among those told."""
-    return [event for event in kept if encode_event(event) not in told]
+def unreported_events(kept: Sequence[ControllerEvent], reported: frozenset[bytes]) -> list[ControllerEvent]:
+    """Returns, in order, the events of the metadata log that are not among those reported."""
+    return [event for event in kept if encode_event(event) not in reported]

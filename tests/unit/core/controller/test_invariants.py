@@ -5,8 +5,8 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from emulator.core import invariants
-from emulator.core.errors import InvariantViolation
+from emulator.core.controller import invariants
+from emulator.core.errors import InvariantError
 from emulator.core.image import BrokerRegistration, ImageDelta, PartitionDelta, PartitionState
 from emulator.core.types import (
     BrokerEpoch,
@@ -70,7 +70,7 @@ def changed(**fields: object) -> PartitionState:
     ],
 )
 def test_a_broken_partition_is_found(rule: str, broken: Callable[[], None]) -> None:
-    with pytest.raises(InvariantViolation, match=f"^{rule}: "):
+    with pytest.raises(InvariantError, match=f"^{rule}: "):
         broken()
 
 
@@ -95,7 +95,7 @@ def test_without_elr_a_fenced_member_may_stay_in_the_isr() -> None:
     ],
 )
 def test_m9_finds_epochs_that_do_not_follow(after: PartitionState) -> None:
-    with pytest.raises(InvariantViolation, match=r"^M9: "):
+    with pytest.raises(InvariantError, match=r"^M9: "):
         invariants.check_m9_epochs(PARTITION, before=STATE, after=after)
 
 
@@ -121,7 +121,7 @@ def test_m9_accepts_epochs_that_follow(after: PartitionState) -> None:
     ],
 )
 def test_m12_finds_epochs_that_do_not_rise(after: BrokerRegistration) -> None:
-    with pytest.raises(InvariantViolation, match=r"^M12: "):
+    with pytest.raises(InvariantError, match=r"^M12: "):
         invariants.check_m12_broker_epoch(before=REGISTRATION, after=after)
 
 
@@ -152,8 +152,8 @@ def test_a_record_is_checked_for_partitions_and_brokers() -> None:
     fine = delta(changed(partition_epoch=PartitionEpoch(8)))
     invariants.check_delta(fine, brokers_before=before, brokers_after=before)
     invariants.check_delta(delta(changed(topic_id=TopicId("other"))), brokers_before=before, brokers_after=before)
-    with pytest.raises(InvariantViolation, match=r"^M9: "):
+    with pytest.raises(InvariantError, match=r"^M9: "):
         invariants.check_delta(delta(STATE), brokers_before=before, brokers_after=before)
     registered = msgspec.structs.replace(fine, brokers=frozenset({REGISTRATION.broker_id}))
-    with pytest.raises(InvariantViolation, match=r"^M12: "):
+    with pytest.raises(InvariantError, match=r"^M12: "):
         invariants.check_delta(registered, brokers_before=before, brokers_after=after)

@@ -1,6 +1,6 @@
 """Periodic work of a broker, from the first applied difference on.
 
-Each chore is due again one interval after it was done (``ReplicaManager`` and ``LogManager`` schedule them in Kafka):
+Each task is due again one interval after it was done (``ReplicaManager`` and ``LogManager`` schedule them in Kafka):
 members that lag are dropped from ISRs, high watermarks and the logs' checkpoints written, idle producers forgotten.
 """
 
@@ -18,15 +18,15 @@ from emulator.core.types import Offset, TopicPartition
 _PRODUCER_EXPIRATION_CHECK_MS: Final = 600_000
 
 
-class _Chore(Enum):
+class _Task(Enum):
     SHRINK_ISR = "shrink_isr"
     CHECKPOINT_HIGH_WATERMARKS = "checkpoint_high_watermarks"
     CHECKPOINT_LOGS = "checkpoint_logs"
     EXPIRE_PRODUCERS = "expire_producers"
 
 
-class Chores:
-    """The chores of one broker.
+class Maintenance:
+    """The periodic tasks of one broker.
 
     Attributes:
         timers: when each is due; nothing before ``start``.
@@ -35,45 +35,45 @@ class Chores:
     def __init__(self, config: BrokerConfig, hosted: HostedPartitions) -> None:
         self._properties = config.properties
         self._hosted = hosted
-        self.timers: TimerQueue[_Chore] = TimerQueue()
+        self.timers: TimerQueue[_Task] = TimerQueue()
         self._checkpointed: tuple[tuple[TopicPartition, Offset], ...] = ()
 
     def start(self, turn: Turn) -> None:
         """Begins with all of them, each for the first time after one interval."""
-        for chore in _Chore:
-            self.timers.set(chore, at_ms=turn.now_ms + self._interval_ms(chore))
+        for task in _Task:
+            self.timers.set(task, at_ms=turn.now_ms + self._interval_ms(task))
 
-    def _interval_ms(self, chore: _Chore) -> int:
-        match chore:
-            case _Chore.SHRINK_ISR:
+    def _interval_ms(self, task: _Task) -> int:
+        match task:
+            case _Task.SHRINK_ISR:
                 return max(1, self._properties.replica_lag_time_max_ms // 2)
-            case _Chore.CHECKPOINT_HIGH_WATERMARKS:
+            case _Task.CHECKPOINT_HIGH_WATERMARKS:
                 return self._properties.replica_high_watermark_checkpoint_interval_ms
-            case _Chore.CHECKPOINT_LOGS:
+            case _Task.CHECKPOINT_LOGS:
                 return self._properties.log_flush_offset_checkpoint_interval_ms
-            case _Chore.EXPIRE_PRODUCERS:
+            case _Task.EXPIRE_PRODUCERS:
                 return _PRODUCER_EXPIRATION_CHECK_MS
 
     def handle_timer(self, turn: Turn) -> None:
         """Does what is due."""
-        for chore in self.timers.pop_due(now_ms=turn.now_ms):
-            self._do(turn, chore)
-            self.timers.set(chore, at_ms=turn.now_ms + self._interval_ms(chore))
+        for task in self.timers.pop_due(now_ms=turn.now_ms):
+            self._do(turn, task)
+            self.timers.set(task, at_ms=turn.now_ms + self._interval_ms(task))
 
-    def _do(self, turn: Turn, chore: _Chore) -> None:
-        match chore:
-            case _Chore.SHRINK_ISR:
+    def _do(self, turn: Turn, task: _Task) -> None:
+        match task:
+            case _Task.SHRINK_ISR:
                 self._shrink_isrs(turn)
-            case _Chore.CHECKPOINT_HIGH_WATERMARKS:
+            case _Task.CHECKPOINT_HIGH_WATERMARKS:
                 self.checkpoint_high_watermarks(turn)
-            case _Chore.CHECKPOINT_LOGS:
+            case _Task.CHECKPOINT_LOGS:
                 turn.write(WriteLogCheckpoints())
-            case _Chore.EXPIRE_PRODUCERS:
+            case _Task.EXPIRE_PRODUCERS:
                 expiration_ms = self._properties.producer_id_expiration_ms
                 for partition in self._hosted:
                     partition.log.producers.expire(now_ms=turn.now_ms, expiration_ms=expiration_ms)
             case _:
-                assert_never(chore)
+                assert_never(task)
 
     def _shrink_isrs(self, turn: Turn) -> None:
         for partition in self._hosted:

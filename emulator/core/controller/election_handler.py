@@ -41,7 +41,7 @@ class _Waiting:
         self.due: set[TopicPartition] = set()
 
 
-class ElectionDesk:
+class ElectionHandler:
     """Answers ElectLeaders requests. What waits is soft state: it dies with the controller's process.
 
     Args:

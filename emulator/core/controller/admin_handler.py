@@ -53,14 +53,14 @@ from emulator.core.controller.reassignment import (
 )
 from emulator.core.controller.topics import TopicOutcome, add_partitions, create_topic, delete_topic
 from emulator.core.controller.view import ClusterView
-from emulator.core.errors import ErrorCode, InvariantViolation
+from emulator.core.errors import ErrorCode, InvariantError
 from emulator.core.types import TopicPartition
 
 Commit: TypeAlias = Callable[[Sequence[Decision]], None]
 """Replays decisions at once, so that the view shows them."""
 
 
-class AdminDesk:
+class AdminHandler:
     """Answers administrators.
 
     Args:
@@ -100,7 +100,7 @@ class AdminDesk:
             case DescribeClusterRequest():
                 return self._describe_cluster()
             case ElectLeadersRequest():
-                raise InvariantViolation("elections are the election desk's")
+                raise InvariantError("elections are the election handler's")
             case _:
                 assert_never(request)
 

@@ -4,9 +4,9 @@ import pytest
 
 from emulator.core.batch import EpochEntry
 from emulator.core.broker.epoch_cache import LeaderEpochCache
+from emulator.core.broker.invariants import check_hosted_partition, check_progress, partition_mark
 from emulator.core.broker.isr import Committed
-from emulator.core.errors import InvariantViolation
-from emulator.core.invariants import check_hosted_partition, check_progress, partition_mark
+from emulator.core.errors import InvariantError
 from emulator.core.types import LeaderEpoch, Offset, PartitionEpoch
 from tests.unit.core.broker.hosting import FIRST, OWN, Hosting
 
@@ -23,7 +23,7 @@ def test_d9_bounds(log_start: int, high_watermark: int) -> None:
     hosting = leading()
     hosting.partition.log.log_start_offset = Offset(log_start)
     hosting.partition.log.high_watermark = Offset(high_watermark)
-    with pytest.raises(InvariantViolation, match="D9"):
+    with pytest.raises(InvariantError, match="D9"):
         check_hosted_partition(hosting.partition)
 
 
@@ -33,7 +33,7 @@ def test_d8_epoch_cache(entries: tuple[tuple[int, int], ...]) -> None:
     hosting.partition.log.epochs = LeaderEpochCache(
         EpochEntry(LeaderEpoch(epoch), Offset(start)) for epoch, start in entries
     )
-    with pytest.raises(InvariantViolation, match="D8"):
+    with pytest.raises(InvariantError, match="D8"):
         check_hosted_partition(hosting.partition)
 
 
@@ -41,7 +41,7 @@ def test_d8_epoch_cache(entries: tuple[tuple[int, int], ...]) -> None:
 def test_h5_isr_of_a_leader(isr: tuple[int, ...]) -> None:
     hosting = leading()
     hosting.partition.isr_state = Committed(isr)  # type: ignore[arg-type]  # not all are brokers
-    with pytest.raises(InvariantViolation, match="H5"):
+    with pytest.raises(InvariantError, match="H5"):
         check_hosted_partition(hosting.partition)
 
 
@@ -50,7 +50,7 @@ def test_h5_isr_of_a_follower() -> None:
     hosting.follow(FIRST)
     check_hosted_partition(hosting.partition)
     hosting.partition.isr_state = Committed((FIRST,))
-    with pytest.raises(InvariantViolation, match="H5"):
+    with pytest.raises(InvariantError, match="H5"):
         check_hosted_partition(hosting.partition)
 
 
@@ -58,7 +58,7 @@ def test_h3_high_watermark_of_a_leader() -> None:
     hosting = leading()
     mark = partition_mark(hosting.partition)
     hosting.partition.log.high_watermark = Offset(4)
-    with pytest.raises(InvariantViolation, match="H3"):
+    with pytest.raises(InvariantError, match="H3"):
         check_progress(hosting.partition, mark)
 
 
@@ -66,5 +66,5 @@ def test_m9_epochs() -> None:
     hosting = leading()
     mark = partition_mark(hosting.partition)
     hosting.partition.partition_epoch = PartitionEpoch(0)
-    with pytest.raises(InvariantViolation, match="M9"):
+    with pytest.raises(InvariantError, match="M9"):
         check_progress(hosting.partition, mark)

@@ -1,7 +1,7 @@
 """What loaded logs need from time to time: due flushes, delayed deletions, retention.
 
-Retention drops segments between two turns. The core is told before it sees any other input, or it could still offer
-somebody what is gone.
+Retention drops segments between two turns. The core learns of it before it sees any other input, or it could still
+offer records that are gone.
 """
 
 import asyncio
@@ -21,14 +21,14 @@ INTERVAL_S: Final = 0.25
 """Resolution of ``flush.ms`` and of delayed deletions."""
 
 
-class LogChores:
+class LogMaintenance:
     """Periodic work on a broker's logs.
 
     Args:
         files: the logs.
         broker: knows the high watermarks, above which retention deletes nothing.
         properties: of the node.
-        put_first: takes the inputs that tell the core of deleted segments, ahead of those that wait.
+        put_first: takes inputs about deleted segments, ahead of those that wait.
     """
 
     def __init__(

@@ -7,9 +7,8 @@ Decisions come from their own modules; here is what they need of the soft state,
 from typing import Protocol
 
 from emulator.core.controller.alter_partition import alter_partition, alter_partition_result, sender_error
-from emulator.core.controller.decision import FenceReason
 from emulator.core.controller.fencing import begin_controlled_shutdown, fence_broker, unfence_broker
-from emulator.core.controller.heartbeat import BrokerProgress, BrokerState, next_state, wish
+from emulator.core.controller.heartbeat import BrokerControlState, BrokerProgress, heartbeat_intent, next_state
 from emulator.core.controller.registration import Session, register_broker
 from emulator.core.controller.sessions import SessionKey, SessionTracker
 from emulator.core.controller.turn import ControllerTurn
@@ -27,7 +26,7 @@ from emulator.core.messages import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from emulator.core.types import MetadataOffset
+from emulator.core.types import FenceReason, MetadataOffset
 
 
 class SessionTimers(Protocol):
@@ -40,7 +39,7 @@ class SessionTimers(Protocol):
         """Disarms it."""
 
 
-class BrokerDesk:
+class BrokerHandler:
     """Answers brokers.
 
     Args:
@@ -112,7 +111,7 @@ class BrokerDesk:
             active_offsets=() if shutdown_offset is None else self._active_offsets(),
         )
         current = self._state_of(broker)
-        asked = wish(want_fence=request.want_fence, want_shut_down=request.want_shut_down)
+        asked = heartbeat_intent(want_fence=request.want_fence, want_shut_down=request.want_shut_down)
         state = next_state(current, asked, progress)
         if state is not current:
             self._enter(turn, broker, state)
@@ -120,29 +119,29 @@ class BrokerDesk:
             error=ErrorCode.NONE,
             is_caught_up=progress.is_caught_up,
             is_fenced=state.is_fenced,
-            should_shut_down=state is BrokerState.SHUTDOWN_NOW,
+            should_shut_down=state is BrokerControlState.SHUTDOWN_NOW,
         )
 
     def _active_offsets(self) -> tuple[MetadataOffset | None, ...]:
         return self.sessions.applied_offsets(sorted(self._view.active_brokers()))
 
-    def _state_of(self, broker: BrokerRegistration) -> BrokerState:
+    def _state_of(self, broker: BrokerRegistration) -> BrokerControlState:
         if broker.fenced:
-            return BrokerState.FENCED
+            return BrokerControlState.FENCED
         if self.sessions.shutdown_offset(broker.broker_id) is not None:
-            return BrokerState.CONTROLLED_SHUTDOWN
+            return BrokerControlState.CONTROLLED_SHUTDOWN
         # After a restart of the controller this also holds for a broker whose shutdown began: it starts over.
-        return BrokerState.UNFENCED
+        return BrokerControlState.UNFENCED
 
-    def _enter(self, turn: ControllerTurn, broker: BrokerRegistration, state: BrokerState) -> None:
+    def _enter(self, turn: ControllerTurn, broker: BrokerRegistration, state: BrokerControlState) -> None:
         match state:
-            case BrokerState.FENCED:
+            case BrokerControlState.FENCED:
                 turn.commit(fence_broker(self._view, broker.broker_id, reason=FenceReason.REQUESTED))
-            case BrokerState.SHUTDOWN_NOW:
+            case BrokerControlState.SHUTDOWN_NOW:
                 turn.commit(fence_broker(self._view, broker.broker_id, reason=FenceReason.SHUTDOWN))
-            case BrokerState.UNFENCED:
+            case BrokerControlState.UNFENCED:
                 turn.commit(unfence_broker(self._view, broker.broker_id))
-            case BrokerState.CONTROLLED_SHUTDOWN:
+            case BrokerControlState.CONTROLLED_SHUTDOWN:
                 turn.commit(begin_controlled_shutdown(self._view, broker.broker_id))
                 last_offset = MetadataOffset(self._view.image.next_offset - 1)
                 self.sessions.begin_shutdown(broker.broker_id, offset=last_offset)

@@ -1,10 +1,10 @@
-"""Tie a child process to its owner: the child is killed by the kernel when the owner ends, however it ends.
+"""Makes a child process die with its parent, however the parent ends: the kernel kills it.
 
 The module is a program of its own, put in front of the real command line::
 
-    python -I -S tether.py OWNER_PID COMMAND ARGUMENT...
+    python -I -S parent_death.py PARENT_PID COMMAND ARGUMENT...
 
-It asks the kernel for SIGKILL on the owner's death (``prctl(2)``, ``PR_SET_PDEATHSIG``) and then becomes the command,
+It asks the kernel for SIGKILL on the parent's death (``prctl(2)``, ``PR_SET_PDEATHSIG``) and then becomes the command,
 so the setting also covers programs that know nothing of it, such as toxiproxy-server or a JVM. The kernel keeps it
 over ``execve`` but not over ``fork``; it also kills a stopped process. A ``preexec_fn`` would do the same inside a
 forked copy of a threaded interpreter, which may deadlock.
@@ -23,8 +23,8 @@ _EXIT_ORPHANED = 125
 _EXIT_NOT_EXECUTABLE = 127
 
 
-def tethered(argv: Sequence[str]) -> list[str]:
-    """Return the command line that runs ``argv`` for as long as the calling process lives, and no longer.
+def die_with_parent(argv: Sequence[str]) -> list[str]:
+    """Returns the command line that runs ``argv`` for as long as the calling process lives, and no longer.
 
     Args:
         argv: program and arguments; the program is looked up in ``PATH`` of the child.
@@ -32,17 +32,17 @@ def tethered(argv: Sequence[str]) -> list[str]:
     return [sys.executable, "-I", "-S", __file__, str(os.getpid()), *argv]
 
 
-def become(*, owner_pid: int, argv: Sequence[str]) -> None:
-    """Replace this process by ``argv``, to be killed together with its parent ``owner_pid``.
+def become(*, parent_pid: int, argv: Sequence[str]) -> None:
+    """Replaces this process by ``argv``, to be killed together with its parent ``parent_pid``.
 
-    Does not return. Exits with 125 if the owner had ended before the request reached the kernel, and with 127 if
+    Does not return. Exits with 125 if the parent had ended before the request reached the kernel, and with 127 if
     ``argv`` cannot be executed.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
-    # An owner that died before the request was made sends no signal: this process already has another parent.
-    if os.getppid() != owner_pid:
+    # A parent that died before the request was made sends no signal: this process already has another parent.
+    if os.getppid() != parent_pid:
         sys.exit(_EXIT_ORPHANED)
     try:
         os.execvp(argv[0], list(argv))
@@ -52,4 +52,4 @@ def become(*, owner_pid: int, argv: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    become(owner_pid=int(sys.argv[1]), argv=sys.argv[2:])
+    become(parent_pid=int(sys.argv[1]), argv=sys.argv[2:])

@@ -8,11 +8,10 @@ import msgspec
 
 from emulator.core.broker.turn import Turn
 from emulator.core.effects import SendRequest
-from emulator.core.errors import InvariantViolation
+from emulator.core.errors import InvariantError
 from emulator.core.events import PeerReachable, PeerUnreachable
-from emulator.core.inputs import RequestFailure
 from emulator.core.messages import Request
-from emulator.core.types import CorrelationId, NodeId
+from emulator.core.types import CorrelationId, NodeId, RequestFailure
 
 
 class SentRequest(msgspec.Struct, frozen=True):
@@ -22,7 +21,7 @@ class SentRequest(msgspec.Struct, frozen=True):
     request: Request
 
 
-class RequestLedger:
+class InFlightRequests:
     """All requests under way. Their number is bounded by the senders: each kind is one in flight per peer."""
 
     def __init__(self) -> None:
@@ -49,7 +48,7 @@ class RequestLedger:
         """Returns the request that was answered.
 
         Raises:
-            InvariantViolation: no such request is under way.
+            InvariantError: no such request is under way.
         """
         sent = self._pop(correlation_id)
         if sent.destination in self._unreachable:
@@ -61,16 +60,16 @@ class RequestLedger:
         """Returns the request that will not be answered.
 
         Raises:
-            InvariantViolation: no such request is under way.
+            InvariantError: no such request is under way.
         """
         sent = self._pop(correlation_id)
         if sent.destination not in self._unreachable:
             self._unreachable.add(sent.destination)
-            turn.record(PeerUnreachable(cause_id=turn.cause_id, peer=sent.destination, failure=failure.value))
+            turn.record(PeerUnreachable(cause_id=turn.cause_id, peer=sent.destination, failure=failure))
         return sent
 
     def _pop(self, correlation_id: CorrelationId) -> SentRequest:
         sent = self._sent.pop(correlation_id, None)
         if sent is None:
-            raise InvariantViolation(f"no request {correlation_id} under way")
+            raise InvariantError(f"no request {correlation_id} under way")
         return sent

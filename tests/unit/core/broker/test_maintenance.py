@@ -1,7 +1,7 @@
 """What a broker does from time to time, and when."""
 
-from emulator.core.broker.chores import Chores
 from emulator.core.broker.isr import proposed_isr
+from emulator.core.broker.maintenance import Maintenance
 from emulator.core.effects import WriteHighWatermarks, WriteLogCheckpoints
 from emulator.core.properties import NodeProperties
 from tests.unit.core.broker.hosting import FIRST, LAG_MS, NAME, OWN, SECOND, Hosting
@@ -9,31 +9,31 @@ from tests.unit.core.broker.hosting import FIRST, LAG_MS, NAME, OWN, SECOND, Hos
 PROPERTIES = NodeProperties()
 
 
-def started(hosting: Hosting) -> Chores:
-    chores = Chores(hosting.config, hosting.hosted)
-    assert chores.timers.earliest_ms is None
-    chores.start(hosting.turn())
-    return chores
+def started(hosting: Hosting) -> Maintenance:
+    maintenance = Maintenance(hosting.config, hosting.hosted)
+    assert maintenance.timers.earliest_ms is None
+    maintenance.start(hosting.turn())
+    return maintenance
 
 
 def test_members_that_lag_are_dropped_at_every_half_of_the_lag_time() -> None:
     hosting = Hosting(records=1)
     hosting.lead(OWN, FIRST, SECOND)
     began_ms = hosting.now_ms
-    chores = started(hosting)
+    maintenance = started(hosting)
     hosting.now_ms = began_ms + LAG_MS
     hosting.fetch(FIRST, 1)
-    chores.handle_timer(hosting.turn())
+    maintenance.handle_timer(hosting.turn())
     assert proposed_isr(hosting.partition.isr_state) == (OWN, FIRST, SECOND)
     hosting.now_ms += LAG_MS // 2
-    chores.handle_timer(hosting.turn())
+    maintenance.handle_timer(hosting.turn())
     assert proposed_isr(hosting.partition.isr_state) == (OWN, FIRST)
 
 
 def test_high_watermarks_are_written_at_their_interval_and_only_when_one_moved() -> None:
     hosting = Hosting()
     hosting.lead(OWN)
-    chores = started(hosting)
+    maintenance = started(hosting)
     interval_ms = PROPERTIES.replica_high_watermark_checkpoint_interval_ms
     written = []
     for appended in (1, 0, 1):
@@ -41,7 +41,7 @@ def test_high_watermarks_are_written_at_their_interval_and_only_when_one_moved()
             hosting.append()
         hosting.now_ms += interval_ms
         turn = hosting.turn()
-        chores.handle_timer(turn)
+        maintenance.handle_timer(turn)
         written.append([effect for effect in turn.effects() if isinstance(effect, WriteHighWatermarks)])
     high_watermarks = [effect.high_watermarks for effects in written for effect in effects]
     assert high_watermarks == [((NAME, 1),), ((NAME, 2),)]
@@ -50,12 +50,12 @@ def test_high_watermarks_are_written_at_their_interval_and_only_when_one_moved()
 
 def test_checkpoints_of_logs_are_written_at_their_interval() -> None:
     hosting = Hosting()
-    chores = started(hosting)
+    maintenance = started(hosting)
     hosting.now_ms += PROPERTIES.log_flush_offset_checkpoint_interval_ms - 1
     early = hosting.turn()
-    chores.handle_timer(early)
+    maintenance.handle_timer(early)
     hosting.now_ms += 1
     due = hosting.turn()
-    chores.handle_timer(due)
+    maintenance.handle_timer(due)
     assert WriteLogCheckpoints() not in early.effects()
     assert WriteLogCheckpoints() in due.effects()
