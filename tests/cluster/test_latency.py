@@ -14,7 +14,8 @@ from chaos.process.client_link import ClientLink
 from chaos.process.controller_requests import ask, create_topics
 from chaos.process.metadata_observer import MetadataObserver
 from chaos.scenario.scenario_file import read_scenario
-from emulator.cluster.process_cluster import CLIENT_NAME, ClusterLayout, ProcessCluster
+from emulator.cluster.process_cluster import ClusterLayout, ProcessCluster
+from emulator.cluster.toxiproxy import both_ways
 from emulator.cluster.toxiproxy_build import find_toxiproxy
 from emulator.core.events import AnyEvent, BrokerFenced, PeerUnreachable
 from emulator.core.properties import node_properties
@@ -71,7 +72,7 @@ async def test_a_cluster_runs_over_300_ms_of_one_way_latency(tmp_path: Path) -> 
     ):
         await cluster.start_proxies(find_toxiproxy())
         assert cluster.toxiproxy is not None
-        await cluster.toxiproxy.delay(cluster.toxiproxy.links, latency_ms=LATENCY_MS)
+        await cluster.toxiproxy.apply(cluster.toxiproxy.links, both_ways("latency", latency=LATENCY_MS))
         # The controller first: a node that is not up yet is unreachable, too.
         for node_id in layout.node_ids:
             await cluster.start_node(node_id)
@@ -98,7 +99,7 @@ async def test_a_cluster_runs_over_300_ms_of_one_way_latency(tmp_path: Path) -> 
             session_timeout_ms=session_timeout_ms,
         )
         await client.launch(cluster.supervisor, config, directory=tmp_path)
-        client.start_work(cluster.addresses_for(CLIENT_NAME))
+        client.start_work(cluster.addresses_for(CLIENT))
         await lookout.wait(acked, timeout_s=DEADLINE_S)
         assert all(broker.is_active for broker in watch.image.brokers.values())
         events = read_events(tmp_path / "events")

@@ -36,7 +36,7 @@ async def main(directory):
         proxies = await Toxiproxy.start(
             supervisor=supervisor, program=find_toxiproxy(), log_path=directory / "toxiproxy"
         )
-        await proxies.create({Link(source="0", target="1"): "127.0.0.1:1"})
+        await proxies.create({Link(0, 1): "127.0.0.1:1"})
         gateway = SparkGateway.start(java=find_java(), log_path=directory / "spark", heap_mb=256)
         print("spark starts", flush=True)
         await asyncio.to_thread(gateway.attach, timeout_s=100)

@@ -13,13 +13,15 @@ from emulator.cluster.child import EndCause
 from emulator.cluster.ports import LOOPBACK, ReservedPort
 from emulator.cluster.probe import ProbeOutcome, probe
 from emulator.cluster.supervisor import Supervisor
-from emulator.cluster.toxiproxy import PROCESS_NAME, Link, LinkState, Toxiproxy, ToxiproxyError
+from emulator.cluster.toxiproxy import PROCESS_NAME, Link, Toxiproxy, ToxiproxyError, both_ways
 from emulator.cluster.toxiproxy_build import find_toxiproxy
+from emulator.core.types import NodeId
+from emulator.plan.nodes import CLIENT
 
 pytestmark = pytest.mark.cluster
 
-THERE = Link(source="0", target="1")
-BACK = Link(source="1", target="0")
+THERE = Link(NodeId(0), NodeId(1))
+BACK = Link(NodeId(1), NodeId(0))
 DEADLINE_S = 20.0
 SILENCE_S = 0.15
 LATENCY_MS = 100
@@ -126,7 +128,7 @@ async def test_an_open_link_passes_bytes_both_ways(proxies: Toxiproxy, echo: Ech
         connection.send(b"one")
         assert await arrived(echo) == b"one"
         assert await connection.next_bytes() == b"one"
-    assert proxies.state(THERE) is LinkState.OPEN
+    assert proxies.broken == ()
     assert await proxies.probe(THERE, timeout_s=DEADLINE_S) is ProbeOutcome.PASSES
 
 
@@ -138,7 +140,8 @@ async def test_a_cut_silences_connections_old_and_new_and_leaves_the_way_back(pr
         assert echo.received.empty()
     assert await proxies.probe(THERE, timeout_s=SILENCE_S) is ProbeOutcome.SILENT
     assert await proxies.probe(BACK, timeout_s=DEADLINE_S) is ProbeOutcome.PASSES
-    assert (proxies.state(THERE), proxies.state(BACK)) == (LinkState.CUT, LinkState.OPEN)
+    assert proxies.broken == (THERE,)
+    assert proxies.is_blocked(THERE)
 
 
 async def test_a_cut_lets_a_close_through(proxies: Toxiproxy, echo: Echo) -> None:
@@ -170,7 +173,7 @@ async def test_restoring_closes_what_was_silenced_and_passes_again(proxies: Toxi
         await (proxies.cut([THERE]) if fault == "cut" else proxies.lose_responses([THERE]))
         assert await proxies.restore([THERE, BACK]) == (THERE,)
         assert await connection.next_bytes() == b""
-    assert proxies.state(THERE) is LinkState.OPEN
+    assert proxies.broken == ()
     assert await proxies.probe(THERE, timeout_s=DEADLINE_S) is ProbeOutcome.PASSES
 
 
@@ -179,7 +182,7 @@ async def test_what_changes_nothing_is_reported_as_no_change(proxies: Toxiproxy)
     await proxies.cut([THERE])
     assert await proxies.cut([THERE]) == ()
     assert await proxies.lose_responses([THERE]) == ()
-    assert proxies.state(THERE) is LinkState.CUT
+    assert len(proxies.toxics(THERE)) == 2
     await proxies.lose_responses([BACK])
     assert await proxies.lose_responses([BACK]) == ()
 
@@ -192,7 +195,7 @@ async def test_a_fault_behind_our_back_is_unmasked_by_the_probe(proxies: Toxipro
 
 async def test_a_target_that_does_not_listen_is_neither_open_nor_silent(proxies: Toxiproxy) -> None:
     nobody = ReservedPort()
-    link = Link(source="0", target="nobody")
+    link = Link(NodeId(0), NodeId(7))
     await proxies.create({link: nobody.address})
     assert await probe(nobody.number, timeout_s=DEADLINE_S) is ProbeOutcome.CLOSED
     assert await proxies.probe(link, timeout_s=DEADLINE_S) is ProbeOutcome.CLOSED
@@ -204,7 +207,7 @@ async def test_a_probe_through_a_link_is_answered_by_grpc(proxies: Toxiproxy) ->
     server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
     server.add_insecure_port(port.address)
     await server.start()
-    link = Link(source="client", target="1")
+    link = Link(CLIENT, NodeId(1))
     await proxies.create({link: port.address})
     assert await proxies.probe(link, timeout_s=DEADLINE_S) is ProbeOutcome.PASSES
     await proxies.cut([link])
@@ -216,20 +219,20 @@ async def test_a_probe_through_a_link_is_answered_by_grpc(proxies: Toxiproxy) ->
 
 
 async def test_links_are_found_by_either_end_and_exist_once(proxies: Toxiproxy, echo: Echo) -> None:
-    third = Link(source="client", target="0")
+    third = Link(CLIENT, NodeId(0))
     await proxies.create({third: echo.address})
     assert proxies.links == (THERE, BACK, third)
-    assert proxies.links_of("1") == (THERE, BACK)
-    assert proxies.links_of("client") == (third,)
+    assert proxies.links_of(NodeId(1)) == (THERE, BACK)
+    assert proxies.links_of(CLIENT) == (third,)
     with pytest.raises(ToxiproxyError, match="client->0 exists"):
         await proxies.create({third: echo.address})
 
 
 async def test_hundreds_of_links_are_one_request(proxies: Toxiproxy, echo: Echo) -> None:
-    many = {Link(source=f"n{a}", target=f"n{b}"): echo.address for a in range(16) for b in range(16) if a != b}
+    many = {Link(NodeId(a), NodeId(b)): echo.address for a in range(16) for b in range(16) if a != b}
     await proxies.create(many)
     assert len({proxies.port(link) for link in many}) == 240
-    last = Link(source="n15", target="n14")
+    last = Link(NodeId(15), NodeId(14))
     assert await proxies.probe(last, timeout_s=DEADLINE_S) is ProbeOutcome.PASSES
 
 
@@ -247,7 +250,7 @@ async def test_two_servers_in_one_process_are_apart(
 
 
 async def test_a_delayed_link_takes_its_time_both_ways(proxies: Toxiproxy, echo: Echo) -> None:
-    await proxies.delay([THERE], latency_ms=LATENCY_MS)
+    await proxies.apply([THERE], both_ways("latency", latency=LATENCY_MS))
     loop = asyncio.get_running_loop()
     async with caller(proxies, THERE) as connection:
         sent = loop.time()
@@ -257,8 +260,16 @@ async def test_a_delayed_link_takes_its_time_both_ways(proxies: Toxiproxy, echo:
         assert await connection.next_bytes() == b"slow"
         back = loop.time()
     assert min(there - sent, back - there) >= LATENCY_MS / 1000 * 0.9
-    with pytest.raises(ToxiproxyError):
-        await proxies.delay([THERE], latency_ms=LATENCY_MS)
+
+
+async def test_a_toxic_takes_the_place_of_one_of_its_kind(proxies: Toxiproxy) -> None:
+    slow, slower = both_ways("latency", latency=1), both_ways("latency", latency=LATENCY_MS)
+    assert await proxies.apply([THERE], slow) == (THERE,)
+    assert await proxies.apply([THERE], slow) == ()
+    assert await proxies.apply([THERE], slower) == (THERE,)
+    assert proxies.toxics(THERE) == slower
+    assert await proxies.remove([THERE, BACK], slower) == (THERE,)
+    assert proxies.broken == ()
 
 
 async def test_the_server_listens_on_loopback_only(proxies: Toxiproxy, supervisor: Supervisor) -> None:
