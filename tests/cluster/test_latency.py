@@ -8,10 +8,11 @@ import msgspec
 import pytest
 
 from chaos.play.barriers import Observation
+from chaos.play.topics import create_topics
 from chaos.play.waiting import ChangeSignal
 from chaos.play.workload import client_config
 from chaos.process.client_link import ClientLink
-from chaos.process.controller_requests import ask, create_topics
+from chaos.process.controller_requests import ask
 from chaos.process.metadata_observer import MetadataObserver
 from chaos.scenario.scenario_file import read_scenario
 from emulator.cluster.process_cluster import ClusterLayout, ProcessCluster
@@ -20,7 +21,7 @@ from emulator.cluster.toxiproxy_build import find_toxiproxy
 from emulator.core.events import AnyEvent, BrokerFenced, PeerUnreachable
 from emulator.core.properties import node_properties
 from emulator.core.switches import Switches
-from emulator.plan.nodes import CONTROLLER
+from emulator.plan.nodes import CLIENT, CONTROLLER
 from emulator.rpc.channel import keepalive_for
 
 pytestmark = pytest.mark.cluster

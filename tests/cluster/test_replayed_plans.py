@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
-from emulator.simulator.plan import Plan
 
 from chaos.plans.lost_records import RecordName, lost_records_of
 from chaos.plans.scenario_of_plan import scenario_of, settled_or_missing
@@ -22,6 +21,7 @@ from chaos.play.run_order import RunOrder
 from chaos.scenario.scenario_file import read_scenario
 from emulator.cluster.toxiproxy_build import find_toxiproxy
 from emulator.plan.drivers import DriverName
+from emulator.plan.plan import Plan
 from emulator.simulator.explorer import StopAt, SweepOptions, explore
 from emulator.simulator.run_writer import write_run
 from emulator.simulator.shrink import goal_of, shrink
