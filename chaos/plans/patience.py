@@ -15,13 +15,13 @@ from typing import Final
 import msgspec
 
 from chaos.lost_records import RecordName, lost_records
+from emulator.core.promises import PromiseKind
 from emulator.core.types import NodeId
 from emulator.simulator.actions import Action, Heal, NodeVerb, OnNode, Produce, Wait, format_action
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.evidence import operations
 from emulator.simulator.explorer import merge_waits
 from emulator.simulator.journal import Journal
-from emulator.simulator.oracle.finding import CheckKind
 from emulator.simulator.plan import Plan
 from emulator.simulator.run_writer import PRODUCERS
 from emulator.simulator.simulation import Simulation
@@ -166,7 +166,7 @@ def _play(plan: Plan, score: _Score) -> _Played:
     return _Played(
         actions=tuple(actions),
         essence=Essence(
-            checks=frozenset(alarm.check_id for alarm in fired if alarm.kind is CheckKind.OUTCOME),
+            checks=frozenset(alarm.check_id for alarm in fired if alarm.kind is PromiseKind.OUTCOME),
             lost=lost_records(operations(journal, PRODUCERS)),
         ),
         repairs=repairs,

@@ -261,6 +261,15 @@ def is_switch(name: str) -> bool:
     return name in Switches.__struct_fields__
 
 
+def switch_texts(switches: Switches) -> dict[str, str]:
+    """Returns the value of each switch as events and files write it."""
+    texts: dict[str, str] = {}
+    for name in switches.__struct_fields__:
+        value: Enum | bool = getattr(switches, name)
+        texts[name] = str(value.value) if isinstance(value, Enum) else {True: "on", False: "off"}[value]
+    return texts
+
+
 def with_switch(switches: Switches, name: str, text: str) -> Switches:
     """Returns the switches with one changed, as ``--set name=text`` asks.
 

@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from emulator.core.promises import PromiseKind
 from emulator.core.switches import DEFAULT_ERA
 from emulator.core.types import BrokerId, TopicPartition
 from emulator.simulator.actions import Action, ChannelVerb, LinkVerb, NodeVerb, OnChannel, OnLink, OnNode, Wait
@@ -17,7 +18,6 @@ from emulator.simulator.journal import Journal
 from emulator.simulator.moves import MOVES
 from emulator.simulator.network import Channel, Way
 from emulator.simulator.nodes import CONTROLLER
-from emulator.simulator.oracle.finding import CheckKind
 from emulator.simulator.plan import Plan, PlannedTopic
 from emulator.simulator.profiles import PROFILES, PROGRESS, Profile, swarm
 from emulator.simulator.simulation import Halts, Outcome, Simulation
@@ -149,7 +149,7 @@ def _play_through(simulation: Simulation, action: Action, ambition: Ambition) ->
         if not simulation.cluster.is_halted:
             return played, True
         findings = simulation.findings()
-        if ambition is Ambition.FIRST_FINDING or any(alarm.kind is CheckKind.OUTCOME for alarm in findings):
+        if ambition is Ambition.FIRST_FINDING or any(alarm.kind is PromiseKind.OUTCOME for alarm in findings):
             return played, False
         simulation.halt(Halts.AT_FINDINGS)
         if _electable(simulation):

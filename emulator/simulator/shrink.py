@@ -12,10 +12,11 @@ from typing import Final
 
 import msgspec
 
+from emulator.core.promises import PromiseKind
 from emulator.simulator.actions import Action, CrashWithin, NodeVerb, OnNode, PowerLoss, Produce, Wait, format_action
 from emulator.simulator.disk import Keep, TruncationFate
 from emulator.simulator.explorer import merge_waits
-from emulator.simulator.oracle.finding import Alarm, CheckKind
+from emulator.simulator.oracle.finding import Alarm
 from emulator.simulator.plan import Plan, PlannedTopic
 from emulator.simulator.simulation import Simulation
 from emulator.storage.power_loss_plan import NamesFate
@@ -35,15 +36,15 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
         is_beyond: whether what is lost outside of the guarantee counts, too.
     """
 
-    kind: CheckKind
+    kind: PromiseKind
     check_id: str
     unless: frozenset[str] = frozenset()
     is_beyond: bool = False
 
     def is_met_by(self, alarm: Alarm) -> bool:
         """Whether a finding is of this kind."""
-        if self.kind is CheckKind.OUTCOME:
-            return alarm.kind is CheckKind.OUTCOME and alarm.check_id not in self.unless
+        if self.kind is PromiseKind.OUTCOME:
+            return alarm.kind is PromiseKind.OUTCOME and alarm.check_id not in self.unless
         return alarm.check_id == self.check_id
 
     def first_met(self, simulation: Simulation) -> Alarm | None:
@@ -56,7 +57,7 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
 
 def goal_of(findings: tuple[Alarm, ...]) -> Goal:
     """Returns what to keep of some findings: the first outcome, or else the first."""
-    chosen = next((alarm for alarm in findings if alarm.kind is CheckKind.OUTCOME), findings[0])
+    chosen = next((alarm for alarm in findings if alarm.kind is PromiseKind.OUTCOME), findings[0])
     return Goal(kind=chosen.kind, check_id=chosen.check_id)
 
 

@@ -22,8 +22,7 @@ from emulator.simulator.actions import Action
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.faults import EVERYTHING
 from emulator.simulator.journal import Journal
-from emulator.simulator.oracle.catalogue import is_finding
-from emulator.simulator.oracle.finding import Alarm
+from emulator.simulator.oracle.finding import Alarm, is_finding
 from emulator.simulator.oracle.liveness import CONVERGE_MS, QUIET_MS, excused, pulse
 from emulator.simulator.oracle.oracle import Oracle
 from emulator.simulator.performer import note_healed, perform

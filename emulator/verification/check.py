@@ -5,22 +5,12 @@ A check is one query over the tables of ``reader`` and the views of ``facts``. A
     run INT, topic STRING, partition BIGINT, position BIGINT, sentence STRING
 
 ``position`` (an offset, epoch or metadata offset) orders the findings of a partition; ``sentence`` says in plain words
-what is wrong, built from the row. No row means that the statement holds in that run.
+what is wrong, built from the row. No row means that the promise was kept in that run.
 """
 
 from enum import Enum
 
 import msgspec
-
-
-class CheckKind(Enum):
-    """When a check is judged."""
-
-    OUTCOME = "outcome"
-    """In every era: users see it."""
-
-    RULE = "rule"
-    """Where the run's switches have the checked value: it restates a rule of the protocol."""
 
 
 class Evidence(Enum):
@@ -32,13 +22,11 @@ class Evidence(Enum):
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """One statement about a run.
+    """How one promise is judged.
 
     Attributes:
-        check_id: as in the list of invariants, such as ``D1``.
+        check_id: of ``emulator.core.promises``, which has its kind, its statement and its switches.
         name: a word for it.
-        kind: outcome or rule.
-        statement: what must hold, in plain words.
         needs: evidence that must be whole for a finding to count; otherwise the check is ``unknown``. A check that
             needs nothing judges each line for itself.
         query: Spark SQL, one row per finding.
@@ -46,7 +34,5 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
     check_id: str
     name: str
-    kind: CheckKind
-    statement: str
     needs: frozenset[Evidence] = frozenset()
     query: str

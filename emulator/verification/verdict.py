@@ -13,8 +13,8 @@ from typing import Final
 
 import msgspec
 
+from emulator.core.promises import PromiseKind
 from emulator.verification.acks_comparison import AcksComparison
-from emulator.verification.check import CheckKind
 from emulator.verification.guarantee import Guarantee
 from emulator.verification.losses import LossClass
 
@@ -49,7 +49,7 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
 
     check_id: str
     name: str
-    kind: CheckKind
+    kind: PromiseKind
     statement: str
     status: CheckStatus
     count: int

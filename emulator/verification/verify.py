@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
+from emulator.core.promises import PROMISES, is_promised
 from emulator.verification.acks_comparison import REPORT, AcksComparison, compare_acks
 from emulator.verification.check import Check, Evidence
 from emulator.verification.checks import CHECKS
@@ -21,7 +22,6 @@ from emulator.verification.facts import define_facts
 from emulator.verification.guarantee import Guarantee
 from emulator.verification.line_reader import RunLines
 from emulator.verification.reader import load_runs
-from emulator.verification.rule_switches import is_promised
 from emulator.verification.run_directory import RunDirectory, open_run_directory
 from emulator.verification.story import tell_leaders, tell_losses
 from emulator.verification.verdict import CheckResult, CheckStatus, Loss, RecordCounts, VerdictReport, decide
@@ -151,8 +151,8 @@ def _result(
     return CheckResult(
         check_id=check.check_id,
         name=check.name,
-        kind=check.kind,
-        statement=check.statement,
+        kind=PROMISES[check.check_id].kind,
+        statement=PROMISES[check.check_id].statement,
         status=status,
         count=count,
         examples=tuple(f.sentence for f in findings) if status is CheckStatus.VIOLATED else (),

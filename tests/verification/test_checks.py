@@ -9,6 +9,7 @@ import pytest
 
 from emulator.core import events as e
 from emulator.core.history import OperationType
+from emulator.core.promises import PROMISES
 from emulator.core.types import (
     BrokerId,
     LeaderEpoch,
@@ -22,7 +23,6 @@ from emulator.core.types import (
 from emulator.verification.checks import CHECKS
 from emulator.verification.guarantee import Guarantee
 from emulator.verification.losses import LossClass
-from emulator.verification.rule_switches import RULE_SWITCHES
 from emulator.verification.verdict import CheckStatus, Verdict, VerdictReport
 from tests.verification.conftest import Judge
 from tests.verification.run_builder import CAUSE, CONTROLLER, HARNESS, Batch, RunBuilder, healthy, last_replica_standing
@@ -731,6 +731,28 @@ def new_topic_has_old_data(path: Path) -> Path:
     return run.finish()
 
 
+def log_is_used_for_another_topic(path: Path, switches: dict[str, str] | None = None) -> Path:
+    """S27: a broker follows a topic with the log of the topic that had its name before, and never opened its own."""
+    run = RunBuilder(path, switches=switches)
+    run.start_brokers(0, 1, 2)
+    run.create_topic()
+    run.send()
+    delete_topic(run, ORDERS_ID)
+    for node in (0, 1):
+        drop_log(run, node)
+    kept = run.logs.pop((2, "orders", 0))
+    run.create_topic(topic_id="new-id", replicas=(0, 1))
+    run.alter(reason="reassignment", replicas=(0, 1, 2), adding=(2,))
+    run.logs[2, "orders", 0] = kept
+    run.follow_leader(2)
+    run.expand((0, 1, 2))
+    for node in (0, 1):
+        run.append(node, kept[0], leader=node == 0)
+    run.operate(kept[0], outcome=OperationType.INFO)
+    run.send()
+    return run.finish()
+
+
 def reassigning(path: Path, switches: dict[str, str] | None = None) -> RunBuilder:
     """Replica 2 is to be replaced by 3, which has everything already."""
     run = RunBuilder(path, switches=switches)
@@ -845,8 +867,8 @@ def cancellation_hands_the_isr_over(path: Path, switches: dict[str, str] | None 
     return run.finish()
 
 
-def broker_removes_its_own_log(path: Path) -> Path:
-    run = healthy(path)
+def broker_removes_its_own_log(path: Path, switches: dict[str, str] | None = None) -> Path:
+    run = healthy(path, switches=switches)
     drop_log(run, 2)
     run.logs[2, "orders", 0] = []
     run.open(2)
@@ -1102,7 +1124,7 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "gate with another ISR": (high_watermark_moves_on_an_isr_of_its_own, frozenset({"H2"})),
     "high watermark back": (high_watermark_goes_back, frozenset({"H3"})),
     "high watermark restarts": (high_watermark_restarts_lower, frozenset({"H3"})),
-    "high watermark too far": (high_watermark_passes_a_member, frozenset({"H3"})),
+    "high watermark too far": (high_watermark_passes_a_member, frozenset({"H1"})),
     "leader no member": (leader_is_no_member, frozenset({"M1"})),
     "isr and elr overlap": (isr_and_elr_overlap, frozenset({"M1"})),
     "stranger in isr": (isr_has_a_stranger, frozenset({"M1", "M2"})),
@@ -1146,6 +1168,7 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "uncommitted epoch": (broker_follows_what_was_never_committed, frozenset({"M13"})),
     "two metadata logs": (two_controllers_tell_two_stories, frozenset({"M14"})),
     "old data under a new id": (new_topic_has_old_data, frozenset({"E1", "M15"})),
+    "log of another topic": (log_is_used_for_another_topic, frozenset({"M15"})),
     "reassigned too early": (reassignment_completes_without_its_new_replica, frozenset({"M16"})),
     "reassigned in one epoch": (replica_leaves_in_the_same_epoch, frozenset({"M16"})),
     "called off with nobody in sync": (cancellation_hands_the_isr_over, frozenset({"M2", "M11", "M19"})),
@@ -1198,14 +1221,19 @@ NOT_PROMISED: Mapping[tuple[str, str], Callable[..., Path]] = {
     ("M2", "cancel_requires_min_isr"): cancellation_hands_the_isr_over,
     ("M3", "elr"): elr_beside_a_full_isr,
     ("M4", "elr"): candidate_is_forgotten,
+    ("M4", "ap_partition_epoch_check"): candidate_is_forgotten,
     ("M5", "elr"): unclean_broker_is_never_removed,
     ("M5", "unclean_detection"): unclean_broker_is_never_removed,
+    ("M5", "ap_broker_epoch_check"): unclean_broker_is_never_removed,
+    ("M10", "roles_after_registration"): stranger_alters_the_isr,
     ("M10", "ap_broker_epoch_check"): member_of_an_old_incarnation_is_added,
     ("M10", "ap_partition_epoch_check"): stranger_alters_the_isr,
     ("M11", "cancel_requires_min_isr"): cancellation_hands_the_isr_over,
+    ("M15", "stray_cleanup"): log_is_used_for_another_topic,
     ("M17", "elr_within_replicas"): elr_has_a_stranger,
     ("M18", "recovering_gate"): leader_appends_while_it_recovers,
     ("M19", "cancel_requires_min_isr"): reassignment_is_called_off_under_min_isr,
+    ("L7", "stray_cleanup"): broker_removes_its_own_log,
 }
 """By check and switch, runs that break a rule which that switch turns off."""
 
@@ -1239,7 +1267,7 @@ def test_holds(name: str, reports: dict[str, VerdictReport]) -> None:
 def test_a_rule_that_is_switched_off_is_not_judged(
     check_id: str, switch: str, reports: dict[str, VerdictReport]
 ) -> None:
-    assert switch in RULE_SWITCHES[check_id]
+    assert switch in PROMISES[check_id].switches
     report = reports[f"{check_id} without {switch}"]
     (result,) = (check for check in report.checks if check.check_id == check_id)
     assert result.status is CheckStatus.NOT_PROMISED
@@ -1247,7 +1275,9 @@ def test_a_rule_that_is_switched_off_is_not_judged(
 
 
 def test_every_rule_that_can_be_switched_off_has_a_run_without_it() -> None:
-    assert set(NOT_PROMISED) == {(check_id, switch) for check_id in RULE_SWITCHES for switch in RULE_SWITCHES[check_id]}
+    assert set(NOT_PROMISED) == {
+        (check.check_id, switch) for check in CHECKS for switch in PROMISES[check.check_id].switches
+    }
 
 
 def test_every_check_has_a_run_in_which_it_fires() -> None:

@@ -1,15 +1,10 @@
 """C2 PollSkip: readers that come past an acknowledged record have seen it."""
 
-from emulator.verification.check import Check, CheckKind, Evidence
+from emulator.verification.check import Check, Evidence
 
 CHECK = Check(
     check_id="C2",
     name="PollSkip",
-    kind=CheckKind.OUTCOME,
-    statement=(
-        "A record acknowledged with acks=all reaches some consumer if one has read the partition from below "
-        "it to above it."
-    ),
     needs=frozenset({Evidence.HISTORY}),
     query="""
         SELECT a.run, a.topic, a.partition, a.base_offset AS position,

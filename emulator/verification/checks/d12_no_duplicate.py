@@ -1,14 +1,10 @@
 """D12 NoDuplicate: an idempotent batch is in the log once; another one at most as often as it was sent."""
 
-from emulator.verification.check import Check, CheckKind, Evidence
+from emulator.verification.check import Check, Evidence
 
 CHECK = Check(
     check_id="D12",
     name="NoDuplicate",
-    kind=CheckKind.OUTCOME,
-    statement=(
-        "In the settled leader's log an idempotent batch is there once, and another batch at most once per attempt."
-    ),
     needs=frozenset({Evidence.HISTORY}),
     query="""
         SELECT run, topic, partition, max(base_offset) AS position,

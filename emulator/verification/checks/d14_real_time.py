@@ -1,15 +1,10 @@
 """D14 RealTime: what is sent after an acknowledgement lies after what was acknowledged."""
 
-from emulator.verification.check import Check, CheckKind, Evidence
+from emulator.verification.check import Check, Evidence
 
 CHECK = Check(
     check_id="D14",
     name="RealTime",
-    kind=CheckKind.OUTCOME,
-    statement=(
-        "A batch whose sending began after another was acknowledged with acks=all has a higher offset in that "
-        "partition."
-    ),
     needs=frozenset({Evidence.HISTORY}),
     query="""
         SELECT run, topic, partition, base_offset AS position,

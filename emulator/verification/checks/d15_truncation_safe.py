@@ -1,15 +1,10 @@
 """D15 TruncationSafe: no follower cuts off what was acknowledged."""
 
-from emulator.verification.check import Check, CheckKind
+from emulator.verification.check import Check
 
 CHECK = Check(
     check_id="D15",
     name="TruncationSafe",
-    kind=CheckKind.OUTCOME,
-    statement=(
-        "A follower truncates no batch that had been acknowledged with acks=all in an earlier epoch, unless "
-        "an election since was unclean."
-    ),
     query="""
         SELECT t.run, t.topic, t.partition, min(b.base_offset) AS position,
                concat(t.topic, '-', t.partition, ': broker ', t.node, ' cut its log from ', t.old_end_offset, ' to ',

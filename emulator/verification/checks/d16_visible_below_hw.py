@@ -1,14 +1,10 @@
 """D16 VisibleBelowHW: a consumer is given only what the broker that serves it calls committed."""
 
-from emulator.verification.check import Check, CheckKind, Evidence
+from emulator.verification.check import Check, Evidence
 
 CHECK = Check(
     check_id="D16",
     name="VisibleBelowHW",
-    kind=CheckKind.OUTCOME,
-    statement=(
-        "A consumer receives no batch at or above every high watermark that its broker had up to that leader epoch."
-    ),
     needs=frozenset({Evidence.EVENTS}),
     query="""
         SELECT c.run, c.topic, c.partition, c.base_offset AS position,

@@ -1,14 +1,10 @@
 """D2 LeaderCompleteness: a new leader has everything that leaders before it called committed."""
 
-from emulator.verification.check import Check, CheckKind
+from emulator.verification.check import Check
 
 CHECK = Check(
     check_id="D2",
     name="LeaderCompleteness",
-    kind=CheckKind.OUTCOME,
-    statement=(
-        "Unless an election was unclean, a leader's log ends at or above every high watermark of earlier leaders."
-    ),
     query="""
         SELECT b.run, b.topic, b.partition, b.leader_epoch AS position,
                concat(b.topic, '-', b.partition, ': broker ', b.node, ' began to lead in epoch ', b.leader_epoch,

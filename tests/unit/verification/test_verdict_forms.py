@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.verification.check import CheckKind
+from emulator.core.promises import PromiseKind
 from emulator.verification.guarantee import Guarantee
 from emulator.verification.losses import LossClass
 from emulator.verification.verdict import (
@@ -29,7 +29,7 @@ def result(status: CheckStatus, check_id: str = "D1") -> CheckResult:
     return CheckResult(
         check_id=check_id,
         name="Name",
-        kind=CheckKind.OUTCOME,
+        kind=PromiseKind.OUTCOME,
         statement="It holds.",
         status=status,
         count=len(examples),
