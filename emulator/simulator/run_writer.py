@@ -7,9 +7,9 @@ real bytes, and every node is stopped in order at the end.
 from pathlib import Path
 from typing import Final
 
-import msgspec
 import yaml
 
+from emulator.core.switches import switch_texts
 from emulator.core.types import Acks
 from emulator.simulator.evidence import BatchBytes, write_evidence
 from emulator.simulator.journal import Journal
@@ -33,13 +33,12 @@ def write_run(plan: Plan, directory: Path, *, name: str) -> Simulation:
     simulation.stop()
     directory.mkdir(parents=True)
     (directory / "plan.txt").write_text(format_plan(plan))
-    rules = msgspec.to_builtins(plan.rules())
     cluster = {
         "run": directory.name,
         "scenario": name,
         "era": plan.era,
         "driver": "simulator",
-        "switches": {rule: {True: "on", False: "off"}.get(value, value) for rule, value in rules.items()},
+        "switches": switch_texts(plan.rules()),
     }
     (directory / "cluster.yaml").write_text(yaml.safe_dump(cluster, sort_keys=False))
     (directory / "scenario.yaml").write_text(yaml.safe_dump({"name": name}))

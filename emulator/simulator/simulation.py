@@ -16,7 +16,7 @@ from emulator.core.broker.replica_selector import RACK_AWARE
 from emulator.core.client.consumer import Phase
 from emulator.core.client.settings import ConsumerSettings, ProducerSettings
 from emulator.core.errors import ConfigError
-from emulator.core.events import Event
+from emulator.core.events import ClusterSettled, Event
 from emulator.core.types import Acks, NodeId, TopicPartition
 from emulator.simulator.actions import Action
 from emulator.simulator.cluster import SimulatedCluster
@@ -230,6 +230,8 @@ class Simulation:
             self.oracle.bell.ring(check_id, partition, sentence)
         if left:
             return
+        settled = ClusterSettled(cause_id=cluster.cause_id, metadata_offset=cluster.controller.committed_end_offset)
+        cluster.note(settled)
         before = self._pulse()
         cluster.run(QUIET_MS)
         if self._pulse() != before and self._is_restless():

@@ -25,7 +25,16 @@ from emulator.verification.guarantee import Guarantee
 from emulator.verification.losses import LossClass
 from emulator.verification.verdict import CheckStatus, Verdict, VerdictReport
 from tests.verification.conftest import Judge
-from tests.verification.run_builder import CAUSE, CONTROLLER, HARNESS, Batch, RunBuilder, healthy, last_replica_standing
+from tests.verification.run_builder import (
+    CAUSE,
+    CONTROLLER,
+    HARNESS,
+    Batch,
+    Partition,
+    RunBuilder,
+    healthy,
+    last_replica_standing,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -1105,6 +1114,33 @@ def two_topics(path: Path) -> Path:
     return run.finish()
 
 
+def nothing_happens(path: Path) -> Path:
+    """A controller starts; a producer never hears of what it sent."""
+    run = RunBuilder(path)
+    run.partitions["orders", 0] = Partition(
+        topic="orders",
+        partition=0,
+        topic_id=ORDERS_ID,
+        min_isr=2,
+        leader=0,
+        leader_epoch=0,
+        partition_epoch=0,
+        replicas=(0,),
+        isr=(0,),
+    )
+    run.logs[0, "orders", 0] = []
+    run.operate(run.new_batch(), outcome=OperationType.INFO)
+    run.logs.clear()
+    run.partitions.clear()
+    return run.finish()
+
+
+def producer_is_refused(path: Path) -> Path:
+    run = healthy(path)
+    run.operate(run.new_batch(), outcome=OperationType.FAIL)
+    return run.finish()
+
+
 FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "kafka-3.9 story": (story("kafka-3.9"), frozenset({"D1", "D2", "D4", "D5", "D14", "D15"})),
     "other ids": (with_other_ids, frozenset({"D1", "D2", "D4", "D5", "D14", "D15"})),
@@ -1188,6 +1224,7 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
 HOLDS: Mapping[str, Build] = {
     "kip-966 story": story("kip-966"),
     "healthy": lambda path: healthy(path).finish(),
+    "producer is refused": producer_is_refused,
     "consumer seeks back": consumer_seeks_back,
     "consumer starts within a batch": consumer_starts_within_a_batch,
     "acked by a later attempt": acked_by_a_later_attempt,
@@ -1214,6 +1251,22 @@ HOLDS: Mapping[str, Build] = {
     "log taken over with its batches": lambda path: new_topic_goes_on_with_the_log(path, kept_batches=2),
 }
 """Runs in which nothing is wrong."""
+
+
+NOT_ASKED: Mapping[str, tuple[Build, frozenset[str]]] = {
+    "nothing happens": (nothing_happens, frozenset(check.check_id for check in CHECKS)),
+    "nothing fails": (
+        lambda path: healthy(path).finish(),
+        frozenset({"D2", "D11", "D15", "L7", "L8"})
+        | {f"M{number}" for number in (3, 4, 5, 6, 7, 9, 10, 11, 14, 16, 17, 18, 19)},
+    ),
+    "reassignment is never settled": (
+        reassignment_is_under_way,
+        frozenset({"D2", "D11", "D15", "L7", "L8"})
+        | {f"M{number}" for number in (3, 4, 5, 6, 7, 10, 11, 14, 16, 17, 18, 19)},
+    ),
+}
+"""Runs, and the checks that have nothing to look at there."""
 
 NOT_PROMISED: Mapping[tuple[str, str], Callable[..., Path]] = {
     ("H2", "hw_requires_min_isr"): high_watermark_moves_under_min_isr,
@@ -1242,6 +1295,7 @@ NOT_PROMISED: Mapping[tuple[str, str], Callable[..., Path]] = {
 def reports(judge: Judge, tmp_path_factory: pytest.TempPathFactory) -> dict[str, VerdictReport]:
     base = tmp_path_factory.mktemp("checks")
     builds = {**{name: build for name, (build, _) in FIRES.items()}, **HOLDS}
+    builds.update({name: build for name, (build, _) in NOT_ASKED.items()})
     for (check_id, switch), broken in NOT_PROMISED.items():
         builds[f"{check_id} without {switch}"] = partial(broken, switches={switch: "off"})
     return judge({name: build(base / f"run{n}" / "1") for n, (name, build) in enumerate(builds.items())})
@@ -1272,6 +1326,27 @@ def test_a_rule_that_is_switched_off_is_not_judged(
     (result,) = (check for check in report.checks if check.check_id == check_id)
     assert result.status is CheckStatus.NOT_PROMISED
     assert report.violated() == ()
+
+
+@pytest.mark.parametrize("name", NOT_ASKED)
+def test_a_check_that_has_nothing_to_look_at_is_not_asked(name: str, reports: dict[str, VerdictReport]) -> None:
+    report = reports[name]
+    not_asked = {
+        check.check_id: check.not_asked_because for check in report.checks if check.status is CheckStatus.NOT_ASKED
+    }
+    assert set(not_asked) == NOT_ASKED[name][1]
+    for check in CHECKS:
+        if check.check_id in not_asked:
+            assert not_asked[check.check_id] in {premise.value for premise in check.premises}
+    assert report.violated() == ()
+
+
+@pytest.mark.parametrize("check_id", [check.check_id for check in CHECKS])
+def test_every_check_has_a_run_in_which_it_is_asked_and_finds_nothing(
+    check_id: str, reports: dict[str, VerdictReport]
+) -> None:
+    statuses = {name: check.status for name in HOLDS for check in reports[name].checks if check.check_id == check_id}
+    assert CheckStatus.OK in statuses.values()
 
 
 def test_every_rule_that_can_be_switched_off_has_a_run_without_it() -> None:

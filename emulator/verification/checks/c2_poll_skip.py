@@ -1,11 +1,12 @@
 """C2 PollSkip: readers that come past an acknowledged record have seen it."""
 
-from emulator.verification.check import Check, Evidence
+from emulator.verification.check import Check, Evidence, Premise
 
 CHECK = Check(
     check_id="C2",
     name="PollSkip",
     needs=frozenset({Evidence.HISTORY}),
+    premises=frozenset({Premise.ACKED_ALL, Premise.READ_AT_THE_END}),
     query="""
         SELECT a.run, a.topic, a.partition, a.base_offset AS position,
                concat(a.topic, '-', a.partition, ' offset ', a.base_offset, ' was acknowledged with acks=all, and no ',

@@ -1,11 +1,12 @@
 """D11 NoAbortedRead: what was refused for certain is nowhere."""
 
-from emulator.verification.check import Check, Evidence
+from emulator.verification.check import Check, Evidence, Premise
 
 CHECK = Check(
     check_id="D11",
     name="NoAbortedRead",
     needs=frozenset({Evidence.HISTORY}),
+    premises=frozenset({Premise.REFUSED}),
     query="""
         SELECT s.run, s.topic, s.partition, f.base_offset AS position,
                concat(s.topic, '-', s.partition, ' offset ', f.base_offset, ': ', f.holder, ' has the batch with CRC ',

@@ -1,10 +1,11 @@
 """D13 ProducerOrder: the batches of an idempotent producer lie in the log in the order of their sequence numbers."""
 
-from emulator.verification.check import Check
+from emulator.verification.check import Check, Premise
 
 CHECK = Check(
     check_id="D13",
     name="ProducerOrder",
+    premises=frozenset({Premise.SETTLED_SEQUENCES}),
     query="""
         SELECT run, topic, partition, base_offset AS position,
                concat(topic, '-', partition, ' offset ', base_offset, ': sequence ', base_sequence, ' of producer ',

@@ -1,11 +1,12 @@
 """D14 RealTime: what is sent after an acknowledgement lies after what was acknowledged."""
 
-from emulator.verification.check import Check, Evidence
+from emulator.verification.check import Check, Evidence, Premise
 
 CHECK = Check(
     check_id="D14",
     name="RealTime",
     needs=frozenset({Evidence.HISTORY}),
+    premises=frozenset({Premise.SENT_AFTER_ACK}),
     query="""
         SELECT run, topic, partition, base_offset AS position,
                concat(topic, '-', partition, ' offset ', base_offset, ' was given to a batch of ', process,

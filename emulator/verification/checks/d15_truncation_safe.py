@@ -1,10 +1,11 @@
 """D15 TruncationSafe: no follower cuts off what was acknowledged."""
 
-from emulator.verification.check import Check
+from emulator.verification.check import Check, Premise
 
 CHECK = Check(
     check_id="D15",
     name="TruncationSafe",
+    premises=frozenset({Premise.ACKED_ALL, Premise.TRUNCATED}),
     query="""
         SELECT t.run, t.topic, t.partition, min(b.base_offset) AS position,
                concat(t.topic, '-', t.partition, ': broker ', t.node, ' cut its log from ', t.old_end_offset, ' to ',

@@ -1,10 +1,11 @@
 """D2 LeaderCompleteness: a new leader has everything that leaders before it called committed."""
 
-from emulator.verification.check import Check
+from emulator.verification.check import Check, Premise
 
 CHECK = Check(
     check_id="D2",
     name="LeaderCompleteness",
+    premises=frozenset({Premise.LED_AFTER_COMMIT}),
     query="""
         SELECT b.run, b.topic, b.partition, b.leader_epoch AS position,
                concat(b.topic, '-', b.partition, ': broker ', b.node, ' began to lead in epoch ', b.leader_epoch,

@@ -1,12 +1,13 @@
 """D4 NoGlobalLoss: data does not vanish from every replica unless every replica that held it lost its page cache."""
 
-from emulator.verification.check import Check
+from emulator.verification.check import Check, Premise
 from emulator.verification.losses import LossClass
 from emulator.verification.sentences import span
 
 CHECK = Check(
     check_id="D4",
     name="NoGlobalLoss",
+    premises=frozenset({Premise.ACKED_ALL, Premise.FINAL_LOG}),
     query=f"""
         SELECT run, topic, partition, base_offset AS position,
                concat(topic, '-', partition, ' ', {span("base_offset", "last_offset")}, ': ', held,

@@ -1,10 +1,11 @@
 """D7 LineageMatching: a leader epoch has one history, whichever log tells it."""
 
-from emulator.verification.check import Check
+from emulator.verification.check import Check, Premise
 
 CHECK = Check(
     check_id="D7",
     name="LineageMatching",
+    premises=frozenset({Premise.REPLICATED}),
     query="""
         SELECT run, max(topic) AS topic, partition, base_offset AS position,
                concat(max(topic), '-', partition, ' offset ', base_offset, ' of epoch ', leader_epoch,

@@ -10,7 +10,7 @@ A log begins where one of its name was deleted, and not with another topic: wher
 made anew goes on with what the one before had written.
 """
 
-from emulator.verification.check import Check, Evidence
+from emulator.verification.check import Check, Evidence, Premise
 from emulator.verification.sentences import span
 
 _LIMIT = 2**62
@@ -96,6 +96,7 @@ CHECK = Check(
     check_id="E1",
     name="LogAgreement",
     needs=frozenset({Evidence.EVENTS, Evidence.FINAL_LOGS}),
+    premises=frozenset({Premise.STORED, Premise.FINAL_LOG}),
     query=f"""
         WITH step AS ({_STEP}), kept_step AS ({_KEPT_STEP}), expected AS ({_EXPECTED}), deleted AS ({_DELETED}),
         unseen AS ({_UNSEEN}), gone AS ({_GONE}),

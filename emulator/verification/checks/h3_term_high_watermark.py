@@ -1,10 +1,11 @@
 """H3 TermHW: within a leader's term the high watermark only rises."""
 
-from emulator.verification.check import Check
+from emulator.verification.check import Check, Premise
 
 CHECK = Check(
     check_id="H3",
     name="TermHW",
+    premises=frozenset({Premise.HIGH_WATERMARK_MOVED}),
     query="""
         SELECT run, topic, partition, new AS position,
                concat(topic, '-', partition, ': broker ', node, ' in epoch ', leader_epoch, CASE

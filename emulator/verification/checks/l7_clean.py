@@ -3,7 +3,7 @@
 from typing import Final
 
 from emulator.core.properties import NodeProperties
-from emulator.verification.check import Check, Evidence
+from emulator.verification.check import Check, Evidence, Premise
 
 _DEFAULT_DELAY_MS: Final = NodeProperties().stray_delete_delay_ms
 _CLOCK_STEP_MS: Final = 1
@@ -13,6 +13,7 @@ CHECK = Check(
     check_id="L7",
     name="Clean",
     needs=frozenset({Evidence.EVENTS}),
+    premises=frozenset({Premise.FINAL_LOG, Premise.SETTLED}),
     query=f"""
         SELECT d.run, d.topic, d.partition, d.log_end_offset AS position,
                concat(d.topic, '-', d.partition, ': broker ', d.node, ' removed its log, which ended at ',

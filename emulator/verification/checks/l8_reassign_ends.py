@@ -3,12 +3,13 @@
 A partition that no replica may lead when the cluster settles cannot finish one, and is excused.
 """
 
-from emulator.verification.check import Check
+from emulator.verification.check import Check, Premise
 from emulator.verification.sentences import listed
 
 CHECK = Check(
     check_id="L8",
     name="ReassignEnds",
+    premises=frozenset({Premise.REASSIGNMENT, Premise.SETTLED}),
     query=f"""
         SELECT p.run, p.topic, p.partition, p.settled_at AS position,
                concat(p.topic, '-', p.partition, ' is still adding ', {listed("p.state.adding_replicas")},

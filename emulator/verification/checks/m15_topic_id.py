@@ -1,11 +1,12 @@
 """M15 TopicId: a topic that is created again under its name has nothing of the one before (KIP-516)."""
 
-from emulator.verification.check import Check, Evidence
+from emulator.verification.check import Check, Evidence, Premise
 
 CHECK = Check(
     check_id="M15",
     name="TopicId",
     needs=frozenset({Evidence.EVENTS}),
+    premises=frozenset({Premise.LOG_OPENED}),
     query="""
         SELECT run, topic, partition, position,
                concat(topic, '-', partition, ': broker ', node, ' ', what, ' topic id ', coalesce(topic_id, 'none'))

@@ -1,11 +1,12 @@
 """M16 Reassign: a reassignment completes only when every target replica is in sync (KIP-455, KAFKA-15665)."""
 
-from emulator.verification.check import Check
+from emulator.verification.check import Check, Premise
 from emulator.verification.sentences import listed
 
 CHECK = Check(
     check_id="M16",
     name="Reassign",
+    premises=frozenset({Premise.REASSIGNMENT_COMPLETED}),
     query=f"""
         SELECT run, topic, partition, metadata_offset AS position,
                concat(topic, '-', partition, ' at metadata offset ', metadata_offset, ': from replicas ',

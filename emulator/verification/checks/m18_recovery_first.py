@@ -1,10 +1,11 @@
 """M18 RecoveryFirst: an uncleanly elected leader recovers before it serves (KIP-704)."""
 
-from emulator.verification.check import Check
+from emulator.verification.check import Check, Premise
 
 CHECK = Check(
     check_id="M18",
     name="RecoveryFirst",
+    premises=frozenset({Premise.RECOVERY_STARTED}),
     query="""
         SELECT s.run, s.topic, s.partition, b.base_offset AS position,
                concat(s.topic, '-', s.partition, ': broker ', s.node, ' ', b.what, ' offset ', b.base_offset,

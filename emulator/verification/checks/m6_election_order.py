@@ -1,11 +1,12 @@
 """M6 ElectionOrder: leaders come from the ISR, else from the ELR, and only then uncleanly (KIP-966)."""
 
-from emulator.verification.check import Check
+from emulator.verification.check import Check, Premise
 from emulator.verification.sentences import broker, listed
 
 CHECK = Check(
     check_id="M6",
     name="ElectionOrder",
+    premises=frozenset({Premise.ELECTED}),
     query=f"""
         WITH elected AS (
             SELECT c.run, c.topic, c.partition, c.metadata_offset, c.reason, c.election, c.leader, c.isr, c.old,

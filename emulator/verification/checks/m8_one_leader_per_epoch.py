@@ -1,10 +1,11 @@
 """M8 OneLeaderPerEpoch: an epoch has one leader, and every batch of that epoch comes from it."""
 
-from emulator.verification.check import Check
+from emulator.verification.check import Check, Premise
 
 CHECK = Check(
     check_id="M8",
     name="OneLeaderPerEpoch",
+    premises=frozenset({Premise.LED}),
     query="""
         SELECT run, max(topic) AS topic, partition, leader_epoch AS position,
                concat(max(topic), '-', partition, ' epoch ', leader_epoch, ' has more than one leader: ',
