@@ -11,7 +11,7 @@ CHECK = Check(
                concat(b.topic, '-', b.partition, ': broker ', b.node, ' began to lead in epoch ', b.leader_epoch,
                       ' with a log that ended at ', b.epoch_start_offset, ', though the high watermark had been at ',
                       h.high_watermark, ' in epoch ', h.leader_epoch) AS sentence
-        FROM became_leader b
+        FROM leader_term b
         JOIN (SELECT run, topic_id, partition, leader_epoch, max(new) AS high_watermark
               FROM high_watermark_advanced GROUP BY run, topic_id, partition, leader_epoch) h
              ON h.run = b.run AND h.topic_id = b.topic_id AND h.partition = b.partition
