@@ -127,14 +127,18 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         "D12": _outcome("In a leader's log an idempotent batch is stored once, another one at most once per attempt."),
         "D13": _outcome("In a leader's log the sequence numbers of a producer and its epoch rise with the offsets."),
         "D14": _outcome(
-            "A batch that was sent after another was acknowledged with acks=all has a higher offset in that partition."
+            "Of two batches acknowledged with acks=all, one that was sent after the other was acknowledged has the "
+            "higher offset in that partition."
         ),
         "D15": _outcome("No follower truncates a committed record, unless an election since was unclean."),
         "D16": _outcome("A consumer receives no batch at or above the high watermark of the broker that serves it."),
         "C1": _outcome(
             "Between two seeks a consumer receives each offset of a partition once, in order, without a gap."
         ),
-        "C2": _outcome("A consumer that reads a whole partition receives every record acknowledged with acks=all."),
+        "C2": _outcome(
+            "A record acknowledged with acks=all reaches some consumer if one has read the partition from below it to "
+            "above it."
+        ),
         "C3": _outcome("No client that has read up to an offset is told later that the log ends before it."),
         "E1": _outcome(
             "Each final log holds exactly the batches that its node's event log says it must hold.",
@@ -189,7 +193,7 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         ),
         "M6": _rule(
             "A new leader was in the ISR, or in the ELR of a partition without ISR; any other one leads alone, "
-            "RECOVERING, and only if no candidate was active."
+            "RECOVERING, and only if no candidate was active or an administrator designated it."
         ),
         "M7": _rule(
             "RECOVERING begins with an unclean election, keeps the ISR at one member, and ends with an AlterPartition "

@@ -121,12 +121,11 @@ class PremiseCensus:
                 self._sent_after_ack.add(send.operation_id)
         elif send.type is OperationType.FAIL:
             self._seen.add(Premise.REFUSED)
-        elif send.type is OperationType.OK and send.base_offset is not None:
+        elif send.type is OperationType.OK and send.base_offset is not None and send.acks == _ACKS_ALL:
             if send.operation_id in self._sent_after_ack:
                 self._seen.add(Premise.SENT_AFTER_ACK)
-            if send.acks == _ACKS_ALL:
-                self._acked.add(key)
-                self._seen.add(Premise.ACKED_ALL)
+            self._acked.add(key)
+            self._seen.add(Premise.ACKED_ALL)
 
     def add_final(self, found: FinalLog | FinalBatch) -> None:
         """Takes note of what a final log holds."""

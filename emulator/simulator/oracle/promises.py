@@ -236,21 +236,19 @@ class PromiseChecks:
             seen.append((node, partition, batches))
 
     def check_somewhere(self, name: TopicPartition) -> None:
-        """D4: what was acknowledged is on a replica, and D1: on one that may be elected, where there is no leader."""
+        """D4: what was acknowledged is on one replica at least."""
         truth, state = self._truths[name], self._cluster.state(name)
-        logs = {
-            broker_id: {batch.last_offset: batch.crc for batch in log.batches}
-            for broker_id, node in self._cluster.nodes.items()
-            if (log := node.disk.logs.get(name)) is not None and state is not None and log.topic_id == state.topic_id
+        if state is None:
+            return
+        held = {
+            (batch.last_offset, batch.crc)
+            for node in self._cluster.nodes.values()
+            if (log := node.disk.logs.get(name)) is not None and log.topic_id == state.topic_id
+            for batch in log.batches
         }
-        electable = set() if state is None else {*state.isr, *state.elr, state.last_known_leader}
         for promise in truth.ever_acked.values():
-            if promise.base_offset < truth.log_start_offset:
-                continue
-            holders = {broker for broker, log in logs.items() if log.get(promise.last_offset) == promise.crc}
-            what = f"{name} {promise.base_offset}..{promise.last_offset} (batch {promise.crc})"
-            if not holders and self._copies.outlived_power_losses(name, promise):
-                self._bell.ring("D4", name, f"{what} is on no replica", since=self._made_at(name, promise))
-            if state is not None and state.leader is None and not holders & electable:
-                sentence = f"{what} is on brokers {sorted(holders)}, none of which may be elected: {state}"
-                self._bell.ring("D1", name, sentence, since=self._made_at(name, promise))
+            is_there = promise.base_offset < truth.log_start_offset or (promise.last_offset, promise.crc) in held
+            if not is_there and self._copies.outlived_power_losses(name, promise):
+                sentence = f"{name} {promise.base_offset}..{promise.last_offset} (batch {promise.crc})"
+                self._bell.ring("D4", name, f"{sentence} is on no replica", since=self._made_at(name, promise))
+                break

@@ -1,4 +1,7 @@
-"""D15 TruncationSafe: no follower truncates what was committed."""
+"""D15 TruncationSafe: no follower truncates what the leader of an earlier epoch committed.
+
+Within one epoch nothing says whether the leader committed a batch before a follower cut it off.
+"""
 
 from emulator.verification.check import Check, Premise
 
