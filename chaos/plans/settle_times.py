@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from chaos.plans.lost_records import RecordName, lost_records
+from emulator.core.promises import PromiseKind
 from emulator.core.types import NodeId
 from emulator.plan.actions import Action, HealAll, Produce, Resume, Start, Wait
 from emulator.plan.lines import format_action
@@ -23,7 +24,6 @@ from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.evidence import operations
 from emulator.simulator.explorer import merge_waits
 from emulator.simulator.journal import Journal
-from emulator.simulator.oracle.finding import CheckKind
 from emulator.simulator.run_writer import PRODUCERS
 from emulator.simulator.simulation import Simulation
 
@@ -167,7 +167,7 @@ def _play(plan: Plan, schedule: _Schedule) -> _Played:
     return _Played(
         actions=tuple(actions),
         result=PlanResult(
-            checks=frozenset(alarm.check_id for alarm in fired if alarm.kind is CheckKind.OUTCOME),
+            checks=frozenset(alarm.check_id for alarm in fired if alarm.kind is PromiseKind.OUTCOME),
             lost=lost_records(operations(journal, PRODUCERS)),
         ),
         repairs=repairs,

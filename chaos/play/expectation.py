@@ -4,7 +4,7 @@ from enum import Enum
 from typing import assert_never
 
 from chaos.scenario.scenario import Expectation
-from emulator.verification.check import CheckKind
+from emulator.core.promises import PromiseKind
 from emulator.verification.verdict import CheckStatus, Verdict, VerdictReport
 
 
@@ -54,7 +54,7 @@ def _misses(report: VerdictReport, expected: Expectation) -> list[str]:
     fired = {
         check.check_id
         for check in report.checks
-        if check.kind is CheckKind.OUTCOME and check.status is CheckStatus.VIOLATED
+        if check.kind is PromiseKind.OUTCOME and check.status is CheckStatus.VIOLATED
     }
     silent = [check_id for check_id in expected.checks if check_id not in fired]
     if silent:

@@ -29,6 +29,7 @@ from emulator.core.client.settings import (
     producer_settings,
 )
 from emulator.core.errors import ConfigError
+from emulator.core.promises import OUTCOME_CHECKS
 from emulator.core.properties import node_properties
 from emulator.core.switches import ERAS, ERAS_NOT_BUILT, era_switches, with_switch
 from emulator.plan.actions import CreateTopic
@@ -39,12 +40,6 @@ from emulator.verification.acks_comparison import REPORT as ACKS_COMPARISON
 
 SCENARIOS: Final = Path(__file__).parents[1] / "scenarios"
 """Where scenarios are found by name."""
-
-OUTCOME_CHECKS: Final = (
-    *("D1", "D2", "D4", "D5", "D6", "D7", "D10", "D11", "D12", "D13", "D14", "D15", "D16"),
-    *("C1", "C2", "C3", "M8", "M14"),
-)
-"""Checks that are judged in every era, so that a scenario may expect them to fire."""
 
 BROKERS_MAX: Final = 100
 """Broker ids stay below the controllers'."""

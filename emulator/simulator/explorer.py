@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from emulator.core.promises import PromiseKind
 from emulator.core.switches import DEFAULT_ERA
 from emulator.core.types import BrokerId, NodeId, TopicPartition
 from emulator.plan.actions import Action, Cut, Expire, Hold, Wait
@@ -20,7 +21,6 @@ from emulator.plan.topics import PlannedTopic
 from emulator.simulator.cluster_view import ClusterView
 from emulator.simulator.journal import Journal
 from emulator.simulator.moves import MOVES
-from emulator.simulator.oracle.finding import CheckKind
 from emulator.simulator.profiles import PROFILES, PROGRESS, Profile, swarm
 from emulator.simulator.simulation import Halts, Outcome, Simulation
 
@@ -150,7 +150,7 @@ def _play_through(simulation: Simulation, action: Action, stop_at: StopAt) -> tu
         if not simulation.cluster.is_halted:
             return played, True
         findings = simulation.findings()
-        if stop_at is StopAt.FIRST_FINDING or any(alarm.kind is CheckKind.OUTCOME for alarm in findings):
+        if stop_at is StopAt.FIRST_FINDING or any(alarm.kind is PromiseKind.OUTCOME for alarm in findings):
             return played, False
         simulation.halt(Halts.AT_FINDINGS)
         if _electable(simulation):

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final, Generic, Protocol, TypeVar
 
 from emulator.core.broker import Broker, BrokerConfig
+from emulator.core.broker.invariants import PartitionMark
 from emulator.core.client.consumer import Consumer
 from emulator.core.client.producer import Producer
 from emulator.core.client.steps import ConsumerInput, ProducerInput, RecordsReceived
@@ -13,7 +14,6 @@ from emulator.core.errors import ErrorCode
 from emulator.core.events import ControllerEvent
 from emulator.core.image import MetadataImage
 from emulator.core.inputs import BrokerInput, ControllerInput, RequestFailed, ResponseReceived, TimerFired
-from emulator.core.broker.invariants import PartitionMark
 from emulator.core.messages import FetchPartition, FetchPartitionResponse, FetchRequest, FetchResponse
 from emulator.core.properties import NodeProperties
 from emulator.core.records import MetadataBatch

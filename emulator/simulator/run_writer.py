@@ -7,9 +7,9 @@ real bytes, and every node is stopped in order at the end.
 from pathlib import Path
 from typing import Final
 
-import msgspec
 import yaml
 
+from emulator.core.switches import switch_texts
 from emulator.core.types import Acks
 from emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
 from emulator.plan.plan import Plan
@@ -35,13 +35,12 @@ def write_run(plan: Plan, directory: Path, *, name: str) -> Simulation:
     simulation.stop()
     directory.mkdir(parents=True)
     (directory / "plan.yaml").write_text(format_plan_yaml(plan, name=name))
-    rules = msgspec.to_builtins(plan.rules())
     cluster = {
         "run": directory.name,
         "scenario": name,
         "era": plan.era,
         "driver": "simulator",
-        "switches": {rule: {True: "on", False: "off"}.get(value, value) for rule, value in rules.items()},
+        "switches": switch_texts(plan.rules()),
     }
     (directory / "cluster.yaml").write_text(yaml.safe_dump(cluster, sort_keys=False))
     (directory / "scenario.yaml").write_text(yaml.safe_dump({"name": name}))

@@ -12,6 +12,7 @@ from typing import Final, cast
 
 import msgspec
 
+from emulator.core.promises import PromiseKind
 from emulator.core.types import NodeId
 from emulator.plan.actions import Action, CrashWithin, Kill, OnBrokers, OnNodes, PowerLoss, Produce, Wait
 from emulator.plan.lines import format_action
@@ -19,7 +20,7 @@ from emulator.plan.plan import Plan
 from emulator.plan.power import Loss
 from emulator.plan.topics import PlannedTopic
 from emulator.simulator.explorer import merge_waits
-from emulator.simulator.oracle.finding import Alarm, CheckKind
+from emulator.simulator.oracle.finding import Alarm
 from emulator.simulator.simulation import Simulation
 from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 
@@ -38,15 +39,15 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
         is_beyond: whether what is lost outside of the guarantee counts, too.
     """
 
-    kind: CheckKind
+    kind: PromiseKind
     check_id: str
     unless: frozenset[str] = frozenset()
     is_beyond: bool = False
 
     def is_met_by(self, alarm: Alarm) -> bool:
         """Whether a finding is of this kind."""
-        if self.kind is CheckKind.OUTCOME:
-            return alarm.kind is CheckKind.OUTCOME and alarm.check_id not in self.unless
+        if self.kind is PromiseKind.OUTCOME:
+            return alarm.kind is PromiseKind.OUTCOME and alarm.check_id not in self.unless
         return alarm.check_id == self.check_id
 
     def first_met(self, simulation: Simulation) -> Alarm | None:
@@ -59,7 +60,7 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
 
 def goal_of(findings: tuple[Alarm, ...]) -> Goal:
     """Returns what to keep of some findings: the first outcome, or else the first."""
-    chosen = next((alarm for alarm in findings if alarm.kind is CheckKind.OUTCOME), findings[0])
+    chosen = next((alarm for alarm in findings if alarm.kind is PromiseKind.OUTCOME), findings[0])
     return Goal(kind=chosen.kind, check_id=chosen.check_id)
 
 

@@ -16,7 +16,7 @@ from emulator.core.broker.replica_selector import RACK_AWARE
 from emulator.core.client.consumer import Phase
 from emulator.core.client.settings import ConsumerSettings, ProducerSettings
 from emulator.core.errors import ConfigError
-from emulator.core.events import Event
+from emulator.core.events import ClusterSettled, Event
 from emulator.core.types import Acks, NodeId, TopicPartition
 from emulator.plan.actions import Action
 from emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
@@ -25,8 +25,7 @@ from emulator.simulator.batch_registry import BatchRegistry
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.journal import Journal
 from emulator.simulator.observer import ClientRecord
-from emulator.simulator.oracle.catalogue import is_finding
-from emulator.simulator.oracle.finding import Alarm
+from emulator.simulator.oracle.finding import Alarm, is_finding
 from emulator.simulator.oracle.liveness import CONVERGE_MS, QUIET_MS, excused, pulse
 from emulator.simulator.oracle.oracle import Oracle
 from emulator.simulator.performer import perform_and_record, record_healing
@@ -233,6 +232,8 @@ class Simulation:
             self.oracle.bell.ring(check_id, partition, sentence)
         if left:
             return
+        committed = cluster.controller.committed_end_offset
+        cluster.event_log.note(ClusterSettled(cause_id=cluster.event_log.cause_id, metadata_offset=committed))
         before = self._pulse()
         cluster.run(QUIET_MS)
         if self._pulse() != before and self._is_restless():

@@ -5,22 +5,13 @@ A check is one query over the tables of ``reader`` and the views of ``facts``. A
     run INT, topic STRING, partition BIGINT, position BIGINT, sentence STRING
 
 ``position`` (an offset, epoch or metadata offset) orders the findings of a partition; ``sentence`` says in plain words
-what is wrong, built from the row. No row means that the statement holds in that run.
+what is wrong, built from the row. No row means that the promise was kept in that run, provided
+that the run has what the check looks at: its premises.
 """
 
 from enum import Enum
 
 import msgspec
-
-
-class CheckKind(Enum):
-    """When a check is judged."""
-
-    OUTCOME = "outcome"
-    """In every era: users see it."""
-
-    RULE = "rule"
-    """Where the run's switches have the checked value: it restates a rule of the protocol."""
 
 
 class Evidence(Enum):
@@ -31,22 +22,63 @@ class Evidence(Enum):
     FINAL_LOGS = "final logs"
 
 
+class Premise(Enum):
+    """Something that must have happened in a run for a check to look at anything at all.
+
+    Values say what is missing from a run without it.
+    """
+
+    ACKED_ALL = "no record was acknowledged with acks=all"
+    SENT_AFTER_ACK = "no batch was sent after another one of its partition was acknowledged with acks=all"
+    REFUSED = "no producer was told that its batch was not appended"
+    CONSUMED = "no consumer received a batch"
+    CONSUMED_BY_EPOCH = "no consumer received a batch from a leader whose epoch is known"
+    POLLED_AGAIN = "no live consumer asked again after it had received a batch"
+    READ_AT_THE_END = "the final consumer read nothing"
+    STORED = "no leader appended a batch"
+    REPLICATED = "no follower appended a batch"
+    LOG_OPENED = "no log was opened"
+    TRUNCATED = "no log was truncated"
+    FINAL_LOG = "no final log was found"
+    FINAL_REPLICAS = "no partition has two final logs with records"
+    SETTLED_RECORDS = "no final log of a settled leader has records"
+    SETTLED_SEQUENCES = "no final log of a settled leader has two batches of one idempotent producer"
+    HIGH_WATERMARK_MOVED = "no leader's high watermark moved"
+    LED_AFTER_COMMIT = "no leader took over after a high watermark had moved"
+    LED = "no broker became leader"
+    COMMITTED = "the controller committed no partition"
+    CHANGED = "no partition changed after its creation"
+    TWO_REGISTRATIONS = "fewer than two registrations were committed"
+    UNCLEAN_REGISTRATION = "no broker registered after an unclean shutdown"
+    TWO_CONTROLLERS = "only one controller process committed records"
+    ELECTED = "no leader was elected"
+    UNCLEAN_ELECTION = "no election was unclean"
+    RECOVERY_STARTED = "no uncleanly elected leader began to recover"
+    BELOW_MIN_ISR = "no ISR fell below min ISR"
+    ELR = "no partition had eligible leader replicas"
+    ISR_GREW = "no ISR grew"
+    PROPOSAL_ACCEPTED = "no AlterPartition was accepted"
+    REASSIGNMENT = "no reassignment was begun"
+    REASSIGNMENT_COMPLETED = "no reassignment was completed"
+    REASSIGNMENT_CANCELLED = "no reassignment was cancelled"
+    SETTLED = "the cluster was not seen to settle once every fault was over"
+
+
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """One statement about a run.
+    """How one promise is judged.
 
     Attributes:
-        check_id: as in the list of invariants, such as ``D1``.
+        check_id: of ``emulator.core.promises``, which has its kind, its statement and its switches.
         name: a word for it.
-        kind: outcome or rule.
-        statement: what must hold, in plain words.
         needs: evidence that must be whole for a finding to count; otherwise the check is ``unknown``. A check that
             needs nothing judges each line for itself.
+        premises: what must have happened for ``ok`` to mean that something was looked at; otherwise the check is
+            ``not asked``.
         query: Spark SQL, one row per finding.
     """
 
     check_id: str
     name: str
-    kind: CheckKind
-    statement: str
     needs: frozenset[Evidence] = frozenset()
+    premises: frozenset[Premise]
     query: str

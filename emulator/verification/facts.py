@@ -5,7 +5,9 @@
   eligible leader replicas then (``has_elr``: the feature can be downgraded while the switch stays on).
 - ``broker_status``: from which metadata offset to which a broker was active: registered, unfenced and not leaving.
 - ``settled_leader``: the leader whose log decides what a partition holds at the end.
-- ``leader_terms``: each broker that led a partition, with its epoch and where its log ended when it took over.
+- ``leader_term``: each election whose winner took over as the process that was elected.
+- ``leader_terms``: by partition, each broker that was elected, with its epoch and where its log ended when it took
+  over.
 - ``acked_batch``: every batch that a producer was told is in the log, with the epochs in which it was
   appended and acknowledged.
 - ``final_copy``: which nodes hold a batch in their final logs.
@@ -87,10 +89,26 @@ _ACKED_BATCH: Final = """
              s.node, s.believed_epoch
 """
 
+# A leader is elected as the process that is registered then. One that starts later and takes the role over before it is
+# registered (eras without that rule) was never elected.
+_LEADER_TERM: Final = """
+    SELECT b.run, b.topic, b.topic_id, b.partition, b.leader_epoch, b.node, b.epoch_start_offset
+    FROM became_leader b
+    JOIN (SELECT n.run, n.node, n.incarnation, min(r.metadata_offset) AS registered
+          FROM node_started n
+          JOIN broker_registered r ON r.run = n.run AND r.broker_id = n.node AND r.incarnation_id = n.incarnation_id
+          GROUP BY n.run, n.node, n.incarnation) r
+         ON r.run = b.run AND r.node = b.node AND r.incarnation = b.incarnation
+    LEFT JOIN (SELECT run, topic_id, partition, leader_epoch, min(metadata_offset) AS elected
+               FROM partition_changed GROUP BY run, topic_id, partition, leader_epoch) c
+         ON c.run = b.run AND c.topic_id = b.topic_id AND c.partition = b.partition AND c.leader_epoch = b.leader_epoch
+    WHERE c.elected IS NULL OR r.registered < c.elected
+"""
+
 _LEADER_TERMS: Final = """
     SELECT run, topic_id, partition,
            collect_set(struct(leader_epoch, node, epoch_start_offset AS log_end_offset)) AS terms
-    FROM became_leader GROUP BY run, topic_id, partition
+    FROM leader_term GROUP BY run, topic_id, partition
 """
 
 _FINAL_COPY: Final = """
@@ -149,6 +167,7 @@ _FACTS: Final = (
     ("broker_status", _BROKER_STATUS),
     ("partition_state", _PARTITION_STATE),
     ("settled_leader", _SETTLED_LEADER),
+    ("leader_term", _LEADER_TERM),
     ("leader_terms", _LEADER_TERMS),
     ("acked_batch", _ACKED_BATCH),
     ("final_copy", _FINAL_COPY),
@@ -160,7 +179,9 @@ _FACTS: Final = (
 )
 """In the order of their dependence."""
 
-_USED_OFTEN: Final = frozenset({"change", "partition_state", "settled_leader", "acked_batch", "lost_batch"})
+_USED_OFTEN: Final = frozenset(
+    {"change", "leader_term", "partition_state", "settled_leader", "acked_batch", "lost_batch"}
+)
 
 
 def define_facts(spark: "SparkSession", scale: Scale) -> None:

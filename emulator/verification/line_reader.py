@@ -25,6 +25,7 @@ from emulator.core.history import (
     SendOperation,
 )
 from emulator.verification.chronicle import TOLD, Chronicle, ToldEvent
+from emulator.verification.premise_census import PremiseCensus
 from emulator.verification.run_directory import RunDirectory
 from emulator.verification.vocabulary import EVENT_TYPES, tag
 
@@ -115,6 +116,7 @@ class RunLines(msgspec.Struct, frozen=True, kw_only=True):
     history: HistoryCensus
     chronicle: Chronicle
     contradictions: tuple[str, ...]
+    census: PremiseCensus
 
 
 class SentBatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -200,15 +202,18 @@ def read_run(run: RunDirectory, *, put: Put) -> RunLines:
             ``FinalReadOperation`` under its name.
     """
     told: list[ToldEvent] = []
-    committed = _Committed()
-    files = tuple(_read_events(path, put=put, told=told, committed=committed) for path in run.event_files())
-    history = _read_histories(run.histories, put=put)
+    committed, premises = _Committed(), PremiseCensus()
+    files = tuple(
+        _read_events(path, put=put, told=told, committed=committed, premises=premises) for path in run.event_files()
+    )
+    history = _read_histories(run.histories, put=put, premises=premises)
     told.sort(key=lambda t: (t.node, t.incarnation, t.sequence))
     return RunLines(
         files=files,
         history=history,
         chronicle=Chronicle(events=tuple(told)),
         contradictions=tuple(committed.contradictions),
+        census=premises,
     )
 
 
@@ -249,7 +254,9 @@ def _lines(path: Path) -> Iterator[bytes]:
         return
 
 
-def _read_events(path: Path, *, put: Put, told: list[ToldEvent], committed: _Committed) -> FileCensus:
+def _read_events(
+    path: Path, *, put: Put, told: list[ToldEvent], committed: _Committed, premises: PremiseCensus
+) -> FileCensus:
     census = FileCensus(file_name=path.name)
     for line in _lines(path):
         try:
@@ -274,6 +281,7 @@ def _read_events(path: Path, *, put: Put, told: list[ToldEvent], committed: _Com
         if not committed.is_new(event):
             continue
         put(envelope.type, line)
+        premises.add_event(event, node=envelope.node, incarnation=envelope.incarnation)
         if type(event) in _TOLD:
             told.append(
                 ToldEvent(node=envelope.node, incarnation=envelope.incarnation, sequence=envelope.sequence, event=event)
@@ -281,15 +289,15 @@ def _read_events(path: Path, *, put: Put, told: list[ToldEvent], committed: _Com
     return census
 
 
-def _read_histories(paths: tuple[Path, ...], *, put: Put) -> HistoryCensus:
+def _read_histories(paths: tuple[Path, ...], *, put: Put, premises: PremiseCensus) -> HistoryCensus:
     census = HistoryCensus()
     for path in paths:
         census.files.add(path.name)
-        _read_history(path, census, put=put)
+        _read_history(path, census, put=put, premises=premises)
     return census
 
 
-def _read_history(path: Path, census: HistoryCensus, *, put: Put) -> None:
+def _read_history(path: Path, census: HistoryCensus, *, put: Put, premises: PremiseCensus) -> None:
     next_index = 0
     for line in _lines(path):
         census.lines += 1
@@ -301,6 +309,7 @@ def _read_history(path: Path, census: HistoryCensus, *, put: Put) -> None:
         census.is_gapless = census.is_gapless and operation.index == next_index
         census.last = operation.index
         next_index += 1
+        premises.add_operation(operation, history=path.name)
         match operation:
             case SendOperation():
                 _count_send(operation, census)

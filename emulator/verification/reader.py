@@ -219,6 +219,7 @@ def _sort(runs: tuple[RunDirectory, ...], work: Path) -> Iterator[RunLines]:
                     name = (node, found.topic, found.partition, found.topic_id or "")
                     if name in taken_over:
                         found = msgspec.structs.replace(found, topic_id=taken_over[name])
+                    lines.census.add_final(found)
                     sorter.put(type(found).__name__, encoder.encode(found))
         sorter.close()
 

@@ -13,8 +13,8 @@ from typing import Final
 
 import msgspec
 
+from emulator.core.promises import PromiseKind
 from emulator.verification.acks_comparison import AcksComparison
-from emulator.verification.check import CheckKind
 from emulator.verification.guarantee import Guarantee
 from emulator.verification.losses import LossClass
 
@@ -40,20 +40,35 @@ class CheckStatus(Enum):
     NOT_PROMISED = "not promised"
     """A rule that the run's switches turn off."""
 
+    NOT_ASKED = "not asked"
+    """Nothing in the run is what it looks at, so that it had nothing to find."""
+
     UNKNOWN = "unknown"
     """The evidence that it leans on is not whole."""
 
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One check on one run. ``examples`` are the first findings, in plain words; ``count`` is all of them."""
+    """One check on one run.
+
+    Attributes:
+        check_id: of the promise.
+        name: a word for the check.
+        kind: of the promise.
+        statement: what is promised.
+        status: what the check says.
+        count: of all findings.
+        examples: the first findings, in plain words.
+        not_asked_because: what the run lacks, where the check is ``not asked``.
+    """
 
     check_id: str
     name: str
-    kind: CheckKind
+    kind: PromiseKind
     statement: str
     status: CheckStatus
     count: int
     examples: tuple[str, ...]
+    not_asked_because: str | None = None
 
 
 class OffsetRange(msgspec.Struct, frozen=True, kw_only=True):
@@ -198,6 +213,8 @@ def junit(reports: tuple[VerdictReport, ...]) -> str:
                     ElementTree.SubElement(case, "error", message="the evidence for this check is not whole")
                 case CheckStatus.NOT_PROMISED:
                     ElementTree.SubElement(case, "skipped", message="not promised by the run's switches")
+                case CheckStatus.NOT_ASKED:
+                    ElementTree.SubElement(case, "skipped", message=f"not asked: {check.not_asked_because}")
                 case CheckStatus.OK:
                     pass
         case = ElementTree.SubElement(suite, "testcase", classname=name, name="evidence")

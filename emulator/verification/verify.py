@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
+from emulator.core.promises import PROMISES, is_promised
 from emulator.verification.acks_comparison import REPORT, AcksComparison, compare_acks
-from emulator.verification.check import Check, Evidence
+from emulator.verification.check import Check, Evidence, Premise
 from emulator.verification.checks import CHECKS
 from emulator.verification.chronicle import Chronicle
 from emulator.verification.evidence import Doubt, find_doubts
 from emulator.verification.facts import define_facts
 from emulator.verification.guarantee import Guarantee
 from emulator.verification.line_reader import RunLines
+from emulator.verification.premise_census import settled_premises
 from emulator.verification.reader import load_runs
-from emulator.verification.rule_switches import is_promised
 from emulator.verification.run_directory import RunDirectory, open_run_directory
 from emulator.verification.story import tell_leaders, tell_losses
 from emulator.verification.verdict import CheckResult, CheckStatus, Loss, RecordCounts, VerdictReport, decide
@@ -83,6 +84,7 @@ def _reports(
     found = [pool.submit(_findings, check, spark) for check in CHECKS]
     doubted = pool.submit(find_doubts, lines, spark=spark)
     counted = pool.submit(_record_counts, spark, lines)
+    settled = pool.submit(settled_premises, spark, runs=len(runs))
     lost = pool.submit(tell_losses, chronicles, spark=spark)
     compared = {
         number: pool.submit(compare_acks, number, spark=spark)
@@ -90,6 +92,9 @@ def _reports(
         if run.report == REPORT
     }
     doubts, losses, counts = doubted.result(), lost.result(), counted.result()
+    premises = tuple(
+        run.census.premises(run.chronicle) | of_settled for run, of_settled in zip(lines, settled.result(), strict=True)
+    )
     findings: dict[tuple[int, str], list[_Finding]] = {}
     for finding in (finding for future in found for finding in future.result()):
         findings.setdefault((finding.run, finding.check_id), []).append(finding)
@@ -100,6 +105,7 @@ def _reports(
             doubts[number],
             losses[number],
             counts[number],
+            premises[number],
             {check.check_id: findings.get((number, check.check_id), []) for check in CHECKS},
             compared[number].result() if number in compared else None,
         )
@@ -113,12 +119,13 @@ def _report(
     doubts: tuple[Doubt, ...],
     losses: tuple[Loss, ...],
     counts: tuple[RecordCounts, ...],
+    premises: frozenset[Premise],
     findings: dict[str, list[_Finding]],
     acks_comparison: AcksComparison | None,
 ) -> VerdictReport:
     switches = dict(chronicle.switches())
     doubtful = frozenset(doubt.about for doubt in doubts if doubt.about is not None)
-    checks = tuple(_result(check, findings[check.check_id], switches, doubtful) for check in CHECKS)
+    checks = tuple(_result(check, findings[check.check_id], switches, doubtful, premises) for check in CHECKS)
     unknown_reasons = tuple(doubt.sentence for doubt in doubts)
     kinds = {loss.guarantee for loss in losses}
     return VerdictReport(
@@ -138,24 +145,32 @@ def _report(
 
 
 def _result(
-    check: Check, findings: list[_Finding], switches: dict[str, str], doubtful: frozenset[Evidence]
+    check: Check,
+    findings: list[_Finding],
+    switches: dict[str, str],
+    doubtful: frozenset[Evidence],
+    premises: frozenset[Premise],
 ) -> CheckResult:
+    missing = tuple(premise for premise in Premise if premise in check.premises - premises)
     if not is_promised(check.check_id, switches):
         status, count = CheckStatus.NOT_PROMISED, 0
     elif check.needs & doubtful:
         status, count = CheckStatus.UNKNOWN, 0
     elif findings:
         status, count = CheckStatus.VIOLATED, findings[0].total
+    elif missing:
+        status, count = CheckStatus.NOT_ASKED, 0
     else:
         status, count = CheckStatus.OK, 0
     return CheckResult(
         check_id=check.check_id,
         name=check.name,
-        kind=check.kind,
-        statement=check.statement,
+        kind=PROMISES[check.check_id].kind,
+        statement=PROMISES[check.check_id].statement,
         status=status,
         count=count,
         examples=tuple(f.sentence for f in findings) if status is CheckStatus.VIOLATED else (),
+        not_asked_because=missing[0].value if status is CheckStatus.NOT_ASKED else None,
     )
 
 

@@ -17,11 +17,10 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-from emulator.simulator.plan import Plan
 
+from emulator.core.promises import PromiseKind
 from emulator.plan.plan import Plan
 from emulator.simulator.explorer import StopAt, SweepOptions, explore
-from emulator.simulator.oracle.finding import CheckKind
 from emulator.simulator.run_writer import write_run
 from emulator.simulator.shrink import Goal, Shrunk, shrink
 from emulator.simulator.simulation import Simulation
@@ -95,7 +94,7 @@ def loses_nothing_with_every_rule(plan: Plan) -> bool:
     """Whether no outcome check fires, within the guarantee or not, where the mutant's rule is on."""
     simulation = Simulation(with_every_rule(plan))
     simulation.play_plan()
-    return not any(alarm.kind is CheckKind.OUTCOME for alarm in simulation.oracle.alarms)
+    return not any(alarm.kind is PromiseKind.OUTCOME for alarm in simulation.oracle.alarms)
 
 
 def hunt(mutant: Mutant, row: Row, *, limit_s: float, directory: Path) -> Attempt:
@@ -109,10 +108,10 @@ def hunt(mutant: Mutant, row: Row, *, limit_s: float, directory: Path) -> Attemp
         schedule = explore(seed, options)
         attempt = Attempt(mutant=mutant, row=row, schedules=seed + 1, seconds=time.process_time() - started)
         alarms = schedule.outcome.alarms if is_costly else schedule.outcome.findings
-        seen = (alarm.check_id for alarm in alarms if alarm.kind is CheckKind.OUTCOME)
+        seen = (alarm.check_id for alarm in alarms if alarm.kind is PromiseKind.OUTCOME)
         check_id = next((each for each in seen if each not in _NOT_ENOUGH), None)
         if check_id is not None:
-            goal = Goal(kind=CheckKind.OUTCOME, check_id=check_id, unless=_NOT_ENOUGH, is_beyond=is_costly)
+            goal = Goal(kind=PromiseKind.OUTCOME, check_id=check_id, unless=_NOT_ENOUGH, is_beyond=is_costly)
             is_allowed = loses_nothing_with_every_rule if is_costly else _always
             attempt.shrunk = shrink(schedule.plan, goal, is_allowed=is_allowed)
         if attempt.shrunk is not None:

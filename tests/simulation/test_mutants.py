@@ -5,11 +5,11 @@ from typing import Final
 
 import msgspec
 import pytest
-from emulator.simulator.plan import parse_plan
 
+from emulator.core.promises import PromiseKind
 from emulator.plan.plan import parse_plan
 from emulator.simulator.explorer import StopAt, SweepOptions
-from emulator.simulator.oracle.finding import CheckKind, Guarantee
+from emulator.simulator.oracle.finding import Guarantee
 from emulator.simulator.shrink import Goal, goal_of, shrink
 from emulator.simulator.sweep import sweep
 from tests.simulation.mutants import MUTANTS, Harmless, mutants
@@ -22,16 +22,16 @@ def test_the_canary_is_found_and_shrunk() -> None:
     options = SweepOptions(switches=(("elr", "off"),), profiles=("restarts",), stop_at=StopAt.OUTCOME)
     report = sweep(iter(range(300)), options)
     (schedule,) = report.findings
-    assert any(finding.kind is CheckKind.OUTCOME for finding in schedule.outcome.findings)
+    assert any(finding.kind is PromiseKind.OUTCOME for finding in schedule.outcome.findings)
     shrunk = shrink(schedule.plan, goal_of(schedule.outcome.findings), limit_s=20)
     assert shrunk is not None
-    assert shrunk.finding.kind is CheckKind.OUTCOME
+    assert shrunk.finding.kind is PromiseKind.OUTCOME
     assert shrunk.plan.length <= 15
 
 
 def test_what_a_rule_saves_where_the_guarantee_has_ended_is_shrunk_with_the_rule_at_hand() -> None:
     plan = parse_plan((REGRESSIONS / "s34-unclean-pick-first.txt").read_text())
-    goal = Goal(kind=CheckKind.OUTCOME, check_id="D1")
+    goal = Goal(kind=PromiseKind.OUTCOME, check_id="D1")
     beyond = msgspec.structs.replace(goal, is_beyond=True)
     assert shrink(plan, goal) is None
     assert shrink(plan, beyond, is_allowed=lambda _: False) is None

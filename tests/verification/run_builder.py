@@ -18,6 +18,7 @@ from crc32c import crc32c
 
 from emulator.core import events as e
 from emulator.core.history import OperationType
+from emulator.core.switches import Switches, switch_texts
 from emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -41,18 +42,7 @@ from emulator.core.types import (
 CONTROLLER = 100
 HARNESS = 1000
 CAUSE = CauseId("test")
-ON = {
-    "elr": "on",
-    "hw_requires_min_isr": "on",
-    "unclean_detection": "on",
-    "maximal_isr": "on",
-    "truncation": "leader_epoch",
-    "ap_partition_epoch_check": "on",
-    "ap_broker_epoch_check": "on",
-    "recovering_gate": "on",
-    "elr_within_replicas": "on",
-    "cancel_requires_min_isr": "on",
-}
+ON = switch_texts(Switches())
 
 
 class Batch(msgspec.Struct, kw_only=True):
@@ -427,6 +417,24 @@ class RunBuilder:
                 epoch_start_offset=Offset(_end(log)),
                 high_watermark=Offset(0),
                 isr=_brokers(p.isr),
+            ),
+        )
+
+    def follow_leader(self, node: int, topic: str = "orders", partition: int = 0) -> None:
+        """A replica follows the leader, with whatever log it has."""
+        p = self.partitions[topic, partition]
+        self.note(
+            node,
+            e.BecameFollower(
+                cause_id=CAUSE,
+                topic=topic,
+                partition=partition,
+                topic_id=TopicId(p.topic_id),
+                leader=_broker(p.leader),
+                leader_epoch=LeaderEpoch(p.leader_epoch),
+                partition_epoch=PartitionEpoch(p.partition_epoch),
+                log_end_offset=Offset(_end(self.logs[node, topic, partition])),
+                high_watermark=Offset(0),
             ),
         )
 

@@ -6,12 +6,12 @@ that raises it is asked.
 
 from collections.abc import Callable
 
+from emulator.core.promises import PROMISES, PromiseKind
 from emulator.core.types import TopicPartition
-from emulator.simulator.oracle.catalogue import CHECKS
-from emulator.simulator.oracle.finding import Alarm, CheckKind, Guarantee
+from emulator.simulator.oracle.finding import Alarm, Guarantee
 from emulator.simulator.oracle.truth import PartitionTruth
 
-_OF_A_LOSS = (CheckKind.OUTCOME, CheckKind.CANDIDATE)
+_OF_A_LOSS = (PromiseKind.OUTCOME, PromiseKind.CANDIDATE)
 
 
 class Bell:
@@ -52,7 +52,7 @@ class Bell:
         """Raises an alarm.
 
         Args:
-            check_id: of ``CHECKS``.
+            check_id: of ``PROMISES``.
             partition: which it is about, if about one.
             sentence: what is wrong.
             since: the moment from which an outcome was promised.
@@ -62,7 +62,7 @@ class Bell:
         if key in self._rung:
             return
         self._rung.add(key)
-        kind = CHECKS[check_id].kind
+        kind = PROMISES[check_id].kind
         truth = None if partition is None else self._truths.get(partition)
         end = self.moment if until is None else until
         holds = kind not in _OF_A_LOSS or truth is None or truth.ledger.held(min(since, end), end)

@@ -8,6 +8,7 @@ from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.oracle.bell import Bell
 from emulator.simulator.oracle.clients import ClientChecks
 from emulator.simulator.oracle.controller_rules import ControllerRules
+from emulator.simulator.oracle.copies import Copies
 from emulator.simulator.oracle.finding import Alarm
 from emulator.simulator.oracle.guarantee import GuaranteeLedger
 from emulator.simulator.oracle.leader_rules import LeaderRules
@@ -29,6 +30,7 @@ class Checks:
         outstanding: who is outstanding, whatever the partition.
         truths: by partition; one that is asked for begins.
         bell: where they ring.
+        copies: who held which batch.
         tally: what the run was like.
     """
 
@@ -40,7 +42,8 @@ class Checks:
         )
         self.bell = Bell(self.truths, lambda: self.cluster.steps, on_alarm)
         self.tally = Tally()
-        self.promises = PromiseChecks(self.bell, self.truths)
+        self.copies = Copies()
+        self.promises = PromiseChecks(self.bell, self.truths, self.copies)
         self.clients = ClientChecks(self.bell, self.truths)
         self.controller = ControllerRules(self.bell)
         self.metadata = MetadataChecks(self.bell)

@@ -13,7 +13,7 @@ import msgspec
 from emulator.core.batch import BatchDescriptor
 from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
 from emulator.core.history import OperationType, PolledBatch
-from emulator.core.types import CauseId, Offset, ProducerEpoch, ProducerId, TopicPartition
+from emulator.core.types import Acks, CauseId, Offset, ProducerEpoch, ProducerId, TopicPartition
 from emulator.simulator.oracle.bell import Bell
 from emulator.simulator.oracle.truth import PartitionTruth
 
@@ -42,22 +42,21 @@ class ClientChecks:
         self._attempted: dict[TopicPartition, set[int]] = {}
         self._sent: dict[tuple[str, int], _Sent] = {}
         self._position: dict[tuple[str, TopicPartition], Offset] = {}
-        self._observed: dict[tuple[str, TopicPartition], dict[Offset, int]] = {}
+        self._observed: dict[TopicPartition, set[tuple[Offset, int]]] = {}
 
     def forget(self, name: TopicPartition) -> None:
         """A partition is gone; one of the same name starts from nothing."""
-        for by_name in (self._acked_end, self._failed, self._attempted):
+        for by_name in (self._acked_end, self._failed, self._attempted, self._observed):
             by_name.pop(name, None)
         for operation_id in [each for each, (partition, _) in self._floor.items() if partition == name]:
             del self._floor[operation_id]
-        for by_client in (self._position, self._observed):
-            for key in [key for key in by_client if key[1] == name]:
-                del by_client[key]
+        for key in [key for key in self._position if key[1] == name]:
+            del self._position[key]
 
     # --- Producers --------------------------------------------------------------------------------------------------
 
-    def sent(self, client: str, record: SendRecorded) -> None:
-        """A send was invoked or completed: D14."""
+    def sent(self, client: str, record: SendRecorded, *, acks: Acks) -> None:
+        """A send was invoked or completed: D14, which is about acks=all alone."""
         name = record.partition
         if record.type is OperationType.INVOKE:
             last_record_id = record.first_record_id + record.record_count - 1
@@ -68,7 +67,7 @@ class ClientChecks:
         _, floor = self._floor.pop(record.operation_id, (name, Offset(0)))
         if record.type is OperationType.FAIL:
             self._failed.setdefault(name, set()).update(attempt.crc for attempt in record.attempts)
-        elif record.type is OperationType.OK and record.base_offset is not None and client == "producer-all":
+        elif record.type is OperationType.OK and record.base_offset is not None and acks is Acks.ALL:
             if record.base_offset < floor:
                 sentence = f"{name} {record.operation_id} is at {record.base_offset}, sent after {floor} was acked"
                 self._bell.ring("D14", name, sentence)
@@ -131,13 +130,13 @@ class ClientChecks:
         if expected is None and not record.seek and not record.batches:
             return  # it is where it was in the topic that had this name before, and has not noticed yet
         position = record.position
-        observed = self._observed.setdefault(key, {})
+        observed = self._observed.setdefault(name, set())
         for batch in record.batches:
             if batch.base_offset != position:
                 sentence = f"{client} at {position} of {name} was given offset {batch.base_offset}"
                 self._bell.ring("C1", name, sentence)
             position = Offset(batch.last_offset + 1)
-            observed[batch.last_offset] = batch.crc
+            observed.add((batch.last_offset, batch.crc))
             self._check_batch(client, name, batch, record.high_watermark)
         self._position[key] = position
 
@@ -164,9 +163,10 @@ class ClientChecks:
         if record.start_offset is None or record.end_offset is None:
             return
         name = record.partition
-        observed = self._observed.get((client, name), {})
-        for promise in self._truths[name].acked.values():
-            if promise.base_offset >= record.start_offset and observed.get(promise.last_offset) != promise.crc:
+        observed = self._observed.get(name, set())
+        for promise in self._truths[name].ever_acked.values():
+            is_passed = record.start_offset <= promise.base_offset and promise.last_offset < record.end_offset
+            if is_passed and (promise.last_offset, promise.crc) not in observed:
                 sentence = f"{name} {promise.base_offset}..{promise.last_offset} (batch {promise.crc}) was acknowledged"
-                read = f"{client} read {record.start_offset}..{record.end_offset} without it"
+                read = f"{client} read {record.start_offset}..{record.end_offset}, and no consumer was given it"
                 self._bell.ring("C2", name, f"{sentence}; {read}", since=promise.moment)

@@ -38,6 +38,9 @@ _FROM_OUTSIDE: Final = (Election.ELR, *_UNCLEAN)
 _REGISTERED: Final = "broker_registered"
 _PROPOSED: Final = "alter_partition"
 _REASSIGNED: Final = "reassignment"
+_REQUESTED: Final = "elect_leaders"
+"""An administrator may designate a leader beside candidates (KIP-966)."""
+
 _TAKEN_FOR_OLD: Final = ("FENCED_LEADER_EPOCH", "INVALID_UPDATE_VERSION")
 
 
@@ -164,7 +167,7 @@ class ControllerRules:
                 self._bell.ring("M6", name, f"{name}: {leader} was elected from ISR {before.isr}")
             case Election.ELR if leader not in before.elr or members:
                 self._bell.ring("M6", name, f"{name}: {leader} was elected from ELR {before.elr}, ISR {before.isr}")
-            case Election.UNCLEAN | Election.LAST_KNOWN_LEADER if candidates:
+            case Election.UNCLEAN | Election.LAST_KNOWN_LEADER if candidates and event.reason != _REQUESTED:
                 sentence = f"{name}: {leader} was elected uncleanly beside {sorted(candidates)}"
                 self._bell.ring("M6", name, f"{sentence}: {event.describe()}")
             case Election.UNCLEAN | Election.LAST_KNOWN_LEADER if event.isr != (leader,):

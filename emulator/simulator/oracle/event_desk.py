@@ -164,6 +164,7 @@ class EventDesk:
             del self._checks.truths[name]
             self._checks.promises.forget(name)
             self._checks.clients.forget(name)
+            self._checks.copies.forget(name)
         self._checks.controller.deleted(event.topic)
 
     def _applied(self, node_id: NodeId, event: Event) -> None:
@@ -220,6 +221,7 @@ class EventDesk:
         assert isinstance(event, BatchAppended)
         self._checks.logs.appended(node_id, name, event)
         if self.is_current(event.topic, event.topic_id):
+            self._checks.copies.appended(node_id, name, event)
             self._checks.leaders.appended(node_id, name, event)
 
     def _truncated(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
@@ -227,8 +229,10 @@ class EventDesk:
         self._checks.logs.truncated(node_id, name, event)
         self._checks.tally.truncated(node_id, event, high_watermark=self._checks.truths[name].high_watermark)
 
-    def _power_lost(self, _: NodeId, __: TopicPartition, event: Event) -> None:
+    def _power_lost(self, _: NodeId, name: TopicPartition, event: Event) -> None:
         assert isinstance(event, PowerLost)
+        if self.is_current(event.topic, event.topic_id):
+            self._checks.copies.power_lost(name, event)
         self._checks.tally.power_lost(event)
 
     def _became_leader(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
@@ -237,6 +241,8 @@ class EventDesk:
         node = self._checks.cluster.nodes[BrokerId(node_id)]
         if self._checks.promises.settled_leader(name) is node:
             self._checks.promises.check_leader(name, node)
+        elif self.is_current(event.topic, event.topic_id):
+            self._checks.promises.check_late_leader(name, node, event)
 
     def _became_follower(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
         assert isinstance(event, BecameFollower)
@@ -247,7 +253,9 @@ class EventDesk:
         if not self.is_current(event.topic, event.topic_id):
             return
         log = self._checks.cluster.nodes[BrokerId(node_id)].disk.logs[name].batches
-        self._checks.truths[name].commit(event.new, log, moment=self._checks.bell.moment)
+        self._checks.truths[name].commit(
+            event.new, log, leader_epoch=event.leader_epoch, moment=self._checks.bell.moment
+        )
         self._checks.leaders.high_watermark_advanced(node_id, name, event)
 
     def _proposed(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:

@@ -1,27 +1,16 @@
 """What a check says when it fires.
 
 A loss within the guarantee means that the protocol is wrong; one outside of it is what the run asked for, and is only
-counted. Which alarms are findings is in ``catalogue``, beside the list of all checks.
+counted.
 """
 
 from enum import Enum
 
 import msgspec
 
+from emulator.core.promises import PromiseKind, is_promised
+from emulator.core.switches import Switches, switch_texts
 from emulator.core.types import TopicPartition
-
-
-class CheckKind(Enum):
-    """What a check is about."""
-
-    OUTCOME = "outcome"
-    CANDIDATE = "candidate"
-    """D3: an electable replica lacks committed records; one more election makes it an outcome."""
-
-    RULE = "rule"
-    LIVENESS = "liveness"
-    CRASH = "crash"
-    """The core raised ``InvariantError``, or any other exception."""
 
 
 class Guarantee(Enum):
@@ -36,7 +25,7 @@ class Alarm(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         check_id: such as ``D1``.
-        kind: of the check.
+        kind: of the promise.
         partition: which it is about, if about one.
         guarantee: whether it had to hold.
         sentence: what is wrong.
@@ -44,7 +33,7 @@ class Alarm(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     check_id: str
-    kind: CheckKind
+    kind: PromiseKind
     partition: TopicPartition | None
     guarantee: Guarantee
     sentence: str
@@ -52,3 +41,8 @@ class Alarm(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         return f"{self.check_id} at step {self.step}: {self.sentence}"
+
+
+def is_finding(alarm: Alarm, switches: Switches) -> bool:
+    """Whether an alarm means that the protocol is wrong."""
+    return alarm.guarantee is Guarantee.HOLDS and is_promised(alarm.check_id, switch_texts(switches))

@@ -149,13 +149,16 @@ class LogChecks:
             base_offset, last_offset, leader_epoch, crc = log.batches.pop()
             if truth is None or event.reason in _ON_PURPOSE or last_offset < truth.log_start_offset:
                 continue
-            if truth.committed.get(last_offset) == (leader_epoch, crc):
+            lost = truth.lost_commits.get(last_offset)
+            is_lost = lost is not None and (lost.leader_epoch, lost.crc) == (leader_epoch, crc)
+            if truth.committed.get(last_offset) == (leader_epoch, crc) or is_lost:
+                moment = lost.moment if lost is not None and is_lost else truth.committed_since(last_offset)
                 self._bell.ring(
                     "D15",
                     name,
                     f"{name}: broker {node_id} cut off {base_offset}..{last_offset} (batch {crc}), which was"
                     f" committed: {event.describe()}",
-                    since=min(truth.committed_since(last_offset), truth.ledger.deposed_at(leader_epoch)),
+                    since=min(moment, truth.ledger.deposed_at(leader_epoch)),
                     until=truth.ledger.elected_at.get(event.leader_epoch),
                 )
 

@@ -114,13 +114,13 @@ class MetadataChecks:
         added = set(after.replicas) - earlier
         # Who is first added and then to be removed again is in both lists: then calling it off leaves the targets, too.
         is_complete = set(after.replicas) == target != earlier
-        strangers = {*after.isr, *after.elr} - set(after.replicas)
+        strangers = set(after.isr) - set(after.replicas)
         wrong = [
             word
             for word, is_wrong in (
                 ("without all that were added in sync", not added <= set(after.isr)),
                 ("without all targets in sync", is_complete and not target <= set(after.isr)),
-                (f"with {sorted(strangers)} as candidates", bool(strangers)),
+                (f"with {sorted(strangers)} still in the ISR", bool(strangers)),
                 ("under the same leader epoch", after.leader_epoch == before.leader_epoch),
             )
             if is_wrong

@@ -78,7 +78,7 @@ class Oracle:
                 if record.type is OperationType.OK and is_known and not self._is_current(record):
                     self.checks.clients.attempted(record)
                     return  # the topic that had this name before has taken its promises along
-                self.checks.clients.sent(client, record)
+                self.checks.clients.sent(client, record, acks=self._cluster.clients.producer_acks[client])
                 if record.type is OperationType.OK and record.base_offset is not None:
                     self._acked(client, record, record.base_offset)
             case PollRecorded(type=OperationType.OK) if self._is_current(record):

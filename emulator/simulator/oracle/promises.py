@@ -8,20 +8,23 @@ from emulator.core.batch import BatchDescriptor
 from emulator.core.broker.list_offsets import LATEST_TIMESTAMP, Asker, list_offset
 from emulator.core.broker.partition import Partition
 from emulator.core.errors import ErrorCode
+from emulator.core.events import BecameLeader
 from emulator.core.messages import ListOffsetsPosition
 from emulator.core.types import BrokerId, Offset, TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.nodes import BrokerNode
 from emulator.simulator.oracle.bell import Bell
 from emulator.simulator.oracle.candidates import candidates
+from emulator.simulator.oracle.copies import Copies
 from emulator.simulator.oracle.truth import PartitionTruth, Promise
 
 
 class PromiseChecks:
     """Checks of one run's promises."""
 
-    def __init__(self, bell: Bell, truths: dict[TopicPartition, PartitionTruth]) -> None:
+    def __init__(self, bell: Bell, truths: dict[TopicPartition, PartitionTruth], copies: Copies) -> None:
         self._bell = bell
+        self._copies = copies
         self._truths = truths
         self._cluster: SimulatedCluster
         self._weak: set[tuple[TopicPartition, BrokerId]] = set()
@@ -63,7 +66,7 @@ class PromiseChecks:
 
     def acked(self, name: TopicPartition, promise: Promise) -> None:
         """D1 on what was acknowledged just now."""
-        self._truths[name].acked[promise.base_offset] = promise
+        self._truths[name].acknowledge(promise)
         node = self.settled_leader(name)
         if node is None:
             return
@@ -74,17 +77,26 @@ class PromiseChecks:
         is_another = held.last_offset == promise.last_offset and held.crc != promise.crc
         if is_another or batches[-1].last_offset < promise.last_offset:
             self._lost("D1", name, promise, node)
+            self._truths[name].forget_from(promise.base_offset)
 
     def check_leader(self, name: TopicPartition, node: BrokerNode) -> None:
         """D1, D2, D5: a settled leader has everything that was promised."""
         truth = self._truths[name]
         log = node.disk.logs[name]
         held = {batch.last_offset: batch.crc for batch in log.batches}
+        lost_from: list[Offset] = []
         for check_id, promises in (("D1", truth.acked), ("D5", truth.exposed)):
-            for promise in promises.values():
-                if promise.base_offset >= log.log_start_offset and held.get(promise.last_offset) != promise.crc:
-                    self._lost(check_id, name, promise, node)
-                    return
+            lost = next(
+                (
+                    promise
+                    for promise in promises.values()
+                    if promise.base_offset >= log.log_start_offset and held.get(promise.last_offset) != promise.crc
+                ),
+                None,
+            )
+            if lost is not None:
+                self._lost(check_id, name, lost, node)
+                lost_from.append(lost.base_offset)
         if log.log_end_offset < truth.high_watermark:
             since = self._since(name, log.log_end_offset, truth.committed_since(log.log_end_offset))
             self._bell.ring(
@@ -94,10 +106,35 @@ class PromiseChecks:
                 since=since,
                 until=self._elected_at(name),
             )
-            truth.forget_from(log.log_end_offset)
+            lost_from.append(log.log_end_offset)
+        if lost_from:
+            truth.forget_from(min(lost_from))
+
+    def check_late_leader(self, name: TopicPartition, node: BrokerNode, event: BecameLeader) -> None:
+        """D1, D2, D5 on a leader that hears of its election when the controller has gone on to another epoch.
+
+        It owes what leaders of earlier epochs promised, and nothing of what its successors did meanwhile.
+        """
+        truth = self._truths.get(name)
+        if truth is None or not self._is_registered(node) or event.leader_epoch not in truth.ledger.elected_at:
+            return
+        end_offset, until = event.epoch_start_offset, truth.ledger.elected_at[event.leader_epoch]
+        what = f"leader {node.node_id} of epoch {event.leader_epoch} ends at {end_offset}"
+        for check_id, promises in (("D1", truth.acked), ("D5", truth.exposed)):
+            for promise in promises.values():
+                is_earlier = promise.leader_epoch is not None and promise.leader_epoch < event.leader_epoch
+                if is_earlier and promise.last_offset >= max(end_offset, truth.log_start_offset):
+                    sentence = f"{name}: {what}, without {promise.base_offset}..{promise.last_offset}"
+                    since = self._made_at(name, promise)
+                    self._bell.ring(check_id, name, f"{sentence} (batch {promise.crc})", since=since, until=until)
+                    break
+        earlier = (offset for epoch, offset in truth.high_watermarks.items() if epoch < event.leader_epoch)
+        committed = max(earlier, default=Offset(0))
+        if end_offset < min(committed, truth.high_watermark):
+            since = self._since(name, end_offset, truth.committed_since(end_offset))
+            self._bell.ring("D2", name, f"{name}: {what}, and {committed} was committed", since=since, until=until)
 
     def _lost(self, check_id: str, name: TopicPartition, promise: Promise, node: BrokerNode) -> None:
-        truth = self._truths[name]
         what = "acknowledged with acks=all" if check_id == "D1" else "given to a consumer"
         self._bell.ring(
             check_id,
@@ -107,7 +144,6 @@ class PromiseChecks:
             since=self._made_at(name, promise),
             until=self._elected_at(name),
         )
-        truth.forget_from(promise.base_offset)
 
     def _made_at(self, name: TopicPartition, promise: Promise) -> int:
         """Returns when a promise begins to count: when it was made, or its maker deposed before that.
@@ -201,15 +237,18 @@ class PromiseChecks:
 
     def check_somewhere(self, name: TopicPartition) -> None:
         """D4: what was acknowledged is on one replica at least."""
-        truth = self._truths[name]
-        logs = [
-            {batch.last_offset: batch.crc for batch in log.batches}
+        truth, state = self._truths[name], self._cluster.state(name)
+        if state is None:
+            return
+        held = {
+            (batch.last_offset, batch.crc)
             for node in self._cluster.nodes.values()
-            if (log := node.disk.logs.get(name)) is not None
-        ]
-        for promise in truth.acked.values():
-            is_deleted = promise.base_offset < truth.log_start_offset
-            if not is_deleted and not any(log.get(promise.last_offset) == promise.crc for log in logs):
+            if (log := node.disk.logs.get(name)) is not None and log.topic_id == state.topic_id
+            for batch in log.batches
+        }
+        for promise in truth.ever_acked.values():
+            is_there = promise.base_offset < truth.log_start_offset or (promise.last_offset, promise.crc) in held
+            if not is_there and self._copies.outlived_power_losses(name, promise):
                 sentence = f"{name} {promise.base_offset}..{promise.last_offset} (batch {promise.crc})"
-                self._bell.ring("D4", name, f"{sentence} is on no replica", since=promise.moment)
+                self._bell.ring("D4", name, f"{sentence} is on no replica", since=self._made_at(name, promise))
                 break

@@ -24,6 +24,14 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True):
     leader_epoch: LeaderEpoch | None
 
 
+class LostCommit(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch that was committed and is known to be lost: by the leader of which epoch, its CRC, and since when."""
+
+    leader_epoch: LeaderEpoch
+    crc: int
+    moment: int
+
+
 class PartitionTruth:
     """One partition of one topic.
 
@@ -32,9 +40,12 @@ class PartitionTruth:
 
     Attributes:
         high_watermark: the largest that any leader ever set.
+        high_watermarks: the largest that the leader of each epoch set.
         log_start_offset: the largest that records were deleted up to, on purpose.
         committed: leader epoch and CRC of each committed batch by last offset; the same batch may be sent again.
+        lost_commits: by last offset, committed batches that are known to be lost; the last one of each offset.
         acked: by base offset.
+        ever_acked: by base offset and CRC, also what is known to be lost.
         acknowledged_in: epoch of the leader that acknowledged, by the produce operation.
         exposed: by base offset.
         told_end_offset: the largest that a client could be told to be the end.
@@ -43,18 +54,27 @@ class PartitionTruth:
 
     def __init__(self, ledger: GuaranteeLedger) -> None:
         self.high_watermark = Offset(0)
+        self.high_watermarks: dict[LeaderEpoch, Offset] = {}
         self.log_start_offset = Offset(0)
         self.told_end_offset = Offset(0)
         self.committed: dict[Offset, tuple[LeaderEpoch, int]] = {}
+        self.lost_commits: dict[Offset, LostCommit] = {}
         self.acked: dict[Offset, Promise] = {}
+        self.ever_acked: dict[tuple[Offset, int], Promise] = {}
         self.acknowledged_in: dict[CauseId, LeaderEpoch] = {}
         self.exposed: dict[Offset, Promise] = {}
         self.ledger = ledger
         self._marks: list[Offset] = []
         self._moments: list[int] = []
 
-    def commit(self, new: Offset, log: list[BatchDescriptor], *, moment: int) -> None:
+    def acknowledge(self, promise: Promise) -> None:
+        """A producer with acks=all was told that a batch is there."""
+        self.acked[promise.base_offset] = promise
+        self.ever_acked[promise.base_offset, promise.crc] = promise
+
+    def commit(self, new: Offset, log: list[BatchDescriptor], *, leader_epoch: LeaderEpoch, moment: int) -> None:
         """A leader's high watermark rose; ``log`` is the leader's."""
+        self.high_watermarks[leader_epoch] = max(new, self.high_watermarks.get(leader_epoch, Offset(0)))
         if new <= self.high_watermark:
             return
         for batch in reversed(log):
@@ -94,7 +114,9 @@ class PartitionTruth:
             for base in [base for base, promise in promises.items() if promise.last_offset >= offset]:
                 del promises[base]
         for last in [last for last in self.committed if last >= offset]:
-            del self.committed[last]
+            moment = self.committed_since(last)
+            leader_epoch, crc = self.committed.pop(last)
+            self.lost_commits[last] = LostCommit(leader_epoch=leader_epoch, crc=crc, moment=moment)
         self.told_end_offset = min(self.told_end_offset, offset)
         if offset < self.high_watermark:
             self.high_watermark = offset

@@ -1,12 +1,11 @@
 """C1 ConsumerOrder: a consumer's offsets rise by one, without skip or repeat, until it seeks."""
 
-from emulator.verification.check import Check, CheckKind
+from emulator.verification.check import Check, Premise
 
 CHECK = Check(
     check_id="C1",
     name="ConsumerOrder",
-    kind=CheckKind.OUTCOME,
-    statement="Between two seeks a consumer receives each offset of a partition once, in order, without a gap.",
+    premises=frozenset({Premise.CONSUMED}),
     query="""
         WITH ordered AS (
             SELECT *, lag(next_position) OVER (

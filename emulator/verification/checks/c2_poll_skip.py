@@ -1,16 +1,12 @@
 """C2 PollSkip: readers that come past an acknowledged record have seen it."""
 
-from emulator.verification.check import Check, CheckKind, Evidence
+from emulator.verification.check import Check, Evidence, Premise
 
 CHECK = Check(
     check_id="C2",
     name="PollSkip",
-    kind=CheckKind.OUTCOME,
-    statement=(
-        "A record acknowledged with acks=all reaches some consumer if one has read the partition from below "
-        "it to above it."
-    ),
     needs=frozenset({Evidence.HISTORY}),
+    premises=frozenset({Premise.ACKED_ALL, Premise.READ_AT_THE_END}),
     query="""
         SELECT a.run, a.topic, a.partition, a.base_offset AS position,
                concat(a.topic, '-', a.partition, ' offset ', a.base_offset, ' was acknowledged with acks=all, and no ',

@@ -1,12 +1,11 @@
 """C3 ClientHW: what was committed to a reader stays committed: nobody is sent back."""
 
-from emulator.verification.check import Check, CheckKind
+from emulator.verification.check import Check, Premise
 
 CHECK = Check(
     check_id="C3",
     name="ClientHW",
-    kind=CheckKind.OUTCOME,
-    statement="No consumer that has read up to an offset is told later that the log ends before it.",
+    premises=frozenset({Premise.POLLED_AGAIN}),
     query="""
         SELECT run, topic, partition, position,
                concat(process, ' on ', topic, '-', partition, ' had read up to ', read_up_to,

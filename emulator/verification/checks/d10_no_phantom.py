@@ -1,14 +1,13 @@
 """D10 NoPhantom: nothing is in a log, or reaches a consumer, that no producer sent to that partition."""
 
-from emulator.verification.check import Check, CheckKind, Evidence
+from emulator.verification.check import Check, Evidence, Premise
 from emulator.verification.sentences import span
 
 CHECK = Check(
     check_id="D10",
     name="NoPhantom",
-    kind=CheckKind.OUTCOME,
-    statement="Every batch that is stored, appended by a leader or consumed was sent by a producer to that partition.",
     needs=frozenset({Evidence.HISTORY}),
+    premises=frozenset({Premise.STORED}),
     query=f"""
         WITH sent AS (
             SELECT DISTINCT run, topic, partition, process, first_record_id, record_count, explode(crcs) AS crc

@@ -1,13 +1,12 @@
 """D11 NoAbortedRead: what was refused for certain is nowhere."""
 
-from emulator.verification.check import Check, CheckKind, Evidence
+from emulator.verification.check import Check, Evidence, Premise
 
 CHECK = Check(
     check_id="D11",
     name="NoAbortedRead",
-    kind=CheckKind.OUTCOME,
-    statement=("A batch that was certainly not appended, by its answer, is in no final log and reaches no consumer."),
     needs=frozenset({Evidence.HISTORY}),
+    premises=frozenset({Premise.REFUSED}),
     query="""
         SELECT s.run, s.topic, s.partition, f.base_offset AS position,
                concat(s.topic, '-', s.partition, ' offset ', f.base_offset, ': ', f.holder, ' has the batch with CRC ',

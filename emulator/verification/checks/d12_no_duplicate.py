@@ -1,15 +1,12 @@
 """D12 NoDuplicate: an idempotent batch is in the log once; another one at most as often as it was sent."""
 
-from emulator.verification.check import Check, CheckKind, Evidence
+from emulator.verification.check import Check, Evidence, Premise
 
 CHECK = Check(
     check_id="D12",
     name="NoDuplicate",
-    kind=CheckKind.OUTCOME,
-    statement=(
-        "In the settled leader's log an idempotent batch is there once, and another batch at most once per attempt."
-    ),
     needs=frozenset({Evidence.HISTORY}),
+    premises=frozenset({Premise.SETTLED_RECORDS}),
     query="""
         SELECT run, topic, partition, max(base_offset) AS position,
                concat(topic, '-', partition, ': producer ', producer_id, ' epoch ', producer_epoch, ' sequence ',

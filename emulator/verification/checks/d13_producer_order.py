@@ -1,12 +1,11 @@
 """D13 ProducerOrder: the batches of an idempotent producer lie in the log in the order of their sequence numbers."""
 
-from emulator.verification.check import Check, CheckKind
+from emulator.verification.check import Check, Premise
 
 CHECK = Check(
     check_id="D13",
     name="ProducerOrder",
-    kind=CheckKind.OUTCOME,
-    statement=("In the settled leader's log the sequence numbers of a producer and its epoch rise with the offsets."),
+    premises=frozenset({Premise.SETTLED_SEQUENCES}),
     query="""
         SELECT run, topic, partition, base_offset AS position,
                concat(topic, '-', partition, ' offset ', base_offset, ': sequence ', base_sequence, ' of producer ',

@@ -1,15 +1,12 @@
 """D16 VisibleBelowHW: a consumer is given only what the broker that serves it calls committed."""
 
-from emulator.verification.check import Check, CheckKind, Evidence
+from emulator.verification.check import Check, Evidence, Premise
 
 CHECK = Check(
     check_id="D16",
     name="VisibleBelowHW",
-    kind=CheckKind.OUTCOME,
-    statement=(
-        "A consumer receives no batch at or above every high watermark that its broker had up to that leader epoch."
-    ),
     needs=frozenset({Evidence.EVENTS}),
+    premises=frozenset({Premise.CONSUMED_BY_EPOCH}),
     query="""
         SELECT c.run, c.topic, c.partition, c.base_offset AS position,
                concat(c.topic, '-', c.partition, ' offset ', c.base_offset, ': broker ', c.node, ' gave it to ',

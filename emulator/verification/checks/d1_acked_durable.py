@@ -1,16 +1,12 @@
 """D1 AckedDurable: what was acknowledged to an acks=all producer stays where it was acknowledged to be."""
 
-from emulator.verification.check import Check, CheckKind
+from emulator.verification.check import Check, Premise
 from emulator.verification.sentences import span
 
 CHECK = Check(
     check_id="D1",
     name="AckedDurable",
-    kind=CheckKind.OUTCOME,
-    statement=(
-        "Every record acknowledged with acks=all is on every later leader and on the last one, at its offset and with "
-        "its CRC, and the final consumer reads it."
-    ),
+    premises=frozenset({Premise.ACKED_ALL, Premise.FINAL_LOG}),
     query=f"""
         SELECT run, topic, partition, base_offset AS position,
                concat(topic, '-', partition, ' ', {span("base_offset", "last_offset")}, ' (epoch ',

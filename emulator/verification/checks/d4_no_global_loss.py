@@ -1,17 +1,13 @@
 """D4 NoGlobalLoss: data does not vanish from every replica unless every replica that held it lost its page cache."""
 
-from emulator.verification.check import Check, CheckKind
+from emulator.verification.check import Check, Premise
 from emulator.verification.losses import LossClass
 from emulator.verification.sentences import span
 
 CHECK = Check(
     check_id="D4",
     name="NoGlobalLoss",
-    kind=CheckKind.OUTCOME,
-    statement=(
-        "A record acknowledged with acks=all is on at least one replica, as long as fewer replicas lost unflushed data "
-        "than held it."
-    ),
+    premises=frozenset({Premise.ACKED_ALL, Premise.FINAL_LOG}),
     query=f"""
         SELECT run, topic, partition, base_offset AS position,
                concat(topic, '-', partition, ' ', {span("base_offset", "last_offset")}, ': ', held,

@@ -1,15 +1,12 @@
 """D5 ConsumedStable: what a consumer was given stays in the log."""
 
-from emulator.verification.check import Check, CheckKind
+from emulator.verification.check import Check, Premise
 from emulator.verification.sentences import span
 
 CHECK = Check(
     check_id="D5",
     name="ConsumedStable",
-    kind=CheckKind.OUTCOME,
-    statement=(
-        "A record that a consumer received is still at its offset on every later leader, unless deleted on purpose."
-    ),
+    premises=frozenset({Premise.CONSUMED}),
     query=f"""
         SELECT run, topic, partition, base_offset AS position,
                concat(topic, '-', partition, ' ', {span("base_offset", "last_offset")}, ' of epoch ', batch_epoch,

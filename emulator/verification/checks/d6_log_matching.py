@@ -5,7 +5,7 @@ highest high watermark), below the lower of both high watermarks and from the hi
 first summed up in a digest that does not depend on order; batches are looked at only where two digests differ.
 """
 
-from emulator.verification.check import Check, CheckKind
+from emulator.verification.check import Check, Premise
 from emulator.verification.sentences import span
 
 _REPLICA = """
@@ -59,8 +59,7 @@ _SIDE = """
 CHECK = Check(
     check_id="D6",
     name="LogMatching",
-    kind=CheckKind.OUTCOME,
-    statement="Below the lower of their high watermarks, a replica's log equals the leader's, batch by batch.",
+    premises=frozenset({Premise.FINAL_REPLICAS}),
     query=f"""
         WITH pair AS ({_PAIR}), differing AS ({_DIFFERING})
         SELECT run, topic, partition, base_offset AS position,

@@ -1,12 +1,11 @@
 """D7 LineageMatching: a leader epoch has one history, whichever log tells it."""
 
-from emulator.verification.check import Check, CheckKind
+from emulator.verification.check import Check, Premise
 
 CHECK = Check(
     check_id="D7",
     name="LineageMatching",
-    kind=CheckKind.OUTCOME,
-    statement="Two logs that have a batch of the same offset and leader epoch have the same batch.",
+    premises=frozenset({Premise.REPLICATED}),
     query="""
         SELECT run, max(topic) AS topic, partition, base_offset AS position,
                concat(max(topic), '-', partition, ' offset ', base_offset, ' of epoch ', leader_epoch,

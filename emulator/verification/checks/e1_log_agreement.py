@@ -10,7 +10,7 @@ A log begins where one of its name was deleted, and not with another topic: wher
 made anew goes on with what the one before had written.
 """
 
-from emulator.verification.check import Check, CheckKind, Evidence
+from emulator.verification.check import Check, Evidence, Premise
 from emulator.verification.sentences import span
 
 _LIMIT = 2**62
@@ -95,9 +95,8 @@ _GONE = f"""
 CHECK = Check(
     check_id="E1",
     name="LogAgreement",
-    kind=CheckKind.OUTCOME,
-    statement="Each final log holds exactly the batches that its node's event log says it must hold.",
     needs=frozenset({Evidence.EVENTS, Evidence.FINAL_LOGS}),
+    premises=frozenset({Premise.STORED, Premise.FINAL_LOG}),
     query=f"""
         WITH step AS ({_STEP}), kept_step AS ({_KEPT_STEP}), expected AS ({_EXPECTED}), deleted AS ({_DELETED}),
         unseen AS ({_UNSEEN}), gone AS ({_GONE}),

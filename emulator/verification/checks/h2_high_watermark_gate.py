@@ -1,16 +1,12 @@
 """H2 HWGate: a high watermark moves only while the committed ISR has at least min ISR members (KIP-966)."""
 
-from emulator.verification.check import Check, CheckKind
+from emulator.verification.check import Check, Premise
 from emulator.verification.sentences import listed
 
 CHECK = Check(
     check_id="H2",
     name="HWGate",
-    kind=CheckKind.RULE,
-    statement=(
-        "A leader's high watermark moves only while the ISR that the controller committed, as the leader knows it, has "
-        "min(min ISR, replication factor) members."
-    ),
+    premises=frozenset({Premise.HIGH_WATERMARK_MOVED}),
     query=f"""
         SELECT h.run, h.topic, h.partition, h.new AS position,
                concat(h.topic, '-', h.partition, ': broker ', h.node, ' moved its high watermark from ', h.old, ' to ',

@@ -3,7 +3,7 @@
 from typing import Final
 
 from emulator.core.properties import NodeProperties
-from emulator.verification.check import Check, CheckKind, Evidence
+from emulator.verification.check import Check, Evidence, Premise
 
 _DEFAULT_DELAY_MS: Final = NodeProperties().stray_delete_delay_ms
 _CLOCK_STEP_MS: Final = 1
@@ -12,13 +12,8 @@ _CLOCK_STEP_MS: Final = 1
 CHECK = Check(
     check_id="L7",
     name="Clean",
-    kind=CheckKind.RULE,
-    statement=(
-        "No broker removes a log of a partition that was its own all the time, and none keeps one unnoticed "
-        "that it knows not to be its own; a stray is deleted once the process that does it has known it for "
-        "stray.delete.delay.ms."
-    ),
     needs=frozenset({Evidence.EVENTS}),
+    premises=frozenset({Premise.FINAL_LOG, Premise.SETTLED}),
     query=f"""
         SELECT d.run, d.topic, d.partition, d.log_end_offset AS position,
                concat(d.topic, '-', d.partition, ': broker ', d.node, ' removed its log, which ended at ',

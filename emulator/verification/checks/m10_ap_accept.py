@@ -1,16 +1,12 @@
 """M10 APAccept: the controller takes an ISR only from the leader, on the state that it has (KIP-497, KIP-903)."""
 
-from emulator.verification.check import Check, CheckKind
+from emulator.verification.check import Check, Premise
 from emulator.verification.sentences import broker, listed
 
 CHECK = Check(
     check_id="M10",
     name="APAccept",
-    kind=CheckKind.RULE,
-    statement=(
-        "An accepted AlterPartition names the current leader, leader epoch and partition epoch, an ISR of "
-        "replicas with the leader in it, and the broker epochs of registered members."
-    ),
+    premises=frozenset({Premise.PROPOSAL_ACCEPTED}),
     query=f"""
         SELECT run, topic, partition, partition_epoch AS position,
                concat(topic, '-', partition, ': an AlterPartition of broker ', broker_id, ' to ISR ',

@@ -3,16 +3,13 @@
 Where a reassignment may be called off with nobody in sync, a replica that remains is put into the ISR unasked (S39).
 """
 
-from emulator.verification.check import Check, CheckKind
+from emulator.verification.check import Check, Premise
 from emulator.verification.sentences import listed
 
 CHECK = Check(
     check_id="M11",
     name="ISRGrowth",
-    kind=CheckKind.RULE,
-    statement=(
-        "A member joins an ISR with an AlterPartition, or as the leader of an election from the ELR or an unclean one."
-    ),
+    premises=frozenset({Premise.ISR_GREW}),
     query=f"""
         SELECT run, topic, partition, metadata_offset AS position,
                concat(topic, '-', partition, ' at metadata offset ', metadata_offset, ' (', replace(reason, '_', ' '),

@@ -1,12 +1,11 @@
 """M12 BrokerEpoch: each registration of a broker gets an epoch of its own, higher than all before."""
 
-from emulator.verification.check import Check, CheckKind
+from emulator.verification.check import Check, Premise
 
 CHECK = Check(
     check_id="M12",
     name="BrokerEpoch",
-    kind=CheckKind.RULE,
-    statement="Broker epochs are unique, and those of one broker rise with each registration.",
+    premises=frozenset({Premise.TWO_REGISTRATIONS}),
     query="""
         SELECT run, '' AS topic, 0 AS partition, metadata_offset AS position,
                concat('broker ', broker_id, ' was registered at metadata offset ', metadata_offset, ' under epoch ',

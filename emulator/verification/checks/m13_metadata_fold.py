@@ -1,17 +1,13 @@
 """M13 MetadataFold: brokers act on nothing but what the controller committed."""
 
-from emulator.verification.check import Check, CheckKind, Evidence
+from emulator.verification.check import Check, Evidence, Premise
 from emulator.verification.sentences import broker
 
 CHECK = Check(
     check_id="M13",
     name="MetadataFold",
-    kind=CheckKind.RULE,
-    statement=(
-        "Whoever becomes leader or follower does so on a committed state of that partition epoch, with its "
-        "leader and leader epoch."
-    ),
     needs=frozenset({Evidence.EVENTS}),
+    premises=frozenset({Premise.LED}),
     query=f"""
         SELECT r.run, r.topic, r.partition, r.partition_epoch AS position,
                concat(r.topic, '-', r.partition, ': broker ', r.node, ' acted on partition epoch ', r.partition_epoch,

@@ -1,12 +1,11 @@
 """M14 OneController: one metadata log: an offset stands for one record, whichever controller process tells of it."""
 
-from emulator.verification.check import Check, CheckKind
+from emulator.verification.check import Check, Premise
 
 CHECK = Check(
     check_id="M14",
     name="OneController",
-    kind=CheckKind.OUTCOME,
-    statement="No two controller processes tell of different records at the same metadata offset.",
+    premises=frozenset({Premise.TWO_CONTROLLERS}),
     query="""
         SELECT run, '' AS topic, 0 AS partition, metadata_offset AS position,
                concat('metadata offset ', metadata_offset, ' stands for ',

@@ -1,15 +1,12 @@
 """M15 TopicId: a topic that is created again under its name has nothing of the one before (KIP-516)."""
 
-from emulator.verification.check import Check, CheckKind, Evidence
+from emulator.verification.check import Check, Evidence, Premise
 
 CHECK = Check(
     check_id="M15",
     name="TopicId",
-    kind=CheckKind.RULE,
-    statement=(
-        "Every log has the topic id of a committed topic of that name, and is empty when a broker first opens it."
-    ),
     needs=frozenset({Evidence.EVENTS}),
+    premises=frozenset({Premise.LOG_OPENED}),
     query="""
         SELECT run, topic, partition, position,
                concat(topic, '-', partition, ': broker ', node, ' ', what, ' topic id ', coalesce(topic_id, 'none'))
@@ -19,6 +16,17 @@ CHECK = Check(
               FROM (SELECT *, row_number() OVER (PARTITION BY run, node, topic_id, partition
                                                  ORDER BY incarnation, sequence) AS place FROM log_opened) o
               WHERE o.place = 1 AND o.log_end_offset > 0
+              UNION ALL
+              SELECT r.run, r.topic, r.partition, r.log_end_offset, r.node, r.topic_id,
+                     concat('used a log of ', r.log_end_offset, ' records that it never opened as one of')
+              FROM (SELECT run, topic, topic_id, partition, node, incarnation, sequence, epoch_start_offset
+                           AS log_end_offset FROM became_leader
+                    UNION ALL
+                    SELECT run, topic, topic_id, partition, node, incarnation, sequence, log_end_offset
+                    FROM became_follower) r
+              LEFT ANTI JOIN log_opened o ON o.run = r.run AND o.node = r.node AND o.incarnation = r.incarnation
+                   AND o.topic_id = r.topic_id AND o.partition = r.partition AND o.sequence < r.sequence
+              WHERE r.log_end_offset > 0
               UNION ALL
               SELECT b.run, b.topic, b.partition, min(b.base_offset), b.node, b.topic_id, 'appended to a log of'
               FROM batch_appended b

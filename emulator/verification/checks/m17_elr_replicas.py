@@ -1,13 +1,12 @@
 """M17 ELRReplicas: an ELR holds nobody who was reassigned away, and has deleted its log (KIP-966)."""
 
-from emulator.verification.check import Check, CheckKind
+from emulator.verification.check import Check, Premise
 from emulator.verification.sentences import listed
 
 CHECK = Check(
     check_id="M17",
     name="ELRReplicas",
-    kind=CheckKind.RULE,
-    statement="An ELR contains replicas only.",
+    premises=frozenset({Premise.ELR}),
     query=f"""
         SELECT run, topic, partition, metadata_offset AS position,
                concat(topic, '-', partition, ' at metadata offset ', metadata_offset, ': ELR ', {listed("elr")},

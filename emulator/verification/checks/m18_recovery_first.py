@@ -1,12 +1,11 @@
 """M18 RecoveryFirst: an uncleanly elected leader recovers before it serves (KIP-704)."""
 
-from emulator.verification.check import Check, CheckKind
+from emulator.verification.check import Check, Premise
 
 CHECK = Check(
     check_id="M18",
     name="RecoveryFirst",
-    kind=CheckKind.RULE,
-    statement="Until its recovery step is through, a leader appends and acknowledges nothing.",
+    premises=frozenset({Premise.RECOVERY_STARTED}),
     query="""
         SELECT s.run, s.topic, s.partition, b.base_offset AS position,
                concat(s.topic, '-', s.partition, ': broker ', s.node, ' ', b.what, ' offset ', b.base_offset,

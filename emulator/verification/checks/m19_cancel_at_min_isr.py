@@ -1,13 +1,12 @@
 """M19 CancelAtMinISR: a reassignment is called off only if what remains has min ISR members in sync (KIP-966)."""
 
-from emulator.verification.check import Check, CheckKind
+from emulator.verification.check import Check, Premise
 from emulator.verification.sentences import listed
 
 CHECK = Check(
     check_id="M19",
     name="CancelAtMinISR",
-    kind=CheckKind.RULE,
-    statement="A reassignment that is called off leaves min ISR members in the ISR.",
+    premises=frozenset({Premise.REASSIGNMENT_CANCELLED}),
     query=f"""
         SELECT run, topic, partition, metadata_offset AS position,
                concat(topic, '-', partition, ' at metadata offset ', metadata_offset, ': the move that was to add ',

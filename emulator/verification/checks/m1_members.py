@@ -1,13 +1,12 @@
 """M1 Members: the ISR is a part of the replicas, has nothing in common with the ELR, and the leader is in it."""
 
-from emulator.verification.check import Check, CheckKind
+from emulator.verification.check import Check, Premise
 from emulator.verification.sentences import broker, listed
 
 CHECK = Check(
     check_id="M1",
     name="Members",
-    kind=CheckKind.RULE,
-    statement="An ISR contains replicas only, has no member in common with the ELR, and a leader is a member of it.",
+    premises=frozenset({Premise.COMMITTED}),
     query=f"""
         SELECT run, topic, partition, metadata_offset AS position,
                concat(topic, '-', partition, ' at metadata offset ', metadata_offset, ': leader ', {broker("leader")},

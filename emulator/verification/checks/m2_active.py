@@ -4,17 +4,13 @@ Where a reassignment may be called off with nobody in sync, even a fenced replic
 feature of ELR is off, the last member stays in the ISR though it is fenced; who was in one then is not asked about.
 """
 
-from emulator.verification.check import Check, CheckKind
+from emulator.verification.check import Check, Premise
 from emulator.verification.sentences import listed
 
 CHECK = Check(
     check_id="M2",
     name="Active",
-    kind=CheckKind.RULE,
-    statement=(
-        "While ELR is on, every member of an ISR is registered, unfenced and not shutting down when the ISR "
-        "is committed."
-    ),
+    premises=frozenset({Premise.COMMITTED}),
     query=f"""
         SELECT c.run, c.topic, c.partition, c.metadata_offset AS position,
                concat(c.topic, '-', c.partition, ' at metadata offset ', c.metadata_offset, ': ISR ',

@@ -1,13 +1,12 @@
 """M3 ELRonlyUnderMin: eligible leader replicas exist only while the ISR is below the minimum (KIP-966)."""
 
-from emulator.verification.check import Check, CheckKind
+from emulator.verification.check import Check, Premise
 from emulator.verification.sentences import listed
 
 CHECK = Check(
     check_id="M3",
     name="ELRonlyUnderMin",
-    kind=CheckKind.RULE,
-    statement="While the ISR has min ISR members or more, ELR and last-known ELR are empty.",
+    premises=frozenset({Premise.ELR}),
     query=f"""
         SELECT run, topic, partition, metadata_offset AS position,
                concat(topic, '-', partition, ' at metadata offset ', metadata_offset, ': ISR ', {listed("isr")},

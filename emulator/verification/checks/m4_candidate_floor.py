@@ -1,16 +1,12 @@
 """M4 CandidateFloor: a partition keeps enough candidates for what its min ISR promises (KIP-966)."""
 
-from emulator.verification.check import Check, CheckKind
+from emulator.verification.check import Check, Premise
 from emulator.verification.sentences import listed
 
 CHECK = Check(
     check_id="M4",
     name="CandidateFloor",
-    kind=CheckKind.RULE,
-    statement=(
-        "ISR and ELR together have min ISR members once they had them, until an unclean restart or election, "
-        "another min ISR or other replicas take some away."
-    ),
+    premises=frozenset({Premise.BELOW_MIN_ISR}),
     query=f"""
         SELECT run, topic, partition, metadata_offset AS position,
                concat(topic, '-', partition, ' at metadata offset ', metadata_offset, ' (', replace(reason, '_', ' '),

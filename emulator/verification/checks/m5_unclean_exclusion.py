@@ -7,7 +7,7 @@ created later or deleted before are not concerned, nor is anybody while the feat
 removes it belongs to the same batch of records, so the state before that batch does not count.
 """
 
-from emulator.verification.check import Check, CheckKind
+from emulator.verification.check import Check, Premise
 from emulator.verification.sentences import broker, listed
 
 _CHANGE = """
@@ -57,11 +57,7 @@ _READMITTED = """
 CHECK = Check(
     check_id="M5",
     name="UncleanExclusion",
-    kind=CheckKind.RULE,
-    statement=(
-        "After an unclean registration a broker is in no ISR or ELR and leads nothing, until an AlterPartition names "
-        "its current broker epoch or it is elected uncleanly."
-    ),
+    premises=frozenset({Premise.UNCLEAN_REGISTRATION}),
     query=f"""
         WITH change AS ({_CHANGE}), unclean AS ({_UNCLEAN}), vouched AS ({_VOUCHED}), readmitted AS ({_READMITTED})
         SELECT c.run, c.topic, c.partition, c.metadata_offset AS position,

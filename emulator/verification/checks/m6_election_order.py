@@ -1,16 +1,12 @@
 """M6 ElectionOrder: leaders come from the ISR, else from the ELR, and only then uncleanly (KIP-966)."""
 
-from emulator.verification.check import Check, CheckKind
+from emulator.verification.check import Check, Premise
 from emulator.verification.sentences import broker, listed
 
 CHECK = Check(
     check_id="M6",
     name="ElectionOrder",
-    kind=CheckKind.RULE,
-    statement=(
-        "A new leader was in the ISR, or in the ELR of a partition without ISR; any other one leads alone, "
-        "RECOVERING, and only if no candidate was active."
-    ),
+    premises=frozenset({Premise.ELECTED}),
     query=f"""
         WITH elected AS (
             SELECT c.run, c.topic, c.partition, c.metadata_offset, c.reason, c.election, c.leader, c.isr, c.old,

@@ -3,17 +3,13 @@
 Kafka keeps that record, too, though it acts on it nowhere: what a leader must not do meanwhile is M18.
 """
 
-from emulator.verification.check import Check, CheckKind
+from emulator.verification.check import Check, Premise
 from emulator.verification.sentences import broker, listed
 
 CHECK = Check(
     check_id="M7",
     name="Recovering",
-    kind=CheckKind.RULE,
-    statement=(
-        "RECOVERING begins with an unclean election, keeps the ISR at one member, and ends with an AlterPartition of "
-        "the leader alone."
-    ),
+    premises=frozenset({Premise.UNCLEAN_ELECTION}),
     query=f"""
         SELECT run, topic, partition, metadata_offset AS position,
                concat(topic, '-', partition, ' at metadata offset ', metadata_offset, ' (', replace(reason, '_', ' '),

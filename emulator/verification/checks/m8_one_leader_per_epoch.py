@@ -1,12 +1,11 @@
 """M8 OneLeaderPerEpoch: an epoch has one leader, and every batch of that epoch comes from it."""
 
-from emulator.verification.check import Check, CheckKind
+from emulator.verification.check import Check, Premise
 
 CHECK = Check(
     check_id="M8",
     name="OneLeaderPerEpoch",
-    kind=CheckKind.OUTCOME,
-    statement="A leader epoch of a partition belongs to one broker: by the controller, by the brokers and in the logs.",
+    premises=frozenset({Premise.LED}),
     query="""
         SELECT run, max(topic) AS topic, partition, leader_epoch AS position,
                concat(max(topic), '-', partition, ' epoch ', leader_epoch, ' has more than one leader: ',

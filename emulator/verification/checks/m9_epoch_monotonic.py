@@ -1,16 +1,12 @@
 """M9 EpochMono: partition epochs rise by one with each change, leader epochs by one with each change of leader."""
 
-from emulator.verification.check import Check, CheckKind
+from emulator.verification.check import Check, Premise
 from emulator.verification.sentences import broker
 
 CHECK = Check(
     check_id="M9",
     name="EpochMono",
-    kind=CheckKind.RULE,
-    statement=(
-        "Each committed change raises the partition epoch by one and the leader epoch by at most one, by one if the "
-        "leader changes; no broker goes back to an older partition epoch."
-    ),
+    premises=frozenset({Premise.CHANGED}),
     query=f"""
         WITH change AS (
             SELECT *, lag(struct(leader, leader_epoch, partition_epoch)) OVER (

@@ -5,9 +5,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from chaos.standing.messages import Command, Perform, StepPlayed
 from emulator.cli.assignments import assignments
-from emulator.cli.chaos import _step
+from emulator.cli.chaos_commands import COMMANDS
+from emulator.cli.exit_codes import ExitCode
 from emulator.cli.main import cli
+from emulator.cli.output import Output
 from emulator.cli.partitions import parse_partition
 from emulator.cli.tables import print_table
 from emulator.cli.topics import TopicListing, parse_assignment, partition_line, topic_line
@@ -23,6 +26,27 @@ from emulator.core.types import (
     TopicId,
     TopicPartition,
 )
+from emulator.plan.actions import (
+    DEEDS,
+    ActionTemplate,
+    AdminAction,
+    Clients,
+    Cut,
+    HealAll,
+    HealLink,
+    HealNodes,
+    Isolate,
+    Kill,
+    LoseResponses,
+    PowerLoss,
+    Produce,
+    no_op,
+)
+from emulator.plan.channels import Link
+from emulator.plan.drivers import DriverName
+from emulator.plan.nodes import CLIENT, CONTROLLER, NodeRole, RoleNode
+from emulator.plan.power import Loss
+from emulator.storage.power_loss_plan import Keep
 
 
 def brokers(*ids: int) -> tuple[BrokerId, ...]:
@@ -121,19 +145,51 @@ def test_assignments_keep_what_stands_behind_the_first_equals_sign() -> None:
     assert assignments("--config", ("a=b=c", "d=")) == {"a": "b=c", "d": ""}
 
 
+ONE, TWO = NodeId(1), NodeId(2)
+LEADER = RoleNode(role=NodeRole.LEADER, partition=TopicPartition("orders", 0))
+
+
 @pytest.mark.parametrize(
-    ("verb", "value", "step"),
+    ("command", "action"),
     [
-        ("kill", {"node": "1"}, "{kill: {node: 1}}"),
-        ("kill", {"node": "leader(orders-0)"}, "{kill: {node: leader(orders-0)}}"),
-        ("power_loss", {"nodes": ["0", "elr"], "keep": "torn"}, "{power_loss: {nodes: [0, elr], keep: torn}}"),
-        ("heal", "all", "{heal: all}"),
-        ("lose", {"responses": "0 -> 1"}, "{lose: {responses: 0 -> 1}}"),
-        ("kill", {"node": "1}, {x: 2"}, "{kill: {node: '1}, {x: 2'}}"),
+        ("kill 1", Kill(nodes=(ONE,))),
+        ("kill leader(orders-0) 2", Kill(nodes=(LEADER, TWO))),
+        ("power-loss 1 --keep torn --seed 7", PowerLoss(nodes=(ONE,), loss=Loss(keep=Keep.TORN, seed=7))),
+        ("power-loss 1", PowerLoss(nodes=(ONE,), loss=Loss(keep=Keep.NONE))),
+        ("isolate 1 --clients connected", Isolate(nodes=(ONE,), clients=Clients.CONNECTED)),
+        ("lose-responses client 1", LoseResponses(link=Link(CLIENT, ONE))),
+        ("partition 1 controller --one-way", Cut(link=Link(ONE, CONTROLLER))),
+        ("partition 1 client --one-way", Cut(link=Link(ONE, CLIENT))),
+        ("partition controller 1", Cut(link=Link(ONE, CONTROLLER))),
+        ("heal", HealAll()),
+        ("heal 1", HealNodes(nodes=(ONE,))),
+        ("heal --from 1 --to 2", HealLink(link=Link(ONE, TWO))),
     ],
 )
-def test_a_fault_is_the_step_of_a_scenario(verb: str, value: "str | dict[str, str | list[str]]", step: str) -> None:
-    assert _step(verb, value) == step
+def test_a_fault_is_the_action_of_a_scenario(
+    command: str, action: ActionTemplate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    performed: list[ActionTemplate] = []
+
+    def play(_: Path, asked: Command, __: Output) -> StepPlayed:
+        assert isinstance(asked, Perform)
+        performed.append(asked.action)
+        return StepPlayed(step="", outcome=no_op("tested"), performed=None)
+
+    monkeypatch.setattr("emulator.cli.chaos_commands._play", play)
+    result = CliRunner().invoke(cli, ["chaos", *command.split()], standalone_mode=False)
+    assert result.return_value == ExitCode.VIOLATION, result.output
+    assert performed == [action]
+
+
+def test_every_fault_that_processes_have_is_a_command() -> None:
+    administration = {kind for kind in DEEDS if issubclass(kind, AdminAction)}
+    offered = {
+        row.line_verb or row.verb
+        for kind, row in DEEDS.items()
+        if DriverName.PROCESS not in row.refused and kind not in {*administration, Produce, HealNodes, HealLink}
+    }
+    assert offered <= set(COMMANDS.commands)
 
 
 def described(*, leader: int | None, elr: tuple[int, ...]) -> DescribedPartition:

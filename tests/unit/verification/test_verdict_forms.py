@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.verification.check import CheckKind
+from emulator.core.promises import PromiseKind
 from emulator.verification.guarantee import Guarantee
 from emulator.verification.losses import LossClass
 from emulator.verification.verdict import (
@@ -29,11 +29,12 @@ def result(status: CheckStatus, check_id: str = "D1") -> CheckResult:
     return CheckResult(
         check_id=check_id,
         name="Name",
-        kind=CheckKind.OUTCOME,
+        kind=PromiseKind.OUTCOME,
         statement="It holds.",
         status=status,
         count=len(examples),
         examples=examples,
+        not_asked_because="no log was truncated" if status is CheckStatus.NOT_ASKED else None,
     )
 
 
@@ -68,6 +69,7 @@ def report(*statuses: CheckStatus, unknown_reasons: tuple[str, ...] = (), story:
     ("statuses", "reasons", "verdict"),
     [
         ((CheckStatus.OK, CheckStatus.NOT_PROMISED), (), Verdict.VALID),
+        ((CheckStatus.OK, CheckStatus.NOT_ASKED), (), Verdict.VALID),
         ((CheckStatus.OK,), ("a gap",), Verdict.UNKNOWN),
         ((CheckStatus.OK, CheckStatus.UNKNOWN), (), Verdict.UNKNOWN),
         ((CheckStatus.VIOLATED, CheckStatus.OK), (), Verdict.VIOLATION),
@@ -89,14 +91,22 @@ def test_junit_has_a_suite_per_scenario_and_a_case_per_check() -> None:
     root = ElementTree.fromstring(junit((report(*CheckStatus, unknown_reasons=("a gap",)),)))
     (suite,) = root
     assert suite.get("name") == "kip-966/story [kip-966]"
-    assert [case.get("name") for case in suite] == ["D0 Name", "D1 Name", "D2 Name", "D3 Name", "evidence"]
+    assert [case.get("name") for case in suite] == [*(f"D{n} Name" for n in range(5)), "evidence"]
     assert {key: suite.get(key) for key in ("tests", "failures", "errors", "skipped")} == {
-        "tests": "5",
+        "tests": "6",
         "failures": "1",
         "errors": "2",
-        "skipped": "1",
+        "skipped": "2",
     }
     assert root.get("failures") == "1"
+    assert [skipped.get("message") for skipped in suite.iter("skipped")] == [
+        "not promised by the run's switches",
+        "not asked: no log was truncated",
+    ]
+
+
+def test_summary_names_the_checks_that_were_not_asked() -> None:
+    assert "  checks: ok D0, not asked D1" in summary(report(CheckStatus.OK, CheckStatus.NOT_ASKED)).splitlines()
 
 
 @pytest.mark.parametrize("story", [0, 5, 50])

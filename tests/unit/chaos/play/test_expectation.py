@@ -4,13 +4,13 @@ import pytest
 
 from chaos.play.expectation import Expected, compare
 from chaos.scenario.scenario import Expectation, Lost, VerdictName
-from emulator.verification.check import CheckKind
+from emulator.core.promises import PromiseKind
 from emulator.verification.guarantee import Guarantee
 from emulator.verification.losses import LossClass
 from emulator.verification.verdict import CheckResult, CheckStatus, Loss, Verdict, VerdictReport
 
 
-def check(check_id: str, status: CheckStatus, kind: CheckKind = CheckKind.OUTCOME) -> CheckResult:
+def check(check_id: str, status: CheckStatus, kind: PromiseKind = PromiseKind.OUTCOME) -> CheckResult:
     return CheckResult(check_id=check_id, name="", kind=kind, statement="", status=status, count=1, examples=("x",))
 
 
@@ -80,7 +80,7 @@ def test_a_verdict_is_held_against_what_was_expected(
 
 
 def test_a_rule_check_that_fires_is_not_the_outcome_check_that_was_expected() -> None:
-    found = report(Verdict.VIOLATION, checks=(check("M8", CheckStatus.VIOLATED, CheckKind.RULE),))
+    found = report(Verdict.VIOLATION, checks=(check("M8", CheckStatus.VIOLATED, PromiseKind.RULE),))
     outcome, misses = compare(found, expected(VerdictName.VIOLATION, checks=("M8",)))
     assert outcome is Expected.MISSED
     assert misses == ("M8 did not fire",)

@@ -1,7 +1,6 @@
 """What a controller may commit: each check in a cluster in which it must fire."""
 
 import msgspec
-import pytest
 
 from emulator.core.events import (
     AlterPartitionDecided,
@@ -10,7 +9,6 @@ from emulator.core.events import (
     IncarnationEnd,
     IncarnationEnded,
 )
-from emulator.core.switches import Switches, with_switch
 from emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -21,7 +19,6 @@ from emulator.core.types import (
     NodeId,
     PartitionEpoch,
 )
-from emulator.simulator.oracle.catalogue import is_promised
 from tests.unit.simulator.oracle.world import (
     CAUSE,
     FOLLOWER,
@@ -345,11 +342,3 @@ def test_a_reassignment_may_be_called_off_at_min_isr() -> None:
     world = World()
     called_off(world, (LEADER, FOLLOWER))
     assert world.oracle.alarms == []
-
-
-@pytest.mark.parametrize(
-    ("check_id", "switch"), [("M2", "cancel_requires_min_isr"), ("M11", "cancel_requires_min_isr"), ("M2", "elr")]
-)
-def test_a_rule_that_is_switched_off_is_not_judged(check_id: str, switch: str) -> None:
-    assert is_promised(check_id, Switches())
-    assert not is_promised(check_id, with_switch(Switches(), switch, "off"))

@@ -142,8 +142,8 @@ def reassigned_out_of_sync(world: World) -> None:
     moves(world, isr=(LEADER, FOLLOWER))
 
 
-def reassigned_with_a_ghost(world: World) -> None:
-    moves(world, elr=(OTHER,))
+def reassigned_with_a_former_replica_in_sync(world: World) -> None:
+    moves(world, isr=(LEADER, FOLLOWER, OTHER))
 
 
 def reassigned_within_an_epoch(world: World) -> None:
@@ -162,7 +162,7 @@ CASES = (
     ("M12", broker_epoch_is_used_again),
     ("M12", broker_epoch_is_beyond_its_record),
     ("M16", reassigned_out_of_sync),
-    ("M16", reassigned_with_a_ghost),
+    ("M16", reassigned_with_a_former_replica_in_sync),
     ("M16", reassigned_within_an_epoch),
     ("L7", assigned_log_is_deleted),
 )

@@ -9,7 +9,7 @@ from emulator.core.events import (
     MetadataApplied,
     PowerLost,
 )
-from emulator.core.types import LeaderEpoch, Offset, PartitionEpoch
+from emulator.core.types import IsrAnswer, LeaderEpoch, Offset, PartitionEpoch, TruncationReason
 from emulator.plan.plan import parse_plan
 from emulator.simulator.simulation import Simulation
 from tests.unit.simulator.oracle.world import CAUSE, FOLLOWER, LEADER, NAME, TOPIC, World
@@ -19,7 +19,7 @@ _CUT: Final = LogTruncated(
     topic=NAME.topic,
     partition=NAME.partition,
     topic_id=TOPIC,
-    reason="diverging_epoch",
+    reason=TruncationReason.DIVERGING_EPOCH,
     old_end_offset=Offset(3),
     new_end_offset=Offset(3),
     high_watermark=Offset(3),
@@ -43,7 +43,7 @@ _ANSWERED: Final = AlterPartitionAnswered(
     partition=NAME.partition,
     topic_id=TOPIC,
     error="NONE",
-    outcome="committed",
+    outcome=IsrAnswer.COMMITTED,
     committed_isr=(LEADER, FOLLOWER),
     partition_epoch=PartitionEpoch(1),
 )

@@ -1,13 +1,9 @@
-"""The list of all checks: each has a test in which it must fire, and names switches that exist."""
+"""Which alarms are findings; and every promise that the simulator judges has a test in which its check fires."""
 
-from enum import Enum
-
-import pytest
-
-from emulator.core.switches import ERAS, MaximalIsr, Switches
+from emulator.core.promises import PROMISES, JudgedBy
+from emulator.core.switches import MaximalIsr, Switches
 from emulator.core.types import StrayCleanup
-from emulator.simulator.oracle.catalogue import CHECKS, is_finding, is_promised
-from emulator.simulator.oracle.finding import Alarm, CheckKind, Guarantee
+from emulator.simulator.oracle.finding import Alarm, Guarantee, is_finding
 from tests.unit.simulator.oracle import (
     test_clients,
     test_controller_rules,
@@ -31,30 +27,13 @@ FIRING = (
 
 
 def test_every_check_has_a_test_in_which_it_fires() -> None:
-    assert {check_id for check_id, _ in FIRING} == set(CHECKS)
-
-
-@pytest.mark.parametrize("check_id", CHECKS)
-def test_it_names_values_that_its_switches_can_have(check_id: str) -> None:
-    for name, value in CHECKS[check_id].switches.items():
-        default = getattr(Switches(), name)
-        for checked in value if isinstance(value, tuple) else (value,):
-            assert type(checked) is type(default)
-            assert isinstance(checked, bool | Enum)
-
-
-@pytest.mark.parametrize("check_id", CHECKS)
-def test_every_check_is_judged_in_the_default_era(check_id: str) -> None:
-    assert is_promised(check_id, ERAS["kip-966"])
-
-
-def test_only_rules_and_liveness_depend_on_switches() -> None:
-    bound = {check.kind for check in CHECKS.values() if check.switches}
-    assert bound <= {CheckKind.RULE, CheckKind.LIVENESS}
+    assert {check_id for check_id, _ in FIRING} == {
+        check_id for check_id, promise in PROMISES.items() if promise.judged_by is not JudgedBy.VERIFICATION
+    }
 
 
 def counts(check_id: str, guarantee: Guarantee, switches: Switches) -> bool:
-    kind = CHECKS[check_id].kind
+    kind = PROMISES[check_id].kind
     alarm = Alarm(check_id=check_id, kind=kind, partition=None, guarantee=guarantee, sentence="", step=1)
     return is_finding(alarm, switches)
 

@@ -1,0 +1,273 @@
+"""What the emulator promises of every run: the one table of checks by id.
+
+Two oracles judge these promises independently of each other: the simulator's, which watches a cluster from outside
+while it runs, and ``emulator.verification``, which reads what a run left on disk. They share this table and nothing
+else of a check, so that a mistake in one is seen by the other.
+
+A promise is kept in every era unless it names switches: then it restates a rule of the protocol, and is judged only
+where each of them has one of the listed values, written as in ``NodeStarted`` and in ``cluster.yaml``.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+
+class PromiseKind(Enum):
+    """What a promise is about."""
+
+    OUTCOME = "outcome"
+    """Something that users see; promised in every era."""
+
+    CANDIDATE = "candidate"
+    """What an electable replica holds; one more election makes it an outcome."""
+
+    RULE = "rule"
+    """A rule of the protocol."""
+
+    LIVENESS = "liveness"
+    """What a cluster comes to once every fault is over."""
+
+    CRASH = "crash"
+    """The core raises no exception."""
+
+
+class JudgedBy(Enum):
+    """Which oracle judges a promise."""
+
+    BOTH = "both"
+    SIMULATOR = "simulator"
+    """Needs the state of processes or disks at each step, or is about the simulator's own bounds in time."""
+
+    VERIFICATION = "verification"
+    """Compares two records of one run, of which the simulator has one."""
+
+
+class Promise(msgspec.Struct, frozen=True, kw_only=True):
+    """One promise.
+
+    Attributes:
+        kind: what it is about.
+        statement: what must hold.
+        switches: by name, the values under which it is promised; empty if it always is.
+        judged_by: which oracles look for violations.
+    """
+
+    kind: PromiseKind
+    statement: str
+    switches: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    judged_by: JudgedBy = JudgedBy.BOTH
+
+
+def _outcome(statement: str, *, judged_by: JudgedBy = JudgedBy.BOTH) -> Promise:
+    return Promise(kind=PromiseKind.OUTCOME, statement=statement, judged_by=judged_by)
+
+
+def _rule(
+    statement: str,
+    *,
+    kind: PromiseKind = PromiseKind.RULE,
+    judged_by: JudgedBy = JudgedBy.BOTH,
+    **switches: str | tuple[str, ...],
+) -> Promise:
+    values = {name: value if isinstance(value, tuple) else (value,) for name, value in switches.items()}
+    return Promise(kind=kind, statement=statement, switches=MappingProxyType(values), judged_by=judged_by)
+
+
+def _liveness(statement: str) -> Promise:
+    return Promise(kind=PromiseKind.LIVENESS, statement=statement, judged_by=JudgedBy.SIMULATOR)
+
+
+def _crash(statement: str) -> Promise:
+    return Promise(kind=PromiseKind.CRASH, statement=statement, judged_by=JudgedBy.SIMULATOR)
+
+
+PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
+    {
+        "D1": _outcome(
+            "Every record acknowledged with acks=all is on every later leader and on the last one, at its offset and "
+            "with its CRC, and the final consumer reads it."
+        ),
+        "D2": _outcome(
+            "Unless an election was unclean, a leader's log ends at or above every high watermark of earlier leaders."
+        ),
+        "D3": Promise(
+            kind=PromiseKind.CANDIDATE,
+            statement="A running member of the ISR or the ELR has every committed record.",
+            judged_by=JudgedBy.SIMULATOR,
+        ),
+        "D4": _outcome(
+            "A record acknowledged with acks=all is on at least one replica, as long as fewer replicas lost unflushed "
+            "data than held it."
+        ),
+        "D5": _outcome("A record that a consumer received is still at its offset on every later leader."),
+        "D6": _outcome("Below the lower of their high watermarks, two replicas' logs are equal, batch by batch."),
+        "D7": _outcome("Two logs that have a batch of the same offset and leader epoch have the same batch."),
+        "D8": _rule(
+            "Leader epochs do not fall along a log, a leader appends in its own epoch, and the epoch cache matches the "
+            "log.",
+            judged_by=JudgedBy.SIMULATOR,
+            truncation="leader_epoch",
+            truncation_sync="on",
+            roles_after_registration="on",
+        ),
+        "D9": _rule(
+            "Log start offset <= high watermark <= log end offset, and a log has no gaps.",
+            judged_by=JudgedBy.SIMULATOR,
+        ),
+        "D10": _outcome(
+            "Every batch that is stored, appended by a leader or consumed was sent by a producer to that partition."
+        ),
+        "D11": _outcome(
+            "A batch whose producer was told that it was not appended is in no log and reaches no consumer."
+        ),
+        "D12": _outcome("In a leader's log an idempotent batch is stored once, another one at most once per attempt."),
+        "D13": _outcome("In a leader's log the sequence numbers of a producer and its epoch rise with the offsets."),
+        "D14": _outcome(
+            "Of two batches acknowledged with acks=all, one that was sent after the other was acknowledged has the "
+            "higher offset in that partition."
+        ),
+        "D15": _outcome("No follower truncates a committed record, unless an election since was unclean."),
+        "D16": _outcome("A consumer receives no batch at or above the high watermark of the broker that serves it."),
+        "C1": _outcome(
+            "Between two seeks a consumer receives each offset of a partition once, in order, without a gap."
+        ),
+        "C2": _outcome(
+            "A record acknowledged with acks=all reaches some consumer if one has read the partition from below it to "
+            "above it."
+        ),
+        "C3": _outcome("No client that has read up to an offset is told later that the log ends before it."),
+        "E1": _outcome(
+            "Each final log holds exactly the batches that its node's event log says it must hold.",
+            judged_by=JudgedBy.VERIFICATION,
+        ),
+        "H1": _rule(
+            "A high watermark does not pass the least log end offset that the leader knows of in the maximal ISR."
+        ),
+        "H2": _rule(
+            "A leader's high watermark moves only while the ISR that the controller committed, as the leader knows it, "
+            "has min(min ISR, replication factor) members.",
+            hw_requires_min_isr="on",
+        ),
+        "H3": _rule("Within one leader's term its high watermark does not go back."),
+        "H4": _rule(
+            "The maximal ISR of a leader with enough members in sync contains every member of the controller's ISR and "
+            "ELR.",
+            judged_by=JudgedBy.SIMULATOR,
+            elr="on",
+            maximal_isr="on",
+            ap_partition_epoch_check="on",
+            elr_within_replicas="on",
+            answers_await_metadata="on",
+        ),
+        "H5": _rule(
+            "The maximal ISR is the committed and the proposed one, and one proposal is in flight at a time.",
+            judged_by=JudgedBy.SIMULATOR,
+            maximal_isr="on",
+        ),
+        "M1": _rule(
+            "An ISR contains replicas only, has no member in common with the ELR, and a leader is a member of it."
+        ),
+        "M2": _rule(
+            "While ELR is on, every member of an ISR is registered, unfenced and not shutting down when the ISR is "
+            "committed.",
+            elr="on",
+            cancel_requires_min_isr="on",
+        ),
+        "M3": _rule("While the ISR has min ISR members or more, ELR and last-known ELR are empty.", elr="on"),
+        "M4": _rule(
+            "ISR and ELR together have min ISR members once they had them, until an unclean restart or election, "
+            "another min ISR or other replicas take some away.",
+            elr="on",
+            ap_partition_epoch_check="on",
+        ),
+        "M5": _rule(
+            "After an unclean registration a broker is in no ISR or ELR and leads nothing, until an AlterPartition "
+            "names its current broker epoch or it is elected uncleanly.",
+            elr="on",
+            unclean_detection="on",
+            ap_broker_epoch_check="on",
+        ),
+        "M6": _rule(
+            "A new leader was in the ISR, or in the ELR of a partition without ISR; any other one leads alone, "
+            "RECOVERING, and only if no candidate was active or an administrator designated it."
+        ),
+        "M7": _rule(
+            "RECOVERING begins with an unclean election, keeps the ISR at one member, and ends with an AlterPartition "
+            "of the leader alone."
+        ),
+        "M8": _outcome(
+            "A leader epoch of a partition belongs to one broker: by the controller, by the brokers and in the logs."
+        ),
+        "M9": _rule(
+            "Each committed change raises the partition epoch by one and the leader epoch by at most one, by one if "
+            "the leader changes; no broker goes back to an older partition epoch."
+        ),
+        "M10": _rule(
+            "An accepted AlterPartition names the current leader, leader epoch and partition epoch, an ISR of replicas "
+            "with the leader in it, and the broker epochs of registered members.",
+            ap_partition_epoch_check="on",
+            ap_broker_epoch_check="on",
+            roles_after_registration="on",
+        ),
+        "M11": _rule(
+            "A member joins an ISR with an AlterPartition, or as the leader of an election from the ELR or an unclean "
+            "one.",
+            cancel_requires_min_isr="on",
+        ),
+        "M12": _rule("Broker epochs are unique, and those of one broker rise with each registration."),
+        "M13": _rule("A broker acts only on states that the controller committed."),
+        "M14": _outcome("One controller writes at a time, and a metadata offset stands for one record."),
+        "M15": _rule(
+            "A log is used only for the topic whose id it was created with, and a new topic's log starts empty.",
+            stray_cleanup=("delete", "rename"),
+        ),
+        "M16": _rule(
+            "A reassignment completes with every target replica in the ISR, and a replica that leaves ends the leader "
+            "epoch."
+        ),
+        "M17": _rule("An ELR contains replicas only.", elr_within_replicas="on"),
+        "M18": _rule(
+            "Until its recovery step is through, an uncleanly elected leader appends and acknowledges nothing.",
+            recovering_gate="on",
+        ),
+        "M19": _rule(
+            "A reassignment that is cancelled leaves min ISR members in the ISR.", cancel_requires_min_isr="on"
+        ),
+        "L1": _liveness("Every broker has applied all metadata."),
+        "L2": _liveness("Every broker runs and is unfenced."),
+        "L3": _liveness("Every partition has a leader, unless no replica may lead it."),
+        "L4": _liveness("Every ISR is all replicas, and no AlterPartition is in flight."),
+        "L5": _liveness("Every request is answered, or given up by its client."),
+        "L6": _liveness("Replicas are full copies, high watermarks are at the log ends, and a consumer reaches them."),
+        "L7": _rule(
+            "No broker removes a log of a partition that is its own, and none keeps one that is not: a stray is "
+            "noticed, and deleted no earlier than stray.delete.delay.ms and not long after.",
+            kind=PromiseKind.LIVENESS,
+            stray_cleanup=("delete", "rename"),
+        ),
+        "L8": _rule("No partition is adding or removing replicas.", kind=PromiseKind.LIVENESS),
+        "L9": _liveness("Nothing goes on changing."),
+        "InvariantViolation": _crash("No process of the core contradicts itself."),
+        "Exception": _crash("No process of the core raises an unexpected exception."),
+    }
+)
+"""By id, in the order in which reports list them."""
+
+OUTCOME_CHECKS: Final = tuple(
+    check_id
+    for check_id, promise in PROMISES.items()
+    if promise.kind is PromiseKind.OUTCOME and promise.judged_by is not JudgedBy.SIMULATOR
+)
+"""Outcomes that are judged on every run that was left on disk, so that a scenario may expect violations of them."""
+
+
+def is_promised(check_id: str, switches: Mapping[str, str]) -> bool:
+    """Whether a run with these switches, given as texts, promises what a check looks for.
+
+    A switch that is not named is not known to have a value, so that nothing is promised that depends on it.
+    """
+    return all(switches.get(name) in values for name, values in PROMISES[check_id].switches.items())

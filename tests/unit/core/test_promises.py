@@ -1,0 +1,54 @@
+"""The table of promises: its switches exist, its outcomes hold in every era, and both oracles judge what it says."""
+
+import pytest
+
+from emulator.core.errors import ConfigError
+from emulator.core.promises import OUTCOME_CHECKS, PROMISES, JudgedBy, PromiseKind, is_promised
+from emulator.core.switches import ERAS, Switches, switch_texts, with_switch
+from emulator.verification.checks import CHECKS
+
+BOUND = [check_id for check_id, promise in PROMISES.items() if promise.switches]
+
+
+@pytest.mark.parametrize("check_id", BOUND)
+def test_it_names_values_that_its_switches_can_have(check_id: str) -> None:
+    for name, values in PROMISES[check_id].switches.items():
+        assert values
+        for value in values:
+            assert switch_texts(with_switch(Switches(), name, value))[name] == value
+
+
+def test_a_value_that_no_switch_has_is_no_switch_text() -> None:
+    with pytest.raises(ConfigError):
+        with_switch(Switches(), "elr", "maybe")
+
+
+@pytest.mark.parametrize("check_id", PROMISES)
+def test_everything_is_promised_in_the_default_era(check_id: str) -> None:
+    assert is_promised(check_id, switch_texts(ERAS["kip-966"]))
+
+
+@pytest.mark.parametrize("check_id", BOUND)
+def test_it_is_not_promised_where_its_switches_are_unknown(check_id: str) -> None:
+    assert not is_promised(check_id, {})
+
+
+def test_only_rules_and_liveness_depend_on_switches() -> None:
+    assert {PROMISES[check_id].kind for check_id in BOUND} <= {PromiseKind.RULE, PromiseKind.LIVENESS}
+
+
+def test_verification_judges_exactly_what_the_table_says() -> None:
+    assert {check.check_id for check in CHECKS} == {
+        check_id for check_id, promise in PROMISES.items() if promise.judged_by is not JudgedBy.SIMULATOR
+    }
+
+
+def test_a_scenario_may_expect_any_outcome_that_verification_judges() -> None:
+    assert {"D1", "C3", "E1", "M8", "M14"} <= set(OUTCOME_CHECKS)
+    assert not {"D3", "M15", "L7"} & set(OUTCOME_CHECKS)
+
+
+def test_a_promise_is_kept_by_each_of_several_values() -> None:
+    rules = switch_texts(Switches())
+    assert is_promised("M15", rules | {"stray_cleanup": "rename"})
+    assert not is_promised("M15", rules | {"stray_cleanup": "off"})
