@@ -251,7 +251,7 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         ),
         "L8": _rule("No partition is adding or removing replicas.", kind=PromiseKind.LIVENESS),
         "L9": _liveness("Nothing goes on changing."),
-        "InvariantViolation": _crash("No process of the core contradicts itself."),
+        "InvariantError": _crash("No process of the core contradicts itself."),
         "Exception": _crash("No process of the core raises an unexpected exception."),
     }
 )
