@@ -46,7 +46,6 @@ SEARCHES: Final = (
 )
 
 SEEDS: Final = range(1_000)
-SHRINK_LIMIT_S: Final = 5.0
 
 
 class Found(NamedTuple):
@@ -78,7 +77,7 @@ def plans_that_lose_records(search: Search) -> Iterator[Found]:
         schedule = explore(seed, orders)
         if not any(finding.check_id == "D1" for finding in schedule.outcome.findings):
             continue
-        shrunk = shrink(schedule.plan, goal_of(schedule.outcome.findings), limit_s=SHRINK_LIMIT_S)
+        shrunk = shrink(schedule.plan, goal_of(schedule.outcome.findings))
         if shrunk is None:
             continue
         patient = patient_or_missing(shrunk.plan)
