@@ -38,10 +38,10 @@ types: setup ## check types
 	$(BIN)/mypy $(wildcard $(SOURCES))
 
 check: lint types conformance ## lint, types and the fast tests, before each commit
-	$(BIN)/python -m pytest -q tests/unit tests/interaction
+	$(BIN)/python -m pytest -q -n $(JOBS) tests/unit tests/interaction
 
-test: lint types conformance ## everything: what continuous integration runs
-	$(BIN)/python -m pytest -q
+test: lint types ## everything: what continuous integration runs
+	$(BIN)/python -m pytest -q -n $(JOBS) --durations=10
 
 conformance: setup ## run the vectors in VECTORS=DIR against core and storage
 	$(BIN)/python -m tests.conformance.run $(VECTORS)
