@@ -8,7 +8,7 @@ PROTOS := $(wildcard proto/*.proto)
 GENERATED := $(PROTOS:proto/%.proto=emulator/rpc/generated/%_pb2.py)
 JOBS ?= $(shell nproc)
 VECTORS ?= tests/conformance/vectors
-SOURCES := emulator chaos tests benchmarks
+SOURCES := emulator chaos tests benchmarks proto
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo proto format lint types check test simulate mutation soak conformance scenarios rewrite bench clean
@@ -38,10 +38,10 @@ types: setup ## check types
 	$(BIN)/mypy $(wildcard $(SOURCES))
 
 check: lint types conformance ## lint, types and the fast tests, before each commit
-	$(BIN)/python -m pytest -q tests/unit tests/interaction
+	$(BIN)/python -m pytest -q -n $(JOBS) tests/unit tests/interaction
 
-test: lint types conformance ## everything: what continuous integration runs
-	$(BIN)/python -m pytest -q
+test: lint types ## everything: what continuous integration runs
+	$(BIN)/python -m pytest -q -n $(JOBS) --durations=10
 
 conformance: setup ## run the vectors in VECTORS=DIR against core and storage
 	$(BIN)/python -m tests.conformance.run $(VECTORS)
@@ -80,7 +80,5 @@ $(VENV)/installed: pyproject.toml $(REQUIREMENTS)
 	$(BIN)/python -m pip check --disable-pip-version-check
 	touch $@
 
-# The sources name each other by the path of the generated modules, so that those import each other absolutely.
-emulator/rpc/generated/%_pb2.py: proto/%.proto $(PROTOS) requirements/dev.txt | $(VENV)/installed
-	$(BIN)/python -m grpc_tools.protoc --plugin=protoc-gen-mypy=$(BIN)/protoc-gen-mypy \
-	  -Iemulator/rpc/generated=proto --python_out=. --mypy_out=quiet:. emulator/rpc/generated/$*.proto
+$(GENERATED) &: $(PROTOS) proto/generate.py requirements/dev.txt | $(VENV)/installed
+	$(BIN)/python proto/generate.py

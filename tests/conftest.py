@@ -1,7 +1,58 @@
-"""Options shared by all tests."""
+"""What all tests share: their options, one Spark session, and who runs beside whom.
+
+With several workers (``pytest -n 2``) the modules that use the session go to one of them, others that start clusters
+go to one, and each other module to whoever is free. So there is one session, and few clusters compete for the machine.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
+
+from emulator.verification.session import SparkSessionStarter
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SESSION_MODULES: Final = (
+    "tests/verification/",
+    "tests/cluster/test_replayed_plans.py",
+    "tests/cluster/test_scenarios.py",
+    "tests/cluster/test_story.py",
+)
+CLUSTER_MODULES: Final = ("tests/cluster/",)
+
+
+class Scheduling(LoadScopeScheduling):
+    """Hands out whole modules, or groups of them."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        module = nodeid.partition("::")[0]
+        if module.startswith(SESSION_MODULES):
+            return "session"
+        return "cluster" if module.startswith(CLUSTER_MODULES) else module
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="rewrite the expected text of the interaction scripts")
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling:
+    config.option.loadscopereorder = False  # the two groups take longest, and come first
+    return Scheduling(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    using = [item.nodeid for item in items if "spark" in getattr(item, "fixturenames", ())]
+    if unlisted := [nodeid for nodeid in using if not nodeid.startswith(SESSION_MODULES)]:
+        raise pytest.UsageError(f"SESSION_MODULES in tests/conftest.py lacks the module of {unlisted[0]}")
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
+    """The session of all tests; its JVM is idle while nothing is verified."""
+    starter = SparkSessionStarter(log_path=tmp_path_factory.mktemp("spark") / "spark.log")
+    yield starter.session()
+    starter.stop()

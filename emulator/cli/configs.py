@@ -44,7 +44,7 @@ def describe(
     output: Output,
 ) -> None:
     """Print what is configured, and which place it comes from."""
-    from emulator.cli.tables import print_json, print_table
+    from emulator.cli.tables import print_json, print_listing
     from emulator.core.admin_messages import ConfigSource
 
     resource, name = _resource(entity_type, entity_name, is_default=entity_default)
@@ -53,7 +53,7 @@ def describe(
     if output is Output.JSON:
         print_json(shown)
         return
-    print_table(
+    print_listing(
         ("NAME", "VALUE", "SOURCE", "SYNONYMS"),
         [
             (

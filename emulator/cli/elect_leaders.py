@@ -11,7 +11,7 @@ from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
 from emulator.cli.partitions import read_json_file
 from emulator.cli.standing import administer, directory_option, locate, status_of
-from emulator.cli.tables import print_json, print_table
+from emulator.cli.tables import print_json, print_listing
 from emulator.cli.user_error import UserError
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def _print_prospect(prospect: Prospect) -> None:
     if not prospect.candidates:
         click.echo("  no replica runs")
         return
-    print_table(
+    print_listing(
         (
             "CANDIDATE",
             "FENCED",

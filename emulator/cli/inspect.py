@@ -8,7 +8,7 @@ import click
 from emulator.cli.output import Output, json_option
 from emulator.cli.partitions import parse_partition
 from emulator.cli.standing import administer, directory_option, locate, status_of
-from emulator.cli.tables import print_json, print_table
+from emulator.cli.tables import print_json, print_listing
 from emulator.cli.user_error import UserError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _print(inspected: "InspectedPartition") -> None:
         f"leader epoch {status.leader_epoch}, isr {list(status.isr)}, elr {list(status.elr)}, "
         f"last known elr {list(status.last_known_elr)}, min ISR {status.min_insync_replicas}"
     )
-    print_table(
+    print_listing(
         (
             "REPLICA",
             "ROLES",

@@ -1,29 +1,20 @@
 """Results on stdout: a summary per run, and the comparison as the last lines."""
 
-import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
-from rich.console import Console
-from rich.table import Table
 
 from emulator.cli.acks_table import acks_table
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output
+from emulator.cli.tables import print_table
 from emulator.verification.verdict import Verdict, VerdictReport, summary
-
-_PAGE_WIDTH: Final = 160
 
 if TYPE_CHECKING:
     from chaos.play.campaign import EraResult
     from chaos.scenario.scenario import Scenario
-
-
-def print_table(table: Table) -> None:
-    """Prints a table as wide as the terminal, or as a page where there is none."""
-    Console(file=sys.stdout, width=None if sys.stdout.isatty() else _PAGE_WIDTH).print(table)
 
 
 def print_verdicts(reports: Sequence[VerdictReport], *, output: Output) -> None:

@@ -238,9 +238,9 @@ def _shrink_all(report: "SweepReport") -> "list[Shrunk | None]":
 
 
 def _shrink(schedule: "Schedule") -> "Shrunk | None":
-    from emulator.simulator.shrink import LIMIT_S, goal_of, shrink
+    from emulator.simulator.shrink import TRIALS_MAX, goal_of, shrink
 
-    click.echo(f"shrinking the plan of seed {schedule.seed}, for {LIMIT_S:.0f} s at most", err=True)
+    click.echo(f"shrinking the plan of seed {schedule.seed}, in {TRIALS_MAX} trials at most", err=True)
     return shrink(schedule.plan, goal_of(schedule.outcome.findings))
 
 

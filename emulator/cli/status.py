@@ -9,7 +9,7 @@ import msgspec
 
 from emulator.cli.output import Output, json_option
 from emulator.cli.standing import directory_argument, locate, status_of
-from emulator.cli.tables import print_json, print_table
+from emulator.cli.tables import print_json, print_listing
 
 if TYPE_CHECKING:
     from chaos.standing.status import StatusReport
@@ -34,7 +34,7 @@ def print_status(report: "StatusReport", *, output: Output) -> None:
         return
     click.echo(f"{report.directory}  era {report.era}, supervisor {report.supervisor_pid}")
     click.echo()
-    print_table(
+    print_listing(
         ("NODE", "ROLE", "STATE", "PID", "INCARNATION", "EPOCH", "FENCED", "ADDRESS", "METRICS"),
         [
             (
@@ -53,7 +53,7 @@ def print_status(report: "StatusReport", *, output: Output) -> None:
     )
     if report.partitions:
         click.echo()
-        print_table(
+        print_listing(
             ("PARTITION", "LEADER", "EPOCH", "REPLICAS", "ISR", "ELR", "MIN ISR", "ELECTABLE", ""),
             [
                 (
@@ -95,7 +95,7 @@ def _print_metrics(metrics: "Mapping[NodeId, Mapping[str, float]]") -> None:
         return
     names = dict.fromkeys(name for found in metrics.values() for name in found)
     click.echo()
-    print_table(
+    print_listing(
         ("METRIC", *(str(node_id) for node_id in metrics)),
         [(name, *(_number(found.get(name)) for found in metrics.values())) for name in names],
     )

@@ -1,28 +1,38 @@
-"""Listings on stdout: columns for people, JSON for programs."""
+"""Listings on stdout: tables for people, JSON for programs."""
 
+import sys
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import click
 import msgspec
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
 
 Cell: TypeAlias = str | int | None
 """What a column holds; ``None`` is printed as ``-``."""
 
+PAGE_WIDTH: Final = 160
+_ANY_WIDTH: Final = 10_000
 
-def print_table(header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
-    """Prints a table, each column as wide as its widest cell; numbers are to the right."""
-    texts = [["-" if cell is None else str(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(header, *texts, strict=True)]
-    is_number = [
-        all(isinstance(row[column], int | None) for row in rows) and bool(rows) for column in range(len(header))
-    ]
-    for line in (list(header), *texts):
-        cells = [
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(line, widths, is_number, strict=True)
-        ]
-        click.echo("  ".join(cells).rstrip())
+
+def print_table(table: Table, *, page_width: int = PAGE_WIDTH) -> None:
+    """Prints a table as wide as the terminal, or ``page_width`` characters wide where there is none."""
+    Console(file=sys.stdout, width=None if sys.stdout.isatty() else page_width).print(table)
+
+
+def print_listing(header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
+    """Prints rows without lines around them, numbers to the right; only a terminal that is too narrow folds them."""
+    listing = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
+    for heading, *cells in zip(header, *rows, strict=True):
+        is_number = bool(cells) and all(isinstance(cell, int | None) for cell in cells)
+        listing.add_column(Text(heading), justify="right" if is_number else "left", overflow="fold")
+    for row in rows:
+        listing.add_row(*(Text("-" if cell is None else str(cell)) for cell in row))
+    unlimited = Console(width=_ANY_WIDTH)
+    print_table(listing, page_width=Measurement.get(unlimited, unlimited.options, listing).maximum)
 
 
 def print_json(value: object) -> None:

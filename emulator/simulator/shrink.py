@@ -1,9 +1,9 @@
 """Shrinking: from a plan that leads to a finding to a shorter one that still does.
 
 All actions of a kind at once, delta debugging over those that are left, then simpler arguments, fewer partitions and
-brokers, and again, until nothing helps or the time is over: the best so far is kept. What counts as *still does* is a
-finding of the same kind: any outcome for an outcome, otherwise the same check. A trial stops at the first such finding,
-and what comes after it is cut off.
+brokers, and again, until nothing helps or the trials are used up: the best so far is kept. What counts as *still does*
+is a finding of the same kind: any outcome for an outcome, otherwise the same check. A trial stops at the first such
+finding, and what comes after it is cut off.
 """
 
 import time
@@ -24,7 +24,8 @@ from emulator.simulator.oracle.finding import Alarm
 from emulator.simulator.simulation import Simulation
 from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 
-LIMIT_S: Final = 60.0
+TRIALS_MAX: Final = 1_000
+"""A count and no time, so that each machine comes to the same plan; a hundred trials are usual."""
 
 _WAITS_MS: Final = (0, 1, 5, 20, 100, 450)
 
@@ -94,19 +95,19 @@ class _Search:
     """The best plan so far, and the right to try more."""
 
     def __init__(
-        self, plan: Plan, finding: Alarm, goal: Goal, *, limit_s: float, is_allowed: Callable[[Plan], bool]
+        self, plan: Plan, finding: Alarm, goal: Goal, *, trials_max: int, is_allowed: Callable[[Plan], bool]
     ) -> None:
         self.plan = plan
         self.finding = finding
         self.trials = 0
         self._goal = goal
         self._is_allowed = is_allowed
-        self._end = time.monotonic() + limit_s
+        self._trials_max = trials_max
 
     @property
     def is_over(self) -> bool:
-        """Whether the time is up."""
-        return time.monotonic() >= self._end
+        """Whether all trials are used up."""
+        return self.trials >= self._trials_max
 
     def accepts(self, candidate: Plan) -> bool:
         """Tries a plan, and keeps it if it still leads to the goal."""
@@ -121,14 +122,14 @@ class _Search:
 
 
 def shrink(
-    plan: Plan, goal: Goal, *, limit_s: float = LIMIT_S, is_allowed: Callable[[Plan], bool] = lambda _: True
+    plan: Plan, goal: Goal, *, trials_max: int = TRIALS_MAX, is_allowed: Callable[[Plan], bool] = lambda _: True
 ) -> Shrunk | None:
     """Returns the shortest plan that was found within the limit; ``None`` if the plan does not lead to the goal.
 
     Args:
         plan: to begin with.
         goal: what must still be led to.
-        limit_s: of wall time.
+        trials_max: how many plans may be tried after the first.
         is_allowed: what else must hold of a plan; asked of those only that lead to the goal.
 
     Raises:
@@ -138,7 +139,7 @@ def shrink(
     found = replay(plan, goal)
     if found is None or not is_allowed(found[0]):
         return None
-    search = _Search(*found, goal, limit_s=limit_s, is_allowed=is_allowed)
+    search = _Search(*found, goal, trials_max=trials_max, is_allowed=is_allowed)
     _drop_kinds(search)
     while not search.is_over:
         before = search.plan

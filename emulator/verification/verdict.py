@@ -187,16 +187,6 @@ def write_verdict(report: VerdictReport, directory: Path) -> None:
     (directory / JUNIT_FILE).write_text(junit((report,)))
 
 
-def read_verdict(directory: Path) -> VerdictReport:
-    """Reads ``verdict.json`` back.
-
-    Raises:
-        OSError: there is none.
-        msgspec.ValidationError: it is no verdict of this version.
-    """
-    return msgspec.json.decode((directory / VERDICT_FILE).read_bytes(), type=VerdictReport)
-
-
 def junit(reports: tuple[VerdictReport, ...]) -> str:
     """Returns JUnit XML: a suite per scenario and era, a case per check and one for the verdict itself."""
     root = ElementTree.Element("testsuites", name="laststand")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
+from pyspark.sql import SparkSession
 
 from chaos.plans.lost_records import RecordName, lost_records_of
 from chaos.plans.scenario_of_plan import scenario_of, settled_or_missing
@@ -26,9 +27,8 @@ from emulator.simulator.explorer import StopAt, SweepOptions, explore
 from emulator.simulator.run_writer import write_run
 from emulator.simulator.shrink import goal_of, shrink
 from emulator.verification.guarantee import Guarantee
-from emulator.verification.session import SparkSessionStarter
 from emulator.verification.verdict import Verdict, VerdictReport
-from emulator.verification.verify import rehearse, verify_runs
+from emulator.verification.verify import verify_runs
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -47,7 +47,6 @@ SEARCHES: Final = (
 )
 
 SEEDS: Final = range(1_000)
-SHRINK_LIMIT_S: Final = 5.0
 
 
 class Found(NamedTuple):
@@ -79,7 +78,7 @@ def plans_that_lose_records(search: Search) -> Iterator[Found]:
         schedule = explore(seed, options)
         if not any(finding.check_id == "D1" for finding in schedule.outcome.findings):
             continue
-        shrunk = shrink(schedule.plan, goal_of(schedule.outcome.findings), limit_s=SHRINK_LIMIT_S)
+        shrunk = shrink(schedule.plan, goal_of(schedule.outcome.findings))
         if shrunk is None:
             continue
         settled = settled_or_missing(shrunk.plan)
@@ -102,21 +101,16 @@ def order_of(found: Found, store: Path) -> RunOrder:
 
 
 @pytest.fixture(scope="module")
-def replayed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Replayed, ...]:
+def replayed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Replayed, ...]:
     store = tmp_path_factory.mktemp("replayed")
-    starter = SparkSessionStarter(log_path=store / "spark.log", heap_mb=1024, rehearsal=rehearse)
-    starter.start()
-    try:
-        found = [plan for search in SEARCHES for plan in islice(plans_that_lose_records(search), search.plans)]
-        simulated = [store / f"simulated-{each.name}" for each in found]
-        for each, directory in zip(found, simulated, strict=True):
-            write_run(each.plan, directory, name=each.name)
-        orders = [order_of(each, store / "store") for each in found]
-        play_runs(orders, on_status=lambda _status: None)
-        real = [order.directory for order in orders]
-        reports = verify_runs((*simulated, *real), spark=starter.session())
-    finally:
-        starter.stop()
+    found = [plan for search in SEARCHES for plan in islice(plans_that_lose_records(search), search.plans)]
+    simulated = [store / f"simulated-{each.name}" for each in found]
+    for each, directory in zip(found, simulated, strict=True):
+        write_run(each.plan, directory, name=each.name)
+    orders = [order_of(each, store / "store") for each in found]
+    play_runs(orders, on_status=lambda _status: None)
+    real = [order.directory for order in orders]
+    reports = verify_runs((*simulated, *real), spark=spark)
     return tuple(
         Replayed(each, reports[index], reports[len(found) + index], lost_records_of(there), lost_records_of(here))
         for index, (each, there, here) in enumerate(zip(found, simulated, real, strict=True))

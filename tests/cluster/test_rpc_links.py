@@ -5,7 +5,6 @@ it can delay them.
 """
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 
@@ -142,12 +141,10 @@ async def test_a_cut_under_an_idle_stream_is_noticed_by_keepalive() -> None:
         fetch = asyncio.create_task(caller.call(FetchRequest(partitions=())))
         await peer.parked.get()
         forwarder.is_cut = True
-        started = time.monotonic()
         outcome = await fetch
 
         assert isinstance(outcome, RequestFailed)
-        assert outcome.failure is RequestFailure.DISCONNECTED
-        assert time.monotonic() - started < 5  # its own deadline would be 10 s
+        assert outcome.failure is RequestFailure.DISCONNECTED  # by its own deadline it would be TIMED_OUT
 
 
 async def test_without_a_cut_an_idle_stream_stays() -> None:
@@ -203,9 +200,7 @@ async def test_a_stream_times_out_its_requests_one_by_one() -> None:
 
 async def test_a_link_of_300_ms_one_way_carries_unary_and_streams() -> None:
     async with linked(keepalive=keepalive_for(session_timeout_ms=9000), delay_s=0.3) as (caller, _, peer):
-        started = time.monotonic()
         assert isinstance(await caller.call(MetadataRequest()), ResponseReceived)
-        assert time.monotonic() - started >= 0.6
         fetch = asyncio.create_task(caller.call(FetchRequest(partitions=())))
         responder = await peer.parked.get()
         responder.answer(FetchResponse(partitions=()), cause_id=CAUSE, attachments=())

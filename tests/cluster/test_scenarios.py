@@ -1,10 +1,9 @@
 """The scenarios that come along do what they expect of each era: all in virtual time, the quick ones as processes, too.
 
-Runs are judged together, because Spark's start takes longer than a run. ``make scenarios`` plays all of them as
+Runs are judged together, because a verification takes longer than a run. ``make scenarios`` plays all of them as
 processes, which takes some minutes.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,6 @@ from chaos.scenario.scenario_file import find_scenario, load_scenario, scenario_
 from emulator.cluster.toxiproxy_build import find_toxiproxy
 from emulator.core.switches import era_switches
 from emulator.plan.drivers import DriverName
-from emulator.verification.session import SparkSessionStarter
 from emulator.verification.verdict import VerdictReport
 from emulator.verification.verify import verify_runs
 
@@ -41,13 +39,6 @@ IN_VIRTUAL_TIME = [
 ]
 
 Judged = dict[tuple[DriverName, str, str], tuple[RunOrder, VerdictReport]]
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    starter = SparkSessionStarter(log_path=tmp_path_factory.mktemp("spark") / "spark.log", heap_mb=2048)
-    yield starter.session()
-    starter.stop()
 
 
 def order(name: str, era: str, driver: DriverName, store: Path) -> RunOrder:

@@ -1,7 +1,7 @@
 """Last replica standing, end to end: played, judged, spoiled afterwards; and its controls.
 
 The story goes through the command line as a user would call it. Its controls are played here, two eras at a time, and
-judged together with spoiled copies of the story's own run directories, because starting Spark takes longer than either.
+judged together with spoiled copies of the story's own run directories, because a verification takes longer than either.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -26,7 +26,6 @@ from emulator.cli.results import verdicts_exit_code
 from emulator.cluster.toxiproxy_build import find_toxiproxy
 from emulator.core.switches import era_switches
 from emulator.verification.guarantee import Guarantee
-from emulator.verification.session import SparkSessionStarter
 from emulator.verification.verdict import CheckStatus, Verdict, VerdictReport
 from emulator.verification.verify import verify_runs
 
@@ -195,13 +194,6 @@ FLIPS: Mapping[str, Callable[[Path], None]] = {
 SPOILED: Mapping[str, Callable[[Path], None]] = {"nothing": repeated, **MISSING, **FLIPS}
 
 
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    starter = SparkSessionStarter(log_path=tmp_path_factory.mktemp("spark") / "spark.log", heap_mb=2048)
-    yield starter.session()
-    starter.stop()
-
-
 def play_until_interrupted(campaign: Campaign) -> Path:
     (order,) = run_orders(campaign)
 
@@ -236,7 +228,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def reports(
-    story: Told, played: dict[str, Path], tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+    story: Told, played: dict[str, Path], tmp_path_factory: pytest.TempPathFactory, spark: SparkSession
 ) -> dict[str, VerdictReport]:
     """Verdicts on the controls and on spoiled copies of the story's run under kip-966, from one verification."""
     copies = tmp_path_factory.mktemp("spoiled")
@@ -244,8 +236,6 @@ def reports(
     for number, (name, spoil) in enumerate(SPOILED.items()):
         runs[name] = shutil.copytree(story.run(ELR), copies / str(number), symlinks=True)
         spoil(runs[name])
-    # Spark starts once every cluster is gone: it would take their time.
-    spark: SparkSession = request.getfixturevalue("spark")
     return dict(zip(runs, verify_runs(tuple(runs.values()), spark=spark), strict=True))
 
 

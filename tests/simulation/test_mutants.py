@@ -10,7 +10,7 @@ from emulator.core.promises import PromiseKind
 from emulator.plan.plan import parse_plan
 from emulator.simulator.explorer import StopAt, SweepOptions
 from emulator.simulator.oracle.finding import Guarantee
-from emulator.simulator.shrink import Goal, goal_of, shrink
+from emulator.simulator.shrink import Goal, goal_of, replay, shrink
 from emulator.simulator.sweep import sweep
 from tests.simulation.mutants import MUTANTS, Harmless, mutants
 from tests.simulation.mutation import loses_nothing_with_every_rule
@@ -23,10 +23,25 @@ def test_the_canary_is_found_and_shrunk() -> None:
     report = sweep(iter(range(300)), options)
     (schedule,) = report.findings
     assert any(finding.kind is PromiseKind.OUTCOME for finding in schedule.outcome.findings)
-    shrunk = shrink(schedule.plan, goal_of(schedule.outcome.findings), limit_s=20)
+    shrunk = shrink(schedule.plan, goal_of(schedule.outcome.findings))
     assert shrunk is not None
     assert shrunk.finding.kind is PromiseKind.OUTCOME
     assert shrunk.plan.length <= 15
+
+
+def test_shrinking_keeps_the_best_plan_when_its_trials_are_used_up() -> None:
+    options = SweepOptions(switches=(("elr", "off"),), profiles=("restarts",), stop_at=StopAt.OUTCOME)
+    (schedule,) = sweep(iter(range(300)), options).findings
+    goal = goal_of(schedule.outcome.findings)
+    first, again = (shrink(schedule.plan, goal, trials_max=10) for _ in range(2))
+    whole = shrink(schedule.plan, goal)
+    assert first is not None
+    assert again is not None
+    assert whole is not None
+    assert first.trials == 10
+    assert first.plan == again.plan
+    assert replay(first.plan, goal) is not None
+    assert whole.plan.length < first.plan.length < schedule.plan.length
 
 
 def test_what_a_rule_saves_where_the_guarantee_has_ended_is_shrunk_with_the_rule_at_hand() -> None:
@@ -35,7 +50,7 @@ def test_what_a_rule_saves_where_the_guarantee_has_ended_is_shrunk_with_the_rule
     beyond = msgspec.structs.replace(goal, is_beyond=True)
     assert shrink(plan, goal) is None
     assert shrink(plan, beyond, is_allowed=lambda _: False) is None
-    shrunk = shrink(plan, beyond, limit_s=20, is_allowed=loses_nothing_with_every_rule)
+    shrunk = shrink(plan, beyond, is_allowed=loses_nothing_with_every_rule)
     assert shrunk is not None
     assert shrunk.finding.guarantee is Guarantee.EXCEEDED
     assert loses_nothing_with_every_rule(shrunk.plan)

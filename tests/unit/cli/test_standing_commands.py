@@ -12,7 +12,7 @@ from emulator.cli.exit_codes import ExitCode
 from emulator.cli.main import cli
 from emulator.cli.output import Output
 from emulator.cli.partitions import parse_partition
-from emulator.cli.tables import print_table
+from emulator.cli.tables import print_listing
 from emulator.cli.topics import TopicListing, parse_assignment, partition_line, topic_line
 from emulator.cli.user_error import UserError
 from emulator.core.errors import EmulatorError, ErrorCode
@@ -224,5 +224,16 @@ def test_topics_are_described_as_kafka_does() -> None:
 
 
 def test_columns_are_as_wide_as_their_cells_and_numbers_stand_right(capsys: pytest.CaptureFixture[str]) -> None:
-    print_table(("NAME", "COUNT", "NOTE"), [("a", 7, None), ("longer", 1000, "x")])
-    assert capsys.readouterr().out == "NAME    COUNT  NOTE\na           7  -\nlonger   1000  x\n"
+    print_listing(("NAME", "COUNT", "NOTE"), [("a", 7, None), ("longer", 1000, "[b]")])
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert lines == ["NAME    COUNT  NOTE", "a           7  -", "longer   1000  [b]"]
+
+
+def test_a_listing_without_rows_is_its_header(capsys: pytest.CaptureFixture[str]) -> None:
+    print_listing(("NAME", "COUNT"), [])
+    assert capsys.readouterr().out.split() == ["NAME", "COUNT"]
+
+
+def test_where_there_is_no_terminal_a_wide_row_stays_on_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    print_listing(("NAME", "NOTE"), [("a", "word " * 100), ("b", None)])
+    assert len(capsys.readouterr().out.splitlines()) == 3

@@ -3,6 +3,7 @@
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from emulator.core.promises import PromiseKind
@@ -18,7 +19,6 @@ from emulator.verification.verdict import (
     VerdictReport,
     decide,
     junit,
-    read_verdict,
     summary,
     write_verdict,
 )
@@ -83,7 +83,7 @@ def test_decide(statuses: tuple[CheckStatus, ...], reasons: tuple[str, ...], ver
 def test_files_can_be_read_back(tmp_path: Path) -> None:
     written = report(CheckStatus.VIOLATED, story=3)
     write_verdict(written, tmp_path)
-    assert read_verdict(tmp_path) == written
+    assert msgspec.json.decode((tmp_path / "verdict.json").read_bytes(), type=VerdictReport) == written
     assert (tmp_path / "junit.xml").is_file()
 
 

@@ -1,0 +1,136 @@
+"""The wheel, built from what a clean clone would hold and installed where no checkout is in sight, plays a scenario.
+
+The new environment has the wheel and nothing else of its own. The pinned packages are those of this environment: a path
+file names their directory, in which path files count for nothing, so that this checkout's editable install is not seen.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import zipfile
+from importlib.metadata import PathDistribution
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+pytestmark = pytest.mark.timeout(300)
+
+ROOT = Path(__file__).parents[2]
+GENERATED = "emulator/rpc/generated"
+PROTOS = sorted(path.name for path in (ROOT / "proto").glob("*.proto"))
+
+
+def output_of(*command: str | Path, cwd: Path) -> str:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def wheel_of(source: Path, directory: Path) -> Path:
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet")
+    output_of(*pip, "--no-deps", "--no-build-isolation", "--wheel-dir", directory, source, cwd=directory.parent)
+    (wheel,) = directory.glob("*.whl")
+    return wheel
+
+
+def names_in(wheel: Path) -> set[str]:
+    return set(zipfile.ZipFile(wheel).namelist())
+
+
+@pytest.fixture(scope="module")
+def sources() -> tuple[str, ...]:
+    """Paths of all files that are in the repository, or would be if they were added."""
+    git = ("git", "-c", "safe.directory=*", "ls-files", "--cached", "--others", "--exclude-standard", "-z")
+    listed = output_of(*git, cwd=ROOT).split("\0")
+    return tuple(sorted({name for name in listed if (ROOT / name).is_file()}))
+
+
+@pytest.fixture(scope="module")
+def clone(sources: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("clone")
+    for name in sources:
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, directory / name)
+    assert [path for path in (directory / GENERATED).iterdir() if "_pb2" in path.name] == []
+    return directory
+
+
+@pytest.fixture(scope="module")
+def sdist(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("sdist")
+    build = f"from setuptools.build_meta import build_sdist; build_sdist({str(directory)!r})"
+    output_of(sys.executable, "-c", build, cwd=clone)
+    (archive,) = directory.glob("*.tar.gz")
+    return archive
+
+
+@pytest.fixture(scope="module")
+def wheel(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return wheel_of(clone, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of programs of an environment with the wheel."""
+    environment = tmp_path_factory.mktemp("environment")
+    output_of(sys.executable, "-m", "venv", "--without-pip", environment, cwd=environment)
+    python = environment / "bin/python"
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python, "install", "--quiet")
+    output_of(*pip, "--no-deps", "--no-index", wheel, cwd=environment)
+    code = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    site_packages = Path(output_of(python, "-c", code, cwd=environment).strip())
+    (site_packages / "pinned.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return python.parent
+
+
+def test_each_file_of_a_package_is_in_the_wheel(sources: tuple[str, ...], wheel: Path) -> None:
+    names = names_in(wheel)
+    (top_level,) = (name for name in names if name.endswith(".dist-info/top_level.txt"))
+    packages = zipfile.ZipFile(wheel).read(top_level).decode().split()
+    expected = {name for name in sources if name.split("/")[0] in packages and not name.endswith(".md")}
+    assert {"emulator/py.typed", "emulator/cli/main.py"} <= expected
+    assert len([name for name in expected if name.endswith(".yaml")]) > 20
+    assert expected - names == set()
+
+
+def test_generated_modules_are_in_the_wheel_with_stubs_and_sources(wheel: Path) -> None:
+    stems = [name.removesuffix(".proto") for name in PROTOS]
+    expected = {f"{GENERATED}/{stem}{end}" for stem in stems for end in (".proto", "_pb2.py", "_pb2.pyi")}
+    assert len(expected) == 9
+    assert expected - names_in(wheel) == set()
+
+
+def test_an_sdist_builds_the_same_wheel(sdist: Path, wheel: Path, tmp_path: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        inside = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"LICENSE", *(f"proto/{name}" for name in PROTOS)} <= inside
+    (tmp_path / "wheel").mkdir()
+    assert names_in(wheel_of(sdist, tmp_path / "wheel")) == names_in(wheel)
+
+
+def test_generated_modules_run_with_the_oldest_protobuf_that_is_allowed(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    (dist_info,) = {name.split("/")[0] for name in archive.namelist() if ".dist-info/" in name}
+    needed = PathDistribution(zipfile.Path(archive, f"{dist_info}/")).requires or []
+    (protobuf,) = (each for each in map(Requirement, needed) if each.name == "protobuf")
+    (oldest,) = (each.version for each in protobuf.specifier if each.operator == ">=")
+    for name in PROTOS:
+        module = archive.read(f"{GENERATED}/{name.removesuffix('.proto')}_pb2.py").decode()
+        (made_for,) = re.findall(r"^# Protobuf Python Version: (.+)$", module, flags=re.MULTILINE)
+        assert Version(made_for) <= Version(oldest)
+
+
+@pytest.mark.spark
+def test_the_installed_program_plays_and_judges_a_scenario_that_comes_along(programs: Path, tmp_path: Path) -> None:
+    imported = output_of(programs / "python", "-c", "import emulator; print(emulator.__file__)", cwd=tmp_path)
+    assert Path(imported).is_relative_to(programs.parent)
+    story = ("run", "kip-966/last-replica-standing", "--driver", "simulator", "--era", "kip-966", "--seed", "1")
+    printed = output_of(programs / "laststand", *story, "--out", tmp_path / "store", cwd=tmp_path)
+    assert printed.splitlines()[-1] == "kip-966  valid, 0 acks=all records lost, as expected"
