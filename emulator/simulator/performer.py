@@ -409,7 +409,7 @@ def _cut(cluster: SimulatedCluster, link: Link[NodeId]) -> Outcome:
         return _UNKNOWN_LINK
     if link in cluster.network.cuts:
         return no_op("it is cut")
-    live = _is_live(cluster, link)
+    live = int(_is_live(cluster, link))
     cluster.links.cut(link.source, link.target)
     return _silenced(live, 1)
 
@@ -419,7 +419,7 @@ def _lose_responses(cluster: SimulatedCluster, link: Link[NodeId]) -> Outcome:
         return _UNKNOWN_LINK
     if link in cluster.network.losing:
         return no_op("it loses responses")
-    live = _is_live(cluster, link)
+    live = int(_is_live(cluster, link))
     cluster.links.lose_responses(link.source, link.target)
     return _silenced(live, 1)
 

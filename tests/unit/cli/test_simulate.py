@@ -126,6 +126,28 @@ def test_the_run_directory_is_named(tmp_path: Path) -> None:
     assert f"run directory: {tmp_path / 'again'}" in laststand("replay", str(out), f"--out={tmp_path / 'again'}").stdout
 
 
+def test_a_run_is_told_with_the_same_words_whether_it_is_written_or_not(tmp_path: Path) -> None:
+    plan = str(written(tmp_path / "plan.txt", LATE))
+    played, kept = laststand("replay", plan), laststand("replay", plan, f"--out={tmp_path / 'run'}")
+    again = laststand("replay", str(tmp_path / "run"))
+    by_name = laststand("replay", str(tmp_path / "run/plan.yaml"))
+    assert kept.stdout == f"{played.stdout}run directory: {tmp_path / 'run'}\n"
+    assert again.stdout == by_name.stdout == played.stdout
+    assert "  line 7, action 2: kill 2" in again.stderr
+
+
+def test_a_mistake_in_a_document_is_told_with_its_line(tmp_path: Path) -> None:
+    laststand("replay", str(written(tmp_path / "plan.txt", LATE)), f"--out={tmp_path / 'run'}")
+    path = tmp_path / "run/plan.yaml"
+    written(path, path.read_text().replace("kill: {node: 2}", "kill: {node: 7}", 1))
+    check_refused(laststand("replay", str(tmp_path / "run")), f"{path}:6: node: no node 7")
+    check_refused(laststand("replay", str(written(path, "steps: ["))), f"{path}:1: no YAML")
+
+
+def test_a_directory_without_a_plan_is_no_run(tmp_path: Path) -> None:
+    check_refused(laststand("replay", str(tmp_path)), "a directory without plan.yaml is no run")
+
+
 def test_a_plan_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
     assert read_plan(written(tmp_path / "plan.txt", "\ufeff" + PLAN)).plan.brokers == 3
 
@@ -171,7 +193,11 @@ def test_plans_that_are_kept_have_no_mistakes(path: Path) -> None:
         ("cut 1->100", "slow 1->100 ms=-5", "expected ms from 0 on"),
         ("cut 1->100", "clock 1 rate=0", "expected rate from 1 on"),
         ("cut 1->100", "draw -1", "expected a number from 0 on"),
-        ("cut 1->100", "min-isr orders value=0", "min.insync.replicas: '0' is not allowed, allowed: an integer from 1 on"),
+        (
+            "cut 1->100",
+            "min-isr orders value=0",
+            "min.insync.replicas: '0' is not allowed, allowed: an integer from 1 on",
+        ),
         ("cut 1->100", "release 1->100 Fetch request count=0", "expected count from 1 on"),
         ("cut 1->100", "reassign orders-0 replicas=0,0,1", "expected different brokers"),
         ("brokers=3", "brokers=3 log.flush.interval.ms=5", "line 2: log.flush.interval.ms=5 is not allowed"),
