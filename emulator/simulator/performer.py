@@ -20,6 +20,7 @@ from emulator.plan.actions import (
     Clients,
     ClockRate,
     CrashWithin,
+    CreatePartitions,
     CreateTopic,
     Cut,
     DeleteTopic,
@@ -161,6 +162,7 @@ def perform(cluster: SimulatedCluster, action: Action) -> Outcome:
             CreateTopic()
             | DeleteTopic()
             | RecreateTopic()
+            | CreatePartitions()
             | AlterConfig()
             | ElectLeaders()
             | Reassign()
@@ -519,7 +521,7 @@ def _pointless(cluster: SimulatedCluster, action: Administration) -> str | None:
     match action:
         case CreateTopic():
             return None
-        case DeleteTopic(name=name) | RecreateTopic(name=name):
+        case DeleteTopic(name=name) | RecreateTopic(name=name) | CreatePartitions(name=name):
             return None if name in image.topics else f"there is no topic {name}"
         case AlterConfig(config=config):
             is_known = config.resource is not ConfigResource.TOPIC or config.name in image.topics
@@ -567,6 +569,8 @@ def _causes(action: Administration) -> tuple[str, ...]:
             return (f"delete-{name}",)
         case RecreateTopic(name=name):
             return (f"delete-{name}", f"create-{name}")
+        case CreatePartitions(name=name):
+            return (f"create-partitions-{name}",)
         case AlterConfig(config=config):
             is_min_isr = [name for name, _ in config.changes] == [MIN_ISR]
             return (f"{'min-isr' if is_min_isr else 'alter-config'}-{config.name}",)

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-from emulator.simulator.plan import Plan
 
 from emulator.plan.plan import Plan
 from emulator.simulator.explorer import StopAt, SweepOptions, explore

@@ -5,7 +5,6 @@ from typing import Final
 
 import msgspec
 import pytest
-from emulator.simulator.plan import parse_plan
 
 from emulator.plan.plan import parse_plan
 from emulator.simulator.explorer import StopAt, SweepOptions

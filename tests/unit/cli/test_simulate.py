@@ -133,14 +133,14 @@ def test_a_run_is_told_with_the_same_words_whether_it_is_written_or_not(tmp_path
     by_name = laststand("replay", str(tmp_path / "run/plan.yaml"))
     assert kept.stdout == f"{played.stdout}run directory: {tmp_path / 'run'}\n"
     assert again.stdout == by_name.stdout == played.stdout
-    assert "  line 7, action 2: kill 2" in again.stderr
+    assert "  line 8, action 2: kill 2" in again.stderr
 
 
 def test_a_mistake_in_a_document_is_told_with_its_line(tmp_path: Path) -> None:
     laststand("replay", str(written(tmp_path / "plan.txt", LATE)), f"--out={tmp_path / 'run'}")
     path = tmp_path / "run/plan.yaml"
     written(path, path.read_text().replace("kill: {node: 2}", "kill: {node: 7}", 1))
-    check_refused(laststand("replay", str(tmp_path / "run")), f"{path}:6: node: no node 7")
+    check_refused(laststand("replay", str(tmp_path / "run")), f"{path}:7: node: no node 7")
     check_refused(laststand("replay", str(written(path, "steps: ["))), f"{path}:1: no YAML")
 
 

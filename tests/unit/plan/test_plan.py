@@ -30,8 +30,12 @@ def test_parts_have_their_lines() -> None:
 
 
 def test_a_topic_that_a_step_creates_may_be_named_by_later_steps() -> None:
-    steps = "create_topic: {name: refunds, replicas: [[1, 2]]}\ndelete_topic: {name: refunds}\nproduce refunds-0 acks=1 records=1"
-    created, _, produced = parse_plan(PLAN + steps + "\n").actions[2:]
+    steps = (
+        "create_topic: {name: refunds, replicas: [[1, 2]]}",
+        "delete_topic: {name: refunds}",
+        "produce refunds-0 acks=1 records=1",
+    )
+    created, _, produced = parse_plan(PLAN + "\n".join(steps)).actions[2:]
     assert isinstance(created, CreateTopic)
     assert isinstance(produced, Produce)
 

@@ -1,7 +1,6 @@
 """Schedules on a cluster that is given: every move copes with whatever brokers and replicas there are."""
 
 import pytest
-from emulator.simulator.plan import Plan, PlannedTopic
 
 from emulator.core.types import BrokerId, NodeId
 from emulator.plan.plan import Plan

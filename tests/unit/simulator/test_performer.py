@@ -65,10 +65,19 @@ def test_every_action_is_performed_and_the_cluster_recovers(row: object) -> None
         (("cut 0->9",), [(False, False, "no-op: there is no such link")]),
         (("kill 1", "cut 0->1"), [(True, True, "the process was killed"), (True, False, "0 of 1 links silent")]),
         (("pause 1", "cut 0->1"), [(True, True, "it stands still"), (True, False, "0 of 1 links silent")]),
-        (("cut 0->1", "lose-responses 0->1"), [(True, True, "1 of 1 links silent"), (True, False, "0 of 1 links silent")]),
+        (
+            ("cut 0->1", "lose-responses 0->1"),
+            [(True, True, "1 of 1 links silent"), (True, False, "0 of 1 links silent")],
+        ),
         (("isolate 1", "heal"), [(True, True, "8 of 8 links silent"), (True, True, "8 links restored")]),
-        (("isolate 1 clients=cut", "rejoin 1"), [(True, True, "9 of 9 links silent"), (True, True, "9 links restored")]),
-        (("isolate 100 clients=cut", "rejoin 100"), [(True, True, "9 of 9 links silent"), (True, True, "9 links restored")]),
+        (
+            ("isolate 1 clients=cut", "rejoin 1"),
+            [(True, True, "9 of 9 links silent"), (True, True, "9 links restored")],
+        ),
+        (
+            ("isolate 100 clients=cut", "rejoin 100"),
+            [(True, True, "9 of 9 links silent"), (True, True, "9 links restored")],
+        ),
         (("rejoin 1",), [(True, False, "0 links restored")]),
         (("heal",), [(False, False, "no-op: nothing is wrong with the network")]),
         (("cut 0->1", "mend 0->1"), [(True, True, "1 of 1 links silent"), (True, True, "1 links restored")]),
@@ -76,7 +85,7 @@ def test_every_action_is_performed_and_the_cluster_recovers(row: object) -> None
         (("recreate returns",), [(False, False, "no-op: there is no topic returns")]),
         (("elr-feature level=1",), [(False, False, "no-op: eligible.leader.replicas.version is at level 1")]),
     ],
-)  # fmt: skip
+)
 def test_what_is_said_of_an_outcome(lines: tuple[str, ...], outcomes: list[tuple[bool, bool, str]]) -> None:
     assert done(begun(), *lines) == outcomes
 

@@ -15,7 +15,7 @@ from emulator.simulator.simulation import Simulation
 
 SEGMENTS = """\
 cluster brokers=3 log.retention.check.interval.ms=100
-topic orders replicas=(0,1,2) segment.bytes=1000 retention.bytes=0
+topic orders replicas=(0,1,2) segment.bytes=1024 retention.bytes=0
 produce orders-0 acks=all records=100
 wait 50
 produce orders-0 acks=1 records=3

@@ -3,7 +3,6 @@
 import re
 
 import pytest
-from emulator.simulator.plan import parse_plan
 
 from emulator.core.errors import ConfigError, InvariantViolation
 from emulator.core.messages import MetadataRequest
