@@ -250,6 +250,10 @@ class Whole(_Scalar[int]):
         super().__init__(key, help=help, line=line, default=default)
         self._low, self._high = low, high
 
+    @property
+    def _what(self) -> str:
+        return self._line
+
     def take(self, cursor: Cursor, names: Names) -> int:
         return cursor.integer(low=self._low, high=self._high)
 
@@ -261,9 +265,9 @@ class Whole(_Scalar[int]):
 
     def problems(self, value: int, names: Names) -> Iterator[str]:
         if value < self._low:
-            yield f"expected {self._line} from {self._low} on"
+            yield f"expected {self._what} from {self._low} on"
         elif value > self._high:
-            yield f"expected {self._line} up to {self._high}"
+            yield f"expected {self._what} up to {self._high}"
 
 
 class OptionalWhole(_Scalar[int | None]):
@@ -295,6 +299,10 @@ class OptionalWhole(_Scalar[int | None]):
 class Number(Whole):
     """A whole number that stands alone in a line."""
 
+    @property
+    def _what(self) -> str:
+        return "a number"
+
     def parse(self, words: Words) -> int:
         return int(words.take())
 
@@ -320,6 +328,10 @@ class Duration(Whole):
 
 class Span(Duration):
     """A time that stands alone in a line."""
+
+    @property
+    def _what(self) -> str:
+        return "a time"
 
     def parse(self, words: Words) -> int:
         return int(words.take())

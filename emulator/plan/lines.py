@@ -54,7 +54,7 @@ def format_action(action: Action) -> str:
             feature == ELR_VERSION and action == elr_feature(level)
         ):
             return f"elr-feature level={level}"
-        case CancelReassignment(partition=partition):
+        case CancelReassignment(partition=partition) if action == CancelReassignment(partition=partition):
             return f"reassign {partition} replicas=none"
         case _:
             pass

@@ -19,6 +19,7 @@ from emulator.plan.actions import (
     Clients,
     ClockRate,
     CrashWithin,
+    CreatePartitions,
     CreateTopic,
     Cut,
     DeleteTopic,
@@ -160,6 +161,7 @@ def perform(cluster: SimulatedCluster, action: Action) -> Outcome:
             CreateTopic()
             | DeleteTopic()
             | RecreateTopic()
+            | CreatePartitions()
             | AlterConfig()
             | ElectLeaders()
             | Reassign()
@@ -408,7 +410,7 @@ def _cut(cluster: SimulatedCluster, link: Link[NodeId]) -> Outcome:
         return _UNKNOWN_LINK
     if link in cluster.network.cuts:
         return no_op("it is cut")
-    live = _is_live(cluster, link)
+    live = int(_is_live(cluster, link))
     cluster.links.cut(link.source, link.target)
     return _silenced(live, 1)
 
@@ -418,7 +420,7 @@ def _lose_responses(cluster: SimulatedCluster, link: Link[NodeId]) -> Outcome:
         return _UNKNOWN_LINK
     if link in cluster.network.losing:
         return no_op("it loses responses")
-    live = _is_live(cluster, link)
+    live = int(_is_live(cluster, link))
     cluster.links.lose_responses(link.source, link.target)
     return _silenced(live, 1)
 
@@ -518,7 +520,7 @@ def _pointless(cluster: SimulatedCluster, action: Administration) -> str | None:
     match action:
         case CreateTopic():
             return None
-        case DeleteTopic(name=name) | RecreateTopic(name=name):
+        case DeleteTopic(name=name) | RecreateTopic(name=name) | CreatePartitions(name=name):
             return None if name in image.topics else f"there is no topic {name}"
         case AlterConfig(config=config):
             is_known = config.resource is not ConfigResource.TOPIC or config.name in image.topics
@@ -566,6 +568,8 @@ def _causes(action: Administration) -> tuple[str, ...]:
             return (f"delete-{name}",)
         case RecreateTopic(name=name):
             return (f"delete-{name}", f"create-{name}")
+        case CreatePartitions(name=name):
+            return (f"create-partitions-{name}",)
         case AlterConfig(config=config):
             is_min_isr = [name for name, _ in config.changes] == [MIN_ISR]
             return (f"{'min-isr' if is_min_isr else 'alter-config'}-{config.name}",)

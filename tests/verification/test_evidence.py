@@ -201,6 +201,8 @@ UNKNOWN: Mapping[str, Build] = {
     "unexplained fencing": built(lambda run: run.fence(1)),
     "fencing of another broker's fault": fault_then_fencing("isolate", "0", broker=1),
     "fencing by a cut between brokers": fault_then_fencing("cut", "0->1", broker=1),
+    "fencing by a held channel between brokers": fault_then_fencing("hold", "0->1", broker=1),
+    "fencing by another broker's clock": fault_then_fencing("clock", "0", broker=1),
     "fenced again without a fault": fenced_again_without_a_fault,
     "nothing acked": nothing_acked,
     "not read at the end": not_read_at_the_end,
@@ -212,6 +214,11 @@ UNKNOWN: Mapping[str, Build] = {
 EXPLAINED: Mapping[str, Build] = {
     "fencing by isolation": fault_then_fencing("isolate", "1", broker=1),
     "fencing by a cut from the controller": fault_then_fencing("cut", "1->100", broker=1),
+    "fencing by a clock that runs slow": fault_then_fencing("clock", "1", broker=1),
+    **{
+        f"fencing by {fault} of what goes to the controller": fault_then_fencing(fault, "1->100", broker=1)
+        for fault in ("hold", "slow", "reset", "throttle", "lose_responses")
+    },
     "fencing by a paused controller": fault_then_fencing("pause", str(CONTROLLER), broker=1),
     "fencing on request": built(lambda run: run.fence(1, reason="requested")),
     "fencing after a kill": killed_then_fenced,

@@ -1,29 +1,31 @@
-"""``docs/plans.md`` lists exactly the actions that there are, and its example is a plan."""
+"""``docs/plans.md`` lists exactly the actions that there are, and its examples are the same plan."""
 
 import re
 from pathlib import Path
 
-from chaos.plans.action_steps import NotExpressibleError, steps_of
-from emulator.simulator.actions import FORMS, Form, parse_action
-from emulator.simulator.plan import parse_plan
+from emulator.plan.actions import DEEDS, Deed
+from emulator.plan.drivers import DriverName
+from emulator.plan.plan import parse_plan
+from emulator.plan.plan_yaml import read_plan_yaml
 
 _DOCUMENT = (Path(__file__).parents[3] / "docs/plans.md").read_text(encoding="utf-8")
 
 
-def _on_processes(form: Form) -> str:
-    try:
-        steps_of(parse_action(form.example))
-    except NotExpressibleError:
-        return "no"
-    return "yes"
+def _row(deed: Deed) -> str:
+    on_processes = "no" if DriverName.PROCESS in deed.refused else "yes"
+    return f"| `{deed.example}` | {deed.meaning} | {on_processes} |"
 
 
-def test_the_table_is_that_of_the_forms() -> None:
+def test_the_table_is_that_of_the_actions() -> None:
     rows = [line for line in _DOCUMENT.splitlines() if line.startswith("| `")]
-    assert rows == [f"| `{form.example}` | {form.meaning} | {_on_processes(form)} |" for form in FORMS]
+    assert rows == [_row(deed) for deed in DEEDS.values()]
 
 
-def test_the_example_is_a_plan() -> None:
-    example = re.search(r"```\n(# A follower.*?)```", _DOCUMENT, re.DOTALL)
-    assert example is not None
-    assert len(parse_plan(example[1]).actions) == 4
+def test_the_examples_are_one_plan_in_both_forms() -> None:
+    lines = re.search(r"```\n(# A follower.*?)```", _DOCUMENT, re.DOTALL)
+    document = re.search(r"```\n(name: .*?)```", _DOCUMENT, re.DOTALL)
+    assert lines is not None
+    assert document is not None
+    plan = parse_plan(lines[1])
+    assert len(plan.actions) == 4
+    assert read_plan_yaml(Path("plan.yaml"), document[1]) == plan

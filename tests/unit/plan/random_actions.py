@@ -1,0 +1,117 @@
+"""Random actions: a strategy for each kind of field, so that a new action is drawn without more ado."""
+
+from typing import Any, Final
+
+from hypothesis import strategies as st
+
+from emulator.core.admin_messages import RequestedElection
+from emulator.core.errors import ErrorCode
+from emulator.core.metadata_version import ELR_VERSION
+from emulator.core.records import ConfigResource
+from emulator.core.types import BrokerId, FeatureUpgradeType, NodeId, TopicPartition
+from emulator.plan import administration_fields as admin
+from emulator.plan import fields
+from emulator.plan.actions import DEEDS, Action, Clients, ElectLeaders
+from emulator.plan.administration_fields import ConfigChange, FeatureLevel, TopicSpec
+from emulator.plan.channels import Channel, Link, Way
+from emulator.plan.fields import AnyField
+from emulator.plan.names import Names
+from emulator.plan.nodes import CLIENT, CONTROLLER
+from emulator.plan.power import Loss
+from emulator.plan.topics import PlannedTopic
+from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
+
+BROKERS: Final = 4
+PARTITIONS: Final = tuple(TopicPartition(topic, index) for topic in ("orders", "re-funds") for index in (0, 1))
+
+_BROKER: Final = st.integers(0, BROKERS - 1).map(lambda number: BrokerId(NodeId(number)))
+_NODE: Final = st.one_of(_BROKER, st.just(CONTROLLER))
+_LINK: Final = (
+    st.tuples(st.one_of(_NODE, st.just(CLIENT)), _NODE)
+    .filter(lambda ends: ends[0] != ends[1])
+    .map(lambda ends: Link(NodeId(ends[0]), NodeId(ends[1])))
+)
+_REPLICAS: Final = st.lists(_BROKER, min_size=2, max_size=2, unique=True).map(tuple)
+_EXACT: Final = st.builds(
+    ExactLoss,
+    kept=st.integers(0, 9),
+    truncation=st.sampled_from(TruncationFate),
+    names=st.sampled_from(NamesFate),
+)
+_LOSS: Final = st.builds(Loss, keep=st.sampled_from(Keep), exact=_EXACT)
+_CHANGES: Final = st.lists(
+    st.sampled_from(
+        [("min.insync.replicas", "2"), ("retention.ms", "60000"), ("retention.bytes", None), ("flush.messages", None)]
+    ),
+    min_size=1,
+    unique_by=lambda change: change[0],
+).map(lambda changes: tuple(sorted(changes, key=lambda change: change[1] is None)))
+
+
+_PARTITION_SET: Final = st.one_of(st.sampled_from(PARTITIONS).map(lambda each: (each,)), st.just(PARTITIONS))
+
+
+def _value(field: AnyField) -> st.SearchStrategy[Any]:
+    """Returns a strategy for the values of a field; of those that both notations can say."""
+    strategies: dict[type, st.SearchStrategy[Any]] = {
+        fields.Nodes: st.lists(_NODE, min_size=1, max_size=3, unique=True).map(tuple),
+        fields.Brokers: st.lists(_BROKER, min_size=1, max_size=3, unique=True).map(tuple),
+        fields.Ends: _LINK,
+        fields.Arrow: _LINK,
+        fields.Messages: st.builds(
+            lambda link, api, way: Channel(link.source, link.target, api, way),
+            _LINK,
+            st.sampled_from(["Fetch", "Stream"]),
+            st.sampled_from(Way),
+        ),
+        fields.Partition: st.sampled_from(PARTITIONS),
+        fields.Topic: st.sampled_from(["orders", "re-funds"]),
+        fields.Producer: st.sampled_from([fields.PRODUCER_ALL, fields.PRODUCER_LEADER]),
+        fields.Whole: st.integers(1, 10_000),
+        fields.Number: st.integers(0, 100),
+        fields.Duration: st.integers(0, 100_000),
+        fields.Span: st.integers(0, 100_000),
+        fields.OptionalWhole: st.one_of(st.none(), st.integers(1, 9)),
+        fields.LossField: _LOSS,
+        fields.OptionalLoss: st.one_of(st.none(), _LOSS),
+        fields.Answers: st.lists(st.sampled_from(ErrorCode), min_size=1, max_size=2, unique=True).map(tuple),
+        TopicSpec: st.builds(
+            PlannedTopic,
+            name=st.sampled_from(["new", "re-funds"]),
+            replicas=st.lists(_REPLICAS, min_size=1, max_size=2).map(tuple),
+            properties=st.sampled_from([(), (("min.insync.replicas", "1"),)]),
+        ),
+        admin.ConfigChangeField: st.builds(
+            ConfigChange, resource=st.just(ConfigResource.TOPIC), name=st.just("orders"), changes=_CHANGES
+        ),
+        admin.ElectionField: st.sampled_from(RequestedElection),
+        admin.PartitionSet: _PARTITION_SET,
+        admin.OptionalBrokerId: st.one_of(st.none(), _BROKER),
+        admin.RequiredBrokerId: _BROKER,
+        admin.Replicas: _REPLICAS,
+        admin.FeatureLevelField: st.sampled_from(
+            [FeatureLevel(ELR_VERSION, 0), FeatureLevel(ELR_VERSION, 1), FeatureLevel("metadata.version", 20)]
+        ),
+    }
+    if isinstance(field, fields.Choice):
+        return st.sampled_from(Clients if field.keys == ("clients",) else FeatureUpgradeType)
+    return strategies[type(field)]
+
+
+ACTIONS: Final[st.SearchStrategy[Action]] = st.one_of(
+    *(
+        st.builds(row.kind, **{name: _value(field) for name, field in row.fields.items()})
+        for row in DEEDS.values()
+        if row.kind is not ElectLeaders
+    ),
+    st.builds(
+        ElectLeaders,
+        election=st.sampled_from([each for each in RequestedElection if each is not RequestedElection.DESIGNATED]),
+        partitions=_PARTITION_SET,
+    ),
+)
+
+
+def names() -> Names:
+    """Returns what these actions may name."""
+    return Names(brokers=BROKERS, partitions=PARTITIONS, producers=tuple(fields.PLANNED_PRODUCERS.values()))

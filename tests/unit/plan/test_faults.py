@@ -1,0 +1,121 @@
+"""What begins is told, and what ends, and everything that begins can end."""
+
+import pytest
+
+from emulator.core.events import Event, FaultHealed, FaultInjected
+from emulator.core.types import CauseId, MetadataOffset, NodeId
+from emulator.plan.actions import DEEDS, Action, ClockRate, CreateTopic, HealAll
+from emulator.plan.channels import Link
+from emulator.plan.faults import EVERYTHING, Fault, ended_by, fault_events, faults_of
+from emulator.plan.lines import parse_action
+from emulator.plan.plan import parse_plan
+from emulator.simulator.journal import Journal
+from emulator.simulator.simulation import Simulation
+from tests.unit.plan.test_lines import names
+
+BROKEN = (Link(NodeId(0), NodeId(1)), Link(NodeId(1), NodeId(100)), Link(NodeId(2), NodeId(0)))
+
+
+@pytest.mark.parametrize(
+    ("line", "begun", "ended"),
+    [
+        ("wait 5", (), ()),
+        ("kill 0,1", (Fault("kill", "0"), Fault("kill", "1")), ()),
+        ("stop 1", (Fault("stop", "1"),), ()),
+        ("pause 100", (Fault("pause", "100"),), ()),
+        ("resume 1", (), (Fault("pause", "1"),)),
+        (
+            "start 1",
+            (),
+            (Fault("kill", "1"), Fault("power_loss", "1"), Fault("replace_disk", "1"), Fault("stop", "1")),
+        ),
+        ("expire 1", (Fault("lose_responses", "1->100"),), (Fault("lose_responses", "1->100"),)),
+        ("isolate 1", (Fault("isolate", "1"),), ()),
+        ("cut 0->1", (Fault("cut", "0->1"),), ()),
+        ("cut 1000->1", (Fault("cut", "client->1"),), ()),
+        ("lose-responses 0->1", (Fault("lose_responses", "0->1"),), ()),
+        ("mend 0->1", (), (Fault("heal", "0->1"),)),
+        ("reset 0->1", (Fault("reset", "0->1"),), (Fault("reset", "0->1"),)),
+        ("slow 0->1 ms=5", (Fault("slow", "0->1"),), ()),
+        ("rejoin 1", (), (Fault("heal", "1"), Fault("heal", "0->1"), Fault("heal", "1->100"))),
+        ("hold 0->100 Fetch request", (Fault("hold", "0->100"),), ()),
+        ("release 0->100 Fetch request", (), (Fault("hold", "0->100"),)),
+        ("release 0->100 Fetch request count=1", (), ()),
+        ("clock 1 rate=700000", (Fault("clock", "1"),), ()),
+        ("clock 1 rate=1000000", (), (Fault("clock", "1"),)),
+        ("heal", (), (Fault("all", "all"),)),
+    ],
+)
+def test_what_an_action_begins_and_ends(line: str, begun: tuple[Fault, ...], ended: tuple[Fault, ...]) -> None:
+    action = parse_action(line)
+    assert faults_of(action) == begun
+    assert ended_by(action, broken=BROKEN) == ended
+
+
+def examples() -> list[Action]:
+    return [parse_action(row.example, names()) for row in DEEDS.values()]
+
+
+@pytest.mark.parametrize("action", examples(), ids=lambda action: type(action).__name__)
+def test_a_fault_can_be_ended_by_another_action_than_by_healing_everything(action: Action) -> None:
+    menders = [each for each in examples() if not isinstance(each, HealAll)]
+    menders += [ClockRate(nodes=(NodeId(1),), rate_ppm=1_000_000)]
+    ended = {fault for mender in menders for fault in ended_by(mender, broken=())}
+    for fault in faults_of(action):
+        assert fault in ended or Fault("heal", fault.target) in ended, fault
+
+
+def test_an_action_without_a_fault_begins_and_ends_nothing() -> None:
+    action = parse_action("create_topic: {name: returns, replicas: [[1]]}", names())
+    assert isinstance(action, CreateTopic)
+    assert (faults_of(action), ended_by(action, broken=BROKEN)) == ((), ())
+
+
+def test_events_name_what_was_seen_and_both_offsets() -> None:
+    told = list(
+        fault_events(
+            parse_action("expire 1"),
+            bit="fenced",
+            cause_id=CauseId("step-1"),
+            before=MetadataOffset(3),
+            after=MetadataOffset(7),
+            broken=(),
+        )
+    )
+    cause = CauseId("step-1")
+    assert told == [
+        FaultInjected(
+            cause_id=cause, fault="lose_responses", target="1->100", bit="fenced", metadata_offset=MetadataOffset(3)
+        ),
+        FaultHealed(
+            cause_id=cause, fault="lose_responses", target="1->100", seen="fenced", metadata_offset=MetadataOffset(7)
+        ),
+    ]
+
+
+PLAN = """\
+cluster brokers=3
+topic orders replicas=(0,1,2)
+cut 0->1
+wait 5
+mend 0->1
+mend 0->1
+pause 2
+"""
+
+
+def test_a_run_tells_of_both_once_and_of_its_own_healing() -> None:
+    journal = Journal()
+    Simulation(parse_plan(PLAN), journal=journal).play_plan()
+    told = [
+        (type(event), event.fault, event.target)
+        for event in (entry.event for entry in journal.entries)
+        if isinstance(event, FaultInjected | FaultHealed)
+    ]
+    expected: list[tuple[type[Event], str, str]] = [
+        (FaultInjected, "cut", "0->1"),
+        (FaultHealed, "heal", "0->1"),
+        (FaultInjected, "pause", "2"),
+        (FaultHealed, *EVERYTHING),
+    ]
+    assert told == expected

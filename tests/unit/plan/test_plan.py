@@ -1,0 +1,82 @@
+"""The text of a plan, there and back, and what is said of a text that is none."""
+
+import pytest
+
+from emulator.core.errors import ConfigError
+from emulator.plan.actions import CreateTopic, Produce
+from emulator.plan.plan import PlanLineError, format_plan, parse_numbered, parse_plan
+
+PLAN = """\
+# Why.
+cluster brokers=3 era=kafka-3.9 elr=off broker.session.timeout.ms=500
+topic orders replicas=(0,1,2);(1,2,0) min.insync.replicas=2
+wait 5
+kill 1
+"""
+
+
+def test_a_plan_there_and_back() -> None:
+    assert format_plan(parse_plan(PLAN), comment="Why.") == PLAN
+
+
+def test_comments_may_be_indented_or_follow() -> None:
+    text = PLAN.replace("wait 5", "  # a while\n wait 5  # not long").replace("kill 1", "kill 1 #")
+    assert parse_plan(text) == parse_plan(PLAN)
+
+
+def test_parts_have_their_lines() -> None:
+    numbered = parse_numbered(PLAN.replace("wait 5", "\nwait 5"))
+    assert (numbered.cluster_line, numbered.topic_lines, numbered.action_lines) == (2, (3,), (5, 6))
+
+
+def test_a_topic_that_a_step_creates_may_be_named_by_later_steps() -> None:
+    steps = (
+        "create_topic: {name: refunds, replicas: [[1, 2]]}",
+        "delete_topic: {name: refunds}",
+        "produce refunds-0 acks=1 records=1",
+    )
+    created, _, produced = parse_plan(PLAN + "\n".join(steps)).actions[2:]
+    assert isinstance(created, CreateTopic)
+    assert isinstance(produced, Produce)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "the plan lacks a line such as 'cluster brokers=3"),
+        ("cluster brokers=3\n", "the plan lacks a line such as 'topic orders"),
+        (PLAN + "cluster brokers=5\n", "line 6: cluster=cluster brokers=5 is not allowed; expected one such line, and"),
+        ("cluster brokers=3 elr off\n", "line 1: unknown key 'elr'; expected name=value"),
+        ("topic orders replicas=(0) min.insync.replicas\n", "line 1: unknown key 'min.insync.replicas'"),
+        (
+            "cluster brokers=3 erl=off\n",
+            "line 1: unknown key 'erl'; expected a Kafka property of a node or a switch: elr,",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_plan_is_said_in_words(text: str, complaint: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        parse_plan(text)
+    assert str(raised.value).startswith(complaint)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "wait 5\n",
+        "cluster brokers=three\n",
+        "cluster brokers=3 era=kafka-9\ntopic t replicas=(0)\n",
+        "cluster brokers=3 no.such.thing=1\ntopic t replicas=(0)\n",
+        "cluster brokers=3\ntopic t\n",
+    ],
+)
+def test_what_is_no_plan(text: str) -> None:
+    with pytest.raises(ConfigError):
+        parse_plan(text)
+
+
+@pytest.mark.parametrize("bad", ["explode 1", "topic more", "cluster brokers=none", "delete_topic: {name: returns}"])
+def test_a_bad_line_of_a_plan_is_named_by_its_number(bad: str) -> None:
+    with pytest.raises(PlanLineError, match=r"^line 6: ") as raised:
+        parse_plan(PLAN + bad + "\n")
+    assert raised.value.line == 6

@@ -1,0 +1,48 @@
+"""Whatever an action is, each notation of it reads as the same action."""
+
+from pathlib import Path
+
+import msgspec
+from hypothesis import given
+
+from emulator.core.types import BrokerId, NodeId
+from emulator.plan.actions import Action
+from emulator.plan.lines import format_action, parse_action
+from emulator.plan.plan import Plan, format_plan, parse_plan
+from emulator.plan.plan_lint import problems
+from emulator.plan.plan_yaml import format_plan_yaml, read_plan_yaml
+from emulator.plan.steps import action_text, read_text
+from emulator.plan.topics import PlannedTopic
+from tests.unit.plan.random_actions import ACTIONS, names
+
+TOPICS = tuple(
+    PlannedTopic(name=name, replicas=tuple((BrokerId(NodeId(0)), BrokerId(NodeId(3))) for _ in range(2)))
+    for name in ("orders", "re-funds")
+)
+
+
+@given(action=ACTIONS)
+def test_lines(action: Action) -> None:
+    assert parse_action(format_action(action), names()) == action
+
+
+@given(action=ACTIONS)
+def test_steps(action: Action) -> None:
+    assert read_text(action_text(action), names(), path=Path("plan")) == action
+
+
+@given(action=ACTIONS)
+def test_json(action: Action) -> None:
+    assert msgspec.json.decode(msgspec.json.encode(action), type=Action) == action
+
+
+@given(action=ACTIONS)
+def test_an_action_that_can_be_read_has_no_problem(action: Action) -> None:
+    assert list(problems(action, names())) == []
+
+
+@given(action=ACTIONS)
+def test_plans(action: Action) -> None:
+    plan = Plan(brokers=4, switches=(("elr", "off"),), topics=TOPICS, actions=(action,))
+    assert parse_plan(format_plan(plan)) == plan
+    assert read_plan_yaml(Path("plan.yaml"), format_plan_yaml(plan, name="a")) == plan

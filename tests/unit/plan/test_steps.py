@@ -1,0 +1,124 @@
+"""Steps: what each verb takes, and where what is wrong is said to be."""
+
+from pathlib import Path
+
+import pytest
+
+from emulator.core.types import NodeId, TopicPartition
+from emulator.plan.actions import ActionTemplate, HealAll, HealLink, HealNodes, Isolate, Kill, PowerLoss
+from emulator.plan.channels import Link
+from emulator.plan.names import Names
+from emulator.plan.nodes import CONTROLLER, NamedNode, NodeRole, RoleNode
+from emulator.plan.power import Loss
+from emulator.plan.steps import action_text, read_action, read_text
+from emulator.plan.yaml_cursor import ScenarioError, open_document
+from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
+from tests.unit.plan.random_actions import PARTITIONS, names
+
+ZERO, ONE = NodeId(0), NodeId(1)
+LEADER = RoleNode(role=NodeRole.LEADER, partition=TopicPartition("orders", 0))
+
+
+@pytest.mark.parametrize(
+    ("text", "action"),
+    [
+        ("kill: {node: 1}", Kill(nodes=(ONE,))),
+        ("kill: {nodes: [0, controller]}", Kill(nodes=(ZERO, CONTROLLER))),
+        ("kill: {node: leader(orders-0)}", Kill(nodes=(LEADER,))),
+        ("isolate: {node: 1}", Isolate(nodes=(ONE,))),
+        ("heal: all", HealAll()),
+        ("heal: {node: 1}", HealNodes(nodes=(ONE,))),
+        ("heal: {from: 0, to: 1}", HealLink(link=Link(ZERO, ONE))),
+        ("power_loss: {node: 1}", PowerLoss(nodes=(ONE,), loss=Loss(keep=Keep.NONE))),
+        ("power_loss: {node: 1, keep: torn, seed: 7}", PowerLoss(nodes=(ONE,), loss=Loss(keep=Keep.TORN, seed=7))),
+        (
+            "power_loss: {node: 1, keep: prefix, kept: 2}",
+            PowerLoss(
+                nodes=(ONE,),
+                loss=Loss(
+                    keep=Keep.PREFIX,
+                    exact=ExactLoss(kept=2, truncation=TruncationFate.UNDONE, names=NamesFate.UNDONE),
+                ),
+            ),
+        ),
+    ],
+)
+def test_what_a_step_means(text: str, action: ActionTemplate) -> None:
+    assert read_text(text, names(), path=Path("plan")) == action
+    assert read_text(action_text(action), names(), path=Path("plan")) == action
+
+
+def test_a_step_may_give_its_node_a_name() -> None:
+    argument = open_document(Path("plan"), "{node: leader(orders-0), as: victim}")
+    assert read_action("kill", argument, names()) == (Kill(nodes=(LEADER,)), "victim")
+    known = names()
+    known.add_name("victim")
+    assert read_text("start: {node: victim}", known, path=Path("plan")).nodes == (NamedNode(name="victim"),)  # type: ignore[union-attr]
+
+
+def test_without_a_partition_a_role_is_of_the_only_one() -> None:
+    known = Names(brokers=2, partitions=PARTITIONS[:1])
+    assert read_text("kill: {node: leader}", known, path=Path("plan")) == Kill(nodes=(LEADER,))
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("- kill", "plan:1: expected a mapping, found a list"),
+        ("kill: {node: 1}\nstart: {node: 1}", "plan:1: a step is one of wait, produce, kill"),
+        ("kil: {node: 1}", "plan:1: kil: no such step, allowed: wait,"),
+        ("kil: {node: 1}", "did you mean 'kill'?"),
+        ("kill: 1", "plan:1: kill: expected a mapping, found '1'"),
+        ("kill: {}", "plan:1: kill: needs the key 'node'"),
+        ("kill: {node: 9}", "plan:1: node: no node 9, allowed: brokers 0 to 3, controller"),
+        ("kill: {node: client}", "plan:1: node: no node 'client'"),
+        ("kill: {node: leader}", "plan:1: node: whose leader?"),
+        ("kill: {node: leadr}", "did you mean 'leader'?"),
+        ("kill: {node: leader(orders-9)}", "plan:1: node: no partition 'orders-9'"),
+        ("kill: {nodes: [1, 1]}", "plan:1: kill: nodes: allowed: different nodes, at least one"),
+        ("kill: {node: 1, hard: yes}", "plan:1: hard: unknown key, allowed: as, node"),
+        ("kill: {node: 1, as: leader}", "plan:1: as: 'leader' cannot be a name"),
+        ("replace_disk: {node: controller}", "plan:1: node: must be a broker, not the controller"),
+        ("heal: some", "plan:1: heal: 'some' is not allowed, allowed: all"),
+        ("cut: {from: 0}", "plan:1: cut: needs the key 'to'"),
+        ("cut: {from: 0, to: 0}", "plan:1: to: a link from 0 to itself does not exist"),
+        ("cut: {from: 0, to: client}", "plan:1: to: nothing dials the client"),
+        ("lose: {responses: 0 to 1}", "plan:1: responses: '0 to 1' is no link, allowed: a -> b"),
+        ("lose: {responses: Fetsh, from: 0, to: 1}", "responses: 'Fetsh'"),
+        ("hold: {from: 0, to: 1}", "plan:1: hold: needs one of requests and responses"),
+        ("hold: {requests: Sync, from: 0, to: 1}", "plan:1: to: Sync is only there as 100->100 Sync response"),
+        ("slow: {from: 0, to: 1, latency: soon}", "plan:1: latency: 'soon' is no duration"),
+        ("wait: {for: 5}", "plan:1: for: '5' is no duration"),
+        ("clock: {node: 1, rate: 0}", "plan:1: rate: expected a whole number from 1 on, found '0'"),
+        ("produce: {partition: orders-0, producer: mine, records: 1}", "plan:1: producer: 'mine' is not allowed"),
+        ("power_loss: {node: 1, keep: some}", "plan:1: keep: 'some' is not allowed"),
+        ("power_loss: {node: 1, kept: -1}", "plan:1: kept: expected a whole number from 0 on, found '-1'"),
+        ("delete_topic: {name: returns}", "plan:1: name: 'returns' is not allowed"),
+        ("delete_topic: {name: orders, answer: []}", "plan:1: answer: allowed: a list of error names"),
+        ("delete_topic: {name: orders, answer: [OOPS]}", "plan:1: answer: 'OOPS' is not allowed"),
+        ("create_topic: {name: a b, replicas: [[1]]}", "plan:1: name: 'a b' is no topic name"),
+        ("create_topic: {name: new, replicas: [[9]]}", "plan:1: replicas: no broker 9"),
+        ("create_topic: {name: new, replicas: [[1], [1, 2]]}", "all of one length"),
+        ("create_topic: {name: new, replicas: [[1]], no.such: 1}", "plan:1: no.such: unknown property"),
+        ("alter_config: {topic: orders}", "plan:1: alter_config: changes nothing, allowed: set, delete"),
+        ("alter_config: {topic: orders, broker: 1, delete: [a]}", "needs one of topic, broker and cluster"),
+        ("alter_config: {topic: orders, set: {min.insync.replicas: 0}}", "plan:1: min.insync.replicas: '0'"),
+        ("alter_config: {cluster: all, delete: [a]}", "plan:1: cluster: 'all' is not allowed, allowed: default"),
+        ("elect_leaders: {type: clean, partition: all}", "plan:1: type: 'clean' is not allowed"),
+        (
+            "elect_leaders: {type: designated, partition: orders-0}",
+            "a designated election, and no other, names its leader",
+        ),
+        ("reassign: {partition: orders-0, replicas: [1, 1]}", "plan:1: replicas: [1, 1] are no replicas"),
+        ("update_feature: {feature: metadata.version, level: no}", "plan:1: level: 'no' is not allowed"),
+        ("update_feature: {feature: f, level: -1}", "plan:1: level: expected a whole number from 0 to 32767"),
+        ("unregister_broker: {node: 9}", "plan:1: node: no broker 9, allowed: 0 to 3"),
+        ("kill: {node: 1", "plan:1: no YAML"),
+        ("", "plan:1: the file is empty"),
+    ],
+)
+def test_what_is_no_step_is_said_with_its_place(text: str, complaint: str) -> None:
+    with pytest.raises(ScenarioError) as raised:
+        read_text(text, names(), path=Path("plan"))
+    assert complaint in str(raised.value)
+    assert raised.value.line == 1

@@ -1,0 +1,184 @@
+"""Every action has an executor, which says whether it took effect, whether it bit, and what was seen."""
+
+import pytest
+
+from emulator.core.events import FaultInjected
+from emulator.core.types import BrokerId, NodeId, TopicPartition
+from emulator.plan.actions import DEEDS, Action, PowerLoss, UnregisterBroker
+from emulator.plan.lines import parse_action
+from emulator.plan.nodes import CONTROLLER
+from emulator.plan.plan import parse_plan
+from emulator.plan.power import Loss
+from emulator.simulator.journal import Journal
+from emulator.simulator.performer import perform, perform_and_record
+from emulator.simulator.power_loss import exact_loss
+from emulator.simulator.simulation import Simulation
+from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
+from tests.unit.plan.test_lines import names
+
+PLAN = """\
+cluster brokers=4
+topic orders replicas=(0,1,2) min.insync.replicas=2
+topic refunds replicas=(1,2,3)
+"""
+NAME = TopicPartition("orders", 0)
+
+
+def begun(journal: Journal | None = None) -> Simulation:
+    simulation = Simulation(parse_plan(PLAN), journal=journal)
+    simulation.begin()
+    return simulation
+
+
+def done(simulation: Simulation, *lines: str) -> list[tuple[bool, bool, str]]:
+    """Returns the outcome of each line."""
+    outcomes = [perform(simulation.cluster, parse_action(line, names())) for line in lines]
+    return [(outcome.took_effect, outcome.bit, outcome.seen) for outcome in outcomes]
+
+
+@pytest.mark.parametrize("row", DEEDS.values(), ids=lambda row: row.kind.__name__)
+def test_every_action_is_performed_and_the_cluster_recovers(row: object) -> None:
+    deed = next(each for each in DEEDS.values() if each is row)
+    simulation = begun()
+    if deed.kind is UnregisterBroker:  # one that runs is never registered again
+        done(simulation, "stop 2", "wait 200")
+    outcome = perform_and_record(simulation.cluster, parse_action(deed.example, names()))
+    assert outcome.took_effect is not outcome.seen.startswith("no-op: ")
+    simulation.cluster.run(200)
+    simulation.finish()
+    assert simulation.findings() == ()
+
+
+@pytest.mark.parametrize(
+    ("lines", "outcomes"),
+    [
+        (("kill 1", "kill 1"), [(True, True, "the process was killed"), (False, False, "no-op: it does not run")]),
+        (("kill 7",), [(False, False, "no-op: there is no such node")]),
+        (("kill 0,1",), [(True, True, "0: the process was killed; 1: the process was killed")]),
+        (("kill 100", "start 100"), [(True, True, "the process was killed"), (True, True, "incarnation 1 runs")]),
+        (("start 100",), [(False, False, "no-op: it runs")]),
+        (("pause 1", "stop 1"), [(True, True, "it stands still"), (False, False, "no-op: it is paused")]),
+        (("pause 100", "resume 100"), [(True, True, "it stands still"), (True, True, "it runs")]),
+        (("stop 100",), [(True, True, "the process was asked to stop")]),
+        (("replace-disk 1",), [(True, True, "the disk is empty")]),
+        (("cut 0->1", "cut 0->1"), [(True, True, "1 of 1 links silent"), (False, False, "no-op: it is cut")]),
+        (("cut 0->9",), [(False, False, "no-op: there is no such link")]),
+        (("kill 1", "cut 0->1"), [(True, True, "the process was killed"), (True, False, "0 of 1 links silent")]),
+        (("pause 1", "cut 0->1"), [(True, True, "it stands still"), (True, False, "0 of 1 links silent")]),
+        (
+            ("cut 0->1", "lose-responses 0->1"),
+            [(True, True, "1 of 1 links silent"), (True, False, "0 of 1 links silent")],
+        ),
+        (("isolate 1", "heal"), [(True, True, "8 of 8 links silent"), (True, True, "8 links restored")]),
+        (
+            ("isolate 1 clients=cut", "rejoin 1"),
+            [(True, True, "9 of 9 links silent"), (True, True, "9 links restored")],
+        ),
+        (
+            ("isolate 100 clients=cut", "rejoin 100"),
+            [(True, True, "9 of 9 links silent"), (True, True, "9 links restored")],
+        ),
+        (("rejoin 1",), [(True, False, "0 links restored")]),
+        (("heal",), [(False, False, "no-op: nothing is wrong with the network")]),
+        (("cut 0->1", "mend 0->1"), [(True, True, "1 of 1 links silent"), (True, True, "1 links restored")]),
+        (("release 0->1 Fetch request",), [(False, False, "no-op: they are not held")]),
+        (("recreate returns",), [(False, False, "no-op: there is no topic returns")]),
+        (("elr-feature level=1",), [(False, False, "no-op: eligible.leader.replicas.version is at level 1")]),
+    ],
+)
+def test_what_is_said_of_an_outcome(lines: tuple[str, ...], outcomes: list[tuple[bool, bool, str]]) -> None:
+    assert done(begun(), *lines) == outcomes
+
+
+def test_a_stopped_controller_is_started_again() -> None:
+    simulation = begun()
+    done(simulation, "stop 100", "wait 100")
+    assert simulation.cluster.controller_node.core is None
+    simulation.finish()
+    assert simulation.findings() == ()
+
+
+def test_a_broker_that_is_cut_off_from_everybody_serves_no_clients() -> None:
+    served, isolated = begun(), begun()
+    done(served, "isolate 0", "produce orders-0 acks=1 records=1", "wait 50")
+    done(isolated, "isolate 0 clients=cut", "produce orders-0 acks=1 records=1", "wait 50")
+    assert len(served.cluster.stored(BrokerId(NodeId(0)), NAME)) == 1
+    assert len(isolated.cluster.stored(BrokerId(NodeId(0)), NAME)) == 0
+
+
+def test_only_what_took_effect_is_recorded() -> None:
+    journal = Journal()
+    simulation = begun(journal)
+    for line in ("kill 1", "kill 1", "kill 1,2"):
+        perform_and_record(simulation.cluster, parse_action(line))
+    told = [entry.event.target for entry in journal.entries if isinstance(entry.event, FaultInjected)]
+    assert told == ["1", "1", "2"]
+
+
+# --- Loss of power ------------------------------------------------------------------------------------------------
+
+
+def with_unsynced(count: int) -> Simulation:
+    simulation = begun()
+    for _ in range(count):
+        done(simulation, "produce orders-0 acks=all records=1", "wait 20")
+    return simulation
+
+
+def lose(node_id: int, loss: Loss) -> Action:
+    return PowerLoss(nodes=(NodeId(node_id),), loss=loss)
+
+
+def test_what_is_drawn_depends_on_the_seed_and_the_broker_alone() -> None:
+    disk = with_unsynced(5).cluster.nodes[BrokerId(NodeId(0))].disk
+    losses = [Loss(keep=Keep.PREFIX, seed=seed) for seed in range(20)]
+    drawn = [exact_loss(loss, NodeId(0), disk) for loss in losses]
+    assert drawn == [exact_loss(loss, NodeId(0), disk) for loss in losses]
+    assert drawn != [exact_loss(loss, NodeId(1), disk) for loss in losses]
+    assert {loss.kept for loss in drawn} == set(range(5))
+    assert {loss.truncation for loss in drawn} == set(TruncationFate)
+
+
+def test_what_is_exact_is_not_drawn() -> None:
+    simulation = with_unsynced(5)
+    exact = ExactLoss(kept=2, truncation=TruncationFate.KEPT, names=NamesFate.KEPT)
+    outcome = perform(simulation.cluster, lose(0, Loss(keep=Keep.PREFIX, seed=1, exact=exact)))
+    assert outcome.seen == "1 processes killed, 3 unsynced batches lost"
+    assert len(simulation.cluster.stored(BrokerId(NodeId(0)), NAME)) == 2
+
+
+def test_a_loss_of_power_bites_who_is_down_if_there_is_something_to_lose() -> None:
+    simulation = with_unsynced(3)
+    done(simulation, "kill 0")
+    nothing = Loss(keep=Keep.NONE, seed=1)
+    assert perform(simulation.cluster, lose(0, nothing)).seen == "0 processes killed, 3 unsynced batches lost"
+    again = perform(simulation.cluster, lose(0, nothing))
+    assert (again.took_effect, again.bit) == (True, False)
+
+
+def test_a_controller_that_is_down_loses_what_it_had_not_synced() -> None:
+    simulation = begun()
+    done(simulation, "hold 100->100 Sync response", "min-isr orders value=1", "wait 5", "kill 100")
+    nothing = Loss(keep=Keep.NONE, seed=1)
+    lost = perform(simulation.cluster, lose(CONTROLLER, nothing))
+    assert lost.bit
+    assert lost.seen.startswith("0 processes killed, ")
+    assert not perform(simulation.cluster, lose(CONTROLLER, nothing)).took_effect
+
+
+# --- Requests -----------------------------------------------------------------------------------------------------
+
+
+def test_a_recreated_topic_has_its_replicas_and_configuration_and_another_id() -> None:
+    simulation = begun()
+    before = simulation.cluster.image.partitions[NAME]
+    done(simulation, "recreate orders", "wait 50")
+    after = simulation.cluster.image.partitions[NAME]
+    assert after.replicas == before.replicas
+    assert after.topic_id != before.topic_id
+
+
+def test_requests_reach_the_controller() -> None:
+    simulation = begun()
+    done(simulation, "create_topic: {name: returns, replicas: [[1, 2]]}", "delete_topic: {name: refunds}", "wait 50")
+    assert {"returns", "orders"} == set(simulation.cluster.image.topics)
