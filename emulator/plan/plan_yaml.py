@@ -12,7 +12,7 @@
     - {produce: {partition: orders-0, producer: producer-all, records: 1}}
     - {kill: {node: 1}}
 
-A plan without ``workload`` brings the simulator's own clients (``fields.PLANNED_PRODUCERS``). Nodes are ids here: a plan
+A plan without ``workload`` brings the simulator's own clients (``fields.PLANNED_PRODUCERS``). Nodes are ids: a plan
 leaves nothing to be found out while it is played.
 """
 

@@ -1,8 +1,8 @@
 """The network's state: what is cut, what is held back, how long messages take.
 
 The metadata stream is one more API (``STREAM``), and so is the controller's disk, whose completions travel like
-messages (``SYNC``). Messages of a held channel wait in order until they are released or lost, so *held* is delay, and releasing
-one channel before another is reordering.
+messages (``SYNC``). Messages of a held channel wait in order until they are released or lost, so *held* is delay, and
+releasing one channel before another is reordering.
 """
 
 from collections import deque

@@ -4,7 +4,8 @@ A broker whose session expired without cause shows that the machine stalled, not
 proves nothing. A fencing of broker b, committed at metadata offset m, is explained by
 
 - the end of the fenced incarnation (found by its broker epoch) at or before m;
-- a fault injected before m on b, on a controller, or on a link between the two, whatever the fault is. A healed fault explains nothing more once b was unfenced again after the heal.
+- a fault injected before m on b, on a controller, or on a link between the two, whatever the fault is. A healed fault
+  explains nothing more once b was unfenced again after the heal.
 
 Faults carry the metadata offset that was committed when they were injected and healed. Where the harness did not know
 it, the nearest one that it noted in its own file bounds it: the last before an injection, the next after a heal.

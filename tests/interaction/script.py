@@ -420,7 +420,7 @@ class Session:
         return [f"broker {broker_id} {'is unfenced' if reached else 'IS NOT UNFENCED'}"]
 
     def end(self, command: Command) -> list[str]:
-        """``kill 0``, ``power-loss 0 keep=none kept=0 truncation=undone names=undone``: what that leaves of each log."""
+        """``kill 0``, or ``power-loss 0 keep=none kept=0 truncation=undone names=undone``: what is left of each log."""
         node = self.cluster.nodes.get(_broker(command.words[0]))
         logs = {} if node is None else node.disk.logs
         before = {name: log.log_end_offset for name, log in sorted(logs.items())}

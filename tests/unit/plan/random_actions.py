@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from emulator.core.admin_messages import RequestedElection
 from emulator.core.errors import ErrorCode
 from emulator.core.metadata_version import ELR_VERSION
-from emulator.core.types import ConfigResource
-from emulator.core.types import BrokerId, FeatureUpgradeType, NodeId, TopicPartition
+from emulator.core.types import BrokerId, ConfigResource, FeatureUpgradeType, NodeId, TopicPartition
 from emulator.plan import administration_fields as admin
 from emulator.plan import fields
 from emulator.plan.actions import DEEDS, Action, Clients, ElectLeaders

@@ -86,7 +86,6 @@ def test_every_action_of_the_union_has_a_row() -> None:
         *(
             "kill leader(orders-0)",
             "cut one->0",
-            
             "power-loss 1 keep=some kept=0 truncation=kept",
         ),
         *("release 0->1 Fetch request count=few", "min-isr orders", "min-isr orders value=few", "elr-feature"),

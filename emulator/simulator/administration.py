@@ -1,0 +1,110 @@
+"""Performs what an administrator asks of the controller. Nobody waits for the answers."""
+
+from collections.abc import Iterable
+from typing import assert_never
+
+from emulator.core.metadata_version import ELR_VERSION
+from emulator.core.types import ConfigResource, TopicId, TopicPartition
+from emulator.plan.actions import (
+    Administration,
+    AlterConfig,
+    CancelReassignment,
+    CreatePartitions,
+    CreateTopic,
+    DeleteTopic,
+    ElectLeaders,
+    Outcome,
+    Reassign,
+    RecreateTopic,
+    UnregisterBroker,
+    UpdateFeature,
+    effective,
+    no_op,
+)
+from emulator.plan.lines import MIN_ISR
+from emulator.plan.nodes import CONTROLLER
+from emulator.plan.requests import requests_of
+from emulator.simulator.cluster import SimulatedCluster
+from emulator.simulator.targets import find_broker
+
+
+def ask_controller(cluster: SimulatedCluster, action: Administration) -> Outcome:
+    """Sends an administrator's requests past all links."""
+    reason = _pointless(cluster, action)
+    if reason is not None:
+        return no_op(reason)
+    requests = requests_of(action, cluster.image, topic_id=_new_topic_id(cluster, action))
+    for request, cause in zip(requests, _causes(action), strict=True):
+        cluster.clients.ask(CONTROLLER, request, cause=cause)
+    return effective("asked the controller")
+
+
+def _pointless(cluster: SimulatedCluster, action: Administration) -> str | None:
+    """Returns why a request is about something that is not there, or asks for what is."""
+    image = cluster.image
+    match action:
+        case CreateTopic():
+            return None
+        case DeleteTopic(name=name) | RecreateTopic(name=name) | CreatePartitions(name=name):
+            return None if name in image.topics else f"there is no topic {name}"
+        case AlterConfig(config=config):
+            is_known = config.resource is not ConfigResource.TOPIC or config.name in image.topics
+            return None if is_known else f"there is no topic {config.name}"
+        case ElectLeaders(partitions=partitions):
+            return _missing_partition(cluster, partitions)
+        case CancelReassignment(partition=partition):
+            return _missing_partition(cluster, (partition,))
+        case Reassign(partition=partition, replicas=replicas):
+            if any(find_broker(cluster, broker_id) is None for broker_id in replicas):
+                return "there is no such broker"
+            return _missing_partition(cluster, (partition,))
+        case UpdateFeature(target=target):
+            is_there = image.feature_level(target.feature) == target.level
+            return f"{target.feature} is at level {target.level}" if is_there else None
+        case UnregisterBroker(broker_id=broker_id):
+            return None if broker_id in image.brokers else f"broker {broker_id} is not registered"
+        case _:
+            assert_never(action)
+
+
+def _missing_partition(cluster: SimulatedCluster, partitions: Iterable[TopicPartition]) -> str | None:
+    missing = next((partition for partition in partitions if cluster.state(partition) is None), None)
+    return None if missing is None else f"{missing} does not exist"
+
+
+def _new_topic_id(cluster: SimulatedCluster, action: Administration) -> TopicId:
+    """Returns the id of a topic that is created now; no two are the same, and a replay has the same ones."""
+    match action:
+        case CreateTopic(topic=topic):
+            name = topic.name
+        case RecreateTopic(name=name):
+            pass
+        case _:
+            name = ""
+    return TopicId(f"id-of-{name}-{cluster.steps}")
+
+
+def _causes(action: Administration) -> tuple[str, ...]:
+    """Returns what the events that each request leads to name as their cause."""
+    match action:
+        case CreateTopic(topic=topic):
+            return (f"create-{topic.name}",)
+        case DeleteTopic(name=name):
+            return (f"delete-{name}",)
+        case RecreateTopic(name=name):
+            return (f"delete-{name}", f"create-{name}")
+        case CreatePartitions(name=name):
+            return (f"create-partitions-{name}",)
+        case AlterConfig(config=config):
+            is_min_isr = [name for name, _ in config.changes] == [MIN_ISR]
+            return (f"{'min-isr' if is_min_isr else 'alter-config'}-{config.name}",)
+        case ElectLeaders():
+            return ("elect-leaders",)
+        case Reassign(partition=partition) | CancelReassignment(partition=partition):
+            return (f"reassign-{partition}",)
+        case UpdateFeature(target=target):
+            return (f"{'elr-feature' if target.feature == ELR_VERSION else target.feature}-{target.level}",)
+        case UnregisterBroker(broker_id=broker_id):
+            return (f"unregister-{broker_id}",)
+        case _:
+            assert_never(action)

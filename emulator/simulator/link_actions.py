@@ -1,0 +1,160 @@
+"""Performs actions on links and on single messages."""
+
+from collections.abc import Iterable
+from typing import Final, assert_never
+
+from emulator.core.types import NodeId
+from emulator.plan.actions import (
+    Clients,
+    Duplicate,
+    Hold,
+    LoseHeld,
+    MessageAction,
+    Outcome,
+    Release,
+    ReleaseNewest,
+    effective,
+    no_op,
+)
+from emulator.plan.channels import Link
+from emulator.plan.nodes import CLIENT, CONTROLLER
+from emulator.simulator.cluster import SimulatedCluster
+from emulator.simulator.targets import UNKNOWN_NODE, find_process
+
+_UNKNOWN_LINK: Final = no_op("there is no such link")
+
+
+def _links(cluster: SimulatedCluster) -> list[Link[NodeId]]:
+    """Returns who dials whom: the clients every node, and the nodes each other."""
+    nodes = [*cluster.nodes, CONTROLLER]
+    return [Link(source, target) for source in (CLIENT, *nodes) for target in nodes if source != target]
+
+
+def _is_link(cluster: SimulatedCluster, link: Link[NodeId]) -> bool:
+    ends = (*cluster.nodes, CONTROLLER)
+    return link.source != link.target and link.target in ends and (link.source in ends or link.source == CLIENT)
+
+
+def _is_live(cluster: SimulatedCluster, link: Link[NodeId]) -> bool:
+    """Whether a link is open and leads to a node that runs and is not paused."""
+    target = find_process(cluster, link.target)
+    assert target is not None, "a link leads to a node"
+    return link not in cluster.network.broken and target.core is not None and not target.is_paused
+
+
+def _silenced(live: int, links: int) -> Outcome:
+    seen = f"{live} of {links} links silent" if live else "no-op: nothing passed there before"
+    return Outcome(took_effect=True, bit=live > 0, seen=seen)
+
+
+def isolate(cluster: SimulatedCluster, node_id: NodeId, clients: Clients) -> Outcome:
+    """Cuts every link between a node and the others."""
+    if find_process(cluster, node_id) is None:
+        return UNKNOWN_NODE
+    links = [link for link in _links(cluster) if node_id in link and (clients is Clients.CUT or link.source != CLIENT)]
+    live = sum(_is_live(cluster, link) for link in links)
+    cluster.links.isolate(node_id, clients)
+    return _silenced(live, len(links))
+
+
+def cut(cluster: SimulatedCluster, link: Link[NodeId]) -> Outcome:
+    """Cuts a link."""
+    if not _is_link(cluster, link):
+        return _UNKNOWN_LINK
+    if link in cluster.network.cuts:
+        return no_op("it is cut")
+    live = int(_is_live(cluster, link))
+    cluster.links.cut(link.source, link.target)
+    return _silenced(live, 1)
+
+
+def lose_responses(cluster: SimulatedCluster, link: Link[NodeId]) -> Outcome:
+    """Loses the answers that come back on a link."""
+    if not _is_link(cluster, link):
+        return _UNKNOWN_LINK
+    if link in cluster.network.losing:
+        return no_op("it loses responses")
+    live = int(_is_live(cluster, link))
+    cluster.links.lose_responses(link.source, link.target)
+    return _silenced(live, 1)
+
+
+def reset(cluster: SimulatedCluster, link: Link[NodeId]) -> Outcome:
+    """Ends the requests of a link."""
+    if not _is_link(cluster, link):
+        return _UNKNOWN_LINK
+    ended = cluster.links.reset(link.source, link.target)
+    return effective(f"{ended} requests ended") if ended else no_op("no request was under way")
+
+
+def slow(cluster: SimulatedCluster, link: Link[NodeId], latency_ms: int) -> Outcome:
+    """Makes messages of a link take longer."""
+    if not _is_link(cluster, link):
+        return _UNKNOWN_LINK
+    if latency_ms < 0:
+        return no_op("there is no such latency")
+    live = _is_live(cluster, link)
+    cluster.links.slow(link.source, link.target, latency_ms)
+    return Outcome(took_effect=True, bit=live, seen=f"messages take {latency_ms} ms")
+
+
+def heal_all(cluster: SimulatedCluster) -> Outcome:
+    """Mends every link, and delivers what is held."""
+    if cluster.network.is_whole:
+        return no_op("nothing is wrong with the network")
+    count = len(cluster.network.broken)
+    cluster.links.heal()
+    return effective(f"{count} links restored")
+
+
+def heal_node(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
+    """Mends every link of a node."""
+    if find_process(cluster, node_id) is None:
+        return UNKNOWN_NODE
+    count = _mend(cluster, (link for link in cluster.network.broken if node_id in link))
+    return Outcome(took_effect=True, bit=count > 0, seen=f"{count} links restored")
+
+
+def heal_link(cluster: SimulatedCluster, link: Link[NodeId]) -> Outcome:
+    """Mends a link."""
+    if not _is_link(cluster, link):
+        return _UNKNOWN_LINK
+    if link not in cluster.network.broken:
+        return no_op("it is whole")
+    return effective(f"{_mend(cluster, [link])} links restored")
+
+
+def _mend(cluster: SimulatedCluster, links: Iterable[Link[NodeId]]) -> int:
+    """Mends links; returns how many."""
+    mended = list(links)
+    for link in mended:
+        cluster.links.mend(link.source, link.target)
+    return len(mended)
+
+
+# --- Single messages ----------------------------------------------------------------------------------------------
+
+
+def on_messages(cluster: SimulatedCluster, action: MessageAction[NodeId]) -> Outcome:
+    """Holds messages of one kind, or does something to those that are held."""
+    channel = action.channel
+    is_held = channel in cluster.network.held
+    match action:
+        case Hold():
+            if is_held:
+                return no_op("they are held")
+            cluster.links.hold(channel)
+            return effective("held from now on")
+        case Release(count=count):
+            if not is_held:
+                return no_op("they are not held")
+            number = cluster.links.release(channel, count=count)
+            return effective(f"{number} released") if number or count is None else no_op("none is held")
+        case ReleaseNewest():
+            return effective("1 released") if cluster.links.release_newest(channel) else no_op("none is held")
+        case LoseHeld():
+            return effective("1 lost") if cluster.links.lose_held(channel) else no_op("none is held")
+        case Duplicate():
+            return effective("1 duplicated") if cluster.links.duplicate_held(channel) else no_op("no request is held")
+        case _:
+            assert_never(action)

@@ -1,0 +1,183 @@
+"""Performs actions on processes and their disks."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from emulator.core.types import NodeId
+from emulator.plan.actions import CrashWithin, Outcome, effective, no_op
+from emulator.plan.channels import Channel, Way
+from emulator.plan.nodes import CONTROLLER
+from emulator.plan.power import Loss
+from emulator.simulator.cluster import SimulatedCluster
+from emulator.simulator.nodes import BrokerNode, ControllerNode
+from emulator.simulator.targets import UNKNOWN_NODE, Process, find_broker, find_process
+
+_NOT_RUNNING: Final = no_op("it does not run")
+
+
+def kill(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
+    """Ends a process; the page cache stays."""
+    node = find_process(cluster, node_id)
+    if node is None:
+        return UNKNOWN_NODE
+    if node.core is None:
+        return _NOT_RUNNING
+    if isinstance(node, BrokerNode):
+        cluster.processes.kill(node.broker_id)
+    else:
+        cluster.processes.kill_controller()
+    return effective("the process was killed")
+
+
+def start(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
+    """Starts a node that is down."""
+    node = find_process(cluster, node_id)
+    if node is None:
+        return UNKNOWN_NODE
+    if node.core is not None:
+        return no_op("it runs")
+    if isinstance(node, BrokerNode):
+        cluster.processes.start(node.broker_id)
+    else:
+        cluster.processes.start_controller()
+    return effective(f"incarnation {node.incarnation} runs")
+
+
+def stop(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
+    """Asks a process to shut down, and does not wait for that."""
+    node = find_process(cluster, node_id)
+    if node is None:
+        return UNKNOWN_NODE
+    if node.core is None:
+        return _NOT_RUNNING
+    if node.is_paused:
+        return no_op("it is paused")
+    if isinstance(node, BrokerNode):
+        cluster.processes.stop(node.broker_id)
+    else:
+        cluster.processes.stop_controller()
+    return effective("the process was asked to stop")
+
+
+def pause(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
+    """Lets inputs wait from now on."""
+    node = find_process(cluster, node_id)
+    if node is None:
+        return UNKNOWN_NODE
+    if node.core is None:
+        return _NOT_RUNNING
+    if node.is_paused:
+        return no_op("it is paused")
+    if isinstance(node, BrokerNode):
+        cluster.processes.pause(node)
+    else:
+        cluster.processes.pause(node)
+    return effective("it stands still")
+
+
+def resume(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
+    """Hands in what waited."""
+    node = find_process(cluster, node_id)
+    if node is None:
+        return UNKNOWN_NODE
+    if not node.is_paused:
+        return no_op("it is not paused")
+    if isinstance(node, BrokerNode):
+        cluster.processes.resume(node)
+    else:
+        cluster.processes.resume(node)
+    return effective("it runs")
+
+
+def lose_power(cluster: SimulatedCluster, nodes: Sequence[NodeId], loss: Loss) -> Outcome:
+    """Takes the power of nodes at the same moment."""
+    known = [node for node_id in nodes if (node := find_process(cluster, node_id)) is not None]
+    if not known:
+        return UNKNOWN_NODE
+    killed = sum(node.core is not None for node in known)
+    lost = sum(_lose_unsynced(cluster, node, loss) for node in known)
+    # A broker's disk is another after a loss of power even when nothing is missing: a truncation may be undone.
+    took_effect = killed > 0 or lost > 0 or any(isinstance(node, BrokerNode) for node in known)
+    if not took_effect:
+        return _NOT_RUNNING
+    bit = killed > 0 or lost > 0
+    return Outcome(took_effect=True, bit=bit, seen=f"{killed} processes killed, {lost} unsynced batches lost")
+
+
+def _lose_unsynced(cluster: SimulatedCluster, node: Process, loss: Loss) -> int:
+    """Takes a node's power; returns how many batches it lost."""
+    before = _batches(node)
+    if isinstance(node, BrokerNode):
+        cluster.processes.power_loss(node.broker_id, loss)
+    else:
+        cluster.processes.power_loss_controller()
+    return before - _batches(node)
+
+
+def _batches(node: Process) -> int:
+    if isinstance(node, ControllerNode):
+        return len(node.log)
+    return sum(len(log.batches) for log in node.disk.logs.values())
+
+
+def replace_disk(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
+    """Ends a process, and empties its disk."""
+    node = find_broker(cluster, node_id)
+    if node is None:
+        return UNKNOWN_NODE
+    cluster.processes.replace_disk(node.broker_id)
+    return effective("the disk is empty")
+
+
+def sync(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
+    """Makes what is in the page cache durable."""
+    node = find_broker(cluster, node_id)
+    if node is None:
+        return UNKNOWN_NODE
+    node.disk.sync()
+    return effective("the disk is synced")
+
+
+def arm_crash(cluster: SimulatedCluster, node_id: NodeId, crash: CrashWithin[NodeId]) -> Outcome:
+    """Lets a broker die within a turn to come."""
+    node = find_broker(cluster, node_id)
+    if node is None:
+        return UNKNOWN_NODE
+    if node.pending_crash is not None:
+        return no_op("a crash is pending")
+    node.pending_crash = crash
+    return effective("it will crash in its next turn that changes logs")
+
+
+def set_clock_rate(cluster: SimulatedCluster, node_id: NodeId, rate_ppm: int) -> Outcome:
+    """Lets a broker's clock run at another rate."""
+    node = find_broker(cluster, node_id)
+    if node is None:
+        return UNKNOWN_NODE
+    if rate_ppm <= 0:
+        return no_op("there is no such rate")
+    cluster.processes.set_clock_rate(node, rate_ppm)
+    return effective(f"its clock runs at {rate_ppm} ppm")
+
+
+def expire(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
+    """Withholds heartbeats until the session is over: everything else goes on meanwhile."""
+    node = find_broker(cluster, node_id)
+    if node is None:
+        return UNKNOWN_NODE
+    if node.core is None:
+        return _NOT_RUNNING
+    broker_id = node.broker_id
+    heartbeats = Channel(node.node_id, CONTROLLER, "BrokerHeartbeat", Way.REQUEST)
+    was_held = heartbeats in cluster.network.held
+    cluster.links.hold(heartbeats)
+
+    def is_over() -> bool:
+        registration = cluster.controller.image.brokers.get(broker_id)
+        return registration is None or registration.fenced
+
+    limit_ms = 3 * cluster.properties.broker_session_timeout_ms
+    is_fenced = cluster.run_until(is_over, within_ms=limit_ms)
+    if not was_held and not cluster.is_halted:
+        cluster.links.release(heartbeats)
+    return effective("the controller fenced it" if is_fenced else "the controller did not fence it")
