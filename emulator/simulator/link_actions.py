@@ -16,7 +16,7 @@ from emulator.plan.actions import (
     effective,
     no_op,
 )
-from emulator.plan.channels import Link
+from emulator.plan.channels import Direction, Link
 from emulator.plan.nodes import CLIENT, CONTROLLER
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.targets import UNKNOWN_NODE, find_process
@@ -39,7 +39,7 @@ def _is_live(cluster: SimulatedCluster, link: Link[NodeId]) -> bool:
     """Whether a link is open and leads to a node that runs and is not paused."""
     target = find_process(cluster, link.target)
     assert target is not None, "a link leads to a node"
-    return link not in cluster.network.broken and target.core is not None and not target.is_paused
+    return not cluster.network.is_blocked(link) and target.core is not None and not target.is_paused
 
 
 def _silenced(live: int, links: int) -> Outcome:
@@ -87,14 +87,16 @@ def reset(cluster: SimulatedCluster, link: Link[NodeId]) -> Outcome:
     return effective(f"{ended} requests ended") if ended else no_op("no request was under way")
 
 
-def slow(cluster: SimulatedCluster, link: Link[NodeId], latency_ms: int) -> Outcome:
+def slow(
+    cluster: SimulatedCluster, link: Link[NodeId], latency_ms: int, *, jitter_ms: int, direction: Direction
+) -> Outcome:
     """Makes messages of a link take longer."""
     if not _is_link(cluster, link):
         return _UNKNOWN_LINK
     if latency_ms < 0:
         return no_op("there is no such latency")
     live = _is_live(cluster, link)
-    cluster.links.slow(link.source, link.target, latency_ms)
+    cluster.links.slow(link, latency_ms, jitter_ms=jitter_ms, direction=direction)
     return Outcome(took_effect=True, bit=live, seen=f"messages take {latency_ms} ms")
 
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 
 from emulator.core.types import BrokerId, NodeId
 from emulator.plan.actions import Clients
-from emulator.plan.channels import STREAM, SYNC, Channel, Link, Way
+from emulator.plan.channels import STREAM, SYNC, Channel, Direction, Link, Way
 from emulator.plan.nodes import CLIENT, CONTROLLER
 from emulator.simulator.event_queue import EventQueue
-from emulator.simulator.network import KEEPALIVE_MS, LATENCY_MS, Network
+from emulator.simulator.network import KEEPALIVE_MS, LATENCY_MS, Latency, Network
 from emulator.simulator.nodes import BrokerNode
 from emulator.simulator.streams import MetadataStreams
 from emulator.simulator.wire import Wire
@@ -69,12 +69,13 @@ class Links:
         if clients is Clients.CUT:
             self.cut(CLIENT, node_id)
 
-    def slow(self, source: NodeId, target: NodeId, latency_ms: int) -> None:
-        """Makes what one node dials to another, and the answers, take so long."""
-        self._network.latencies_ms[Link(source, target)] = latency_ms
+    def slow(self, link: Link[NodeId], latency_ms: int, *, jitter_ms: int, direction: Direction) -> None:
+        """Makes the messages of a link take so long, in place of what was said before."""
+        self._network.latencies[link] = Latency(link, latency_ms, jitter_ms=jitter_ms, direction=direction)
 
     def mend(self, source: NodeId, target: NodeId) -> None:
-        """Mends one link; its latency and its held messages stay."""
+        """Mends one link; its held messages stay."""
+        self._network.latencies.pop(Link(source, target), None)
         self._network.cuts.discard(Link(source, target))
         self._network.losing.discard(Link(source, target))
 
@@ -82,7 +83,7 @@ class Links:
         """Mends all links, makes them as quick as before, and delivers what was held."""
         self._network.cuts.clear()
         self._network.losing.clear()
-        self._network.latencies_ms.clear()
+        self._network.latencies.clear()
         for channel in list(self._network.held):
             self.release(channel)
 

@@ -7,10 +7,11 @@ releasing one channel before another is reordering.
 
 from collections import deque
 from collections.abc import Callable
+from random import Random
 from typing import Final, TypeAlias
 
 from emulator.core.types import NodeId
-from emulator.plan.channels import Channel, Link
+from emulator.plan.channels import Channel, Direction, Link
 
 LATENCY_MS: Final = 1
 """One way, unless a link was slowed."""
@@ -21,6 +22,32 @@ KEEPALIVE_MS: Final = 20
 Delivery: TypeAlias = Callable[[], None]
 
 
+class Latency:
+    """How long the messages of a slow link take, one way. Those of one channel stay in order, as on one connection.
+
+    Args:
+        latency_ms: on average.
+        jitter_ms: how much more or less, drawn for each message; the draws of a link are always the same.
+        direction: which messages.
+    """
+
+    def __init__(self, link: Link[NodeId], latency_ms: int, *, jitter_ms: int, direction: Direction) -> None:
+        self.direction = direction
+        self._latency_ms = latency_ms
+        self._jitter_ms = jitter_ms
+        self._chance = Random(str(link))
+        self._last_ms: dict[Channel[NodeId], int] = {}
+
+    def arrival_ms(self, channel: Channel[NodeId], *, now_ms: int) -> int:
+        """Returns when a message that leaves now arrives."""
+        if not self._jitter_ms:
+            return now_ms + self._latency_ms
+        deviation_ms = self._chance.randint(-self._jitter_ms, self._jitter_ms)
+        arrival_ms = now_ms + max(LATENCY_MS, self._latency_ms + deviation_ms)
+        self._last_ms[channel] = max(arrival_ms, self._last_ms.get(channel, 0))
+        return self._last_ms[channel]
+
+
 class Network:
     """Everything that is wrong with the network at this moment.
 
@@ -28,25 +55,32 @@ class Network:
         cuts: links whose bytes stop, both ways.
         losing: links whose returning bytes stop.
         held: messages that wait, by channel.
-        latencies_ms: of links that were slowed, one way.
+        latencies: of links that were slowed.
     """
 
     def __init__(self) -> None:
         self.cuts: set[Link[NodeId]] = set()
         self.losing: set[Link[NodeId]] = set()
         self.held: dict[Channel[NodeId], deque[Delivery]] = {}
-        self.latencies_ms: dict[Link[NodeId], int] = {}
+        self.latencies: dict[Link[NodeId], Latency] = {}
 
     @property
     def is_whole(self) -> bool:
         """Whether nothing is wrong."""
-        return not (self.cuts or self.losing or self.held or self.latencies_ms)
+        return not (self.cuts or self.losing or self.held or self.latencies)
 
     @property
     def broken(self) -> set[Link[NodeId]]:
-        """Links that do not carry all bytes."""
-        return self.cuts | self.losing
+        """Links with which anything is wrong."""
+        return self.cuts | self.losing | self.latencies.keys()
 
-    def latency_ms(self, source: NodeId, target: NodeId) -> int:
-        """Returns how long a message takes from one node to another."""
-        return self.latencies_ms.get(Link(source, target), LATENCY_MS) if self.latencies_ms else LATENCY_MS
+    def is_blocked(self, link: Link[NodeId]) -> bool:
+        """Whether a link does not carry all bytes."""
+        return link in self.cuts or link in self.losing
+
+    def arrival_ms(self, channel: Channel[NodeId], *, now_ms: int) -> int:
+        """Returns when a message that leaves now arrives."""
+        latency = self.latencies.get(Link(channel.source, channel.target)) if self.latencies else None
+        if latency is None or not latency.direction.includes(channel.way):
+            return now_ms + LATENCY_MS
+        return latency.arrival_ms(channel, now_ms=now_ms)

@@ -51,6 +51,7 @@ from emulator.plan.actions import (
     effective,
     no_op,
 )
+from emulator.plan.channels import Direction
 from emulator.plan.faults import EVERYTHING, fault_events
 from emulator.simulator import link_actions, node_actions
 from emulator.simulator.administration import ask_controller
@@ -133,7 +134,7 @@ def perform(cluster: SimulatedCluster, action: Action) -> Outcome:
         case Reset(link=link):
             return link_actions.reset(cluster, link)
         case Slow(link=link, latency_ms=latency_ms):
-            return link_actions.slow(cluster, link, latency_ms)
+            return link_actions.slow(cluster, link, latency_ms, jitter_ms=0, direction=Direction.BOTH)
         case HealAll():
             return link_actions.heal_all(cluster)
         case HealNodes(nodes=nodes):

@@ -142,7 +142,7 @@ class Wire:
         if held and channel in held:
             held[channel].append(delivery)
         else:
-            self._queue.after(self._network.latency_ms(channel.source, channel.target), delivery)
+            self._queue.at(self._network.arrival_ms(channel, now_ms=self._queue.now_ms), delivery)
 
     def _arrive(self, channel: Channel[NodeId], received: RequestReceived) -> None:
         if (channel.source, channel.target) in self._network.cuts:
