@@ -317,6 +317,20 @@ class Toxiproxy:
         """Find out whether bytes pass through a link, by a connection of its own to an HTTP/2 server behind it."""
         return await probe(self.port(link), timeout_s=timeout_s)
 
+    async def round_trip(self, link: Link, *, timeout_s: float, ballast_bytes: int = 0) -> float:
+        """Return how many seconds a message takes through a link and its answer back, on a connection of its own.
+
+        Args:
+            link: with an HTTP/2 server behind it.
+            timeout_s: what is returned if there is no answer by then, or no connection.
+            ballast_bytes: sent before the message.
+        """
+        try:
+            async with asyncio.timeout(timeout_s), self.open_probe(link) as connection:
+                return await connection.round_trip(ballast_bytes=ballast_bytes)
+        except (TimeoutError, OSError):
+            return timeout_s
+
     def open_probe(self, link: Link) -> ProbeConnection:
         """Return a connection through a link to the HTTP/2 server behind it; it dials when it is entered."""
         return ProbeConnection(self.port(link))
