@@ -373,14 +373,14 @@ class Choice(_Scalar[EnumT]):
         line_default: EnumT | _Required | None = None,
     ) -> None:
         super().__init__(key, help=help, default=default, line_default=line_default)
-        self._kind = kind
+        self.kind = kind
         self.choices = tuple(str(each.value) for each in kind)
 
     def take(self, cursor: Cursor, names: Names) -> EnumT:
-        return take_enum(cursor, self._kind)
+        return take_enum(cursor, self.kind)
 
     def from_word(self, word: str) -> EnumT:
-        return self._kind(word)
+        return self.kind(word)
 
     def word_of(self, value: EnumT) -> str:
         return str(value.value)

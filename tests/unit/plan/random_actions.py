@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from emulator.core.admin_messages import RequestedElection
 from emulator.core.errors import ErrorCode
 from emulator.core.metadata_version import ELR_VERSION
-from emulator.core.types import BrokerId, ConfigResource, FeatureUpgradeType, NodeId, TopicPartition
+from emulator.core.types import BrokerId, ConfigResource, NodeId, TopicPartition
 from emulator.plan import administration_fields as admin
 from emulator.plan import fields
-from emulator.plan.actions import DEEDS, Action, Clients, ElectLeaders
+from emulator.plan.actions import DEEDS, Action
 from emulator.plan.administration_fields import ConfigChange, FeatureLevel, TopicSpec
 from emulator.plan.channels import Channel, Link, Way
 from emulator.plan.fields import AnyField
@@ -93,22 +93,14 @@ def _value(field: AnyField) -> st.SearchStrategy[Any]:
         ),
     }
     if isinstance(field, fields.Choice):
-        return st.sampled_from(Clients if field.keys == ("clients",) else FeatureUpgradeType)
+        return st.sampled_from(field.kind)
     return strategies[type(field)]
 
 
 ACTIONS: Final[st.SearchStrategy[Action]] = st.one_of(
-    *(
-        st.builds(row.kind, **{name: _value(field) for name, field in row.fields.items()})
-        for row in DEEDS.values()
-        if row.kind is not ElectLeaders
-    ),
-    st.builds(
-        ElectLeaders,
-        election=st.sampled_from([each for each in RequestedElection if each is not RequestedElection.DESIGNATED]),
-        partitions=_PARTITION_SET,
-    ),
-)
+    *(st.builds(row.kind, **{name: _value(field) for name, field in row.fields.items()}) for row in DEEDS.values())
+).filter(lambda action: not any(action.problems()))
+"""Any action that can be performed and that both notations can say."""
 
 
 def names() -> Names:

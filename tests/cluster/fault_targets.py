@@ -1,0 +1,67 @@
+"""A small cluster of real processes for tests of faults: a controller and two brokers behind proxies."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from chaos.play.barriers import Observation
+from chaos.play.waiting import ChangeSignal
+from chaos.process.fault_target import FaultTarget
+from chaos.process.harness_log import HarnessLog
+from chaos.process.metadata_observer import MetadataObserver
+from emulator.cluster.process_cluster import ClusterLayout, ProcessCluster
+from emulator.cluster.toxiproxy_build import find_toxiproxy
+from emulator.core.switches import Switches
+from emulator.core.types import BrokerId, NodeId
+from emulator.plan.nodes import CONTROLLER
+from emulator.rpc.channel import keepalive_for
+
+SESSION_TIMEOUT_MS = 2000
+ZERO, ONE = NodeId(0), NodeId(1)
+
+
+@asynccontextmanager
+async def fault_target(directory: Path) -> AsyncIterator[FaultTarget]:
+    (directory / "events").mkdir()
+    layout = ClusterLayout(
+        run="test",
+        directory=directory,
+        controller_id=CONTROLLER,
+        broker_ids=(BrokerId(ZERO), BrokerId(ONE)),
+        switches=Switches(),
+        properties=(
+            ("broker.session.timeout.ms", str(SESSION_TIMEOUT_MS)),
+            ("broker.heartbeat.interval.ms", "250"),
+        ),
+        toxiproxy=find_toxiproxy(),
+    )
+    log = HarnessLog(directory / "events" / "harness-0.jsonl", run="test", wall_time_ns=time.time_ns())
+    changes = ChangeSignal()
+    unexpected: list[str] = []
+    async with (
+        ProcessCluster(
+            layout, on_start=log.started, on_unexpected_end=lambda name, _end: unexpected.append(name)
+        ) as cluster,
+        asyncio.TaskGroup() as tasks,
+    ):
+        await cluster.start()
+        metadata = MetadataObserver(
+            cluster.direct_addresses()[CONTROLLER],
+            keepalive=keepalive_for(session_timeout_ms=SESSION_TIMEOUT_MS),
+            on_change=changes.change,
+        )
+        following = tasks.create_task(metadata.run())
+
+        def unfenced() -> Observation:
+            active = [broker for broker in metadata.image.brokers.values() if broker.is_active]
+            return Observation(reached=len(active) == len(layout.broker_ids), text=f"{len(active)} active brokers")
+
+        await changes.wait(unfenced, timeout_s=30)
+        yield FaultTarget(
+            cluster=cluster, metadata=metadata, log=log, changes=changes, session_timeout_ms=SESSION_TIMEOUT_MS
+        )
+        following.cancel()
+    log.close(problem=None)
+    assert unexpected == []
