@@ -32,7 +32,7 @@ from emulator.plan.administration_fields import (
     RequiredBrokerId,
     TopicSpec,
 )
-from emulator.plan.channels import Channel, Link, NodeT_co
+from emulator.plan.channels import Channel, Direction, Link, NodeT_co
 from emulator.plan.drivers import DriverName
 from emulator.plan.fields import AnyField
 from emulator.plan.nodes import NodeRef
@@ -385,14 +385,23 @@ class Reset(OnLink[NodeT_co], frozen=True, kw_only=True, tag="reset"):
 
 @deed(
     "slow 0->1 ms=40",
-    "Messages of a link take longer.",
+    "Messages of a link take longer; with `jitter=10`, that much more or less; with `direction=requests` or "
+    "`direction=responses`, one way only.",
     fault="slow",
-    refused={_SIMULATOR_ONLY: "a delay of some milliseconds drowns in those that a machine makes by itself"},
 )
 class Slow(OnLink[NodeT_co], frozen=True, kw_only=True, tag="slow"):
     """Make a link's messages take longer."""
 
     latency_ms: Annotated[int, field.Duration("latency", help="Of each message, one way, such as 40 ms.", line="ms")]
+    jitter_ms: Annotated[int, field.Duration("jitter", help="How much more or less, such as 10 ms.", default=0)] = 0
+    direction: Annotated[
+        Direction, field.Choice("direction", Direction, help="Which messages.", default=Direction.BOTH)
+    ] = Direction.BOTH
+
+    def problems(self) -> Iterator[str]:
+        """Yields why the arguments do not go together."""
+        if self.jitter_ms > self.latency_ms:
+            yield "jitter is at most as long as the latency"
 
 
 @deed("heal", "Every link is mended, and everything that is held is released.", heals="all")

@@ -51,7 +51,6 @@ from emulator.plan.actions import (
     effective,
     no_op,
 )
-from emulator.plan.channels import Direction
 from emulator.plan.faults import EVERYTHING, fault_events
 from emulator.simulator import link_actions, node_actions
 from emulator.simulator.administration import ask_controller
@@ -133,8 +132,8 @@ def perform(cluster: SimulatedCluster, action: Action) -> Outcome:
             return link_actions.lose_responses(cluster, link)
         case Reset(link=link):
             return link_actions.reset(cluster, link)
-        case Slow(link=link, latency_ms=latency_ms):
-            return link_actions.slow(cluster, link, latency_ms, jitter_ms=0, direction=Direction.BOTH)
+        case Slow(link=link, latency_ms=latency_ms, jitter_ms=jitter_ms, direction=direction):
+            return link_actions.slow(cluster, link, latency_ms, jitter_ms=jitter_ms, direction=direction)
         case HealAll():
             return link_actions.heal_all(cluster)
         case HealNodes(nodes=nodes):

@@ -1,0 +1,37 @@
+"""A slow link: every byte takes longer, measured by a round trip through the link before and after."""
+
+from chaos.process.fault_target import FaultTarget
+from chaos.process.faults.links import PASSES_WITHIN_S, passes, proxies
+from chaos.process.faults.registry import executes
+from emulator.cluster.toxiproxy import Link, Toxic, both_ways
+from emulator.core.types import NodeId
+from emulator.plan.actions import Outcome, Slow, no_op
+from emulator.plan.channels import Way
+
+_WAYS = (Way.REQUEST, Way.RESPONSE)
+"""Ways of messages upstream and downstream."""
+
+
+@executes(Slow)
+async def slow(target: FaultTarget, action: Slow[NodeId]) -> Outcome:
+    """Delays what travels on a link."""
+    if not await passes(target, action.link):
+        return no_op("nothing passed there before")
+    toxics = _toxics(action)
+    changed = await proxies(target).apply([action.link], toxics)
+    if not changed:
+        return no_op("it is as slow already")
+    least_s = len(toxics) * (action.latency_ms - action.jitter_ms) / 1000
+    took_s = await _round_trip(target, action.link, least_s)
+    is_slow = took_s >= least_s
+    seen = f"a round trip took {took_s * 1000:.0f} ms"
+    return Outcome(took_effect=True, bit=is_slow, seen=seen if is_slow else f"no-op: {seen}")
+
+
+def _toxics(action: Slow[NodeId]) -> list[Toxic]:
+    both = both_ways("latency", latency=action.latency_ms, jitter=action.jitter_ms)
+    return [toxic for toxic, way in zip(both, _WAYS, strict=True) if action.direction.includes(way)]
+
+
+async def _round_trip(target: FaultTarget, link: Link, least_s: float) -> float:
+    return await proxies(target).round_trip(link, timeout_s=PASSES_WITHIN_S + 2 * least_s)
