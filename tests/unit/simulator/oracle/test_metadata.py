@@ -143,7 +143,7 @@ def reassigned_out_of_sync(world: World) -> None:
 
 
 def reassigned_with_a_former_replica_in_sync(world: World) -> None:
-    moves(world, isr=(*_END.isr, OTHER))
+    moves(world, isr=(LEADER, FOLLOWER, OTHER))
 
 
 def reassigned_within_an_epoch(world: World) -> None:
