@@ -1201,11 +1201,11 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     ),
     "truncation undone": (
         lambda path: power_loss_undoes_a_truncation(path, truncation_sync="off"),
-        frozenset({"D7", "D15"}),
+        frozenset({"D7"}),
     ),
     "truncation undone though synced": (
         lambda path: power_loss_undoes_a_truncation(path, truncation_sync="on"),
-        frozenset({"D7", "D15", "E1"}),
+        frozenset({"D7", "E1"}),
     ),
     "refused and stored": (refused_for_certain_and_stored, frozenset({"D11"})),
     "stored twice": (idempotent_batch_is_stored_twice, frozenset({"D12"})),
