@@ -153,7 +153,7 @@ class Simulation:
             lambda: len(brokers) == count and not any(broker.fenced for broker in brokers.values()), within_ms=_BOOT_MS
         )
         if not serves:
-            self.oracle.bell.ring("L2", None, "the cluster did not come up")
+            self.oracle.alarm_log.report("L2", None, "the cluster did not come up")
         for topic in self.plan.topics:
             refusal = cluster.clients.create_topic(topic.name, topic.replicas, dict(topic.properties))
             if refusal is not None:
@@ -229,7 +229,7 @@ class Simulation:
         left = self._converge()
         self._excuses = len(excused(cluster))
         for check_id, partition, sentence in left:
-            self.oracle.bell.ring(check_id, partition, sentence)
+            self.oracle.alarm_log.report(check_id, partition, sentence)
         if left:
             return
         committed = cluster.controller.committed_end_offset
@@ -237,7 +237,7 @@ class Simulation:
         before = self._pulse()
         cluster.run(QUIET_MS)
         if self._pulse() != before and self._is_restless():
-            self.oracle.bell.ring("L9", None, f"it went on from {before} to {self._pulse()}")
+            self.oracle.alarm_log.report("L9", None, f"it went on from {before} to {self._pulse()}")
 
     def _pulse(self) -> tuple[object, ...]:
         return pulse(self.cluster, self.oracle.tally)
@@ -271,12 +271,12 @@ class Simulation:
         producers = list(cluster.clients.producers.values())
         answered = cluster.run_until(lambda: not any(p.producer.unfinished_records for p in producers))
         if not answered:
-            self.oracle.bell.ring("L5", None, "a healed cluster does not answer producers")
+            self.oracle.alarm_log.report("L5", None, "a healed cluster does not answer producers")
         accepted = self.oracle.checks.clients.accepted
         self._closing_acks = len(accepted.intersection(closing.values()))
         for name, operation_id in closing.items():
             if answered and operation_id not in accepted:
-                self.oracle.bell.ring("L5", name, f"a healed cluster does not take {operation_id} for {name}")
+                self.oracle.alarm_log.report("L5", name, f"a healed cluster does not take {operation_id} for {name}")
         for producer in producers:
             cluster.clients.abandon(producer)
         for consumer in cluster.clients.consumers:

@@ -33,9 +33,9 @@ from emulator.core.events import (
     TopicDeleted,
 )
 from emulator.verification.check import Evidence
-from emulator.verification.chronicle import Chronicle
 from emulator.verification.fencings import unexplained_fencings
 from emulator.verification.line_reader import FileCensus, HistoryCensus, RunLines
+from emulator.verification.timeline import Timeline
 from emulator.verification.vocabulary import tag
 
 if TYPE_CHECKING:
@@ -93,48 +93,48 @@ def find_doubts(lines: tuple[RunLines, ...], *, spark: "SparkSession") -> tuple[
     gaps = _by_run(spark, _GAPS, _Gap, len(lines))
     return tuple(
         (
-            *_about_harness(run.chronicle),
-            *_about_files(run.chronicle, run.files),
+            *_about_harness(run.timeline),
+            *_about_files(run.timeline, run.files),
             *_about_controller(run),
-            *_about_history(run.chronicle, run.history),
+            *_about_history(run.timeline, run.history),
             *_about_reads(reads[number], gaps[number]),
-            *(Doubt(about=None, sentence=sentence) for sentence in unexplained_fencings(run.chronicle)),
+            *(Doubt(about=None, sentence=sentence) for sentence in unexplained_fencings(run.timeline)),
         )
         for number, run in enumerate(lines)
     )
 
 
-def _about_harness(chronicle: Chronicle) -> Iterator[Doubt]:
-    started = list(chronicle.of(IncarnationStarted))
-    ended = {(end.ended_node, end.ended_incarnation): end for end in chronicle.of(IncarnationEnded)}
+def _about_harness(timeline: Timeline) -> Iterator[Doubt]:
+    started = list(timeline.of(IncarnationStarted))
+    ended = {(end.ended_node, end.ended_incarnation): end for end in timeline.of(IncarnationEnded)}
     if not started:
         yield Doubt(about=Evidence.EVENTS, sentence="the harness's event file is missing or names no process")
         return
-    finish = list(chronicle.of(RunEnded))
+    finish = list(timeline.of(RunEnded))
     if not finish:
         yield Doubt(about=None, sentence="the harness did not reach the end of the run")
     for end in finish:
         if end.problem is not None:
             yield Doubt(about=None, sentence=f"the plan did not reach its end: {end.problem}")
-    for fault in chronicle.of(FaultInjected):
+    for fault in timeline.of(FaultInjected):
         if fault.bit is None:
             yield Doubt(about=None, sentence=f"fault {fault.fault} on {fault.target} did not bite")
     for process in started:
         end_of_it = ended.get((process.started_node, process.started_incarnation))
         name = f"incarnation {process.started_incarnation} of node {process.started_node}"
         if end_of_it is None:
-            yield Doubt(about=Evidence.EVENTS, sentence=f"nobody noted how {name} ended")
+            yield Doubt(about=Evidence.EVENTS, sentence=f"how {name} ended was not recorded")
         elif end_of_it.end is IncarnationEnd.UNEXPECTED:
             yield Doubt(about=None, sentence=f"{name} ended by itself with exit code {end_of_it.exit_code}")
-    rules = {msgspec.json.encode(node.switches, order="sorted") for node in chronicle.of(NodeStarted) if node.switches}
+    rules = {msgspec.json.encode(node.switches, order="sorted") for node in timeline.of(NodeStarted) if node.switches}
     if len(rules) > 1:
         yield Doubt(about=None, sentence="the nodes of the run did not all have the same switches")
 
 
-def _about_files(chronicle: Chronicle, files: tuple[FileCensus, ...]) -> Iterator[Doubt]:
+def _about_files(timeline: Timeline, files: tuple[FileCensus, ...]) -> Iterator[Doubt]:
     found = {census.file_name: census for census in files if census.lines or census.torn}
-    ends = {(end.ended_node, end.ended_incarnation): end.end for end in chronicle.of(IncarnationEnded)}
-    announced = {process.event_file.rpartition("/")[2]: process for process in chronicle.of(IncarnationStarted)}
+    ends = {(end.ended_node, end.ended_incarnation): end.end for end in timeline.of(IncarnationEnded)}
+    announced = {process.event_file.rpartition("/")[2]: process for process in timeline.of(IncarnationStarted)}
     for name in sorted(announced.keys() - found.keys()):
         yield Doubt(about=Evidence.EVENTS, sentence=f"event file {name} is missing or empty")
     for name, census in sorted(found.items()):
@@ -151,8 +151,8 @@ def _file_problems(census: FileCensus, end: IncarnationEnd | None) -> Iterator[s
         samples.append(census.torn)
     if corrupt:
         yield f"has {corrupt} lines that are no events, such as {samples[0][:_SHOWN_CHARACTERS]!r}"
-    if census.strangers:
-        yield f"has events of unknown type {', '.join(sorted(census.strangers))}"
+    if census.unknown_types:
+        yield f"has events of unknown type {', '.join(sorted(census.unknown_types))}"
     if census.incomplete:
         yield f"has events with missing or impossible fields: {', '.join(sorted(census.incomplete))}"
     if len(census.parts) > 1:
@@ -171,9 +171,9 @@ def _about_controller(run: RunLines) -> Iterator[Doubt]:
     for sentence in run.contradictions:
         yield Doubt(about=Evidence.EVENTS, sentence=sentence)
     offsets: dict[int, list[int]] = {}
-    for told in run.chronicle.events:
-        if isinstance(told.event, _COMMITTED):
-            offsets.setdefault(told.incarnation, []).append(told.event.metadata_offset)
+    for collected in run.timeline.events:
+        if isinstance(collected.event, _COMMITTED):
+            offsets.setdefault(collected.incarnation, []).append(collected.event.metadata_offset)
     known = -1
     for incarnation, noted in sorted(offsets.items()):
         if known >= 0 and min(noted) > known + 1:
@@ -185,8 +185,8 @@ def _about_controller(run: RunLines) -> Iterator[Doubt]:
         known = max(known, *noted)
 
 
-def _about_history(chronicle: Chronicle, census: HistoryCensus) -> Iterator[Doubt]:
-    for client in chronicle.of(ClientStarted):
+def _about_history(timeline: Timeline, census: HistoryCensus) -> Iterator[Doubt]:
+    for client in timeline.of(ClientStarted):
         if client.history_file.rpartition("/")[2] not in census.files:
             yield Doubt(about=Evidence.HISTORY, sentence=f"history file {client.history_file} is missing")
     if census.lines == 0:

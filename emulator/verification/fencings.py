@@ -24,7 +24,7 @@ from emulator.core.events import (
     FaultInjected,
     IncarnationEnded,
 )
-from emulator.verification.chronicle import Chronicle
+from emulator.verification.timeline import Timeline
 
 CONTROLLER_ID_MIN: Final = 100
 """Node ids from here on are controllers'."""
@@ -42,23 +42,23 @@ class _Fault(msgspec.Struct, kw_only=True):
     healed: int | None = None
 
 
-def unexplained_fencings(chronicle: Chronicle) -> tuple[str, ...]:
+def unexplained_fencings(timeline: Timeline) -> tuple[str, ...]:
     """Returns a sentence for each fencing by session expiry that nothing explains."""
-    faults = _faults(chronicle)
-    ends = {(end.ended_node, end.ended_incarnation): end for end in chronicle.of(IncarnationEnded)}
+    faults = _faults(timeline)
+    ends = {(end.ended_node, end.ended_incarnation): end for end in timeline.of(IncarnationEnded)}
     incarnations = {
-        registered.broker_epoch: chronicle.incarnation_of(registered.incarnation_id)
-        for registered in chronicle.of(BrokerRegistered)
+        registered.broker_epoch: timeline.incarnation_of(registered.incarnation_id)
+        for registered in timeline.of(BrokerRegistered)
     }
     sentences = []
-    for fenced in chronicle.of(BrokerFenced):
+    for fenced in timeline.of(BrokerFenced):
         if fenced.reason != "session_expired":
             continue
         incarnation = incarnations.get(fenced.broker_epoch)
         end = None if incarnation is None else ends.get((fenced.broker_id, incarnation))
         if end is not None and (end.metadata_offset is None or end.metadata_offset <= fenced.metadata_offset):
             continue
-        if not any(_explains(fault, fenced, chronicle) for fault in faults):
+        if not any(_explains(fault, fenced, timeline) for fault in faults):
             sentences.append(
                 f"broker {fenced.broker_id} was fenced at metadata offset {fenced.metadata_offset} "
                 "because its session expired, and no fault explains that"
@@ -66,12 +66,12 @@ def unexplained_fencings(chronicle: Chronicle) -> tuple[str, ...]:
     return tuple(sentences)
 
 
-def _faults(chronicle: Chronicle) -> list[_Fault]:
+def _faults(timeline: Timeline) -> list[_Fault]:
     faults: list[_Fault] = []
     known = 0
     waiting: list[_Fault] = []  # healed, at an offset that the next known one bounds
-    for told in chronicle.events:
-        match told.event:
+    for collected in timeline.events:
+        match collected.event:
             case FaultInjected() as injected:
                 known = max(known, injected.metadata_offset or 0)
                 nodes = frozenset(int(word) for word in _NODE_ID.findall(injected.target))
@@ -96,7 +96,7 @@ def _mends(healed: FaultHealed, fault: _Fault) -> bool:
     return healed.target in ("all", fault.target) and healed.fault in ("all", "heal", fault.name)
 
 
-def _explains(fault: _Fault, fenced: BrokerFenced, chronicle: Chronicle) -> bool:
+def _explains(fault: _Fault, fenced: BrokerFenced, timeline: Timeline) -> bool:
     concerned = fault.nodes & {fenced.broker_id} or {node for node in fault.nodes if node >= CONTROLLER_ID_MIN}
     if _LINK in fault.target:  # A link matters only if heartbeats pass it.
         concerned = (
@@ -108,6 +108,6 @@ def _explains(fault: _Fault, fenced: BrokerFenced, chronicle: Chronicle) -> bool
         return True
     return not any(
         fault.healed <= unfenced.metadata_offset < fenced.metadata_offset
-        for unfenced in chronicle.of(BrokerUnfenced)
+        for unfenced in timeline.of(BrokerUnfenced)
         if unfenced.broker_id == fenced.broker_id
     )

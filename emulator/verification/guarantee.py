@@ -17,7 +17,7 @@ from enum import Enum
 import msgspec
 
 from emulator.core.events import BrokerRegistered, Election, IncarnationEnd, IncarnationEnded, PartitionChanged
-from emulator.verification.chronicle import Chronicle
+from emulator.verification.timeline import Timeline
 
 
 class Guarantee(Enum):
@@ -46,12 +46,12 @@ class _Absence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def judge_guarantee(
-    chronicle: Chronicle, *, topic_id: str, partition: int, acked_at: int, lacking_epoch: int | None
+    timeline: Timeline, *, topic_id: str, partition: int, acked_at: int, lacking_epoch: int | None
 ) -> GuaranteeJudgement:
     """Judges the loss of records of one partition.
 
     Args:
-        chronicle: of the run.
+        timeline: of the run.
         topic_id: of the partition's topic.
         partition: its number.
         acked_at: metadata offset that the acknowledging leader had applied (exclusive) when it answered.
@@ -59,7 +59,7 @@ def judge_guarantee(
             everything up to the end of the run counts.
     """
     changes = sorted(
-        (c for c in chronicle.of(PartitionChanged) if c.topic_id == topic_id and c.partition == partition),
+        (c for c in timeline.of(PartitionChanged) if c.topic_id == topic_id and c.partition == partition),
         key=lambda c: c.metadata_offset,
     )
     until = next((c.metadata_offset for c in changes if c.leader_epoch == lacking_epoch and c.leader is not None), None)
@@ -79,7 +79,7 @@ def judge_guarantee(
         return GuaranteeJudgement(guarantee=Guarantee.BROKEN, reason="the controller never changed the partition")
     replicas = {replica for c in changes for replica in c.replicas}
     allowed = min(before[-1].effective_min_isr, len(before[-1].replicas)) - 1
-    absences = [a for a in _absences(chronicle, changes) if a.node in replicas]
+    absences = [a for a in _absences(timeline, changes) if a.node in replicas]
     worst: frozenset[int] = frozenset()
     for moment in {acked_at, *(a.since for a in absences)}:
         if acked_at <= moment <= last:
@@ -103,13 +103,13 @@ def judge_guarantee(
     )
 
 
-def _absences(chronicle: Chronicle, changes: list[PartitionChanged]) -> Iterator[_Absence]:
+def _absences(timeline: Timeline, changes: list[PartitionChanged]) -> Iterator[_Absence]:
     registrations = [
-        (r.broker_id, chronicle.incarnation_of(r.incarnation_id), r.metadata_offset)
-        for r in chronicle.of(BrokerRegistered)
+        (r.broker_id, timeline.incarnation_of(r.incarnation_id), r.metadata_offset)
+        for r in timeline.of(BrokerRegistered)
     ]
     known = 0
-    for end in chronicle.of(IncarnationEnded):  # The harness's own order: an unknown offset is not below the last one.
+    for end in timeline.of(IncarnationEnded):  # The harness's own order: an unknown offset is not below the last one.
         known = max(known, end.metadata_offset or 0)
         if end.end is IncarnationEnd.STOPPED:
             continue

@@ -3,7 +3,7 @@
 What Spark gets is valid and small: one file of lines per frequent kind of fact, and one for everything rare. So no
 query parses a line twice or carries the columns of other events. What is no event, or breaks the numbering, ends up in
 the ``FileCensus`` and ``HistoryCensus`` that ``evidence`` judges. What controller and harness decided, and what logs
-lost, is kept in the vocabulary's own structs, as the run's ``Chronicle``.
+lost, is kept in the vocabulary's own structs, as the run's ``Timeline``.
 
 A controller that starts again may write down once more what it had committed before: the first line about a metadata
 offset counts, and one that contradicts it is noted.
@@ -24,9 +24,9 @@ from emulator.core.history import (
     PollOperation,
     SendOperation,
 )
-from emulator.verification.chronicle import TOLD, Chronicle, ToldEvent
 from emulator.verification.premise_census import PremiseCensus
 from emulator.verification.run_directory import RunDirectory
+from emulator.verification.timeline import COLLECTED, CollectedEvent, Timeline
 from emulator.verification.vocabulary import EVENT_TYPES, tag
 
 Put = Callable[[str, bytes], None]
@@ -70,7 +70,7 @@ class FileCensus(msgspec.Struct, kw_only=True):
         file_name: its name.
         lines: all lines but a torn last one.
         corrupt: how many of them are no JSON objects with an envelope; ``samples`` has the first of them.
-        strangers: event types outside the vocabulary.
+        unknown_types: event types outside the vocabulary.
         incomplete: types of events with missing or impossible fields.
         torn: text after the last line end that is no event; a killed process may leave some.
         parts: by node and incarnation.
@@ -80,7 +80,7 @@ class FileCensus(msgspec.Struct, kw_only=True):
     lines: int = 0
     corrupt: int = 0
     samples: list[str] = msgspec.field(default_factory=list)
-    strangers: set[str] = msgspec.field(default_factory=set)
+    unknown_types: set[str] = msgspec.field(default_factory=set)
     incomplete: set[str] = msgspec.field(default_factory=set)
     torn: str | None = None
     parts: dict[tuple[int, int], PartCensus] = msgspec.field(default_factory=dict)
@@ -114,7 +114,7 @@ class RunLines(msgspec.Struct, frozen=True, kw_only=True):
 
     files: tuple[FileCensus, ...]
     history: HistoryCensus
-    chronicle: Chronicle
+    timeline: Timeline
     contradictions: tuple[str, ...]
     census: PremiseCensus
 
@@ -188,7 +188,7 @@ _ENVELOPE: Final = msgspec.json.Decoder(Envelope)
 _EVENT: Final[msgspec.json.Decoder[e.AnyEvent]] = msgspec.json.Decoder(e.AnyEvent)
 _OPERATION: Final[msgspec.json.Decoder[Operation]] = msgspec.json.Decoder(Operation)
 _KNOWN: Final = frozenset(tag(kind) for kind in EVENT_TYPES)
-_TOLD: Final = frozenset(TOLD)
+_COLLECTED: Final = frozenset(COLLECTED)
 _HARNESS_OFFSETS: Final = (e.FaultInjected, e.FaultHealed, e.IncarnationEnded)
 """Events whose metadata offset is what the harness saw, not the place of a record."""
 
@@ -201,17 +201,18 @@ def read_run(run: RunDirectory, *, put: Put) -> RunLines:
         put: gets each valid event under its tag, and each ``SentBatch``, ``ReceivedBatch``, ``Poll`` and
             ``FinalReadOperation`` under its name.
     """
-    told: list[ToldEvent] = []
+    collected: list[CollectedEvent] = []
     committed, premises = _Committed(), PremiseCensus()
     files = tuple(
-        _read_events(path, put=put, told=told, committed=committed, premises=premises) for path in run.event_files()
+        _read_events(path, put=put, collected=collected, committed=committed, premises=premises)
+        for path in run.event_files()
     )
     history = _read_histories(run.histories, put=put, premises=premises)
-    told.sort(key=lambda t: (t.node, t.incarnation, t.sequence))
+    collected.sort(key=lambda t: (t.node, t.incarnation, t.sequence))
     return RunLines(
         files=files,
         history=history,
-        chronicle=Chronicle(events=tuple(told)),
+        timeline=Timeline(events=tuple(collected)),
         contradictions=tuple(committed.contradictions),
         census=premises,
     )
@@ -255,7 +256,7 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def _read_events(
-    path: Path, *, put: Put, told: list[ToldEvent], committed: _Committed, premises: PremiseCensus
+    path: Path, *, put: Put, collected: list[CollectedEvent], committed: _Committed, premises: PremiseCensus
 ) -> FileCensus:
     census = FileCensus(file_name=path.name)
     for line in _lines(path):
@@ -276,15 +277,17 @@ def _read_events(
         try:
             event = _EVENT.decode(line)
         except msgspec.ValidationError:
-            (census.incomplete if envelope.type in _KNOWN else census.strangers).add(envelope.type)
+            (census.incomplete if envelope.type in _KNOWN else census.unknown_types).add(envelope.type)
             continue
         if not committed.is_new(event):
             continue
         put(envelope.type, line)
         premises.add_event(event, node=envelope.node, incarnation=envelope.incarnation)
-        if type(event) in _TOLD:
-            told.append(
-                ToldEvent(node=envelope.node, incarnation=envelope.incarnation, sequence=envelope.sequence, event=event)
+        if type(event) in _COLLECTED:
+            collected.append(
+                CollectedEvent(
+                    node=envelope.node, incarnation=envelope.incarnation, sequence=envelope.sequence, event=event
+                )
             )
     return census
 

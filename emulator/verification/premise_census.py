@@ -30,8 +30,8 @@ from emulator.core.events import (
 )
 from emulator.core.history import FinalReadOperation, Operation, OperationType, PollOperation, SendOperation
 from emulator.verification.check import Premise
-from emulator.verification.chronicle import Chronicle
 from emulator.verification.log_reader import FinalBatch, FinalLog
+from emulator.verification.timeline import Timeline
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -134,9 +134,9 @@ class PremiseCensus:
         else:
             self._replicas.setdefault((found.topic_id, found.partition), set()).add(found.node)
 
-    def premises(self, chronicle: Chronicle) -> frozenset[Premise]:
+    def premises(self, timeline: Timeline) -> frozenset[Premise]:
         """Returns what the run has; ``SETTLED_RECORDS`` and ``SETTLED_SEQUENCES`` are for ``settled_premises``."""
-        found = {*self._seen, *_of_controller(chronicle)}
+        found = {*self._seen, *_of_controller(timeline)}
         if len(self._controllers) > 1:
             found.add(Premise.TWO_CONTROLLERS)
         if any(len(nodes) > 1 for nodes in self._replicas.values()):
@@ -146,8 +146,8 @@ class PremiseCensus:
         return frozenset(found)
 
 
-def _of_controller(chronicle: Chronicle) -> Iterator[Premise]:
-    registrations = list(chronicle.of(BrokerRegistered))
+def _of_controller(timeline: Timeline) -> Iterator[Premise]:
+    registrations = list(timeline.of(BrokerRegistered))
     if len(registrations) > 1:
         yield Premise.TWO_REGISTRATIONS
     if any(
@@ -155,7 +155,7 @@ def _of_controller(chronicle: Chronicle) -> Iterator[Premise]:
     ):
         yield Premise.UNCLEAN_REGISTRATION
     partitions: dict[_Partition, list[PartitionChanged]] = {}
-    for change in sorted(chronicle.of(PartitionChanged), key=lambda each: each.metadata_offset):
+    for change in sorted(timeline.of(PartitionChanged), key=lambda each: each.metadata_offset):
         partitions.setdefault((change.topic_id, change.partition), []).append(change)
     for changes in partitions.values():
         yield Premise.COMMITTED

@@ -212,7 +212,7 @@ def _sort(runs: tuple[RunDirectory, ...], work: Path) -> Iterator[RunLines]:
             sorter.begin(number)
             lines = read_run(run, put=sorter.put)
             yield lines
-            taken_over = lines.chronicle.logs_taken_over()
+            taken_over = lines.timeline.logs_taken_over()
             for node, directory in run.node_directories():
                 sorter.put(NodeDirectory.__name__, encoder.encode(NodeDirectory(node=node)))
                 for found in read_node_logs(node=node, directory=directory):

@@ -13,4 +13,4 @@ def span(first: str, last: str) -> str:
 
 def broker(column: str) -> str:
     """SQL for a broker or its absence."""
-    return f"coalesce(concat('broker ', {column}), 'nobody')"
+    return f"coalesce(concat('broker ', {column}), 'no broker')"

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from emulator.core.events import BrokerRegistered, Election, LogTruncated, PartitionChanged, PowerLost
-from emulator.verification.chronicle import Chronicle
 from emulator.verification.guarantee import judge_guarantee
 from emulator.verification.losses import LossClass
+from emulator.verification.timeline import Timeline
 from emulator.verification.verdict import Loss, OffsetRange
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LEADER_LINES_MAX: Final = 60
-"""Committed states told per run; further ones are counted."""
+"""Committed states that a report lists per run; further ones are counted."""
 
 _RANGES_TOLD_MAX: Final = 4
 
@@ -88,22 +88,22 @@ class _Fate(msgspec.Struct, frozen=True, kw_only=True):
     offsets: tuple[OffsetRange, ...]
 
 
-def tell_losses(chronicles: tuple[Chronicle, ...], *, spark: "SparkSession") -> tuple[tuple[Loss, ...], ...]:
+def describe_losses(timelines: tuple[Timeline, ...], *, spark: "SparkSession") -> tuple[tuple[Loss, ...], ...]:
     """Returns the lost acks=all records of each run, by partition, offsets and fate."""
-    losses: list[list[Loss]] = [[] for _ in chronicles]
+    losses: list[list[Loss]] = [[] for _ in timelines]
     fates = [msgspec.convert(row.asDict(recursive=True), _Fate) for row in spark.sql(_FATES).collect()]
     for fate in sorted(fates, key=lambda f: (f.run, f.topic, f.partition, f.offsets[0].first)):
-        losses[fate.run].append(_loss(fate, chronicles[fate.run]))
+        losses[fate.run].append(_loss(fate, timelines[fate.run]))
     return tuple(map(tuple, losses))
 
 
-def _loss(fate: _Fate, chronicle: Chronicle) -> Loss:
+def _loss(fate: _Fate, timeline: Timeline) -> Loss:
     lacking_epoch = fate.lacking_epoch if fate.lacking_epoch is not None else fate.settled_epoch
     judgement = judge_guarantee(
-        chronicle,
+        timeline,
         topic_id=fate.topic_id,
         partition=fate.partition,
-        acked_at=fate.acked_at if fate.acked_at is not None else _epoch_start(fate, chronicle),
+        acked_at=fate.acked_at if fate.acked_at is not None else _epoch_start(fate, timeline),
         lacking_epoch=lacking_epoch,
     )
     return Loss(
@@ -116,18 +116,18 @@ def _loss(fate: _Fate, chronicle: Chronicle) -> Loss:
         reason=judgement.reason,
         story=(
             " ".join(_head(fate)),
-            *_what_happened(fate, chronicle),
+            *_what_happened(fate, timeline),
             f"Guarantee {judgement.guarantee.value}: {judgement.reason}.",
         ),
     )
 
 
-def _epoch_start(fate: _Fate, chronicle: Chronicle) -> int:
+def _epoch_start(fate: _Fate, timeline: Timeline) -> int:
     """Where the epoch began in which the batch was appended: the ack came later."""
     return min(
         (
             change.metadata_offset
-            for change in chronicle.of(PartitionChanged)
+            for change in timeline.of(PartitionChanged)
             if change.topic_id == fate.topic_id
             and change.partition == fate.partition
             and change.leader_epoch == fate.leader_epoch
@@ -155,21 +155,21 @@ def _head(fate: _Fate) -> Iterator[str]:
         yield f"They were in the logs of {_brokers(fate.held_by)}."
 
 
-def _what_happened(fate: _Fate, chronicle: Chronicle) -> Iterator[str]:
+def _what_happened(fate: _Fate, timeline: Timeline) -> Iterator[str]:
     first = fate.offsets[0].first
     last = max(span.last for span in fate.offsets)
-    for lost in chronicle.of(PowerLost):
+    for lost in timeline.of(PowerLost):
         if (lost.topic_id, lost.partition) == (fate.topic_id, fate.partition) and lost.new_end_offset <= last:
             yield from _power_loss_sentence(lost, fate)
-    for registered in chronicle.of(BrokerRegistered):
+    for registered in timeline.of(BrokerRegistered):
         returned = registered.stored_broker_epoch is not None
         if returned and not registered.is_clean and registered.broker_id == fate.lacking_node:
             yield (
                 f"Broker {registered.broker_id} registered again at metadata offset {registered.metadata_offset}, "
                 "and the controller took its shutdown for unclean."
             )
-    yield from _election_sentence(fate, chronicle)
-    for cut in chronicle.events:
+    yield from _election_sentence(fate, timeline)
+    for cut in timeline.events:
         event = cut.event
         if not isinstance(event, LogTruncated) or (event.topic_id, event.partition) != (fate.topic_id, fate.partition):
             continue
@@ -191,9 +191,9 @@ def _power_loss_sentence(lost: PowerLost, fate: _Fate) -> Iterator[str]:
     )
 
 
-def _election_sentence(fate: _Fate, chronicle: Chronicle) -> Iterator[str]:
+def _election_sentence(fate: _Fate, timeline: Timeline) -> Iterator[str]:
     epoch = fate.lacking_epoch if fate.lacking_epoch is not None else fate.settled_epoch
-    for change in chronicle.of(PartitionChanged):
+    for change in timeline.of(PartitionChanged):
         if (
             (change.topic_id, change.partition, change.leader_epoch) == (fate.topic_id, fate.partition, epoch)
             and change.election is not Election.NONE
@@ -207,9 +207,9 @@ def _election_sentence(fate: _Fate, chronicle: Chronicle) -> Iterator[str]:
             )
 
 
-def tell_leaders(chronicle: Chronicle) -> tuple[str, ...]:
+def describe_leaders(timeline: Timeline) -> tuple[str, ...]:
     """Returns the partitions' committed states in the controller's order, in plain words."""
-    changes = sorted(chronicle.of(PartitionChanged), key=lambda c: c.metadata_offset)
+    changes = sorted(timeline.of(PartitionChanged), key=lambda c: c.metadata_offset)
     lines = [
         f"{c.topic}-{c.partition} epoch {c.leader_epoch}: leader {_or_none(c.leader)}, ISR {list(c.isr)}, "
         f"ELR {list(c.elr)} ({_cause(c)}{_elected(c)})"

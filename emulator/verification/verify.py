@@ -16,7 +16,6 @@ from emulator.core.promises import PROMISES, is_promised
 from emulator.verification.acks_comparison import REPORT, AcksComparison, compare_acks
 from emulator.verification.check import Check, Evidence, Premise
 from emulator.verification.checks import CHECKS
-from emulator.verification.chronicle import Chronicle
 from emulator.verification.evidence import Doubt, find_doubts
 from emulator.verification.facts import define_facts
 from emulator.verification.guarantee import Guarantee
@@ -24,14 +23,15 @@ from emulator.verification.line_reader import RunLines
 from emulator.verification.premise_census import settled_premises
 from emulator.verification.reader import load_runs
 from emulator.verification.run_directory import RunDirectory, open_run_directory
-from emulator.verification.story import tell_leaders, tell_losses
+from emulator.verification.story import describe_leaders, describe_losses
+from emulator.verification.timeline import Timeline
 from emulator.verification.verdict import CheckResult, CheckStatus, Loss, RecordCounts, VerdictReport, decide
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 EXAMPLES_MAX: Final = 10
-"""Findings of a check that are told per run; all are counted."""
+"""Findings of a check that a report lists per run; all are counted."""
 
 _QUERIES_AT_ONCE: Final = 3
 _Answer = TypeVar("_Answer")
@@ -80,12 +80,12 @@ def rehearse(spark: "SparkSession") -> None:
 def _reports(
     runs: tuple[RunDirectory, ...], lines: tuple[RunLines, ...], spark: "SparkSession", pool: Executor
 ) -> tuple[VerdictReport, ...]:
-    chronicles = tuple(run.chronicle for run in lines)
+    timelines = tuple(run.timeline for run in lines)
     found = [pool.submit(_findings, check, spark) for check in CHECKS]
     doubted = pool.submit(find_doubts, lines, spark=spark)
     counted = pool.submit(_record_counts, spark, lines)
     settled = pool.submit(settled_premises, spark, runs=len(runs))
-    lost = pool.submit(tell_losses, chronicles, spark=spark)
+    lost = pool.submit(describe_losses, timelines, spark=spark)
     compared = {
         number: pool.submit(compare_acks, number, spark=spark)
         for number, run in enumerate(runs)
@@ -93,7 +93,7 @@ def _reports(
     }
     doubts, losses, counts = doubted.result(), lost.result(), counted.result()
     premises = tuple(
-        run.census.premises(run.chronicle) | of_settled for run, of_settled in zip(lines, settled.result(), strict=True)
+        run.census.premises(run.timeline) | of_settled for run, of_settled in zip(lines, settled.result(), strict=True)
     )
     findings: dict[tuple[int, str], list[_Finding]] = {}
     for finding in (finding for future in found for finding in future.result()):
@@ -101,7 +101,7 @@ def _reports(
     return tuple(
         _report(
             run,
-            chronicles[number],
+            timelines[number],
             doubts[number],
             losses[number],
             counts[number],
@@ -115,7 +115,7 @@ def _reports(
 
 def _report(
     run: RunDirectory,
-    chronicle: Chronicle,
+    timeline: Timeline,
     doubts: tuple[Doubt, ...],
     losses: tuple[Loss, ...],
     counts: tuple[RecordCounts, ...],
@@ -123,7 +123,7 @@ def _report(
     findings: dict[str, list[_Finding]],
     acks_comparison: AcksComparison | None,
 ) -> VerdictReport:
-    switches = dict(chronicle.switches())
+    switches = dict(timeline.switches())
     doubtful = frozenset(doubt.about for doubt in doubts if doubt.about is not None)
     checks = tuple(_result(check, findings[check.check_id], switches, doubtful, premises) for check in CHECKS)
     unknown_reasons = tuple(doubt.sentence for doubt in doubts)
@@ -139,7 +139,7 @@ def _report(
         checks=checks,
         counts=counts,
         losses=losses,
-        leaders=tell_leaders(chronicle),
+        leaders=describe_leaders(timeline),
         acks_comparison=acks_comparison,
     )
 

@@ -350,6 +350,23 @@ def loses_a_batch_across_a_restart(path: Path, end: e.IncarnationEnd) -> Path:
     return run.finish()
 
 
+def power_loss_undoes_a_truncation(path: Path, *, truncation_sync: str) -> Path:
+    """S35: a follower's log is cut and continued, and after a power loss the batch that was cut off is there again."""
+    run = healthy(path, switches={"truncation_sync": truncation_sync})
+    kept = list(run.logs[2, "orders", 0])
+    run.truncate(2, 20)
+    other = msgspec.structs.replace(run.new_batch(), base_offset=20)
+    run.append(2, other)
+    run.operate(other, outcome=OperationType.INFO)
+    run.power_loss(2, keep=30)
+    run.logs[2, "orders", 0] = kept
+    run.restart(2)
+    run.alter(reason="broker_registered", broker=2, isr=(0, 1))
+    run.unfence(2)
+    run.expand((0, 1, 2))
+    return run.finish()
+
+
 def killed_with_an_unseen_deletion(path: Path) -> Path:
     run = healthy(path)
     run.fault("kill", "2")
@@ -1189,6 +1206,14 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "loss from a log taken over": (
         lambda path: new_topic_goes_on_with_the_log(path, kept_batches=1),
         frozenset({"E1"}),
+    ),
+    "truncation undone": (
+        lambda path: power_loss_undoes_a_truncation(path, truncation_sync="off"),
+        frozenset({"D7"}),
+    ),
+    "truncation undone though synced": (
+        lambda path: power_loss_undoes_a_truncation(path, truncation_sync="on"),
+        frozenset({"D7", "E1"}),
     ),
     "refused and stored": (refused_for_certain_and_stored, frozenset({"D11"})),
     "stored twice": (idempotent_batch_is_stored_twice, frozenset({"D12"})),

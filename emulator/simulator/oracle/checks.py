@@ -5,16 +5,16 @@ from collections.abc import Callable
 
 from emulator.core.types import TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.oracle.bell import Bell
+from emulator.simulator.oracle.alarm_log import AlarmLog
 from emulator.simulator.oracle.clients import ClientChecks
 from emulator.simulator.oracle.controller_rules import ControllerRules
 from emulator.simulator.oracle.copies import Copies
+from emulator.simulator.oracle.durability import DurabilityChecks
 from emulator.simulator.oracle.finding import Alarm
 from emulator.simulator.oracle.guarantee import GuaranteeLedger
 from emulator.simulator.oracle.leader_rules import LeaderRules
 from emulator.simulator.oracle.logs import LogChecks
 from emulator.simulator.oracle.metadata import MetadataChecks
-from emulator.simulator.oracle.promises import PromiseChecks
 from emulator.simulator.oracle.tally import Tally
 from emulator.simulator.oracle.truth import PartitionTruth
 
@@ -29,7 +29,7 @@ class Checks:
         cluster: which is watched; once ``attach`` said so.
         outstanding: who is outstanding, whatever the partition.
         truths: by partition; one that is asked for begins.
-        bell: where they ring.
+        alarm_log: all alarms.
         copies: who held which batch.
         tally: what the run was like.
     """
@@ -40,18 +40,18 @@ class Checks:
         self.truths: defaultdict[TopicPartition, PartitionTruth] = defaultdict(
             lambda: PartitionTruth(self.outstanding.successor())
         )
-        self.bell = Bell(self.truths, lambda: self.cluster.steps, on_alarm)
+        self.alarm_log = AlarmLog(self.truths, lambda: self.cluster.steps, on_alarm)
         self.tally = Tally()
         self.copies = Copies()
-        self.promises = PromiseChecks(self.bell, self.truths, self.copies)
-        self.clients = ClientChecks(self.bell, self.truths)
-        self.controller = ControllerRules(self.bell)
-        self.metadata = MetadataChecks(self.bell)
-        self.leaders = LeaderRules(self.bell, self.metadata.reference)
-        self.logs = LogChecks(self.bell, self.truths)
+        self.durability = DurabilityChecks(self.alarm_log, self.truths, self.copies)
+        self.clients = ClientChecks(self.alarm_log, self.truths)
+        self.controller = ControllerRules(self.alarm_log)
+        self.metadata = MetadataChecks(self.alarm_log)
+        self.leaders = LeaderRules(self.alarm_log, self.metadata.reference)
+        self.logs = LogChecks(self.alarm_log, self.truths)
 
     def attach(self, cluster: SimulatedCluster) -> None:
         """Says which cluster is watched."""
         self.cluster = cluster
-        for checks in (self.promises, self.controller, self.metadata, self.leaders, self.logs):
+        for checks in (self.durability, self.controller, self.metadata, self.leaders, self.logs):
             checks.attach(cluster)

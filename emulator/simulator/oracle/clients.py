@@ -1,9 +1,9 @@
-"""What clients must see: nothing made up, nothing twice, nothing out of order, nothing that is taken back.
+"""What clients must see: no phantoms, no duplicates, no reordering, nothing that is lost again.
 
 D10: what is stored or read was sent. D11: a send that certainly failed is in no log. D12, D13: sequence numbers are
 once below the high watermark, and in order. D14: what was invoked after an acknowledgement lies behind it. D16: only
 committed records are read. C1: a consumer's offsets have no holes. C2: a reader of everything gets all that was
-acknowledged. C3, on consumers: nobody is sent back to where the log ends by now.
+acknowledged. C3, on consumers: no consumer is sent back to an earlier end of the log.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from emulator.core.batch import BatchDescriptor
 from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
 from emulator.core.history import OperationType, PolledBatch
 from emulator.core.types import Acks, CauseId, Offset, ProducerEpoch, ProducerId, TopicPartition
-from emulator.simulator.oracle.bell import Bell
+from emulator.simulator.oracle.alarm_log import AlarmLog
 from emulator.simulator.oracle.truth import PartitionTruth
 
 
@@ -32,8 +32,8 @@ class ClientChecks:
         accepted: operations that a producer was told to have succeeded, whatever they asked for.
     """
 
-    def __init__(self, bell: Bell, truths: Mapping[TopicPartition, PartitionTruth]) -> None:
-        self._bell = bell
+    def __init__(self, alarm_log: AlarmLog, truths: Mapping[TopicPartition, PartitionTruth]) -> None:
+        self._alarm_log = alarm_log
         self._truths = truths
         self.accepted: set[CauseId] = set()
         self._acked_end: dict[TopicPartition, Offset] = {}
@@ -70,7 +70,7 @@ class ClientChecks:
         elif record.type is OperationType.OK and record.base_offset is not None and acks is Acks.ALL:
             if record.base_offset < floor:
                 sentence = f"{name} {record.operation_id} is at {record.base_offset}, sent after {floor} was acked"
-                self._bell.ring("D14", name, sentence)
+                self._alarm_log.report("D14", name, sentence)
             end = Offset(record.base_offset + record.record_count)
             self._acked_end[name] = max(end, self._acked_end.get(name, Offset(0)))
 
@@ -87,10 +87,10 @@ class ClientChecks:
             for batch in log:
                 if batch.crc in failed:
                     sentence = f"{name} {batch.base_offset} is batch {batch.crc}, whose producer was told of failure"
-                    self._bell.ring("D11", name, sentence)
+                    self._alarm_log.report("D11", name, sentence)
                 elif batch.crc not in attempted:
-                    sentence = f"{name} {batch.base_offset} is batch {batch.crc}, which nobody sent there"
-                    self._bell.ring("D10", name, sentence)
+                    sentence = f"{name} {batch.base_offset} is batch {batch.crc}, which no producer sent there"
+                    self._alarm_log.report("D10", name, sentence)
 
     def check_sequences(self, name: TopicPartition, log: Sequence[BatchDescriptor], high_watermark: Offset) -> None:
         """D12, D13 on the leader's log."""
@@ -103,14 +103,14 @@ class ClientChecks:
             if key in seen:
                 if batch.last_offset < high_watermark:
                     sentence = f"{name} has sequence {key} at {seen[key]} and at {batch.base_offset}"
-                    self._bell.ring("D12", name, sentence)
+                    self._alarm_log.report("D12", name, sentence)
                 continue
             seen[key] = batch.base_offset
             number = (batch.producer_epoch, batch.base_sequence)
             before = last.get(batch.producer_id)
             if before is not None and number < before:
                 sentence = f"{name} has {number} of producer {batch.producer_id} at {batch.base_offset}, after {before}"
-                self._bell.ring("D13", name, sentence)
+                self._alarm_log.report("D13", name, sentence)
             last[batch.producer_id] = number
 
     # --- Consumers --------------------------------------------------------------------------------------------------
@@ -123,10 +123,10 @@ class ClientChecks:
         if expected is not None and record.position != expected:
             if not record.seek:
                 sentence = f"{client} went from {expected} to {record.position} of {name}"
-                self._bell.ring("C1", name, sentence)
+                self._alarm_log.report("C1", name, sentence)
             elif record.position < expected:
                 sentence = f"{client} had read {name} up to {expected} and was sent back to {record.position}"
-                self._bell.ring("C3", name, sentence)
+                self._alarm_log.report("C3", name, sentence)
         if expected is None and not record.seek and not record.batches:
             return  # it is where it was in the topic that had this name before, and has not noticed yet
         position = record.position
@@ -134,7 +134,7 @@ class ClientChecks:
         for batch in record.batches:
             if batch.base_offset != position:
                 sentence = f"{client} at {position} of {name} was given offset {batch.base_offset}"
-                self._bell.ring("C1", name, sentence)
+                self._alarm_log.report("C1", name, sentence)
             position = Offset(batch.last_offset + 1)
             observed.add((batch.last_offset, batch.crc))
             self._check_batch(client, name, batch, record.high_watermark)
@@ -149,14 +149,14 @@ class ClientChecks:
     ) -> None:
         sent = self._sent.get((batch.producer, batch.first_record_id + batch.record_count - 1))
         if sent is None or sent.partition != name or sent.first_record_id > batch.first_record_id:
-            self._bell.ring("D10", name, f"{client} was given {batch} of {name}, which nobody sent there")
+            self._alarm_log.report("D10", name, f"{client} was given {batch} of {name}, which no producer sent there")
         committed = self._truths[name].committed.get(batch.last_offset)
         if committed != (batch.leader_epoch, batch.crc) or (
             high_watermark is not None and batch.last_offset >= high_watermark
         ):
             sentence = f"{client} was given {batch.base_offset}..{batch.last_offset} (batch {batch.crc}) of {name}"
             known = f"the high watermark was {high_watermark}, committed is batch {committed}"
-            self._bell.ring("D16", name, f"{sentence}; {known}")
+            self._alarm_log.report("D16", name, f"{sentence}; {known}")
 
     def finished(self, client: str, record: FinalReadRecorded) -> None:
         """A reader of everything is through with a partition: C2."""
@@ -169,4 +169,4 @@ class ClientChecks:
             if is_passed and (promise.last_offset, promise.crc) not in observed:
                 sentence = f"{name} {promise.base_offset}..{promise.last_offset} (batch {promise.crc}) was acknowledged"
                 read = f"{client} read {record.start_offset}..{record.end_offset}, and no consumer was given it"
-                self._bell.ring("C2", name, f"{sentence}; {read}", since=promise.moment)
+                self._alarm_log.report("C2", name, f"{sentence}; {read}", since=promise.moment)

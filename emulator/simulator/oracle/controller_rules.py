@@ -31,7 +31,7 @@ from emulator.core.image import PartitionState
 from emulator.core.metadata_version import ELR_VERSION
 from emulator.core.types import BrokerEpoch, BrokerId, LeaderRecoveryState, PartitionEpoch, TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.oracle.bell import Bell
+from emulator.simulator.oracle.alarm_log import AlarmLog
 
 _UNCLEAN: Final = (Election.UNCLEAN, Election.LAST_KNOWN_LEADER)
 _FROM_OUTSIDE: Final = (Election.ELR, *_UNCLEAN)
@@ -47,8 +47,8 @@ _TAKEN_FOR_OLD: Final = ("FENCED_LEADER_EPOCH", "INVALID_UPDATE_VERSION")
 class ControllerRules:
     """Checks of one run."""
 
-    def __init__(self, bell: Bell) -> None:
-        self._bell = bell
+    def __init__(self, alarm_log: AlarmLog) -> None:
+        self._alarm_log = alarm_log
         self._cluster: SimulatedCluster
         self._last: dict[TopicPartition, PartitionChanged] = {}
         self._states: dict[tuple[TopicPartition, PartitionEpoch], PartitionChanged] = {}
@@ -67,14 +67,14 @@ class ControllerRules:
         self._has_elr = cluster.switches.elr
 
     def feature_changed(self, event: FeatureChanged) -> None:
-        """Rules about eligible leader replicas end with their feature, and begin anew with it."""
+        """Rules about eligible leader replicas end with their feature, and start afresh with it."""
         if event.name == ELR_VERSION:
             self._has_elr = self._cluster.switches.elr and event.feature_level > 0
             self._has_floor.clear()
             self._unclean.clear()
 
     def controller_started(self) -> None:
-        """The controller runs anew: it tells what a killed one did not come to tell, and knows of no contacts."""
+        """The controller started: it reports what a killed one had not, and knows of no contacts."""
         self._last_contact_ms.clear()
 
     # --- Partitions -------------------------------------------------------------------------------------------------
@@ -125,7 +125,7 @@ class ControllerRules:
             try:
                 predicate(name, state)
             except InvariantError as violation:
-                self._bell.ring(str(violation).partition(":")[0], name, str(violation))
+                self._alarm_log.report(str(violation).partition(":")[0], name, str(violation))
 
     def _check_floor(self, name: TopicPartition, before: PartitionChanged | None, event: PartitionChanged) -> None:
         """M4: once enough candidates, always enough, but for what takes some away on purpose."""
@@ -143,15 +143,15 @@ class ControllerRules:
         )
         if name in self._has_floor and not is_excused:
             sentence = f"{name} has fewer candidates than {event.effective_min_isr}: {event.describe()}"
-            self._bell.ring("M4", name, sentence)
+            self._alarm_log.report("M4", name, sentence)
         self._has_floor.discard(name)
 
     def _check_epochs(self, name: TopicPartition, before: PartitionChanged, event: PartitionChanged) -> None:
-        is_led_anew = event.leader != before.leader
+        is_new_leader = event.leader != before.leader
         if event.partition_epoch != before.partition_epoch + 1 or (
-            event.leader_epoch - before.leader_epoch not in ((1,) if is_led_anew else (0, 1))
+            event.leader_epoch - before.leader_epoch not in ((1,) if is_new_leader else (0, 1))
         ):
-            self._bell.ring("M9", name, f"{name} went from {before.describe()} to {event.describe()}")
+            self._alarm_log.report("M9", name, f"{name} went from {before.describe()} to {event.describe()}")
 
     def _check_election(self, name: TopicPartition, before: PartitionChanged, event: PartitionChanged) -> None:
         leader = event.leader
@@ -164,16 +164,18 @@ class ControllerRules:
         joined = event.isr if event.reason in (_PROPOSED, _REASSIGNED) else ()
         match event.election:
             case Election.ISR if leader not in (*before.isr, *joined):
-                self._bell.ring("M6", name, f"{name}: {leader} was elected from ISR {before.isr}")
+                self._alarm_log.report("M6", name, f"{name}: {leader} was elected from ISR {before.isr}")
             case Election.ELR if leader not in before.elr or members:
-                self._bell.ring("M6", name, f"{name}: {leader} was elected from ELR {before.elr}, ISR {before.isr}")
+                self._alarm_log.report(
+                    "M6", name, f"{name}: {leader} was elected from ELR {before.elr}, ISR {before.isr}"
+                )
             case Election.UNCLEAN | Election.LAST_KNOWN_LEADER if candidates and event.reason != _REQUESTED:
                 sentence = f"{name}: {leader} was elected uncleanly beside {sorted(candidates)}"
-                self._bell.ring("M6", name, f"{sentence}: {event.describe()}")
+                self._alarm_log.report("M6", name, f"{sentence}: {event.describe()}")
             case Election.UNCLEAN | Election.LAST_KNOWN_LEADER if event.isr != (leader,):
-                self._bell.ring("M6", name, f"{name}: {leader} was elected uncleanly as {event.describe()}")
+                self._alarm_log.report("M6", name, f"{name}: {leader} was elected uncleanly as {event.describe()}")
             case Election.NONE | Election.NO_CANDIDATE:
-                self._bell.ring("M6", name, f"{name}: {leader} leads and was not elected: {event.describe()}")
+                self._alarm_log.report("M6", name, f"{name}: {leader} leads and was not elected: {event.describe()}")
             case _:
                 pass
 
@@ -182,20 +184,20 @@ class ControllerRules:
         is_recovering = event.leader_recovery_state is LeaderRecoveryState.RECOVERING
         is_told = event.reason == _PROPOSED and event.broker_id == before.leader
         if is_recovering and (len(event.isr) > 1 or (event.leader is not None and event.isr != (event.leader,))):
-            self._bell.ring("M7", name, f"{name} recovers beside others: {event.describe()}")
+            self._alarm_log.report("M7", name, f"{name} recovers beside others: {event.describe()}")
         if not is_recovering and event.leader is not None and event.election in _UNCLEAN:
-            self._bell.ring("M7", name, f"{name} need not recover from an unclean election: {event.describe()}")
+            self._alarm_log.report("M7", name, f"{name} need not recover from an unclean election: {event.describe()}")
         if is_recovering and not was and event.election not in _UNCLEAN:
-            self._bell.ring("M7", name, f"{name} recovers from no unclean election: {event.describe()}")
+            self._alarm_log.report("M7", name, f"{name} recovers from no unclean election: {event.describe()}")
         if was and not is_recovering and not is_told:
-            self._bell.ring("M7", name, f"{name} has recovered, and its leader {before.leader} did not say so")
+            self._alarm_log.report("M7", name, f"{name} has recovered, and its leader {before.leader} did not say so")
 
     def _check_growth(self, name: TopicPartition, before: PartitionChanged, event: PartitionChanged) -> None:
         gained = set(event.isr) - set(before.isr)
         if event.election in _FROM_OUTSIDE:
             gained -= {event.leader}
         if gained and event.reason != _PROPOSED:
-            self._bell.ring("M11", name, f"{name}: {sorted(gained)} joined the ISR by {event.describe()}")
+            self._alarm_log.report("M11", name, f"{name}: {sorted(gained)} joined the ISR by {event.describe()}")
 
     def _check_unclean(self, name: TopicPartition, event: PartitionChanged) -> None:
         excluded = self._unclean.get(name)
@@ -207,7 +209,9 @@ class ControllerRules:
             excluded.difference_update(event.isr)
         back = excluded & {*event.isr, *event.elr}
         if back and event.reason != _REGISTERED:
-            self._bell.ring("M5", name, f"{name}: {sorted(back)} registered uncleanly and are in {event.describe()}")
+            self._alarm_log.report(
+                "M5", name, f"{name}: {sorted(back)} registered uncleanly and are in {event.describe()}"
+            )
             excluded -= back
 
     def _check_cancellation(self, name: TopicPartition, before: PartitionChanged, event: PartitionChanged) -> None:
@@ -217,7 +221,7 @@ class ControllerRules:
         if event.reason != _REASSIGNED or is_moving or not was_moving or set(event.replicas) != kept:
             return
         if len(event.isr) < min(event.effective_min_isr, len(event.replicas)):
-            self._bell.ring("M19", name, f"{name}: called off with too few in sync: {event.describe()}")
+            self._alarm_log.report("M19", name, f"{name}: cancelled with too few in sync: {event.describe()}")
 
     # --- Brokers ----------------------------------------------------------------------------------------------------
 
@@ -250,8 +254,8 @@ class ControllerRules:
             node = self._cluster.controller_node
             passed_ms = node.clock.local_ms(self._cluster.now_ms) - contact_ms
             if passed_ms <= self._cluster.properties.broker_session_timeout_ms:
-                sentence = f"broker {broker_id} registered anew {passed_ms} ms after its earlier session was heard of"
-                self._bell.ring("M12", None, sentence)
+                sentence = f"broker {broker_id} registered again {passed_ms} ms after its earlier session was heard of"
+                self._alarm_log.report("M12", None, sentence)
         self._active.discard(broker_id)
         self._unfenced.discard(broker_id)
         self._epochs[broker_id] = event.broker_epoch
@@ -271,7 +275,7 @@ class ControllerRules:
         last = self._last.get(name)
         if last is not None and event.error in _TAKEN_FOR_OLD and _is_ahead(event, last):
             sentence = f"{name}: a proposal from the future was taken for old: {event.describe()}"
-            self._bell.ring("M10", name, sentence)
+            self._alarm_log.report("M10", name, sentence)
         if event.error != "NONE":
             return
         wrong: list[str] = []
@@ -296,7 +300,7 @@ class ControllerRules:
             wrong.append(f"is from epoch {event.broker_epoch} of its sender")
         if wrong:
             sentence = f"{name}: an accepted proposal {', '.join(wrong)}: {event.describe()}"
-            self._bell.ring("M10", name, f"{sentence}; it was {before and before.describe()}")
+            self._alarm_log.report("M10", name, f"{sentence}; it was {before and before.describe()}")
 
 
 def _is_ahead(event: AlterPartitionDecided, last: PartitionChanged) -> bool:

@@ -4,7 +4,7 @@ from collections import defaultdict
 
 from emulator.core.events import BatchAppended, PowerLost
 from emulator.core.types import NodeId, Offset, TopicPartition
-from emulator.simulator.oracle.truth import Promise
+from emulator.simulator.oracle.truth import PromisedBatch
 
 _BatchKey = tuple[Offset, int]
 """Last offset and CRC."""
@@ -32,7 +32,7 @@ class Copies:
         self._held.pop(name, None)
         self._lost.pop(name, None)
 
-    def outlived_power_losses(self, name: TopicPartition, promise: Promise) -> bool:
+    def outlived_power_losses(self, name: TopicPartition, promise: PromisedBatch) -> bool:
         """Whether more nodes held a batch than lost it with their page cache."""
         key = (promise.last_offset, promise.crc)
         return len(self._held[name].get(key, ())) > len(self._lost[name].get(key, ()))

@@ -38,7 +38,7 @@ from emulator.core.types import (
 )
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.nodes import BrokerNode
-from emulator.simulator.oracle.bell import Bell
+from emulator.simulator.oracle.alarm_log import AlarmLog
 from emulator.simulator.oracle.candidates import candidates
 from emulator.simulator.oracle.reference import MetadataReference
 
@@ -59,8 +59,8 @@ _ReplicaKey = tuple[NodeId, TopicPartition]
 class LeaderRules:
     """Checks of one run."""
 
-    def __init__(self, bell: Bell, reference: MetadataReference) -> None:
-        self._bell = bell
+    def __init__(self, alarm_log: AlarmLog, reference: MetadataReference) -> None:
+        self._alarm_log = alarm_log
         self._reference = reference
         self._cluster: SimulatedCluster
         self._leaders: dict[tuple[TopicPartition, TopicId, LeaderEpoch], NodeId] = {}
@@ -97,17 +97,17 @@ class LeaderRules:
             return
         leader = self._leaders.setdefault((name, event.topic_id, event.leader_epoch), node_id)
         if leader != node_id:
-            self._bell.ring("M8", name, f"{name}: epoch {event.leader_epoch} has leaders {leader} and {node_id}")
+            self._alarm_log.report("M8", name, f"{name}: epoch {event.leader_epoch} has leaders {leader} and {node_id}")
         if self._is_recovering(node_id, name):
-            self._bell.ring("M18", name, f"{name}: leader {node_id} recovers and appended {event.describe()}")
+            self._alarm_log.report("M18", name, f"{name}: leader {node_id} recovers and appended {event.describe()}")
 
     def high_watermark_advanced(self, node_id: NodeId, name: TopicPartition, event: HighWatermarkAdvanced) -> None:
         """A leader's high watermark rose: H1, H2."""
         if len(event.committed_isr) < event.effective_min_isr:
-            self._bell.ring("H2", name, f"{name}: {event.describe()}")
+            self._alarm_log.report("H2", name, f"{name}: {event.describe()}")
         if not self._reference.has_committed(name, event.leader_epoch, event.committed_isr):
             sentence = f"{name}: the controller never committed ISR {event.committed_isr} in that epoch"
-            self._bell.ring("H2", name, f"{sentence}: {event.describe()}")
+            self._alarm_log.report("H2", name, f"{sentence}: {event.describe()}")
         # What was learned before this broker last became leader counts no more: another leader may have had it cut.
         term_start = self._term_start.get((node_id, name), event.leader_epoch)
         ends = {
@@ -119,16 +119,18 @@ class LeaderRules:
         }
         short = [member for member in event.maximal_isr if (end := ends.get(member)) is None or end < event.new]
         if short or event.new > event.log_end_offset:
-            self._bell.ring("H1", name, f"{name}: {short} of the maximal ISR are not there yet: {event.describe()}")
+            self._alarm_log.report(
+                "H1", name, f"{name}: {short} of the maximal ISR are not there yet: {event.describe()}"
+            )
         held = [ends[member] for member in (*event.maximal_isr, *event.joiners) if member in ends]
         if held and event.new < min(held):
-            self._bell.ring("H1", name, f"{name}: it stays behind what all hold: {event.describe()}")
+            self._alarm_log.report("H1", name, f"{name}: it stays behind what all hold: {event.describe()}")
 
     def proposed(self, node_id: NodeId, name: TopicPartition, event: AlterPartitionProposed) -> None:
         """A leader asks for another ISR: H5, one at a time."""
         version = (event.leader_epoch, event.partition_epoch)
         if self._proposed.get((node_id, name)) == version:
-            self._bell.ring(
+            self._alarm_log.report(
                 "H5", name, f"{name}: proposed while the same version's proposal is out: {event.describe()}"
             )
         self._proposed[node_id, name] = version
@@ -141,14 +143,14 @@ class LeaderRules:
     # --- Answers ----------------------------------------------------------------------------------------------------
 
     def responded(self, node: BrokerNode, response: Response) -> None:
-        """A broker answers a request: M18, where somebody recovers."""
+        """A broker answers a request: M18, where the leader recovers."""
         if not isinstance(response, _SERVING):
             return
         for part in response.partitions:
             name = TopicPartition(part.topic, part.partition)
             if part.error is ErrorCode.NONE and self._is_recovering(node.node_id, name):
                 sentence = f"{name} recovers, and broker {node.node_id} serves it by a {type(response).__name__}"
-                self._bell.ring("M18", name, sentence)
+                self._alarm_log.report("M18", name, sentence)
 
     def _is_recovering(self, node_id: NodeId, name: TopicPartition) -> bool:
         """Whether a partition recovers by all that a broker has been told."""
@@ -170,14 +172,14 @@ class LeaderRules:
                 check_progress(partition, mark)
         except InvariantError as violation:
             check_id = str(violation).partition(":")[0]
-            self._bell.ring(check_id, partition.name, f"on broker {node.node_id}, {violation}")
+            self._alarm_log.report(check_id, partition.name, f"on broker {node.node_id}, {violation}")
         node.marks[partition.name] = partition_mark(partition)
         state = partition.isr_state
         if not isinstance(state, Committed):
             both = {*state.committed, *proposed_isr(state)}
             if set(partition.maximal_isr) != both:
                 sentence = f"{partition.name}: leader {node.node_id} reckons with {partition.maximal_isr}"
-                self._bell.ring("H5", partition.name, f"{sentence} while {state} is under way")
+                self._alarm_log.report("H5", partition.name, f"{sentence} while {state} is under way")
 
     def check_superset(self, name: TopicPartition) -> None:
         """H4: a settled leader whose ISR is large enough reckons with every candidate of the controller's."""
@@ -192,12 +194,12 @@ class LeaderRules:
             return  # it leads the topic that had this name before
         registration = self._cluster.image.brokers[state.leader]
         if registration.incarnation_id != node.incarnation_id:
-            return  # it serves nobody: what it reckons with is of no consequence
+            return  # it serves no client: its maximal ISR does not matter
         if len(partition.committed_isr) < partition.effective_min_isr:
             return
         missing = set(candidates(self._cluster, state)) - set(partition.maximal_isr)
         if missing:
-            self._bell.ring(
+            self._alarm_log.report(
                 "H4",
                 name,
                 f"{name}: leader {state.leader} reckons with {partition.maximal_isr}; the controller has ISR"

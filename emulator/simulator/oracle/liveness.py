@@ -2,8 +2,8 @@
 
 Each property is a question that is asked until it is answered well. Where a property cannot come to hold for a reason
 that the protocol allows, the reason is an *excuse*, which is counted and never silent. The one excuse that exists: a
-partition without any candidate (ISR and ELR are empty, or it never had a leader to begin with), whose replicas nobody
-is asking what they hold.
+partition without any candidate (ISR and ELR are empty, or it never had a leader to begin with), whose replicas are
+not being asked what they hold.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ PARKED_MS: Final = 5_000
 
 
 def excused(cluster: SimulatedCluster) -> tuple[TopicPartition, ...]:
-    """Returns the partitions that nobody may lead."""
+    """Returns the partitions that no replica may lead."""
     recovering = cluster.controller.recoveries.under_way
     return tuple(
         name

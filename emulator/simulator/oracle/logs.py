@@ -21,7 +21,7 @@ from emulator.core.events import (
 from emulator.core.types import BrokerId, LeaderEpoch, NodeId, Offset, TopicId, TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.nodes import BrokerNode
-from emulator.simulator.oracle.bell import Bell
+from emulator.simulator.oracle.alarm_log import AlarmLog
 from emulator.simulator.oracle.truth import PartitionTruth
 
 _BatchKey = tuple[Offset, LeaderEpoch]
@@ -44,8 +44,8 @@ class _KnownLog:
 class LogChecks:
     """Checks of one run's logs."""
 
-    def __init__(self, bell: Bell, truths: dict[TopicPartition, PartitionTruth]) -> None:
-        self._bell = bell
+    def __init__(self, alarm_log: AlarmLog, truths: dict[TopicPartition, PartitionTruth]) -> None:
+        self._alarm_log = alarm_log
         self._truths = truths
         self._cluster: SimulatedCluster
         self._logs: dict[tuple[NodeId, TopicPartition], _KnownLog] = {}
@@ -62,7 +62,7 @@ class LogChecks:
         known = self._logs.get((node_id, name))
         if known is not None and known.topic_id != event.topic_id and event.log_end_offset:
             sentence = f"{name} on broker {node_id} goes on as topic {event.topic_id} with data of {known.topic_id}"
-            self._bell.ring("M15", name, sentence)
+            self._alarm_log.report("M15", name, sentence)
         fresh = self._logs[node_id, name] = _KnownLog(event.topic_id)
         stored = self._cluster.nodes[BrokerId(node_id)].disk.logs.get(name)
         if stored is not None:
@@ -110,11 +110,11 @@ class LogChecks:
         self._check_topic(node_id, name, event.topic_id)
         if base_offset > log.log_end_offset or (previous is not None and base_offset <= previous[1]):
             sentence = f"{name}: {base_offset} was appended on broker {node_id} to a log that ends at"
-            self._bell.ring("D9", name, f"{sentence} {log.log_end_offset}, after {previous}")
+            self._alarm_log.report("D9", name, f"{sentence} {log.log_end_offset}, after {previous}")
         is_led_otherwise = event.role is AppendRole.LEADER and leader_epoch != event.current_leader_epoch
         if is_led_otherwise or (previous is not None and leader_epoch < previous[2]):
             sentence = f"{name}: {base_offset} was appended on broker {node_id} in epoch {leader_epoch}"
-            self._bell.ring("D8", name, f"{sentence}, led in {event.current_leader_epoch}, after {previous}")
+            self._alarm_log.report("D8", name, f"{sentence}, led in {event.current_leader_epoch}, after {previous}")
         self._check_lineage(node_id, name, event, None if previous is None else (previous[0], previous[2]))
         log.batches.append((base_offset, event.last_offset, leader_epoch, crc))
         log.log_end_offset = Offset(event.last_offset + 1)
@@ -130,7 +130,7 @@ class LogChecks:
         if known is None or (known[1] is None and known[0] == event.crc):
             batches[key] = (event.crc, previous)
         elif known[0] != event.crc or (previous is not None and previous != known[1]):
-            self._bell.ring(
+            self._alarm_log.report(
                 "D7",
                 name,
                 f"{name} offset {event.base_offset} of epoch {event.leader_epoch} was batch {known[0]} after {known[1]}"
@@ -153,7 +153,7 @@ class LogChecks:
             is_lost = lost is not None and (lost.leader_epoch, lost.crc) == (leader_epoch, crc)
             if truth.committed.get(last_offset) == (leader_epoch, crc) or is_lost:
                 moment = lost.moment if lost is not None and is_lost else truth.committed_since(last_offset)
-                self._bell.ring(
+                self._alarm_log.report(
                     "D15",
                     name,
                     f"{name}: broker {node_id} cut off {base_offset}..{last_offset} (batch {crc}), which was"
@@ -167,7 +167,7 @@ class LogChecks:
         state = None if broker is None else broker.image.partitions.get(name)
         if state is None or state.topic_id != topic_id:
             sentence = f"{name} on broker {node_id} is of topic {topic_id}, its metadata says"
-            self._bell.ring("M15", name, f"{sentence} {None if state is None else state.topic_id}")
+            self._alarm_log.report("M15", name, f"{sentence} {None if state is None else state.topic_id}")
 
     def check_ends(self, node: BrokerNode, partition: Partition) -> None:
         """D9, M15 on one replica: its core, its disk and what is known of it are the same log."""
@@ -176,10 +176,10 @@ class LogChecks:
         if stored is None or known is None or not stored.log_end_offset == known.log_end_offset == log.log_end_offset:
             ends = (log.log_end_offset, stored and stored.log_end_offset, known and known.log_end_offset)
             sentence = f"{name} on broker {node.node_id} ends, by core, disk and events, at {ends}"
-            self._bell.ring("D9", name, sentence)
+            self._alarm_log.report("D9", name, sentence)
         elif stored.topic_id != log.topic_id:
             sentence = f"{name} on broker {node.node_id} is of topic {log.topic_id} and lies in that of"
-            self._bell.ring("M15", name, f"{sentence} {stored.topic_id}")
+            self._alarm_log.report("M15", name, f"{sentence} {stored.topic_id}")
 
     def check_epochs(self, node: BrokerNode, partition: Partition) -> None:
         """D8 on one replica: its epoch cache has each epoch of its batches, from its first one on or before."""
@@ -195,4 +195,4 @@ class LogChecks:
             epoch, start = leader_epoch, starts.get(leader_epoch)
             if start is None or start > base_offset:
                 sentence = f"{name} on broker {node.node_id} has epoch {leader_epoch} from {base_offset} on, its cache"
-                self._bell.ring("D8", name, f"{sentence} says {starts}")
+                self._alarm_log.report("D8", name, f"{sentence} says {starts}")

@@ -12,16 +12,16 @@ from emulator.core.image import PartitionState
 from emulator.core.types import BrokerEpoch, MetadataOffset, TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.nodes import BrokerNode
-from emulator.simulator.oracle.bell import Bell
+from emulator.simulator.oracle.alarm_log import AlarmLog
 from emulator.simulator.oracle.reference import MetadataReference
 
 
 class MetadataChecks:
     """Checks of one run's metadata."""
 
-    def __init__(self, bell: Bell) -> None:
+    def __init__(self, alarm_log: AlarmLog) -> None:
         self.reference = MetadataReference(self._changed)
-        self._bell = bell
+        self._alarm_log = alarm_log
         self._cluster: SimulatedCluster
         self._writer = -1
         self._last_offset = MetadataOffset(-1)
@@ -32,20 +32,20 @@ class MetadataChecks:
         self._cluster = cluster
 
     def controller_started(self) -> None:
-        """The controller runs anew: its log may have lost what was not durable."""
+        """The controller started: its log may have lost what was not durable."""
         self.reference.reset()
         self.follow()
 
     def follow(self) -> None:
         """Folds what the controller has appended since."""
         if not self.reference.follow(self._cluster.controller_node.log):
-            self._bell.ring("M14", None, f"the metadata log does not go on at {self.reference.end_offset}")
+            self._alarm_log.report("M14", None, f"the metadata log does not go on at {self.reference.end_offset}")
 
     def written(self, incarnation: int, offset: MetadataOffset) -> None:
         """A controller told of a record that it committed: M14."""
         if incarnation < self._writer or offset < self._last_offset:
             sentence = f"controller {incarnation} committed {offset} after controller {self._writer} had"
-            self._bell.ring("M14", None, f"{sentence} committed {self._last_offset}")
+            self._alarm_log.report("M14", None, f"{sentence} committed {self._last_offset}")
         self._writer, self._last_offset = incarnation, offset
         self.follow()
 
@@ -53,7 +53,7 @@ class MetadataChecks:
         """A broker registered: M12, as far as epochs go."""
         if not self._last_broker_epoch < event.broker_epoch <= event.metadata_offset:
             sentence = f"broker {event.broker_id} got epoch {event.broker_epoch} at {event.metadata_offset}, after"
-            self._bell.ring("M12", None, f"{sentence} epoch {self._last_broker_epoch}")
+            self._alarm_log.report("M12", None, f"{sentence} epoch {self._last_broker_epoch}")
         self._last_broker_epoch = max(self._last_broker_epoch, event.broker_epoch)
 
     # --- Brokers ----------------------------------------------------------------------------------------------------
@@ -65,17 +65,17 @@ class MetadataChecks:
         self.follow()
         if image.next_offset != end_offset or end_offset > self.reference.end_offset:
             sentence = f"broker {node.node_id} applied metadata up to {end_offset}, has it up to {image.next_offset}"
-            self._bell.ring("M13", None, f"{sentence}, and the log ends at {self.reference.end_offset}")
+            self._alarm_log.report("M13", None, f"{sentence}, and the log ends at {self.reference.end_offset}")
         partitions, brokers = self.reference.partitions_at(end_offset), self.reference.brokers_at(end_offset)
         if image.partitions != partitions or image.brokers != brokers:
             for name in sorted({*image.partitions, *partitions}):
                 mine, true = image.partitions.get(name), partitions.get(name)
                 if mine != true:
                     sentence = f"broker {node.node_id} at {end_offset} takes {name} to be {mine}; the log says {true}"
-                    self._bell.ring("M13", name, sentence)
+                    self._alarm_log.report("M13", name, sentence)
             if image.brokers != brokers:
                 sentence = f"broker {node.node_id} at {end_offset} takes brokers to be {image.brokers}"
-                self._bell.ring("M13", None, f"{sentence}; the log says {brokers}")
+                self._alarm_log.report("M13", None, f"{sentence}; the log says {brokers}")
 
     def check_role(self, node: BrokerNode, name: TopicPartition, partition: Partition | None) -> None:
         """M13 on one partition of a broker, by the broker's own image."""
@@ -83,7 +83,7 @@ class MetadataChecks:
         state = node.broker.image.partitions.get(name)
         if state is None or node.broker_id not in state.replicas:
             if partition is not None:
-                self._bell.ring("M13", name, f"broker {node.node_id} hosts {name}, which is {state}")
+                self._alarm_log.report("M13", name, f"broker {node.node_id} hosts {name}, which is {state}")
             return
         if partition is None or partition.partition_epoch > state.partition_epoch:
             return  # logs are not open yet, or the answer to a proposal was quicker than metadata
@@ -92,7 +92,9 @@ class MetadataChecks:
         wanted = (state.leader, state.leader_epoch, state.partition_epoch, frozenset(state.replicas))
         is_leader = state.leader == node.broker_id
         if role != wanted or partition.is_leader != is_leader or (is_leader and set(isr) != set(state.isr)):
-            self._bell.ring("M13", name, f"broker {node.node_id} has {name} as {role} with ISR {isr}; it is {state}")
+            self._alarm_log.report(
+                "M13", name, f"broker {node.node_id} has {name} as {role} with ISR {isr}; it is {state}"
+            )
 
     def log_deleted(self, node: BrokerNode, name: TopicPartition, event: LogDeleted) -> None:
         """A broker put a log aside: L7, second half."""
@@ -100,8 +102,8 @@ class MetadataChecks:
             return
         state = self.reference.partition_at(name, node.broker.image.next_offset)
         if state is not None and state.topic_id == event.topic_id and node.broker_id in state.replicas:
-            sentence = f"broker {node.node_id} threw its log of {name} away ({event.reason}), and is a replica: {state}"
-            self._bell.ring("L7", name, sentence)
+            sentence = f"broker {node.node_id} removed its log of {name} ({event.reason}), and is a replica: {state}"
+            self._alarm_log.report("L7", name, sentence)
 
     # --- Partitions -------------------------------------------------------------------------------------------------
 
@@ -126,4 +128,6 @@ class MetadataChecks:
             if is_wrong
         ]
         if wrong:
-            self._bell.ring("M16", name, f"the reassignment of {name} ended {', '.join(wrong)}: {before}, then {after}")
+            self._alarm_log.report(
+                "M16", name, f"the reassignment of {name} ended {', '.join(wrong)}: {before}, then {after}"
+            )

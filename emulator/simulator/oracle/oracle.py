@@ -21,10 +21,10 @@ from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.nodes import BrokerNode
 from emulator.simulator.observer import ClientRecord
 from emulator.simulator.oracle.checks import Checks
-from emulator.simulator.oracle.event_desk import EventDesk
+from emulator.simulator.oracle.event_router import EventRouter
 from emulator.simulator.oracle.finding import Alarm
 from emulator.simulator.oracle.liveness import excused, missing
-from emulator.simulator.oracle.truth import Promise
+from emulator.simulator.oracle.truth import PromisedBatch
 
 FULL_SCAN_STEPS: Final = 256
 _ROOT: Final = Path(emulator.__file__).parents[1]
@@ -35,15 +35,15 @@ class Oracle:
 
     Attributes:
         checks: all of them, and what they know.
-        bell: where they ring.
+        alarm_log: all alarms.
         truths: by partition.
         tally: what the run was like.
     """
 
     def __init__(self, on_alarm: Callable[[Alarm], None] | None = None) -> None:
         self.checks = Checks(on_alarm)
-        self.bell, self.truths, self.tally = self.checks.bell, self.checks.truths, self.checks.tally
-        self._desk = EventDesk(self.checks)
+        self.alarm_log, self.truths, self.tally = self.checks.alarm_log, self.checks.truths, self.checks.tally
+        self._router = EventRouter(self.checks)
         self._cluster: SimulatedCluster
         self._next_scan = FULL_SCAN_STEPS
 
@@ -56,22 +56,22 @@ class Oracle:
     @property
     def alarms(self) -> list[Alarm]:
         """What fired, in order."""
-        return self.bell.alarms
+        return self.alarm_log.alarms
 
     def weak_candidates(self) -> tuple[tuple[TopicPartition, BrokerId], ...]:
         """Returns who is a candidate now and lacks committed records."""
-        return self.checks.promises.weak_candidates()
+        return self.checks.durability.weak_candidates()
 
     # --- Observer ----------------------------------------------------------------------------------------------------
 
     def happened(self, node_id: NodeId, incarnation: int, event: Event, *, now_ms: int) -> None:
         """Takes note of an event."""
-        self.bell.moment += 1
-        self._desk.take(node_id, incarnation, event)
+        self.alarm_log.moment += 1
+        self._router.route(node_id, incarnation, event)
 
     def recorded(self, client: str, record: ClientRecord, *, now_ms: int) -> None:
         """Takes note of what a client saw."""
-        self.bell.moment += 1
+        self.alarm_log.moment += 1
         match record:
             case SendRecorded():
                 is_known = record.topic_id is not None
@@ -85,12 +85,12 @@ class Oracle:
                 self.checks.clients.polled(client, record)
                 truth = self.truths[record.partition]
                 for batch in record.batches:
-                    truth.expose(batch, moment=self.bell.moment, leader_epoch=record.leader_epoch)
+                    truth.expose(batch, moment=self.alarm_log.moment, leader_epoch=record.leader_epoch)
             case FinalReadRecorded(type=OperationType.OK):
                 self.checks.clients.finished(client, record)
             case FinalReadRecorded(partition=name, error=error):
                 if self._cluster.state(name) is not None and name not in excused(self._cluster):
-                    self.bell.ring("L6", name, f"{client} did not get to the end of {name}: {error}")
+                    self.alarm_log.report("L6", name, f"{client} did not get to the end of {name}: {error}")
             case PollRecorded():
                 if record.topic_id is not None and not self._is_current(record):
                     self.checks.clients.went_astray(client, record.partition)
@@ -105,17 +105,17 @@ class Oracle:
 
     def stepped(self, node_id: NodeId) -> None:
         """Checks what the step touched."""
-        desk = self._desk
-        if desk.dirty:
+        router = self._router
+        if router.dirty:
             node = self._cluster.nodes.get(BrokerId(node_id))
-            for name in desk.dirty:
-                self.checks.promises.check_candidates(name)
+            for name in router.dirty:
+                self.checks.durability.check_candidates(name)
                 self.checks.leaders.check_superset(name)
                 if node is not None and node.broker is not None:
                     self._check_replica(node, name)
-            desk.dirty.clear()
-        if desk.has_applied_metadata:
-            desk.has_applied_metadata = False
+            router.dirty.clear()
+        if router.has_applied_metadata:
+            router.has_applied_metadata = False
             self._check_roles(self._cluster.nodes[BrokerId(node_id)])
         if self._cluster.steps >= self._next_scan:
             self._next_scan = self._cluster.steps + FULL_SCAN_STEPS
@@ -130,8 +130,8 @@ class Oracle:
             return
         self.checks.leaders.check_hosted(node, partition)
         self.checks.logs.check_ends(node, partition)
-        if partition.is_leader and self.checks.promises.settled_leader(name) is node:
-            self.checks.promises.check_told_end(name, node, partition)
+        if partition.is_leader and self.checks.durability.settled_leader(name) is node:
+            self.checks.durability.check_told_end(name, node, partition)
 
     def _check_roles(self, node: BrokerNode) -> None:
         if node.broker is None:
@@ -142,12 +142,12 @@ class Oracle:
     def scan(self) -> None:
         """Checks everything that can be checked at any time."""
         for name in self._cluster.image.partitions:
-            self.checks.promises.check_candidates(name)
+            self.checks.durability.check_candidates(name)
             self.checks.leaders.check_superset(name)
-            self.checks.promises.check_agreement(name)
-            leader = self.checks.promises.settled_leader(name)
+            self.checks.durability.check_agreement(name)
+            leader = self.checks.durability.settled_leader(name)
             if leader is not None:
-                self.checks.promises.check_leader(name, leader)
+                self.checks.durability.check_leader(name, leader)
                 self.checks.clients.check_sequences(
                     name, leader.disk.logs[name].batches, self.truths[name].high_watermark
                 )
@@ -166,7 +166,7 @@ class Oracle:
     def finish(self) -> None:
         """Checks what can only be said at the end, and everything else once more."""
         for name, state in self._cluster.image.partitions.items():
-            self.checks.promises.check_somewhere(name)
+            self.checks.durability.check_somewhere(name)
             logs = [node.disk.logs.get(name) for node in self._cluster.nodes.values()]
             stored = [log.batches for log in logs if log is not None and log.topic_id == state.topic_id]
             self.checks.clients.check_stored(name, stored)
@@ -175,7 +175,7 @@ class Oracle:
     def crashed(self, error: Exception) -> None:
         """A core raised an exception."""
         check_id = "InvariantError" if isinstance(error, InvariantError) else "Exception"
-        self.bell.ring(check_id, None, f"{type(error).__name__}: {error}{_where(error)}")
+        self.alarm_log.report(check_id, None, f"{type(error).__name__}: {error}{_where(error)}")
 
     # --- Clients ----------------------------------------------------------------------------------------------------
 
@@ -184,18 +184,18 @@ class Oracle:
         if self._cluster.clients.producer_acks[client] is not Acks.ALL:
             return
         self.tally.acks += 1
-        promise = Promise(
+        promise = PromisedBatch(
             base_offset=base_offset,
             last_offset=Offset(base_offset + record.record_count - 1),
             crc=record.attempts[-1].crc,
-            moment=self.bell.moment,
+            moment=self.alarm_log.moment,
             leader_epoch=self.truths[name].acknowledged_in.get(record.operation_id),
         )
-        self.checks.promises.acked(name, promise)
+        self.checks.durability.acked(name, promise)
 
     def _is_current(self, record: SendRecorded | PollRecorded) -> bool:
         """Whether a line of the history is about the topic that has this name now."""
-        return self._desk.is_current(record.partition.topic, record.topic_id)
+        return self._router.is_current(record.partition.topic, record.topic_id)
 
 
 def _where(error: Exception) -> str:

@@ -14,7 +14,7 @@ from emulator.core.types import CauseId, LeaderEpoch, Offset
 from emulator.simulator.oracle.guarantee import GuaranteeLedger
 
 
-class Promise(msgspec.Struct, frozen=True, kw_only=True):
+class PromisedBatch(msgspec.Struct, frozen=True, kw_only=True):
     """A batch that must stay: where, which one, since when, and by the leader of which epoch, where that is known."""
 
     base_offset: Offset
@@ -59,15 +59,15 @@ class PartitionTruth:
         self.told_end_offset = Offset(0)
         self.committed: dict[Offset, tuple[LeaderEpoch, int]] = {}
         self.lost_commits: dict[Offset, LostCommit] = {}
-        self.acked: dict[Offset, Promise] = {}
-        self.ever_acked: dict[tuple[Offset, int], Promise] = {}
+        self.acked: dict[Offset, PromisedBatch] = {}
+        self.ever_acked: dict[tuple[Offset, int], PromisedBatch] = {}
         self.acknowledged_in: dict[CauseId, LeaderEpoch] = {}
-        self.exposed: dict[Offset, Promise] = {}
+        self.exposed: dict[Offset, PromisedBatch] = {}
         self.ledger = ledger
         self._marks: list[Offset] = []
         self._moments: list[int] = []
 
-    def acknowledge(self, promise: Promise) -> None:
+    def acknowledge(self, promise: PromisedBatch) -> None:
         """A producer with acks=all was told that a batch is there."""
         self.acked[promise.base_offset] = promise
         self.ever_acked[promise.base_offset, promise.crc] = promise
@@ -99,7 +99,7 @@ class PartitionTruth:
             return
         self.exposed.setdefault(
             batch.base_offset,
-            Promise(
+            PromisedBatch(
                 base_offset=batch.base_offset,
                 last_offset=batch.last_offset,
                 crc=batch.crc,

@@ -1,4 +1,4 @@
-"""C3 ClientHW: what was committed to a reader stays committed: nobody is sent back."""
+"""C3 ClientHW: the log end that consumers are told does not go back."""
 
 from emulator.verification.check import Check, Premise
 

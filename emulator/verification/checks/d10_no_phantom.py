@@ -14,7 +14,8 @@ CHECK = Check(
             FROM sent_batch)
         SELECT run, topic, partition, base_offset AS position,
                concat(topic, '-', partition, ' ', {span("base_offset", "last_offset")}, ': ', what,
-                      ' has a batch with CRC ', crc, ' and ', record_count, ' records that nobody sent') AS sentence
+                      ' has a batch with CRC ', crc, ' and ', record_count,
+                      ' records that no producer sent') AS sentence
         FROM (SELECT b.run, b.topic, b.partition, b.base_offset, b.last_offset, b.crc, b.record_count, b.what
               FROM (SELECT run, topic, partition, base_offset, last_offset, crc, record_count,
                            concat('the final log of broker ', node) AS what

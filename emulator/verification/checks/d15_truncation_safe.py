@@ -11,8 +11,8 @@ CHECK = Check(
     premises=frozenset({Premise.HIGH_WATERMARK_MOVED, Premise.TRUNCATED}),
     query="""
         SELECT t.run, t.topic, t.partition, min(b.base_offset) AS position,
-               concat(t.topic, '-', t.partition, ': broker ', t.node, ' cut its log from ', t.old_end_offset, ' to ',
-                      t.new_end_offset, ' (', replace(t.reason, '_', ' '), ') in epoch ', t.leader_epoch,
+               concat(t.topic, '-', t.partition, ': broker ', t.node, ' truncated its log from ', t.old_end_offset,
+                      ' to ', t.new_end_offset, ' (', replace(t.reason, '_', ' '), ') in epoch ', t.leader_epoch,
                       ', and with it ', count(DISTINCT b.base_offset), ' batches from offset ', min(b.base_offset),
                       ' on that had been committed') AS sentence
         FROM log_truncated t

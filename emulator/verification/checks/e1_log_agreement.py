@@ -7,7 +7,7 @@ the events of that incarnation end; or it may have cut or deleted a log and not 
 process finds the log as it opens it, or none. Anything else is a disagreement, and final logs decide all other checks.
 
 A log begins where one of its name was deleted, and not with another topic: where strays are left alone, a topic that is
-made anew goes on with what the one before had written.
+created again continues the log of the deleted one.
 """
 
 from emulator.verification.check import Check, Evidence, Premise
@@ -80,7 +80,18 @@ _UNSEEN = f"""
     GROUP BY s.run, s.last_topic_id, s.partition, s.node, s.incarnation
 """
 
-# Logs that are gone altogether, and nobody told of since: a process that was killed may have deleted them.
+# From where on a power loss may have undone a truncation that nothing synced (S35): old batches may lie there again.
+_UNDONE = """
+    SELECT t.run, t.topic_id, t.partition, t.node, min(t.new_end_offset) AS new_end_offset
+    FROM log_truncated t
+    JOIN power_lost p ON p.run = t.run AND p.topic_id = t.topic_id AND p.partition = t.partition
+         AND p.lost_node = t.node AND p.lost_incarnation = t.incarnation
+    JOIN node_started n ON n.run = t.run AND n.node = t.node AND n.incarnation = t.incarnation
+         AND NOT n.switches['truncation_sync'] <=> 'on'
+    GROUP BY t.run, t.topic_id, t.partition, t.node
+"""
+
+# Logs that are gone altogether, and no event names since: a process that was killed may have deleted them.
 _GONE = f"""
     SELECT s.run, s.topic, s.partition, s.node
     FROM (SELECT run, topic, partition, node, max(incarnation) AS last_incarnation FROM kept_step
@@ -99,7 +110,7 @@ CHECK = Check(
     premises=frozenset({Premise.STORED, Premise.FINAL_LOG}),
     query=f"""
         WITH step AS ({_STEP}), kept_step AS ({_KEPT_STEP}), expected AS ({_EXPECTED}), deleted AS ({_DELETED}),
-        unseen AS ({_UNSEEN}), gone AS ({_GONE}),
+        unseen AS ({_UNSEEN}), gone AS ({_GONE}), undone AS ({_UNDONE}),
         disagreement AS (
             SELECT run, topic_id, partition, node, base_offset, last_offset, leader_epoch, crc, record_count,
                    max(topic) AS topic, max(side) AS side
@@ -122,6 +133,8 @@ CHECK = Check(
         LEFT JOIN (SELECT run, topic_id, partition, node, min(log_end_offset) AS log_end_offset
                    FROM unseen GROUP BY run, topic_id, partition, node) u
              ON u.run = g.run AND u.node = g.node AND u.topic_id = g.topic_id AND u.partition = g.partition
+        LEFT ANTI JOIN undone s ON s.run = g.run AND s.node = g.node AND s.topic_id = g.topic_id
+             AND s.partition = g.partition AND g.last_offset >= s.new_end_offset
         LEFT ANTI JOIN gone w ON w.run = g.run AND w.node = g.node AND w.topic = g.topic AND w.partition = g.partition
         WHERE IF(g.side = 'events', d.run IS NULL OR g.last_offset >= d.log_start_offset,
                  u.run IS NULL OR g.base_offset < u.log_end_offset)

@@ -10,7 +10,7 @@ CHECK = Check(
         SELECT run, topic, partition, new AS position,
                concat(topic, '-', partition, ': broker ', node, ' in epoch ', leader_epoch, CASE
                       WHEN new <= old THEN concat(' moved its high watermark from ', old, ' back to ', new)
-                      ELSE concat(' had its high watermark at ', before, ' and went on from ', old) END) AS sentence
+                      ELSE concat(' had its high watermark at ', before, ' and continued from ', old) END) AS sentence
         FROM (SELECT *, max(new) OVER (PARTITION BY run, topic_id, partition, node, incarnation, leader_epoch
                                ORDER BY sequence ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
               FROM high_watermark_advanced)

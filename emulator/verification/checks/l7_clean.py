@@ -1,4 +1,4 @@
-"""L7 Clean: brokers clear away what is not theirs, and nothing that is (KIP-550)."""
+"""L7 Clean: brokers remove logs that are not theirs, and no others (KIP-550)."""
 
 from typing import Final
 

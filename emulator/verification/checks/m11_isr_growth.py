@@ -1,6 +1,6 @@
-"""M11 ISRGrowth: an ISR grows only by word of its leader, or with the leader that it is given.
+"""M11 ISRGrowth: an ISR grows only when its leader asks for it, or by the election of a leader.
 
-Where a reassignment may be called off with nobody in sync, a replica that remains is put into the ISR unasked (S39).
+Where a reassignment may be cancelled with no replica in sync, one that remains is put into the ISR (S39).
 """
 
 from emulator.verification.check import Check, Premise

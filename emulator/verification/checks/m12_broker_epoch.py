@@ -10,7 +10,7 @@ CHECK = Check(
         SELECT run, '' AS topic, 0 AS partition, metadata_offset AS position,
                concat('broker ', broker_id, ' was registered at metadata offset ', metadata_offset, ' under epoch ',
                       broker_epoch, IF(broker_epoch <= before, concat(', after epoch ', before),
-                      ', which another registration has, too')) AS sentence
+                      ', which another registration has as well')) AS sentence
         FROM (SELECT *, lag(broker_epoch) OVER (PARTITION BY run, broker_id ORDER BY metadata_offset) AS before,
                      count(*) OVER (PARTITION BY run, broker_epoch) AS holders
               FROM broker_registered)

@@ -1,4 +1,4 @@
-"""M13 MetadataFold: brokers act on nothing but what the controller committed."""
+"""M13 MetadataFold: brokers act only on what the controller committed."""
 
 from emulator.verification.check import Check, Evidence, Premise
 from emulator.verification.sentences import broker

@@ -1,4 +1,4 @@
-"""M14 OneController: one metadata log: an offset stands for one record, whichever controller process tells of it."""
+"""M14 OneController: a metadata offset stands for one record, whichever controller process reports it."""
 
 from emulator.verification.check import Check, Premise
 

@@ -1,4 +1,4 @@
-"""M17 ELRReplicas: an ELR holds nobody who was reassigned away, and has deleted its log (KIP-966)."""
+"""M17 ELRReplicas: no replica that was reassigned away stays in an ELR (KIP-966)."""
 
 from emulator.verification.check import Check, Premise
 from emulator.verification.sentences import listed
@@ -10,7 +10,7 @@ CHECK = Check(
     query=f"""
         SELECT run, topic, partition, metadata_offset AS position,
                concat(topic, '-', partition, ' at metadata offset ', metadata_offset, ': ELR ', {listed("elr")},
-                      ' is no part of the replicas ', {listed("replicas")}) AS sentence
+                      ' has members that are not among the replicas ', {listed("replicas")}) AS sentence
         FROM partition_changed
         WHERE size(array_except(elr, replicas)) > 0
     """,

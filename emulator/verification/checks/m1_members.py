@@ -11,7 +11,7 @@ CHECK = Check(
         SELECT run, topic, partition, metadata_offset AS position,
                concat(topic, '-', partition, ' at metadata offset ', metadata_offset, ': leader ', {broker("leader")},
                       ', replicas ', {listed("replicas")}, ', ISR ', {listed("isr")}, ', ELR ', {listed("elr")}, ': ',
-                      CASE WHEN size(array_except(isr, replicas)) > 0 THEN 'the ISR is no part of the replicas'
+                      CASE WHEN size(array_except(isr, replicas)) > 0 THEN 'the ISR has members that are no replicas'
                            WHEN arrays_overlap(isr, elr) THEN 'ISR and ELR overlap'
                            ELSE 'the leader is not in the ISR' END) AS sentence
         FROM partition_changed

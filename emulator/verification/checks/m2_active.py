@@ -1,7 +1,7 @@
 """M2 Active: no fenced or leaving broker is in an ISR (KIP-841, KIP-966).
 
-Where a reassignment may be called off with nobody in sync, even a fenced replica is put into the ISR (S39). While the
-feature of ELR is off, the last member stays in the ISR though it is fenced; who was in one then is not asked about.
+Where a reassignment may be cancelled with no replica in sync, even a fenced replica is put into the ISR (S39). While
+the feature of ELR is off, the last member stays in the ISR though it is fenced; members of that time are excepted.
 """
 
 from emulator.verification.check import Check, Premise

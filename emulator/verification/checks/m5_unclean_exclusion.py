@@ -64,7 +64,7 @@ CHECK = Check(
                concat(c.topic, '-', c.partition, ' at metadata offset ', c.metadata_offset, ': leader ',
                       {broker("c.leader")}, ', ISR ', {listed("c.isr")}, ', ELR ', {listed("c.elr")},
                       ', though broker ', u.broker_id, ' registered uncleanly at metadata offset ', u.metadata_offset,
-                      ' and nobody vouched for it since') AS sentence
+                      ' and was not readmitted since') AS sentence
         FROM unclean u
         JOIN change c ON c.run = u.run AND c.created_offset < u.metadata_offset
              AND (c.leader <=> u.broker_id OR array_contains(c.isr, u.broker_id) OR array_contains(c.elr, u.broker_id))

@@ -7,19 +7,19 @@ import msgspec
 import pytest
 
 from emulator.core import events as e
-from emulator.verification.chronicle import TOLD, Chronicle, ToldEvent
 from emulator.verification.guarantee import Guarantee, judge_guarantee
+from emulator.verification.timeline import COLLECTED, CollectedEvent, Timeline
 from emulator.verification.vocabulary import tag
 from tests.verification.run_builder import RunBuilder, last_replica_standing
 
 Play = Callable[[RunBuilder], None]
 
 
-def chronicle_of(run: RunBuilder) -> Chronicle:
-    kinds = {tag(kind): kind for kind in TOLD}
-    return Chronicle(
+def timeline_of(run: RunBuilder) -> Timeline:
+    kinds = {tag(kind): kind for kind in COLLECTED}
+    return Timeline(
         events=tuple(
-            ToldEvent(
+            CollectedEvent(
                 node=node,
                 incarnation=incarnation,
                 sequence=sequence,
@@ -130,9 +130,9 @@ def test_guarantee(play: Play, guarantee: Guarantee, tmp_path: Path) -> None:
     run.create_topic()
     acked_at = run.metadata_offset
     play(run)
-    epoch = next(c.leader_epoch for c in chronicle_of(run).of(e.PartitionChanged) if c.leader == 1)
+    epoch = next(c.leader_epoch for c in timeline_of(run).of(e.PartitionChanged) if c.leader == 1)
     judgement = judge_guarantee(
-        chronicle_of(run), topic_id="orders-id", partition=0, acked_at=acked_at, lacking_epoch=epoch
+        timeline_of(run), topic_id="orders-id", partition=0, acked_at=acked_at, lacking_epoch=epoch
     )
     assert judgement.guarantee is guarantee
     assert judgement.reason
@@ -144,15 +144,13 @@ def test_min_isr_of_one_promises_nothing_after_one_kill(tmp_path: Path) -> None:
     run.create_topic(min_isr=1)
     acked_at = run.metadata_offset
     one_is_killed(run)
-    judgement = judge_guarantee(
-        chronicle_of(run), topic_id="orders-id", partition=0, acked_at=acked_at, lacking_epoch=1
-    )
+    judgement = judge_guarantee(timeline_of(run), topic_id="orders-id", partition=0, acked_at=acked_at, lacking_epoch=1)
     assert judgement.guarantee is Guarantee.EXCEEDED
     assert "broker 0 was outstanding" in judgement.reason
 
 
 def test_the_loss_of_the_motivating_story_is_inside_the_guarantee(tmp_path: Path) -> None:
     run = last_replica_standing(tmp_path, era="kafka-3.9")
-    judgement = judge_guarantee(chronicle_of(run), topic_id="orders-id", partition=0, acked_at=7, lacking_epoch=4)
+    judgement = judge_guarantee(timeline_of(run), topic_id="orders-id", partition=0, acked_at=7, lacking_epoch=4)
     assert judgement.guarantee is Guarantee.BROKEN
     assert judgement.reason == "only broker 2 was outstanding, min ISR allows 1, and no election was unclean"

@@ -5,7 +5,7 @@ import msgspec
 from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
 from emulator.core.history import Attempt, OperationType, PolledBatch
 from emulator.core.types import CauseId, LeaderEpoch, NodeId, Offset
-from emulator.simulator.oracle.truth import Promise
+from emulator.simulator.oracle.truth import PromisedBatch
 from tests.unit.simulator.oracle.world import (
     CAUSE,
     FOLLOWER,
@@ -154,7 +154,7 @@ def reads_to_the_end(world: World, *indexes: int, type_: OperationType = Operati
 def is_not_given_what_was_acknowledged(world: World) -> None:
     last = stored(world, 1)
     world.oracle.truths[NAME].acknowledge(
-        Promise(base_offset=last.base_offset, last_offset=last.last_offset, crc=77, moment=0, leader_epoch=None)
+        PromisedBatch(base_offset=last.base_offset, last_offset=last.last_offset, crc=77, moment=0, leader_epoch=None)
     )
     reads_to_the_end(world, 0, 1)
 

@@ -7,11 +7,11 @@ from emulator.simulator.oracle.finding import Alarm, Guarantee, is_finding
 from tests.unit.simulator.oracle import (
     test_clients,
     test_controller_rules,
+    test_durability,
     test_leader_rules,
     test_liveness,
     test_logs,
     test_metadata,
-    test_promises,
 )
 
 FIRING = (
@@ -22,7 +22,7 @@ FIRING = (
     *test_liveness.MISSING,
     *test_logs.CASES,
     *test_metadata.CASES,
-    *test_promises.CASES,
+    *test_durability.CASES,
 )
 
 

@@ -1,7 +1,7 @@
-"""The bell that checks ring: makes alarms, and decides for each whether the guarantee held.
+"""Alarms of one run, each with whether the guarantee held.
 
-A *moment* is the number of an event or of a line of the history. The same alarm rings once, however often the check
-that raises it is asked.
+A *moment* is the number of an event or of a line of the history. The same alarm is kept once, however often the check
+that reports it is asked.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from emulator.simulator.oracle.truth import PartitionTruth
 _OF_A_LOSS = (PromiseKind.OUTCOME, PromiseKind.CANDIDATE)
 
 
-class Bell:
+class AlarmLog:
     """All alarms of one run.
 
     Args:
@@ -23,7 +23,7 @@ class Bell:
         on_alarm: is told each alarm.
 
     Attributes:
-        alarms: what rang, in order.
+        alarms: in order.
         moment: now.
     """
 
@@ -38,9 +38,9 @@ class Bell:
         self._truths = truths
         self._steps = steps
         self._on_alarm = on_alarm
-        self._rung: set[tuple[str, TopicPartition | None, str]] = set()
+        self._reported: set[tuple[str, TopicPartition | None, str]] = set()
 
-    def ring(
+    def report(
         self,
         check_id: str,
         partition: TopicPartition | None,
@@ -59,9 +59,9 @@ class Bell:
             until: the moment up to which the guarantee had to hold; now, if ``None``.
         """
         key = (check_id, partition, sentence)
-        if key in self._rung:
+        if key in self._reported:
             return
-        self._rung.add(key)
+        self._reported.add(key)
         kind = PROMISES[check_id].kind
         truth = None if partition is None else self._truths.get(partition)
         end = self.moment if until is None else until

@@ -1,4 +1,4 @@
-"""Takes events in and tells those checks whom they concern; remembers what the step has touched.
+"""Passes each event to the checks that it concerns, and remembers what the step has touched.
 
 Events about a topic that was deleted concern no promise any more: one of the same name makes its own.
 """
@@ -45,12 +45,12 @@ from emulator.plan.nodes import CONTROLLER
 from emulator.simulator.oracle.checks import Checks
 
 
-class EventDesk:
-    """The desk of one run.
+class EventRouter:
+    """The router of one run.
 
     Attributes:
         dirty: partitions that the step has touched.
-        has_applied_metadata: whether the step's node took new metadata in; for whoever looks to take back.
+        has_applied_metadata: whether the step's node applied new metadata; its reader resets it.
     """
 
     def __init__(self, checks: Checks) -> None:
@@ -93,8 +93,8 @@ class EventDesk:
             UncleanRecoveryStarted: self._counted,
         }
 
-    def take(self, node_id: NodeId, incarnation: int, event: Event) -> None:
-        """Takes an event in."""
+    def route(self, node_id: NodeId, incarnation: int, event: Event) -> None:
+        """Passes an event on."""
         if node_id == CONTROLLER and (offset := getattr(event, "metadata_offset", None)) is not None:
             self._checks.metadata.written(incarnation, offset)
         if not isinstance(event, PartitionEvent):
@@ -124,7 +124,7 @@ class EventDesk:
     def _ended(self, _: NodeId, event: Event) -> None:
         assert isinstance(event, IncarnationEnded)
         for ledger in (self._checks.outstanding, *(truth.ledger for truth in self._checks.truths.values())):
-            ledger.ended(event, moment=self._checks.bell.moment)
+            ledger.ended(event, moment=self._checks.alarm_log.moment)
         self._checks.controller.ended(event)
 
     def _registered(self, _: NodeId, event: Event) -> None:
@@ -162,7 +162,7 @@ class EventDesk:
         self._topic_ids.pop(event.topic, None)
         for name in [name for name in self._checks.truths if name.topic == event.topic]:
             del self._checks.truths[name]
-            self._checks.promises.forget(name)
+            self._checks.durability.forget(name)
             self._checks.clients.forget(name)
             self._checks.copies.forget(name)
         self._checks.controller.deleted(event.topic)
@@ -179,7 +179,7 @@ class EventDesk:
 
     def _partition_changed(self, _: NodeId, name: TopicPartition, event: Event) -> None:
         assert isinstance(event, PartitionChanged)
-        self._checks.truths[name].ledger.changed(event, moment=self._checks.bell.moment)
+        self._checks.truths[name].ledger.changed(event, moment=self._checks.alarm_log.moment)
         self._checks.tally.partition_changed(event)
         self._checks.controller.committed(name, event)
 
@@ -239,10 +239,10 @@ class EventDesk:
         assert isinstance(event, BecameLeader)
         self._checks.leaders.became_leader(node_id, name, event)
         node = self._checks.cluster.nodes[BrokerId(node_id)]
-        if self._checks.promises.settled_leader(name) is node:
-            self._checks.promises.check_leader(name, node)
+        if self._checks.durability.settled_leader(name) is node:
+            self._checks.durability.check_leader(name, node)
         elif self.is_current(event.topic, event.topic_id):
-            self._checks.promises.check_late_leader(name, node, event)
+            self._checks.durability.check_late_leader(name, node, event)
 
     def _became_follower(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
         assert isinstance(event, BecameFollower)
@@ -254,7 +254,7 @@ class EventDesk:
             return
         log = self._checks.cluster.nodes[BrokerId(node_id)].disk.logs[name].batches
         self._checks.truths[name].commit(
-            event.new, log, leader_epoch=event.leader_epoch, moment=self._checks.bell.moment
+            event.new, log, leader_epoch=event.leader_epoch, moment=self._checks.alarm_log.moment
         )
         self._checks.leaders.high_watermark_advanced(node_id, name, event)
 

@@ -1,9 +1,9 @@
-"""The bell: each alarm once, and whether the guarantee held by the ledger of the partition."""
+"""The alarm_log: each alarm once, and whether the guarantee held by the ledger of the partition."""
 
 import pytest
 
 from emulator.core.types import TopicPartition
-from emulator.simulator.oracle.bell import Bell
+from emulator.simulator.oracle.alarm_log import AlarmLog
 from emulator.simulator.oracle.finding import Alarm, Guarantee
 from emulator.simulator.oracle.guarantee import GuaranteeLedger
 from emulator.simulator.oracle.truth import PartitionTruth
@@ -18,17 +18,17 @@ class Interrupted(GuaranteeLedger):
         return not since <= 5 <= until
 
 
-def bell(heard: list[Alarm]) -> Bell:
-    made = Bell({NAME: PartitionTruth(Interrupted())}, lambda: 7, heard.append)
+def alarm_log(heard: list[Alarm]) -> AlarmLog:
+    made = AlarmLog({NAME: PartitionTruth(Interrupted())}, lambda: 7, heard.append)
     made.moment = 9
     return made
 
 
 def test_the_same_alarm_rings_once() -> None:
     heard: list[Alarm] = []
-    made = bell(heard)
+    made = alarm_log(heard)
     for sentence in ("gone", "gone", "gone too"):
-        made.ring("D1", NAME, sentence)
+        made.report("D1", NAME, sentence)
     assert [alarm.sentence for alarm in heard] == ["gone", "gone too"]
     assert made.alarms == heard
     assert heard[0].step == 7
@@ -52,5 +52,5 @@ def test_a_loss_counts_if_the_guarantee_held_all_the_time(
     check_id: str, partition: TopicPartition | None, since: int, until: int | None, guarantee: Guarantee
 ) -> None:
     heard: list[Alarm] = []
-    bell(heard).ring(check_id, partition, "gone", since=since, until=until)
+    alarm_log(heard).report(check_id, partition, "gone", since=since, until=until)
     assert heard[0].guarantee is guarantee

@@ -1,4 +1,4 @@
-"""What was promised, looked for on the replicas: D1-D6, and C3 on what a settled leader tells of its log's end.
+"""Whether replicas hold what was promised to clients: D1-D6, and C3 on what a settled leader tells of its log's end.
 
 A *settled* leader is the controller's, in the controller's epoch, and the process that the controller knows. No other
 replica owes anything to the outside.
@@ -13,17 +13,17 @@ from emulator.core.messages import ListOffsetsPosition
 from emulator.core.types import BrokerId, Offset, TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.nodes import BrokerNode
-from emulator.simulator.oracle.bell import Bell
+from emulator.simulator.oracle.alarm_log import AlarmLog
 from emulator.simulator.oracle.candidates import candidates
 from emulator.simulator.oracle.copies import Copies
-from emulator.simulator.oracle.truth import PartitionTruth, Promise
+from emulator.simulator.oracle.truth import PartitionTruth, PromisedBatch
 
 
-class PromiseChecks:
+class DurabilityChecks:
     """Checks of one run's promises."""
 
-    def __init__(self, bell: Bell, truths: dict[TopicPartition, PartitionTruth], copies: Copies) -> None:
-        self._bell = bell
+    def __init__(self, alarm_log: AlarmLog, truths: dict[TopicPartition, PartitionTruth], copies: Copies) -> None:
+        self._alarm_log = alarm_log
         self._copies = copies
         self._truths = truths
         self._cluster: SimulatedCluster
@@ -64,7 +64,7 @@ class PromiseChecks:
 
     # --- Checks -----------------------------------------------------------------------------------------------------
 
-    def acked(self, name: TopicPartition, promise: Promise) -> None:
+    def acked(self, name: TopicPartition, promise: PromisedBatch) -> None:
         """D1 on what was acknowledged just now."""
         self._truths[name].acknowledge(promise)
         node = self.settled_leader(name)
@@ -99,7 +99,7 @@ class PromiseChecks:
                 lost_from.append(lost.base_offset)
         if log.log_end_offset < truth.high_watermark:
             since = self._since(name, log.log_end_offset, truth.committed_since(log.log_end_offset))
-            self._bell.ring(
+            self._alarm_log.report(
                 "D2",
                 name,
                 f"{name}: leader {node.node_id} ends at {log.log_end_offset}, and {truth.high_watermark} was committed",
@@ -126,17 +126,21 @@ class PromiseChecks:
                 if is_earlier and promise.last_offset >= max(end_offset, truth.log_start_offset):
                     sentence = f"{name}: {what}, without {promise.base_offset}..{promise.last_offset}"
                     since = self._made_at(name, promise)
-                    self._bell.ring(check_id, name, f"{sentence} (batch {promise.crc})", since=since, until=until)
+                    self._alarm_log.report(
+                        check_id, name, f"{sentence} (batch {promise.crc})", since=since, until=until
+                    )
                     break
         earlier = (offset for epoch, offset in truth.high_watermarks.items() if epoch < event.leader_epoch)
         committed = max(earlier, default=Offset(0))
         if end_offset < min(committed, truth.high_watermark):
             since = self._since(name, end_offset, truth.committed_since(end_offset))
-            self._bell.ring("D2", name, f"{name}: {what}, and {committed} was committed", since=since, until=until)
+            self._alarm_log.report(
+                "D2", name, f"{name}: {what}, and {committed} was committed", since=since, until=until
+            )
 
-    def _lost(self, check_id: str, name: TopicPartition, promise: Promise, node: BrokerNode) -> None:
+    def _lost(self, check_id: str, name: TopicPartition, promise: PromisedBatch, node: BrokerNode) -> None:
         what = "acknowledged with acks=all" if check_id == "D1" else "given to a consumer"
-        self._bell.ring(
+        self._alarm_log.report(
             check_id,
             name,
             f"{name} {promise.base_offset}..{promise.last_offset} (batch {promise.crc}), {what}, is not on leader "
@@ -145,7 +149,7 @@ class PromiseChecks:
             until=self._elected_at(name),
         )
 
-    def _made_at(self, name: TopicPartition, promise: Promise) -> int:
+    def _made_at(self, name: TopicPartition, promise: PromisedBatch) -> int:
         """Returns when a promise begins to count: when it was made, or its maker deposed before that.
 
         Another batch may be committed at that offset: a deposed leader acknowledges until it hears of its successor.
@@ -184,7 +188,7 @@ class PromiseChecks:
             if key in self._weak or not self._is_registered(node):
                 continue
             self._weak.add(key)
-            self._bell.ring(
+            self._alarm_log.report(
                 "D3",
                 name,
                 f"{name}: broker {broker_id} is a candidate (ISR {state.isr}, ELR {state.elr}) and ends at {end}, "
@@ -204,7 +208,7 @@ class PromiseChecks:
         if answer.offset < max(truth.told_end_offset, partition.epoch_start_offset):
             sentence = f"{name}: leader {node.node_id} tells {answer.offset} as the end, its epoch starts at"
             ends = f"{partition.epoch_start_offset} and {truth.told_end_offset} was told before"
-            self._bell.ring("C3", name, f"{sentence} {ends}")
+            self._alarm_log.report("C3", name, f"{sentence} {ends}")
         truth.told_end_offset = max(truth.told_end_offset, answer.offset)
 
     def check_agreement(self, name: TopicPartition) -> None:
@@ -226,7 +230,7 @@ class PromiseChecks:
                 for offset, batch in batches.items():
                     twin = other_batches.get(offset)
                     if start <= offset and batch.last_offset < bound and (twin is None or twin.crc != batch.crc):
-                        self._bell.ring(
+                        self._alarm_log.report(
                             "D6",
                             name,
                             f"{name} offset {offset} differs between brokers {other.node_id} and {node.node_id}, "
@@ -250,5 +254,5 @@ class PromiseChecks:
             is_there = promise.base_offset < truth.log_start_offset or (promise.last_offset, promise.crc) in held
             if not is_there and self._copies.outlived_power_losses(name, promise):
                 sentence = f"{name} {promise.base_offset}..{promise.last_offset} (batch {promise.crc})"
-                self._bell.ring("D4", name, f"{sentence} is on no replica", since=self._made_at(name, promise))
+                self._alarm_log.report("D4", name, f"{sentence} is on no replica", since=self._made_at(name, promise))
                 break

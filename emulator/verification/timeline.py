@@ -1,4 +1,4 @@
-"""The small part of a run that is told event by event: what controller and harness decided, and what logs lost.
+"""The small part of a run that is kept event by event: what controller and harness decided, and what logs lost.
 
 Batches, acknowledgements and high watermarks stay in Spark, however many there are. What remains (elections,
 registrations, fencings, ends of processes, faults, truncations) is kept by ``line_reader`` in the vocabulary's own
@@ -35,7 +35,7 @@ from emulator.core.events import (
     TopicDeleted,
 )
 
-TOLD: Final[tuple[type[Event], ...]] = (
+COLLECTED: Final[tuple[type[Event], ...]] = (
     NodeStarted,
     IncarnationStarted,
     IncarnationEnded,
@@ -60,10 +60,10 @@ TOLD: Final[tuple[type[Event], ...]] = (
 )
 """Event types that are collected."""
 
-_Told = TypeVar("_Told", bound=Event)
+_Collected = TypeVar("_Collected", bound=Event)
 
 
-class ToldEvent(msgspec.Struct, frozen=True, kw_only=True):
+class CollectedEvent(msgspec.Struct, frozen=True, kw_only=True):
     """An event and its place in its node's file."""
 
     node: int
@@ -72,14 +72,14 @@ class ToldEvent(msgspec.Struct, frozen=True, kw_only=True):
     event: Event
 
 
-class Chronicle(msgspec.Struct, frozen=True, kw_only=True):
-    """The told events of one run, ordered by node, incarnation and sequence: never across nodes."""
+class Timeline(msgspec.Struct, frozen=True, kw_only=True):
+    """The collected events of one run, ordered by node, incarnation and sequence: never across nodes."""
 
-    events: tuple[ToldEvent, ...]
+    events: tuple[CollectedEvent, ...]
 
-    def of(self, kind: type[_Told]) -> Iterator[_Told]:
+    def of(self, kind: type[_Collected]) -> Iterator[_Collected]:
         """The events of one type, in each node's order."""
-        return (told.event for told in self.events if isinstance(told.event, kind))
+        return (collected.event for collected in self.events if isinstance(collected.event, kind))
 
     def switches(self) -> Mapping[str, str]:
         """The rules of the run, by the controller's first line; empty if there is none."""
@@ -90,9 +90,9 @@ class Chronicle(msgspec.Struct, frozen=True, kw_only=True):
 
     def incarnation_of(self, incarnation_id: str) -> int | None:
         """The number of the incarnation that registered under this id; ``None`` if its first line is missing."""
-        for told in self.events:
-            if isinstance(told.event, NodeStarted) and told.event.incarnation_id == incarnation_id:
-                return told.incarnation
+        for collected in self.events:
+            if isinstance(collected.event, NodeStarted) and collected.event.incarnation_id == incarnation_id:
+                return collected.incarnation
         return None
 
     def logs_taken_over(self) -> Mapping[tuple[int, str, int, str], str]:
@@ -103,12 +103,12 @@ class Chronicle(msgspec.Struct, frozen=True, kw_only=True):
         """
         strays: dict[tuple[int, str, int], str] = {}
         taken: dict[tuple[int, str, int, str], str] = {}
-        for told in self.events:
-            match told.event:
+        for collected in self.events:
+            match collected.event:
                 case StrayDetected(action="off") as stray:
-                    strays[told.node, stray.topic, stray.partition] = stray.topic_id
+                    strays[collected.node, stray.topic, stray.partition] = stray.topic_id
                 case (BecameLeader() | BecameFollower()) as role:
-                    id_on_disk = strays.get((told.node, role.topic, role.partition), role.topic_id)
+                    id_on_disk = strays.get((collected.node, role.topic, role.partition), role.topic_id)
                     if id_on_disk != role.topic_id:
-                        taken[told.node, role.topic, role.partition, id_on_disk] = role.topic_id
+                        taken[collected.node, role.topic, role.partition, id_on_disk] = role.topic_id
         return taken
