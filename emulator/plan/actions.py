@@ -404,6 +404,18 @@ class Slow(OnLink[NodeT_co], frozen=True, kw_only=True, tag="slow"):
             yield "jitter is at most as long as the latency"
 
 
+@deed(
+    "throttle 0->1 rate=100",
+    "A link carries so many KB a second each way.",
+    fault="throttle",
+    refused={DriverName.SIMULATOR: "messages have no size in virtual time"},
+)
+class Throttle(OnLink[NodeT_co], frozen=True, kw_only=True, tag="throttle"):
+    """Limit the bandwidth of a link."""
+
+    rate_kb: Annotated[int, field.Whole("rate", help="KB a second, each way.", low=1)]
+
+
 @deed("heal", "Every link is mended, and everything that is held is released.", heals="all")
 class HealAll(_Action, frozen=True, kw_only=True, tag="heal"):
     """Mend every link."""
@@ -620,6 +632,7 @@ LinkAction: TypeAlias = (
     | LoseResponses[NodeT_co]
     | Reset[NodeT_co]
     | Slow[NodeT_co]
+    | Throttle[NodeT_co]
     | HealAll
     | HealNodes[NodeT_co]
     | HealLink[NodeT_co]

@@ -45,12 +45,15 @@ from emulator.plan.actions import (
     Start,
     Stop,
     SyncDisk,
+    Throttle,
     UnregisterBroker,
     UpdateFeature,
     Wait,
+    deed_of,
     effective,
     no_op,
 )
+from emulator.plan.drivers import DriverName
 from emulator.plan.faults import EVERYTHING, fault_events
 from emulator.simulator import link_actions, node_actions
 from emulator.simulator.administration import ask_controller
@@ -132,6 +135,8 @@ def perform(cluster: SimulatedCluster, action: Action) -> Outcome:
             return link_actions.lose_responses(cluster, link)
         case Reset(link=link):
             return link_actions.reset(cluster, link)
+        case Throttle():
+            return no_op(deed_of(action).refused[DriverName.SIMULATOR])
         case Slow(link=link, latency_ms=latency_ms, jitter_ms=jitter_ms, direction=direction):
             return link_actions.slow(cluster, link, latency_ms, jitter_ms=jitter_ms, direction=direction)
         case HealAll():

@@ -6,7 +6,7 @@ import pytest
 
 from chaos.process.faults import execute
 from emulator.core.types import NodeId
-from emulator.plan.actions import Action, HealLink, Kill, Slow
+from emulator.plan.actions import Action, HealLink, Kill, Slow, Throttle
 from emulator.plan.channels import Direction, Link
 from emulator.plan.nodes import CLIENT
 from tests.cluster.fault_targets import ONE, ZERO, fault_target
@@ -18,6 +18,7 @@ FAULTS = {
     "slow": Slow(link=LINK, latency_ms=150),
     "slow with jitter": Slow(link=LINK, latency_ms=150, jitter_ms=50),
     "slow requests": Slow(link=LINK, latency_ms=150, direction=Direction.REQUESTS),
+    "throttle": Throttle(link=LINK, rate_kb=20),
     "slow responses": Slow(link=LINK, latency_ms=150, direction=Direction.RESPONSES),
 }
 
@@ -34,7 +35,7 @@ async def test_a_fault_bites_once_and_is_healed(fault: Action, tmp_path: Path) -
 
 
 def on(link: Link[NodeId]) -> list[Action]:
-    return [Slow(link=link, latency_ms=50)]
+    return [Slow(link=link, latency_ms=50), Throttle(link=link, rate_kb=20)]
 
 
 async def test_a_link_to_a_node_that_is_down_cannot_be_hurt(tmp_path: Path) -> None:

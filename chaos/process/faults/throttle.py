@@ -1,0 +1,35 @@
+"""A throttled link: bytes pass at a limited rate, measured by how long a known number of them takes."""
+
+from typing import Final
+
+from chaos.process.fault_target import FaultTarget
+from chaos.process.faults.links import PASSES_WITHIN_S, passes, proxies
+from chaos.process.faults.registry import executes
+from emulator.cluster.toxiproxy import both_ways
+from emulator.core.types import NodeId
+from emulator.plan.actions import Outcome, Throttle, no_op
+
+_BYTES_PER_KB: Final = 1000
+"""Of Toxiproxy's bandwidth toxic."""
+
+_MEASURED_S: Final = 0.5
+"""How long the bytes of the proof take at the limit; what the proxy has in its buffers passes at once."""
+
+_SHARE: Final = 0.5
+"""Part of that time which shows that the limit is in force."""
+
+
+@executes(Throttle)
+async def throttle(target: FaultTarget, action: Throttle[NodeId]) -> Outcome:
+    """Limits what travels on a link, in each direction."""
+    if not await passes(target, action.link):
+        return no_op("nothing passed there before")
+    if not await proxies(target).apply([action.link], both_ways("bandwidth", rate=action.rate_kb)):
+        return no_op("it is throttled so already")
+    ballast = int(action.rate_kb * _BYTES_PER_KB * _MEASURED_S)
+    took_s = await proxies(target).round_trip(
+        action.link, timeout_s=PASSES_WITHIN_S + 4 * _MEASURED_S, ballast_bytes=ballast
+    )
+    seen = f"{ballast} bytes took {took_s:.2f} s"
+    is_throttled = took_s >= _SHARE * _MEASURED_S
+    return Outcome(took_effect=True, bit=is_throttled, seen=seen if is_throttled else f"no-op: {seen}")
