@@ -19,6 +19,7 @@ _PING: Final = 6
 _ACK: Final = 1
 _UNKNOWN_TYPE: Final = 0xFA
 _BALLAST_LENGTH: Final = 1024
+_READ_BYTES: Final = 65_536
 
 
 class ProbeOutcome(enum.Enum):
@@ -93,6 +94,17 @@ class ProbeConnection:
                 raise ConnectionResetError("closed by the other end") from None
             if head[3] == _PING and head[4] & _ACK:
                 return asyncio.get_running_loop().time() - started
+
+    async def await_end(self, *, timeout_s: float) -> None:
+        """Wait until the other end has closed or reset the connection.
+
+        Raises:
+            TimeoutError: it has not within so many seconds.
+        """
+        async with asyncio.timeout(timeout_s):
+            with contextlib.suppress(OSError):
+                while await self.reader.read(_READ_BYTES):
+                    pass
 
 
 def _frame(kind: int, payload: bytes) -> bytes:
