@@ -373,12 +373,7 @@ class LoseResponses(_Action, Generic[NodeT_co], frozen=True, kw_only=True, tag="
     link: Annotated[Link[NodeT_co], field.Arrow("responses")]
 
 
-@deed(
-    "reset 0->1",
-    "Connections end; requests on their way may still arrive.",
-    fault="reset",
-    refused={_SIMULATOR_ONLY: "a connection that is reset is made again before anybody can look"},
-)
+@deed("reset 0->1", "Connections end; requests on their way may still arrive.", fault="reset")
 class Reset(OnLink[NodeT_co], frozen=True, kw_only=True, tag="reset"):
     """End the connections that one node dials to another."""
 

@@ -1,0 +1,34 @@
+"""A reset: every connection of a link is torn down at once, and new ones work.
+
+Whoever sends on a connection that the proxy has torn down is answered with RST, and so is whoever dials before the
+toxic is gone again.
+"""
+
+from chaos.process.fault_target import FaultTarget
+from chaos.process.faults.links import PASSES_WITHIN_S, passes, proxies
+from chaos.process.faults.registry import executes
+from emulator.cluster.toxiproxy import both_ways
+from emulator.core.types import NodeId
+from emulator.plan.actions import Outcome, Reset, effective, no_op
+
+_RESET = both_ways("reset_peer", timeout=0)
+
+
+@executes(Reset)
+async def reset(target: FaultTarget, action: Reset[NodeId]) -> Outcome:
+    """Tears down the connections of a link; one of the harness's own shows that it did."""
+    if not await passes(target, action.link):
+        return no_op("nothing passed there before")
+    try:
+        async with proxies(target).open_probe(action.link) as connection:
+            await connection.round_trip()
+            await proxies(target).apply([action.link], _RESET)
+            try:
+                await connection.await_end(timeout_s=PASSES_WITHIN_S)
+            except TimeoutError:
+                return Outcome(took_effect=True, bit=False, seen="no-op: a connection stayed open")
+    finally:
+        await proxies(target).remove([action.link], _RESET)
+    if not await passes(target, action.link):
+        return Outcome(took_effect=True, bit=False, seen="no-op: nothing passes any more")
+    return effective("a connection was torn down, and a new one works")
