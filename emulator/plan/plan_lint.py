@@ -26,4 +26,4 @@ def find_problem(plan: Plan, action: Action) -> str | None:
     for each in plan.actions:
         if isinstance(each, CreateTopic):
             names.add_partitions(each.topic.partitions)
-    return next(problems(action, names), None)
+    return refusal(action, DriverName.SIMULATOR) or next(problems(action, names), None)

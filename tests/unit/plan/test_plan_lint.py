@@ -87,3 +87,8 @@ def test_one_broker_is_named_in_the_singular() -> None:
     alone = Plan(brokers=1, topics=PLAN.topics)
     assert find_problem(alone, parse_action("replace-disk 1")) == "no broker 1; there are broker 0"
     assert BrokerId(NodeId(0)) in alone.topics[0].replicas[0]
+
+
+def test_what_the_simulator_does_not_have_is_refused_with_the_reason() -> None:
+    plan = parse_plan("cluster brokers=3\ntopic orders replicas=(0,1,2)\nthrottle 0->1 rate=100\n")
+    assert find_problem(plan, plan.actions[0]) == "messages have no size in virtual time"
