@@ -243,6 +243,11 @@ class Child:
                 self._process.kill()
             return await self.wait()
 
+    def notify(self) -> None:
+        """Send SIGUSR1 to the process, unless it has ended: a node then looks at the faults of its disk."""
+        if self.end is None:
+            self._process.send_signal(signal.SIGUSR1)
+
     async def kill(self) -> ProcessEnd:
         """End the process with SIGKILL, paused or not, and wait until it is gone, its sockets and locks with it."""
         if self._ask(EndCause.KILLED):

@@ -253,6 +253,12 @@ class ProcessCluster:
         child = self.supervisor.children.get(str(node_id))
         return child is not None and await child.resume()
 
+    def notify_node(self, node_id: NodeId) -> None:
+        """Lets a node that runs look at the faults of its disk."""
+        child = self.supervisor.children.get(str(node_id))
+        if child is not None:
+            child.notify()
+
     def _config(self, node_id: NodeId, incarnation: int) -> NodeConfig:
         layout = self.layout
         addresses = self.addresses_for(node_id)

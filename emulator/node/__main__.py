@@ -14,14 +14,12 @@ import signal
 import sys
 import time
 import traceback
-from enum import Enum
 from typing import Final
-
-import msgspec
 
 from emulator.core.errors import ConfigError
 from emulator.core.events import NodeStarted, NodeStopped
 from emulator.core.properties import property_texts
+from emulator.core.switches import switch_texts
 from emulator.core.types import IncarnationId, NodeRole
 from emulator.node.cause_ids import CauseIds
 from emulator.node.config import NodeConfig, read_config
@@ -29,8 +27,6 @@ from emulator.node.event_writer import EventWriter
 
 _EXIT_CONFIG: Final = 254
 _EXIT_FAILURE: Final = 255
-
-_SWITCH_FLAGS: Final = {True: "on", False: "off"}
 
 
 def main() -> int:
@@ -62,25 +58,14 @@ def _arguments() -> argparse.Namespace:
 
 
 def _started(role: NodeRole, config: NodeConfig, causes: CauseIds, incarnation_id: IncarnationId) -> NodeStarted:
-    switches = msgspec.structs.asdict(config.switches)
     return NodeStarted(
         cause_id=causes.start(),
         role=role,
         incarnation_id=incarnation_id,
-        switches={name: _text(value) for name, value in switches.items()},
+        switches=switch_texts(config.switches),
         properties=property_texts(config.node_properties()),
         wall_time_ns=time.time_ns(),
     )
-
-
-def _text(value: object) -> str:
-    match value:
-        case Enum():
-            return str(value.value)
-        case bool():
-            return _SWITCH_FLAGS[value]
-        case _:
-            return str(value)
 
 
 async def _serve(role: NodeRole, config: NodeConfig, events: EventWriter, incarnation_id: IncarnationId) -> None:
@@ -89,21 +74,24 @@ async def _serve(role: NodeRole, config: NodeConfig, events: EventWriter, incarn
     from emulator.node.controller_shell import ControllerShell
     from emulator.node.handshake import report_ready
     from emulator.node.logging_setup import configure_logging
+    from emulator.storage.os_filesystem import OsFileSystem
 
     configure_logging(role, config)
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_stop_on_bug)
+    filesystem = OsFileSystem(ledger_folder=config.ledger_dir)
     shell: ControllerShell | BrokerShell
     match role:
         case NodeRole.CONTROLLER:
-            shell = ControllerShell(config, events)
+            shell = ControllerShell(config, events, filesystem)
         case NodeRole.BROKER:
-            shell = BrokerShell(config, events, incarnation_id)
+            shell = BrokerShell(config, events, incarnation_id, filesystem)
     port = await shell.listen()
     metrics_port = None if config.metrics_port is None else await shell.serve_metrics(config.metrics_port)
     # What was imported lives as long as the process: the collector need not look at it again.
     gc.freeze()
     loop.add_signal_handler(signal.SIGTERM, shell.request_shutdown)
+    loop.add_signal_handler(signal.SIGUSR1, filesystem.disk.suffer_sync)
     report_ready(port, metrics_port)
     await shell.run()
 

@@ -64,8 +64,8 @@ from emulator.rpc.channel import keepalive_for
 from emulator.rpc.inbound import NodeServer, Responder
 from emulator.rpc.metadata_stream import read_metadata
 from emulator.rpc.outbound import ChannelRole, Outbound, Outcome
+from emulator.storage.filesystem import FileSystem
 from emulator.storage.log_scan import LogScan
-from emulator.storage.os_filesystem import OsFileSystem
 
 if TYPE_CHECKING:
     from emulator.node.metrics_server import ServedMetrics
@@ -95,12 +95,14 @@ class BrokerShell:
         ConfigError: impossible properties.
     """
 
-    def __init__(self, config: NodeConfig, events: EventWriter, incarnation_id: IncarnationId) -> None:
+    def __init__(
+        self, config: NodeConfig, events: EventWriter, incarnation_id: IncarnationId, filesystem: FileSystem
+    ) -> None:
         properties = config.node_properties()
         self._config = config
         self._events = events
         self._files = BrokerFiles(
-            OsFileSystem(ledger_folder=config.ledger_dir),
+            filesystem,
             config.data_dirs,
             cluster_id=config.cluster_id,
             node_id=config.node_id,

@@ -31,8 +31,8 @@ from emulator.rpc.address_book import AddressBook
 from emulator.rpc.channel import keepalive_for
 from emulator.rpc.inbound import NodeServer, Responder
 from emulator.rpc.outbound import Outbound, Outcome
+from emulator.storage.filesystem import FileSystem
 from emulator.storage.log_directory import make_log_directory
-from emulator.storage.os_filesystem import OsFileSystem
 
 if TYPE_CHECKING:
     from emulator.node.metrics_server import ServedMetrics
@@ -53,10 +53,9 @@ class ControllerShell:
         ConfigError: impossible properties.
     """
 
-    def __init__(self, config: NodeConfig, events: EventWriter) -> None:
+    def __init__(self, config: NodeConfig, events: EventWriter, filesystem: FileSystem) -> None:
         properties = config.node_properties()
         data_dir = config.data_dirs[0]
-        filesystem = OsFileSystem(ledger_folder=config.ledger_dir)
         make_log_directory(filesystem, data_dir)
         journal = MetadataJournal(filesystem, data_dir)
         controller = Controller(properties, config.switches, config.cluster_id, config.node_id)

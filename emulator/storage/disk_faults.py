@@ -28,6 +28,10 @@ class DiskFaults(msgspec.Struct, frozen=True, kw_only=True):
     generation: int
     sync_delay_ms: int = 0
 
+    def following(self, *, sync_delay_ms: int) -> "DiskFaults":
+        """Returns what may be armed next."""
+        return DiskFaults(generation=self.generation + 1, sync_delay_ms=sync_delay_ms)
+
 
 _DECODER: Final = msgspec.json.Decoder(DiskFaults)
 _WHOLE: Final = DiskFaults(generation=0)
@@ -73,7 +77,10 @@ class FaultyDisk:
         self._reported = 0
 
     def suffer_sync(self) -> None:
-        """Takes the time that is added to an fsync now."""
+        """Takes the time that is added to an fsync now.
+
+        A process also does so when it gets SIGUSR1, so that whoever arms a fault need not wait for the next fsync.
+        """
         try:
             status = os.stat(self._path)
         except FileNotFoundError:

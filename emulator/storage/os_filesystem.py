@@ -152,6 +152,9 @@ class OsFileSystem:
     """The machine's file system; see ``filesystem.FileSystem``.
 
     Thread-safe for different files; one file's appends belong to one thread.
+
+    Attributes:
+        disk: makes syncs suffer from the faults that are armed.
     """
 
     def __init__(self, *, ledger_folder: str) -> None:
@@ -166,7 +169,7 @@ class OsFileSystem:
         self._ledger = SyncLedger(ledger_folder)
         self._names = _Names()
         self._lock = threading.RLock()
-        self._disk = FaultyDisk(ledger_folder)
+        self.disk = FaultyDisk(ledger_folder)
 
     def close(self) -> None:
         """Closes the ledger."""
@@ -177,7 +180,7 @@ class OsFileSystem:
         with _mapped(path), self._lock:
             descriptor = os.open(path, os.O_RDONLY) if mode is OpenMode.READ else self._open_or_create(path)
             file = OsFile(
-                path, descriptor, ledger=self._ledger, names=self._names, names_lock=self._lock, disk=self._disk
+                path, descriptor, ledger=self._ledger, names=self._names, names_lock=self._lock, disk=self.disk
             )
             place = (os.stat(parent_directory(path)).st_ino, file_name(path))
             self._names.of_inode[os.fstat(descriptor).st_ino] = place
@@ -247,7 +250,7 @@ class OsFileSystem:
                 with os.scandir(path) as entries:
                     listing = {entry.name: entry.inode() for entry in entries}
                 os.fsync(descriptor)
-                self._disk.suffer_sync()
+                self.disk.suffer_sync()
             finally:
                 os.close(descriptor)
             self._ledger.record_directory_sync(directory=directory, listing=listing)
