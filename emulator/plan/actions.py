@@ -304,6 +304,27 @@ class SyncDisk(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="sync"):
 
 
 @deed(
+    "slow-disk 1 ms=200",
+    "Every fsync of a node takes so much longer, also after a restart; `ms=0` ends that.",
+    fault="slow_disk",
+    refused={DriverName.SIMULATOR: "the simulated disk takes no time"},
+)
+class SlowDisk(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="slow_disk"):
+    """Make every fsync of nodes take longer."""
+
+    delay_ms: Annotated[int, field.Duration("delay", help="Added to every fsync, such as 200 ms.", line="ms")]
+
+    @property
+    def is_repair(self) -> bool:
+        """Whether the disks are as quick as before from now on."""
+        return self.delay_ms == 0
+
+    def repair(self) -> "Action | None":
+        """Returns what makes the disks quick again."""
+        return None if self.is_repair else SlowDisk(nodes=self.nodes, delay_ms=0)  # type: ignore[arg-type]
+
+
+@deed(
     "clock 1 rate=1100000",
     "A broker's clock runs at this rate, in parts per million.",
     fault="clock",
@@ -616,6 +637,7 @@ ProcessAction: TypeAlias = (
     | Pause[NodeT_co]
     | Resume[NodeT_co]
     | SyncDisk[NodeT_co]
+    | SlowDisk[NodeT_co]
     | ClockRate[NodeT_co]
     | Expire[NodeT_co]
 )

@@ -42,6 +42,7 @@ from emulator.plan.actions import (
     Reset,
     Resume,
     Slow,
+    SlowDisk,
     Start,
     Stop,
     SyncDisk,
@@ -135,7 +136,7 @@ def perform(cluster: SimulatedCluster, action: Action) -> Outcome:
             return link_actions.lose_responses(cluster, link)
         case Reset(link=link):
             return link_actions.reset(cluster, link)
-        case Throttle():
+        case Throttle() | SlowDisk():
             return no_op(deed_of(action).refused[DriverName.SIMULATOR])
         case Slow(link=link, latency_ms=latency_ms, jitter_ms=jitter_ms, direction=direction):
             return link_actions.slow(cluster, link, latency_ms, jitter_ms=jitter_ms, direction=direction)
