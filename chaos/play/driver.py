@@ -1,8 +1,11 @@
 """A driver brings a scenario's cluster to life, lets its clients work, and leaves the evidence."""
 
+import logging
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
+from chaos.play.run_order import RunOrder
 from chaos.play.target import Target
 
 
@@ -35,4 +38,12 @@ class Driver(Protocol):
 
     async def close(self, *, problem: str | None) -> None:
         """Completes the run directory; ``problem`` says why the plan did not reach its end."""
+        ...
+
+
+class MakeDriver(Protocol):
+    """Returns the driver that an order names."""
+
+    def __call__(self, order: RunOrder, *, logger: logging.Logger, on_problem: Callable[[str], None]) -> Driver:
+        """``logger`` is that of ``run.log``; ``on_problem`` is told of processes that end by themselves."""
         ...

@@ -16,7 +16,7 @@ from typing import Final
 import grpc.aio
 
 from chaos.play.barriers import Observation
-from chaos.play.drivers import make_driver
+from chaos.play.driver import MakeDriver
 from chaos.play.ending import restore_and_settle
 from chaos.play.recorded_plan import PlayedStep, write_plan
 from chaos.play.run_directory import write_cluster_file
@@ -59,7 +59,7 @@ class Run:
         problem: why its plan did not reach its end; ``None`` if it did.
     """
 
-    def __init__(self, order: RunOrder, *, on_status: Callable[[RunStatus], None]) -> None:
+    def __init__(self, order: RunOrder, *, make_driver: MakeDriver, on_status: Callable[[RunStatus], None]) -> None:
         self.problem: str | None = None
         self._order = order
         self._on_status = on_status
@@ -154,8 +154,9 @@ class Run:
                 await restore_and_settle(target, nodes, more=player.repairs)
             except EmulatorError as error:
                 self._fail(f"after everything was restored: {error}")
-        self._tell(after, "read everything")
-        await self._driver.read_all(timeout_ms=FINAL_READ_TIMEOUT_MS)
+        if self._order.scenario.partitions:
+            self._tell(after, "read everything")
+            await self._driver.read_all(timeout_ms=FINAL_READ_TIMEOUT_MS)
         self._tell(after, "stop the cluster")
         await self._driver.stop()
         self._tell(after, "stop the cluster", seen="stopped")

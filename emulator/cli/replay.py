@@ -176,7 +176,7 @@ def _order(
 
 
 def _play_order(order: "RunOrder", output: Output) -> int:
-    from chaos.play.campaign import play_and_verify
+    from chaos.campaign import play_and_verify
     from emulator.cli.progress import progress
     from emulator.cli.results import print_results, verdicts_exit_code
 

@@ -13,7 +13,7 @@ from emulator.cli.tables import print_table
 from emulator.verification.verdict import Verdict, VerdictReport, summary
 
 if TYPE_CHECKING:
-    from chaos.play.campaign import EraResult
+    from chaos.campaign import EraResult
     from chaos.scenario.scenario import Scenario
 
 

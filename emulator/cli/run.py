@@ -10,7 +10,7 @@ from emulator.cli.output import Output, json_option
 from emulator.cli.user_error import UserError
 
 if TYPE_CHECKING:
-    from chaos.play.campaign import Campaign
+    from chaos.campaign import Campaign
 
 _SEED_BITS: Final = 31
 
@@ -46,7 +46,7 @@ def run(
     tell; elsewhere 0 valid, 1 violation, 2 unknown. 254 for anything that you can fix.
     """
     campaign = _prepare(scenario, eras, settings, driver, seed, store)
-    from chaos.play.campaign import play_campaign, worst
+    from chaos.campaign import play_campaign, worst
     from emulator.cli.progress import progress
     from emulator.cli.results import print_results
 
@@ -60,7 +60,7 @@ def _prepare(
     name: str, eras: tuple[str, ...], settings: tuple[str, ...], driver: str, seed: int | None, store: Path
 ) -> "Campaign":
     """Finds everything that the user can fix, before anything starts."""
-    from chaos.play.campaign import Campaign, EraOrder
+    from chaos.campaign import Campaign, EraOrder
     from chaos.play.run_directory import check_store
     from chaos.scenario.scenario_file import find_scenario, load_scenario
     from emulator.cli.overrides import parse_overrides

@@ -57,11 +57,6 @@ class Cursor:
         """Whether this is a single value."""
         return isinstance(self._node, yaml.ScalarNode)
 
-    @property
-    def is_list(self) -> bool:
-        """Whether this is a list."""
-        return isinstance(self._node, yaml.SequenceNode)
-
     def fail(self, reason: str) -> NoReturn:
         """Raises the error about this place."""
         raise ScenarioError(path=self._path, line=self.line, key=self.key, reason=reason)

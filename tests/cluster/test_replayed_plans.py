@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 import pytest
 from pyspark.sql import SparkSession
 
+from chaos.campaign import play_runs
 from chaos.plans.lost_records import RecordName, lost_records_of
 from chaos.plans.scenario_of_plan import scenario_of, settled_or_missing
 from chaos.plans.settle_times import SettledPlan
-from chaos.play.campaign import play_runs
 from chaos.play.run_directory import create_run_directory
 from chaos.play.run_order import RunOrder
 from chaos.scenario.scenario_file import read_scenario

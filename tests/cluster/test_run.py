@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from chaos.drivers import make_driver
 from chaos.play.run_directory import create_run_directory
 from chaos.play.run_order import RunOrder
 from chaos.play.runner import Run, RunStatus
@@ -64,7 +65,7 @@ async def play(store: Path, steps: str) -> Played:
         toxiproxy=None,
     )
     told: list[RunStatus] = []
-    run = Run(order, on_status=told.append)
+    run = Run(order, make_driver=make_driver, on_status=told.append)
     await run.play()
     assert told
     return Played(directory, run)

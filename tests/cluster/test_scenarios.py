@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from chaos.play.campaign import Campaign, EraOrder, play_runs, run_orders
+from chaos.campaign import Campaign, EraOrder, play_runs, run_orders
 from chaos.play.expectation import Expected, compare
 from chaos.play.run_order import RunOrder
 from chaos.scenario.scenario_file import find_scenario, load_scenario, scenario_names

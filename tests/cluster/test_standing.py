@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from chaos.scenario.conditions import Until
+from chaos.scenario.scenario_file import load_scenario
+from emulator.plan.actions import AlterConfig, CreateTopic, Cut, ElectLeaders, HealAll, Kill, Reassign, Start
 from tests.cluster.survivors import MARK, await_end, survivors
 
 pytestmark = pytest.mark.cluster
@@ -143,6 +146,10 @@ def test_everything_that_is_done_to_a_standing_cluster_is_judged(terminal: Termi
     assert "was taken down" in shell("status", code=254)
     assert "VALID: standing" in (verdict := shell("verify", str(terminal.latest)))
     assert "acks=all: 110 records sent, 110 acked, 0 lost" in verdict
+    actions = [step.action for step in load_scenario(terminal.latest / "plan.yaml").steps]
+    assert [type(action) for action in actions if not isinstance(action, Until)] == [
+        *(CreateTopic, Kill, Cut, HealAll, Start, ElectLeaders, Reassign, AlterConfig)
+    ], "what was done can be played again"
 
 
 def test_killing_the_supervisor_ends_everything(terminal: Terminal) -> None:

@@ -16,7 +16,8 @@ import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
-from chaos.play.campaign import Campaign, EraOrder, play_runs, run_orders
+from chaos.campaign import Campaign, EraOrder, play_runs, run_orders
+from chaos.drivers import make_driver
 from chaos.play.expectation import Expected, compare
 from chaos.play.runner import Run, RunStatus
 from chaos.scenario.scenario_file import find_scenario, load_scenario
@@ -204,7 +205,7 @@ def play_until_interrupted(campaign: Campaign) -> Path:
             if status.step == 2:
                 reached.set()
 
-        playing = asyncio.create_task(Run(order, on_status=look).play())
+        playing = asyncio.create_task(Run(order, make_driver=make_driver, on_status=look).play())
         await reached.wait()
         playing.cancel()
         await asyncio.gather(playing, return_exceptions=True)

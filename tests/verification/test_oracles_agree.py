@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from chaos.play.campaign import play_runs
+from chaos.campaign import play_runs
 from chaos.play.run_directory import create_run_directory
 from chaos.play.run_order import RunOrder
 from chaos.scenario.scenario import Scenario

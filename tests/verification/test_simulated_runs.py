@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from chaos.campaign import play_runs
 from chaos.plans.lost_records import lost_records_of
-from chaos.play.campaign import play_runs
 from chaos.play.expectation import Expected, compare
 from chaos.play.run_directory import create_run_directory
 from chaos.play.run_order import RunOrder

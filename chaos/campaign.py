@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from chaos.drivers import make_driver
 from chaos.play.expectation import Expected, compare
 from chaos.play.run_directory import create_run_directory
 from chaos.play.run_order import RunOrder
@@ -131,7 +132,7 @@ def _result(order: RunOrder, report: VerdictReport) -> EraResult:
 async def _play_all(orders: Sequence[RunOrder], on_status: Callable[[RunStatus], None]) -> None:
     async with asyncio.TaskGroup() as tasks:
         for order in orders:
-            tasks.create_task(Run(order, on_status=on_status).play(), name=order.era)
+            tasks.create_task(Run(order, make_driver=make_driver, on_status=on_status).play(), name=order.era)
 
 
 def worst(results: tuple[EraResult, ...]) -> Expected:
