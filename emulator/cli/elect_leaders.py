@@ -59,7 +59,7 @@ class Prospect(msgspec.Struct, frozen=True, kw_only=True):
     "json_file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help='{"partitions": [{"topic": "orders", "partition": 0, "desiredLeader": 1}]}; desiredLeader with designated only.',
+    help='{"partitions": [{"topic": "orders", "partition": 0, "desiredLeader": 1}]}; desiredLeader: designated only.',
 )
 @click.option("--leader", type=click.IntRange(min=0), metavar="ID", help="With --election-type designated.")
 @click.option(
