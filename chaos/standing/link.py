@@ -76,7 +76,7 @@ def ask(directory: Path, command: Command) -> Iterator[Answer]:
 def not_connected(directory: Path, error: OSError) -> NoClusterError:
     """Returns what a failed connection to the supervisor means."""
     if isinstance(error, FileNotFoundError):
-        reason = f"the cluster in {directory} was taken down; judge it with: laststand verify {directory}"
+        reason = f"the cluster in {directory} was taken down; verify it with: laststand verify {directory}"
     else:
         reason = (
             f"the supervisor of the cluster in {directory} is gone ({SOCKET_FILE} is a leftover), and every process of "

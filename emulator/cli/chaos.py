@@ -1,4 +1,4 @@
-"""``laststand chaos``: breaks and mends a standing cluster. Its commands are loaded when one of them is needed."""
+"""``laststand chaos``: injects faults into a standing cluster. Its commands are loaded on first use."""
 
 from collections.abc import MutableMapping
 
@@ -20,11 +20,11 @@ class _LazyGroup(click.Group):
         return COMMANDS.commands
 
 
-@click.group(cls=_LazyGroup, short_help="Break it, mend it.")
+@click.group(cls=_LazyGroup, short_help="Inject and heal faults.")
 def chaos() -> None:
-    """Break a standing cluster, and mend it, with the faults of scenarios.
+    """Inject and heal faults in a standing cluster, with the actions of scenarios.
 
-    Each fault proves that it took effect. One that did not is reported as a no-op.
+    A fault that took no effect is reported as a no-op.
 
     Exit code: 0 it took effect, 1 it was a no-op, 2 it failed on the way, 254 nothing was done.
     """

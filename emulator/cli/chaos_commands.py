@@ -1,4 +1,4 @@
-"""The commands of ``laststand chaos``: one for every action in the table that breaks or mends, and a few by hand."""
+"""The commands of ``laststand chaos``: one for every fault and repair in the table of actions, and a few by hand."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -68,7 +68,7 @@ def partition(a: str, b: str, *, one_way: bool, place: Path, output: Output) -> 
 @directory_option
 @json_option
 def heal(node: str | None, source: str | None, target: str | None, place: Path, output: Output) -> int:
-    """Mend every link, or those of NODE."""
+    """Heal every link, or those of NODE."""
     if (source is None) != (target is None) or (source is not None and node is not None):
         raise UserError("give NODE, or --from and --to, or nothing for all links")
     action: ActionTemplate = HealAll()

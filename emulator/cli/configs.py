@@ -19,7 +19,7 @@ _ENTITY_TYPES = ("topics", "brokers")
 
 @click.group(short_help="Dynamic configuration: describe, alter.")
 def configs() -> None:
-    """Dynamic configuration of a standing cluster, with the words of kafka-configs.sh."""
+    """Dynamic configuration of a standing cluster, with the options of kafka-configs.sh."""
 
 
 _entity_type = click.option("--entity-type", type=click.Choice(_ENTITY_TYPES), required=True, help="Of what.")
@@ -31,7 +31,7 @@ _entity_default = click.option("--entity-default", is_flag=True, help="The defau
 @_entity_type
 @_entity_name
 @_entity_default
-@click.option("--all", "show_all", is_flag=True, help="Also what was never set.")
+@click.option("--all", "show_all", is_flag=True, help="Include properties that were never set.")
 @directory_option
 @json_option
 def describe(
@@ -43,7 +43,7 @@ def describe(
     place: Path,
     output: Output,
 ) -> None:
-    """Print what is configured, and which place it comes from."""
+    """Print the configuration, and the source of each value."""
     from emulator.cli.tables import print_json, print_listing
     from emulator.core.admin_messages import ConfigSource
 
@@ -72,7 +72,7 @@ def describe(
 @_entity_name
 @_entity_default
 @click.option("--add-config", "added", multiple=True, metavar="KEY=VALUE", help="Set a property.")
-@click.option("--delete-config", "deleted", multiple=True, metavar="KEY", help="Back to the default.")
+@click.option("--delete-config", "deleted", multiple=True, metavar="KEY", help="Reset to the default.")
 @directory_option
 def alter(
     entity_type: str,
@@ -83,7 +83,7 @@ def alter(
     deleted: tuple[str, ...],
     place: Path,
 ) -> None:
-    """Set properties, or put them back to their default: all of them or none."""
+    """Set properties, or reset them to their defaults: all of them or none."""
     from emulator.cli.assignments import assignments
 
     resource, name = _resource(entity_type, entity_name, is_default=entity_default)

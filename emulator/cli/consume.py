@@ -1,4 +1,4 @@
-"""``laststand consume``: records become lines of standard output."""
+"""``laststand consume``: prints records as lines of standard output."""
 
 import asyncio
 import base64
@@ -48,9 +48,11 @@ class LineForm(msgspec.Struct, frozen=True, kw_only=True):
 @click.command(short_help="Print a topic's records as lines.")
 @click.argument("topic")
 @click.option("--partition", type=click.IntRange(min=0), metavar="N", help="Read this partition only.")
-@click.option("--from-beginning", is_flag=True, help="Begin with the oldest record; else with the next one.")
+@click.option("--from-beginning", is_flag=True, help="Start with the oldest record instead of the next one.")
 @click.option("--max-messages", type=click.IntRange(min=1), metavar="N", help="End after N records.")
-@click.option("--timeout-ms", type=click.IntRange(min=1), metavar="MS", help="End when no record came for so long.")
+@click.option(
+    "--timeout-ms", type=click.IntRange(min=1), metavar="MS", help="End when no record has arrived for this long."
+)
 @click.option("--print-partition", is_flag=True, help="Put the partition before each value.")
 @click.option("--print-offset", is_flag=True, help="Put the offset before each value.")
 @click.option("--print-key", is_flag=True, help="Put the key before each value.")
@@ -75,8 +77,8 @@ def consume(
 ) -> int:
     """Print the value of each record of TOPIC of a standing cluster; with ``--json`` one object per line.
 
-    Ends by Ctrl-C, ``--max-messages`` or ``--timeout-ms``. What was read is in the run's history, so that ``laststand
-    verify`` judges it. Keys and values that are no UTF-8 are base64 in JSON, under ``key_base64`` and
+    Ends with Ctrl-C, ``--max-messages`` or ``--timeout-ms``. The run's history contains what was read, so that
+    ``laststand verify`` checks it. In JSON, keys and values that are not UTF-8 are base64, under ``key_base64`` and
     ``value_base64``.
     """
     from emulator.cli.assignments import assignments

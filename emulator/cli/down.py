@@ -1,4 +1,4 @@
-"""``laststand down``: ends a standing cluster in order."""
+"""``laststand down``: stops a standing cluster in order."""
 
 import time
 from pathlib import Path
@@ -10,17 +10,17 @@ from emulator.cli.output import Output, json_option
 from emulator.cli.standing import ask, directory_argument, locate, lost
 
 
-@click.command(short_help="End a standing cluster.")
+@click.command(short_help="Stop a standing cluster.")
 @directory_argument
-@click.option("--as-is", is_flag=True, help="Leave broken what is broken: heal, continue and start nothing.")
+@click.option("--as-is", is_flag=True, help="Do not heal, resume or start anything first.")
 @json_option
 def down(place: Path, *, as_is: bool, output: Output) -> int:
-    """End the cluster in DIR, by default the latest one, and say how to judge what it left.
+    """Stop the cluster in DIR, by default the latest one.
 
-    Clients are asked to finish; links are healed, nodes that are down or paused run again, and leaders and full ISRs
-    are awaited; a fresh consumer reads every partition; then brokers, controller and proxies end in order.
+    Clients finish, links are healed, nodes that are down or paused run again, and every partition gets a leader and a
+    full ISR; a fresh consumer reads every partition; then brokers, controller and proxies stop in order.
 
-    Exit code: 0 if all of that went well, 2 if not, so that the verdict will be unknown.
+    Exit code: 0 if all of that succeeded, 2 if not: the verdict will be unknown.
     """
     import msgspec
 
@@ -44,5 +44,5 @@ def down(place: Path, *, as_is: bool, output: Output) -> int:
     else:
         click.echo("the cluster is down" if end.problem is None else f"the cluster is down, but: {end.problem}")
         click.echo(f"  run directory: {directory}")
-        click.echo(f"  judge it with: {verify}")
+        click.echo(f"  verify it with: {verify}")
     return ExitCode.VALID if end.problem is None else ExitCode.UNKNOWN

@@ -1,4 +1,4 @@
-"""``laststand elect-leaders``: asks the controller for leaders, or what they would cost."""
+"""``laststand elect-leaders``: elects leaders, or shows what electing them would lose."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -44,7 +44,7 @@ class Prospect(msgspec.Struct, frozen=True, kw_only=True):
     candidates: "tuple[Candidate, ...]"
 
 
-@click.command(name="elect-leaders", short_help="Elect leaders, or see what it would cost.")
+@click.command(name="elect-leaders", short_help="Elect leaders, or show what that would lose.")
 @click.option(
     "--election-type",
     type=click.Choice(_TYPES),
@@ -59,13 +59,13 @@ class Prospect(msgspec.Struct, frozen=True, kw_only=True):
     "json_file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help='{"partitions": [{"topic": "orders", "partition": 0, "desiredLeader": 1}]}; the last only where designated.',
+    help='{"partitions": [{"topic": "orders", "partition": 0, "desiredLeader": 1}]}; desiredLeader: designated only.',
 )
 @click.option("--leader", type=click.IntRange(min=0), metavar="ID", help="With --election-type designated.")
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Elect nobody: show what each live replica of offline partitions holds, and what electing it would lose.",
+    help="Only show what each live replica of offline partitions holds, and what electing it would lose.",
 )
 @directory_option
 @json_option
@@ -83,11 +83,11 @@ def elect_leaders(
 ) -> int:
     """Elect leaders, with the options of kafka-leader-election.sh.
 
-    preferred elects the first replica of the assignment; unclean any live one where no clean one is left; designated
-    the one that is named, whatever that loses; the longest-log types let the controller ask the live replicas what
-    they hold, and wait for all of the last known ELR (balanced) or only for those who answer (aggressive).
+    preferred elects the first replica of the assignment; unclean any live replica where no clean one is left;
+    designated the given one, whatever that loses; with the longest-log types the controller compares the logs of the
+    live replicas, and waits for all of the last known ELR (balanced) or only for those that answer (aggressive).
 
-    Exit code: 0 every partition has what was asked for, 1 one was refused.
+    Exit code: 0 every partition has the requested leader, 1 an election was refused.
     """
     chosen = _chosen(topic, partition, json_file, leader, is_all=all_topic_partitions)
     directory = locate(place)

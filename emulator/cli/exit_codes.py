@@ -1,4 +1,4 @@
-"""Exit codes, as Jepsen's. Click's own 2 and Python's own 1 never leave this program."""
+"""Exit codes, as Jepsen's. Click's own 2 and Python's own 1 are never used."""
 
 from enum import IntEnum
 
@@ -19,7 +19,7 @@ class ExitCode(IntEnum):
     """Ctrl-C, or SIGTERM."""
 
     USAGE = 254
-    """Something that the user can fix, found before anything started."""
+    """A user error, found before anything started."""
 
     INTERNAL = 255
     """An uncaught exception."""

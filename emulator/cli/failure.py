@@ -1,4 +1,4 @@
-"""What went wrong outside of this program, after everything that can be checked before was right."""
+"""Failures outside of this program that cannot be found in advance."""
 
 from emulator.cli.exit_codes import ExitCode
 from emulator.core.errors import EmulatorError

@@ -11,20 +11,20 @@ from emulator.cli.user_error import UserError
 
 @click.group(short_help="Feature levels: describe, upgrade, downgrade.")
 def features() -> None:
-    """Features of a standing cluster, with the words of kafka-features.sh."""
+    """Features of a standing cluster, with the options of kafka-features.sh."""
 
 
 _feature = click.option(
     "--feature", "updates", multiple=True, required=True, metavar="NAME=LEVEL", help="May be repeated: all or none."
 )
-_dry_run = click.option("--dry-run", is_flag=True, help="Only check whether it could be done.")
+_dry_run = click.option("--dry-run", is_flag=True, help="Only check whether it is possible.")
 
 
 @features.command()
 @directory_option
 @json_option
 def describe(place: Path, output: Output) -> None:
-    """Print every feature, the levels that are supported, and the finalized one."""
+    """Print every feature with its supported levels and its finalized level."""
     from emulator.cli.tables import print_json
 
     found = administer(locate(place), lambda admin: admin.describe_features())
@@ -49,7 +49,7 @@ def upgrade(updates: tuple[str, ...], *, dry_run: bool, place: Path) -> None:
 
 @features.command()
 @_feature
-@click.option("--unsafe", is_flag=True, help="Also where metadata is lost by it.")
+@click.option("--unsafe", is_flag=True, help="Allow it even if metadata is lost.")
 @_dry_run
 @directory_option
 def downgrade(updates: tuple[str, ...], *, unsafe: bool, dry_run: bool, place: Path) -> None:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def inspect(partition: str, place: Path, output: Output) -> None:
     """Show what each replica of TOPIC-PARTITION, such as orders-0, holds.
 
-    Brokers that run are asked; of the others, and for epochs and what is flushed, the files are read. FLUSHED is where
-    the log would end at the least after a power loss.
+    Running brokers answer for themselves; for the others, and for epochs and flushed offsets, the files are read. After
+    a power loss the log would end at FLUSHED or later.
     """
     from chaos.standing.inspection import inspect_partition
 

@@ -1,4 +1,4 @@
-"""``laststand``: reads the command line, runs a verb, and sees to it that the exit code means what it should."""
+"""``laststand``: parses the command line, runs a verb, and maps errors to exit codes."""
 
 import signal
 import sys
@@ -37,9 +37,9 @@ def cli() -> None:
 
 
 cli.add_section("Runs", run, verify, replay, simulate)
-cli.add_section("A standing cluster", up, status, down)
-cli.add_section("Its topics and records", topics, produce, consume, inspect)
-cli.add_section("What an administrator does", elect_leaders, reassign, configs, features)
+cli.add_section("Standing cluster", up, status, down)
+cli.add_section("Topics and records", topics, produce, consume, inspect)
+cli.add_section("Administration", elect_leaders, reassign, configs, features)
 cli.add_section("Faults", chaos)
 
 

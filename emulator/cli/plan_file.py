@@ -1,7 +1,7 @@
-"""A plan's file, as a user wrote or kept it: read, and checked for names of what its cluster does not have.
+"""Reads a plan's file, and refuses actions that are impossible on its cluster.
 
-While it is played, an action that makes no sense at the moment is skipped. One that never can make sense is a mistake,
-and a plan with mistakes would end as one in which nothing was found.
+While a plan is played, an action that is impossible at the moment is skipped. One that is never possible is an error in
+the plan: skipped, it would make the plan look as if nothing was found.
 """
 
 from pathlib import Path
@@ -62,7 +62,7 @@ def _text(path: Path) -> str:
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:
-        raise UserError(f"{path}: is no text, so it is no plan") from None
+        raise UserError(f"{path}: not a text file, so it is no plan") from None
 
 
 def _check_topics(numbered: NumberedPlan) -> None:

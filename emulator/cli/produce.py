@@ -1,4 +1,4 @@
-"""``laststand produce``: lines of standard input become records."""
+"""``laststand produce``: writes lines of standard input as records."""
 
 import asyncio
 from pathlib import Path
@@ -24,12 +24,14 @@ _ROOM_INTERVAL_S: Final = 0.01
 
 @click.command(short_help="Write lines of stdin into a topic.")
 @click.argument("topic")
-@click.option("--acks", type=click.Choice(_ACKS), default="all", show_default=True, help="What a send waits for.")
+@click.option(
+    "--acks", type=click.Choice(_ACKS), default="all", show_default=True, help="Acknowledgements that a send waits for."
+)
 @click.option("--partition", type=click.IntRange(min=0), metavar="N", help="Write to this partition only.")
 @click.option(
     "--key-separator",
     metavar="TEXT",
-    help="Lines are KEY, this text, VALUE. Equal keys go to one partition, as with Kafka's default partitioner.",
+    help="Lines are KEY, this separator, VALUE. Equal keys go to one partition, as with Kafka's default partitioner.",
 )
 @click.option("--producer-property", "properties", multiple=True, metavar="KEY=VALUE", help="Kafka's producer setting.")
 @directory_option
@@ -43,11 +45,11 @@ def produce(
     place: Path,
     output: Output,
 ) -> int:
-    """Write each line of standard input as a record into TOPIC of a standing cluster, and await the answers.
+    """Write each line of standard input as a record to TOPIC of a standing cluster, and wait for acknowledgements.
 
-    What became of each record is in the run's history, so that ``laststand verify`` judges it.
+    The run's history contains each record's outcome, so that ``laststand verify`` checks it.
 
-    Exit code: 0 every record was acknowledged, 1 one was certainly not written, 2 nobody knows about one.
+    Exit code: 0 every record was acknowledged, 1 one was certainly not written, 2 the outcome of one is unknown.
     """
     from emulator.cli.assignments import assignments
     from emulator.cli.tables import print_json

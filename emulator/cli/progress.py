@@ -1,4 +1,4 @@
-"""Progress on stderr: a live line per run on a terminal, a plain line per step elsewhere."""
+"""Progress on stderr: a live line per run on a terminal, otherwise a plain line per step."""
 
 import contextlib
 import time

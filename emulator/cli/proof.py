@@ -1,7 +1,7 @@
-"""Whether one simulated run proves anything: which of its plan's actions were skipped, and whether something was left.
+"""Whether one simulated run proves anything: which of its plan's actions were skipped, and whether any was played.
 
-An action that makes no sense at its moment is skipped, so that plans stay playable while they are shrunk. Who wrote a
-plan by hand has to hear of it: a plan of which nothing was played breaks no promise either.
+An action that is impossible at the moment is skipped, so that plans stay playable while they are shrunk. The author of
+a plan must learn of it: a plan of which nothing was played breaks no promise either.
 """
 
 from collections.abc import Sequence
@@ -68,7 +68,7 @@ class Proof:
         """Prints to stderr what was skipped and whether anything was proved."""
         if self.skipped:
             click.echo(
-                f"skipped, as not enabled at their moment: {len(self.skipped)} of {self._count} actions", err=True
+                f"skipped, because impossible at the time: {len(self.skipped)} of {self._count} actions", err=True
             )
             for each in self.skipped[:_SHOWN_MAX]:
                 line = "" if each["line"] is None else f"line {each['line']}, "

@@ -1,4 +1,4 @@
-"""``laststand reassign``: gives partitions other replicas, and tells how far that is."""
+"""``laststand reassign``: assigns other replicas to partitions, and shows the progress."""
 
 from collections.abc import Sequence
 from enum import Enum
@@ -53,18 +53,18 @@ class _Mode(Enum):
     LIST = "list"
 
 
-@click.command(short_help="Give partitions other replicas.")
+@click.command(short_help="Assign other replicas to partitions.")
 @click.option("--execute", "mode", flag_value=_Mode.EXECUTE, type=click.UNPROCESSED, help="Start it.  [default]")
-@click.option("--verify", "mode", flag_value=_Mode.VERIFY, type=click.UNPROCESSED, help="Tell how far it is.")
+@click.option("--verify", "mode", flag_value=_Mode.VERIFY, type=click.UNPROCESSED, help="Show its progress.")
 @click.option(
     "--cancel",
     "mode",
     flag_value=_Mode.CANCEL,
     type=click.UNPROCESSED,
-    help="Go back to the replicas of before, where it is under way.",
+    help="Cancel it, where it is in progress, and keep the former replicas.",
 )
 @click.option(
-    "--list", "mode", flag_value=_Mode.LIST, type=click.UNPROCESSED, help="Show every reassignment under way."
+    "--list", "mode", flag_value=_Mode.LIST, type=click.UNPROCESSED, help="Show every reassignment in progress."
 )
 @click.option(
     "--reassignment-json-file",
@@ -89,7 +89,7 @@ def reassign(
     place: Path,
     output: Output,
 ) -> int:
-    """Give partitions other replicas, with the options of kafka-reassign-partitions.sh.
+    """Assign other replicas to partitions, with the options of kafka-reassign-partitions.sh.
 
     Exit code: 0 done, for --verify completed; 1 refused, for --verify not requested; 2 for --verify in progress.
     """

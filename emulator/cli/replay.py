@@ -31,14 +31,14 @@ _SEED_BITS: Final = 31
 def replay(file: Path, driver: str, out: Path | None, output: Output) -> int:
     """Play FILE: a plan as ``simulate`` prints it, the plan.yaml of a run, or the directory of a run.
 
-    On real processes a plan of the simulator is played with barriers that keep its order; actions that are not
-    expressible there are listed, and then nothing is played. The plan.yaml of a scenario that was run is played under
-    the rules in the cluster.yaml beside it; that of a simulated plan has its rules in it.
+    On real processes a plan of the simulator is played with barriers that keep its order; if processes do not have one
+    of its actions, all such actions are listed and nothing is played. The plan.yaml of a scenario that was run is
+    played under the rules in the cluster.yaml beside it; that of a simulated plan contains its rules.
 
-    In the simulator, actions that were not enabled at their moment are skipped, and listed on stderr.
+    In the simulator, actions that are impossible at the time are skipped, and listed on stderr.
 
-    Exit code: 0 no promise was broken, 1 one was, 2 nobody can tell (every action was skipped, say, or nothing was
-    acknowledged), 254 for anything that you can fix.
+    Exit code: 0 no promise was broken, 1 one was, 2 undecided (for example, every action was skipped, or nothing was
+    acknowledged), 254 for a user error.
     """
     path = _plan_file(file)
     from emulator.cli.plan_file import is_scenario, read_plan
@@ -56,7 +56,7 @@ def _plan_file(file: Path) -> Path:
         return file
     if (file / "plan.yaml").is_file():
         return file / "plan.yaml"
-    raise UserError(f"{file}: a directory without plan.yaml is no run")
+    raise UserError(f"{file}: not a run directory, it has no plan.yaml")
 
 
 def _simulate(path: Path, numbered: "NumberedPlan", name: str, out: Path | None, output: Output) -> int:
@@ -100,7 +100,7 @@ def _translated(plan: "Plan", name: str, out: Path | None, output: Output) -> "R
     settled = settled_or_missing(plan)
     if not isinstance(settled, SettledPlan):
         _print_missing(settled, output)
-        raise UserError("--driver process: what is listed is not expressible there, so nothing was played")
+        raise UserError("--driver process: the listed actions cannot be played there, so nothing was played")
     scenario = read_scenario(Path(f"{name}.yaml"), scenario_of(settled, name=f"replayed/{name}"))
     return _order(scenario, plan.era, plan.rules(), scenario.properties, "process", out)
 

@@ -1,4 +1,4 @@
-"""Looks for what a verb needs before anything starts."""
+"""Checks for what a verb needs, before anything starts."""
 
 import importlib.util
 from pathlib import Path

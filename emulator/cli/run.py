@@ -1,4 +1,4 @@
-"""``laststand run``: plays a scenario and says whether it went as expected."""
+"""``laststand run``: plays a scenario and verifies the run."""
 
 import random
 from pathlib import Path
@@ -15,20 +15,27 @@ if TYPE_CHECKING:
 _SEED_BITS: Final = 31
 
 
-@click.command(short_help="Play a scenario and judge what it did.")
+@click.command(short_help="Play a scenario and verify the run.")
 @click.argument("scenario")
-@click.option("--era", "eras", multiple=True, metavar="ERA", help="Protocol to play; repeat to compare several.")
+@click.option("--era", "eras", multiple=True, metavar="ERA", help="Protocol; repeat to compare several.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a switch or a Kafka property.")
 @click.option(
     "--driver",
     type=click.Choice(["process", "docker", "simulator"]),
     default="process",
     show_default=True,
-    help="What plays it.",
+    help="Real processes, or virtual time.",
 )
-@click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Of all random choices; drawn if not given.")
 @click.option(
-    "--out", "store", type=click.Path(path_type=Path), default=Path("store"), show_default=True, help="Where runs go."
+    "--seed", type=click.IntRange(min=0), metavar="N", help="Seed of all random choices; random if not given."
+)
+@click.option(
+    "--out",
+    "store",
+    type=click.Path(path_type=Path),
+    default=Path("store"),
+    show_default=True,
+    help="Store of the run directories.",
 )
 @json_option
 def run(
@@ -40,10 +47,10 @@ def run(
     store: Path,
     output: Output,
 ) -> int:
-    """Play SCENARIO, a file or a name under chaos/scenarios, and verify what it left.
+    """Play SCENARIO, a file or a name under chaos/scenarios, and verify the run.
 
-    Exit code: where the scenario states what it expects of the era, 0 if that came true, 1 if not, 2 if nobody can
-    tell; elsewhere 0 valid, 1 violation, 2 unknown. 254 for anything that you can fix.
+    Exit code: with an expectation for the era in the scenario, 0 met, 1 missed, 2 undecided; without one, 0 valid, 1
+    violation, 2 unknown. 254 for a user error.
     """
     campaign = _prepare(scenario, eras, settings, driver, seed, store)
     from chaos.campaign import play_campaign, worst
@@ -70,7 +77,7 @@ def _prepare(
     from emulator.plan.yaml_cursor import ScenarioError
 
     if driver == "docker":
-        raise UserError("--driver docker is not built yet; allowed: process, simulator")
+        raise UserError("--driver docker is not implemented; allowed: process, simulator")
     try:
         scenario = load_scenario(find_scenario(name))
     except ScenarioError as error:

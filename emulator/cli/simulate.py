@@ -33,14 +33,14 @@ _PROGRESS_S: Final = 5.0
 @click.argument("scenario", required=False)
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Play one schedule.")
 @click.option("--seeds", metavar="A..B", help=f"Explore these seeds, both included.  [default: {_DEFAULT_SEEDS}]")
-@click.option("--era", metavar="ERA", help="Protocol whose rules hold.  [default: kip-966]")
+@click.option("--era", metavar="ERA", help="Protocol.  [default: kip-966]")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a switch or a Kafka property.")
-@click.option("--profile", "profiles", multiple=True, metavar="NAME", help="Kind of schedule; all if not given.")
+@click.option("--profile", "profiles", multiple=True, metavar="NAME", help="Kind of schedule; by default all kinds.")
 @click.option(
-    "--jobs", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="How many processes."
+    "--jobs", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Number of processes."
 )
 @click.option("--keep-going", is_flag=True, help="Collect one example per distinct finding.")
-@click.option("--limit", type=click.FloatRange(min=0), metavar="SECONDS", help="Stop exploring after this.")
+@click.option("--limit", type=click.FloatRange(min=0), metavar="SECONDS", help="Stop exploring after this time.")
 @click.option("--out", type=click.Path(path_type=Path), help="With --seed: write the run into this new directory.")
 @json_option
 def simulate(
@@ -59,12 +59,12 @@ def simulate(
 ) -> int:
     """Explore schedules of faults on a simulated cluster; shrink and print the first that breaks a promise.
 
-    With SCENARIO, a file or a name under chaos/scenarios, the cluster and its topics are that scenario's, but for the
-    times that simulated clusters have of their own; its steps are not played (run --driver simulator does that). An
-    interrupted sweep prints what it came to, findings as whole plans.
+    With SCENARIO, a file or a name under chaos/scenarios, the cluster and its topics are that scenario's, except for
+    the timeouts that simulated clusters set themselves; its steps are not played (run --driver simulator does that).
+    An interrupted sweep prints its results so far, with findings as whole plans.
 
     Exit code: 0 nothing was found, 1 something was, 2 too little happened to prove anything, 130 interrupted, 254 for
-    anything that you can fix.
+    a user error.
     """
     from emulator.simulator.explorer import explore
     from emulator.simulator.sweep import sweep
@@ -191,7 +191,7 @@ def _play_one(schedule: "Schedule", out: Path | None, output: Output) -> int:
 
 
 def _progress() -> "Callable[[SweepReport], None]":
-    """Returns what prints how far a sweep has come, every few seconds."""
+    """Returns a callback that prints the progress of a sweep every few seconds."""
     printed = time.monotonic()
 
     def show(report: "SweepReport") -> None:
@@ -219,7 +219,7 @@ def _print_report(report: "SweepReport") -> None:
     if report.too_little:
         click.echo(f"unknown: too little of {', '.join(report.too_little)} to prove anything")
     if report.excuses:
-        click.echo(f"partitions that ended without a candidate, as the protocol allows: {report.excuses}")
+        click.echo(f"partitions left without a candidate, as the protocol allows: {report.excuses}")
     if report.exceeded:
         alarms = ", ".join(f"{name} {count}" for name, count in report.exceeded.items())
         click.echo(f"outside of the guarantee, and no finding: {alarms}")
@@ -253,7 +253,7 @@ def _print_shrunk(schedule: "Schedule", shrunk: "Shrunk | None", again: str) -> 
 
 
 def _print_whole(schedule: "Schedule", again: str) -> None:
-    """Prints a finding that nobody came to shrink."""
+    """Prints a finding that was not shrunk."""
     length = f"{schedule.plan.length}, not shrunk"
     _print_plan(schedule, schedule.plan, finding=str(schedule.outcome.findings[0]), length=length, again=again)
 
@@ -280,7 +280,7 @@ def _command(schedule: "Schedule", scenario: str | None, options: "SweepOptions"
 
 
 def _document(report: "SweepReport", found: "list[Shrunk | None]") -> dict[str, object]:
-    """Returns a report with plans as text, beside each what it was shrunk to."""
+    """Returns a report with plans as text, each beside its shrunk plan."""
     from emulator.plan.plan import format_plan
 
     findings = [

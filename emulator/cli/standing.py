@@ -1,4 +1,4 @@
-"""What the verbs for a standing cluster share: the option that names its directory, and the way to its supervisor."""
+"""Shared by the verbs for a standing cluster: the option for its directory, and connections to supervisor and nodes."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -32,7 +32,7 @@ directory_option = click.option(
     default=DEFAULT_STORE,
     show_default="the latest in store/",
     metavar="DIR",
-    help="Directory of the standing cluster, or a store, which stands for the latest one in it.",
+    help="Directory of the standing cluster, or a store, which means the latest cluster in it.",
 )
 """Adds ``--dir``; the function gets ``place``, for ``locate``."""
 

@@ -1,4 +1,4 @@
-"""``laststand status``: how a standing cluster is."""
+"""``laststand status``: the state of a standing cluster."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @directory_argument
 @json_option
 def status(place: Path, output: Output) -> None:
-    """Show nodes, partitions, what is broken, and metrics of the cluster in DIR, by default the latest one."""
+    """Show nodes, partitions, faults and metrics of the cluster in DIR, by default the latest one."""
     print_status(status_of(locate(place)), output=output)
 
 

@@ -30,14 +30,19 @@ class TopicListing(msgspec.Struct, frozen=True, kw_only=True):
 
 @click.group(short_help="Create, delete, describe, alter, list.")
 def topics() -> None:
-    """Topics of a standing cluster, with the words of kafka-topics.sh."""
+    """Topics of a standing cluster, with the options of kafka-topics.sh."""
 
 
 @topics.command()
 @click.argument("name")
-@click.option("--partitions", type=click.IntRange(min=1), metavar="N", help="How many.  [default: num.partitions]")
 @click.option(
-    "--replication-factor", type=click.IntRange(min=1), metavar="N", help="[default: default.replication.factor]"
+    "--partitions", type=click.IntRange(min=1), metavar="N", help="Number of partitions.  [default: num.partitions]"
+)
+@click.option(
+    "--replication-factor",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Replicas of each partition.  [default: default.replication.factor]",
 )
 @click.option(
     "--replica-assignment",
@@ -80,7 +85,7 @@ def create(
 @click.argument("name")
 @directory_option
 def delete(name: str, place: Path) -> None:
-    """Delete a topic, with its data, also where a broker is down now."""
+    """Delete a topic with its data, even if a broker is down."""
     administer(locate(place), lambda admin: admin.delete_topic(name))
     click.echo(f"Deleted topic {name}.")
 
@@ -116,7 +121,7 @@ def describe(
     place: Path,
     output: Output,
 ) -> None:
-    """Print every partition of NAMES, or of all topics, as the controller has it."""
+    """Print the committed state of every partition of NAMES, or of all topics."""
     from emulator.cli.tables import print_json
 
     listings = administer(locate(place), lambda admin: describe_all(admin, names))
@@ -155,9 +160,11 @@ def describe(
 
 @topics.command()
 @click.argument("name")
-@click.option("--partitions", type=click.IntRange(min=1), metavar="N", help="How many there shall be, more than now.")
+@click.option(
+    "--partitions", type=click.IntRange(min=1), metavar="N", help="New number of partitions; it can only grow."
+)
 @click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="Set a topic property.")
-@click.option("--delete-config", "deleted", multiple=True, metavar="KEY", help="Back to the default.")
+@click.option("--delete-config", "deleted", multiple=True, metavar="KEY", help="Reset to the default.")
 @directory_option
 def alter(name: str, partitions: int | None, configs: tuple[str, ...], deleted: tuple[str, ...], place: Path) -> None:
     """Add partitions to a topic, or change its properties."""

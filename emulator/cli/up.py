@@ -1,4 +1,4 @@
-"""``laststand up``: starts a cluster that stands until ``laststand down``."""
+"""``laststand up``: starts a cluster that runs until ``laststand down``."""
 
 import random
 from datetime import UTC, datetime
@@ -15,14 +15,14 @@ from emulator.cli.user_error import UserError
 _SEED_BITS: Final = 31
 
 
-@click.command(short_help="Start a cluster that stands.")
+@click.command(short_help="Start a standing cluster.")
 @click.option(
     "--brokers", type=click.IntRange(min=1, max=100), default=3, show_default=True, metavar="N", help="How many."
 )
-@click.option("--era", metavar="ERA", help="Protocol that it speaks.  [default: kip-966]")
+@click.option("--era", metavar="ERA", help="Protocol.  [default: kip-966]")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a switch or a Kafka property.")
 @click.option("--no-proxies", is_flag=True, help="No proxies between nodes: faster, but links cannot be cut.")
-@click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Of what power losses take; drawn if not given.")
+@click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Seed of power losses; random if not given.")
 @click.option(
     "--out",
     "store",
@@ -43,11 +43,11 @@ def up(
     store: Path,
     output: Output,
 ) -> None:
-    """Start a controller, brokers 0 to N-1 and a proxy for each pair of them, and return when they serve.
+    """Start a controller, brokers 0 to N-1 and a proxy for each pair of them, and return when all brokers are unfenced.
 
     A supervisor in the background owns them all. It listens in the cluster's directory, where the other commands find
-    it; everything that happens is on record there as in a run. End it with ``laststand down``, then judge it with
-    ``laststand verify``. If the supervisor is killed, nothing of the cluster is left running.
+    it, and records there what happens, as in a run. Stop it with ``laststand down``, then verify the run with
+    ``laststand verify``. If the supervisor is killed, the whole cluster ends with it.
     """
     from chaos.play.run_directory import LATEST, check_store, new_directory
     from chaos.standing.launch import NotStartedError, launch
@@ -64,7 +64,7 @@ def up(
     latest = store / STANDING / LATEST
     if (latest / ORDER_FILE).is_file() and is_standing(latest.resolve()):
         raise UserError(
-            f"a cluster stands in {latest.resolve()} already; end it with: laststand down {latest.resolve()}, "
+            f"a cluster is up in {latest.resolve()} already; stop it with: laststand down {latest.resolve()}, "
             "or start this one in another store with --out"
         )
     toxiproxy = None if no_proxies else str(require_toxiproxy())
@@ -91,4 +91,4 @@ def up(
     click.echo(f"{brokers} brokers and a controller serve, era {era}, supervisor {report.supervisor_pid}")
     click.echo(f"  run directory: {directory}")
     click.echo("  bootstrap:     " + ",".join(node.address for node in report.nodes if node.role == "broker"))
-    click.echo(f"  end it with:   laststand down {directory}")
+    click.echo(f"  stop it with:  laststand down {directory}")

@@ -1,4 +1,4 @@
-"""What the user can fix."""
+"""User errors."""
 
 from emulator.core.errors import EmulatorError
 

@@ -1,4 +1,4 @@
-"""``laststand verify``: judges run directories again."""
+"""``laststand verify``: verifies run directories."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import click
 from emulator.cli.output import Output, json_option
 
 
-@click.command(short_help="Judge run directories.")
+@click.command(short_help="Verify run directories.")
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--master", metavar="URL", help="Spark's master.  [default: local, two threads]")
 @json_option

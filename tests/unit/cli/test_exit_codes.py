@@ -45,7 +45,7 @@ def check_refused(result: subprocess.CompletedProcess[str], complaint: str) -> N
         (["run", STORY, "--set", "elrr=on"], "expected a switch"),
         (["run", STORY, "--set", "elr"], "expected key=value"),
         (["run", STORY, "--set", "min.insync.replicas=0"], "expected an integer from 1"),
-        (["run", STORY, "--driver", "docker"], "not built yet"),
+        (["run", STORY, "--driver", "docker"], "not implemented"),
         (["run", STORY, "--driver", "abacus"], "is not one of"),
         (["run", STORY, "--seed", "-1"], "--seed"),
         (["verify"], "Missing argument"),
@@ -82,7 +82,7 @@ def test_a_plan_that_processes_cannot_play_is_refused_with_a_list_of_its_actions
     assert result.returncode == 254
     listed = [line.split(":")[1].strip() for line in result.stdout.splitlines()]
     assert listed == ["hold 1->100 AlterPartition request", "clock 1 rate=900000"]
-    assert "not expressible" in result.stderr
+    assert "cannot be played there" in result.stderr
 
 
 def test_a_store_that_is_a_file_is_refused(tmp_path: Path) -> None:

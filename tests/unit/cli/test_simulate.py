@@ -145,7 +145,7 @@ def test_a_mistake_in_a_document_is_told_with_its_line(tmp_path: Path) -> None:
 
 
 def test_a_directory_without_a_plan_is_no_run(tmp_path: Path) -> None:
-    check_refused(laststand("replay", str(tmp_path)), "a directory without plan.yaml is no run")
+    check_refused(laststand("replay", str(tmp_path)), "not a run directory")
 
 
 def test_a_plan_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
@@ -241,7 +241,7 @@ def test_actions_that_were_skipped_are_told_with_their_lines(tmp_path: Path) -> 
     result = laststand("replay", plan)
     assert result.return_value == ExitCode.VALID
     assert result.stderr.splitlines() == [
-        "skipped, as not enabled at their moment: 2 of 5 actions",
+        "skipped, because impossible at the time: 2 of 5 actions",
         "  line 6, action 2: kill 2",
         "  line 9, action 5: mend 0->1",
     ]
@@ -286,7 +286,7 @@ def test_a_schedule_has_only_actions_that_were_enabled() -> None:
 
 def test_what_is_no_text_is_told(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"\xa1\xff")
-    check_refused(laststand("replay", str(tmp_path / "binary")), "is no text")
+    check_refused(laststand("replay", str(tmp_path / "binary")), "not a text file")
     check_refused(laststand("replay", str(tmp_path / "nowhere")), "cannot be read (No such file or directory)")
 
 

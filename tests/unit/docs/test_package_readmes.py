@@ -8,17 +8,33 @@ import pytest
 from emulator.core.switches import Switches
 
 ROOT = Path(__file__).parents[3]
-PACKAGES = ("core", "core/broker", "core/controller", "core/client", "node", "rpc", "storage", "client")
+PACKAGES = (
+    "emulator/core",
+    "emulator/core/broker",
+    "emulator/core/controller",
+    "emulator/core/client",
+    "emulator/node",
+    "emulator/rpc",
+    "emulator/storage",
+    "emulator/client",
+    "emulator/cluster",
+    "emulator/cli",
+    "chaos/scenario",
+    "chaos/play",
+    "chaos/simulated",
+    "chaos/standing",
+    "chaos/plans",
+)
 
 
 def rows(package: str) -> list[list[str]]:
     """Returns the cells of all tables of a package's README."""
-    lines = (ROOT / "emulator" / package / "README.md").read_text().splitlines()
+    lines = (ROOT / package / "README.md").read_text().splitlines()
     return [line.strip("|").split("|") for line in lines if line.startswith("|")]
 
 
 def modules_on_disk(package: str) -> set[str]:
-    return {file.name for file in (ROOT / "emulator" / package).glob("*.py")} - {"__init__.py"}
+    return {file.name for file in (ROOT / package).glob("*.py")} - {"__init__.py"}
 
 
 def switch_table(package: str) -> dict[str, str]:
@@ -35,7 +51,7 @@ def switch_table(package: str) -> dict[str, str]:
 def switches_read(package: str) -> dict[str, str]:
     return {
         switch: file.name
-        for file in (ROOT / "emulator" / package).glob("*.py")
+        for file in (ROOT / package).glob("*.py")
         for switch in re.findall(r"switches\.(\w+)", file.read_text())
         if switch in Switches.__struct_fields__
     }
@@ -47,12 +63,17 @@ def test_the_map_names_every_module_and_no_other(package: str) -> None:
     assert named == modules_on_disk(package)
 
 
-@pytest.mark.parametrize("package", ["core/broker", "core/controller"])
+def test_the_map_of_the_process_driver_names_its_faults() -> None:
+    named = {module for row in rows("chaos/process") for module in re.findall(r"`(\w+\.py)`", row[0])}
+    assert named == modules_on_disk("chaos/process") | modules_on_disk("chaos/process/faults")
+
+
+@pytest.mark.parametrize("package", ["emulator/core/broker", "emulator/core/controller"])
 def test_the_table_of_switches_names_the_modules_that_read_them(package: str) -> None:
     assert switch_table(package) == switches_read(package)
     assert len(switch_table(package)) > 5
 
 
 def test_every_switch_is_in_one_of_the_tables() -> None:
-    tables = [switch_table("core/broker"), switch_table("core/controller")]
+    tables = [switch_table("emulator/core/broker"), switch_table("emulator/core/controller")]
     assert sorted(switch for table in tables for switch in table) == sorted(Switches.__struct_fields__)

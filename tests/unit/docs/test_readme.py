@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from chaos.scenario.scenario_file import read_scenario
+from chaos.scenario.step_reader import VERBS
 from emulator.core.switches import ERAS
 
 _ROOT = Path(__file__).parents[3]
@@ -26,6 +27,14 @@ def test_the_scenario_in_readme_is_one() -> None:
     (text,) = re.findall(r"```yaml\n(.*?)```", _README, flags=re.DOTALL)
     scenario = read_scenario(Path("README.md"), text)
     assert scenario.name == "paused-leader"
+
+
+def test_the_example_in_the_readme_of_chaos_has_every_step() -> None:
+    text = (_ROOT / "chaos/README.md").read_text(encoding="utf-8")
+    example, only_simulated = re.findall(r"```yaml\n(.*?)```", text, flags=re.DOTALL)
+    scenario = read_scenario(Path("README.md"), example.replace("end: restore", f"{only_simulated}end: restore"))
+    verbs = {verb for step in scenario.steps for verb in re.findall(r"\w+", step.text)[:1]}
+    assert verbs == set(VERBS)
 
 
 def test_readme_names_every_era() -> None:
