@@ -14,7 +14,7 @@ import msgspec
 import yaml
 
 from chaos.plans.settle_times import PlanResult, SettledPlan, settle
-from chaos.scenario.conditions import Acked, BrokerIs, Condition, Count, LogEnds, NoLeader, PartitionIs, Since, Until
+from chaos.scenario.conditions import Acked, BrokerIs, Condition, CountPer, LogEnds, NoLeader, PartitionIs, Since, Until
 from chaos.scenario.conditions_yaml import until_entry
 from emulator.client.counters import Counters
 from emulator.core.client.steps import SendRecorded
@@ -169,7 +169,7 @@ def _conditions(cluster: SimulatedCluster, journal: Journal) -> Iterator[tuple[s
         partition, acks = count.topic_partition, Acks(count.acks)
         yield (
             f"records of {partition} acked, acks {acks}",
-            Acked(count=count.records, acks=acks, partitions=(partition,), per=Count.TOTAL, since=Since.RUN),
+            Acked(count=count.records, acks=acks, partitions=(partition,), per=CountPer.TOTAL, since=Since.RUN),
         )
     for broker_id, registration in sorted(cluster.controller.image.brokers.items()):
         yield f"broker {broker_id}", BrokerIs(node=NodeId(broker_id), unfenced=not registration.fenced)

@@ -11,7 +11,7 @@ from chaos.scenario.conditions import (
     ClientSaw,
     Condition,
     Consumed,
-    Count,
+    CountPer,
     FeatureIs,
     LogEnds,
     LogIs,
@@ -108,10 +108,10 @@ def _acked(condition: Acked, view: View) -> Observation:
             acked[partition] -= _records(view.counts_at_start, condition.acks, partition)
     level = "" if condition.acks is None else f" acks={'all' if condition.acks is Acks.ALL else int(condition.acks)}"
     match condition.per:
-        case Count.TOTAL:
+        case CountPer.TOTAL:
             total = sum(acked.values())
             return Observation(reached=total >= condition.count, text=f"{total} records acked{level}")
-        case Count.PARTITION:
+        case CountPer.PARTITION:
             text = ", ".join(f"{partition}: {records}" for partition, records in acked.items())
             return Observation(
                 reached=min(acked.values(), default=0) >= condition.count, text=f"records acked{level}: {text}"

@@ -5,7 +5,7 @@ from typing import TypeAlias, assert_never
 
 from emulator.core.image import MetadataImage, PartitionState
 from emulator.core.types import BrokerId, NodeId, TopicPartition
-from emulator.plan.nodes import NamedNode, NodeRef, NodeRole, RoleNode
+from emulator.plan.nodes import NamedNode, NodeRef, ReplicaRole, RoleNode
 
 NodeNames: TypeAlias = Mapping[str, NodeId]
 """Nodes by the names that steps gave them."""
@@ -29,13 +29,13 @@ def resolve(node: NodeRef, image: MetadataImage, names: NodeNames) -> NodeId | N
 def missing(node: NodeRef) -> str:
     """Returns, in words, that nobody is what ``resolve`` did not find."""
     match node:
-        case RoleNode(role=NodeRole.LEADER, partition=partition):
+        case RoleNode(role=ReplicaRole.LEADER, partition=partition):
             return f"{partition} has no leader"
-        case RoleNode(role=NodeRole.FOLLOWER, partition=partition):
+        case RoleNode(role=ReplicaRole.FOLLOWER, partition=partition):
             return f"{partition} has no follower in the ISR"
-        case RoleNode(role=NodeRole.LAST_ISR, partition=partition):
+        case RoleNode(role=ReplicaRole.LAST_ISR, partition=partition):
             return f"the ISR of {partition} is not down to one member"
-        case RoleNode(role=NodeRole.ELR, partition=partition):
+        case RoleNode(role=ReplicaRole.ELR, partition=partition):
             return f"the ELR of {partition} is empty"
         case _:
             return f"there is no node {node}"
@@ -45,15 +45,15 @@ def _only_partition(image: MetadataImage) -> TopicPartition:
     return next(iter(sorted(image.partitions)), TopicPartition("", 0))
 
 
-def _holder(role: NodeRole, state: PartitionState) -> BrokerId | None:
+def _holder(role: ReplicaRole, state: PartitionState) -> BrokerId | None:
     match role:
-        case NodeRole.LEADER:
+        case ReplicaRole.LEADER:
             return state.leader
-        case NodeRole.FOLLOWER:
+        case ReplicaRole.FOLLOWER:
             return min((member for member in state.isr if member != state.leader), default=None)
-        case NodeRole.LAST_ISR:
+        case ReplicaRole.LAST_ISR:
             return state.isr[0] if len(state.isr) == 1 else None
-        case NodeRole.ELR:
+        case ReplicaRole.ELR:
             return min(state.elr, default=None)
         case _:
             assert_never(role)

@@ -20,7 +20,7 @@ class NoLeader(Enum):
     NONE = "none"
 
 
-class Count(Enum):
+class CountPer(Enum):
     """What a number of acknowledged records is a number of."""
 
     TOTAL = "total"
@@ -42,7 +42,7 @@ class Acked:
     count: int
     acks: Acks | None
     partitions: tuple[TopicPartition, ...]
-    per: Count
+    per: CountPer
     since: Since = Since.STEP
 
 

@@ -22,7 +22,7 @@ from chaos.scenario.conditions import (
     ClientSaw,
     Condition,
     Consumed,
-    Count,
+    CountPer,
     FeatureIs,
     LogEnds,
     LogIs,
@@ -98,7 +98,7 @@ def _acked(fields: Fields, names: Names) -> Acked:
         count=count,
         acks=None if acks is None else ACKS[acks.choice(ACKS)],
         partitions=names.partitions if partition is None else names.partition_set(partition),
-        per=Count.TOTAL if per is None else take_enum(per, Count),
+        per=CountPer.TOTAL if per is None else take_enum(per, CountPer),
         since=Since.STEP if since is None else take_enum(since, Since),
     )
 
@@ -200,7 +200,7 @@ def _acked_entries(condition: Acked) -> dict[str, YamlValue]:
         entries["acks"] = _ACKS_TEXT[condition.acks]
     if len(condition.partitions) == 1:
         entries["partition"] = str(condition.partitions[0])
-    if condition.per is not Count.TOTAL:
+    if condition.per is not CountPer.TOTAL:
         entries["per"] = condition.per.value
     if condition.since is not Since.STEP:
         entries["since"] = condition.since.value

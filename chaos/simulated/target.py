@@ -31,7 +31,7 @@ _STOP_TIMEOUT_MS: Final = 30_000
 _Process: TypeAlias = BrokerNode | ControllerNode
 
 
-class SimulatedCrashError(EmulatorError):
+class CoreCrashError(EmulatorError):
     """A core raised an exception: in a process, it would have ended that process."""
 
     def __init__(self, *, cause: Exception) -> None:
@@ -49,13 +49,13 @@ class NoAnswerError(EmulatorError):
 
 @contextmanager
 def cores_at_work() -> Iterator[None]:
-    """Turns whatever a core raises into a ``SimulatedCrashError``."""
+    """Turns whatever a core raises into a ``CoreCrashError``."""
     try:
         yield
     except EmulatorError:
         raise
     except Exception as error:  # a bug of a core must not take the harness along: the run ends, and says why
-        raise SimulatedCrashError(cause=error) from error
+        raise CoreCrashError(cause=error) from error
 
 
 class SimulatedTarget:

@@ -11,7 +11,7 @@ from emulator.core.batch import EpochEntry
 from emulator.core.types import BrokerId, LeaderEpoch, Offset
 
 
-class Loss(msgspec.Struct, frozen=True, kw_only=True):
+class ReplicaLoss(msgspec.Struct, frozen=True, kw_only=True):
     """What one replica would lose to a candidate.
 
     Attributes:
@@ -47,7 +47,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     high_watermark: Offset | None
     records_lost: int
     committed_lost: int
-    losses: tuple[Loss, ...]
+    losses: tuple[ReplicaLoss, ...]
 
 
 def candidates(inspected: InspectedPartition) -> tuple[Candidate, ...]:
@@ -78,14 +78,14 @@ def _candidate(replica: Replica, replicas: tuple[Replica, ...]) -> Candidate:
     )
 
 
-def _loss(candidate: Replica, other: Replica) -> Loss | None:
+def _loss(candidate: Replica, other: Replica) -> ReplicaLoss | None:
     if other.log_end_offset is None:
         return None
     first = common_end(candidate, other)
     if first >= other.log_end_offset:
         return None
     committed = min(other.high_watermark or Offset(0), other.log_end_offset)
-    return Loss(
+    return ReplicaLoss(
         broker_id=other.broker_id,
         state=other.state,
         first_offset=first,

@@ -37,7 +37,7 @@ class _ElectionFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     partitions: tuple[_ElectionEntry, ...]
 
 
-class Prospect(msgspec.Struct, frozen=True, kw_only=True):
+class ElectionCost(msgspec.Struct, frozen=True, kw_only=True):
     """A partition, and what electing each live replica would cost."""
 
     partition: "PartitionStatus"
@@ -93,7 +93,7 @@ def elect_leaders(
     directory = locate(place)
     if dry_run:
         report = status_of(directory)
-        _print_prospects(administer(directory, lambda admin: _prospects(admin, report, chosen)), output)
+        _print_costs(administer(directory, lambda admin: _costs(admin, report, chosen)), output)
         return ExitCode.VALID
     if election_type is None:
         raise UserError(f"give --election-type, one of {', '.join(_TYPES)}, or --dry-run")
@@ -140,9 +140,9 @@ def _chosen(
     )
 
 
-async def _prospects(
+async def _costs(
     admin: "AdminClient", report: "StatusReport", chosen: "Sequence[ElectablePartition] | None"
-) -> list[Prospect]:
+) -> list[ElectionCost]:
     from chaos.standing.election_cost import candidates
     from chaos.standing.inspection import inspect_partition
 
@@ -151,32 +151,32 @@ async def _prospects(
     if missing:
         raise UserError(f"no partition {' '.join(f'{name}-{number}' for name, number in sorted(missing))}")
     return [
-        Prospect(partition=status, candidates=candidates(await inspect_partition(admin, report, status)))
+        ElectionCost(partition=status, candidates=candidates(await inspect_partition(admin, report, status)))
         for status in report.partitions
         if (status.is_offline if wanted is None else (status.topic, status.partition) in wanted)
     ]
 
 
-def _print_prospects(prospects: list[Prospect], output: Output) -> None:
+def _print_costs(costs: list[ElectionCost], output: Output) -> None:
     if output is Output.JSON:
-        print_json(prospects)
+        print_json(costs)
         return
-    if not prospects:
+    if not costs:
         click.echo("no partition is offline")
-    for position, prospect in enumerate(prospects):
+    for position, cost in enumerate(costs):
         if position:
             click.echo()
-        _print_prospect(prospect)
+        _print_cost(cost)
 
 
-def _print_prospect(prospect: Prospect) -> None:
-    status = prospect.partition
+def _print_cost(cost: ElectionCost) -> None:
+    status = cost.partition
     leader = "none" if status.leader is None else status.leader
     click.echo(
         f"{status.topic}-{status.partition}: leader {leader}, isr {list(status.isr)}, elr {list(status.elr)}, "
         f"last known elr {list(status.last_known_elr)}"
     )
-    if not prospect.candidates:
+    if not cost.candidates:
         click.echo("  no replica runs")
         return
     print_listing(
@@ -207,7 +207,7 @@ def _print_prospect(prospect: Prospect) -> None:
                 )
                 or None,
             )
-            for each in prospect.candidates
+            for each in cost.candidates
         ],
     )
 

@@ -60,7 +60,7 @@ def _plan_file(file: Path) -> Path:
 
 
 def _simulate(path: Path, numbered: "NumberedPlan", name: str, out: Path | None, output: Output) -> int:
-    from emulator.cli.proof import Proof
+    from emulator.cli.replay_report import ReplayReport
     from emulator.core.errors import ConfigError
     from emulator.simulator.run_writer import write_run
     from emulator.simulator.simulation import Simulation
@@ -78,9 +78,9 @@ def _simulate(path: Path, numbered: "NumberedPlan", name: str, out: Path | None,
     except ConfigError as error:
         raise UserError(f"{path}: {error}") from None
     outcome = simulation.outcome()
-    proof = Proof(plan, outcome, simulation.skipped, numbered.action_lines)
+    report = ReplayReport(plan, outcome, simulation.skipped, numbered.action_lines)
     if output is Output.JSON:
-        document = {**msgspec.structs.asdict(outcome), "skipped": proof.skipped, "unknown": proof.unknown}
+        document = {**msgspec.structs.asdict(outcome), "skipped": report.skipped, "unknown": report.unknown}
         click.echo(msgspec.json.format(msgspec.json.encode(document)))
     else:
         for alarm in outcome.alarms:
@@ -88,8 +88,8 @@ def _simulate(path: Path, numbered: "NumberedPlan", name: str, out: Path | None,
         click.echo(f"{outcome.steps} steps, {outcome.acks} acks, {outcome.elections} elections")
         if out is not None:
             click.echo(f"run directory: {out}")
-    proof.print()
-    return proof.exit_code
+    report.print()
+    return report.exit_code
 
 
 def _translated(plan: "Plan", name: str, out: Path | None, output: Output) -> "RunOrder":

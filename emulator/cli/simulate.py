@@ -156,7 +156,7 @@ def _range(text: str) -> Iterator[int]:
 
 
 def _play_one(schedule: "Schedule", out: Path | None, output: Output) -> int:
-    from emulator.cli.proof import Proof
+    from emulator.cli.replay_report import ReplayReport
     from emulator.plan.plan import format_plan
     from emulator.simulator.run_writer import write_run
 
@@ -166,14 +166,14 @@ def _play_one(schedule: "Schedule", out: Path | None, output: Output) -> int:
             skipped = write_run(schedule.plan, out, name=f"simulated/{schedule.seed}").skipped
         except OSError as error:
             raise UserError(f"--out {out}: {error.strerror}") from None
-    proof = Proof(schedule.plan, outcome, skipped)
+    report = ReplayReport(schedule.plan, outcome, skipped)
     if output is Output.JSON:
         document = {
             "seed": schedule.seed,
             "plan": format_plan(schedule.plan),
             "outcome": outcome,
-            "skipped": proof.skipped,
-            "unknown": proof.unknown,
+            "skipped": report.skipped,
+            "unknown": report.unknown,
         }
         click.echo(msgspec.json.format(msgspec.json.encode(document)))
     else:
@@ -186,8 +186,8 @@ def _play_one(schedule: "Schedule", out: Path | None, output: Output) -> int:
         )
         if out is not None:
             click.echo(f"run directory: {out}")
-    proof.print()
-    return proof.exit_code
+    report.print()
+    return report.exit_code
 
 
 def _progress() -> "Callable[[SweepReport], None]":

@@ -45,7 +45,7 @@ class ReadAll(_Line, frozen=True, kw_only=True):
     timeout_ms: int
 
 
-class Count(msgspec.Struct, frozen=True, kw_only=True):
+class AckedCount(msgspec.Struct, frozen=True, kw_only=True):
     """Records acknowledged so far, by acks level and partition."""
 
     acks: int
@@ -69,7 +69,7 @@ class ErrorCount(msgspec.Struct, frozen=True, kw_only=True):
 class ClientCounts(_Line, frozen=True, kw_only=True):
     """All counts so far. ``failed`` and ``unknown`` are records of operations that ended so, over all acks levels."""
 
-    acked: tuple[Count, ...]
+    acked: tuple[AckedCount, ...]
     failed: int
     unknown: int
     consumed: int

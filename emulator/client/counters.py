@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from emulator.client.control import ClientCounts, Count, ErrorCount
+from emulator.client.control import AckedCount, ClientCounts, ErrorCount
 from emulator.core.client.steps import PollRecorded, SendRecorded
 from emulator.core.errors import ErrorCode
 from emulator.core.history import OperationType
@@ -47,7 +47,7 @@ class Counters:
         """Returns all counts."""
         return ClientCounts(
             acked=tuple(
-                Count(acks=int(acks), topic=partition.topic, partition=partition.partition, records=records)
+                AckedCount(acks=int(acks), topic=partition.topic, partition=partition.partition, records=records)
                 for (acks, partition), records in sorted(self._acked.items())
             ),
             failed=self._failed,

@@ -36,7 +36,7 @@ from emulator.plan.channels import Channel, Direction, Link, NodeT_co
 from emulator.plan.drivers import DriverName
 from emulator.plan.fields import AnyField
 from emulator.plan.nodes import NodeRef
-from emulator.plan.power import Loss
+from emulator.plan.power import DiskLoss
 from emulator.plan.topics import PlannedTopic
 
 
@@ -227,8 +227,8 @@ class Wait(_Action, frozen=True, kw_only=True, tag="wait"):
 class Produce(_Action, frozen=True, kw_only=True, tag="produce"):
     """Have a producer send a batch of so many records, beside what its rate makes."""
 
-    partition: Annotated[TopicPartition, field.Partition()]
-    producer: Annotated[str, field.Producer()]
+    partition: Annotated[TopicPartition, field.PartitionField()]
+    producer: Annotated[str, field.ProducerField()]
     records: Annotated[int, field.Whole("records", help="How many records.", low=1, high=10_000)]
 
 
@@ -250,7 +250,7 @@ class Kill(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="kill"):
 class PowerLoss(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="power_loss"):
     """SIGKILL of all nodes at once, then the loss of what was not synced."""
 
-    loss: Annotated[Loss, field.LossField()]
+    loss: Annotated[DiskLoss, field.LossField()]
 
 
 @deed(
@@ -266,7 +266,7 @@ class CrashWithin(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="crash_wit
         int,
         field.Whole("after_effects", help="After how many changes of files.", line="after-effects"),
     ]
-    loss: Annotated[Loss | None, field.OptionalLoss()] = None
+    loss: Annotated[DiskLoss | None, field.OptionalLoss()] = None
 
 
 @deed("replace-disk 1", "Nodes die and get empty disks.", fault="replace_disk")
@@ -524,21 +524,21 @@ class CreateTopic(AdminAction, frozen=True, kw_only=True, tag="create_topic"):
 class DeleteTopic(AdminAction, frozen=True, kw_only=True, tag="delete_topic"):
     """Delete a topic."""
 
-    name: Annotated[str, field.Topic()]
+    name: Annotated[str, field.TopicField()]
 
 
 @deed("recreate orders", "An administrator deletes a topic and creates it again.", verb="recreate_topic")
 class RecreateTopic(AdminAction, frozen=True, kw_only=True, tag="recreate_topic"):
     """Delete a topic, and create one of the same name with the same replicas and configuration."""
 
-    name: Annotated[str, field.Topic()]
+    name: Annotated[str, field.TopicField()]
 
 
 @deed("create_partitions: {name: orders, count: 2}", "An administrator adds partitions to a topic.")
 class CreatePartitions(AdminAction, frozen=True, kw_only=True, tag="create_partitions"):
     """Give a topic so many partitions, the new ones placed automatically."""
 
-    name: Annotated[str, field.Topic()]
+    name: Annotated[str, field.TopicField()]
     count: Annotated[int, field.Whole("count", help="Of all partitions.", low=1, high=10_000)]
 
 
@@ -573,7 +573,7 @@ class ElectLeaders(AdminAction, frozen=True, kw_only=True, tag="elect_leaders"):
 class Reassign(AdminAction, frozen=True, kw_only=True, tag="reassign"):
     """Give a partition other replicas, the preferred one first."""
 
-    partition: Annotated[TopicPartition, field.Partition()]
+    partition: Annotated[TopicPartition, field.PartitionField()]
     replicas: Annotated[tuple[BrokerId, ...], Replicas()]
 
 
@@ -581,7 +581,7 @@ class Reassign(AdminAction, frozen=True, kw_only=True, tag="reassign"):
 class CancelReassignment(AdminAction, frozen=True, kw_only=True, tag="cancel_reassignment"):
     """Let a partition stay where it was."""
 
-    partition: Annotated[TopicPartition, field.Partition()]
+    partition: Annotated[TopicPartition, field.PartitionField()]
 
 
 @deed(

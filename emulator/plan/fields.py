@@ -18,7 +18,7 @@ from emulator.core.types import TopicPartition
 from emulator.plan.channels import CONTROLLER_SYNC, SYNC, Channel, Link, Way
 from emulator.plan.names import Names
 from emulator.plan.nodes import NodeRef, node_text, parse_node
-from emulator.plan.power import Loss
+from emulator.plan.power import DiskLoss
 from emulator.plan.yaml_cursor import Cursor, Fields
 from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 
@@ -538,7 +538,7 @@ class Messages:
 # --- Topics, partitions, producers --------------------------------------------------------------------------------
 
 
-class Partition:
+class PartitionField:
     """Subject: a partition."""
 
     keys: tuple[str, ...] = ("partition",)
@@ -562,7 +562,7 @@ class Partition:
         yield from names.partition_problems(value)
 
 
-class Topic:
+class TopicField:
     """Subject: a topic that is or was there."""
 
     keys: tuple[str, ...] = ("name",)
@@ -591,7 +591,7 @@ PLANNED_PRODUCERS: Final = {"all": PRODUCER_ALL, "1": PRODUCER_LEADER, "0": "pro
 """Producers of a plan that brings its own clients, by the acks that its lines name."""
 
 
-class Producer(_Scalar[str]):
+class ProducerField(_Scalar[str]):
     """A producer: by its name in a step, by its acks in a line."""
 
     def __init__(self) -> None:
@@ -630,7 +630,7 @@ class LossField:
     )
     is_required = False
 
-    def read(self, fields: Fields, names: Names) -> Loss:
+    def read(self, fields: Fields, names: Names) -> DiskLoss:
         keep, seed = fields.optional("keep"), fields.optional("seed")
         kept, truncation, fate = fields.optional("kept"), fields.optional("truncation"), fields.optional("names")
         exact = None
@@ -640,13 +640,13 @@ class LossField:
                 truncation=TruncationFate.UNDONE if truncation is None else take_enum(truncation, TruncationFate),
                 names=NamesFate.UNDONE if fate is None else take_enum(fate, NamesFate),
             )
-        return Loss(
+        return DiskLoss(
             keep=Keep.NONE if keep is None else take_enum(keep, Keep),
             seed=None if seed is None else seed.integer(low=0),
             exact=exact,
         )
 
-    def write(self, value: Loss) -> dict[str, YamlValue]:
+    def write(self, value: DiskLoss) -> dict[str, YamlValue]:
         written: dict[str, YamlValue] = {"keep": value.keep.value}
         if value.seed is not None:
             written["seed"] = value.seed
@@ -656,7 +656,7 @@ class LossField:
             written["names"] = value.exact.names.value
         return written
 
-    def parse(self, words: Words) -> Loss:
+    def parse(self, words: Words) -> DiskLoss:
         keep, kept, truncation = (words.take_pair(key) for key in ("keep", "kept", "truncation"))
         names = words.take_pair("names")
         seed = words.take_pair("seed")
@@ -666,11 +666,11 @@ class LossField:
         if kept is not None and truncation is not None:
             fate = NamesFate.KEPT if names is None else NamesFate(names)
             exact = ExactLoss(kept=int(kept), truncation=TruncationFate(truncation), names=fate)
-        return Loss(
+        return DiskLoss(
             keep=Keep.NONE if keep is None else Keep(keep), seed=None if seed is None else int(seed), exact=exact
         )
 
-    def format(self, value: Loss) -> list[str]:
+    def format(self, value: DiskLoss) -> list[str]:
         exact = value.exact
         words = [f"keep={value.keep.value}"]
         if exact is not None:
@@ -678,7 +678,7 @@ class LossField:
             words += [] if exact.names is NamesFate.KEPT else [f"names={exact.names.value}"]
         return words if value.seed is None else [*words, f"seed={value.seed}"]
 
-    def problems(self, value: Loss, names: Names) -> Iterator[str]:
+    def problems(self, value: DiskLoss, names: Names) -> Iterator[str]:
         if value.exact is not None and value.exact.kept < 0:
             yield "expected kept from 0 on"
 
@@ -691,22 +691,22 @@ class OptionalLoss:
     is_required = False
     _loss: Final = LossField()
 
-    def read(self, fields: Fields, names: Names) -> Loss | None:
+    def read(self, fields: Fields, names: Names) -> DiskLoss | None:
         if not any(key in fields.keys for key in self.keys):
             fields.allow(self.keys)
             return None
         return self._loss.read(fields, names)
 
-    def write(self, value: Loss | None) -> dict[str, YamlValue]:
+    def write(self, value: DiskLoss | None) -> dict[str, YamlValue]:
         return {} if value is None else self._loss.write(value)
 
-    def parse(self, words: Words) -> Loss | None:
+    def parse(self, words: Words) -> DiskLoss | None:
         return self._loss.parse(words) if words.has_pair("keep") else None
 
-    def format(self, value: Loss | None) -> list[str]:
+    def format(self, value: DiskLoss | None) -> list[str]:
         return [] if value is None else self._loss.format(value)
 
-    def problems(self, value: Loss | None, names: Names) -> Iterator[str]:
+    def problems(self, value: DiskLoss | None, names: Names) -> Iterator[str]:
         if value is not None:
             yield from self._loss.problems(value, names)
 

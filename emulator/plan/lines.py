@@ -25,7 +25,7 @@ from emulator.plan.actions import (
     with_nodes,
 )
 from emulator.plan.administration_fields import ConfigChange, FeatureLevel
-from emulator.plan.fields import Partition, Words
+from emulator.plan.fields import PartitionField, Words
 from emulator.plan.names import Names
 from emulator.plan.nodes import NodeRef
 from emulator.plan.steps import action_text, read_text
@@ -105,7 +105,7 @@ def _parse(line: str, names: Names | None) -> ActionTemplate:
             action = elr_feature(int(words.take_pair("level") or ""))
         case "reassign" if "replicas=none" in rest:
             words.take_pair("replicas")
-            action = CancelReassignment(partition=Partition().parse(words))
+            action = CancelReassignment(partition=PartitionField().parse(words))
         case _ if verb in _BY_LINE_VERB:
             action = parse_words(_BY_LINE_VERB[verb], words)
         case _ if verb.endswith(":") and names is not None:

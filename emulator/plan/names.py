@@ -15,7 +15,7 @@ from emulator.plan.nodes import (
     CONTROLLER,
     NamedNode,
     NodeRef,
-    NodeRole,
+    ReplicaRole,
     RoleNode,
     is_node_name,
     node_text,
@@ -27,7 +27,7 @@ ALL: Final = "all"
 """Stands for every partition."""
 
 _APIS: Final = (*sorted(each.__name__.removesuffix("Request") for each in get_args(Request)), STREAM, SYNC)
-_ROLES: Final = tuple(role.value for role in NodeRole)
+_ROLES: Final = tuple(role.value for role in ReplicaRole)
 
 
 class Names:

@@ -23,7 +23,7 @@ _ROLE: Final = re.compile(r"([a-z-]+)(?:\((.+)-(\d+)\))?")
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]*")
 
 
-class NodeRole(Enum):
+class ReplicaRole(Enum):
     """Who a node is in a partition."""
 
     LEADER = "leader"
@@ -40,7 +40,7 @@ class NodeRole(Enum):
 class RoleNode(msgspec.Struct, frozen=True, kw_only=True, tag="role"):
     """Whoever has a role when the action is due; without a partition, in the only one that there is."""
 
-    role: NodeRole
+    role: ReplicaRole
     partition: TopicPartition | None
 
     def __str__(self) -> str:
@@ -67,7 +67,7 @@ def node_text(node: NodeRef) -> str:
 
 def is_node_name(text: str) -> bool:
     """Whether a step may give a node this name: a lower-case word that means nothing else."""
-    return _NAME.fullmatch(text) is not None and text not in {*_WORDS, "all", *(role.value for role in NodeRole)}
+    return _NAME.fullmatch(text) is not None and text not in {*_WORDS, "all", *(role.value for role in ReplicaRole)}
 
 
 def parse_node(text: str) -> NodeRef:
@@ -81,7 +81,7 @@ def parse_node(text: str) -> NodeRef:
     if text.isdecimal():
         return NodeId(int(text))
     match = _ROLE.fullmatch(text)
-    roles = {role.value: role for role in NodeRole}
+    roles = {role.value: role for role in ReplicaRole}
     if match is not None and match[1] in roles:
         partition = None if match[2] is None else TopicPartition(match[2], int(match[3]))
         return RoleNode(role=roles[match[1]], partition=partition)

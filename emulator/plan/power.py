@@ -11,7 +11,7 @@ from emulator.storage.power_loss_plan import ExactLoss, Keep
 SEED_BITS: Final = 31
 
 
-class Loss(msgspec.Struct, frozen=True, kw_only=True):
+class DiskLoss(msgspec.Struct, frozen=True, kw_only=True):
     """What is left of bytes that were not synced.
 
     Attributes:

@@ -11,7 +11,7 @@ from emulator.core.image import PartitionState
 from emulator.core.types import BrokerId, NodeId, TopicPartition
 from emulator.plan.actions import Action, PowerLoss
 from emulator.plan.nodes import CONTROLLER
-from emulator.plan.power import Loss
+from emulator.plan.power import DiskLoss
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.disk import unsynced_batches
 from emulator.simulator.nodes import BrokerNode
@@ -106,13 +106,13 @@ class ClusterView:
         """Draws a loss of power of these nodes."""
         return PowerLoss(nodes=nodes, loss=self.draw_loss(nodes))
 
-    def draw_loss(self, nodes: tuple[NodeId, ...]) -> Loss:
+    def draw_loss(self, nodes: tuple[NodeId, ...]) -> DiskLoss:
         """Draws what a loss of power leaves of these nodes' disks."""
         most = max(
             (unsynced_batches(self.cluster.nodes[BrokerId(node)].disk) for node in nodes if node != CONTROLLER),
             default=0,
         )
-        return Loss(
+        return DiskLoss(
             keep=self.storage.choice((Keep.NONE, Keep.NONE, Keep.PREFIX, Keep.TORN, Keep.PAGES)),
             exact=ExactLoss(
                 kept=self.storage.randint(0, max(0, most - 1)),

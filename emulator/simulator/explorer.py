@@ -22,7 +22,7 @@ from emulator.simulator.cluster_view import ClusterView
 from emulator.simulator.journal import Journal
 from emulator.simulator.moves import MOVES
 from emulator.simulator.profiles import PROFILES, PROGRESS, Profile, swarm
-from emulator.simulator.simulation import Halts, Outcome, Simulation
+from emulator.simulator.simulation import Halts, Simulation, SimulationResult
 
 _REPLICATION_FACTOR: Final = 3
 _STEPS_MIN: Final = 250
@@ -71,7 +71,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     profile: str
     plan: Plan
-    outcome: Outcome
+    outcome: SimulationResult
 
 
 def explore(seed: int, options: SweepOptions, *, journal: Journal | None = None) -> Schedule:

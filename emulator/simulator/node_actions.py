@@ -7,7 +7,7 @@ from emulator.core.types import NodeId
 from emulator.plan.actions import CrashWithin, Outcome, effective, no_op
 from emulator.plan.channels import Channel, Way
 from emulator.plan.nodes import CONTROLLER
-from emulator.plan.power import Loss
+from emulator.plan.power import DiskLoss
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.nodes import BrokerNode, ControllerNode
 from emulator.simulator.targets import UNKNOWN_NODE, Process, find_broker, find_process
@@ -89,7 +89,7 @@ def resume(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
     return effective("it runs")
 
 
-def lose_power(cluster: SimulatedCluster, nodes: Sequence[NodeId], loss: Loss) -> Outcome:
+def lose_power(cluster: SimulatedCluster, nodes: Sequence[NodeId], loss: DiskLoss) -> Outcome:
     """Takes the power of nodes at the same moment."""
     known = [node for node_id in nodes if (node := find_process(cluster, node_id)) is not None]
     if not known:
@@ -104,7 +104,7 @@ def lose_power(cluster: SimulatedCluster, nodes: Sequence[NodeId], loss: Loss) -
     return Outcome(took_effect=True, bit=bit, seen=f"{killed} processes killed, {lost} unsynced batches lost")
 
 
-def _lose_unsynced(cluster: SimulatedCluster, node: Process, loss: Loss) -> int:
+def _lose_unsynced(cluster: SimulatedCluster, node: Process, loss: DiskLoss) -> int:
     """Takes a node's power; returns how many batches it lost."""
     before = _batches(node)
     if isinstance(node, BrokerNode):

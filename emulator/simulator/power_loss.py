@@ -3,12 +3,12 @@
 from random import Random
 
 from emulator.core.types import NodeId
-from emulator.plan.power import Loss
+from emulator.plan.power import DiskLoss
 from emulator.simulator.disk import Disk, unsynced_batches
 from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 
 
-def exact_loss(loss: Loss, node_id: NodeId, disk: Disk) -> ExactLoss:
+def exact_loss(loss: DiskLoss, node_id: NodeId, disk: Disk) -> ExactLoss:
     """Returns what a broker's disk loses: as the plan says, or drawn from the seed of that broker."""
     if loss.exact is not None:
         return loss.exact
@@ -20,6 +20,6 @@ def exact_loss(loss: Loss, node_id: NodeId, disk: Disk) -> ExactLoss:
     )
 
 
-def undoes_names(loss: Loss) -> bool:
+def undoes_names(loss: DiskLoss) -> bool:
     """Whether changes of names that were not synced come undone, as they do where nothing else is said."""
     return loss.exact is None or loss.exact.names is NamesFate.UNDONE

@@ -19,7 +19,7 @@ from emulator.core.properties import NodeProperties, property_texts
 from emulator.core.switches import Switches
 from emulator.core.types import BrokerId, CauseId, IncarnationId, NodeId, NodeRole
 from emulator.plan.actions import CrashWithin
-from emulator.plan.power import Loss
+from emulator.plan.power import DiskLoss
 from emulator.simulator.event_log import EventLog
 from emulator.simulator.event_queue import EventQueue
 from emulator.simulator.nodes import BrokerNode, ControllerNode, InputT, Node, StepNode, incarnation_name
@@ -102,7 +102,7 @@ class Processes:
     def power_loss(
         self,
         broker_id: BrokerId,
-        loss: Loss,
+        loss: DiskLoss,
     ) -> None:
         """Ends a process at once, if one runs, and loses what is not synced."""
         node = self._nodes[broker_id]

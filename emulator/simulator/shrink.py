@@ -17,7 +17,7 @@ from emulator.core.types import NodeId
 from emulator.plan.actions import Action, CrashWithin, Kill, OnBrokers, OnNodes, PowerLoss, Produce, Wait
 from emulator.plan.lines import format_action
 from emulator.plan.plan import Plan
-from emulator.plan.power import Loss
+from emulator.plan.power import DiskLoss
 from emulator.plan.topics import PlannedTopic
 from emulator.simulator.explorer import merge_waits
 from emulator.simulator.oracle.finding import Alarm
@@ -219,7 +219,7 @@ def _simpler(action: Action) -> Iterator[Action]:
             pass
 
 
-def _simpler_losses(loss: Loss) -> Iterator[Loss]:
+def _simpler_losses(loss: DiskLoss) -> Iterator[DiskLoss]:
     exact = loss.exact
     names = NamesFate.KEPT if exact is None else exact.names
     if loss.keep is not Keep.NONE:

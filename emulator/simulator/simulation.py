@@ -45,7 +45,7 @@ _POLL_MS: Final = 50
 _READ_MS: Final = 5_000
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a run.
 
     Attributes:
@@ -120,7 +120,7 @@ class Simulation:
         self.skipped: list[int] = []
         self._excuses = 0
         self._closing_acks = 0
-        self._result: Outcome | None = None
+        self._result: SimulationResult | None = None
         self._refused: ConfigError | None = None
         self._rules = plan.rules()
         self._halts = Halts.NEVER
@@ -300,13 +300,13 @@ class Simulation:
         cluster.processes.stop_controller()
         cluster.run(1)
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> SimulationResult:
         """Returns the result of the run: until ``finish`` so far, then for good, whatever ``stop`` adds."""
         return self._outcome_so_far() if self._result is None else self._result
 
-    def _outcome_so_far(self) -> Outcome:
+    def _outcome_so_far(self) -> SimulationResult:
         oracle, tally = self.oracle, self.oracle.tally
-        return Outcome(
+        return SimulationResult(
             alarms=tuple(oracle.alarms),
             findings=self.findings(),
             steps=self.cluster.steps,

@@ -14,11 +14,11 @@ from emulator.plan.channels import Link
 from emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
 from emulator.plan.lines import min_isr
 from emulator.plan.nodes import CONTROLLER
-from emulator.plan.power import Loss
+from emulator.plan.power import DiskLoss
 from emulator.simulator.cluster_view import Actions, ClusterView, Move
 from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 
-NOTHING_KEPT: Final = Loss(
+NOTHING_KEPT: Final = DiskLoss(
     keep=Keep.NONE, exact=ExactLoss(kept=0, truncation=TruncationFate.KEPT, names=NamesFate.KEPT)
 )
 """A loss of power that takes every batch that was not synced."""

@@ -29,7 +29,7 @@ from emulator.plan.actions import (
 from emulator.plan.channels import Link
 from emulator.plan.drivers import DriverName
 from emulator.plan.nodes import CLIENT, CONTROLLER
-from emulator.plan.power import Loss
+from emulator.plan.power import DiskLoss
 from emulator.storage.power_loss_plan import Keep
 from tests.cluster.fault_targets import ONE, ZERO, fault_target
 
@@ -48,7 +48,7 @@ FAULTS: list[tuple[str, Action, Action]] = [
     ("lose", LoseResponses(link=link(ONE, CONTROLLER)), HealAll()),
     ("pause", Pause(nodes=(ONE,)), Resume(nodes=(ONE,))),
     ("kill", Kill(nodes=(ONE,)), Start(nodes=(ONE,))),
-    ("power_loss", PowerLoss(nodes=(ONE,), loss=Loss(keep=Keep.NONE, seed=1)), Start(nodes=(ONE,))),
+    ("power_loss", PowerLoss(nodes=(ONE,), loss=DiskLoss(keep=Keep.NONE, seed=1)), Start(nodes=(ONE,))),
     ("stop", Stop(nodes=(ONE,)), Start(nodes=(ONE,))),
 ]
 

@@ -12,7 +12,7 @@ from chaos.process.faults.registry import executes
 from emulator.core.events import IncarnationEnd
 from emulator.core.types import NodeId, Offset, TopicPartition
 from emulator.plan.actions import Outcome, PowerLoss, no_op
-from emulator.plan.power import Loss
+from emulator.plan.power import DiskLoss
 from emulator.storage.power_loss import PowerLossReport, lose_power, scan_log_end
 
 
@@ -39,7 +39,7 @@ async def power_loss(target: FaultTarget, action: PowerLoss[NodeId]) -> Outcome:
     return Outcome(took_effect=True, bit=True, seen=seen)
 
 
-async def _lose(target: FaultTarget, node_id: NodeId, loss: Loss) -> PowerLossReport:
+async def _lose(target: FaultTarget, node_id: NodeId, loss: DiskLoss) -> PowerLossReport:
     layout = target.cluster.layout
     data = layout.data_directory(node_id)
     before = await asyncio.to_thread(_log_ends, data, target)

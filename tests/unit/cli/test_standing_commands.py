@@ -44,8 +44,8 @@ from emulator.plan.actions import (
 )
 from emulator.plan.channels import Link
 from emulator.plan.drivers import DriverName
-from emulator.plan.nodes import CLIENT, CONTROLLER, NodeRole, RoleNode
-from emulator.plan.power import Loss
+from emulator.plan.nodes import CLIENT, CONTROLLER, ReplicaRole, RoleNode
+from emulator.plan.power import DiskLoss
 from emulator.storage.power_loss_plan import Keep
 
 
@@ -146,7 +146,7 @@ def test_assignments_keep_what_stands_behind_the_first_equals_sign() -> None:
 
 
 ONE, TWO = NodeId(1), NodeId(2)
-LEADER = RoleNode(role=NodeRole.LEADER, partition=TopicPartition("orders", 0))
+LEADER = RoleNode(role=ReplicaRole.LEADER, partition=TopicPartition("orders", 0))
 
 
 @pytest.mark.parametrize(
@@ -154,8 +154,8 @@ LEADER = RoleNode(role=NodeRole.LEADER, partition=TopicPartition("orders", 0))
     [
         ("kill 1", Kill(nodes=(ONE,))),
         ("kill leader(orders-0) 2", Kill(nodes=(LEADER, TWO))),
-        ("power-loss 1 --keep torn --seed 7", PowerLoss(nodes=(ONE,), loss=Loss(keep=Keep.TORN, seed=7))),
-        ("power-loss 1", PowerLoss(nodes=(ONE,), loss=Loss(keep=Keep.NONE))),
+        ("power-loss 1 --keep torn --seed 7", PowerLoss(nodes=(ONE,), loss=DiskLoss(keep=Keep.TORN, seed=7))),
+        ("power-loss 1", PowerLoss(nodes=(ONE,), loss=DiskLoss(keep=Keep.NONE))),
         ("isolate 1 --clients connected", Isolate(nodes=(ONE,), clients=Clients.CONNECTED)),
         ("lose-responses client 1", LoseResponses(link=Link(CLIENT, ONE))),
         ("partition 1 controller --one-way", Cut(link=Link(ONE, CONTROLLER))),

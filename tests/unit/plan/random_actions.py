@@ -16,7 +16,7 @@ from emulator.plan.channels import Channel, Link, Way
 from emulator.plan.fields import AnyField
 from emulator.plan.names import Names
 from emulator.plan.nodes import CLIENT, CONTROLLER
-from emulator.plan.power import Loss
+from emulator.plan.power import DiskLoss
 from emulator.plan.topics import PlannedTopic
 from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 
@@ -37,7 +37,7 @@ _EXACT: Final = st.builds(
     truncation=st.sampled_from(TruncationFate),
     names=st.sampled_from(NamesFate),
 )
-_LOSS: Final = st.builds(Loss, keep=st.sampled_from(Keep), exact=_EXACT)
+_LOSS: Final = st.builds(DiskLoss, keep=st.sampled_from(Keep), exact=_EXACT)
 _CHANGES: Final = st.lists(
     st.sampled_from(
         [("min.insync.replicas", "2"), ("retention.ms", "60000"), ("retention.bytes", None), ("flush.messages", None)]
@@ -63,9 +63,9 @@ def _value(field: AnyField) -> st.SearchStrategy[Any]:
             st.sampled_from(["Fetch", "Stream"]),
             st.sampled_from(Way),
         ),
-        fields.Partition: st.sampled_from(PARTITIONS),
-        fields.Topic: st.sampled_from(["orders", "re-funds"]),
-        fields.Producer: st.sampled_from([fields.PRODUCER_ALL, fields.PRODUCER_LEADER]),
+        fields.PartitionField: st.sampled_from(PARTITIONS),
+        fields.TopicField: st.sampled_from(["orders", "re-funds"]),
+        fields.ProducerField: st.sampled_from([fields.PRODUCER_ALL, fields.PRODUCER_LEADER]),
         fields.Whole: st.integers(1, 10_000),
         fields.Number: st.integers(0, 100),
         fields.Duration: st.integers(0, 100_000),

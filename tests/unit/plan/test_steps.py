@@ -8,15 +8,15 @@ from emulator.core.types import NodeId, TopicPartition
 from emulator.plan.actions import ActionTemplate, HealAll, HealLink, HealNodes, Isolate, Kill, PowerLoss
 from emulator.plan.channels import Link
 from emulator.plan.names import Names
-from emulator.plan.nodes import CONTROLLER, NamedNode, NodeRole, RoleNode
-from emulator.plan.power import Loss
+from emulator.plan.nodes import CONTROLLER, NamedNode, ReplicaRole, RoleNode
+from emulator.plan.power import DiskLoss
 from emulator.plan.steps import action_text, read_action, read_text
 from emulator.plan.yaml_cursor import ScenarioError, open_document
 from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 from tests.unit.plan.random_actions import PARTITIONS, names
 
 ZERO, ONE = NodeId(0), NodeId(1)
-LEADER = RoleNode(role=NodeRole.LEADER, partition=TopicPartition("orders", 0))
+LEADER = RoleNode(role=ReplicaRole.LEADER, partition=TopicPartition("orders", 0))
 
 
 @pytest.mark.parametrize(
@@ -29,13 +29,13 @@ LEADER = RoleNode(role=NodeRole.LEADER, partition=TopicPartition("orders", 0))
         ("heal: all", HealAll()),
         ("heal: {node: 1}", HealNodes(nodes=(ONE,))),
         ("heal: {from: 0, to: 1}", HealLink(link=Link(ZERO, ONE))),
-        ("power_loss: {node: 1}", PowerLoss(nodes=(ONE,), loss=Loss(keep=Keep.NONE))),
-        ("power_loss: {node: 1, keep: torn, seed: 7}", PowerLoss(nodes=(ONE,), loss=Loss(keep=Keep.TORN, seed=7))),
+        ("power_loss: {node: 1}", PowerLoss(nodes=(ONE,), loss=DiskLoss(keep=Keep.NONE))),
+        ("power_loss: {node: 1, keep: torn, seed: 7}", PowerLoss(nodes=(ONE,), loss=DiskLoss(keep=Keep.TORN, seed=7))),
         (
             "power_loss: {node: 1, keep: prefix, kept: 2}",
             PowerLoss(
                 nodes=(ONE,),
-                loss=Loss(
+                loss=DiskLoss(
                     keep=Keep.PREFIX,
                     exact=ExactLoss(kept=2, truncation=TruncationFate.UNDONE, names=NamesFate.UNDONE),
                 ),

@@ -8,7 +8,7 @@ from emulator.plan.actions import DEEDS, Action, PowerLoss, UnregisterBroker
 from emulator.plan.lines import parse_action
 from emulator.plan.nodes import CONTROLLER
 from emulator.plan.plan import parse_plan
-from emulator.plan.power import Loss
+from emulator.plan.power import DiskLoss
 from emulator.simulator.journal import Journal
 from emulator.simulator.performer import perform, perform_and_record
 from emulator.simulator.power_loss import exact_loss
@@ -121,7 +121,7 @@ def test_only_what_took_effect_is_recorded() -> None:
     assert told == ["1", "1", "2"]
 
 
-# --- Loss of power ------------------------------------------------------------------------------------------------
+# --- DiskLoss of power ------------------------------------------------------------------------------------------------
 
 
 def with_unsynced(count: int) -> Simulation:
@@ -131,13 +131,13 @@ def with_unsynced(count: int) -> Simulation:
     return simulation
 
 
-def lose(node_id: int, loss: Loss) -> Action:
+def lose(node_id: int, loss: DiskLoss) -> Action:
     return PowerLoss(nodes=(NodeId(node_id),), loss=loss)
 
 
 def test_what_is_drawn_depends_on_the_seed_and_the_broker_alone() -> None:
     disk = with_unsynced(5).cluster.nodes[BrokerId(NodeId(0))].disk
-    losses = [Loss(keep=Keep.PREFIX, seed=seed) for seed in range(20)]
+    losses = [DiskLoss(keep=Keep.PREFIX, seed=seed) for seed in range(20)]
     drawn = [exact_loss(loss, NodeId(0), disk) for loss in losses]
     assert drawn == [exact_loss(loss, NodeId(0), disk) for loss in losses]
     assert drawn != [exact_loss(loss, NodeId(1), disk) for loss in losses]
@@ -148,7 +148,7 @@ def test_what_is_drawn_depends_on_the_seed_and_the_broker_alone() -> None:
 def test_what_is_exact_is_not_drawn() -> None:
     simulation = with_unsynced(5)
     exact = ExactLoss(kept=2, truncation=TruncationFate.KEPT, names=NamesFate.KEPT)
-    outcome = perform(simulation.cluster, lose(0, Loss(keep=Keep.PREFIX, seed=1, exact=exact)))
+    outcome = perform(simulation.cluster, lose(0, DiskLoss(keep=Keep.PREFIX, seed=1, exact=exact)))
     assert outcome.seen == "1 processes killed, 3 unsynced batches lost"
     assert len(simulation.cluster.stored(BrokerId(NodeId(0)), NAME)) == 2
 
@@ -156,7 +156,7 @@ def test_what_is_exact_is_not_drawn() -> None:
 def test_a_loss_of_power_bites_who_is_down_if_there_is_something_to_lose() -> None:
     simulation = with_unsynced(3)
     done(simulation, "kill 0")
-    nothing = Loss(keep=Keep.NONE, seed=1)
+    nothing = DiskLoss(keep=Keep.NONE, seed=1)
     assert perform(simulation.cluster, lose(0, nothing)).seen == "0 processes killed, 3 unsynced batches lost"
     again = perform(simulation.cluster, lose(0, nothing))
     assert (again.took_effect, again.bit) == (True, False)
@@ -165,7 +165,7 @@ def test_a_loss_of_power_bites_who_is_down_if_there_is_something_to_lose() -> No
 def test_a_controller_that_is_down_loses_what_it_had_not_synced() -> None:
     simulation = begun()
     done(simulation, "hold 100->100 Sync response", "min-isr orders value=1", "wait 5", "kill 100")
-    nothing = Loss(keep=Keep.NONE, seed=1)
+    nothing = DiskLoss(keep=Keep.NONE, seed=1)
     lost = perform(simulation.cluster, lose(CONTROLLER, nothing))
     assert lost.bit
     assert lost.seen.startswith("0 processes killed, ")

@@ -10,7 +10,7 @@ from chaos.scenario.conditions import (
     ClientSaw,
     Condition,
     Consumed,
-    Count,
+    CountPer,
     FeatureIs,
     LogEnds,
     LogIs,
@@ -20,8 +20,7 @@ from chaos.scenario.conditions import (
     Since,
     TopicIs,
 )
-from emulator.client.control import ClientCounts, ErrorCount
-from emulator.client.control import Count as AckedCount
+from emulator.client.control import AckedCount, ClientCounts, ErrorCount
 from emulator.core.errors import ErrorCode
 from emulator.core.image import MetadataImage
 from emulator.core.records import (
@@ -43,7 +42,7 @@ from emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from emulator.plan.nodes import NamedNode, NodeRef, NodeRole, RoleNode
+from emulator.plan.nodes import NamedNode, NodeRef, ReplicaRole, RoleNode
 
 FULL, SMALL, EMPTY, MOVING = (TopicPartition("orders", number) for number in range(4))
 TOPIC_ID = TopicId("AAAAAAAAAAAAAAAAAAAAAA")
@@ -133,7 +132,7 @@ def state(
     return PartitionIs(partitions=(where,), leader=leader, isr=isr, elr=elr)
 
 
-def acked(count: int, acks: Acks | None, per: Count = Count.TOTAL) -> Acked:
+def acked(count: int, acks: Acks | None, per: CountPer = CountPer.TOTAL) -> Acked:
     return Acked(count=count, acks=acks, partitions=(FULL, SMALL), per=per)
 
 
@@ -141,11 +140,11 @@ REACHED = [
     acked(60, Acks.ALL),
     acked(50, Acks.LEADER),
     acked(110, None),
-    acked(30, Acks.ALL, Count.PARTITION),
+    acked(30, Acks.ALL, CountPer.PARTITION),
     state(FULL, leader=node(2), isr=(node(0), node(1), node(2)), elr=()),
     state(FULL, leader=NamedNode(name="first")),
     state(SMALL, elr=(node(2), node(0))),
-    state(SMALL, isr=(RoleNode(role=NodeRole.LEADER, partition=SMALL),)),
+    state(SMALL, isr=(RoleNode(role=ReplicaRole.LEADER, partition=SMALL),)),
     state(EMPTY, leader=NoLeader.NONE, isr=()),
     BrokerIs(node=node(0), unfenced=True),
     BrokerIs(node=node(1), unfenced=False),
@@ -155,7 +154,7 @@ REACHED = [
     LogIs(node=node(1), partition=FULL, exists=False),
     LogEnds(node=node(0), partition=FULL, end=Offset(7)),
     LogEnds(node=node(1), partition=FULL, end=Offset(0)),
-    Acked(count=170, acks=None, partitions=(FULL, SMALL), per=Count.TOTAL, since=Since.RUN),
+    Acked(count=170, acks=None, partitions=(FULL, SMALL), per=CountPer.TOTAL, since=Since.RUN),
     TopicIs(topic="orders", exists=True),
     TopicIs(topic="refunds", exists=False),
     FeatureIs(feature="metadata.version", level=0),
@@ -176,17 +175,17 @@ REACHED = [
 NOT_REACHED = [
     LogEnds(node=node(0), partition=FULL, end=Offset(6)),
     LogEnds(node=node(0), partition=SMALL, end=Offset(7)),
-    Acked(count=171, acks=None, partitions=(FULL, SMALL), per=Count.TOTAL, since=Since.RUN),
+    Acked(count=171, acks=None, partitions=(FULL, SMALL), per=CountPer.TOTAL, since=Since.RUN),
     acked(61, Acks.ALL),
     acked(51, Acks.LEADER),
     acked(1, Acks.NONE),
-    acked(31, Acks.ALL, Count.PARTITION),
+    acked(31, Acks.ALL, CountPer.PARTITION),
     state(FULL, leader=node(1)),
     state(FULL, leader=NoLeader.NONE),
     state(FULL, isr=(node(0), node(2))),
     state(SMALL, elr=(node(0),)),
     state(EMPTY, leader=node(0)),
-    state(EMPTY, leader=RoleNode(role=NodeRole.LEADER, partition=EMPTY)),
+    state(EMPTY, leader=RoleNode(role=ReplicaRole.LEADER, partition=EMPTY)),
     state(TopicPartition("refunds", 0), leader=NoLeader.NONE),
     PartitionIs(partitions=(FULL, SMALL), leader=node(2), isr=None, elr=None),
     BrokerIs(node=node(0), unfenced=False),
@@ -225,16 +224,16 @@ def test_a_condition_that_does_not_hold_is_not_reached_and_tells_the_state(condi
 @pytest.mark.parametrize(
     ("role", "where", "holder"),
     [
-        (NodeRole.LEADER, FULL, 2),
-        (NodeRole.FOLLOWER, FULL, 0),
-        (NodeRole.LAST_ISR, FULL, None),
-        (NodeRole.LAST_ISR, SMALL, 1),
-        (NodeRole.ELR, SMALL, 0),
-        (NodeRole.ELR, FULL, None),
-        (NodeRole.LEADER, EMPTY, None),
-        (NodeRole.FOLLOWER, SMALL, None),
-        (NodeRole.LEADER, TopicPartition("refunds", 0), None),
+        (ReplicaRole.LEADER, FULL, 2),
+        (ReplicaRole.FOLLOWER, FULL, 0),
+        (ReplicaRole.LAST_ISR, FULL, None),
+        (ReplicaRole.LAST_ISR, SMALL, 1),
+        (ReplicaRole.ELR, SMALL, 0),
+        (ReplicaRole.ELR, FULL, None),
+        (ReplicaRole.LEADER, EMPTY, None),
+        (ReplicaRole.FOLLOWER, SMALL, None),
+        (ReplicaRole.LEADER, TopicPartition("refunds", 0), None),
     ],
 )
-def test_a_role_stands_for_whoever_has_it(role: NodeRole, where: TopicPartition, holder: int | None) -> None:
+def test_a_role_stands_for_whoever_has_it(role: ReplicaRole, where: TopicPartition, holder: int | None) -> None:
     assert resolve(RoleNode(role=role, partition=where), VIEW.image, VIEW.names) == holder

@@ -9,7 +9,7 @@ from emulator.core.switches import era_switches
 from emulator.core.types import NodeId
 from emulator.plan.actions import Kill, PowerLoss, effective
 from emulator.plan.nodes import NamedNode
-from emulator.plan.power import Loss
+from emulator.plan.power import DiskLoss
 from emulator.storage.power_loss_plan import Keep
 
 TEXT = """\
@@ -27,7 +27,7 @@ def test_a_recorded_plan_can_be_loaded_and_says_what_was_really_done(tmp_path: P
     steps = [
         PlayedStep(action=Kill(nodes=(ONE,)), outcome=effective("process 17 was killed")),
         PlayedStep(
-            action=PowerLoss(nodes=(TWO,), loss=Loss(keep=Keep.NONE, seed=5)),
+            action=PowerLoss(nodes=(TWO,), loss=DiskLoss(keep=Keep.NONE, seed=5)),
             outcome=effective("odd: text # with\nnewline"),
         ),
     ]

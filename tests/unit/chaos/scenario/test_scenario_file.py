@@ -9,7 +9,7 @@ from chaos.scenario.conditions import (
     BrokerIs,
     ClientSaw,
     Consumed,
-    Count,
+    CountPer,
     FeatureIs,
     LogIs,
     NoLeader,
@@ -57,8 +57,8 @@ from emulator.plan.actions import (
 )
 from emulator.plan.administration_fields import ConfigChange, FeatureLevel
 from emulator.plan.channels import Link
-from emulator.plan.nodes import NamedNode, NodeRole, RoleNode
-from emulator.plan.power import Loss
+from emulator.plan.nodes import NamedNode, ReplicaRole, RoleNode
+from emulator.plan.power import DiskLoss
 from emulator.plan.steps import action_entry, flow_text
 from emulator.plan.topics import PlannedTopic
 from emulator.plan.yaml_cursor import ScenarioError
@@ -113,19 +113,19 @@ def link(source: int, target: int) -> Link[NodeId]:
         ("heal: all", HealAll()),
         ("heal: {node: 2}", HealNodes(nodes=(node(2),))),
         ("heal: {from: 0, to: 1}", HealLink(link=link(0, 1))),
-        ("power_loss: {node: 2, keep: torn}", PowerLoss(nodes=(node(2),), loss=Loss(keep=Keep.TORN))),
+        ("power_loss: {node: 2, keep: torn}", PowerLoss(nodes=(node(2),), loss=DiskLoss(keep=Keep.TORN))),
         (
             "power_loss: {node: 2, keep: prefix, kept: 3, truncation: kept}",
             PowerLoss(
                 nodes=(node(2),),
-                loss=Loss(keep=Keep.PREFIX, exact=ExactLoss(kept=3, truncation=TruncationFate.KEPT)),
+                loss=DiskLoss(keep=Keep.PREFIX, exact=ExactLoss(kept=3, truncation=TruncationFate.KEPT)),
             ),
         ),
         (
             "power_loss: {node: 2, names: kept}",
             PowerLoss(
                 nodes=(node(2),),
-                loss=Loss(
+                loss=DiskLoss(
                     keep=Keep.NONE,
                     exact=ExactLoss(kept=0, truncation=TruncationFate.UNDONE, names=NamesFate.KEPT),
                 ),
@@ -138,13 +138,16 @@ def link(source: int, target: int) -> Link[NodeId]:
         ("replace_disk: {node: 2}", ReplaceDisk(nodes=(node(2),))),
         (
             "power_loss: {nodes: [0, 2], seed: 7}",
-            PowerLoss(nodes=(node(0), node(2)), loss=Loss(keep=Keep.NONE, seed=7)),
+            PowerLoss(nodes=(node(0), node(2)), loss=DiskLoss(keep=Keep.NONE, seed=7)),
         ),
-        ("kill: {node: leader(orders-0)}", Kill(nodes=(RoleNode(role=NodeRole.LEADER, partition=ORDERS),))),
-        ("kill: {node: last-isr}", Kill(nodes=(RoleNode(role=NodeRole.LAST_ISR, partition=ORDERS),))),
+        ("kill: {node: leader(orders-0)}", Kill(nodes=(RoleNode(role=ReplicaRole.LEADER, partition=ORDERS),))),
+        ("kill: {node: last-isr}", Kill(nodes=(RoleNode(role=ReplicaRole.LAST_ISR, partition=ORDERS),))),
         (
             "until: {acked: 500, acks: all, within: 45 s}",
-            Until(condition=Acked(count=500, acks=Acks.ALL, partitions=(ORDERS,), per=Count.TOTAL), within_ms=45_000),
+            Until(
+                condition=Acked(count=500, acks=Acks.ALL, partitions=(ORDERS,), per=CountPer.TOTAL),
+                within_ms=45_000,
+            ),
         ),
         (
             "until: {partition: orders-0, leader: none}",

@@ -1,4 +1,4 @@
-"""Whether one simulated run proves anything: which of its plan's actions were skipped, and whether any was played.
+"""The report of one simulated run: which of its plan's actions were skipped, and whether it proves anything.
 
 An action that is impossible at the moment is skipped, so that plans stay playable while they are shrunk. The author of
 a plan must learn of it: a plan of which nothing was played breaks no promise either.
@@ -10,31 +10,32 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from emulator.cli.exit_codes import ExitCode
-from emulator.plan.plan import Plan
 
 if TYPE_CHECKING:
     from emulator.plan.plan import Plan
-    from emulator.simulator.simulation import Outcome
+    from emulator.simulator.simulation import SimulationResult
 
 _SHOWN_MAX: Final = 5
 
 
-class Proof:
-    """What there is to say about a run beside its outcome.
+class ReplayReport:
+    """What there is to say about a replay beside its result.
 
     Args:
         plan: what was to be played.
-        outcome: what came of it.
+        result: of the run.
         skipped: positions of actions that were not enabled.
         lines: of the plan's file, by position; none where there is no file.
     """
 
-    def __init__(self, plan: "Plan", outcome: "Outcome", skipped: Sequence[int], lines: Sequence[int] = ()) -> None:
+    def __init__(
+        self, plan: "Plan", result: "SimulationResult", skipped: Sequence[int], lines: Sequence[int] = ()
+    ) -> None:
         from emulator.plan.lines import format_action
 
         self._count = len(plan.actions)
-        self._has_findings = bool(outcome.findings)
-        self._acks = max(0, outcome.acks - outcome.closing_acks)
+        self._has_findings = bool(result.findings)
+        self._acks = max(0, result.acks - result.closing_acks)
         self.skipped = [
             {
                 "position": position + 1,
