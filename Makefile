@@ -49,13 +49,13 @@ conformance: setup ## run the vectors in VECTORS=DIR against core and storage
 simulate: setup ## explore 1,000 seeded schedules in virtual time
 	$(BIN)/laststand simulate --seeds 1..1000 --jobs $(JOBS)
 
-mutation: setup ## switch each rule off in turn, until the simulator finds what it prevents
+mutation: setup ## switch off each rule in turn until the simulator finds the failure
 	$(BIN)/python -m tests.simulation.mutation
 
-scenarios: setup ## play every scenario that comes along under each era of its expectations
+scenarios: setup ## play every bundled scenario under each era that it has an expectation for
 	$(BIN)/python -m tests.scenarios $(if $(DRIVER),--driver $(DRIVER))
 
-soak: setup ## explore 100,000 schedules; something found, or a rule never at work, fails
+soak: setup ## explore 100,000 schedules; a finding, or a rule that never had an effect, fails
 	$(BIN)/laststand simulate --seeds 1..100000 --jobs $(JOBS) --keep-going
 
 rewrite: setup ## rewrite the expected text of the interaction scripts

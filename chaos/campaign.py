@@ -39,7 +39,7 @@ class Campaign:
         store: where run directories go.
         seed: of all random choices of all runs.
         toxiproxy: the program; needed where processes play a scenario with network faults.
-        driver: what plays it.
+        driver: processes or simulator.
     """
 
     scenario: Scenario
@@ -69,8 +69,8 @@ def play_campaign(
 
     Args:
         campaign: what to play.
-        on_status: told of every step of every run.
-        on_phase: told in words what all runs together have come to.
+        on_status: called for every step of every run.
+        on_phase: called with a description of each phase of the campaign.
 
     Raises:
         ConfigError: the store cannot be used.

@@ -1,7 +1,7 @@
-"""Plays every scenario that comes along, under each era that it expects something of: ``make scenarios``.
+"""Plays every bundled scenario under each era that it has an expectation for: ``make scenarios``.
 
-Each is called as a user calls it. Prints a line per scenario; exits with 1 if an expectation was missed, and with 2 if
-nobody can tell.
+Each runs from the command line. Prints a line per scenario; exits with 1 if an expectation was missed, and with 2 if
+one is undecided.
 """
 
 import argparse

@@ -1,1 +1,1 @@
-"""Plans of the simulator as scenarios: what each action is on real processes, and in which order, kept by barriers."""
+"""Plans of the simulator as scenarios for real processes, in which barriers keep the order of actions."""

@@ -1,4 +1,4 @@
-"""A scenario's cluster as a plan without actions, for the simulator to explore what may happen on it."""
+"""A scenario's cluster as a plan without actions, as a start for the simulator's exploration."""
 
 from chaos.scenario.scenario import Scenario
 from emulator.plan.plan import PROPERTIES, Plan
@@ -7,7 +7,7 @@ from emulator.plan.plan import PROPERTIES, Plan
 def cluster_plan(scenario: Scenario) -> Plan:
     """Returns a scenario's brokers, topics and properties.
 
-    Times that simulated clusters have of their own (``PROPERTIES``) stay as they are: moves wait for those.
+    The timeouts of simulated clusters (``PROPERTIES``) stay as they are, since moves depend on them.
     """
     return Plan(
         brokers=scenario.brokers,

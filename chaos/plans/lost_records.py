@@ -1,4 +1,4 @@
-"""Which records were lost, by name: acknowledged with acks=all, and not there when everything was read at the end.
+"""Lost records by name: acknowledged with acks=all, and missing from the final read.
 
 A record's name is its partition, its producer and its number at that producer, which is what its value says. It is the
 same on every driver that plays the same operations, whatever offsets and times come out.

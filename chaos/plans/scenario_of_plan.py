@@ -49,7 +49,7 @@ _NOT_TRANSLATED: Final[Mapping[type, str]] = MappingProxyType(
 
 
 class Missing(msgspec.Struct, frozen=True, kw_only=True):
-    """Something of a plan that processes cannot be made to do: what, and why."""
+    """A part of a plan that cannot be played on processes, and the reason."""
 
     what: str
     why: str
@@ -73,7 +73,7 @@ def _untranslatable(action: Action) -> str | None:
 
 
 def settled_or_missing(plan: Plan) -> SettledPlan | tuple[Missing, ...]:
-    """Returns the plan as it can be played with barriers, or what stands against that."""
+    """Returns the plan as it can be played with barriers, or the reasons why it cannot."""
     missing = missing_actions(plan)
     if missing:
         return missing
@@ -87,7 +87,7 @@ def settled_or_missing(plan: Plan) -> SettledPlan | tuple[Missing, ...]:
 
 
 def scenario_of(settled: SettledPlan, *, name: str) -> str:
-    """Returns a settled plan as the text of a scenario file, which expects what the plan came to in the simulator."""
+    """Returns a settled plan as the text of a scenario file that expects the plan's result in the simulator."""
     plan = settled.plan
     document = {
         "name": name,
@@ -153,7 +153,7 @@ def _steps(plan: Plan) -> Iterator[str]:
 
 
 def _barriers(cluster: SimulatedCluster, journal: Journal, seen: dict[str, Condition]) -> Iterator[str]:
-    """Yields a barrier for each thing that is not as it was ``seen`` last, and updates that."""
+    """Yields a barrier for each state that differs from what was ``seen`` last, and updates ``seen``."""
     for what, condition in _conditions(cluster, journal):
         if seen.get(what) != condition:
             seen[what] = condition

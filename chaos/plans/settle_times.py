@@ -37,7 +37,7 @@ _STEADY_LEADERS: Final = ("auto.leader.rebalance.enable", "false")
 
 
 class PlanResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a plan comes to."""
+    """The result of a plan."""
 
     checks: frozenset[str]
     lost: frozenset[RecordName]
@@ -48,8 +48,8 @@ class SettledPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         plan: the same, with its waits long enough and its repairs named.
-        result: what both come to.
-        timed: where the time that passes matters, in words; such a plan cannot be played with barriers.
+        result: of both.
+        timed: descriptions of places where the result depends on time; such a plan cannot be played with barriers.
     """
 
     plan: Plan
@@ -71,12 +71,12 @@ class _Played(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def result_of(plan: Plan) -> PlanResult:
-    """Plays a plan as it is, and returns what it comes to."""
+    """Plays a plan as it is, and returns its result."""
     return _play(plan, _Schedule(actions=plan.actions, pauses=(0,) * len(plan.actions))).result
 
 
 def settle(plan: Plan) -> SettledPlan:
-    """Returns the plan with as much waits as leaves its result alone."""
+    """Returns the plan with as many waits as possible without changing its result."""
     result = result_of(plan)
     steady = msgspec.structs.replace(plan, properties=(*_without_rebalance(plan), _STEADY_LEADERS))
     schedule = _produce_last(_schedule(plan.actions))
@@ -109,7 +109,7 @@ def _schedule(actions: Sequence[Action]) -> _Schedule:
 
 
 def _produce_last(schedule: _Schedule) -> _Schedule:
-    """Moves what is produced behind what else happens at the same moment."""
+    """Moves produce actions behind all others at the same moment."""
     actions: list[Action] = []
     moment: list[Action] = []
     for action, pause in zip(schedule.actions, schedule.pauses, strict=True):
@@ -122,7 +122,7 @@ def _produce_last(schedule: _Schedule) -> _Schedule:
 
 
 def _least_timed(plan: Plan, schedule: _Schedule, result: PlanResult) -> tuple[_Schedule, tuple[str, ...]]:
-    """Returns the schedule with waits wherever that changes nothing, and names the other places."""
+    """Returns the schedule with waits wherever they do not change the result, and the other places."""
     timed: list[str] = []
     for index, action in enumerate(schedule.actions):
         pauses = (*schedule.pauses[:index], None, *schedule.pauses[index + 1 :])
@@ -135,7 +135,7 @@ def _least_timed(plan: Plan, schedule: _Schedule, result: PlanResult) -> tuple[_
 
 
 def _with_repairs(plan: Plan, played: _Played, result: PlanResult) -> tuple[tuple[Action, ...], bool]:
-    """Appends what mends everything, in the first order that leaves the result alone; says whether there is one."""
+    """Appends repairs of all faults, in the first order that does not change the result; says whether there is one."""
     if len(played.repairs) > _REPAIRS_MAX:
         return played.actions, False
     for repairs in permutations(played.repairs):

@@ -1,6 +1,6 @@
-"""Asks the controller what an action asks for, and judges the answer.
+"""Sends an administrator's action to the controller, and checks the response.
 
-An answer that the action does not allow ends the plan: what follows would be another story.
+An error that the action does not allow ends the plan, since the following steps depend on it.
 """
 
 from random import Random
@@ -18,11 +18,11 @@ _SUCCESS: Final = ((ErrorCode.NONE, ""),)
 
 
 async def administer(target: Target, action: Administration, *, chance: Random) -> Outcome:
-    """Asks the controller; the outcome tells its answer. ``chance`` draws the id of a new topic.
+    """Sends the request; the outcome has the controller's response. ``chance`` draws the id of a new topic.
 
     Raises:
-        StepError: it was answered in a way that the action does not allow.
-        EmulatorError: it was not answered.
+        StepError: the response has an error that the action does not allow.
+        EmulatorError: there was no response.
     """
     topic_id: TopicId = draw_topic_id(chance)
     answers: list[tuple[ErrorCode, str]] = []

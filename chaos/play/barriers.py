@@ -30,7 +30,7 @@ from emulator.plan.nodes import NodeRef
 
 @dataclass(frozen=True, kw_only=True)
 class Observation:
-    """What a barrier saw: whether it is reached, and the state in words."""
+    """Whether a barrier is reached, and a description of the state."""
 
     reached: bool
     text: str
@@ -38,7 +38,7 @@ class Observation:
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """What there is to see: committed state, all counts now and when the step began, and the names of nodes.
+    """What barriers observe: committed state, counts now and when the step began, and the names of nodes.
 
     Attributes:
         log_end: where a node's log of a partition ends, 0 where there is none.
@@ -149,7 +149,7 @@ def _partition(partition: TopicPartition, condition: PartitionIs, view: View) ->
 
 
 def describe_partition(state: PartitionState) -> str:
-    """Returns leader, epochs, ISR and ELR in words, and what else is not as in a healthy partition."""
+    """Describes leader, epochs, ISR and ELR, and whatever differs from a healthy partition."""
     words = [
         f"leader={'none' if state.leader is None else state.leader}",
         f"leader_epoch={state.leader_epoch}",

@@ -1,4 +1,4 @@
-"""A driver brings a scenario's cluster to life, lets its clients work, and leaves the evidence."""
+"""A driver starts a scenario's cluster and clients, and leaves the evidence in the run directory."""
 
 import logging
 from collections.abc import Callable
@@ -29,7 +29,7 @@ class Driver(Protocol):
         ...
 
     async def read_all(self, *, timeout_ms: int) -> None:
-        """Has a fresh consumer read every partition from log start to high watermark, past all broken links."""
+        """Reads every partition from log start to high watermark with a fresh consumer, bypassing all broken links."""
         ...
 
     async def stop(self) -> None:

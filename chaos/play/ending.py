@@ -1,4 +1,4 @@
-"""How a run ends, on every driver: restore what is broken, wait until the cluster has settled, and say so."""
+"""How a run ends, on every driver: heal every fault, wait until the cluster has settled, and record it."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -15,7 +15,7 @@ SETTLE_TIMEOUT_S: Final = 45.0
 
 
 async def restore_and_settle(target: Target, node_ids: Iterable[NodeId], *, more: Iterable[Action]) -> None:
-    """Mends everything that is broken, and waits for leaders and full ISRs.
+    """Heals every fault, and waits for leaders and full ISRs.
 
     Args:
         target: the cluster.
@@ -34,7 +34,7 @@ async def restore_and_settle(target: Target, node_ids: Iterable[NodeId], *, more
 
 
 def repairs(target: Target, node_ids: Iterable[NodeId]) -> Iterable[Action]:
-    """Yields the actions that mend links and processes."""
+    """Yields the actions that heal links and restart processes."""
     if target.has_broken_links:
         yield HealAll()
     for node_id in node_ids:

@@ -1,4 +1,4 @@
-"""Holds a verdict against what the scenario expects of its era."""
+"""Compares a verdict with the scenario's expectation for its era."""
 
 from enum import Enum
 from typing import assert_never
@@ -9,7 +9,7 @@ from emulator.verification.verdict import CheckStatus, Verdict, VerdictReport
 
 
 class Expected(Enum):
-    """Whether what was expected of a run came true. Values are the exit codes of ``run``."""
+    """Whether a run met its expectation. Values are the exit codes of ``run``."""
 
     MET = 0
     MISSED = 1
@@ -17,10 +17,10 @@ class Expected(Enum):
 
 
 def compare(report: VerdictReport, expected: Expectation | None) -> tuple[Expected, tuple[str, ...]]:
-    """Returns the outcome, and in words everything that is not as expected.
+    """Returns the outcome, and a description of every difference.
 
-    Without an expectation the verdict itself decides: valid is as good as met, violation as missed. An unknown verdict
-    is undecided, unless unknown is what was expected.
+    Without an expectation the verdict decides: valid counts as met, violation as missed. An unknown verdict is
+    undecided, unless unknown was expected.
     """
     if expected is None:
         return _by_verdict(report.verdict), ()

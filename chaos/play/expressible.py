@@ -1,4 +1,4 @@
-"""What a scenario asks for that a driver does not have: found before anything starts."""
+"""Finds what a driver cannot play in a scenario, before anything starts."""
 
 from collections.abc import Iterator
 
@@ -11,12 +11,12 @@ from emulator.plan.unsupported_properties import NO_TIMED_FLUSH, NODE_FLUSH_TIME
 
 
 def not_expressible(scenario: Scenario, properties: tuple[tuple[str, str], ...], driver: DriverName) -> tuple[str, ...]:
-    """Returns, in words that name step and line where there is one, what the driver cannot do.
+    """Describes what the driver cannot play, with step and line where there is one.
 
     Args:
-        scenario: what it shall play.
-        properties: of every node: the scenario's with what was asked for on top.
-        driver: which.
+        scenario: what to play.
+        properties: of every node: the scenario's and the user's.
+        driver: processes or simulator.
     """
     refused = [
         f"step {number} {step.text} (line {step.line}): {reason}"

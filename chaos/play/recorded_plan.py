@@ -1,4 +1,4 @@
-"""What was really done, as a scenario file of its own: ``plan.yaml``.
+"""The steps as they were played, as a scenario file of its own: ``plan.yaml``.
 
 Roles and names are replaced by the ids of the nodes that they stood for, and random choices by their seeds, so that the
 file can be played again. What each step saw stands beside it as a comment. The rest is the scenario's own text, and the
@@ -23,7 +23,7 @@ from emulator.plan.steps import action_text, flow_text
 
 @dataclass(frozen=True, kw_only=True)
 class PlayedStep:
-    """One step as it was played: with nodes and seeds found, and what came of it."""
+    """One step as it was played: with resolved nodes and drawn seeds, and its outcome."""
 
     action: Until | ActionTemplate
     outcome: Outcome

@@ -1,4 +1,4 @@
-"""Which node an action means: roles are resolved on the committed state, names by what earlier steps called a node."""
+"""Resolves nodes: roles by the committed state, names by the steps that gave them."""
 
 from collections.abc import Mapping
 from typing import TypeAlias, assert_never
@@ -12,7 +12,7 @@ NodeNames: TypeAlias = Mapping[str, NodeId]
 
 
 def resolve(node: NodeRef, image: MetadataImage, names: NodeNames) -> NodeId | None:
-    """Returns the node that is meant, or ``None`` where none has the role now."""
+    """Returns the node, or ``None`` where none has the role now."""
     match node:
         case int():
             return node
@@ -27,7 +27,7 @@ def resolve(node: NodeRef, image: MetadataImage, names: NodeNames) -> NodeId | N
 
 
 def missing(node: NodeRef) -> str:
-    """Returns, in words, that nobody is what ``resolve`` did not find."""
+    """Describes why ``resolve`` found no node."""
     match node:
         case RoleNode(role=ReplicaRole.LEADER, partition=partition):
             return f"{partition} has no leader"

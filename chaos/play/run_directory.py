@@ -121,7 +121,7 @@ def write_cluster_file(
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterRules:
-    """Under which rules a run was played, by its ``cluster.yaml``."""
+    """The rules under which a run was played, from its ``cluster.yaml``."""
 
     era: str
     switches: Switches

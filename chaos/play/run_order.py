@@ -1,4 +1,4 @@
-"""What a run is asked for."""
+"""The order for a run."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +17,10 @@ class RunOrder:
     Attributes:
         directory: the run's, which exists and is absolute.
         era: its name, for people.
-        switches: the rules of the era, changed as asked for.
-        properties: of every node: the scenario's with what was asked for on top.
+        switches: the rules of the era, with the user's changes.
+        properties: of every node: the scenario's and the user's.
         toxiproxy: the program; needed where processes play a scenario with network faults.
-        driver: what plays it.
+        driver: processes or simulator.
     """
 
     scenario: Scenario

@@ -1,4 +1,4 @@
-"""Plays the steps of a scenario: waits at barriers, performs actions, and keeps what was seen."""
+"""Plays the steps of a scenario: waits at barriers, performs actions, and records what was observed."""
 
 import random
 
@@ -19,7 +19,7 @@ from emulator.plan.power import SEED_BITS
 
 
 class StepPlayer:
-    """Plays steps one after the other, and remembers what they called nodes."""
+    """Plays steps one after the other, and remembers the names that they give to nodes."""
 
     def __init__(self, *, target: Target, seed: int) -> None:
         self._target = target
@@ -64,7 +64,7 @@ class StepPlayer:
 
     @property
     def repairs(self) -> tuple[Action, ...]:
-        """What undoes those actions so far that only another of their kind undoes."""
+        """Repairs of those actions so far that only another action of their kind reverts."""
         return tuple(self._repairs)
 
     def _chance(self, number: int) -> random.Random:

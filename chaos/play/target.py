@@ -1,9 +1,9 @@
-"""What the steps of a scenario act on: a cluster that can be watched, asked, broken and mended.
+"""What the steps of a scenario act on: a cluster that can be observed, sent requests, and given faults and repairs.
 
-There is one such seam and two targets behind it: real processes (``chaos.process.target``) and virtual time
-(``chaos.simulated.target``). What a step means, what a barrier waits for and who has a role is decided above it, once.
-``perform`` returns when the action is done, and has put it on record. In the simulator nothing happens between two
-calls, as time passes only in ``wait`` and where a method needs an answer.
+This protocol has two implementations: real processes (``chaos.process.target``) and virtual time
+(``chaos.simulated.target``). The meaning of steps, barriers and roles is defined above it, once for both. ``perform``
+returns when the action is done and recorded. In the simulator nothing happens between two calls: time passes only in
+``wait`` and while a method needs a response.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ class Target(Protocol):
     """A cluster under a plan.
 
     Attributes:
-        cause_id: of what happens now: the step that is being played.
+        cause_id: of new events: the step that is being played.
     """
 
     cause_id: CauseId

@@ -1,4 +1,4 @@
-"""Waiting for what can be seen: no sleeps, a deadline, and the state seen last if it passes."""
+"""Waiting for an observable state, without sleeps: with a deadline, and the state seen last if it passes."""
 
 import asyncio
 import contextlib
@@ -13,22 +13,22 @@ _LOOK_AGAIN_S: Final = 0.2
 
 
 class StepError(EmulatorError):
-    """A step did not come to what it must come to; the text says what was seen last."""
+    """A step did not reach its state; the text has the state seen last."""
 
 
 class ChangeSignal:
-    """Wakes whoever waits when something changed."""
+    """Wakes waiters when something changed."""
 
     def __init__(self) -> None:
         self._changed = asyncio.Event()
         self._failure: str | None = None
 
     def change(self) -> None:
-        """Something may look different now."""
+        """Wakes all waiters: the observed state may have changed."""
         self._changed.set()
 
     def fail(self, reason: str) -> None:
-        """Nothing will be reached any more: whoever waits, now or later, is told why."""
+        """Fails every wait, now and later, with a reason."""
         self._failure = self._failure or reason
         self._changed.set()
 

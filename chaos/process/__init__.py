@@ -1,1 +1,1 @@
-"""Real processes behind a run: how they are watched, asked, broken and mended."""
+"""The driver for real processes: observing them, sending requests, injecting and healing faults."""

@@ -46,7 +46,7 @@ class ClientLink:
     """Listens for the client process, starts it, then talks to it.
 
     Attributes:
-        counts: the last that it told.
+        counts: as the client process reported them last.
     """
 
     def __init__(self, *, on_counts: Callable[[], None]) -> None:
@@ -63,10 +63,10 @@ class ClientLink:
         return port
 
     async def launch(self, supervisor: Supervisor, config: ClientConfig, *, directory: Path) -> Child:
-        """Starts the process and waits until it is there; the directory gets its configuration and its log.
+        """Starts the process and waits for its connection; its configuration and log are files in the directory.
 
         Raises:
-            ClientLostError: it did not come.
+            ClientLostError: it did not connect.
         """
         config_path = directory / "client.json"
         write_config(config_path, config)
@@ -105,7 +105,7 @@ class ClientLink:
         return await self._await(WorkStopped, timeout_ms / 1000 + _ANSWER_MARGIN_S)
 
     async def read_all(self, addresses: dict[int, str], *, timeout_ms: int) -> AllRead:
-        """Has everything read by a fresh consumer.
+        """Reads everything with a fresh consumer.
 
         Raises:
             ClientLostError: it did not answer.
@@ -114,7 +114,7 @@ class ClientLink:
         return await self._await(AllRead, timeout_ms / 1000 + _ANSWER_MARGIN_S)
 
     async def close(self) -> None:
-        """Ends the connection, which ends a process that is still there, and stops listening."""
+        """Closes the connection, which ends a process that still runs, and stops listening."""
         if self._writer is not None:
             self._writer.close()
         if self._server is not None:

@@ -1,4 +1,4 @@
-"""The harness as an administrator: requests to the controller, past all proxies."""
+"""The harness as an administrator: requests to the controller, bypassing all proxies."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The ends of nodes: in order, or unasked."""
+"""How nodes end: stopped in order, or unexpectedly."""
 
 import asyncio
 
@@ -25,7 +25,7 @@ async def stop_nodes(target: FaultTarget) -> None:
 
 
 def note_crash(cluster: ProcessCluster, log: HarnessLog, name: str, end: ProcessEnd) -> str:
-    """Records that a process ended unasked, or not as it was asked to; returns that in words."""
+    """Records that a process ended unexpectedly, or failed while stopping; returns a description."""
     if name.isdigit():
         node_id = NodeId(int(name))
         log.ended(

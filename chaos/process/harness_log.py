@@ -1,4 +1,4 @@
-"""The harness's own event file, ``events/harness-0.jsonl``: what it started, broke, mended and saw."""
+"""The harness's own event file, ``events/harness-0.jsonl``: what it started, broke, healed and observed."""
 
 from pathlib import Path
 from typing import Final
@@ -34,7 +34,7 @@ class HarnessLog:
     """Writer of the harness's events; each is on disk when its method returns.
 
     Attributes:
-        cause_id: of what happens now: the step that is being played.
+        cause_id: of new events: the step that is being played.
     """
 
     def __init__(self, path: Path, *, run: str, wall_time_ns: int) -> None:

@@ -1,4 +1,4 @@
-"""The harness's view of the controller's committed state: the metadata stream, folded, past all proxies."""
+"""The harness's view of the controller's committed state: the folded metadata stream, bypassing all proxies."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ _COMMITTED_TIMEOUT_S: Final = 2.0
 
 
 class MetadataObserver:
-    """Subscribes until cancelled, again and again if the controller goes away.
+    """Subscribes until cancelled, and again whenever the connection to the controller is lost.
 
     Attributes:
         image: fold of all that was received.
@@ -40,7 +40,7 @@ class MetadataObserver:
             await channel.close(None)
 
     async def committed_end(self) -> MetadataOffset:
-        """Returns where the committed records end now, by asking the controller; what is known if it is silent."""
+        """Returns the controller's committed end offset; the last known one if the controller does not answer."""
         told = asyncio.Event()
         ends: list[MetadataOffset] = []
 

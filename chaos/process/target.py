@@ -1,4 +1,4 @@
-"""Real processes as a target: faults on processes, files and proxies, each of which proves that it took effect."""
+"""Real processes as a target: faults on processes, files and proxies, each of which verifies that it took effect."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -38,7 +38,7 @@ class ProcessTarget:
 
     @property
     def cause_id(self) -> CauseId:
-        """Of what happens now."""
+        """Cause of new events."""
         return self.faults.log.cause_id
 
     @cause_id.setter
@@ -87,7 +87,7 @@ class ProcessTarget:
         return await self.faults.wait(see, timeout_s=timeout_s)
 
     async def perform(self, action: Action) -> Outcome:
-        """Has the action's executor perform it; a batch is the client process's."""
+        """Calls the action's executor; a batch is sent by the client process."""
         if isinstance(action, Produce):
             self._client.produce(action.producer, action.partition, action.records)
             return effective("sent")

@@ -1,1 +1,1 @@
-"""What a scenario says, and how it is read."""
+"""Scenarios, and how their files are read."""

@@ -15,13 +15,13 @@ DEFAULT_WITHIN_MS: Final = 30_000
 
 
 class NoLeader(Enum):
-    """Stands where a leader could: the partition has none."""
+    """In place of a leader: the partition has none."""
 
     NONE = "none"
 
 
 class CountPer(Enum):
-    """What a number of acknowledged records is a number of."""
+    """Over what acknowledged records are counted."""
 
     TOTAL = "total"
     PARTITION = "partition"
@@ -37,7 +37,7 @@ class Since(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Acked:
-    """So many records were acknowledged by producers with ``acks`` (any, if ``None``)."""
+    """``count`` records were acknowledged to producers with ``acks`` (any, if ``None``)."""
 
     count: int
     acks: Acks | None
@@ -48,7 +48,7 @@ class Acked:
 
 @dataclass(frozen=True, kw_only=True)
 class PartitionIs:
-    """Committed state of every one of ``partitions``; ``None`` where the scenario does not care.
+    """Committed state of every one of ``partitions``; ``None`` where any value will do.
 
     Members are compared as sets.
     """
@@ -67,7 +67,7 @@ class PartitionIs:
 
 @dataclass(frozen=True, kw_only=True)
 class BrokerIs:
-    """Whether the controller has a broker fenced."""
+    """Whether a broker is fenced."""
 
     node: NodeRef
     unfenced: bool
@@ -75,7 +75,7 @@ class BrokerIs:
 
 @dataclass(frozen=True, kw_only=True)
 class RegistrationIs:
-    """Whether the controller knows a broker at all."""
+    """Whether a broker is registered."""
 
     node: NodeRef
     exists: bool
@@ -83,7 +83,7 @@ class RegistrationIs:
 
 @dataclass(frozen=True, kw_only=True)
 class LogIs:
-    """Whether a node's log directory holds a log under the name of a partition; ``topic_id`` does not count."""
+    """Whether a node's log directory holds a log with the name of a partition, whatever its topic id."""
 
     node: NodeRef
     partition: TopicPartition
@@ -117,7 +117,7 @@ class FeatureIs:
 
 @dataclass(frozen=True, kw_only=True)
 class ClientSaw:
-    """Producers and consumers were answered with ``error`` so often since the step began."""
+    """Producers and consumers received ``error`` ``count`` times since the step began."""
 
     error: ErrorCode
     count: int
@@ -125,7 +125,7 @@ class ClientSaw:
 
 @dataclass(frozen=True, kw_only=True)
 class Consumed:
-    """So many records reached consumers since the step began."""
+    """``count`` records reached consumers since the step began."""
 
     count: int
 

@@ -50,10 +50,10 @@ _RECOVERY: Final = "leader_recovery_state"
 
 
 def read_until(argument: Cursor, names: Names) -> Until:
-    """Returns the barrier that stands behind ``until``.
+    """Returns the barrier in the argument of ``until``.
 
     Raises:
-        ScenarioError: it is nothing to wait for.
+        ScenarioError: it is no condition.
     """
     with argument.fields() as fields:
         within = fields.optional("within")
@@ -62,10 +62,10 @@ def read_until(argument: Cursor, names: Names) -> Until:
 
 
 def read_condition(fields: Fields, names: Names) -> Condition:
-    """Returns what the fields of an ``until`` say, but for its deadline.
+    """Returns the condition in the fields of an ``until``, without its deadline.
 
     Raises:
-        ScenarioError: it is nothing to wait for.
+        ScenarioError: it is no condition.
     """
     if "acked" in fields.keys:
         return _acked(fields, names)

@@ -1,7 +1,7 @@
-"""What a scenario says, once it has been read and checked.
+"""A scenario, once it has been read and checked.
 
-A scenario names a cluster, a workload, steps and what each era is expected to make of them. Steps wait on protocol
-state, never for time. Nodes are named by id, by *role* (``leader(orders-0)``, ``last-isr``, ``elr``, ``follower``),
+A scenario has a cluster, a workload, steps, and the expected result for each era. Steps wait for protocol state, never
+for time. Nodes are named by id, by *role* (``leader(orders-0)``, ``last-isr``, ``elr``, ``follower``),
 which is resolved when the step is reached, or by a name that an earlier step gave with ``as``.
 """
 
@@ -19,7 +19,7 @@ from emulator.plan.topics import PlannedTopic
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One step: what to wait for or do, how it is written, on which line, and the name that its node gets."""
+    """One step: its barrier or action, its text and line, and the name that it gives to its node."""
 
     action: Until | ActionTemplate
     text: str
@@ -63,7 +63,7 @@ Comparison: TypeAlias = Literal["==", ">=", "<=", ">", "<"]
 
 @dataclass(frozen=True, kw_only=True)
 class Lost:
-    """How many records acknowledged with acks=all must be gone."""
+    """How many records acknowledged with acks=all must be lost."""
 
     comparison: Comparison
     count: int
@@ -84,7 +84,7 @@ class Lost:
 
 @dataclass(frozen=True, kw_only=True)
 class Expectation:
-    """What one era must make of the scenario; ``None`` and empty where it does not matter."""
+    """The expected result for one era; ``None`` and empty where it does not matter."""
 
     verdict: VerdictName
     guarantee: Literal["broken", "exceeded"] | None
@@ -93,7 +93,7 @@ class Expectation:
 
 
 class Ending(Enum):
-    """What happens to what is still broken when the steps are through."""
+    """Whether faults that remain after the last step are healed."""
 
     RESTORE = "restore"
     """Heal, continue and start everything, and wait for leaders and full ISR."""
@@ -120,7 +120,7 @@ class Scenario:
         properties: of every node, by Kafka's names.
         seed: for random choices, where the file fixes it (a recorded plan does).
         rules: under which it was played, where the file is a recorded plan.
-        report: what is to be told beside the verdict.
+        report: what is printed besides the verdict.
         expect: by era.
     """
 

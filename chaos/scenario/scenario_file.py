@@ -1,4 +1,4 @@
-"""Reads a scenario file: YAML in, a checked ``Scenario`` out, or an error that names line, key and what is allowed.
+"""Reads a scenario file: YAML in, a checked ``Scenario`` out; errors name the line, the key and the allowed values.
 
 ``chaos/README.md`` shows the grammar by example. Scenarios are found by path, or by name under ``chaos/scenarios``.
 """

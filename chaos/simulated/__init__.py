@@ -1,1 +1,1 @@
-"""Virtual time behind a run."""
+"""The driver for virtual time."""

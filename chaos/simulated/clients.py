@@ -23,7 +23,7 @@ _MS_PER_S: Final = 1000
 
 
 class ClientObserver:
-    """An observer that keeps everything and counts what the clients achieve.
+    """An observer that keeps all events and counts the clients' results.
 
     Attributes:
         journal: all events and the history.
@@ -110,7 +110,7 @@ class SimulatedClients:
         return self._cluster.now_ms / _MS_PER_S
 
     def stop(self, *, timeout_ms: int) -> None:
-        """Lets producers send nothing new, awaits what they sent, and gives up the rest."""
+        """Stops producers, waits for the outcome of what they sent, and gives up on the rest."""
         self._is_working = False
         nodes = [node for node, _ in self._producers]
         self._cluster.run_until(
@@ -124,7 +124,7 @@ class SimulatedClients:
         self._consumers.clear()
 
     def read_all(self, *, timeout_ms: int) -> None:
-        """Reads every partition with a fresh consumer, whatever is wrong with the network."""
+        """Reads every partition with a fresh consumer, bypassing network faults."""
         config = final_consumer(self._scenario.partitions)
         node = self._cluster.clients.add_consumer(
             config.name, Phase.FINAL, config.settings, config.partitions, node_id=HARNESS

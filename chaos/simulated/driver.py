@@ -41,7 +41,7 @@ class SimulatorDriver:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[SimulatedTarget]:
-        """Starts the brokers; the controller runs."""
+        """Starts the brokers; the controller runs already."""
         with cores_at_work():
             for broker_id in self._cluster.nodes:
                 self._cluster.processes.start(broker_id)
@@ -66,13 +66,13 @@ class SimulatorDriver:
             self._clients.read_all(timeout_ms=timeout_ms)
 
     async def stop(self) -> None:
-        """Asks all brokers at once to leave, then the controller."""
+        """Stops all brokers at once, then the controller."""
         self._target.end(Stop(nodes=tuple(self._cluster.nodes)))
         self._target.end(Stop(nodes=(CONTROLLER,)))
         self._cluster.run(_LAST_LINES_MS)
 
     async def close(self, *, problem: str | None) -> None:
-        """Writes everything that was seen."""
+        """Writes all events and the history."""
         write_evidence(
             self._order.directory,
             self._cluster,

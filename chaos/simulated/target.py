@@ -1,7 +1,7 @@
-"""The simulator as a target: the same cores in virtual time, which passes only while somebody waits.
+"""The simulator as a target: the same cores in virtual time, which passes only during a wait.
 
-Actions are those of the simulator, performed by its own performer. A fault has bitten when it affected anything: a
-process that ran, a link that was open and led to a node that answers.
+The simulator's own performer performs actions. A fault took effect if it affected anything: a process that ran, or an
+open link to a node that answers.
 """
 
 from collections.abc import Callable, Iterator
@@ -49,7 +49,7 @@ class NoAnswerError(EmulatorError):
 
 @contextmanager
 def cores_at_work() -> Iterator[None]:
-    """Turns whatever a core raises into a ``CoreCrashError``."""
+    """Converts any exception of a core to a ``CoreCrashError``."""
     try:
         yield
     except EmulatorError:
@@ -71,7 +71,7 @@ class SimulatedTarget:
 
     @property
     def cause_id(self) -> CauseId:
-        """Of what happens now."""
+        """Cause of new events."""
         return self._cluster.event_log.cause_id
 
     @cause_id.setter
@@ -152,7 +152,7 @@ class SimulatedTarget:
     # --- What can be done -------------------------------------------------------------------------------------------
 
     async def perform(self, action: Action) -> Outcome:
-        """Has the simulator perform it; a batch is the scenario's client's."""
+        """Calls the simulator's performer; a batch is sent by the scenario's client."""
         if isinstance(action, Produce):
             with cores_at_work():
                 self._clients.produce(action.producer, action.partition, action.records)
@@ -192,7 +192,7 @@ class SimulatedTarget:
         return effective("the process stopped") if outcome.took_effect else outcome
 
     async def ask_controller(self, request: Request) -> Response:
-        """Asks past all links, and lets time pass until there is an answer."""
+        """Sends the request bypassing all links, and lets time pass until there is a response."""
         with cores_at_work():
             request_id = self._cluster.clients.ask(CONTROLLER, request, cause=self.cause_id)
             self._cluster.run_until(lambda: request_id in self._cluster.clients.answers, within_ms=_ANSWER_TIMEOUT_MS)

@@ -1,1 +1,1 @@
-"""A cluster that stands until it is told to end: one supervisor process owns it and records whatever is done to it."""
+"""A standing cluster: one supervisor process owns it, and records everything that is done to it."""

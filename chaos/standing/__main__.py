@@ -1,8 +1,8 @@
 """``python -m chaos.standing DIRECTORY READY_FD``: the supervisor of a standing cluster.
 
-``laststand up`` starts it in a session of its own, with ``run.log`` as its output, and reads one line from the pipe
-``READY_FD``: empty once the cluster serves, else why there is none. From then on it belongs to nobody; SIGTERM ends
-it in order, and SIGKILL ends it and every process of the cluster with it.
+``laststand up`` starts it in its own session, with ``run.log`` as its output, and reads one line from the pipe
+``READY_FD``: empty once the cluster serves, otherwise the reason of the failure. From then on it runs on its own;
+SIGTERM ends it in order, and SIGKILL ends it and every process of the cluster with it.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _log: Final = logging.getLogger("chaos.standing")
 
 
 class _Launcher:
-    """Whoever waits on the other end of the pipe."""
+    """The process at the other end of the pipe."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor: int | None = descriptor

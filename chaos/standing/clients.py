@@ -1,8 +1,8 @@
 """The producers and consumers of a standing cluster: each is a process of its own and writes a history of its own.
 
-The supervisor gives out names, so that no two clients of a run claim the same records, and sees to it that every
-history is whole: a client that went away without a word leaves sends whose outcome nobody knows, and the supervisor
-completes them so, as a client does that gives up.
+The supervisor assigns names, so that no two clients of a run claim the same records. It also completes histories: a
+client that disappears leaves sends with an unknown outcome, and the supervisor records that, as a client does that
+gives up.
 """
 
 import time
@@ -21,7 +21,7 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 class ClientRegister:
-    """Who is connected, and who was."""
+    """The connected clients, and those before them."""
 
     def __init__(self, directory: Path) -> None:
         self._folder = directory / HISTORY_FOLDER
@@ -50,7 +50,7 @@ class ClientRegister:
         del self._connected[name]
 
     def bury(self, name: str) -> int:
-        """A client is gone; completes its history and returns how many sends have an unknown outcome by that."""
+        """Completes the history of a client that disappeared; returns the number of sends with an unknown outcome."""
         del self._connected[name]
         return complete_history(self.history_path(name))
 
@@ -58,8 +58,8 @@ class ClientRegister:
 def complete_history(path: Path) -> int:
     """Gives every unfinished send in a dead client's history the outcome ``info``; returns their number.
 
-    A client that went away before its first line has an empty history. A torn last line is cut off: what it would have
-    said was never acted on, since a client writes before it sends.
+    A client that ended before its first line has an empty history. A torn last line is removed: its operation was never
+    sent, since a client writes before it sends.
     """
     try:
         content = path.read_bytes()

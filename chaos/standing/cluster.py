@@ -1,7 +1,7 @@
-"""A standing cluster from inside its supervisor: processes, what is done to them, and the record of all of it.
+"""A standing cluster inside its supervisor: its processes, the steps that are played on it, and their record.
 
-It goes through the phases of a run, with a pause of any length where a run has its steps: start, *stand*, end, final
-read, orderly stop. Steps come one at a time from whoever asks, and leave the same record as a scenario's.
+It goes through the phases of a run, with commands in place of a scenario's steps: start, *stand*, end, final read,
+orderly stop. Steps come one at a time from any command, and leave the same record as a scenario's.
 """
 
 import asyncio
@@ -173,7 +173,7 @@ class StandingCluster:
             return played
 
     async def record(self, actions: Sequence[Administration], seen: str) -> None:
-        """Puts on record what an administrator asked of the controller, past this process, and was answered."""
+        """Records a request that an administrator sent to the controller directly, with its response."""
         async with self._one_step:
             for action in actions:
                 self._log.cause_id = CauseId(f"step-{len(self._played) + 1}")
@@ -208,19 +208,19 @@ class StandingCluster:
         )
 
     def open_client(self, verb: str) -> str:
-        """Lets a producer or consumer in, which is then on record; returns its name."""
+        """Registers and records a producer or consumer; returns its name."""
         name = self.clients.open(verb)
         history_file = str(self.clients.history_path(name).relative_to(self._order.path))
         self._log.note(ClientStarted(cause_id=self._log.cause_id, process=name, history_file=history_file))
         return name
 
     def client_gone(self, name: str) -> None:
-        """A client went away without a word."""
+        """A client disappeared without closing."""
         unknown = self.clients.bury(name)
         _log.warning("client=%s went away, sends with unknown outcome: %d", name, unknown)
 
     def fail(self, problem: str) -> None:
-        """Something happened that leaves the evidence in doubt; the first such thing counts."""
+        """Records a problem that makes the evidence incomplete; the first one counts."""
         _log.error("%s", problem)
         self.problem = self.problem or problem
 
@@ -235,9 +235,9 @@ class StandingCluster:
     # --- The end --------------------------------------------------------------------------------------------------
 
     async def end(self, ending: Ending, *, tell: Callable[[str], None]) -> None:
-        """Mends what is broken if asked to, reads everything, and stops all nodes in order; ``tell`` hears of it.
+        """Heals all faults if asked to, reads everything, and stops all nodes in order; reports phases to ``tell``.
 
-        What goes wrong on the way becomes the run's problem, and the rest is still done.
+        A failure on the way becomes the run's problem, and the rest is still done.
         """
         async with self._one_step:
             self._log.cause_id = CauseId("end")

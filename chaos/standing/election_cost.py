@@ -1,7 +1,7 @@
-"""What electing a replica would cost, before anybody decides: which records of the others its log does not have.
+"""The cost of electing a replica: records of the other replicas that its log does not have.
 
-Two logs are equal up to where their leader epochs part: a record is its offset and the epoch that it was written in.
-Everything that another replica has from there on is truncated once the candidate leads.
+Two logs are equal up to the offset where their leader epochs diverge: a record is its offset and the epoch that it was
+written in. Everything that another replica has from there on is truncated once the candidate leads.
 """
 
 import msgspec
@@ -30,10 +30,10 @@ class ReplicaLoss(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """A live replica that could be elected, what it holds, and what that would cost.
+    """A live replica that could be elected, what it holds, and what electing it would lose.
 
     Attributes:
-        fenced: by the controller, which will not elect it before it is heard of again.
+        fenced: whether it is fenced; a fenced replica cannot be elected.
         records_lost: records that some other replica has and this one lacks, at most on any one of them.
         committed_lost: those of them below a high watermark.
         losses: by replica, those without loss left out.
@@ -51,7 +51,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def candidates(inspected: InspectedPartition) -> tuple[Candidate, ...]:
-    """Returns what is known of every live replica that has a log, in the order of the assignment."""
+    """Returns every live replica that has a log, in the order of the assignment."""
     return tuple(
         _candidate(replica, inspected.replicas)
         for replica in inspected.replicas
@@ -95,7 +95,7 @@ def _loss(candidate: Replica, other: Replica) -> ReplicaLoss | None:
 
 
 def common_end(left: Replica, right: Replica) -> Offset:
-    """Returns where two logs part, exclusive: the end of the shorter one if they do not part before."""
+    """Returns where two logs diverge, exclusive; if they do not, the end of the shorter one."""
     start = max(left.log_start_offset or Offset(0), right.log_start_offset or Offset(0))
     end = min(left.log_end_offset or Offset(0), right.log_end_offset or Offset(0))
     starts = {entry.start_offset for entry in (*left.epochs, *right.epochs)}

@@ -1,4 +1,4 @@
-"""A partition's replicas side by side: what each holds by its broker's answer, or by its files where none comes."""
+"""A partition's replicas side by side: their contents by the brokers' responses, or by their files without one."""
 
 import asyncio
 from pathlib import Path
@@ -25,9 +25,9 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         broker_id: whose.
         state: of its process.
-        fenced: by the controller, which elects no fenced replica.
+        fenced: whether it is fenced; a fenced replica cannot be elected.
         roles: ``leader``, ``isr``, ``elr``, ``last-known-elr``.
-        source: who said so: the ``broker``, or its ``files``; ``None`` where it has no log.
+        source: of the offsets: the ``broker``, or its ``files``; ``None`` where it has no log.
         log_start_offset: of the first record that may be read.
         log_end_offset: exclusive.
         high_watermark: by the broker, or as it was checkpointed last.

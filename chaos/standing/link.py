@@ -1,4 +1,4 @@
-"""A command's way to the supervisor of a standing cluster: find its directory, connect, ask."""
+"""Commands' connections to the supervisor of a standing cluster: find its directory, connect, send a command."""
 
 import socket
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from emulator.core.errors import EmulatorError
 
 
 class NoClusterError(EmulatorError):
-    """There is no cluster where one was looked for, or it refused a command; the text says what to do."""
+    """There is no cluster at that place, or it refused a command; the text says what to do."""
 
 
 class SupervisorLostError(EmulatorError):

@@ -1,8 +1,8 @@
-"""What a command and the supervisor of a standing cluster tell each other: JSON lines over a unix socket.
+"""The protocol between commands and the supervisor of a standing cluster: JSON lines over a Unix socket.
 
 A connection carries one command. ``TakeDown`` is answered by any number of ``DownPhase`` and one ``TakenDown``;
-``OpenClient`` keeps the connection open until ``CloseClient``, or until one of the two processes is gone; everything
-else has one answer. ``Refused`` can answer any command: nothing was done, and the reason says how to ask better.
+``OpenClient`` keeps the connection open until ``CloseClient``, or until one of the two processes ends; everything else
+has one answer. ``Refused`` can answer any command: nothing was done, and the reason says why.
 """
 
 from typing import Final, TypeAlias
@@ -20,7 +20,7 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=Tru
 
 
 class GetStatus(_Line, frozen=True, kw_only=True):
-    """How is everything?"""
+    """Ask for the cluster's status."""
 
 
 class PlayStep(_Line, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ class Perform(_Line, frozen=True, kw_only=True):
 
 
 class RecordRequest(_Line, frozen=True, kw_only=True):
-    """An administrator asked the controller for something, and was answered: put it on record.
+    """Record an administrator's request to the controller, and its response.
 
     Attributes:
         actions: what was asked for; a topic whose replicas the controller chose has none.
@@ -52,7 +52,7 @@ class Recorded(_Line, frozen=True, kw_only=True):
 
 
 class OpenClient(_Line, frozen=True, kw_only=True):
-    """A producer or consumer wants to work; ``verb`` is for people."""
+    """Register a producer or consumer; ``verb`` is for people."""
 
     verb: str
 
@@ -62,7 +62,7 @@ class CloseClient(_Line, frozen=True, kw_only=True):
 
 
 class TakeDown(_Line, frozen=True, kw_only=True):
-    """End the cluster in order, after mending what is broken (``restore``) or without (``as_is``)."""
+    """Stop the cluster in order, after healing all faults (``restore``) or without (``as_is``)."""
 
     ending: Ending
 

@@ -1,4 +1,4 @@
-"""The metrics that nodes of a standing cluster show, as one of its commands reads them."""
+"""Reads the metrics of the nodes of a standing cluster."""
 
 import urllib.error
 import urllib.request

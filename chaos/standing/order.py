@@ -1,4 +1,4 @@
-"""What a standing cluster is asked to be: the file that ``laststand up`` leaves for the supervisor that it starts.
+"""The order for a standing cluster: a file that ``laststand up`` writes for the supervisor that it starts.
 
 ::
 

@@ -46,7 +46,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 class Server:
-    """Answers commands until one of them, or a signal, asks for the end."""
+    """Answers commands until one of them, or a signal, requests the end."""
 
     def __init__(self, order: StandingOrder, cluster: StandingCluster) -> None:
         self._order = order
@@ -64,12 +64,12 @@ class Server:
             self._server = await asyncio.start_unix_server(self._serve, path, limit=LINE_LENGTH_MAX)
 
     def ask_for_end(self, ending: Ending) -> None:
-        """Ends ``asked_for_end``; the first who asks decides how."""
+        """Requests the end; the first request decides how."""
         if not self._ending.done():
             self._ending.set_result(ending)
 
     async def asked_for_end(self) -> Ending:
-        """Waits until somebody wants the cluster to end, and returns how."""
+        """Waits until the end is requested, and returns how."""
         return await self._ending
 
     async def dismiss_clients(self) -> None:
@@ -83,7 +83,7 @@ class Server:
             self._cluster.fail(f"clients {', '.join(self._clients)} did not end")
 
     def announce(self, answer: DownPhase | TakenDown) -> None:
-        """Tells whoever waits for the end how far it is."""
+        """Reports a phase of the end to the command that waits for it."""
         for writer in self._waiting_for_end:
             _tell(writer, answer)
 
@@ -181,11 +181,11 @@ def _tell(writer: asyncio.StreamWriter, answer: Answer) -> None:
 
 
 async def stand(order: StandingOrder, *, on_serving: Callable[[], None], on_server: Callable[[Server], None]) -> None:
-    """Starts a cluster, serves commands until the end is asked for, and ends it.
+    """Starts a cluster, serves commands until the end is requested, and stops it.
 
     Args:
         order: what to start.
-        on_serving: told once the cluster serves.
+        on_serving: called once the cluster serves.
         on_server: given the server first, so that a signal can ask for the end.
 
     Raises:

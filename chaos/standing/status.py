@@ -1,4 +1,4 @@
-"""How a standing cluster is: its nodes, the committed state of its partitions, and what is broken on purpose."""
+"""The status of a standing cluster: its nodes, the committed state of its partitions, and the injected faults."""
 
 import os
 from typing import Literal
@@ -54,7 +54,7 @@ class PartitionStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_offline(self) -> bool:
-        """Whether nobody leads it."""
+        """Whether it has no leader."""
         return self.leader is None
 
     @property
@@ -82,7 +82,7 @@ class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
         era: its name.
         session_timeout_ms: of the brokers.
         network_faults: whether links run through proxies.
-        faults: what is broken now, in words.
+        faults: descriptions of the faults in force.
         clients: producers and consumers that are connected.
         problem: what will make the verdict ``unknown``, as far as known by now.
     """

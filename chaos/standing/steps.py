@@ -1,4 +1,4 @@
-"""What a standing cluster is asked to do, one step at a time: read, and held against what the cluster has."""
+"""Reads the steps of a standing cluster, one at a time, and checks them against the cluster."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ class UnplayableStepError(EmulatorError):
 
 
 def step_of(wanted: str | ActionTemplate, target: FaultTarget) -> Step:
-    """Returns what a user asked for as a step.
+    """Returns a user's request as a step.
 
     Args:
         wanted: a step as a scenario file writes it, or an action.
@@ -67,8 +67,8 @@ def _checked(action: ActionTemplate, names: Names) -> Step:
 def nothing_to_do(action: Until | ActionTemplate, target: FaultTarget) -> str | None:
     """Returns why a step on processes would change nothing, or ``None`` where it would.
 
-    A plan that counts on a fault which does not bite proves nothing. A person who kills what is dead has only to be
-    told so: nothing is done, and nothing goes on record.
+    A plan proves nothing if one of its faults has no effect. On a standing cluster it is enough to report that: nothing
+    is done or recorded.
     """
     if not isinstance(action, Kill | Stop | Pause | Resume | Start):
         return None

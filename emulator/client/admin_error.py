@@ -4,13 +4,13 @@ from emulator.core.errors import EmulatorError, ErrorCode
 
 
 class AdminError(EmulatorError):
-    """A node refused what an administrator asked, or did not answer.
+    """A node refused an administrator's request, or did not answer.
 
     Attributes:
         api: Kafka's name of the request.
         error: the protocol error; NETWORK_EXCEPTION or REQUEST_TIMED_OUT where no answer came.
         subject: what it is about, such as a partition; empty where it is the whole request.
-        reason: what the node said beside it; may be empty.
+        reason: the error message in the response; may be empty.
     """
 
     def __init__(self, *, api: str, error: ErrorCode, subject: str = "", reason: str = "") -> None:

@@ -1,7 +1,7 @@
-"""A producer of what somebody types: records with keys and values of their own.
+"""A producer for standard input: records with the user's keys and values.
 
-The identity by which a record is found again stands in a header, since the value is not ours. Records with a key go
-where Kafka's default partitioner would put them (murmur2 of the key); records without take turns by batches.
+The identity of a record is in a header, since the value is the user's. Records with a key go where Kafka's default
+partitioner would put them (murmur2 of the key); records without one are distributed batch by batch.
 """
 
 import time

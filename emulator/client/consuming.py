@@ -25,7 +25,7 @@ class RunningConsumer:
     """A consumer at work.
 
     Args:
-        on_records: gets the records that each poll brought, where somebody wants to see them.
+        on_records: called with the records of each poll; ``None`` if they are not needed.
 
     Attributes:
         errors: by partition, why a final consumer could not read it; complete once ``read_all`` returned.

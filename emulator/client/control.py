@@ -1,6 +1,6 @@
-"""What the harness and the client process tell each other: one JSON line per message, over a loopback connection.
+"""The protocol between the harness and the client process: one JSON line per message, over a loopback connection.
 
-The client dials the harness, says ``Ready`` and waits. ``StartWork`` brings addresses and starts producers and
+The client dials the harness, sends ``Ready`` and waits. ``StartWork`` brings addresses and starts producers and
 consumers; ``ProduceBatch`` has a producer send something; ``StopWork`` lets producers finish and answers
 ``WorkStopped``; ``ReadAll`` reads everything with fresh consumers and answers ``AllRead``; the end of the connection
 ends the process. ``ClientCounts`` comes by itself, whenever a count changed.
@@ -24,7 +24,7 @@ class StartWork(_Line, frozen=True, kw_only=True):
 
 
 class ProduceBatch(_Line, frozen=True, kw_only=True):
-    """Have a producer send a batch of so many records at once, beside what its rate makes."""
+    """Have a producer send a batch of ``records`` records at once, besides those of its rate."""
 
     producer: str
     topic: str

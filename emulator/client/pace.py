@@ -1,8 +1,8 @@
 """When a producer makes records, and which: the same for the client process and for simulated clients.
 
-At each tick the records that are due become batches, partitions taking turns. Where the state machine has no room the
-producer waits, as Kafka's does in ``send``, and does not catch up. Beside its rate a producer makes what it is asked
-for, in one batch. Record ids count up from 0.
+At each tick the records that are due become batches, partition by partition in turn. Where the state machine has no
+room the producer waits, as Kafka's does in ``send``, and does not catch up. Batches of ``produce`` steps come on top.
+Record ids count up from 0.
 """
 
 from collections.abc import Callable, Iterator

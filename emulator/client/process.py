@@ -49,11 +49,11 @@ class ClientProcess:
         self._harness: asyncio.StreamWriter
 
     async def run(self) -> None:
-        """Dials the harness and obeys it until the end of the connection.
+        """Dials the harness and executes its commands until the end of the connection.
 
         Raises:
-            OSError: nobody listens.
-            msgspec.DecodeError: the harness sent what is no command.
+            OSError: the connection failed.
+            msgspec.DecodeError: the harness sent something that is no command.
         """
         commands, self._harness = await asyncio.open_connection(
             _LOOPBACK, self._config.control_port, limit=_COMMAND_LENGTH_MAX

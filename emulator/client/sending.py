@@ -24,7 +24,7 @@ EncodeBatch: TypeAlias = Callable[[BatchContent], tuple[bytes, BatchDescriptor]]
 
 
 class Sending:
-    """A producer that is told which batches to send.
+    """A producer whose caller decides which batches to send.
 
     Args:
         name: the producer's, in the history.
@@ -34,7 +34,7 @@ class Sending:
         links: how to reach the cluster.
         history: gets every invocation and outcome.
         encode: makes the bytes of a batch.
-        on_recorded: told of the same, for counting.
+        on_recorded: called with the same, for counting.
     """
 
     def __init__(

@@ -89,7 +89,7 @@ class Shell(Generic[InputT, EffectT]):
         )
 
     def step(self, incoming: InputT | TimerFired) -> None:
-        """Passes an input to the core and executes what it asks for. Nothing happens once the shell is closed."""
+        """Passes an input to the core and executes its effects. Does nothing once the shell is closed."""
         if self._is_closed:
             return
         requests: list[SendRequest] = []

@@ -6,8 +6,8 @@ finds in its environment (``LASTSTAND_READY_FD``)::
 
     {"ready": true, "port": 12345}
 
-An end is judged by what was asked for *and* by how the process ended: a node that was about to be killed but crashed
-first has crashed.
+The cause of an end depends on the request *and* on how the process ended: a node that was about to be killed but
+crashed first has crashed.
 """
 
 import asyncio

@@ -13,7 +13,7 @@ LOOPBACK = "127.0.0.1"
 
 
 class ReservedPort:
-    """A loopback port that only a process told of it will use. Close it when the run is over."""
+    """A loopback port that is used only by processes that are given its number. Close it when the run is over."""
 
     def __init__(self) -> None:
         """Reserve a port that is free now."""

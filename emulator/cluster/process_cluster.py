@@ -1,7 +1,7 @@
 """A cluster of real processes: one controller, N brokers, and where needed a proxy for each pair of them.
 
-It knows where every node lives and what it has been through, and does to it what it is told: start, stop, kill, pause.
-Judging and recording is the business of whoever tells it. Layout below the run's directory::
+It keeps each node's address, folders and incarnations, and starts, stops, kills and pauses nodes. Recording and
+interpretation are up to the caller. Layout below the run's directory::
 
     events/<node>-<incarnation>.jsonl     written by the nodes
     nodes/<node>/config-<incarnation>.json
@@ -98,8 +98,8 @@ class ProcessCluster:
 
         Args:
             layout: what the cluster is made of.
-            on_start: told of node and incarnation just before each process starts.
-            on_unexpected_end: told at once of every process, by its name, that ended unasked or not as it was asked to.
+            on_start: called with node and incarnation just before each process starts.
+            on_unexpected_end: called at once with the name of every process that ended unexpectedly, or failed to stop.
         """
         self.layout = layout
         self.supervisor = Supervisor(on_end=self._ended)
@@ -249,12 +249,12 @@ class ProcessCluster:
         return child is not None and await child.pause()
 
     async def resume_node(self, node_id: NodeId) -> bool:
-        """Lets a paused node run; returns whether that changed anything."""
+        """Resumes a paused node; returns whether that changed anything."""
         child = self.supervisor.children.get(str(node_id))
         return child is not None and await child.resume()
 
     def notify_node(self, node_id: NodeId) -> None:
-        """Lets a node that runs look at the faults of its disk."""
+        """Signals a running node to read the faults of its disk."""
         child = self.supervisor.children.get(str(node_id))
         if child is not None:
             child.notify()

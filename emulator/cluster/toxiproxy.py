@@ -53,7 +53,7 @@ ResultT = TypeVar("ResultT")
 
 
 class ToxiproxyError(EmulatorError):
-    """The server did not do what it was asked to.
+    """A request to the toxiproxy server failed.
 
     Attributes:
         request: method and path.

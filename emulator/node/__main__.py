@@ -1,8 +1,8 @@
 """``python -m emulator.node broker|controller --config FILE``: one node process, from its first event to its last.
 
-The event log is opened before anything slow is imported, so that an incarnation that was killed young still has a
-file. Exit codes: 0 after an orderly end (SIGTERM), 254 for a configuration that cannot be, 255 for everything else; a
-bug ends the process at once, with its traceback on standard error: a node that went on would prove nothing.
+The event log is opened before anything slow is imported, so that an incarnation that is killed early still has a file.
+Exit codes: 0 after an orderly end (SIGTERM), 254 for an invalid configuration, 255 for everything else. A bug ends the
+process at once, with its traceback on standard error: if the node continued, the run would prove nothing.
 """
 
 import argparse

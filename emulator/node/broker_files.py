@@ -1,7 +1,7 @@
 """A broker's log directories, as the core's effects see them: one log per partition, wherever it lives.
 
-A new log goes to the directory that has the fewest. Every method returns when the files are as asked for; a failure is
-a ``StorageError``, which ends the process.
+A new log goes to the directory with the fewest logs. Every method returns when the files are changed; a failure is a
+``StorageError``, which ends the process.
 """
 
 import base64

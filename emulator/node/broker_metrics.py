@@ -1,8 +1,8 @@
-"""What a broker shows on ``/metrics``: Kafka's replica manager, fetcher, partitions and logs.
+"""A broker's metrics: Kafka's replica manager, fetcher, partitions and logs.
 
-Names are Kafka's as its JMX exporter writes them. Gauges are read off the partitions when somebody looks. Counters are
-fed from the events that the broker writes anyway: an ISR change counts when the controller has committed it, as in
-Kafka's ``AlterPartitionListener``, also where metadata told of it before the answer did.
+Names are Kafka's as its JMX exporter writes them. Gauges are computed from the partitions at each scrape. Counters
+count the broker's events: an ISR change counts once the controller has committed it, as in Kafka's
+``AlterPartitionListener``, even if the broker learns of it from metadata before the response.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -23,7 +23,7 @@ class BrokerMetrics:
     """Metrics of one broker.
 
     Args:
-        broker: asked when somebody looks.
+        broker: read at each scrape.
         broker_id: its id.
     """
 
@@ -36,7 +36,7 @@ class BrokerMetrics:
         self._failures = 0
 
     def count(self, event: Event) -> None:
-        """Counts an event, if it is one of those that count."""
+        """Counts an event, if a metric depends on it."""
         match event:
             case AlterPartitionProposed():
                 growth = len(event.proposed_isr) - len(event.committed_isr)

@@ -1,6 +1,6 @@
-"""What a node process is started with: one JSON file, decoded and checked once, frozen from then on.
+"""The configuration of a node process: one JSON file, decoded and checked once, and frozen.
 
-Properties and switches arrive as the launcher resolved them, so a node knows nothing of eras or command lines.
+The launcher resolves properties and switches, so a node has no notion of eras or command lines.
 """
 
 from typing import Final

@@ -1,7 +1,7 @@
-"""What the controller shows on ``/metrics``: KIP-966's metrics, Kafka's controller, and what exporters see.
+"""The controller's metrics: KIP-966's, and those of Kafka's controller under their exported names.
 
-Gauges come from the committed state when somebody looks; counters from the events that the controller writes anyway,
-and start over with the process, as KIP-966 asks.
+Gauges are computed from the committed state at each scrape; counters count the controller's events, and start at 0 with
+the process, as KIP-966 specifies.
 """
 
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ class ControllerMetrics:
     """Metrics of one controller.
 
     Args:
-        controller: asked when somebody looks.
+        controller: read at each scrape.
     """
 
     def __init__(self, controller: Controller) -> None:
@@ -37,7 +37,7 @@ class ControllerMetrics:
         self._elections_from_elr = 0
 
     def count(self, event: Event) -> None:
-        """Counts an event, if it is one of those that count."""
+        """Counts an event, if a metric depends on it."""
         match event:
             case PartitionChanged():
                 self._count_change(event)

@@ -23,7 +23,7 @@ class ReadyLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def report_ready(port: int, metrics_port: int | None) -> None:
-    """Writes the ready line, where somebody waits for it, and closes the pipe."""
+    """Writes the ready line if the environment names a pipe for it, and closes the pipe."""
     descriptor = os.environ.get(READY_VARIABLE)
     if descriptor is not None:
         line = ReadyLine(ready=True, port=port, metrics_port=metrics_port)

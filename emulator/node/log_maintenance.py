@@ -26,7 +26,7 @@ class LogMaintenance:
 
     Args:
         files: the logs.
-        broker: knows the high watermarks, above which retention deletes nothing.
+        broker: has the high watermarks, above which retention deletes nothing.
         properties: of the node.
         put_first: takes inputs about deleted segments, ahead of those that wait.
     """

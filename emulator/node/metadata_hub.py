@@ -1,7 +1,7 @@
-"""Who reads the committed metadata, and how far each of them is.
+"""The subscribers of the committed metadata, and their positions.
 
 Every committed batch is kept in memory. A subscriber is a position in that history, so a slow one costs nothing, needs
-no queue and is never dropped: it reads larger messages. What it is sent was durable before it got here.
+no queue and is never dropped: it reads larger messages. Only durable records get here.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """The controller's metadata log: batches of records above, ``MetadataLog``'s opaque payloads below.
 
-A batch counts from the moment that ``sync`` returns; what opening finds is durable when it returns. The events that
-tell of a batch are kept with it: a process that is killed after the sync has decided, but has not reported it.
+A batch counts from the moment that ``sync`` returns; the batches found at opening are durable. The events of a batch
+are stored with it, because a process that is killed after the sync has made a decision that it has not reported.
 """
 
 from typing import Final

@@ -34,7 +34,7 @@ class ServedMetrics:
     """Serves a node's metrics, and the process's own memory, time and descriptors.
 
     Args:
-        metrics: asked whenever somebody looks, on the event loop.
+        metrics: collected at each scrape, on the event loop.
     """
 
     def __init__(self, metrics: NodeMetrics) -> None:

@@ -1,4 +1,4 @@
-"""The requests that the core has yet to answer, by the number that it knows them by."""
+"""The requests that the core has yet to answer, by request id."""
 
 from itertools import count
 

@@ -41,7 +41,7 @@ from emulator.plan.topics import PlannedTopic
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What performing an action came to.
+    """The result of performing an action.
 
     Attributes:
         took_effect: whether anything is different now; otherwise the action was a no-op.
@@ -225,7 +225,7 @@ class Wait(_Action, frozen=True, kw_only=True, tag="wait"):
 
 @deed("produce orders-0 acks=all records=1", "The producer with these acks (`all` or `1`) is offered a batch.")
 class Produce(_Action, frozen=True, kw_only=True, tag="produce"):
-    """Have a producer send a batch of so many records, beside what its rate makes."""
+    """Have a producer send a batch of ``records`` records, besides those of its rate."""
 
     partition: Annotated[TopicPartition, field.PartitionField()]
     producer: Annotated[str, field.ProducerField()]
@@ -434,17 +434,17 @@ class Throttle(OnLink[NodeT_co], frozen=True, kw_only=True, tag="throttle"):
 
 @deed("heal", "Every link is mended, and everything that is held is released.", heals="all")
 class HealAll(_Action, frozen=True, kw_only=True, tag="heal"):
-    """Mend every link."""
+    """Heal every link."""
 
 
 @deed("rejoin 1", "Every link of these nodes is mended.", verb="heal", heals="heal")
 class HealNodes(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="heal_nodes"):
-    """Mend every link to and from nodes."""
+    """Heal every link to and from nodes."""
 
 
 @deed("mend 0->1", "The link is whole again.", verb="heal", heals="heal")
 class HealLink(OnLink[NodeT_co], frozen=True, kw_only=True, tag="heal_link"):
-    """Mend what one node dials to another."""
+    """Heal what one node dials to another."""
 
 
 # --- Single messages ----------------------------------------------------------------------------------------------
@@ -501,7 +501,7 @@ class Duplicate(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="duplicate")
 
 
 class AdminAction(_Action, frozen=True, kw_only=True):
-    """Base of what an administrator asks of the controller.
+    """Base of an administrator's requests to the controller.
 
     Attributes:
         answers: which answers are as expected, so that one plan can ask for something that one era refuses.

@@ -1,4 +1,4 @@
-"""Who dials whom, and what travels there: links, and the kinds of messages on them."""
+"""Links between nodes, and the kinds of messages on them."""
 
 from enum import Enum
 from typing import Final, Generic, NamedTuple, TypeVar

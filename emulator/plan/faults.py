@@ -1,7 +1,7 @@
-"""What the event log says of an action: which faults it begins, and which it ends.
+"""The fault events of an action: which faults it begins, and which it ends.
 
-Verification takes a fencing for explained only while a fault lasts that can cause it, so that what ends has to be told
-as well as what begins. The target is a node's id, or a link such as ``0->100``.
+To verification a fencing is explained only while a fault lasts that can cause it, so the ends of faults are recorded as
+well as their beginnings. The target is a node's id, or a link such as ``0->100``.
 """
 
 from collections.abc import Collection, Iterator

@@ -1,6 +1,6 @@
 """How the arguments of actions are written: as keys of a step in YAML, and as words of a line.
 
-Each field of an action's struct carries, in its annotation, one object that knows both notations. So a new action is a
+Each field of an action's struct has, in its annotation, one object that defines both notations. So a new action is a
 struct and nothing else: ``steps`` and ``lines`` read and write it by its fields.
 
 A *subject* is what an action is done to: nodes, a link, a channel, a partition, a topic. In a line it stands alone

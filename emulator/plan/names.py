@@ -202,7 +202,7 @@ class Names:
             yield from self.node_problems(node)
 
     def link_problems(self, link: Link[NodeRef]) -> Iterator[str]:
-        """Yields why nobody dials there."""
+        """Yields why no node dials this link."""
         for end in link:
             if end != CLIENT:
                 yield from self.node_problems(end)

@@ -1,4 +1,4 @@
-"""The nodes of every cluster: the well-known ids, and how a node is named before it is known which one is meant."""
+"""The nodes of every cluster: the well-known ids, and references by role or name."""
 
 import re
 from enum import Enum
@@ -24,7 +24,7 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9_-]*")
 
 
 class ReplicaRole(Enum):
-    """Who a node is in a partition."""
+    """Role of a node in a partition."""
 
     LEADER = "leader"
     FOLLOWER = "follower"
@@ -38,7 +38,7 @@ class ReplicaRole(Enum):
 
 
 class RoleNode(msgspec.Struct, frozen=True, kw_only=True, tag="role"):
-    """Whoever has a role when the action is due; without a partition, in the only one that there is."""
+    """The node that has a role when the action is due; without a partition, in the cluster's only one."""
 
     role: ReplicaRole
     partition: TopicPartition | None

@@ -12,7 +12,7 @@ SEED_BITS: Final = 31
 
 
 class DiskLoss(msgspec.Struct, frozen=True, kw_only=True):
-    """What is left of bytes that were not synced.
+    """What a power loss leaves of unsynced bytes.
 
     Attributes:
         keep: the shape.

@@ -52,7 +52,7 @@ from emulator.plan.topics import PlannedTopic
 
 
 def requests_of(action: Administration, image: MetadataImage, *, topic_id: TopicId) -> tuple[AdminRequest, ...]:
-    """Returns the requests that an action is, in order.
+    """Returns the requests of an action, in order.
 
     Args:
         action: what is asked for.
@@ -171,7 +171,7 @@ def _election(request: ElectLeadersRequest) -> ElectLeaders:
 
 
 def errors_of(response: Response) -> list[tuple[ErrorCode, str]]:
-    """Returns what a response says about each thing that was asked for: the error, and Kafka's message."""
+    """Returns the error and message for each subject of a response, in request order."""
     match response:
         case (
             CreateTopicsResponse(topics=topics)

@@ -1,8 +1,8 @@
-"""Reads a YAML document with its line numbers, so that every complaint names file, line and key.
+"""Reads a YAML document with its line numbers, so that every error names file, line and key.
 
 A ``Cursor`` is a position in the document. Its methods take out values of one type each and raise ``ScenarioError``
-where the document has something else; a mapping is read through ``Fields``, which knows which keys were taken and
-complains about the rest.
+where the document has something else; a mapping is read through ``Fields``, which records the keys that were taken and
+fails for any others.
 """
 
 import difflib
@@ -146,7 +146,7 @@ def _flow(node: yaml.Node) -> yaml.Node:
 
 
 class Fields:
-    """Entries of a mapping. Leaving the ``with`` block complains about entries that nobody took."""
+    """Entries of a mapping. Leaving the ``with`` block fails for entries that were not taken."""
 
     def __init__(self, owner: Cursor, entries: Mapping[str, Cursor], places: Mapping[str, Cursor]) -> None:
         self.owner = owner
@@ -166,7 +166,7 @@ class Fields:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Keys that nobody took yet, in the order of the file."""
+        """Keys that were not taken yet, in the order of the file."""
         return tuple(self._entries)
 
     def optional(self, key: str) -> Cursor | None:
@@ -186,7 +186,7 @@ class Fields:
         return found
 
     def allow(self, keys: Iterable[str]) -> None:
-        """Names keys that are allowed beside those asked for, for the error message."""
+        """Adds keys to the allowed ones, for the error message."""
         self._known.extend(keys)
 
     def take_all(self, keys: Iterable[str]) -> list[tuple[str, Cursor]]:

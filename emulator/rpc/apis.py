@@ -1,7 +1,7 @@
-"""The unary APIs: which service has which, and how their messages look on the wire.
+"""The unary APIs: their services, and their messages on the wire.
 
-Every request and response carries its ``cause_id`` beside the fields that the core knows. Produce and Fetch are streams
-and have a codec of their own (``data_codec``), as has the metadata stream (``metadata_codec``).
+Every request and response carries its ``cause_id`` besides the core's fields. Produce and Fetch are streams and have a
+codec of their own (``data_codec``), as has the metadata stream (``metadata_codec``).
 """
 
 import typing

@@ -1,4 +1,4 @@
-"""Performs what an administrator asks of the controller. Nobody waits for the answers."""
+"""Sends administrators' requests to the controller, without waiting for responses."""
 
 from collections.abc import Iterable
 from typing import assert_never

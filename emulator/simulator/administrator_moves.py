@@ -1,7 +1,7 @@
 """Administrators' moves: min ISR, reassignments and recreated topics, and the races in which these have lost records.
 
-The simple moves ask for one change, at any moment. A race first brings the cluster to where that change is dangerous;
-the numbers are rows of docs/failures.md.
+The simple moves make one change, at any moment. A race first brings the cluster into a state in which that change is
+dangerous; the numbers are rows of docs/failures.md.
 """
 
 from collections.abc import Mapping
@@ -56,7 +56,7 @@ def _recreate(view: ClusterView) -> Actions:
 
 
 def _race_min_isr(view: ClusterView) -> Actions:
-    """S17: the last ISR member commits alone after min ISR was lowered; then it is cut off."""
+    """S17: the last ISR member commits alone after min ISR was lowered; then it is isolated."""
     led = view.draw_led_partition()
     if led is None:
         return []
@@ -76,7 +76,7 @@ def _race_min_isr(view: ClusterView) -> Actions:
 
 
 def _race_raised(view: ClusterView) -> Actions:
-    """S38: min ISR is raised; the leader learns of the next ISR change before it learns of that, and is cut off."""
+    """S38: min ISR is raised; the leader learns of the next ISR change before that, and is isolated."""
     led = view.draw_led_partition()
     if led is None:
         return []

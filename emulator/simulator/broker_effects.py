@@ -1,7 +1,7 @@
-"""What a broker asks for beyond messages: its disk, its metadata stream, retention, and its own end.
+"""Effects of a broker other than messages: on its disk, its metadata stream, retention, and its own end.
 
-A disk takes no virtual time, but what it has loaded or recovered is an input of its own, after whatever else happens at
-that instant. A process that is gone by then does not get it.
+A disk takes no virtual time, but the result of loading or recovery is a separate input, after everything else at that
+instant. A process that has ended by then does not receive it.
 """
 
 from collections.abc import Callable

@@ -28,8 +28,8 @@ class ClientSet:
         run_until: lets time pass until a condition holds.
 
     Attributes:
-        producers: the ones that ``produce`` actions mean, by name.
-        producer_acks: what each producer, by name, asks for.
+        producers: those of ``produce`` actions, by name.
+        producer_acks: each producer's acks, by name.
         consumers: in the order in which they were started.
     """
 

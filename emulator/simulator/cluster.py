@@ -1,8 +1,8 @@
 """A whole cluster of real cores in one thread: virtual time, a queue of messages, links that can be broken.
 
-Deterministic: a run depends on the calls that are made, and on nothing else. Left alone, every message arrives after
-one millisecond, in order. The cluster decides nothing of the protocol: it carries inputs and executes effects, in the
-order that ``emulator.core.effects`` asks for.
+Deterministic: a run depends only on the calls. Without faults every message arrives after one millisecond, in order.
+The cluster makes no protocol decisions: it delivers inputs and executes effects, in the order that
+``emulator.core.effects`` requires.
 """
 
 from collections.abc import Callable
@@ -51,8 +51,8 @@ class SimulatedCluster:
         queue: virtual time.
         nodes: all brokers.
         controller_node: the controller; it runs from the start.
-        network: what is wrong with the network now.
-        links: cuts and mends links, holds and releases messages.
+        network: the network's current state.
+        links: cuts and heals links, holds and releases messages.
         wire: requests under way.
         processes: starts and ends them.
         clients: producers, consumers, and requests from outside.

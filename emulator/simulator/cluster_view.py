@@ -38,7 +38,7 @@ class ClusterView:
         oracle: knows what the guarantee still covers.
         partitions: all partitions of the plan.
         budget: whether moves may break more than the guarantee covers.
-        fates: what a loss of power may do to truncations that were not synced.
+        fates: possible results of a power loss for truncations that were not synced.
         seed: of the random streams.
     """
 

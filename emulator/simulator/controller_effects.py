@@ -1,4 +1,4 @@
-"""What the controller asks for beyond messages: its log, the metadata streams, a number, and its own end."""
+"""Effects of the controller other than messages: on its log, the metadata streams, random draws, and its own end."""
 
 from collections.abc import Callable
 

@@ -40,7 +40,7 @@ class StoredLog:
     Attributes:
         topic_id: in ``partition.metadata``.
         batches: as a reader sees them now.
-        durable: as a power loss would leave them at least. Not a prefix of ``batches`` after an unsynced truncation.
+        durable: those that survive any power loss. Not a prefix of ``batches`` after an unsynced truncation.
         synced: how many of ``batches``, from the first on, are among them; a batch that came again is not.
         recovery_point: everything below is synced.
         log_start_offset: as known to the process.
@@ -128,7 +128,7 @@ class StoredLog:
         self.log_start_checkpoint = self.log_start_offset if self.log_start_offset > self.segment_base else Offset(0)
 
     def recover(self) -> None:
-        """Finds the log's end from its batches, as opening the files does; one below the log start starts anew.
+        """Finds the log's end from its batches, as opening the files does; a log that ends below its start is emptied.
 
         Opening a log after an unclean end syncs its directory.
         """

@@ -101,7 +101,7 @@ def slow(
 
 
 def heal_all(cluster: SimulatedCluster) -> Outcome:
-    """Mends every link, and delivers what is held."""
+    """Heals every link, and delivers what is held."""
     if cluster.network.is_whole:
         return no_op("nothing is wrong with the network")
     count = len(cluster.network.broken)
@@ -110,7 +110,7 @@ def heal_all(cluster: SimulatedCluster) -> Outcome:
 
 
 def heal_node(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
-    """Mends every link of a node."""
+    """Heals every link of a node."""
     if find_process(cluster, node_id) is None:
         return UNKNOWN_NODE
     count = _mend(cluster, (link for link in cluster.network.broken if node_id in link))
@@ -118,7 +118,7 @@ def heal_node(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
 
 
 def heal_link(cluster: SimulatedCluster, link: Link[NodeId]) -> Outcome:
-    """Mends a link."""
+    """Heals a link."""
     if not _is_link(cluster, link):
         return _UNKNOWN_LINK
     if link not in cluster.network.broken:
@@ -127,7 +127,7 @@ def heal_link(cluster: SimulatedCluster, link: Link[NodeId]) -> Outcome:
 
 
 def _mend(cluster: SimulatedCluster, links: Iterable[Link[NodeId]]) -> int:
-    """Mends links; returns how many."""
+    """Heals links; returns how many."""
     mended = list(links)
     for link in mended:
         cluster.links.mend(link.source, link.target)

@@ -1,4 +1,4 @@
-"""What can be done to the network: links are cut and mended, messages held, released, lost and duplicated."""
+"""Actions on the network: links are cut and healed, messages held, released, lost and duplicated."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from emulator.simulator.wire import Wire
 
 
 class Links:
-    """Changes the state of the network, and breaks what it breaks: metadata streams and connections.
+    """Changes the state of the network, with the effect on metadata streams and connections.
 
     Args:
         queue: virtual time.
@@ -74,13 +74,13 @@ class Links:
         self._network.latencies[link] = Latency(link, latency_ms, jitter_ms=jitter_ms, direction=direction)
 
     def mend(self, source: NodeId, target: NodeId) -> None:
-        """Mends one link; its held messages stay."""
+        """Heals one link; its held messages stay."""
         self._network.latencies.pop(Link(source, target), None)
         self._network.cuts.discard(Link(source, target))
         self._network.losing.discard(Link(source, target))
 
     def heal(self) -> None:
-        """Mends all links, makes them as quick as before, and delivers what was held."""
+        """Heals all links, resets their latency, and delivers what was held."""
         self._network.cuts.clear()
         self._network.losing.clear()
         self._network.latencies.clear()

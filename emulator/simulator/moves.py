@@ -1,7 +1,7 @@
 """All moves: what a schedule may do next, by intention. Each draws its choices and returns actions, or none.
 
-A move reads the running cluster, as an adversary would: it finds the leader, the last member of the ISR, held
-messages. What it draws ends up in the actions' arguments, so a replay draws nothing.
+A move inspects the running cluster, as an adversary would: the leader, the last member of the ISR, held messages. All
+random choices are arguments of the actions, so a replay draws nothing.
 """
 
 from collections.abc import Mapping

@@ -60,7 +60,7 @@ def stop(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
 
 
 def pause(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
-    """Lets inputs wait from now on."""
+    """Queues inputs from now on."""
     node = find_process(cluster, node_id)
     if node is None:
         return UNKNOWN_NODE
@@ -139,7 +139,7 @@ def sync(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
 
 
 def arm_crash(cluster: SimulatedCluster, node_id: NodeId, crash: CrashWithin[NodeId]) -> Outcome:
-    """Lets a broker die within a turn to come."""
+    """Makes a broker crash within a later turn."""
     node = find_broker(cluster, node_id)
     if node is None:
         return UNKNOWN_NODE
@@ -161,7 +161,7 @@ def set_clock_rate(cluster: SimulatedCluster, node_id: NodeId, rate_ppm: int) ->
 
 
 def expire(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
-    """Withholds heartbeats until the session is over: everything else goes on meanwhile."""
+    """Withholds heartbeats until the session has expired; everything else continues."""
     node = find_broker(cluster, node_id)
     if node is None:
         return UNKNOWN_NODE

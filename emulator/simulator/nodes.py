@@ -172,7 +172,7 @@ class ControllerNode(Node[ControllerInput]):
         self.controller: Controller
 
     def boot(self, switches: Switches, properties: NodeProperties) -> tuple[ControllerEvent, ...]:
-        """Makes a new process that replays the log; returns what its predecessor did not report."""
+        """Creates a new process that replays the log; returns the events that its predecessor did not report."""
         self.incarnation += 1
         self.core = self.controller = Controller(properties, switches, CLUSTER_ID, CONTROLLER)
         for batch in self.log:

@@ -1,4 +1,4 @@
-"""Observers of a simulated cluster: told of its events, of its clients' history, and of the end of each step."""
+"""Observers of a simulated cluster: called for its events, its clients' history, and the end of each step."""
 
 from typing import Protocol, TypeAlias
 

@@ -1,8 +1,8 @@
-"""Performs actions on a simulated cluster. One that makes no sense at the moment is a no-op.
+"""Performs actions on a simulated cluster. One that is impossible at the moment is a no-op.
 
-So a plan stays playable when parts of it are taken away, which is what shrinking does. Every action of
-``emulator.plan.actions`` has a case here; ``took_effect`` says whether the cluster is changed, ``bit`` whether somebody
-was there to be affected: a process that ran, a link that was open and leads to a node that runs.
+So a plan stays playable while parts of it are removed by shrinking. Every action of ``emulator.plan.actions`` has a
+case here. ``took_effect`` says whether the cluster changed, ``bit`` whether anything was affected: a process that ran,
+or an open link to a running node.
 """
 
 from typing import Final, assert_never

@@ -164,7 +164,7 @@ class Processes:
         self._step(self._controller_node, ShutdownRequested(cause_id=CauseId("stop")))
 
     def kill_controller(self) -> None:
-        """Ends the controller at once; what it had appended stays."""
+        """Kills the controller; what it had appended stays."""
         self.end(self._controller_node, IncarnationEnd.KILLED)
 
     def power_loss_controller(self) -> None:
@@ -180,7 +180,7 @@ class Processes:
             node.is_paused = True
 
     def resume(self, node: Node[InputT]) -> None:
-        """Lets a paused process go on with what has arrived since."""
+        """Resumes a paused process with the inputs that have arrived since."""
         if not node.is_paused:
             return
         node.is_paused = False

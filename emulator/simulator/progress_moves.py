@@ -1,4 +1,4 @@
-"""Moves that make progress: clients produce, time passes, nodes restart, held messages are released, links mended."""
+"""Moves that make progress: clients produce, time passes, nodes restart, messages are released, links healed."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -1,7 +1,7 @@
-"""Races: known failures of replication, step by step, with the times and the details drawn.
+"""Races: known failures of replication, step by step, with random times and details.
 
-Chance alone rarely gets that many steps in order. The number that each begins with is its row in docs/failures.md,
-which names the switch that lets it lose records. Races that need an administrator are in ``administrator_moves``.
+Random moves rarely produce that many steps in order. The number at the start of each is its row in docs/failures.md,
+which names the switch that makes it lose records. Races that need an administrator are in ``administrator_moves``.
 """
 
 from collections.abc import Mapping

@@ -1,9 +1,9 @@
 """Shrinking: from a plan that leads to a finding to a shorter one that still does.
 
-All actions of a kind at once, delta debugging over those that are left, then simpler arguments, fewer partitions and
-brokers, and again, until nothing helps or the trials are used up: the best so far is kept. What counts as *still does*
-is a finding of the same kind: any outcome for an outcome, otherwise the same check. A trial stops at the first such
-finding, and what comes after it is cut off.
+It removes all actions of a kind at once, applies delta debugging to the rest, then tries simpler arguments, fewer
+partitions and brokers, and repeats until nothing helps or the trials are used up; the best plan so far is kept. A plan
+*still does* if it leads to a finding of the same kind: any outcome for an outcome, otherwise the same check. A trial
+stops at the first such finding, and later actions are removed.
 """
 
 import time

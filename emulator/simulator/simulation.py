@@ -1,8 +1,8 @@
 """One simulated run: a cluster built from a plan, its oracle, and its phases.
 
-*Begin*: everything starts and serves. *Play*: actions, each followed by whatever happens by itself. *Heal*: faults end,
-everything is started, and the cluster must converge; what does not is an alarm. *Read*: a fresh consumer reads
-everything, and the last checks are made.
+*Begin*: all nodes start. *Play*: actions are performed, and the cluster reacts to each. *Heal*: faults end, all nodes
+are started, and the cluster must converge; otherwise an alarm is raised. *Read*: a fresh consumer reads everything, and
+the last checks are made.
 """
 
 from collections.abc import Callable
@@ -54,10 +54,10 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
         steps: steps of all nodes.
         virtual_ms: how long it lasted.
         acks: batches acknowledged with acks=all.
-        closing_acks: of these, the ones sent after everything was mended, to see whether it serves.
+        closing_acks: of these, the ones sent after healing, to verify that the cluster serves.
         elections: leaders elected.
         unclean_restarts: registrations without proof of a clean shutdown.
-        truncations: logs that were cut.
+        truncations: logs that were truncated.
         excuses: partitions without an eligible leader at the end.
         marks: rules seen at work.
     """

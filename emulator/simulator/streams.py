@@ -1,8 +1,8 @@
 """The metadata streams: each broker reads the controller's committed history from its own position on.
 
-Messages of a stream arrive in order, whatever happens to them on the way, because each brings everything from the
-reader's position up to where it was sent: so a message that is held while a later one is delivered has nothing left to
-bring, and several batches are applied as one.
+Each message contains everything from the reader's position up to the end when it was sent, so metadata is applied in
+order whatever happens to messages: if one is held while a later one is delivered, the later one brings both batches,
+and they are applied as one.
 """
 
 from collections.abc import Callable
@@ -58,7 +58,7 @@ class MetadataStreams:
         self._subscriptions: dict[NodeId, _Subscription] = {}
 
     def open(self, node: BrokerNode, from_offset: MetadataOffset) -> None:
-        """A broker asks for the history from an offset on."""
+        """Opens a broker's stream from an offset on."""
         incarnation = node.incarnation
 
         def arrive() -> None:

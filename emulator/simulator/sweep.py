@@ -1,8 +1,8 @@
-"""A sweep: many seeds, in as many processes as asked for, and the sum of their results.
+"""A sweep: many seeds, in several processes, and the sum of their results.
 
-Seeds go to the processes in batches and come back in order, so that what a sweep reports does not depend on how many
-processes there were. Nothing of a clean schedule is kept but its numbers, and of these how often each occurred: so a
-sweep of any length takes the same memory, and its medians the same time.
+Seeds go to the processes in batches, and results are collected in order, so the report does not depend on the number of
+processes. Of a clean schedule only counts are kept, as histograms: a sweep of any length takes the same memory, and its
+medians the same time.
 """
 
 import resource
@@ -167,7 +167,7 @@ class _Tally:
 
 
 def median(counts: Counter[int]) -> float:
-    """Returns the median of numbers of which is known how often each occurs; there is one at least."""
+    """Returns the median of a histogram, which is not empty."""
     total = counts.total()
     return (_ranked(counts, (total - 1) // 2) + _ranked(counts, total // 2)) / 2
 

@@ -1,9 +1,9 @@
-"""Requests under way: from who asks to who answers and back, through whatever is wrong with the network.
+"""Requests in flight: from sender to receiver and back, subject to network faults.
 
-Each request ends exactly once for its sender: answered, timed out, or disconnected. Whether it was executed is another
-matter: a request may arrive after its sender gave up, and an answer may be lost. A *cut* link swallows both directions,
-and the sender notices after a while, as a keepalive would; a *losing* link delivers requests and swallows answers; a
-*reset* ends all requests of a connection at once, and those on their way to the server may still arrive.
+Each request ends exactly once for its sender: answered, timed out, or disconnected. That says nothing about its
+execution: a request may arrive after its sender gave up, and a response may be lost. A *cut* link drops both
+directions, and the sender notices after a while, as with keepalives; a *losing* link delivers requests and drops
+responses; a *reset* ends all requests of a connection at once, and those in flight to the server may still arrive.
 """
 
 from collections.abc import Callable
@@ -67,7 +67,7 @@ class _Asked:
 
 
 class Parked:
-    """A request that a node has taken and not answered yet: who, which API, since when."""
+    """A request that a node has received and not answered yet: sender, API, and since when."""
 
     __slots__ = ("api", "node_id", "since_ms")
 
@@ -78,16 +78,16 @@ class Parked:
 
 
 class Wire:
-    """All requests under way.
+    """All requests in flight.
 
     Args:
         queue: virtual time.
-        network: what is wrong with it.
-        receive: hands a request to a node; false if no process runs there.
+        network: its faults.
+        receive: delivers a request to a node; false if no process runs there.
 
     Attributes:
-        answers: to those who ask past all links (``None``: connection closed).
-        parked: what nodes have taken and not answered yet.
+        answers: for requests that bypass all links (``None``: connection closed).
+        parked: requests that nodes have received and not answered yet.
     """
 
     def __init__(self, queue: EventQueue, network: Network, receive: Callable[[NodeId, RequestReceived], bool]) -> None:
@@ -137,7 +137,7 @@ class Wire:
         return request_id
 
     def travel(self, channel: Channel[NodeId], delivery: Callable[[], None]) -> None:
-        """Lets a message travel, or wait where its channel is held."""
+        """Sends a message, or queues it where its channel is held."""
         held = self._network.held
         if held and channel in held:
             held[channel].append(delivery)
@@ -206,7 +206,7 @@ class Wire:
             )
 
     def reset(self, source: NodeId, destination: NodeId) -> int:
-        """Ends all requests of a connection: their senders hear of it, their answers are lost. Returns how many."""
+        """Ends all requests of a connection: their senders are notified, their responses are lost. Returns how many."""
         request_ids = [
             request_id
             for request_id, asked in self._asked.items()

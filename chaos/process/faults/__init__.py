@@ -1,6 +1,6 @@
-"""Executors of actions on real processes, one per deed, each of which proves that it took effect.
+"""Executors of actions on real processes, one per deed, each of which verifies that it took effect.
 
-Every module of this package is imported, and each executor enters itself with ``executes``. So a new one is a new file.
+Every module of this package is imported, and ``executes`` enters its executors in the table: a new one is a new file.
 """
 
 import importlib

@@ -14,13 +14,13 @@ from emulator.plan.channels import Link
 
 @executes(HealAll)
 async def heal_all(target: FaultTarget, _: HealAll) -> Outcome:
-    """Mends every link."""
+    """Heals every link."""
     return await _restore(target, proxies(target).links)
 
 
 @executes(HealNodes)
 async def heal_nodes(target: FaultTarget, action: HealNodes[NodeId]) -> Outcome:
-    """Mends every link to and from nodes."""
+    """Heals every link to and from nodes."""
     return await _restore(
         target, sorted({link for node_id in action.nodes for link in proxies(target).links_of(node_id)})
     )
@@ -28,7 +28,7 @@ async def heal_nodes(target: FaultTarget, action: HealNodes[NodeId]) -> Outcome:
 
 @executes(HealLink)
 async def heal_link(target: FaultTarget, action: HealLink[NodeId]) -> Outcome:
-    """Mends what one node dials to another."""
+    """Heals what one node dials to another."""
     return await _restore(target, [action.link])
 
 

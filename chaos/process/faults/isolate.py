@@ -1,4 +1,4 @@
-"""Isolation: nodes reach nobody and nobody reaches them, clients included unless they stay connected."""
+"""Isolation: cuts all links of nodes in both directions, those of clients included unless they stay connected."""
 
 from chaos.process.fault_target import FaultTarget
 from chaos.process.faults.links import break_links, proxies

@@ -1,4 +1,4 @@
-"""SIGKILL: the process is gone at once, what it wrote stays, as the page cache outlives a process."""
+"""SIGKILL: the process ends at once; what it wrote stays, since the page cache outlives a process."""
 
 import asyncio
 

@@ -1,6 +1,6 @@
-"""What all network faults share: break links, and make sure that they are broken.
+"""Shared by all network faults: break links, and verify that they are broken.
 
-A fault has bitten if every link that answered a probe before is silent now, there is at least one such link, and each
+A fault took effect if every link that answered a probe before is silent now, there is at least one such link, and each
 broker that was using one of them reports its peer unreachable. A broker uses its link to the controller (heartbeats)
 and those to the leaders that it follows, unless it already reported that peer unreachable.
 """
@@ -55,7 +55,7 @@ def proxies(target: FaultTarget) -> Toxiproxy:
 async def break_links(
     target: FaultTarget, links: Iterable[Link], change: Callable[[Iterable[Link]], Awaitable[tuple[Link, ...]]]
 ) -> Outcome:
-    """Applies a change that blocks links, and waits until that has been noticed."""
+    """Applies a change that blocks links, and waits until the brokers have noticed."""
     wanted = tuple(links)
     live = [link for link in wanted if await passes(target, link)]
     used = [link for link in live if _is_used(target, link)]
@@ -82,7 +82,7 @@ async def _not_bitten(
 
 
 async def passes(target: FaultTarget, link: Link) -> bool:
-    """Whether bytes pass through a link, and somebody answers behind it."""
+    """Whether bytes pass through a link and its server answers."""
     if proxies(target).is_blocked(link):
         return False
     return await proxies(target).probe(link, timeout_s=SILENT_AFTER_S * 2) is ProbeOutcome.PASSES

@@ -1,6 +1,6 @@
-"""Lost responses: requests arrive and are executed, answers vanish.
+"""Lost responses: requests arrive and are executed, but responses do not come back.
 
-When the sender's ping has timed out it closes the connection, and from then on the link is as good as cut: new
+When the sender's keepalive times out it closes the connection. From then on the link is effectively cut: new
 connections never become usable, because nothing comes back.
 """
 

@@ -1,4 +1,4 @@
-"""SIGSTOP and SIGCONT: a process stands still, its connections stay open, its clock runs on."""
+"""SIGSTOP and SIGCONT: a process is suspended; its connections stay open and its clock runs on."""
 
 from chaos.process.fault_target import FaultTarget
 from chaos.process.faults.registry import executes

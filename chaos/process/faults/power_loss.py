@@ -1,7 +1,7 @@
 """Power loss: SIGKILL of all affected nodes at once, then the loss of what they had not synced.
 
-It has bitten when a process was killed by it. That nothing was unsynced then is a result, not a failure: with
-``log.flush.interval.messages`` at 1 that is the whole point.
+It took effect if it killed a process. That nothing was unsynced is then a result, not a failure: with
+``log.flush.interval.messages`` at 1 that is expected.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from emulator.storage.power_loss import PowerLossReport, lose_power, scan_log_en
 
 @executes(PowerLoss)
 async def power_loss(target: FaultTarget, action: PowerLoss[NodeId]) -> Outcome:
-    """Takes the power from nodes; those that are down lose their unsynced data, too.
+    """Makes nodes lose power; those that are down lose their unsynced data, too.
 
     Raises:
         StorageError: a node's files cannot be read or changed.

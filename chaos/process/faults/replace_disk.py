@@ -1,6 +1,6 @@
-"""A disk that died: SIGKILL, and the nodes come back with empty ones.
+"""A failed disk: SIGKILL, and an empty disk at the next start.
 
-Gone with the log directory is the sync ledger, which says what was durable there.
+The sync ledger, which says what was durable on the old disk, is removed with the log directory.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from emulator.plan.actions import Outcome, ReplaceDisk, no_op
 
 @executes(ReplaceDisk)
 async def replace_disk(target: FaultTarget, action: ReplaceDisk[NodeId]) -> Outcome:
-    """Ends nodes that run, and empties their disks; a no-op if nothing was ever written to one."""
+    """Kills nodes that run, and empties their disks; a no-op if nothing was ever written to one."""
     emptied = [await _replace(target, node_id) for node_id in action.nodes]
     if not any(emptied):
         return no_op("there was nothing on the disk")
