@@ -11,6 +11,7 @@ from emulator.core.switches import ERAS
 
 _ROOT = Path(__file__).parents[3]
 _README = (_ROOT / "README.md").read_text(encoding="utf-8")
+_ROOTS = ("", "emulator/", "emulator/**/", "chaos/**/", "tests/**/")
 _DOCUMENTS = sorted(
     path
     for path in _ROOT.rglob("*.md")
@@ -48,3 +49,17 @@ def test_links_lead_somewhere(path: Path) -> None:
 
 def test_a_dead_link_is_found() -> None:
     assert _dead_links("[a](README.md) [b](nowhere.md#x) [c](https://kafka.apache.org)", _ROOT) == ["nowhere.md"]
+
+
+def _missing_files(text: str) -> list[str]:
+    """Returns the files that a text names, by path or by name alone, and that are nowhere."""
+    named = re.findall(r"`([\w./-]+\.(?:py|md|proto|yaml))`", text)
+    return [each for each in named if not any(found for root in _ROOTS for found in _ROOT.glob(f"{root}{each}"))]
+
+
+def test_every_file_in_the_architecture_exists() -> None:
+    assert _missing_files((_ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")) == []
+
+
+def test_a_missing_file_is_found() -> None:
+    assert _missing_files("`core/image.py`, `links.py`, `core/nowhere.py`") == ["core/nowhere.py"]
