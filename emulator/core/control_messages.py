@@ -155,3 +155,17 @@ class StopReplicaResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 ControlMessage: TypeAlias = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
 ControlAnswer: TypeAlias = LeaderAndIsrResponse | UpdateMetadataResponse | StopReplicaResponse
+
+
+class ControlledShutdownRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A broker asks to be let go; ``broker_epoch`` is ``None`` in requests from before KIP-380."""
+
+    broker_id: BrokerId
+    broker_epoch: BrokerEpoch | None = None
+
+
+class ControlledShutdownResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The replicated partitions that the broker leads still; it asks again while there are some."""
+
+    error: ErrorCode
+    remaining: tuple[TopicPartition, ...] = ()

@@ -19,9 +19,11 @@ from emulator.core.messages import AlterPartitionData, AlterPartitionRequest, Al
 from emulator.core.types import (
     BrokerEpoch,
     BrokerId,
+    CauseId,
     LeaderEpoch,
     LeaderRecoveryState,
     PartitionEpoch,
+    RequestId,
     TopicPartition,
 )
 from emulator.core.zookeeper.nodes import paths
@@ -34,6 +36,8 @@ from emulator.core.zookeeper_controller.context import (
     Replica,
     ReplicaPhase,
 )
+from emulator.core.zookeeper_controller.controller import ZooKeeperController
+from emulator.core.zookeeper_controller.exchange import AnswerController, ControllerAsked
 from emulator.core.zookeeper_controller.leader_election import ElectionStrategy
 from tests.conformance.harness import Fields, Handler, Vector, mismatches
 from tests.conformance.zookeeper_world import (
@@ -259,6 +263,15 @@ def _members(new_isr: list[Any]) -> tuple[IsrMember, ...]:
     return tuple(IsrMember(broker(number), None if epoch == -1 else BrokerEpoch(epoch)) for number, epoch in members)
 
 
+def _ask_inactive(world: ControllerWorld, request: AlterPartitionRequest) -> AlterPartitionResponse:
+    """Asks a broker that hosts a controller which was not elected."""
+    asked = ControllerAsked(cause_id=CauseId("vector"), request_id=RequestId(0), request=request)
+    (answer,) = ZooKeeperController(world.config).step(asked, now_ms=0)
+    assert isinstance(answer, AnswerController)
+    assert isinstance(answer.response, AlterPartitionResponse)
+    return answer.response
+
+
 def run_alter_partition(vector: Vector) -> list[str]:
     """A leader asks for another ISR, in any generation of the request."""
     event = vector.event
@@ -285,11 +298,10 @@ def run_alter_partition(vector: Vector) -> list[str]:
         partitions=(data,),
         api_version=version,
     )
-    response = (
-        world.run(world.term.alter_partition.handle(request))
-        if event.get("active", True)
-        else AlterPartitionResponse(error=ErrorCode.NOT_CONTROLLER)
-    )
+    if event.get("active", True):
+        response = world.run(world.term.alter_partition.handle(request))
+    else:
+        response = _ask_inactive(world, request)
     is_top = response.error is not ErrorCode.NONE
     error = response.error if is_top else response.partitions[0].error
     seen = {

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from emulator.core.broker.isr_notifier import IsrChangeNotifier, notify
 from emulator.core.broker.zookeeper_isr import IsrWrite, write_isr
-from emulator.core.broker.zookeeper_registration import register_broker
 from emulator.core.control_messages import LeaderAndIsrRequest
 from emulator.core.types import BrokerEpoch, TopicId
+from emulator.core.zookeeper.broker_registration import register_broker
 from emulator.core.zookeeper.errors import ControllerMovedError, MalformedNodeError, ZooKeeperRefusedError
 from emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion, SessionId
 from emulator.core.zookeeper.nodes import paths

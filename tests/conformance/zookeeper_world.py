@@ -164,7 +164,6 @@ class ControllerWorld:
         self.term = Term(
             self.config,
             ControllerTerm(controller_epoch=TERM, epoch_version=NodeVersion(0)),
-            draw_topic_id=lambda: TOPIC_ID,
         )
         self.context = self.term.context
         self._start_version = NodeVersion(0)

@@ -59,6 +59,11 @@ class AlterPartition:
             self._batch.discard()
             return AlterPartitionResponse(error=ErrorCode.UNKNOWN_SERVER_ERROR)
 
+    def named(self, request: AlterPartitionRequest) -> tuple[TopicPartition, ...]:
+        """Returns the known partitions that a request is about."""
+        found = (self._name_of(data, request.api_version) for data in request.partitions)
+        return tuple(name for name in found if name is not None)
+
     def _handle(self, request: AlterPartitionRequest) -> Program[AlterPartitionResponse]:
         results: dict[int, AlterPartitionResult] = {}
         wanted: dict[TopicPartition, tuple[int, LeaderAndIsr]] = {}

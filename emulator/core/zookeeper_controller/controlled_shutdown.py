@@ -5,23 +5,15 @@ everything. What it leads moves to members of the ISR that stay; where there is 
 being named in the answer. What it follows leaves its ISRs. Partitions of a single replica are left alone.
 """
 
-import msgspec
-
+from emulator.core.control_messages import ControlledShutdownResponse
 from emulator.core.errors import ErrorCode
-from emulator.core.types import BrokerEpoch, BrokerId, TopicPartition
+from emulator.core.types import BrokerEpoch, BrokerId
 from emulator.core.zookeeper.operations import Program
 from emulator.core.zookeeper_controller.context import ControllerContext, Replica, ReplicaPhase
 from emulator.core.zookeeper_controller.control_batch import ControlBatch
 from emulator.core.zookeeper_controller.leader_election import ElectionStrategy
 from emulator.core.zookeeper_controller.partition_states import PartitionStateMachine
 from emulator.core.zookeeper_controller.replica_states import ReplicaStateMachine
-
-
-class ShutdownAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The replicated partitions that the broker leads still; it asks again while there are some."""
-
-    error: ErrorCode
-    remaining: tuple[TopicPartition, ...] = ()
 
 
 class ControlledShutdown:
@@ -39,7 +31,7 @@ class ControlledShutdown:
         self._partitions = partitions
         self._replicas = replicas
 
-    def let_go(self, broker_id: BrokerId, broker_epoch: BrokerEpoch | None) -> Program[ShutdownAnswer]:
+    def let_go(self, broker_id: BrokerId, broker_epoch: BrokerEpoch | None) -> Program[ControlledShutdownResponse]:
         """Moves what can be moved; ``broker_epoch`` is ``None`` in requests from before KIP-380.
 
         Raises:
@@ -47,7 +39,7 @@ class ControlledShutdown:
         """
         error = self._refusal(broker_id, broker_epoch)
         if error is not ErrorCode.NONE:
-            return ShutdownAnswer(error=error)
+            return ControlledShutdownResponse(error=error)
         self._context.shutting_down.add(broker_id)
         moved = tuple(
             name
@@ -64,7 +56,7 @@ class ControlledShutdown:
             self._batch.add_stop_replica((broker_id,), name, is_deleted=False)
         self._batch.close()
         yield from self._replicas.enter((Replica(name, broker_id) for name in followed), ReplicaPhase.OFFLINE)
-        return ShutdownAnswer(error=ErrorCode.NONE, remaining=self._context.partitions_led_by(broker_id))
+        return ControlledShutdownResponse(error=ErrorCode.NONE, remaining=self._context.partitions_led_by(broker_id))
 
     def _refusal(self, broker_id: BrokerId, broker_epoch: BrokerEpoch | None) -> ErrorCode:
         registered = self._context.brokers.get(broker_id)

@@ -23,6 +23,7 @@ from emulator.core.zookeeper.operations import (
     Create,
     DataRead,
     DataSet,
+    Exists,
     GetData,
     NodeKind,
     NodeStat,
@@ -43,8 +44,8 @@ class ControllerTerm(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_controller() -> Program[BrokerId | None]:
-    """Returns who is in ``/controller``; ``None`` if nobody is."""
-    (answer,) = yield (GetData(path=paths.CONTROLLER),)
+    """Returns who is in ``/controller``, and watches it, also where there is nobody (``None``)."""
+    _, answer = yield (Exists(path=paths.CONTROLLER, is_watched=True), GetData(path=paths.CONTROLLER))
     return decode_controller(answer.data) if isinstance(answer, DataRead) else None
 
 
@@ -97,15 +98,3 @@ def _recognise(broker_id: BrokerId, expected_epoch: ControllerEpoch) -> Program[
     if not is_own or decode_controller_epoch(epoch.data) != expected_epoch:
         raise ControllerMovedError
     return ControllerTerm(controller_epoch=expected_epoch, epoch_version=epoch.stat.version)
-
-
-def elect_controller(broker_id: BrokerId, *, now_ms: int) -> Program[ControllerTerm | BrokerId]:
-    """Returns the term that this broker won, or who is the controller already.
-
-    Raises:
-        ControllerMovedError: another broker was quicker.
-    """
-    controller = yield from read_controller()
-    if controller is not None:
-        return controller
-    return (yield from register_controller(broker_id, now_ms=now_ms))

@@ -26,17 +26,24 @@ class Notifications:
         batch: ControlBatch,
         replicas: ReplicaStateMachine,
         reassignments: Reassignments,
+        *,
+        watches_isr_changes: bool,
     ) -> None:
         self._context = context
         self._store = store
         self._batch = batch
         self._replicas = replicas
         self._reassignments = reassignments
+        self._watches_isr_changes = watches_isr_changes
 
     def discard_all(self) -> Program[None]:
         """Deletes what was left for a predecessor: a new controller reads everything anyway."""
-        for parent in (paths.LOG_DIR_EVENT_NOTIFICATIONS, paths.ISR_CHANGE_NOTIFICATIONS):
-            names = children_of((yield (GetChildren(path=parent, is_watched=True),)), parent)
+        is_watched = {
+            paths.LOG_DIR_EVENT_NOTIFICATIONS: True,
+            paths.ISR_CHANGE_NOTIFICATIONS: self._watches_isr_changes,
+        }
+        for parent, watch in is_watched.items():
+            names = children_of((yield (GetChildren(path=parent, is_watched=watch),)), parent)
             yield from self._delete(parent, names)
 
     def handle_isr_changes(self) -> Program[None]:

@@ -117,6 +117,12 @@ class Reassignments:
             if (yield from self._is_complete(name, assignment)):
                 yield from self._go_on(name, assignment)
 
+    def look_at_isr(self, name: TopicPartition) -> Program[None]:
+        """Looks at the ISR of a partition whose leader writes it itself, and goes on watching it if it has to."""
+        yield from self.complete_if_in_sync((name,))
+        if name in self._context.reassigning:
+            yield (Exists(path=paths.state_node(name), is_watched=True),)
+
     # --- Phases ---------------------------------------------------------------------------------------------------
 
     def _go_on(self, name: TopicPartition, wanted: ReplicaAssignment) -> Program[None]:

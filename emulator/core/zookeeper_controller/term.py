@@ -5,12 +5,10 @@ alive before they are told roles, as they ignore a leader that they do not know 
 ISRs before leaders are looked for, so a dead leader costs two writes here and one at a running controller.
 """
 
-from collections.abc import Callable
-
 from emulator.core.control_messages import LeaderAndIsrResponse
 from emulator.core.errors import ErrorCode
 from emulator.core.inter_broker_protocol import IsrChange
-from emulator.core.types import BrokerId, TopicId
+from emulator.core.types import BrokerId
 from emulator.core.zookeeper.nodes import paths
 from emulator.core.zookeeper.operations import GetChildren, Program
 from emulator.core.zookeeper_controller.alter_partition import AlterPartition
@@ -34,8 +32,7 @@ from emulator.core.zookeeper_rules import WatchNotifications
 class Term:
     """The machines of one term; each method is a program of one event."""
 
-    def __init__(self, config: ControllerConfig, term: ControllerTerm, *, draw_topic_id: Callable[[], TopicId]) -> None:
-        self._config = config
+    def __init__(self, config: ControllerConfig, term: ControllerTerm) -> None:
         self.context = ControllerContext()
         self.context.controller_epoch = term.controller_epoch
         self.context.epoch_version = term.epoch_version
@@ -52,15 +49,16 @@ class Term:
         )
         self.shutdown = ControlledShutdown(self.context, self.batch, self.partitions, self.replicas)
         self.alter_partition = AlterPartition(config, self.context, self.store, self.batch)
-        self.notifications = Notifications(self.context, self.store, self.batch, self.replicas, self.reassignments)
+        self.notifications = Notifications(
+            self.context,
+            self.store,
+            self.batch,
+            self.replicas,
+            self.reassignments,
+            watches_isr_changes=_watches_isr_changes(config),
+        )
         self.leaders = LeaderRequests(config, self.context, self.partitions)
-        self.topics = TopicChanges(config, self.context, self.store, self.partitions, self.replicas, draw_topic_id)
-
-    @property
-    def watches_isr_changes(self) -> bool:
-        """Whether leaders that write their ISR themselves are heard."""
-        is_always = self._config.rules.watch_notifications is WatchNotifications.ALWAYS
-        return is_always or self._config.ibp.isr_change is IsrChange.ZOOKEEPER
+        self.topics = TopicChanges(config, self.context, self.store, self.partitions, self.replicas)
 
     def start(self) -> Program[None]:
         """Takes over: watches, a complete copy, and everything that waits for a controller.
@@ -109,3 +107,9 @@ class Term:
         lost = sorted(failed - before)
         if lost:
             yield from self.brokers.lose(tuple(Replica(name, broker_id) for name in lost))
+
+
+def _watches_isr_changes(config: ControllerConfig) -> bool:
+    """Whether leaders that write their ISR themselves are heard."""
+    is_always = config.rules.watch_notifications is WatchNotifications.ALWAYS
+    return is_always or config.ibp.isr_change is IsrChange.ZOOKEEPER

@@ -4,9 +4,11 @@ A broker writes a topic's configuration, then its node; the controller's watch d
 while there was no controller, or by one that died in between, is finished by the next one.
 """
 
-from collections.abc import Callable, Iterable
+import base64
+from collections.abc import Iterable
 
 from emulator.core.types import TopicId, TopicPartition
+from emulator.core.zookeeper.identifiers import Zxid
 from emulator.core.zookeeper.nodes import paths
 from emulator.core.zookeeper.nodes.topic import decode_topic
 from emulator.core.zookeeper.operations import DataRead, GetChildren, GetData, Program
@@ -19,11 +21,7 @@ from emulator.core.zookeeper_controller.store import ControllerStore, children_o
 
 
 class TopicChanges:
-    """Reads topic nodes into the context, and starts what is new.
-
-    ``draw_topic_id`` makes the id of a topic that has none, where the protocol version wants one: the driver's, as the
-    core draws nothing.
-    """
+    """Reads topic nodes into the context, and starts what is new."""
 
     def __init__(
         self,
@@ -32,14 +30,12 @@ class TopicChanges:
         store: ControllerStore,
         partitions: PartitionStateMachine,
         replicas: ReplicaStateMachine,
-        draw_topic_id: Callable[[], TopicId],
     ) -> None:
         self._config = config
         self._context = context
         self._store = store
         self._partitions = partitions
         self._replicas = replicas
-        self._draw_topic_id = draw_topic_id
 
     def load(self) -> Program[None]:
         """Reads all topics of a cluster that nothing is known of."""
@@ -88,7 +84,7 @@ class TopicChanges:
             content = decode_topic(answer.data, topic_format=self._config.rules.topic_format)
             self._context.topic_ids[topic] = content.topic_id
             if content.topic_id is None and self._config.ibp.makes_topic_ids:
-                self._context.topic_ids[topic] = self._draw_topic_id()
+                self._context.topic_ids[topic] = topic_id_from(answer.stat.czxid)
                 without_id.append(topic)
             for number, assignment in sorted(content.partitions.items()):
                 name = TopicPartition(topic, number)
@@ -97,3 +93,11 @@ class TopicChanges:
         for topic in without_id:
             yield from self._store.write_assignment(topic)
         return tuple(names)
+
+
+def topic_id_from(czxid: Zxid) -> TopicId:
+    """Returns the id of a topic that was made without one: no other topic was made by that write.
+
+    Kafka draws it at random; this is as unique, and the same whoever finds the topic first.
+    """
+    return TopicId(base64.urlsafe_b64encode(czxid.to_bytes(16, "big")).rstrip(b"=").decode())

@@ -77,3 +77,17 @@ def broker_config_node(entity: str) -> str:
 def delete_topic_node(topic: str) -> str:
     """Returns where a topic's deletion is asked for."""
     return f"{DELETE_TOPICS}/{topic}"
+
+
+def partition_of_state_node(path: str) -> TopicPartition | None:
+    """Returns whose state a node is; ``None`` for any other node."""
+    parts = path.split("/")
+    if not path.startswith(f"{TOPICS}/") or parts[4:5] != ["partitions"] or parts[6:] != ["state"]:
+        return None
+    return TopicPartition(parts[3], int(parts[5]))
+
+
+def topic_of_node(path: str) -> str | None:
+    """Returns whose assignment a node is; ``None`` for any other node."""
+    topic = path.removeprefix(f"{TOPICS}/")
+    return None if topic == path or "/" in topic else topic
