@@ -152,9 +152,25 @@ class ZooKeeperRules(msgspec.Struct, frozen=True, kw_only=True):
         return StateFormat.WITH_RECOVERY if knows_recovery else StateFormat.WITHOUT_RECOVERY
 
     @property
+    def alter_partition_max_version(self) -> int:
+        """The highest version of AlterPartition that a controller of the release understands."""
+        return _ALTER_PARTITION_VERSIONS[self.alter_isr_checks]
+
+    @property
     def topic_format(self) -> TopicFormat:
         """What the release knows of a topic node."""
         return TopicFormat.WITH_IDS if self.topic_ids else TopicFormat.WITHOUT_IDS
+
+
+_ALTER_PARTITION_VERSIONS: Final = MappingProxyType(
+    {
+        AlterIsrChecks.NONE: 0,
+        AlterIsrChecks.KAFKA_2_7: 0,
+        AlterIsrChecks.KAFKA_3_2: 1,
+        AlterIsrChecks.KAFKA_3_3: 3,
+        AlterIsrChecks.KIP: 3,
+    }
+)
 
 
 class ZooKeeperEra(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,10 +13,11 @@ from emulator.core.broker.full_list import LocalLog, listed, names_all_replicas,
 from emulator.core.broker.hosted import HostedPartitions
 from emulator.core.broker.isr import Committed, PendingExpand
 from emulator.core.broker.isr_changes import maybe_expand_isr, maybe_shrink_isr
-from emulator.core.broker.metadata_cache import NO_TOPIC_ID, MetadataCache
+from emulator.core.broker.metadata_cache import MetadataCache, real_topic_id
 from emulator.core.broker.partition import Partition, Role
 from emulator.core.broker.request_ledger import RequestLedger
 from emulator.core.broker.stray_cleanup import StrayLogs
+from emulator.core.broker.topic_configs import TopicConfigs
 from emulator.core.broker.turn import Turn
 from emulator.core.broker.zookeeper_isr import LeaderIsrWrites, leader_write, write_isr
 from emulator.core.control_messages import (
@@ -122,6 +123,7 @@ class BrokerWorld:
             hosted=self.hosted,
             fetchers=FetcherPool(self.config, RequestLedger()),
             strays=self.strays,
+            configs=TopicConfigs(),
             is_migrating=is_migrating or bool(vector.event.get("migration_enabled")),
         )
         self.now_ms = 1_000_000
@@ -201,8 +203,8 @@ class BrokerWorld:
         return found
 
 
-def _topic_id_name(topic_id: TopicId) -> str | None:
-    if topic_id == NO_TOPIC_ID:
+def _topic_id_name(topic_id: TopicId | None) -> str | None:
+    if real_topic_id(topic_id) is None:
         return None
     return next((name for name, known in _TOPIC_IDS.items() if known == topic_id), None)
 
@@ -287,8 +289,7 @@ def run_stray_adoption(vector: Vector) -> list[str]:
     seen = _take(world, _request_of(event["request"]))
     if world.partition is None:
         waiting = world.requests.waiting[PARTITION]
-        topic_id = waiting.topic_id or NO_TOPIC_ID
-        seen |= {"log_end_offset": waiting.log_end_offset, "topic_id": _topic_id_name(topic_id)}
+        seen |= {"log_end_offset": waiting.log_end_offset, "topic_id": _topic_id_name(waiting.topic_id)}
     return mismatches(vector.expect, seen)
 
 
@@ -563,7 +564,7 @@ class _LeaderPlay:
     def _write(self, turn: Turn) -> None:
         for proposal in turn.proposals:
             self.count += 1
-            self.writes.begin(PARTITION)
+            self.writes.begin(proposal)
             decider = self.world.requests.decider_of(PARTITION)
             write = leader_write(proposal, leader=self.world.config.broker_id, decider=decider)
             program = write_isr(write, state_format=self.world.era.rules.state_format)

@@ -18,7 +18,7 @@ from emulator.core.broker.fetcher import FetcherPool
 from emulator.core.broker.full_list import LocalLog, listed, names_all_replicas, strays_of
 from emulator.core.broker.hosted import HostedPartitions
 from emulator.core.broker.log_opening import create_log, open_log
-from emulator.core.broker.metadata_cache import NO_TOPIC_ID, MetadataCache
+from emulator.core.broker.metadata_cache import MetadataCache, id_by_name, real_topic_id
 from emulator.core.broker.partition import Partition
 from emulator.core.broker.replica_log import ReplicaLog
 from emulator.core.broker.stray import StrayReason
@@ -36,12 +36,13 @@ from emulator.core.control_messages import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
-from emulator.core.effective_config import effective_topic_properties
+from emulator.core.effective_config import DynamicConfig, effective_topic_properties
 from emulator.core.effects import DeleteLog
 from emulator.core.errors import ErrorCode
 from emulator.core.events import LogDeleted
 from emulator.core.image import PartitionState
 from emulator.core.inputs import LoadedLog
+from emulator.core.properties import TopicProperties
 from emulator.core.types import LeaderEpoch, LeaderRecoveryState, PartitionEpoch, TopicId, TopicPartition
 from emulator.core.zookeeper.identifiers import ControllerEpoch
 from emulator.core.zookeeper_rules import EqualEpochLeaderAndIsr, LeaderRecovery, StopReplicaFence, ZooKeeperRules
@@ -74,6 +75,7 @@ class ControlRequests:
         hosted: HostedPartitions,
         fetchers: FetcherPool,
         strays: StrayLogs,
+        configs: DynamicConfig,
         is_migrating: bool = False,
     ) -> None:
         self._config = config
@@ -83,6 +85,7 @@ class ControlRequests:
         self._hosted = hosted
         self._fetchers = fetchers
         self._strays = strays
+        self._configs = configs
         self._is_migrating = is_migrating
         self._deciders: dict[TopicPartition, ControllerEpoch] = {}
         self._recovery_told: dict[TopicPartition, LeaderRecoveryState] = {}
@@ -91,7 +94,9 @@ class ControlRequests:
 
     def keep(self, logs: Iterable[LoadedLog]) -> None:
         """Takes the logs found at start: there is no list yet to judge them by."""
-        self.waiting |= {loaded.partition: loaded for loaded in logs}
+        for loaded in logs:
+            topic_id = real_topic_id(loaded.topic_id)
+            self.waiting[loaded.partition] = msgspec.structs.replace(loaded, topic_id=topic_id)
 
     def decider_of(self, name: TopicPartition) -> ControllerEpoch:
         """Returns the epoch of the controller that gave a partition's role; a leader's own ISR write repeats it."""
@@ -103,6 +108,12 @@ class ControlRequests:
         if self._rules.leader_recovery_state is LeaderRecovery.GATE and partition is not None:
             return partition.leader_recovery_state
         return self._recovery_told.get(name, LeaderRecoveryState.RECOVERED)
+
+    def topic_properties_of(self, topic: str) -> TopicProperties:
+        """Returns a topic's effective properties; the node's where nothing is set, or nothing was read yet."""
+        return effective_topic_properties(
+            self._configs, topic=topic, node_id=self._config.broker_id, static=self._config.properties
+        )
 
     # --- LeaderAndIsr ---------------------------------------------------------------------------------------------
 
@@ -151,7 +162,7 @@ class ControlRequests:
 
     def _adopt_topic_id(self, partition: Partition | None, topic_id: TopicId | None) -> ErrorCode:
         """Gives a log that has no id the request's, which an upgrade brings under the same epoch; else refuses."""
-        if partition is None or topic_id is None or partition.log.topic_id != NO_TOPIC_ID:
+        if partition is None or topic_id is None or real_topic_id(partition.log.topic_id) is not None:
             return ErrorCode.STALE_CONTROLLER_EPOCH
         partition.log.topic_id = topic_id
         return ErrorCode.NONE
@@ -190,7 +201,7 @@ class ControlRequests:
         """Returns the id of the log that has this name, hosted or waiting; ``None`` where it has none."""
         partition = self._hosted.get(name)
         if partition is not None:
-            return None if partition.log.topic_id == NO_TOPIC_ID else partition.log.topic_id
+            return real_topic_id(partition.log.topic_id)
         loaded = self.waiting.get(name)
         return None if loaded is None else loaded.topic_id
 
@@ -201,20 +212,15 @@ class ControlRequests:
             log,
             config=self._config,
             registrations=self._cache.eligible,
-            topic_properties=effective_topic_properties(
-                self._cache.image,
-                topic=name.topic,
-                node_id=self._config.broker_id,
-                static=self._config.properties,
-            ),
+            topic_properties=self.topic_properties_of(name.topic),
         )
         self._hosted.add(partition)
         return partition
 
     def _open(self, turn: Turn, name: TopicPartition, loaded: LoadedLog | None, topic_id: TopicId | None) -> ReplicaLog:
         if loaded is None:
-            return create_log(turn, name, topic_id or NO_TOPIC_ID)
-        return open_log(turn, loaded, topic_id or loaded.topic_id or NO_TOPIC_ID)
+            return create_log(turn, name, topic_id or id_by_name(name.topic))
+        return open_log(turn, loaded, topic_id or loaded.topic_id or id_by_name(name.topic))
 
     def _put_strays_aside(self, turn: Turn, request: LeaderAndIsrRequest) -> None:
         logs = [LocalLog(name=name, topic_id=loaded.topic_id) for name, loaded in self.waiting.items()]
@@ -291,7 +297,7 @@ class ControlRequests:
                 cause_id=turn.cause_id,
                 topic=stopped.name.topic,
                 partition=stopped.name.partition,
-                topic_id=loaded.topic_id or NO_TOPIC_ID,
+                topic_id=loaded.topic_id or id_by_name(stopped.name.topic),
                 reason="deleted",
                 log_end_offset=loaded.log_end_offset,
             )
@@ -319,7 +325,7 @@ def _as_loaded(partition: Partition | None) -> LoadedLog | None:
     log = partition.log
     return LoadedLog(
         partition=log.partition,
-        topic_id=None if log.topic_id == NO_TOPIC_ID else log.topic_id,
+        topic_id=real_topic_id(log.topic_id),
         is_clean=True,
         batches=(),
         log_start_offset=log.log_start_offset,

@@ -21,8 +21,18 @@ from emulator.core.types import (
 )
 from emulator.core.zookeeper_rules import ZooKeeperRules
 
-NO_TOPIC_ID: Final = TopicId("")
-"""Id of a topic that was made before there were ids, as images and logs have it."""
+_NAME_MARK: Final = "~"
+"""No topic id contains it."""
+
+
+def id_by_name(topic: str) -> TopicId:
+    """Returns what stands for the id of a topic that has none: comparing it compares names."""
+    return TopicId(f"{_NAME_MARK}{topic}")
+
+
+def real_topic_id(topic_id: TopicId | None) -> TopicId | None:
+    """Returns a topic's id; ``None`` where there is none, or only its name stands for it."""
+    return topic_id if topic_id and not topic_id.startswith(_NAME_MARK) else None
 
 
 class MetadataCache:
@@ -65,10 +75,9 @@ class MetadataCache:
         return tuple(deleted)
 
     def _take(self, partition: MetadataPartition) -> None:
-        topic_id = partition.topic_id or NO_TOPIC_ID
+        topic_id = partition.topic_id or id_by_name(partition.name.topic)
         self.image.topics[partition.name.topic] = topic_id
-        if topic_id != NO_TOPIC_ID:
-            self.image.topic_names[topic_id] = partition.name.topic
+        self.image.topic_names[topic_id] = partition.name.topic
         self.image.partitions[partition.name] = PartitionState(
             topic_id=topic_id,
             replicas=partition.replicas,

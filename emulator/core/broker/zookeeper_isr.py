@@ -11,6 +11,8 @@ States and edges of a partition here::
                                                   FREE, and the larger ISR holds until LeaderAndIsr (PENDING)
 """
 
+from collections.abc import Callable
+
 import msgspec
 
 from emulator.core.broker.isr import IsrProposal, proposed_isr
@@ -94,32 +96,31 @@ def _says(stored: PartitionLeadership, wanted: PartitionLeadership) -> bool:
 
 
 class LeaderIsrWrites:
-    """What became of a leader's own writes; one at a time per partition.
-
-    Attributes:
-        changed: partitions whose ISR was written and not told of yet, for the notifier.
-    """
+    """What became of a leader's own writes, one at a time."""
 
     def __init__(self, rules: ZooKeeperRules) -> None:
         self._rules = rules
-        self._under_way: set[TopicPartition] = set()
-        self.changed: dict[TopicPartition, None] = {}
+        self._under_way: dict[TopicPartition, IsrProposal] = {}
+
+    @property
+    def is_any_under_way(self) -> bool:
+        """Whether a write waits for ZooKeeper."""
+        return bool(self._under_way)
 
     def is_locked(self, name: TopicPartition) -> bool:
         """Whether a partition waits for ZooKeeper, and so does everybody who wants something of it."""
         return name in self._under_way
 
-    def begin(self, name: TopicPartition) -> None:
+    def begin(self, proposal: IsrProposal) -> None:
         """Locks a partition whose write goes out."""
-        self._under_way.add(name)
+        self._under_way[proposal.partition] = proposal
 
     def finish(self, turn: Turn, partition: Partition, proposal: IsrProposal, version: NodeVersion | None) -> None:
         """Takes a write's outcome: the new ISR, or what the release makes of a refusal."""
-        self._under_way.discard(partition.name)
+        self.forget(partition.name)
         if version is None:
             handle_answer(turn, partition, proposal, _result(proposal, self._refusal()))
             return
-        self.changed[partition.name] = None
         result = msgspec.structs.replace(
             _result(proposal, ErrorCode.NONE),
             leader_epoch=proposal.leader_epoch,
@@ -127,6 +128,18 @@ class LeaderIsrWrites:
             partition_epoch=PartitionEpoch(version),
         )
         handle_answer(turn, partition, proposal, result)
+
+    def forget(self, name: TopicPartition) -> None:
+        """Unlocks a partition that is hosted no more."""
+        self._under_way.pop(name, None)
+
+    def give_up(self, turn: Turn, find: Callable[[TopicPartition], Partition | None]) -> None:
+        """Ends the writes of a session that is gone as if refused; whether they were done, nobody knows."""
+        for name, proposal in list(self._under_way.items()):
+            partition = find(name)
+            self.forget(name)
+            if partition is not None:
+                handle_answer(turn, partition, proposal, _result(proposal, self._refusal()))
 
     def _refusal(self) -> ErrorCode:
         """Returns the AlterPartition error that has the same effect as the release's reaction."""

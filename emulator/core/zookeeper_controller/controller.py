@@ -94,6 +94,10 @@ from emulator.core.zookeeper_controller.exchange import (
 )
 from emulator.core.zookeeper_controller.term import Term
 
+FIRST_CORRELATION_ID: Final = 0
+CORRELATION_ID_STEP: Final = 2
+"""A controller's requests to ZooKeeper have even ids; odd ones are the broker's of the same process."""
+
 FIRST_BALANCE_MS: Final = 5_000
 BALANCE_INTERVAL_MS: Final = 300_000
 
@@ -114,7 +118,9 @@ class ZooKeeperController:
         self._endpoint = endpoint or RegisteredEndpoint()
         self._queue: deque[Event] = deque()
         self._handled: Event | None = None
-        self._runner: ProgramRunner[None] = ProgramRunner()
+        self._runner: ProgramRunner[None] = ProgramRunner(
+            first_correlation_id=FIRST_CORRELATION_ID, correlation_id_step=CORRELATION_ID_STEP
+        )
         self._channels = ControlChannels()
         self._session_id: SessionId | None = None
         self._previous_session_id: SessionId | None = None
@@ -140,10 +146,6 @@ class ZooKeeperController:
             deadline for deadline in (self._balance_at_ms, self._channels.next_deadline_ms()) if deadline is not None
         ]
         return min(deadlines, default=None)
-
-    def start(self) -> list[ControllerEffect]:
-        """Opens the first session."""
-        return [OpenSession()]
 
     def step(self, incoming: ControllerInput, *, now_ms: int) -> list[ControllerEffect]:
         """Reacts to an input; returns what is to be done, in order."""

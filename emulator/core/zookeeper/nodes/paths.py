@@ -91,3 +91,9 @@ def topic_of_node(path: str) -> str | None:
     """Returns whose assignment a node is; ``None`` for any other node."""
     topic = path.removeprefix(f"{TOPICS}/")
     return None if topic == path or "/" in topic else topic
+
+
+def topic_of_config_node(path: str) -> str | None:
+    """Returns whose configuration a node is; ``None`` for any other node."""
+    topic = path.removeprefix(f"{TOPIC_CONFIGS}/")
+    return None if topic == path else topic

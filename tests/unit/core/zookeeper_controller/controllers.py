@@ -110,7 +110,7 @@ class Cluster:
         config = ControllerConfig(broker_id=broker(number), rules=self.era.rules, ibp=InterBrokerProtocol(self.era.ibp))
         process = Process(broker(number), config)
         self.processes[process.broker_id] = process
-        self._carry_out(process, process.controller.start())
+        self._carry_out(process, [OpenSession()])
         self.settle()
         return process
 
