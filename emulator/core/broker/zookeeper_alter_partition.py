@@ -19,6 +19,7 @@ from emulator.core.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
     AlterPartitionResult,
+    IsrMember,
 )
 from emulator.core.types import BrokerEpoch, TopicPartition
 from emulator.core.zookeeper_rules import ZooKeeperRules
@@ -100,12 +101,13 @@ class ZooKeeperAlterPartition:
 
 
 def _data(proposal: IsrProposal, version: int) -> AlterPartitionData:
-    # A released leader calls itself recovered from the start, and one that recovers asks for nothing else before.
+    # A released leader calls itself recovered from the start, and one that recovers asks for nothing else before. No
+    # ZooKeeper controller looks at the members' incarnations (KIP-903).
     return AlterPartitionData(
         topic=proposal.partition.topic,
         topic_id=proposal.topic_id if version >= _VERSION_WITH_TOPIC_IDS else None,
         partition=proposal.partition.partition,
         leader_epoch=proposal.leader_epoch,
         partition_epoch=proposal.partition_epoch,
-        new_isr=proposal.members,
+        new_isr=tuple(IsrMember(member.broker_id, None) for member in proposal.members),
     )
