@@ -10,7 +10,8 @@ from emulator.core.admin_messages import (
 )
 from emulator.core.control_messages import LeaderAndIsrRequest, StopReplicaRequest
 from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.operations import Delete
+from emulator.core.zookeeper.nodes.small_nodes import encode_config
+from emulator.core.zookeeper.operations import Delete, SetData
 from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
 from emulator.simulator.disk import Keep, TruncationFate
 from emulator.storage.power_loss_plan import NamesFate
@@ -210,6 +211,48 @@ def test_the_same_change_sent_to_the_successor_succeeds() -> None:
     assert cluster.shown() == "leader=2 isr=2,3 LE=0 PE=1"
     assert cluster[2].partition.partition_epoch == 1
     assert cluster[2].partition.committed_isr == (broker(2), broker(3))
+
+
+@pytest.mark.parametrize("era", ["kafka-2.5-zk", "kafka-2.6-zk", "kafka-3.1-zk", "kafka-3.9-zk"])
+def test_a_member_that_the_leader_does_not_know_it_added(era: str) -> None:
+    """What the maximal ISR is for: the one case where a leader's own writes lose what was acknowledged."""
+    cluster = ZooKeeperCluster(2, 0, 1, era=era, min_insync_replicas=1)
+    cluster.create_topic(1, 0)
+    cluster.crash(1)
+    cluster.cut_link(1, 0)
+    cluster.start(1)
+    assert "leader=0 isr=0 " in cluster.shown()
+    cluster.lose_answers_of_zookeeper(0)
+    cluster.answers_lost_of.add(broker(2))
+    cluster.cut.clear()
+    cluster.advance(2_000)
+    assert "leader=0 isr=0,1 " in cluster.shown()
+    cluster.cut_link(2, 0)
+    cluster.cut_link(1, 0)
+    cluster.ask(ElectLeadersRequest(election_type=0, partitions=None))
+    assert "leader=1 isr=0,1 " in cluster.shown()
+    cluster.heal_zookeeper(0)
+    cluster.advance(2 * LAG_MS)
+    record, answer = cluster.produce(0)
+    cluster.advance(1_000)
+    was_acked = cluster.is_acked(answer)
+    cluster.answers_lost_of.clear()
+    cluster.cut.clear()
+    cluster.advance(2 * LAG_MS)
+    assert record not in cluster[1].records() + cluster[0].records()
+    assert was_acked is (era in WRITING_ERAS)
+
+
+def test_a_topics_own_min_isr_counts() -> None:
+    cluster = ZooKeeperCluster(1, 2, 3, min_insync_replicas=1)
+    cluster.create_topic(2, 3, config={"min.insync.replicas": "2"})
+    cluster.crash(3)
+    _, answer = cluster.produce(2)
+    assert not cluster.is_acked(answer)
+    assert cluster.produced[answer].partitions[0].error.name == "NOT_ENOUGH_REPLICAS"
+    data = encode_config({"min.insync.replicas": "1"})
+    cluster.write(SetData(path=paths.topic_config_node(ORDERS.topic), data=data, version=None))
+    acked(cluster, 2)
 
 
 # --- KIP-550 ------------------------------------------------------------------------------------------------------

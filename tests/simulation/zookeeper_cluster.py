@@ -5,6 +5,7 @@ schedules, but enough to play a story from the outside: produce, kill, cut, expi
 """
 
 from collections import deque
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -124,6 +125,7 @@ class Node:
         self.inbox: deque[ProcessInput] = deque()
         self.is_down = False
         self.reaches_zookeeper = True
+        self.hears_zookeeper = True
         self.unanswered: deque[ZooKeeperRequest] = deque()
         self.events: list[Event] = []
         self.told: list[ControlMessage] = []
@@ -228,10 +230,14 @@ class ZooKeeperCluster:
         """Cuts a process off the server; its requests wait."""
         self[number].reaches_zookeeper = False
 
+    def lose_answers_of_zookeeper(self, number: int) -> None:
+        """Lets a process's requests be executed, and loses what the server answers."""
+        self[number].hears_zookeeper = False
+
     def heal_zookeeper(self, number: int) -> None:
         """Lets a process reach the server again: what was under way is lost, an end of its session is told."""
         node = self[number]
-        node.reaches_zookeeper = True
+        node.reaches_zookeeper = node.hears_zookeeper = True
         node.unanswered.clear()
         assert node.session_id is not None
         if self.server.is_alive(node.session_id):
@@ -252,7 +258,7 @@ class ZooKeeperCluster:
         self.server.execute(self._operator, steps)
         self.settle()
 
-    def create_topic(self, *replicas: int) -> None:
+    def create_topic(self, *replicas: int, config: Mapping[str, str] | None = None) -> None:
         """Makes the topic, with an id of its own where the release has ids."""
         self._topics += 1
         content = TopicAssignment(
@@ -261,7 +267,7 @@ class ZooKeeperCluster:
         )
         data = encode_topic(content, topic_format=self.era.rules.topic_format)
         self.write(
-            Create(path=paths.topic_config_node(ORDERS.topic), data=encode_config({})),
+            Create(path=paths.topic_config_node(ORDERS.topic), data=encode_config(config or {})),
             Create(path=paths.topic_node(ORDERS.topic), data=data),
         )
 
@@ -372,7 +378,7 @@ class ZooKeeperCluster:
     def _deliver(self, node: Node) -> bool:
         if node.is_down:
             return False
-        if node.session_id is not None and node.reaches_zookeeper:
+        if node.session_id is not None and node.reaches_zookeeper and node.hears_zookeeper:
             for event in self.server.take_events(node.session_id):
                 node.inbox.append(WatchFired(cause_id=CAUSE, event=event))
         if not node.inbox:
@@ -452,6 +458,8 @@ class ZooKeeperCluster:
             return
         assert node.session_id is not None
         answers = self.server.execute(node.session_id, request.steps)
+        if not node.hears_zookeeper:
+            return
         for event in self.server.take_events(node.session_id):
             node.inbox.append(WatchFired(cause_id=CAUSE, event=event))
         answered = ZooKeeperAnswered(cause_id=CAUSE, correlation_id=request.correlation_id, answers=answers)
