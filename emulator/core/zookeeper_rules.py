@@ -13,7 +13,8 @@ from typing import Final
 import msgspec
 
 from emulator.core.inter_broker_protocol import LATEST, IbpLevel, ibp_level
-from emulator.core.switches import ERAS, MaximalIsr, StrayCleanup, Switches, UncleanPick
+from emulator.core.switches import ERAS, MaximalIsr, Switches, UncleanPick
+from emulator.core.types import StrayCleanup
 from emulator.core.zookeeper.nodes.partition_state import StateFormat
 from emulator.core.zookeeper.nodes.topic import TopicFormat
 

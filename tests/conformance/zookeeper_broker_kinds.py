@@ -11,11 +11,11 @@ from emulator.core.broker.control_requests import ControlRequests
 from emulator.core.broker.fetcher import FetcherPool
 from emulator.core.broker.full_list import LocalLog, listed, names_all_replicas, strays_of
 from emulator.core.broker.hosted import HostedPartitions
+from emulator.core.broker.in_flight_requests import InFlightRequests
 from emulator.core.broker.isr import Committed, PendingExpand
 from emulator.core.broker.isr_changes import maybe_expand_isr, maybe_shrink_isr
 from emulator.core.broker.metadata_cache import MetadataCache, real_topic_id
-from emulator.core.broker.partition import Partition, Role
-from emulator.core.broker.request_ledger import RequestLedger
+from emulator.core.broker.partition import Partition, PartitionRole
 from emulator.core.broker.stray_cleanup import StrayLogs
 from emulator.core.broker.topic_configs import TopicConfigs
 from emulator.core.broker.turn import Turn
@@ -121,7 +121,7 @@ class BrokerWorld:
             fence=self.fence,
             cache=self.cache,
             hosted=self.hosted,
-            fetchers=FetcherPool(self.config, RequestLedger()),
+            fetchers=FetcherPool(self.config, InFlightRequests()),
             strays=self.strays,
             configs=TopicConfigs(),
             is_migrating=is_migrating or bool(vector.event.get("migration_enabled")),
@@ -183,7 +183,7 @@ class BrokerWorld:
             "log_created": created,
             "log_deleted": deleted,
             "known_controller_epoch": self.fence.controller_epoch,
-            "role": Role.NONE.value,
+            "role": PartitionRole.NONE.value,
         }
         partition = self.partition
         if partition is not None:

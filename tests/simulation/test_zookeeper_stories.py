@@ -13,8 +13,7 @@ from emulator.core.zookeeper.nodes import paths
 from emulator.core.zookeeper.nodes.small_nodes import encode_config
 from emulator.core.zookeeper.operations import Delete, SetData
 from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
-from emulator.simulator.disk import Keep, TruncationFate
-from emulator.storage.power_loss_plan import NamesFate
+from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 from tests.simulation.zookeeper_cluster import LAG_MS, ORDERS, ZooKeeperCluster, broker
 
 WRITING_ERAS = ("kafka-2.5-zk", "kafka-2.6-zk")
@@ -103,7 +102,7 @@ def test_the_last_replica_standing_leads_whatever_it_holds(era: str) -> None:
     record = acked(cluster, 2)
     cluster.crash(2)
     assert cluster.shown() == "leader=- isr=2 LE=2 PE=2"
-    cluster[2].disk.lose_power(Keep.NONE, kept=0, truncation=TruncationFate.KEPT, names=NamesFate.KEPT)
+    cluster[2].disk.lose_power(Keep.NONE, ExactLoss(kept=0, truncation=TruncationFate.KEPT, names=NamesFate.KEPT))
     cluster.start(3)
     cluster.start(2)
     cluster.advance(1_000)

@@ -44,7 +44,6 @@ from emulator.core.events import Event
 from emulator.core.inputs import (
     LogsLoaded,
     RequestFailed,
-    RequestFailure,
     RequestReceived,
     ResponseReceived,
     ShutdownRequested,
@@ -70,6 +69,7 @@ from emulator.core.types import (
     LeaderEpoch,
     NodeId,
     Offset,
+    RequestFailure,
     RequestId,
     TopicId,
     TopicPartition,

@@ -21,7 +21,6 @@ from emulator.core.broker.log_opening import create_log, open_log
 from emulator.core.broker.metadata_cache import MetadataCache, id_by_name, real_topic_id
 from emulator.core.broker.partition import Partition
 from emulator.core.broker.replica_log import ReplicaLog
-from emulator.core.broker.stray import StrayReason
 from emulator.core.broker.stray_cleanup import StrayLogs
 from emulator.core.broker.turn import Turn
 from emulator.core.control_messages import (
@@ -43,7 +42,15 @@ from emulator.core.events import LogDeleted
 from emulator.core.image import PartitionState
 from emulator.core.inputs import LoadedLog
 from emulator.core.properties import TopicProperties
-from emulator.core.types import LeaderEpoch, LeaderRecoveryState, PartitionEpoch, TopicId, TopicPartition
+from emulator.core.types import (
+    LeaderEpoch,
+    LeaderRecoveryState,
+    LogDeletedReason,
+    PartitionEpoch,
+    StrayReason,
+    TopicId,
+    TopicPartition,
+)
 from emulator.core.zookeeper.identifiers import ControllerEpoch
 from emulator.core.zookeeper_rules import EqualEpochLeaderAndIsr, LeaderRecovery, StopReplicaFence, ZooKeeperRules
 
@@ -298,7 +305,7 @@ class ControlRequests:
                 topic=stopped.name.topic,
                 partition=stopped.name.partition,
                 topic_id=loaded.topic_id or id_by_name(stopped.name.topic),
-                reason="deleted",
+                reason=LogDeletedReason.DELETED,
                 log_end_offset=loaded.log_end_offset,
             )
         )

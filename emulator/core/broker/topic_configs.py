@@ -5,7 +5,7 @@ A broker reads a topic's node when it first hosts a partition of it, and again w
 
 from collections.abc import Mapping
 
-from emulator.core.records import ConfigResource
+from emulator.core.types import ConfigResource
 from emulator.core.zookeeper.nodes import paths
 from emulator.core.zookeeper.nodes.small_nodes import decode_config
 from emulator.core.zookeeper.operations import DataRead, GetData, Program

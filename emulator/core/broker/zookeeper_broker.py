@@ -19,26 +19,26 @@ from typing import Final, assert_never
 
 import msgspec
 
-from emulator.core.broker.chores import Chores
 from emulator.core.broker.config import BrokerConfig
 from emulator.core.broker.control_fence import ControlFence
 from emulator.core.broker.control_requests import ControlRequests
-from emulator.core.broker.delayed_fetch import FetchDesk
-from emulator.core.broker.delayed_produce import ProduceDesk
-from emulator.core.broker.delete_records import DeleteRecordsDesk
+from emulator.core.broker.delayed_fetch import FetchHandler
+from emulator.core.broker.delayed_produce import ProduceHandler
+from emulator.core.broker.delete_records import DeleteRecordsHandler
 from emulator.core.broker.fetcher import FetcherPool
 from emulator.core.broker.hosted import HostedPartitions
+from emulator.core.broker.in_flight_requests import InFlightRequests
 from emulator.core.broker.isr import IsrProposal, PendingShrink
 from emulator.core.broker.isr_changes import handle_answer, maybe_shrink_isr
 from emulator.core.broker.isr_notifier import LOOK_INTERVAL_MS, IsrChangeNotifier, notify
 from emulator.core.broker.leader_recovery import LeaderRecovery
 from emulator.core.broker.list_offsets import list_offsets
 from emulator.core.broker.log_writer import follow_segments
+from emulator.core.broker.maintenance import Maintenance
 from emulator.core.broker.metadata_cache import MetadataCache
 from emulator.core.broker.metadata_requests import metadata
 from emulator.core.broker.offset_for_leader_epoch import offsets_for_leader_epochs
 from emulator.core.broker.partition import Partition
-from emulator.core.broker.request_ledger import RequestLedger
 from emulator.core.broker.stray_cleanup import StrayLogs
 from emulator.core.broker.topic_configs import TopicConfigs, read_topic_config
 from emulator.core.broker.turn import Turn
@@ -64,7 +64,7 @@ from emulator.core.control_messages import (
     UpdateMetadataRequest,
 )
 from emulator.core.effects import CloseLogs, LoadLogs, SendResponse, StopNode
-from emulator.core.errors import ErrorCode, InvariantViolation
+from emulator.core.errors import ErrorCode, InvariantError
 from emulator.core.inputs import (
     LogRecovered,
     LogsLoaded,
@@ -152,14 +152,14 @@ class ZooKeeperBroker:
         self.fence = ControlFence(rules)
         self.cache = MetadataCache(rules)
         self._hosted = HostedPartitions(self.cache.image)
-        self._ledger = RequestLedger()
-        self._fetchers = FetcherPool(config, self._ledger)
-        self._produces = ProduceDesk(self._hosted, config.switches)
-        self._fetches = FetchDesk(config, self._hosted, self._produces)
-        self._deletes = DeleteRecordsDesk(self._hosted)
+        self._in_flight = InFlightRequests()
+        self._fetchers = FetcherPool(config, self._in_flight)
+        self._produces = ProduceHandler(self._hosted, config.switches)
+        self._fetches = FetchHandler(config, self._hosted, self._produces)
+        self._deletes = DeleteRecordsHandler(self._hosted)
         self._recoveries = LeaderRecovery(config, self._hosted)
         self._strays = StrayLogs(config)
-        self._chores = Chores(config, self._hosted)
+        self._maintenance = Maintenance(config, self._hosted)
         self._configs = TopicConfigs()
         self.control = ControlRequests(
             config,
@@ -182,7 +182,7 @@ class ZooKeeperBroker:
             *self._fetches.timers,
             self._produces.timers,
             self._fetchers.timers,
-            self._chores.timers,
+            self._maintenance.timers,
             self._deletes.timers,
             self._recoveries.timers,
             self._strays.timers,
@@ -222,7 +222,7 @@ class ZooKeeperBroker:
         """Reacts to an input; returns what is to be done, in order.
 
         Raises:
-            InvariantViolation: the input cannot happen in this state; a bug of the driver or of the core.
+            InvariantError: the input cannot happen in this state; a bug of the driver or of the core.
         """
         if self._has_exited:
             return []
@@ -237,10 +237,10 @@ class ZooKeeperBroker:
             case RequestReceived() | ControlReceived():
                 self._handle_or_hold(turn, incoming)
             case ResponseReceived(correlation_id=correlation_id, response=response):
-                sent = self._ledger.answered(turn, correlation_id)
+                sent = self._in_flight.answered(turn, correlation_id)
                 self._handle_response(turn, BrokerId(sent.destination), sent.request, response)
             case RequestFailed(correlation_id=correlation_id, failure=failure):
-                failed = self._ledger.failed(turn, correlation_id, failure)
+                failed = self._in_flight.failed(turn, correlation_id, failure)
                 self._handle_failure(turn, BrokerId(failed.destination), failed.request)
             case TimerFired():
                 self._handle_timers(turn)
@@ -324,7 +324,7 @@ class ZooKeeperBroker:
             case OffsetForLeaderEpochRequest():
                 response = offsets_for_leader_epochs(self._hosted, request)
             case _:
-                raise InvariantViolation(f"{type(request).__name__} is not for a broker of a ZooKeeper cluster")
+                raise InvariantError(f"{type(request).__name__} is not for a broker of a ZooKeeper cluster")
         turn.send(SendResponse(request_id=request_id, response=response, cause_id=turn.cause_id))
 
     def _handle_response(self, turn: Turn, peer: BrokerId, request: Request, response: Response) -> None:
@@ -338,14 +338,14 @@ class ZooKeeperBroker:
                 for asked, end in zip(request.partitions, response.partitions, strict=True):
                     self._fetchers.handle_epoch_end(turn, peer, asked, end)
             case _:
-                raise InvariantViolation(f"{type(response).__name__} answers {type(request).__name__}")
+                raise InvariantError(f"{type(response).__name__} answers {type(request).__name__}")
 
     def _handle_failure(self, turn: Turn, peer: BrokerId, request: Request) -> None:
         match request:
             case FetchRequest() | ListOffsetsRequest() | OffsetForLeaderEpochRequest():
                 self._fetchers.handle_failure(turn, peer, request)
             case _:
-                raise InvariantViolation(f"{type(request).__name__} failed, which such a broker never sends")
+                raise InvariantError(f"{type(request).__name__} failed, which such a broker never sends")
 
     # --- Logs and configuration -----------------------------------------------------------------------------------
 
@@ -353,7 +353,7 @@ class ZooKeeperBroker:
         self.control.has_failed_directory = bool(loaded.failed_log_dirs)
         self.control.keep(loaded.logs)
         self._strays.resume(turn, loaded.strays)
-        self._chores.start(turn)
+        self._maintenance.start(turn)
         self._are_logs_open = True
         if self.writes_isr_itself:
             self._notifier = IsrChangeNotifier(now_ms=turn.now_ms)
@@ -419,7 +419,7 @@ class ZooKeeperBroker:
                 else:
                     self._clock.set(_Clock.SHUTDOWN, at_ms=turn.now_ms + SHUTDOWN_BACKOFF_MS)
             case _:
-                raise InvariantViolation(f"{type(reply).__name__} answers {type(request).__name__}")
+                raise InvariantError(f"{type(reply).__name__} answers {type(request).__name__}")
 
     def _controller_unreachable(self, turn: Turn, request: AlterPartitionRequest | ControlledShutdownRequest) -> None:
         if isinstance(request, AlterPartitionRequest):
@@ -493,7 +493,7 @@ class ZooKeeperBroker:
         self._strays.handle_timer(turn)
         self._fetchers.handle_timer(turn)
         self._alter_partitions.handle_timer(now_ms=turn.now_ms)
-        self._chores.handle_timer(turn)
+        self._maintenance.handle_timer(turn)
         for clock in self._clock.pop_due(now_ms=turn.now_ms):
             match clock:
                 case _Clock.NOTIFY:
@@ -554,7 +554,7 @@ class ZooKeeperBroker:
         self._fetchers.stop()
         self._answers.append(CloseSession())
         if self._are_logs_open:
-            self._chores.checkpoint_high_watermarks(turn)
+            self._maintenance.checkpoint_high_watermarks(turn)
             turn.exit(CloseLogs(broker_epoch=self.fence.broker_epoch))
         else:
             # Checkpoints of logs that were never opened must not be overwritten with nothing.

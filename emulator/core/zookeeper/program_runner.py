@@ -13,7 +13,7 @@ States and edges::
 
 from typing import Generic
 
-from emulator.core.errors import InvariantViolation
+from emulator.core.errors import InvariantError
 from emulator.core.types import CorrelationId
 from emulator.core.zookeeper.exchange import ZooKeeperRequest
 from emulator.core.zookeeper.operations import Answers, Program, ResultT, Steps
@@ -41,10 +41,10 @@ class ProgramRunner(Generic[ResultT]):
         """Starts a program; returns its first request, or its result if it needs none.
 
         Raises:
-            InvariantViolation: one is running.
+            InvariantError: one is running.
         """
         if self._program is not None:
-            raise InvariantViolation("a program of this runner waits for ZooKeeper already")
+            raise InvariantError("a program of this runner waits for ZooKeeper already")
         self._program = program
         return self._resume(None)
 
@@ -74,7 +74,7 @@ class ProgramRunner(Generic[ResultT]):
     def _resume(self, answers: Answers | None) -> "ZooKeeperRequest | Finished[ResultT]":
         program = self._program
         if program is None:
-            raise InvariantViolation("an answer of ZooKeeper without a program that waits for it")
+            raise InvariantError("an answer of ZooKeeper without a program that waits for it")
         self._awaited = None
         try:
             self._steps = next(program) if answers is None else program.send(answers)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from emulator.core.errors import InvariantViolation
+from emulator.core.errors import InvariantError
 from emulator.core.types import TopicPartition
 from emulator.core.zookeeper.errors import ControllerMovedError, ZooKeeperRefusedError
 from emulator.core.zookeeper.identifiers import NodeVersion
@@ -238,4 +238,4 @@ def refused(path: str, answer: StepAnswer) -> Exception:
     """Returns the error for an answer that its sender has nothing to say to."""
     if isinstance(answer, OperationFailed):
         return ZooKeeperRefusedError(path=path, reason=answer.reason)
-    return InvariantViolation(f"{path}: {answer!r} answers something else")
+    return InvariantError(f"{path}: {answer!r} answers something else")

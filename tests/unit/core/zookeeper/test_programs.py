@@ -2,7 +2,7 @@
 
 import pytest
 
-from emulator.core.errors import InvariantViolation
+from emulator.core.errors import InvariantError
 from emulator.core.types import CorrelationId
 from emulator.core.zookeeper.exchange import ZooKeeperRequest
 from emulator.core.zookeeper.operations import Checked, Deleted, Exists, GetData, Program, StepAnswer
@@ -42,7 +42,7 @@ def test_a_program_that_asks_nothing_is_done_at_once() -> None:
 def test_two_programs_at_once_are_a_bug() -> None:
     runner: ProgramRunner[tuple[StepAnswer, StepAnswer]] = ProgramRunner()
     runner.start(ask_twice())
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         runner.start(ask_twice())
 
 
