@@ -81,7 +81,8 @@ def _topic_id(name: str | None) -> TopicId | None:
     return TopicId(f"id-{name}")
 
 
-def _loaded(name: TopicPartition, topic_id: TopicId | None, *, records: int = 0, leader_epoch: int = 0) -> LoadedLog:
+def loaded_log(name: TopicPartition, topic_id: TopicId | None, *, records: int = 0, leader_epoch: int = 0) -> LoadedLog:
+    """Returns a log as it was found on disk, one record per batch."""
     none, end = Offset(0), Offset(records)
     return LoadedLog(
         partition=name,
@@ -282,7 +283,8 @@ def run_stray_adoption(vector: Vector) -> list[str]:
     """A log that nobody hosts, and LeaderAndIsr for a partition of its name."""
     event, stray = vector.event, vector.before["stray"]
     world = BrokerWorld(vector)
-    log = _loaded(PARTITION, _topic_id(stray["topic_id"]), records=stray["records"], leader_epoch=stray["leader_epoch"])
+    topic_id, epoch = _topic_id(stray["topic_id"]), stray["leader_epoch"]
+    log = loaded_log(PARTITION, topic_id, records=stray["records"], leader_epoch=epoch)
     world.requests.keep([log])
     world.put_alive(event["alive"])
     world.fence.controller_epoch = ControllerEpoch(event["known_controller_epoch"])
@@ -332,7 +334,7 @@ def run_full_request(vector: Vector) -> list[str]:
     world.fence.broker_epoch = BrokerEpoch(7)
     world.fence.controller_epoch = TERM
     request = _full_request(event, event["partitions"])
-    world.requests.keep(_loaded(log.name, log.topic_id) for log in logs)
+    world.requests.keep(loaded_log(log.name, log.topic_id) for log in logs)
     response = world.requests.handle_leader_and_isr(world.turn(), request).response
     is_list = response.error is ErrorCode.NONE and names_all_replicas(
         request,
@@ -374,7 +376,7 @@ def run_stray_zk_full(vector: Vector) -> list[str]:
     before = vector.before
     world = BrokerWorld(vector, is_migrating=vector.config["migration"])
     on_disk = dict(_log_and_id(text) for text in before["on_disk"])
-    world.requests.keep(_loaded(name, topic_id) for name, topic_id in on_disk.items())
+    world.requests.keep(loaded_log(name, topic_id) for name, topic_id in on_disk.items())
     (template,) = _full_request({}, [{"partition": "t:0"}]).partitions
     for step in vector.steps:
         request = LeaderAndIsrRequest(
@@ -411,7 +413,7 @@ def run_stop_replica(vector: Vector) -> list[str]:
     if event.get("hosted", True):
         world.put_local({"role": "follower", "leader": 1, "leader_epoch": event["local_leader_epoch"], "isr": [0, 1]})
     else:
-        world.requests.keep([_loaded(PARTITION, None)])
+        world.requests.keep([loaded_log(PARTITION, None)])
     world.fence.controller_epoch = ControllerEpoch(event["known_controller_epoch"])
     if "broker_epoch" in event:
         world.fence.broker_epoch = BrokerEpoch(event["broker_epoch"])
@@ -506,7 +508,7 @@ class _LeaderPlay:
         self.writes = LeaderIsrWrites(self.world.era.rules)
         self.count = 0
         self.world.put_alive(before["replicas"])
-        self.world.requests.keep([_loaded(PARTITION, None, records=before["log_end_offset"])])
+        self.world.requests.keep([loaded_log(PARTITION, None, records=before["log_end_offset"])])
         self.world.fence.controller_epoch = TERM
         self.world.take_roles(
             LeaderAndIsrPartition(

@@ -102,7 +102,7 @@ def named_partition(text: str) -> TopicPartition:
 
 def era_of(vector: Vector) -> ZooKeeperEra:
     """Returns the release whose code is meant; text that was never built has an era of its own."""
-    if vector.raw.get("provenance") == "kip" or vector.config.get("kip550"):
+    if "kip" in (vector.raw.get("provenance"), vector.raw.get("authority")) or vector.config.get("kip550"):
         return ZOOKEEPER_ERAS[KIP_ERA]
     return ZOOKEEPER_ERAS[f"kafka-{vector.config.get('release', LAST_RELEASE)}-zk"]
 
