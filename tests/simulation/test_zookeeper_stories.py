@@ -110,6 +110,11 @@ def test_the_last_replica_standing_leads_whatever_it_holds(era: str) -> None:
     assert record not in cluster[2].records() + cluster[3].records()
 
 
+def test_producer_ids_come_from_zookeeper_and_no_two_brokers_give_the_same() -> None:
+    cluster = ZooKeeperCluster(1, 2)
+    assert [cluster.init_producer_id(number) for number in (1, 1, 2)] == [0, 1, 1000]
+
+
 # --- KIP-497 ------------------------------------------------------------------------------------------------------
 
 

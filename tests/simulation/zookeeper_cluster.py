@@ -54,6 +54,8 @@ from emulator.core.inter_broker_protocol import IbpLevel, InterBrokerProtocol
 from emulator.core.messages import (
     AlterPartitionResponse,
     FetchResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
     ProducePartition,
     ProduceRequest,
     ProduceResponse,
@@ -170,6 +172,7 @@ class ZooKeeperCluster:
         self._batches = 0
         self._topics = 0
         self.produced: dict[RequestId, ProduceResponse] = {}
+        self.producer_ids: dict[RequestId, int | None] = {}
         self.answers: dict[RequestId, ControllerResponse] = {}
         for number in numbers:
             self.start(number)
@@ -309,6 +312,13 @@ class ZooKeeperCluster:
         self[number].inbox.append(RequestReceived(cause_id=CAUSE, request_id=request_id, request=request))
         self.settle()
         return self._batches, request_id
+
+    def init_producer_id(self, number: int) -> int | None:
+        """Asks a broker for a producer id."""
+        request_id = self._request_id()
+        self[number].inbox.append(_received(request_id, InitProducerIdRequest()))
+        self.settle()
+        return self.producer_ids.get(request_id)
 
     def is_acked(self, request_id: RequestId) -> bool:
         """Whether a produce request was answered without error."""
@@ -532,6 +542,8 @@ class ZooKeeperCluster:
     def _send_response(self, node: Node, request_id: RequestId, response: Response) -> None:
         if isinstance(response, ProduceResponse):
             self.produced[request_id] = response
+        if isinstance(response, InitProducerIdResponse):
+            self.producer_ids[request_id] = response.producer_id
         if request_id not in self._waiting:
             return
         asker, correlation_id = self._waiting.pop(request_id)

@@ -55,6 +55,7 @@ from emulator.core.broker.zookeeper_exchange import (
     ZooKeeperBrokerInput,
 )
 from emulator.core.broker.zookeeper_isr import LeaderIsrWrites, leader_write, write_isr
+from emulator.core.broker.zookeeper_producer_ids import ZooKeeperProducerIds, take_block
 from emulator.core.control_messages import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
@@ -84,6 +85,7 @@ from emulator.core.messages import (
     DeleteRecordsRequest,
     FetchRequest,
     FetchResponse,
+    InitProducerIdRequest,
     ListOffsetsRequest,
     ListOffsetsResponse,
     MetadataRequest,
@@ -94,7 +96,7 @@ from emulator.core.messages import (
     Response,
 )
 from emulator.core.timers import Timed, TimerQueue
-from emulator.core.types import BrokerId, CorrelationId, NodeId, TopicPartition
+from emulator.core.types import BrokerId, CorrelationId, TopicPartition
 from emulator.core.zookeeper.exchange import (
     CloseSession,
     SessionExpired,
@@ -103,6 +105,7 @@ from emulator.core.zookeeper.exchange import (
     ZooKeeperReconnected,
 )
 from emulator.core.zookeeper.identifiers import NodeVersion
+from emulator.core.zookeeper.nodes.small_nodes import ProducerIdBlock
 from emulator.core.zookeeper.operations import Program
 from emulator.core.zookeeper.program_queue import ProgramQueue
 from emulator.core.zookeeper_rules import ZooKeeperRules
@@ -129,6 +132,12 @@ class _ConfigRead(msgspec.Struct, frozen=True):
 
     topic: str
     config: dict[str, str]
+
+
+class _IdsTaken(msgspec.Struct, frozen=True):
+    """A block of producer ids was taken."""
+
+    block: ProducerIdBlock
 
 
 class _Told(msgspec.Struct, frozen=True):
@@ -173,8 +182,9 @@ class ZooKeeperBroker:
         )
         self._alter_partitions = ZooKeeperAlterPartition(config, rules, ibp)
         self._isr_writes = LeaderIsrWrites(rules)
+        self._producer_ids = ZooKeeperProducerIds()
         self._notifier: IsrChangeNotifier | None = None
-        self._zookeeper: ProgramQueue[_IsrWritten | _ConfigRead | _Told] = ProgramQueue(
+        self._zookeeper: ProgramQueue[_IsrWritten | _ConfigRead | _IdsTaken | _Told] = ProgramQueue(
             first_correlation_id=FIRST_CORRELATION_ID, correlation_id_step=CORRELATION_ID_STEP
         )
         self._clock: TimerQueue[_Clock] = TimerQueue()
@@ -316,9 +326,12 @@ class ZooKeeperBroker:
             case DeleteRecordsRequest():
                 self._deletes.handle_request(turn, request_id, request)
                 return
+            case InitProducerIdRequest():
+                self._producer_ids.handle_request(turn, request_id, request)
+                self._take_producer_ids()
+                return
             case MetadataRequest():
-                controller = self.cache.controller
-                response = metadata(self.cache.image, request, NodeId(-1) if controller is None else controller)
+                response = metadata(self.cache.image, request, self.cache.controller)
             case ListOffsetsRequest():
                 response = list_offsets(self._hosted, request)
             case OffsetForLeaderEpochRequest():
@@ -326,6 +339,11 @@ class ZooKeeperBroker:
             case _:
                 raise InvariantError(f"{type(request).__name__} is not for a broker of a ZooKeeper cluster")
         turn.send(SendResponse(request_id=request_id, response=response, cause_id=turn.cause_id))
+
+    def _take_producer_ids(self) -> None:
+        if self._producer_ids.wants_block:
+            self._producer_ids.wants_block = False
+            self._zookeeper.put(_take_block(self._config.broker_id))
 
     def _handle_response(self, turn: Turn, peer: BrokerId, request: Request, response: Response) -> None:
         match request, response:
@@ -481,6 +499,7 @@ class ZooKeeperBroker:
         """Gives up what waits for ZooKeeper; the partitions that were locked have heard nothing, and try again."""
         self._zookeeper.abandon()
         self._isr_writes.give_up(turn, self._hosted.get)
+        self._producer_ids.give_up(turn)
         self._handle_held(turn)
 
     # --- Time -----------------------------------------------------------------------------------------------------
@@ -538,6 +557,9 @@ class ZooKeeperBroker:
                     self._isr_written(turn, result)
                 case _ConfigRead():
                     self._take_config(turn, result)
+                case _IdsTaken(block):
+                    self._producer_ids.handle_block(turn, block)
+                    self._take_producer_ids()
                 case _Told():
                     pass
 
@@ -598,6 +620,10 @@ def _write_isr(proposal: IsrProposal, program: Program[NodeVersion | None]) -> P
 
 def _read_config(topic: str) -> Program[_ConfigRead]:
     return _ConfigRead(topic, (yield from read_topic_config(topic)))
+
+
+def _take_block(broker_id: BrokerId) -> Program[_IdsTaken]:
+    return _IdsTaken((yield from take_block(broker_id)))
 
 
 def _tell(changed: frozenset[TopicPartition]) -> Program[_Told]:

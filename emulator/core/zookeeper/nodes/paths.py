@@ -16,6 +16,7 @@ CONFIG_CHANGES: Final = "/config/changes"
 TOPIC_CONFIGS: Final = "/config/topics"
 BROKER_CONFIGS: Final = "/config/brokers"
 REASSIGN_PARTITIONS: Final = "/admin/reassign_partitions"
+PRODUCER_IDS: Final = "/latest_producer_id_block"
 PREFERRED_ELECTION: Final = "/admin/preferred_replica_election"
 
 PERSISTENT_PATHS: Final = (
@@ -27,6 +28,7 @@ PERSISTENT_PATHS: Final = (
     DELETE_TOPICS,
     ISR_CHANGE_NOTIFICATIONS,
     LOG_DIR_EVENT_NOTIFICATIONS,
+    PRODUCER_IDS,
     "/config",
     CONFIG_CHANGES,
     TOPIC_CONFIGS,

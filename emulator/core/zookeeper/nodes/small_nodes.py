@@ -136,3 +136,41 @@ def decode_config(data: bytes) -> dict[str, str]:
     if not isinstance(config, dict):
         return {}
     return {key: value for key, value in config.items() if isinstance(value, str)}
+
+
+class ProducerIdBlock(msgspec.Struct, frozen=True, kw_only=True):
+    """Producer ids that a broker took: ``start`` to ``end``, both included."""
+
+    broker_id: BrokerId
+    start: int
+    end: int
+
+
+def encode_producer_ids(block: ProducerIdBlock) -> bytes:
+    """Writes the block that was taken last (Kafka's ``ProducerIdBlockZNode``)."""
+    return encode(
+        {
+            "version": 1,
+            "broker": block.broker_id,
+            "block_start": str(block.start),
+            "block_end": str(block.end),
+        }
+    )
+
+
+def decode_producer_ids(data: bytes) -> ProducerIdBlock | None:
+    """Reads the block that was taken last; ``None`` where none was, or the text is no JSON.
+
+    Raises:
+        MalformedNodeError: it is no block.
+    """
+    what = "producer ids"
+    content = decode_object(data, what=what)
+    if content is None:
+        return None
+    start, end = content.get("block_start"), content.get("block_end")
+    if not isinstance(start, str) or not isinstance(end, str) or not (start + end).isdigit():
+        raise MalformedNodeError(what=what, reason=f"{start!r} to {end!r}")
+    return ProducerIdBlock(
+        broker_id=BrokerId(NodeId(integer(content, "broker", what=what))), start=int(start), end=int(end)
+    )
