@@ -14,6 +14,7 @@ from emulator.core.broker.zookeeper_exchange import (
     AskController,
     BrokerRegisteredAs,
     LogsAreOpen,
+    TopicConfigChanged,
     ZooKeeperBrokerInput,
 )
 from emulator.core.effects import BrokerEffect, StopNode
@@ -109,8 +110,7 @@ class ZooKeeperProcess:
         topic = paths.topic_of_config_node(event.path) if isinstance(event, NodeChanged) else None
         if topic is None:
             return self._step_controller(fired, now_ms=now_ms)
-        self.broker.read_config(topic)
-        return self._step_broker(TimerFired(cause_id=fired.cause_id), now_ms=now_ms)
+        return self._step_broker(TopicConfigChanged(cause_id=fired.cause_id, topic=topic), now_ms=now_ms)
 
     def _step_broker(self, incoming: ZooKeeperBrokerInput, *, now_ms: int) -> list[ProcessEffect]:
         done: list[ProcessEffect] = []

@@ -14,7 +14,6 @@ While a leader's own ISR write is under way its partition is locked: what is ask
 """
 
 from collections import deque
-from enum import Enum
 from typing import Final, assert_never
 
 import msgspec
@@ -28,9 +27,6 @@ from emulator.core.broker.delete_records import DeleteRecordsHandler
 from emulator.core.broker.fetcher import FetcherPool
 from emulator.core.broker.hosted import HostedPartitions
 from emulator.core.broker.in_flight_requests import InFlightRequests
-from emulator.core.broker.isr import IsrProposal, PendingShrink
-from emulator.core.broker.isr_changes import handle_answer, maybe_shrink_isr
-from emulator.core.broker.isr_notifier import LOOK_INTERVAL_MS, IsrChangeNotifier, notify
 from emulator.core.broker.leader_recovery import LeaderRecovery
 from emulator.core.broker.list_offsets import list_offsets
 from emulator.core.broker.log_writer import follow_segments
@@ -42,7 +38,6 @@ from emulator.core.broker.partition import Partition
 from emulator.core.broker.stray_cleanup import StrayLogs
 from emulator.core.broker.topic_configs import TopicConfigs, read_topic_config
 from emulator.core.broker.turn import Turn
-from emulator.core.broker.zookeeper_alter_partition import ZooKeeperAlterPartition
 from emulator.core.broker.zookeeper_exchange import (
     AnswerControl,
     AskController,
@@ -51,10 +46,11 @@ from emulator.core.broker.zookeeper_exchange import (
     ControllerUnreachable,
     ControlReceived,
     LogsAreOpen,
+    TopicConfigChanged,
     ZooKeeperBrokerEffect,
     ZooKeeperBrokerInput,
 )
-from emulator.core.broker.zookeeper_isr import LeaderIsrWrites, leader_write, write_isr
+from emulator.core.broker.zookeeper_isr_changes import IsrOutcome, IsrWritten, Notified, ZooKeeperIsrChanges
 from emulator.core.broker.zookeeper_producer_ids import ZooKeeperProducerIds, take_block
 from emulator.core.control_messages import (
     ControlledShutdownRequest,
@@ -77,11 +73,10 @@ from emulator.core.inputs import (
     Started,
     TimerFired,
 )
-from emulator.core.inter_broker_protocol import InterBrokerProtocol, IsrChange
+from emulator.core.inter_broker_protocol import InterBrokerProtocol
 from emulator.core.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
-    AlterPartitionResult,
     DeleteRecordsRequest,
     FetchRequest,
     FetchResponse,
@@ -104,7 +99,6 @@ from emulator.core.zookeeper.exchange import (
     ZooKeeperConnectionLost,
     ZooKeeperReconnected,
 )
-from emulator.core.zookeeper.identifiers import NodeVersion
 from emulator.core.zookeeper.nodes.small_nodes import ProducerIdBlock
 from emulator.core.zookeeper.operations import Program
 from emulator.core.zookeeper.program_queue import ProgramQueue
@@ -120,13 +114,6 @@ CONTROLLER_TIMEOUT_MS: Final = 30_000
 """``controller.socket.timeout.ms``."""
 
 
-class _IsrWritten(msgspec.Struct, frozen=True):
-    """A leader's own write came to its end; ``None`` where the node says something else."""
-
-    proposal: IsrProposal
-    version: NodeVersion | None
-
-
 class _ConfigRead(msgspec.Struct, frozen=True):
     """A topic's configuration was read."""
 
@@ -138,17 +125,6 @@ class _IdsTaken(msgspec.Struct, frozen=True):
     """A block of producer ids was taken."""
 
     block: ProducerIdBlock
-
-
-class _Told(msgspec.Struct, frozen=True):
-    """A notification was left."""
-
-
-class _Clock(Enum):
-    """What the broker itself waits for."""
-
-    NOTIFY = "notify"
-    SHUTDOWN = "shutdown"
 
 
 class ZooKeeperBroker:
@@ -180,14 +156,14 @@ class ZooKeeperBroker:
             strays=self._strays,
             configs=self._configs,
         )
-        self._alter_partitions = ZooKeeperAlterPartition(config, rules, ibp)
-        self._isr_writes = LeaderIsrWrites(rules)
+        self._isr_changes = ZooKeeperIsrChanges(
+            config, rules, ibp, hosted=self._hosted, control=self.control, fence=self.fence
+        )
         self._producer_ids = ZooKeeperProducerIds()
-        self._notifier: IsrChangeNotifier | None = None
-        self._zookeeper: ProgramQueue[_IsrWritten | _ConfigRead | _IdsTaken | _Told] = ProgramQueue(
+        self._zookeeper: ProgramQueue[IsrOutcome | _ConfigRead | _IdsTaken] = ProgramQueue(
             first_correlation_id=FIRST_CORRELATION_ID, correlation_id_step=CORRELATION_ID_STEP
         )
-        self._clock: TimerQueue[_Clock] = TimerQueue()
+        self._departure: TimerQueue[str] = TimerQueue()
         self._timers: tuple[Timed, ...] = (
             *self._fetches.timers,
             self._produces.timers,
@@ -196,7 +172,8 @@ class ZooKeeperBroker:
             self._deletes.timers,
             self._recoveries.timers,
             self._strays.timers,
-            self._clock,
+            self._isr_changes.timers,
+            self._departure,
         )
         self._asked: dict[CorrelationId, AlterPartitionRequest | ControlledShutdownRequest] = {}
         self._next_correlation_id = CorrelationId(0)
@@ -216,16 +193,11 @@ class ZooKeeperBroker:
         """Returns a hosted partition; for reading only."""
         return self._hosted.get(name)
 
-    @property
-    def writes_isr_itself(self) -> bool:
-        """Whether its own protocol version has the leader write the ISR."""
-        return self._ibp.isr_change is IsrChange.ZOOKEEPER
-
     def next_deadline_ms(self) -> int | None:
         """Returns when ``TimerFired`` is due, or ``None`` if nothing waits for the time."""
         if self._has_exited:
             return None
-        deadlines = [self._alter_partitions.next_deadline_ms(), *[timed.earliest_ms for timed in self._timers]]
+        deadlines = [self._isr_changes.next_deadline_ms(), *[timed.earliest_ms for timed in self._timers]]
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def step(self, incoming: ZooKeeperBrokerInput, *, now_ms: int) -> list[ZooKeeperBrokerEffect]:
@@ -277,6 +249,8 @@ class ZooKeeperBroker:
                 self._zookeeper.connection_lost()
             case ZooKeeperReconnected():
                 self._zookeeper.reconnected()
+            case TopicConfigChanged(topic=topic):
+                self._read_config(topic)
             case SessionExpired():
                 self._session_expired(turn)
             case _:
@@ -286,7 +260,7 @@ class ZooKeeperBroker:
 
     def _handle_or_hold(self, turn: Turn, incoming: RequestReceived | ControlReceived) -> None:
         """Handles a request, unless a partition that it names is locked: then it waits until that is settled."""
-        if any(self._isr_writes.is_locked(name) for name in named_partitions(incoming.request)):
+        if any(self._isr_changes.is_locked(name) for name in named_partitions(incoming.request)):
             self._held.append(incoming)
         elif isinstance(incoming, ControlReceived):
             self._handle_control(turn, incoming)
@@ -373,9 +347,7 @@ class ZooKeeperBroker:
         self._strays.resume(turn, loaded.strays)
         self._maintenance.start(turn)
         self._are_logs_open = True
-        if self.writes_isr_itself:
-            self._notifier = IsrChangeNotifier(now_ms=turn.now_ms)
-            self._clock.set(_Clock.NOTIFY, at_ms=turn.now_ms + LOOK_INTERVAL_MS)
+        self._isr_changes.start(turn)
         self._answers.append(LogsAreOpen())
 
     def _handle_segments_deleted(self, turn: Turn, incoming: SegmentsDeleted) -> None:
@@ -389,11 +361,11 @@ class ZooKeeperBroker:
         for topic in dict.fromkeys(partition.name.topic for partition in self._hosted):
             if not self._configs.is_known(topic):
                 self._configs.take(topic, {})
-                self.read_config(topic)
+                self._read_config(topic)
 
-    def read_config(self, topic: str) -> None:
+    def _read_config(self, topic: str) -> None:
         """Reads a topic's configuration, the first time or because its node changed."""
-        self._zookeeper.put(_read_config(topic))
+        self._zookeeper.put(_config_read(topic))
 
     def _take_config(self, turn: Turn, read: _ConfigRead) -> None:
         self._configs.take(read.topic, read.config)
@@ -427,23 +399,20 @@ class ZooKeeperBroker:
     ) -> None:
         match request, reply:
             case AlterPartitionRequest(), AlterPartitionResponse():
-                for proposal, result in self._alter_partitions.answered(request, reply, now_ms=turn.now_ms):
-                    partition = self._hosted.get(proposal.partition)
-                    if partition is not None:
-                        handle_answer(turn, partition, proposal, result)
+                self._isr_changes.handle_reply(turn, request, reply)
             case ControlledShutdownRequest(), ControlledShutdownResponse(error=error, remaining=remaining):
                 if error is ErrorCode.NONE and not remaining:
                     self._is_exiting = True
                 else:
-                    self._clock.set(_Clock.SHUTDOWN, at_ms=turn.now_ms + SHUTDOWN_BACKOFF_MS)
+                    self._departure.set("ask", at_ms=turn.now_ms + SHUTDOWN_BACKOFF_MS)
             case _:
                 raise InvariantError(f"{type(reply).__name__} answers {type(request).__name__}")
 
     def _controller_unreachable(self, turn: Turn, request: AlterPartitionRequest | ControlledShutdownRequest) -> None:
         if isinstance(request, AlterPartitionRequest):
-            self._alter_partitions.failed(now_ms=turn.now_ms)
+            self._isr_changes.handle_unreachable(turn)
         else:
-            self._clock.set(_Clock.SHUTDOWN, at_ms=turn.now_ms + SHUTDOWN_BACKOFF_MS)
+            self._departure.set("ask", at_ms=turn.now_ms + SHUTDOWN_BACKOFF_MS)
 
     def _ask_to_be_let_go(self, turn: Turn) -> None:
         """Asks the controller to move what this broker leads; after three times it goes anyway."""
@@ -453,52 +422,15 @@ class ZooKeeperBroker:
             return
         self._shutdown_tries += 1
         if controller is None:
-            self._clock.set(_Clock.SHUTDOWN, at_ms=turn.now_ms + SHUTDOWN_BACKOFF_MS)
+            self._departure.set("ask", at_ms=turn.now_ms + SHUTDOWN_BACKOFF_MS)
             return
         epoch = self.fence.broker_epoch if self._ibp.sends_broker_epochs else None
         self._ask(ControlledShutdownRequest(broker_id=self._config.broker_id, broker_epoch=epoch), controller)
 
-    # --- ISR changes ----------------------------------------------------------------------------------------------
-
-    def _submit(self, turn: Turn, proposal: IsrProposal) -> None:
-        partition = self._hosted.get(proposal.partition)
-        if partition is None:
-            return
-        if self.writes_isr_itself:
-            self._write_isr(turn, partition, proposal)
-        elif self._alter_partitions.submit(proposal) is not ErrorCode.NONE:
-            handle_answer(turn, partition, proposal, _not_attempted(proposal))
-
-    def _write_isr(self, turn: Turn, partition: Partition, proposal: IsrProposal) -> None:
-        """Writes a change, one at a time: the others are looked at once it is settled."""
-        if self._isr_writes.is_any_under_way:
-            handle_answer(turn, partition, proposal, _not_attempted(proposal))
-            return
-        self._isr_writes.begin(proposal)
-        decider = self.control.decider_of(partition.name)
-        write = leader_write(proposal, leader=self._config.broker_id, decider=decider)
-        self._zookeeper.put(_write_isr(proposal, write_isr(write, state_format=self._rules.state_format)))
-
-    def _isr_written(self, turn: Turn, written: _IsrWritten) -> None:
-        name = written.proposal.partition
-        partition = self._hosted.get(name)
-        if partition is None:
-            self._isr_writes.forget(name)
-        else:
-            self._isr_writes.finish(turn, partition, written.proposal, written.version)
-        if written.version is not None and self._notifier is not None:
-            self._notifier.note(name, now_ms=turn.now_ms)
-        self._handle_held(turn)
-        if isinstance(written.proposal.state, PendingShrink):
-            # The look at all partitions that wrote this one goes on with the others.
-            for other in self._hosted:
-                if other is not partition:
-                    maybe_shrink_isr(turn, other)
-
     def _session_expired(self, turn: Turn) -> None:
         """Gives up what waits for ZooKeeper; the partitions that were locked have heard nothing, and try again."""
         self._zookeeper.abandon()
-        self._isr_writes.give_up(turn, self._hosted.get)
+        self._isr_changes.give_up(turn)
         self._producer_ids.give_up(turn)
         self._handle_held(turn)
 
@@ -511,19 +443,10 @@ class ZooKeeperBroker:
         self._recoveries.handle_timer(turn)
         self._strays.handle_timer(turn)
         self._fetchers.handle_timer(turn)
-        self._alter_partitions.handle_timer(now_ms=turn.now_ms)
+        self._isr_changes.handle_timer(turn)
         self._maintenance.handle_timer(turn)
-        for clock in self._clock.pop_due(now_ms=turn.now_ms):
-            match clock:
-                case _Clock.NOTIFY:
-                    self._maybe_notify(turn)
-                case _Clock.SHUTDOWN:
-                    self._ask_to_be_let_go(turn)
-
-    def _maybe_notify(self, turn: Turn) -> None:
-        self._clock.set(_Clock.NOTIFY, at_ms=turn.now_ms + LOOK_INTERVAL_MS)
-        if self._notifier is not None and self._notifier.is_due(now_ms=turn.now_ms):
-            self._zookeeper.put(_tell(self._notifier.take(now_ms=turn.now_ms)))
+        if self._departure.pop_due(now_ms=turn.now_ms):
+            self._ask_to_be_let_go(turn)
 
     # --- The end of a step ----------------------------------------------------------------------------------------
 
@@ -532,8 +455,9 @@ class ZooKeeperBroker:
         for name in turn.turned:
             self._recoveries.check(turn, name)
         for proposal in turn.proposals:
-            self._submit(turn, proposal)
+            self._isr_changes.submit(turn, proposal)
         self._ask_for_isrs(turn)
+        self._start_programs()
         for name in turn.turned:
             self._produces.check(turn, name)
             self._fetches.check_role(turn, name)
@@ -553,23 +477,27 @@ class ZooKeeperBroker:
         results, self._zookeeper.results = self._zookeeper.results, []
         for result in results:
             match result:
-                case _IsrWritten():
-                    self._isr_written(turn, result)
+                case IsrWritten():
+                    self._isr_changes.take_written(turn, result)
+                    self._handle_held(turn)
                 case _ConfigRead():
                     self._take_config(turn, result)
                 case _IdsTaken(block):
                     self._producer_ids.handle_block(turn, block)
                     self._take_producer_ids()
-                case _Told():
+                case Notified():
                     pass
 
     def _ask_for_isrs(self, turn: Turn) -> None:
-        controller, broker_epoch = self.cache.controller, self.fence.broker_epoch
-        if controller is None or broker_epoch is None:
-            return
-        request = self._alter_partitions.take_due(broker_epoch=broker_epoch, now_ms=turn.now_ms)
-        if request is not None:
+        controller = self.cache.controller
+        request = None if controller is None else self._isr_changes.take_request(turn)
+        if controller is not None and request is not None:
             self._ask(request, controller)
+
+    def _start_programs(self) -> None:
+        for program in self._isr_changes.programs:
+            self._zookeeper.put(program)
+        self._isr_changes.programs.clear()
 
     def _exit(self, turn: Turn) -> None:
         self._has_exited = True
@@ -605,27 +533,9 @@ def named_partitions(request: Request | ControlMessage) -> tuple[TopicPartition,
             return ()
 
 
-def _not_attempted(proposal: IsrProposal) -> AlterPartitionResult:
-    return AlterPartitionResult(
-        topic=proposal.partition.topic,
-        topic_id=proposal.topic_id,
-        partition=proposal.partition.partition,
-        error=ErrorCode.OPERATION_NOT_ATTEMPTED,
-    )
-
-
-def _write_isr(proposal: IsrProposal, program: Program[NodeVersion | None]) -> Program[_IsrWritten]:
-    return _IsrWritten(proposal, (yield from program))
-
-
-def _read_config(topic: str) -> Program[_ConfigRead]:
+def _config_read(topic: str) -> Program[_ConfigRead]:
     return _ConfigRead(topic, (yield from read_topic_config(topic)))
 
 
 def _take_block(broker_id: BrokerId) -> Program[_IdsTaken]:
     return _IdsTaken((yield from take_block(broker_id)))
-
-
-def _tell(changed: frozenset[TopicPartition]) -> Program[_Told]:
-    yield from notify(changed)
-    return _Told()

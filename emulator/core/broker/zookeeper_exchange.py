@@ -49,6 +49,13 @@ class BrokerRegisteredAs(msgspec.Struct, frozen=True, kw_only=True):
     broker_epoch: BrokerEpoch
 
 
+class TopicConfigChanged(msgspec.Struct, frozen=True, kw_only=True):
+    """The node of a topic's configuration was written, made or deleted."""
+
+    cause_id: CauseId
+    topic: str
+
+
 class ControllerReplied(msgspec.Struct, frozen=True, kw_only=True):
     """Whoever was asked as the controller answered."""
 
@@ -76,6 +83,7 @@ ZooKeeperBrokerInput: TypeAlias = (
     | ShutdownRequested
     | ControlReceived
     | BrokerRegisteredAs
+    | TopicConfigChanged
     | ControllerReplied
     | ControllerUnreachable
     | ZooKeeperAnswered

@@ -138,17 +138,18 @@ class AlterPartition:
             case AlterIsrChecks.KAFKA_3_3:
                 return self._judge_3_3(asked, current, request)
             case AlterIsrChecks.KIP:
-                return self._judge_3_3(asked, current, request, honest=self._is_honest(name, asked, current))
+                return _epoch_error(asked, current) or (
+                    self._judge_3_3(asked, current, request)
+                    if self._is_honest(name, asked, current)
+                    else ErrorCode.INVALID_REQUEST
+                )
 
     def _judge_3_3(
-        self, asked: LeaderAndIsr, current: LeaderAndIsr, request: AlterPartitionRequest, *, honest: bool = True
+        self, asked: LeaderAndIsr, current: LeaderAndIsr, request: AlterPartitionRequest
     ) -> LeaderAndIsr | ErrorCode | None:
-        if asked.partition_epoch > current.partition_epoch or asked.leader_epoch > current.leader_epoch:
-            return ErrorCode.NOT_CONTROLLER
-        if asked.leader_epoch < current.leader_epoch:
-            return ErrorCode.FENCED_LEADER_EPOCH
-        if not honest:
-            return ErrorCode.INVALID_REQUEST
+        epoch_error = _epoch_error(asked, current)
+        if epoch_error is not None:
+            return epoch_error
         if _has_content_of(asked, current):
             return None
         if asked.partition_epoch < current.partition_epoch:
@@ -198,6 +199,13 @@ def _judge_2_7(asked: LeaderAndIsr, current: LeaderAndIsr) -> LeaderAndIsr | Err
     if asked.leader_epoch < current.leader_epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     return None if _has_content_of(asked, current) else asked
+
+
+def _epoch_error(asked: LeaderAndIsr, current: LeaderAndIsr) -> ErrorCode | None:
+    """Returns why the leader asks the wrong controller, or is not the leader any more."""
+    if asked.partition_epoch > current.partition_epoch or asked.leader_epoch > current.leader_epoch:
+        return ErrorCode.NOT_CONTROLLER
+    return ErrorCode.FENCED_LEADER_EPOCH if asked.leader_epoch < current.leader_epoch else None
 
 
 def _recovery_error(asked: LeaderAndIsr, current: LeaderAndIsr) -> ErrorCode | None:
