@@ -389,3 +389,46 @@ def test_the_mark_survives_a_change_of_the_controller() -> None:
     data = cluster.server.data(paths.state_node(ORDERS))
     assert data is not None
     assert b"leader_recovery_state" in data
+
+
+# --- Broker life --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("era", ALL_ERAS)
+def test_a_broker_that_came_back_between_two_looks_is_told_its_roles(era: str) -> None:
+    cluster = ZooKeeperCluster(1, 2, 3, era=era)
+    cluster.create_topic(2, 3, 1)
+    record = acked(cluster, 2)
+    cluster[1].is_paused = True  # the controller sees neither the end nor the beginning
+    cluster.crash(3)
+    cluster.start(3)
+    assert cluster[3].process.broker.partition(ORDERS) is None
+    cluster[1].is_paused = False
+    cluster.settle()
+    cluster.advance(1_000)
+    assert cluster.shown() == "leader=2 isr=2,1,3 LE=1 PE=2"
+    assert cluster[3].records() == [record]
+
+
+def test_a_killed_broker_waits_for_the_end_of_its_old_session() -> None:
+    cluster = ZooKeeperCluster(1, 2)
+    cluster.kill(2)
+    old = cluster[2].session_id
+    cluster.start(2)
+    assert cluster[2].is_down  # its id is taken
+    assert old is not None
+    cluster.server.end_session(old)
+    cluster.start(2)
+    assert not cluster[2].is_down
+
+
+def test_a_broker_that_nobody_lets_go_goes_after_three_times() -> None:
+    cluster = ZooKeeperCluster(1, 2)
+    cluster.create_topic(2)
+    cluster.cut_link(2, 1)
+    cluster.stop(2)
+    cluster.advance(10_000)
+    assert not cluster[2].is_down
+    cluster.advance(6_000)
+    assert cluster[2].is_down
+    assert cluster[2].disk.is_clean

@@ -126,6 +126,7 @@ class Node:
         self.session_id: SessionId | None = None
         self.inbox: deque[ProcessInput] = deque()
         self.is_down = False
+        self.is_paused = False
         self.reaches_zookeeper = True
         self.hears_zookeeper = True
         self.unanswered: deque[ZooKeeperRequest] = deque()
@@ -206,6 +207,7 @@ class ZooKeeperCluster:
         """Ends a process at once; its session goes on at the server."""
         self[number].is_down = True
         self[number].inbox.clear()
+        self._waiting = {key: asked for key, asked in self._waiting.items() if asked[0] != broker(number)}
         lost, self._lost = self._lost, []
         for asker, correlation_id in lost:
             self._send_to(asker, ControllerUnreachable(cause_id=CAUSE, correlation_id=correlation_id))
@@ -375,7 +377,7 @@ class ZooKeeperCluster:
         self.now_ms = end_ms
 
     def _deadline(self, node: Node) -> int | None:
-        return None if node.is_down else node.process.next_deadline_ms()
+        return None if node.is_down or node.is_paused else node.process.next_deadline_ms()
 
     def settle(self) -> None:
         """Delivers what is on its way until nothing is."""
@@ -386,7 +388,7 @@ class ZooKeeperCluster:
         raise AssertionError("it never comes to rest")
 
     def _deliver(self, node: Node) -> bool:
-        if node.is_down:
+        if node.is_down or node.is_paused:
             return False
         if node.session_id is not None and node.reaches_zookeeper and node.hears_zookeeper:
             for event in self.server.take_events(node.session_id):
@@ -413,6 +415,8 @@ class ZooKeeperCluster:
             case SendControlRequest():
                 self._tell(node, effect)
             case AnswerControl(request_id=request_id, response=control_answer):
+                if request_id not in self._waiting:
+                    return
                 teller, correlation_id = self._waiting.pop(request_id)
                 answered = ControlAnswered(cause_id=CAUSE, correlation_id=correlation_id, response=control_answer)
                 self._send_to(teller, answered)
