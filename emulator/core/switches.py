@@ -223,9 +223,12 @@ ERAS: Final = MappingProxyType(
         "kip-966": Switches(),
     }
 )
-"""Presets that name real protocols. The ZooKeeper eras need another controller and are not built yet."""
+"""Presets that name real protocols. Those of ZooKeeper clusters are in ``zookeeper_rules``."""
 
-ERAS_NOT_BUILT: Final = frozenset({"kafka-2.6-zk", "kafka-3.9-zk"})
+ERAS_NOT_BUILT: Final = frozenset(
+    {"kafka-2.5-zk", "kafka-2.6-zk", "kafka-3.1-zk", "kafka-3.2-zk", "kafka-3.9-zk", "kip-550-zk"}
+)
+"""Eras of ZooKeeper clusters: the core has them, but neither processes nor the simulator play them yet."""
 
 DEFAULT_ERA: Final = "kip-966"
 

@@ -13,6 +13,9 @@ _MODULES: Final = (
     "storage_kinds",
     "recovery_kind",
     "unclean_choice_kind",
+    "zookeeper_node_kinds",
+    "zookeeper_controller_kinds",
+    "zookeeper_broker_kinds",
 )
 
 

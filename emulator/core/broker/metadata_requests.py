@@ -6,7 +6,7 @@ from emulator.core.messages import MetadataPartition, MetadataRequest, MetadataR
 from emulator.core.types import NodeId
 
 
-def metadata(image: MetadataImage, request: MetadataRequest, controller_id: NodeId) -> MetadataResponse:
+def metadata(image: MetadataImage, request: MetadataRequest, controller_id: NodeId | None) -> MetadataResponse:
     """Answers with live brokers and the topics asked for, or all of them."""
     names = request.topics or tuple(sorted(image.topics))
     return MetadataResponse(

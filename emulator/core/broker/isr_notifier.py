@@ -1,0 +1,50 @@
+"""Telling the controller which ISRs a leader wrote itself (``ReplicaManager.maybePropagateIsrChanges``).
+
+Changes are collected and told in one sequence node: at a look, every 2.5 s, when the last change is more than 5 s old,
+or the last notification more than 60 s. Until then the controller, and through it every client, knows the old ISR.
+"""
+
+from typing import Final
+
+from emulator.core.types import TopicPartition
+from emulator.core.zookeeper.nodes import paths
+from emulator.core.zookeeper.nodes.small_nodes import encode_isr_notification
+from emulator.core.zookeeper.operations import Create, NodeKind, Program
+
+LOOK_INTERVAL_MS: Final = 2_500
+LINGER_MS: Final = 5_000
+MAX_DELAY_MS: Final = 60_000
+
+
+class IsrChangeNotifier:
+    """The changes that the controller has not been told of."""
+
+    def __init__(self, *, now_ms: int) -> None:
+        self._changed: dict[TopicPartition, None] = {}
+        self._last_change_ms = now_ms
+        self._last_told_ms = now_ms
+
+    def note(self, name: TopicPartition, *, now_ms: int) -> None:
+        """Collects a change."""
+        self._changed[name] = None
+        self._last_change_ms = now_ms
+
+    def is_due(self, *, now_ms: int) -> bool:
+        """Whether the collected changes are to be told at a look."""
+        if not self._changed:
+            return False
+        is_quiet = self._last_change_ms + LINGER_MS < now_ms
+        return is_quiet or self._last_told_ms + MAX_DELAY_MS < now_ms
+
+    def take(self, *, now_ms: int) -> frozenset[TopicPartition]:
+        """Returns the changes, once."""
+        taken = frozenset(self._changed)
+        self._changed = {}
+        self._last_told_ms = now_ms
+        return taken
+
+
+def notify(changed: frozenset[TopicPartition]) -> Program[None]:
+    """Leaves one notification that names all changes."""
+    path = f"{paths.ISR_CHANGE_NOTIFICATIONS}/{paths.ISR_CHANGE_PREFIX}"
+    yield (Create(path=path, data=encode_isr_notification(changed), kind=NodeKind.SEQUENTIAL),)

@@ -1,0 +1,36 @@
+"""Configurations of topics, as a ZooKeeper broker has read them (``LogManager.fetchLogConfig``).
+
+A broker reads a topic's node when it first hosts a partition of it, and again when the node changes.
+"""
+
+from collections.abc import Mapping
+
+from emulator.core.types import ConfigResource
+from emulator.core.zookeeper.nodes import paths
+from emulator.core.zookeeper.nodes.small_nodes import decode_config
+from emulator.core.zookeeper.operations import DataRead, GetData, Program
+
+
+class TopicConfigs:
+    """What is set on topics, beside the node's own properties."""
+
+    def __init__(self) -> None:
+        self._configs: dict[str, Mapping[str, str]] = {}
+
+    def config(self, resource: ConfigResource, resource_name: str, name: str) -> str | None:
+        """Returns a value as it was set on a topic, or ``None``."""
+        return self._configs.get(resource_name, {}).get(name) if resource is ConfigResource.TOPIC else None
+
+    def take(self, topic: str, config: Mapping[str, str]) -> None:
+        """Takes over what was read."""
+        self._configs[topic] = config
+
+    def is_known(self, topic: str) -> bool:
+        """Whether a topic's node was read."""
+        return topic in self._configs
+
+
+def read_topic_config(topic: str) -> Program[dict[str, str]]:
+    """Reads a topic's configuration, and watches it; nothing where there is no node."""
+    (answer,) = yield (GetData(path=paths.topic_config_node(topic), is_watched=True),)
+    return decode_config(answer.data) if isinstance(answer, DataRead) else {}

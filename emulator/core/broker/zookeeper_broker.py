@@ -1,0 +1,541 @@
+"""A broker of a ZooKeeper cluster: the parts of ``Broker``, told what to do by control requests.
+
+Fetching, producing, truncation, the high watermark and storage are the same objects as in a KRaft cluster. What differs
+is who says what: a controller by LeaderAndIsr, UpdateMetadata and StopReplica instead of a metadata log; and who writes
+the ISR: below IBP 2.7-IV2 the leader itself, else the controller on its behalf. Life of a broker::
+
+    Started -> LoadLogs -> LogsLoaded -> LogsAreOpen (it may register) -> registered: takes roles, and serves at once
+    ShutdownRequested -> ControlledShutdown, up to three times -> high watermarks, CloseSession, CloseLogs
+
+There is no heartbeat and nobody is fenced: a broker whose session ended leads, fetches and answers as before. What
+stops it is that others do not follow.
+
+While a leader's own ISR write is under way its partition is locked: what is asked of it waits, in order.
+"""
+
+from collections import deque
+from typing import Final, assert_never
+
+import msgspec
+
+from emulator.core.broker.config import BrokerConfig
+from emulator.core.broker.control_fence import ControlFence
+from emulator.core.broker.control_requests import ControlRequests
+from emulator.core.broker.delayed_fetch import FetchHandler
+from emulator.core.broker.delayed_produce import ProduceHandler
+from emulator.core.broker.delete_records import DeleteRecordsHandler
+from emulator.core.broker.fetcher import FetcherPool
+from emulator.core.broker.hosted import HostedPartitions
+from emulator.core.broker.in_flight_requests import InFlightRequests
+from emulator.core.broker.leader_recovery import LeaderRecovery
+from emulator.core.broker.list_offsets import list_offsets
+from emulator.core.broker.log_writer import follow_segments
+from emulator.core.broker.maintenance import Maintenance
+from emulator.core.broker.metadata_cache import MetadataCache
+from emulator.core.broker.metadata_requests import metadata
+from emulator.core.broker.offset_for_leader_epoch import offsets_for_leader_epochs
+from emulator.core.broker.partition import Partition
+from emulator.core.broker.stray_cleanup import StrayLogs
+from emulator.core.broker.topic_configs import TopicConfigs, read_topic_config
+from emulator.core.broker.turn import Turn
+from emulator.core.broker.zookeeper_exchange import (
+    AnswerControl,
+    AskController,
+    BrokerRegisteredAs,
+    ControllerReplied,
+    ControllerUnreachable,
+    ControlReceived,
+    LogsAreOpen,
+    TopicConfigChanged,
+    ZooKeeperBrokerEffect,
+    ZooKeeperBrokerInput,
+)
+from emulator.core.broker.zookeeper_isr_changes import IsrOutcome, IsrWritten, Notified, ZooKeeperIsrChanges
+from emulator.core.broker.zookeeper_producer_ids import ZooKeeperProducerIds, take_block
+from emulator.core.control_messages import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    ControlMessage,
+    LeaderAndIsrRequest,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+)
+from emulator.core.effects import CloseLogs, LoadLogs, SendResponse, StopNode
+from emulator.core.errors import ErrorCode, InvariantError
+from emulator.core.inputs import (
+    LogRecovered,
+    LogsLoaded,
+    RequestFailed,
+    RequestReceived,
+    ResponseReceived,
+    SegmentsDeleted,
+    ShutdownRequested,
+    Started,
+    TimerFired,
+)
+from emulator.core.inter_broker_protocol import InterBrokerProtocol
+from emulator.core.messages import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    DeleteRecordsRequest,
+    FetchRequest,
+    FetchResponse,
+    InitProducerIdRequest,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    MetadataRequest,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    ProduceRequest,
+    Request,
+    Response,
+)
+from emulator.core.timers import Timed, TimerQueue
+from emulator.core.types import BrokerId, CorrelationId, TopicPartition
+from emulator.core.zookeeper.exchange import (
+    CloseSession,
+    SessionExpired,
+    ZooKeeperAnswered,
+    ZooKeeperConnectionLost,
+    ZooKeeperReconnected,
+)
+from emulator.core.zookeeper.nodes.small_nodes import ProducerIdBlock
+from emulator.core.zookeeper.operations import Program
+from emulator.core.zookeeper.program_queue import ProgramQueue
+from emulator.core.zookeeper_rules import ZooKeeperRules
+
+FIRST_CORRELATION_ID: Final = 1
+CORRELATION_ID_STEP: Final = 2
+"""A broker's requests to ZooKeeper have odd ids; even ones are the controller's of the same process."""
+
+SHUTDOWN_RETRIES_MAX: Final = 3
+SHUTDOWN_BACKOFF_MS: Final = 5_000
+CONTROLLER_TIMEOUT_MS: Final = 30_000
+"""``controller.socket.timeout.ms``."""
+
+
+class _ConfigRead(msgspec.Struct, frozen=True):
+    """A topic's configuration was read."""
+
+    topic: str
+    config: dict[str, str]
+
+
+class _IdsTaken(msgspec.Struct, frozen=True):
+    """A block of producer ids was taken."""
+
+    block: ProducerIdBlock
+
+
+class ZooKeeperBroker:
+    """One process's broker."""
+
+    def __init__(self, config: BrokerConfig, rules: ZooKeeperRules, ibp: InterBrokerProtocol) -> None:
+        self._config = config
+        self._rules = rules
+        self._ibp = ibp
+        self.fence = ControlFence(rules)
+        self.cache = MetadataCache(rules)
+        self._hosted = HostedPartitions(self.cache.image)
+        self._in_flight = InFlightRequests()
+        self._fetchers = FetcherPool(config, self._in_flight)
+        self._produces = ProduceHandler(self._hosted, config.switches)
+        self._fetches = FetchHandler(config, self._hosted, self._produces)
+        self._deletes = DeleteRecordsHandler(self._hosted)
+        self._recoveries = LeaderRecovery(config, self._hosted)
+        self._strays = StrayLogs(config)
+        self._maintenance = Maintenance(config, self._hosted)
+        self._configs = TopicConfigs()
+        self.control = ControlRequests(
+            config,
+            rules,
+            fence=self.fence,
+            cache=self.cache,
+            hosted=self._hosted,
+            fetchers=self._fetchers,
+            strays=self._strays,
+            configs=self._configs,
+        )
+        self._isr_changes = ZooKeeperIsrChanges(
+            config, rules, ibp, hosted=self._hosted, control=self.control, fence=self.fence
+        )
+        self._producer_ids = ZooKeeperProducerIds()
+        self._zookeeper: ProgramQueue[IsrOutcome | _ConfigRead | _IdsTaken] = ProgramQueue(
+            first_correlation_id=FIRST_CORRELATION_ID, correlation_id_step=CORRELATION_ID_STEP
+        )
+        self._departure: TimerQueue[str] = TimerQueue()
+        self._timers: tuple[Timed, ...] = (
+            *self._fetches.timers,
+            self._produces.timers,
+            self._fetchers.timers,
+            self._maintenance.timers,
+            self._deletes.timers,
+            self._recoveries.timers,
+            self._strays.timers,
+            self._isr_changes.timers,
+            self._departure,
+        )
+        self._asked: dict[CorrelationId, AlterPartitionRequest | ControlledShutdownRequest] = {}
+        self._next_correlation_id = CorrelationId(0)
+        self._held: deque[RequestReceived | ControlReceived] = deque()
+        self._answers: list[ZooKeeperBrokerEffect] = []
+        self._shutdown_tries = 0
+        self._is_exiting = False
+        self._has_exited = False
+        self._are_logs_open = False
+
+    @property
+    def partitions(self) -> tuple[Partition, ...]:
+        """All hosted partitions; for reading only."""
+        return tuple(self._hosted)
+
+    def partition(self, name: TopicPartition) -> Partition | None:
+        """Returns a hosted partition; for reading only."""
+        return self._hosted.get(name)
+
+    def next_deadline_ms(self) -> int | None:
+        """Returns when ``TimerFired`` is due, or ``None`` if nothing waits for the time."""
+        if self._has_exited:
+            return None
+        deadlines = [self._isr_changes.next_deadline_ms(), *[timed.earliest_ms for timed in self._timers]]
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    def step(self, incoming: ZooKeeperBrokerInput, *, now_ms: int) -> list[ZooKeeperBrokerEffect]:
+        """Reacts to an input; returns what is to be done, in order.
+
+        Raises:
+            InvariantError: the input cannot happen in this state; a bug of the driver or of the core.
+        """
+        if self._has_exited:
+            return []
+        self._answers = []
+        turn = Turn(now_ms=now_ms, cause_id=incoming.cause_id)
+        self._handle(turn, incoming)
+        self._settle(turn)
+        return self._effects(turn)
+
+    def _handle(self, turn: Turn, incoming: ZooKeeperBrokerInput) -> None:
+        match incoming:
+            case RequestReceived() | ControlReceived():
+                self._handle_or_hold(turn, incoming)
+            case ResponseReceived(correlation_id=correlation_id, response=response):
+                sent = self._in_flight.answered(turn, correlation_id)
+                self._handle_response(turn, BrokerId(sent.destination), sent.request, response)
+            case RequestFailed(correlation_id=correlation_id, failure=failure):
+                failed = self._in_flight.failed(turn, correlation_id, failure)
+                self._handle_failure(turn, BrokerId(failed.destination), failed.request)
+            case TimerFired():
+                self._handle_timers(turn)
+            case Started():
+                turn.write(LoadLogs())
+            case LogsLoaded():
+                self._open_logs(turn, incoming)
+            case LogRecovered():
+                self._recoveries.handle_recovered(turn, incoming)
+            case SegmentsDeleted():
+                self._handle_segments_deleted(turn, incoming)
+            case ShutdownRequested():
+                self._ask_to_be_let_go(turn)
+            case BrokerRegisteredAs(broker_epoch=broker_epoch):
+                self.fence.broker_epoch = broker_epoch
+                self._hosted.is_serving = True
+            case ControllerReplied(correlation_id=correlation_id, response=reply):
+                self._controller_replied(turn, self._asked.pop(correlation_id), reply)
+            case ControllerUnreachable(correlation_id=correlation_id):
+                self._controller_unreachable(turn, self._asked.pop(correlation_id))
+            case ZooKeeperAnswered(correlation_id=correlation_id, answers=answers):
+                self._zookeeper.answered(correlation_id, answers)
+            case ZooKeeperConnectionLost():
+                self._zookeeper.connection_lost()
+            case ZooKeeperReconnected():
+                self._zookeeper.reconnected()
+            case TopicConfigChanged(topic=topic):
+                self._read_config(topic)
+            case SessionExpired():
+                self._session_expired(turn)
+            case _:
+                assert_never(incoming)
+
+    # --- Requests -------------------------------------------------------------------------------------------------
+
+    def _handle_or_hold(self, turn: Turn, incoming: RequestReceived | ControlReceived) -> None:
+        """Handles a request, unless a partition that it names is locked: then it waits until that is settled."""
+        if any(self._isr_changes.is_locked(name) for name in named_partitions(incoming.request)):
+            self._held.append(incoming)
+        elif isinstance(incoming, ControlReceived):
+            self._handle_control(turn, incoming)
+        else:
+            self._handle_request(turn, incoming)
+
+    def _handle_held(self, turn: Turn) -> None:
+        waiting, self._held = self._held, deque()
+        for incoming in waiting:
+            self._handle_or_hold(turn, incoming)
+
+    def _handle_control(self, turn: Turn, incoming: ControlReceived) -> None:
+        match incoming.request:
+            case LeaderAndIsrRequest() as request:
+                taken = self.control.handle_leader_and_isr(turn, request)
+                self._answers.append(AnswerControl(request_id=incoming.request_id, response=taken.response))
+                for partition in taken.new_leaderships:
+                    self._fetches.release_followers(turn, partition)
+                self._read_missing_configs()
+            case UpdateMetadataRequest() as request:
+                updated, _ = self.control.handle_update_metadata(turn, request)
+                self._answers.append(AnswerControl(request_id=incoming.request_id, response=updated))
+            case StopReplicaRequest() as request:
+                stopped = self.control.handle_stop_replica(turn, request)
+                self._answers.append(AnswerControl(request_id=incoming.request_id, response=stopped))
+
+    def _handle_request(self, turn: Turn, incoming: RequestReceived) -> None:
+        request, request_id = incoming.request, incoming.request_id
+        response: Response
+        match request:
+            case FetchRequest():
+                self._fetches.handle_request(turn, request_id, request)
+                return
+            case ProduceRequest():
+                self._produces.handle_request(turn, request_id, request)
+                return
+            case DeleteRecordsRequest():
+                self._deletes.handle_request(turn, request_id, request)
+                return
+            case InitProducerIdRequest():
+                self._producer_ids.handle_request(turn, request_id, request)
+                self._take_producer_ids()
+                return
+            case MetadataRequest():
+                response = metadata(self.cache.image, request, self.cache.controller)
+            case ListOffsetsRequest():
+                response = list_offsets(self._hosted, request)
+            case OffsetForLeaderEpochRequest():
+                response = offsets_for_leader_epochs(self._hosted, request)
+            case _:
+                raise InvariantError(f"{type(request).__name__} is not for a broker of a ZooKeeper cluster")
+        turn.send(SendResponse(request_id=request_id, response=response, cause_id=turn.cause_id))
+
+    def _take_producer_ids(self) -> None:
+        if self._producer_ids.wants_block:
+            self._producer_ids.wants_block = False
+            self._zookeeper.put(_take_block(self._config.broker_id))
+
+    def _handle_response(self, turn: Turn, peer: BrokerId, request: Request, response: Response) -> None:
+        match request, response:
+            case FetchRequest(), FetchResponse():
+                self._fetchers.handle_fetch(turn, peer, request, response)
+            case ListOffsetsRequest(), ListOffsetsResponse():
+                for position, result in zip(request.partitions, response.partitions, strict=True):
+                    self._fetchers.handle_offset(turn, peer, position, result)
+            case OffsetForLeaderEpochRequest(), OffsetForLeaderEpochResponse():
+                for asked, end in zip(request.partitions, response.partitions, strict=True):
+                    self._fetchers.handle_epoch_end(turn, peer, asked, end)
+            case _:
+                raise InvariantError(f"{type(response).__name__} answers {type(request).__name__}")
+
+    def _handle_failure(self, turn: Turn, peer: BrokerId, request: Request) -> None:
+        match request:
+            case FetchRequest() | ListOffsetsRequest() | OffsetForLeaderEpochRequest():
+                self._fetchers.handle_failure(turn, peer, request)
+            case _:
+                raise InvariantError(f"{type(request).__name__} failed, which such a broker never sends")
+
+    # --- Logs and configuration -----------------------------------------------------------------------------------
+
+    def _open_logs(self, turn: Turn, loaded: LogsLoaded) -> None:
+        self.control.has_failed_directory = bool(loaded.failed_log_dirs)
+        self.control.keep(loaded.logs)
+        self._strays.resume(turn, loaded.strays)
+        self._maintenance.start(turn)
+        self._are_logs_open = True
+        self._isr_changes.start(turn)
+        self._answers.append(LogsAreOpen())
+
+    def _handle_segments_deleted(self, turn: Turn, incoming: SegmentsDeleted) -> None:
+        partition = self._hosted.get(incoming.partition)
+        if partition is None or incoming.log_start_offset <= partition.log.log_start_offset:
+            return
+        follow_segments(turn, partition.log, incoming.log_start_offset)
+        turn.advanced[incoming.partition] = None
+
+    def _read_missing_configs(self) -> None:
+        for topic in dict.fromkeys(partition.name.topic for partition in self._hosted):
+            if not self._configs.is_known(topic):
+                self._configs.take(topic, {})
+                self._read_config(topic)
+
+    def _read_config(self, topic: str) -> None:
+        """Reads a topic's configuration, the first time or because its node changed."""
+        self._zookeeper.put(_config_read(topic))
+
+    def _take_config(self, turn: Turn, read: _ConfigRead) -> None:
+        self._configs.take(read.topic, read.config)
+        for partition in self._hosted:
+            if partition.name.topic == read.topic:
+                partition.topic_properties = self.control.topic_properties_of(read.topic)
+                if partition.is_leader:
+                    # A lowered min ISR may let waiting records commit; nothing else would look again.
+                    partition.advance_high_watermark(turn)
+
+    # --- The controller -------------------------------------------------------------------------------------------
+
+    def _ask(self, request: AlterPartitionRequest | ControlledShutdownRequest, controller: BrokerId) -> None:
+        correlation_id = self._next_correlation_id
+        self._next_correlation_id = CorrelationId(correlation_id + 1)
+        self._asked[correlation_id] = request
+        self._answers.append(
+            AskController(
+                destination=controller,
+                correlation_id=correlation_id,
+                request=request,
+                timeout_ms=CONTROLLER_TIMEOUT_MS,
+            )
+        )
+
+    def _controller_replied(
+        self,
+        turn: Turn,
+        request: AlterPartitionRequest | ControlledShutdownRequest,
+        reply: AlterPartitionResponse | ControlledShutdownResponse,
+    ) -> None:
+        match request, reply:
+            case AlterPartitionRequest(), AlterPartitionResponse():
+                self._isr_changes.handle_reply(turn, request, reply)
+            case ControlledShutdownRequest(), ControlledShutdownResponse(error=error, remaining=remaining):
+                if error is ErrorCode.NONE and not remaining:
+                    self._is_exiting = True
+                else:
+                    self._departure.set("ask", at_ms=turn.now_ms + SHUTDOWN_BACKOFF_MS)
+            case _:
+                raise InvariantError(f"{type(reply).__name__} answers {type(request).__name__}")
+
+    def _controller_unreachable(self, turn: Turn, request: AlterPartitionRequest | ControlledShutdownRequest) -> None:
+        if isinstance(request, AlterPartitionRequest):
+            self._isr_changes.handle_unreachable(turn)
+        else:
+            self._departure.set("ask", at_ms=turn.now_ms + SHUTDOWN_BACKOFF_MS)
+
+    def _ask_to_be_let_go(self, turn: Turn) -> None:
+        """Asks the controller to move what this broker leads; after three times it goes anyway."""
+        controller = self.cache.controller
+        if self._shutdown_tries >= SHUTDOWN_RETRIES_MAX:
+            self._is_exiting = True
+            return
+        self._shutdown_tries += 1
+        if controller is None:
+            self._departure.set("ask", at_ms=turn.now_ms + SHUTDOWN_BACKOFF_MS)
+            return
+        epoch = self.fence.broker_epoch if self._ibp.sends_broker_epochs else None
+        self._ask(ControlledShutdownRequest(broker_id=self._config.broker_id, broker_epoch=epoch), controller)
+
+    def _session_expired(self, turn: Turn) -> None:
+        """Gives up what waits for ZooKeeper; the partitions that were locked have heard nothing, and try again."""
+        self._zookeeper.abandon()
+        self._isr_changes.give_up(turn)
+        self._producer_ids.give_up(turn)
+        self._handle_held(turn)
+
+    # --- Time -----------------------------------------------------------------------------------------------------
+
+    def _handle_timers(self, turn: Turn) -> None:
+        self._produces.handle_timer(turn)
+        self._fetches.handle_timer(turn)
+        self._deletes.handle_timer(turn)
+        self._recoveries.handle_timer(turn)
+        self._strays.handle_timer(turn)
+        self._fetchers.handle_timer(turn)
+        self._isr_changes.handle_timer(turn)
+        self._maintenance.handle_timer(turn)
+        if self._departure.pop_due(now_ms=turn.now_ms):
+            self._ask_to_be_let_go(turn)
+
+    # --- The end of a step ----------------------------------------------------------------------------------------
+
+    def _settle(self, turn: Turn) -> None:
+        self._take_results(turn)
+        for name in turn.turned:
+            self._recoveries.check(turn, name)
+        for proposal in turn.proposals:
+            self._isr_changes.submit(turn, proposal)
+        self._ask_for_isrs(turn)
+        self._start_programs()
+        for name in turn.turned:
+            self._produces.check(turn, name)
+            self._fetches.check_role(turn, name)
+        for name in turn.grown:
+            self._fetches.check_growth(turn, name)
+        for name in turn.advanced:
+            self._produces.check(turn, name)
+            self._fetches.check_high_watermark(turn, name)
+        if turn.advanced or turn.turned:
+            self._deletes.check(turn)
+        # Fetches name no incarnation: member broker epochs (KIP-903) never came to ZooKeeper clusters.
+        self._fetchers.send_due(turn, None)
+        if self._is_exiting:
+            self._exit(turn)
+
+    def _take_results(self, turn: Turn) -> None:
+        results, self._zookeeper.results = self._zookeeper.results, []
+        for result in results:
+            match result:
+                case IsrWritten():
+                    self._isr_changes.take_written(turn, result)
+                    self._handle_held(turn)
+                case _ConfigRead():
+                    self._take_config(turn, result)
+                case _IdsTaken(block):
+                    self._producer_ids.handle_block(turn, block)
+                    self._take_producer_ids()
+                case Notified():
+                    pass
+
+    def _ask_for_isrs(self, turn: Turn) -> None:
+        controller = self.cache.controller
+        request = None if controller is None else self._isr_changes.take_request(turn)
+        if controller is not None and request is not None:
+            self._ask(request, controller)
+
+    def _start_programs(self) -> None:
+        for program in self._isr_changes.programs:
+            self._zookeeper.put(program)
+        self._isr_changes.programs.clear()
+
+    def _exit(self, turn: Turn) -> None:
+        self._has_exited = True
+        self._fetchers.stop()
+        self._answers.append(CloseSession())
+        if self._are_logs_open:
+            self._maintenance.checkpoint_high_watermarks(turn)
+            turn.exit(CloseLogs(broker_epoch=self.fence.broker_epoch))
+        else:
+            # Checkpoints of logs that were never opened must not be overwritten with nothing.
+            turn.exit(StopNode())
+
+    def _effects(self, turn: Turn) -> list[ZooKeeperBrokerEffect]:
+        """Returns files, events and messages first, then answers and questions, and last the end of the process."""
+        done: list[ZooKeeperBrokerEffect] = list(turn.effects())
+        end = [done.pop()] if self._has_exited else []
+        requests, self._zookeeper.requests = self._zookeeper.requests, []
+        return [*done, *requests, *self._answers, *end]
+
+
+def named_partitions(request: Request | ControlMessage) -> tuple[TopicPartition, ...]:
+    """Returns the partitions that a request does something with, as opposed to reading about them."""
+    match request:
+        case FetchRequest(partitions=partitions):
+            return tuple(TopicPartition(one.topic, one.partition) for one in partitions)
+        case ProduceRequest(partitions=produced):
+            return tuple(TopicPartition(one.topic, one.partition) for one in produced)
+        case LeaderAndIsrRequest(partitions=roles):
+            return tuple(role.name for role in roles)
+        case StopReplicaRequest(partitions=replicas):
+            return tuple(replica.name for replica in replicas)
+        case _:
+            return ()
+
+
+def _config_read(topic: str) -> Program[_ConfigRead]:
+    return _ConfigRead(topic, (yield from read_topic_config(topic)))
+
+
+def _take_block(broker_id: BrokerId) -> Program[_IdsTaken]:
+    return _IdsTaken((yield from take_block(broker_id)))

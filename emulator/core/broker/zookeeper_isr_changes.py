@@ -1,0 +1,182 @@
+"""Which way an ISR change goes in a ZooKeeper cluster: written by the leader itself, or asked of the controller.
+
+Below IBP 2.7-IV2 the leader writes, one change at a time, and tells the controller by a notification later; its
+partition is locked meanwhile. From then on it asks (``zookeeper_alter_partition``).
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+from emulator.core.broker.config import BrokerConfig
+from emulator.core.broker.control_fence import ControlFence
+from emulator.core.broker.control_requests import ControlRequests
+from emulator.core.broker.hosted import HostedPartitions
+from emulator.core.broker.isr import IsrProposal, PendingShrink
+from emulator.core.broker.isr_changes import handle_answer, maybe_shrink_isr
+from emulator.core.broker.isr_notifier import LOOK_INTERVAL_MS, IsrChangeNotifier, notify
+from emulator.core.broker.partition import Partition
+from emulator.core.broker.turn import Turn
+from emulator.core.broker.zookeeper_alter_partition import ZooKeeperAlterPartition
+from emulator.core.broker.zookeeper_isr import LeaderIsrWrites, leader_write, write_isr
+from emulator.core.errors import ErrorCode
+from emulator.core.inter_broker_protocol import InterBrokerProtocol, IsrChange
+from emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult
+from emulator.core.timers import TimerQueue
+from emulator.core.types import TopicPartition
+from emulator.core.zookeeper.identifiers import NodeVersion
+from emulator.core.zookeeper.operations import Program
+from emulator.core.zookeeper_rules import ZooKeeperRules
+
+
+class IsrWritten(msgspec.Struct, frozen=True):
+    """A leader's own write came to its end; ``None`` where the node says something else."""
+
+    proposal: IsrProposal
+    version: NodeVersion | None
+
+
+class Notified(msgspec.Struct, frozen=True):
+    """A notification was left."""
+
+
+IsrOutcome: TypeAlias = IsrWritten | Notified
+
+
+class ZooKeeperIsrChanges:
+    """All ISR changes of a broker.
+
+    Attributes:
+        timers: when notifications are looked at; nothing where the controller is asked.
+        programs: to be run, in order; whoever drives the broker empties it.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        rules: ZooKeeperRules,
+        ibp: InterBrokerProtocol,
+        *,
+        hosted: HostedPartitions,
+        control: ControlRequests,
+        fence: ControlFence,
+    ) -> None:
+        self._config = config
+        self._state_format = rules.state_format
+        self._leader_writes = ibp.isr_change is IsrChange.ZOOKEEPER
+        self._hosted = hosted
+        self._control = control
+        self._fence = fence
+        self._alter_partitions = ZooKeeperAlterPartition(config, rules, ibp)
+        self._writes = LeaderIsrWrites(rules)
+        self._notifier: IsrChangeNotifier | None = None
+        self.timers: TimerQueue[str] = TimerQueue()
+        self.programs: list[Program[IsrOutcome]] = []
+
+    def start(self, turn: Turn) -> None:
+        """Begins to look whether there is something to notify."""
+        if self._leader_writes:
+            self._notifier = IsrChangeNotifier(now_ms=turn.now_ms)
+            self.timers.set("notify", at_ms=turn.now_ms + LOOK_INTERVAL_MS)
+
+    def next_deadline_ms(self) -> int | None:
+        """Returns when the controller is to be asked again, if it is."""
+        return self._alter_partitions.next_deadline_ms()
+
+    def is_locked(self, name: TopicPartition) -> bool:
+        """Whether a partition waits for ZooKeeper, and so does everybody who wants something of it."""
+        return self._writes.is_locked(name)
+
+    def submit(self, turn: Turn, proposal: IsrProposal) -> None:
+        """Sends a change on its way, or takes it back: another is before it."""
+        partition = self._hosted.get(proposal.partition)
+        if partition is None:
+            return
+        if self._leader_writes:
+            is_taken = self._write(proposal)
+        else:
+            is_taken = self._alter_partitions.submit(proposal) is ErrorCode.NONE
+        if not is_taken:
+            handle_answer(turn, partition, proposal, _not_attempted(proposal))
+
+    # --- Written by the leader ------------------------------------------------------------------------------------
+
+    def _write(self, proposal: IsrProposal) -> bool:
+        if self._writes.is_any_under_way:
+            return False
+        self._writes.begin(proposal)
+        decider = self._control.decider_of(proposal.partition)
+        write = leader_write(proposal, leader=self._config.broker_id, decider=decider)
+        self.programs.append(_written(proposal, write_isr(write, state_format=self._state_format)))
+        return True
+
+    def take_written(self, turn: Turn, written: IsrWritten) -> None:
+        """Takes the outcome of a write; after a shrink the look at all partitions goes on with the others."""
+        name = written.proposal.partition
+        partition = self._hosted.get(name)
+        if partition is None:
+            self._writes.forget(name)
+        else:
+            self._writes.finish(turn, partition, written.proposal, written.version)
+        if written.version is not None and self._notifier is not None:
+            self._notifier.note(name, now_ms=turn.now_ms)
+        if isinstance(written.proposal.state, PendingShrink):
+            self._shrink_others(turn, partition)
+
+    def _shrink_others(self, turn: Turn, written: Partition | None) -> None:
+        for partition in self._hosted:
+            if partition is not written:
+                maybe_shrink_isr(turn, partition)
+
+    def give_up(self, turn: Turn) -> None:
+        """Ends writes whose session is gone."""
+        self.programs.clear()
+        self._writes.give_up(turn, self._hosted.get)
+
+    # --- Asked of the controller ----------------------------------------------------------------------------------
+
+    def take_request(self, turn: Turn) -> AlterPartitionRequest | None:
+        """Returns what the controller is to be asked now; nothing before this broker is registered."""
+        broker_epoch = self._fence.broker_epoch
+        if broker_epoch is None:
+            return None
+        return self._alter_partitions.take_due(broker_epoch=broker_epoch, now_ms=turn.now_ms)
+
+    def handle_reply(self, turn: Turn, request: AlterPartitionRequest, reply: AlterPartitionResponse) -> None:
+        """Takes the controller's answer."""
+        for proposal, result in self._alter_partitions.answered(request, reply, now_ms=turn.now_ms):
+            partition = self._hosted.get(proposal.partition)
+            if partition is not None:
+                handle_answer(turn, partition, proposal, result)
+
+    def handle_unreachable(self, turn: Turn) -> None:
+        """No answer came."""
+        self._alter_partitions.failed(now_ms=turn.now_ms)
+
+    # --- Time -----------------------------------------------------------------------------------------------------
+
+    def handle_timer(self, turn: Turn) -> None:
+        """Ends a backoff, and notifies the controller where that is due."""
+        self._alter_partitions.handle_timer(now_ms=turn.now_ms)
+        for timer in self.timers.pop_due(now_ms=turn.now_ms):
+            self.timers.set(timer, at_ms=turn.now_ms + LOOK_INTERVAL_MS)
+            if self._notifier is not None and self._notifier.is_due(now_ms=turn.now_ms):
+                self.programs.append(_notified(self._notifier.take(now_ms=turn.now_ms)))
+
+
+def _not_attempted(proposal: IsrProposal) -> AlterPartitionResult:
+    return AlterPartitionResult(
+        topic=proposal.partition.topic,
+        topic_id=proposal.topic_id,
+        partition=proposal.partition.partition,
+        error=ErrorCode.OPERATION_NOT_ATTEMPTED,
+    )
+
+
+def _written(proposal: IsrProposal, program: Program[NodeVersion | None]) -> Program[IsrOutcome]:
+    return IsrWritten(proposal, (yield from program))
+
+
+def _notified(changed: frozenset[TopicPartition]) -> Program[IsrOutcome]:
+    yield from notify(changed)
+    return Notified()

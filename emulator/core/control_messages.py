@@ -1,0 +1,171 @@
+"""What a ZooKeeper controller tells brokers: LeaderAndIsr, UpdateMetadata, StopReplica, and their answers.
+
+All carry who speaks, in which term, and which incarnation of the broker is meant. A field that the sender's protocol
+version lacks has its default. Kafka's ``LeaderAndIsrRequest``, ``UpdateMetadataRequest`` and ``StopReplicaRequest``.
+"""
+
+from enum import Enum, IntEnum
+from typing import TypeAlias
+
+import msgspec
+
+from emulator.core.errors import ErrorCode
+from emulator.core.types import (
+    BrokerEpoch,
+    BrokerId,
+    LeaderEpoch,
+    LeaderRecoveryState,
+    PartitionEpoch,
+    TopicId,
+    TopicPartition,
+)
+from emulator.core.zookeeper.identifiers import ControllerEpoch
+
+
+class ControlRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What all three have. ``broker_epoch`` is ``None`` below IBP 2.2, and passes for any incarnation."""
+
+    controller_id: BrokerId
+    controller_epoch: ControllerEpoch
+    broker_epoch: BrokerEpoch | None = None
+    is_kraft_controller: bool = False
+
+
+class LeaderAndIsrType(IntEnum):
+    """Whether a request names all replicas of its addressee (KIP-516, with the numbers of Kafka 3.6.1 and later)."""
+
+    UNKNOWN = 0
+    """What every ZooKeeper controller says."""
+
+    INCREMENTAL = 1
+    FULL = 2
+
+
+class LeaderAndIsrPartition(msgspec.Struct, frozen=True, kw_only=True):
+    """One partition's leader, ISR and replicas. ``controller_epoch`` is that of the decision, not of the request."""
+
+    name: TopicPartition
+    controller_epoch: ControllerEpoch
+    leader: BrokerId | None
+    leader_epoch: LeaderEpoch
+    isr: tuple[BrokerId, ...]
+    partition_epoch: PartitionEpoch
+    replicas: tuple[BrokerId, ...]
+    adding_replicas: tuple[BrokerId, ...] = ()
+    removing_replicas: tuple[BrokerId, ...] = ()
+    is_new: bool = False
+    leader_recovery_state: LeaderRecoveryState = LeaderRecoveryState.RECOVERED
+    topic_id: TopicId | None = None
+
+
+class LeaderAndIsrRequest(ControlRequest, frozen=True, kw_only=True):
+    """Roles for partitions. ``contains_all_replicas`` is KIP-550's field, which Kafka never had."""
+
+    partitions: tuple[LeaderAndIsrPartition, ...]
+    request_type: LeaderAndIsrType = LeaderAndIsrType.UNKNOWN
+    contains_all_replicas: bool = False
+
+
+class PartitionError(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one partition of a control request."""
+
+    name: TopicPartition
+    error: ErrorCode
+
+
+class LeaderAndIsrResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A top-level error means that no partition was looked at."""
+
+    error: ErrorCode
+    partitions: tuple[PartitionError, ...] = ()
+
+
+class NoLeaderReason(Enum):
+    """Why UpdateMetadata names no leader."""
+
+    NONE_ELECTED = -1
+    BEING_DELETED = -2
+    """The topic is being deleted: brokers forget the partition."""
+
+
+class MetadataPartition(msgspec.Struct, frozen=True, kw_only=True):
+    """One partition as clients are to be told of it."""
+
+    name: TopicPartition
+    controller_epoch: ControllerEpoch
+    leader: BrokerId | NoLeaderReason
+    leader_epoch: LeaderEpoch
+    isr: tuple[BrokerId, ...]
+    partition_epoch: PartitionEpoch
+    replicas: tuple[BrokerId, ...]
+    offline_replicas: tuple[BrokerId, ...] = ()
+    topic_id: TopicId | None = None
+
+
+class LiveBroker(msgspec.Struct, frozen=True, kw_only=True):
+    """A broker that is registered, as brokers and clients are told of it."""
+
+    broker_id: BrokerId
+    rack: str = ""
+
+
+class UpdateMetadataRequest(ControlRequest, frozen=True, kw_only=True):
+    """The brokers that are registered, all of them, and some partitions."""
+
+    live_brokers: tuple[LiveBroker, ...]
+    partitions: tuple[MetadataPartition, ...] = ()
+
+
+class UpdateMetadataResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """Taken, or not looked at."""
+
+    error: ErrorCode
+
+
+class StopReplicaEpoch(Enum):
+    """What StopReplica says instead of a leader epoch."""
+
+    UNKNOWN = -1
+    """The controller knows none, or its protocol has no such field."""
+
+    DURING_DELETE = -2
+    """The topic is being deleted: whatever epoch the replica has."""
+
+
+class StopReplicaPartition(msgspec.Struct, frozen=True, kw_only=True):
+    """One replica to be stopped, and whether its log goes."""
+
+    name: TopicPartition
+    leader_epoch: LeaderEpoch | StopReplicaEpoch
+    is_deleted: bool
+
+
+class StopReplicaRequest(ControlRequest, frozen=True, kw_only=True):
+    """Replicas that the addressee is to give up."""
+
+    partitions: tuple[StopReplicaPartition, ...]
+
+
+class StopReplicaResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A top-level error means that no partition was looked at."""
+
+    error: ErrorCode
+    partitions: tuple[PartitionError, ...] = ()
+
+
+ControlMessage: TypeAlias = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
+ControlAnswer: TypeAlias = LeaderAndIsrResponse | UpdateMetadataResponse | StopReplicaResponse
+
+
+class ControlledShutdownRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A broker asks to be let go; ``broker_epoch`` is ``None`` in requests from before KIP-380."""
+
+    broker_id: BrokerId
+    broker_epoch: BrokerEpoch | None = None
+
+
+class ControlledShutdownResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The replicated partitions that the broker leads still; it asks again while there are some."""
+
+    error: ErrorCode
+    remaining: tuple[TopicPartition, ...] = ()

@@ -1,0 +1,184 @@
+"""``inter.broker.protocol.version``: what a node of a ZooKeeper cluster sends and writes (Kafka's ``MetadataVersion``).
+
+A rolling upgrade installs the new release first and raises the version later, so a node's release and its protocol
+differ for a while: the release says what a node understands, the protocol what it does. A version is an index into
+``VERSIONS``; ``2.6`` means the last one of that release.
+"""
+
+from enum import Enum
+from typing import Final, NewType
+
+import msgspec
+
+from emulator.core.errors import ConfigError
+
+IbpLevel = NewType("IbpLevel", int)
+"""Index into ``VERSIONS``; compares as the versions do."""
+
+PROPERTY: Final = "inter.broker.protocol.version"
+
+VERSIONS: Final = (
+    "2.1-IV0",
+    "2.1-IV1",
+    "2.1-IV2",
+    "2.2-IV0",
+    "2.2-IV1",
+    "2.3-IV0",
+    "2.3-IV1",
+    "2.4-IV0",
+    "2.4-IV1",
+    "2.5-IV0",
+    "2.6-IV0",
+    "2.7-IV0",
+    "2.7-IV1",
+    "2.7-IV2",
+    "2.8-IV0",
+    "2.8-IV1",
+    "3.0-IV0",
+    "3.0-IV1",
+    "3.1-IV0",
+    "3.2-IV0",
+    "3.3-IV0",
+    "3.3-IV1",
+    "3.3-IV2",
+    "3.3-IV3",
+    "3.4-IV0",
+    "3.5-IV0",
+    "3.5-IV1",
+    "3.5-IV2",
+    "3.6-IV0",
+    "3.6-IV1",
+    "3.6-IV2",
+    "3.7-IV0",
+    "3.7-IV1",
+    "3.7-IV2",
+    "3.7-IV3",
+    "3.7-IV4",
+    "3.8-IV0",
+    "3.9-IV0",
+)
+
+
+def ibp_level(version: str) -> IbpLevel:
+    """Returns the level of ``2.7-IV2`` or, for a release such as ``2.7``, that of its last version.
+
+    Raises:
+        ConfigError: no such version.
+    """
+    matches = [level for level, name in enumerate(VERSIONS) if version in (name, name.partition("-")[0])]
+    if not matches:
+        raise ConfigError(key=PROPERTY, value=version, expected=f"{VERSIONS[0]} to {VERSIONS[-1]}, or a release")
+    return IbpLevel(matches[-1])
+
+
+LATEST: Final = ibp_level("3.9")
+
+_BROKER_EPOCHS: Final = ibp_level("2.2-IV0")
+_ADDING_AND_REMOVING_REPLICAS: Final = ibp_level("2.4-IV0")
+_FLEXIBLE_VERSIONS: Final = ibp_level("2.4-IV1")
+_STOP_REPLICA_EPOCHS: Final = ibp_level("2.6-IV0")
+_BROKER_FEATURES: Final = ibp_level("2.7-IV0")
+_ALTER_ISR: Final = ibp_level("2.7-IV2")
+_TOPIC_IDS: Final = ibp_level("2.8-IV0")
+_TOPIC_IDS_SENT: Final = ibp_level("2.8-IV1")
+_LEADER_RECOVERY: Final = ibp_level("3.2-IV0")
+_KRAFT_CONTROLLER_FIELD: Final = ibp_level("3.4-IV0")
+
+_ALTER_PARTITION_BY_NAME: Final = 1
+_ALTER_PARTITION_LATEST: Final = 3
+
+
+class IsrChange(Enum):
+    """Who writes a leader's ISR."""
+
+    ZOOKEEPER = "zookeeper"
+    """The leader, into the state node; the controller hears of it by a notification."""
+
+    ALTER_PARTITION = "alter_partition"
+    """The controller, whom the leader asks (KIP-497)."""
+
+
+class InterBrokerProtocol(msgspec.Struct, frozen=True):
+    """What follows from a node's version."""
+
+    level: IbpLevel = LATEST
+
+    @property
+    def isr_change(self) -> IsrChange:
+        """Who writes a leader's ISR."""
+        return IsrChange.ALTER_PARTITION if self.level >= _ALTER_ISR else IsrChange.ZOOKEEPER
+
+    @property
+    def leader_and_isr_version(self) -> int:
+        """Version of LeaderAndIsr requests."""
+        return 1 + sum(
+            self.level >= since
+            for since in (
+                _BROKER_EPOCHS,
+                _ADDING_AND_REMOVING_REPLICAS,
+                _FLEXIBLE_VERSIONS,
+                _TOPIC_IDS_SENT,
+                _LEADER_RECOVERY,
+                _KRAFT_CONTROLLER_FIELD,
+            )
+        )
+
+    @property
+    def update_metadata_version(self) -> int:
+        """Version of UpdateMetadata requests."""
+        return 4 + sum(
+            self.level >= since
+            for since in (_BROKER_EPOCHS, _FLEXIBLE_VERSIONS, _TOPIC_IDS_SENT, _KRAFT_CONTROLLER_FIELD)
+        )
+
+    @property
+    def stop_replica_version(self) -> int:
+        """Version of StopReplica requests."""
+        return sum(
+            self.level >= since
+            for since in (_BROKER_EPOCHS, _FLEXIBLE_VERSIONS, _STOP_REPLICA_EPOCHS, _KRAFT_CONTROLLER_FIELD)
+        )
+
+    @property
+    def sends_broker_epochs(self) -> bool:
+        """Whether control requests name the incarnation that they are meant for (KIP-380)."""
+        return self.level >= _BROKER_EPOCHS
+
+    @property
+    def sends_stop_replica_epochs(self) -> bool:
+        """Whether StopReplica names the leader epoch of its decision (KIP-570)."""
+        return self.level >= _STOP_REPLICA_EPOCHS
+
+    @property
+    def makes_topic_ids(self) -> bool:
+        """Whether the controller gives topics ids (KIP-516)."""
+        return self.level >= _TOPIC_IDS
+
+    @property
+    def sends_topic_ids(self) -> bool:
+        """Whether LeaderAndIsr and UpdateMetadata name topics by id, too."""
+        return self.level >= _TOPIC_IDS_SENT
+
+    @property
+    def records_leader_recovery(self) -> bool:
+        """Whether an unclean election is remembered as RECOVERING, and told (KIP-704)."""
+        return self.level >= _LEADER_RECOVERY
+
+    @property
+    def broker_node_version(self) -> int:
+        """Version of a broker's node; 5 has its features."""
+        return 5 if self.level >= _BROKER_FEATURES else 4
+
+    def alter_partition_version(self, *, are_topic_ids_known: bool, controller_max_version: int) -> int:
+        """Returns the version of a leader's request: by name where a topic among its partitions has no known id.
+
+        Args:
+            are_topic_ids_known: of all partitions in the request.
+            controller_max_version: the highest that the controller understands.
+        """
+        own_max = _ALTER_PARTITION_LATEST if are_topic_ids_known else _ALTER_PARTITION_BY_NAME
+        return min(own_max, controller_max_version)
+
+    def sends_recovery_state(self, alter_partition_version: int) -> bool:
+        """Whether a request of that version has the leader's recovery state; else it reads as RECOVERED."""
+        return self.records_leader_recovery and alter_partition_version >= _ALTER_PARTITION_BY_NAME

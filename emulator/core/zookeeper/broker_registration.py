@@ -1,0 +1,83 @@
+"""A broker's registration: an ephemeral node, whose czxid is the broker epoch (``KafkaZkClient.registerBroker``).
+
+The node may be there already. Of this session: it is kept, with its epoch. Of the session that this process had before:
+it is deleted and made anew, as the server may be slow to expire it (KAFKA-7165). Anybody else's: NODEEXISTS, and the
+process ends; a broker that was killed cannot come back before its old session is gone.
+"""
+
+from emulator.core.types import BrokerEpoch, BrokerId
+from emulator.core.zookeeper.errors import ZooKeeperRefusedError
+from emulator.core.zookeeper.identifiers import SessionId
+from emulator.core.zookeeper.nodes import paths
+from emulator.core.zookeeper.nodes.small_nodes import RegisteredEndpoint, encode_broker
+from emulator.core.zookeeper.operations import (
+    Create,
+    Created,
+    DataRead,
+    DataSet,
+    Delete,
+    GetData,
+    NodeKind,
+    NodeStat,
+    Program,
+    SetData,
+    Transaction,
+    TransactionAnswer,
+    ZooKeeperFailure,
+    failure,
+)
+
+
+def make_persistent_paths() -> Program[None]:
+    """Makes the nodes that everything else hangs on; who comes later finds them there."""
+    for path in paths.PERSISTENT_PATHS:
+        yield (Create(path=path),)
+
+
+def register_broker(
+    broker_id: BrokerId,
+    endpoint: RegisteredEndpoint,
+    *,
+    node_version: int,
+    session_id: SessionId,
+    previous_session_id: SessionId | None,
+    now_ms: int,
+) -> Program[BrokerEpoch]:
+    """Registers; returns the broker epoch.
+
+    Args:
+        broker_id: this broker.
+        endpoint: where it listens.
+        node_version: version of the node's content, by the protocol version.
+        session_id: of the session that is to own the node.
+        previous_session_id: of the session that this process had before; ``None`` if it had none.
+        now_ms: goes into the node.
+
+    Raises:
+        ZooKeeperRefusedError: NODEEXISTS, the node is another process's.
+    """
+    path = paths.broker_node(broker_id)
+    data = encode_broker(endpoint, version=node_version, now_ms=now_ms)
+    # Made empty and then set, in one transaction, so that a lost answer can be told from another's node.
+    creation = Transaction((Create(path=path, kind=NodeKind.EPHEMERAL), SetData(path=path, data=data, version=None)))
+    while True:
+        (answer,) = yield (creation,)
+        match answer:
+            case TransactionAnswer(answers=(Created(), DataSet(stat=stat))):
+                return _epoch_of(stat)
+        reason = failure(answer)
+        if reason is not ZooKeeperFailure.NODE_EXISTS:
+            raise ZooKeeperRefusedError(path=path, reason=reason or ZooKeeperFailure.NOT_EXECUTED)
+        (found,) = yield (GetData(path=path),)
+        if not isinstance(found, DataRead):
+            continue  # gone since
+        owner = found.stat.ephemeral_owner
+        if owner == session_id:
+            return _epoch_of(found.stat)
+        if owner is None or owner != previous_session_id:
+            raise ZooKeeperRefusedError(path=path, reason=ZooKeeperFailure.NODE_EXISTS)
+        yield (Delete(path=path, version=None),)
+
+
+def _epoch_of(stat: NodeStat) -> BrokerEpoch:
+    return BrokerEpoch(stat.czxid)

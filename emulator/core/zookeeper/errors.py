@@ -1,0 +1,42 @@
+"""What ends a program that waits for ZooKeeper before its time."""
+
+from emulator.core.errors import EmulatorError
+from emulator.core.zookeeper.operations import ZooKeeperFailure
+
+
+class ControllerMovedError(EmulatorError):
+    """Another controller has been elected: whatever this one was doing is none of its business any more.
+
+    Kafka's ``ControllerMovedException``.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("another controller has been elected")
+
+
+class ZooKeeperRefusedError(EmulatorError):
+    """ZooKeeper refused an operation for a reason that its sender has no answer to (Kafka's ``KeeperException``).
+
+    Attributes:
+        path: the node.
+        reason: the server's.
+    """
+
+    def __init__(self, *, path: str, reason: ZooKeeperFailure) -> None:
+        super().__init__(f"{path}: {reason.value}")
+        self.path = path
+        self.reason = reason
+
+
+class MalformedNodeError(EmulatorError):
+    """A node whose content is JSON but not what Kafka writes there.
+
+    Attributes:
+        what: the node, in words.
+        reason: what is wrong with it.
+    """
+
+    def __init__(self, *, what: str, reason: str) -> None:
+        super().__init__(f"{what}: {reason}")
+        self.what = what
+        self.reason = reason

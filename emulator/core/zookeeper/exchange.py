@@ -1,0 +1,85 @@
+"""What passes between a node's core and the driver that keeps its ZooKeeper session: effects and inputs.
+
+A node asks with ``ZooKeeperRequest`` and hears either ``ZooKeeperAnswered``, with one answer per step, or
+``ZooKeeperConnectionLost``: then nobody knows what was executed. Watches are set by the steps that read; an event of
+one arrives before the answer to any later step. After ``ZooKeeperConnectionLost`` the driver sets every watch of the
+session anew by reading, and tells of what changed meanwhile. ``SessionExpired`` is only ever learned from the server,
+so a node may believe itself alive for any length of time; ``OpenSession`` asks for the next session, once the core has
+let go of the old one.
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+from emulator.core.types import CauseId, CorrelationId
+from emulator.core.zookeeper.identifiers import SessionId
+from emulator.core.zookeeper.operations import Answers, Steps, WatchEvent
+
+
+class ZooKeeperRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Sends steps, pipelined and in order."""
+
+    correlation_id: CorrelationId
+    steps: Steps
+
+
+class OpenSession(msgspec.Struct, frozen=True):
+    """Opens a session, the first one or the next after an expiry."""
+
+
+class CloseSession(msgspec.Struct, frozen=True):
+    """Ends the session in order; its ephemeral nodes vanish at once."""
+
+
+ZooKeeperEffect: TypeAlias = ZooKeeperRequest | OpenSession | CloseSession
+
+
+class ZooKeeperAnswered(msgspec.Struct, frozen=True, kw_only=True):
+    """All steps of a request were answered."""
+
+    cause_id: CauseId
+    correlation_id: CorrelationId
+    answers: Answers
+
+
+class ZooKeeperConnectionLost(msgspec.Struct, frozen=True):
+    """No request under way will be answered; each step may have been executed. The session may go on."""
+
+    cause_id: CauseId
+
+
+class ZooKeeperReconnected(msgspec.Struct, frozen=True):
+    """The server is reached again within the same session."""
+
+    cause_id: CauseId
+
+
+class SessionEstablished(msgspec.Struct, frozen=True, kw_only=True):
+    """A new session."""
+
+    cause_id: CauseId
+    session_id: SessionId
+
+
+class SessionExpired(msgspec.Struct, frozen=True):
+    """The server has ended the session; requests under way were not executed since."""
+
+    cause_id: CauseId
+
+
+class WatchFired(msgspec.Struct, frozen=True, kw_only=True):
+    """A watch saw something."""
+
+    cause_id: CauseId
+    event: WatchEvent
+
+
+ZooKeeperInput: TypeAlias = (
+    ZooKeeperAnswered
+    | ZooKeeperConnectionLost
+    | ZooKeeperReconnected
+    | SessionEstablished
+    | SessionExpired
+    | WatchFired
+)

@@ -1,0 +1,67 @@
+"""Programs of one kind, in order: each waits for ZooKeeper until it is done, then the next one starts."""
+
+from collections import deque
+from typing import Generic
+
+from emulator.core.types import CorrelationId
+from emulator.core.zookeeper.exchange import ZooKeeperRequest
+from emulator.core.zookeeper.operations import Answers, Program, ResultT
+from emulator.core.zookeeper.program_runner import Finished, ProgramRunner
+
+
+class ProgramQueue(Generic[ResultT]):
+    """A queue and its runner.
+
+    Attributes:
+        requests: to be sent, in order; whoever drives the queue empties it.
+        results: what programs returned, in order; whoever drives the queue empties it.
+    """
+
+    def __init__(self, *, first_correlation_id: int, correlation_id_step: int) -> None:
+        self._runner: ProgramRunner[ResultT] = ProgramRunner(
+            first_correlation_id=first_correlation_id, correlation_id_step=correlation_id_step
+        )
+        self._waiting: deque[Program[ResultT]] = deque()
+        self.requests: list[ZooKeeperRequest] = []
+        self.results: list[ResultT] = []
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing runs or waits."""
+        return self._runner.is_idle and not self._waiting
+
+    def put(self, program: Program[ResultT]) -> None:
+        """Starts a program once those before it are done."""
+        self._waiting.append(program)
+        self._go_on()
+
+    def answered(self, correlation_id: CorrelationId, answers: Answers) -> None:
+        """Takes the answers to a request; those to other queues' requests, or to one given up, mean nothing here."""
+        self._take(self._runner.answered(correlation_id, answers))
+        self._go_on()
+
+    def connection_lost(self) -> None:
+        """Notes that what is under way will not be answered."""
+        self._runner.connection_lost()
+
+    def reconnected(self) -> None:
+        """Sends again what was under way."""
+        again = self._runner.reconnected()
+        if again is not None:
+            self.requests.append(again)
+
+    def abandon(self) -> None:
+        """Forgets everything, as the end of a session does."""
+        self._runner.abandon()
+        self._waiting.clear()
+
+    def _go_on(self) -> None:
+        while self._runner.is_idle and self._waiting:
+            self._take(self._runner.start(self._waiting.popleft()))
+
+    def _take(self, outcome: ZooKeeperRequest | Finished[ResultT] | None) -> None:
+        match outcome:
+            case ZooKeeperRequest():
+                self.requests.append(outcome)
+            case Finished():
+                self.results.append(outcome.result)

@@ -1,0 +1,190 @@
+"""A ZooKeeper server in memory: the tree, sessions with their ephemeral nodes, and watches.
+
+It is what tests and the simulator run against. A session lives until it is closed or the server has heard nothing from
+it for its timeout; its ephemeral nodes vanish then, each by a write of its own. A watch fires once: the event waits for
+the client, which gets it before the answer to anything that it asks for later.
+
+What the network does to all this, lost answers and late deliveries, is up to whoever stands between the two.
+"""
+
+from collections.abc import Mapping
+
+from emulator.core.zookeeper.data_tree import DataTree, parent_of
+from emulator.core.zookeeper.identifiers import SessionId, Zxid
+from emulator.core.zookeeper.operations import (
+    Answers,
+    ChildrenChanged,
+    Create,
+    Delete,
+    Exists,
+    GetChildren,
+    GetData,
+    NodeChanged,
+    NodeStat,
+    OperationFailed,
+    Read,
+    SetData,
+    Step,
+    StepAnswer,
+    Steps,
+    Transaction,
+    TransactionAnswer,
+    WatchEvent,
+    ZooKeeperEventKind,
+    ZooKeeperFailure,
+)
+
+
+class _Session:
+    """One client: when it was last heard of, and what it has not been told yet."""
+
+    __slots__ = ("children_watches", "events", "last_heard_ms", "node_watches", "timeout_ms")
+
+    def __init__(self, *, timeout_ms: int, now_ms: int) -> None:
+        self.timeout_ms = timeout_ms
+        self.last_heard_ms = now_ms
+        self.node_watches: set[str] = set()
+        self.children_watches: set[str] = set()
+        self.events: list[WatchEvent] = []
+
+
+class ZooKeeperServer:
+    """One server, or an ensemble that answers as one."""
+
+    def __init__(self) -> None:
+        self._tree = DataTree()
+        self._sessions: dict[SessionId, _Session] = {}
+        self._last_session_id = 0
+
+    @property
+    def last_zxid(self) -> Zxid:
+        """Of the last write that did something."""
+        return self._tree.last_zxid
+
+    def data(self, path: str) -> bytes | None:
+        """Returns a node's data past all clients; ``None`` where there is no node."""
+        node = self._tree.get(path)
+        return None if node is None else node.data
+
+    def stat(self, path: str) -> NodeStat | None:
+        """Returns what is known of a node past all clients."""
+        node = self._tree.get(path)
+        return None if node is None else node.stat
+
+    def children(self, path: str) -> tuple[str, ...]:
+        """Returns the names of a node's children past all clients, ascending; none where there is no node."""
+        node = self._tree.get(path)
+        return () if node is None else tuple(sorted(node.children))
+
+    # --- Sessions -------------------------------------------------------------------------------------------------
+
+    def open_session(self, *, timeout_ms: int, now_ms: int) -> SessionId:
+        """Opens a session."""
+        self._last_session_id += 1
+        session_id = SessionId(self._last_session_id)
+        self._sessions[session_id] = _Session(timeout_ms=timeout_ms, now_ms=now_ms)
+        return session_id
+
+    def is_alive(self, session_id: SessionId) -> bool:
+        """Whether the session has neither been closed nor expired."""
+        return session_id in self._sessions
+
+    def hear(self, session_id: SessionId, *, now_ms: int) -> None:
+        """Notes a sign of life: a ping, or any request. A session that is gone stays gone."""
+        session = self._sessions.get(session_id)
+        if session is not None:
+            session.last_heard_ms = now_ms
+
+    def next_expiry_ms(self) -> int | None:
+        """Returns when the first session expires unless it is heard of; ``None`` without sessions."""
+        due = [session.last_heard_ms + session.timeout_ms for session in self._sessions.values()]
+        return min(due, default=None)
+
+    def expire_silent(self, *, now_ms: int) -> tuple[SessionId, ...]:
+        """Ends the sessions that were silent for their timeout; returns them."""
+        silent = tuple(
+            session_id
+            for session_id, session in self._sessions.items()
+            if session.last_heard_ms + session.timeout_ms <= now_ms
+        )
+        for session_id in silent:
+            self.end_session(session_id)
+        return silent
+
+    def end_session(self, session_id: SessionId) -> None:
+        """Ends a session at once, by the client's wish or another's; its ephemeral nodes go."""
+        if self._sessions.pop(session_id, None) is None:
+            return
+        for path in self._tree.owned_by(session_id):
+            _, changes = self._tree.write(Delete(path=path, version=None), session_id)
+            self._fire(changes)
+
+    # --- Requests -------------------------------------------------------------------------------------------------
+
+    def execute(self, session_id: SessionId, steps: Steps) -> Answers:
+        """Executes a client's steps in order; each fails with SESSION_EXPIRED where the session is gone."""
+        return tuple(self._execute(session_id, step) for step in steps)
+
+    def _execute(self, session_id: SessionId, step: Step) -> StepAnswer:
+        session = self._sessions.get(session_id)
+        if session is None:
+            expired = OperationFailed(ZooKeeperFailure.SESSION_EXPIRED)
+            return TransactionAnswer((expired,) * len(step.operations)) if isinstance(step, Transaction) else expired
+        match step:
+            case GetData() | Exists() | GetChildren():
+                return self._read(session, step)
+            case Create() | SetData() | Delete():
+                answer, changes = self._tree.write(step, session_id)
+                self._fire(changes)
+                return answer
+            case Transaction():
+                transaction_answer, changes = self._tree.transact(step, session_id)
+                self._fire(changes)
+                return transaction_answer
+
+    def _read(self, session: _Session, step: Read) -> StepAnswer:
+        answer = self._tree.read(step)
+        has_failed = isinstance(answer, OperationFailed)
+        if step.is_watched and not (has_failed and not isinstance(step, Exists)):
+            watches = session.children_watches if isinstance(step, GetChildren) else session.node_watches
+            watches.add(step.path)
+        return answer
+
+    # --- Watches --------------------------------------------------------------------------------------------------
+
+    def take_events(self, session_id: SessionId) -> tuple[WatchEvent, ...]:
+        """Returns, once, what a client's watches saw, in order."""
+        session = self._sessions.get(session_id)
+        if session is None:
+            return ()
+        events, session.events = tuple(session.events), []
+        return events
+
+    def drop_watches(self, session_id: SessionId) -> None:
+        """Forgets a client's watches and what they saw, as a lost connection does to a client that keeps none."""
+        session = self._sessions.get(session_id)
+        if session is not None:
+            session.node_watches.clear()
+            session.children_watches.clear()
+            session.events.clear()
+
+    def watches(self) -> Mapping[SessionId, frozenset[str]]:
+        """Returns all watched paths by session."""
+        return {
+            session_id: frozenset(session.node_watches | session.children_watches)
+            for session_id, session in self._sessions.items()
+        }
+
+    def _fire(self, changes: list[NodeChanged]) -> None:
+        for change in changes:
+            for session in self._sessions.values():
+                if change.path in session.node_watches:
+                    session.node_watches.discard(change.path)
+                    session.events.append(change)
+                if change.kind is ZooKeeperEventKind.DATA_CHANGED:
+                    continue
+                for path in (change.path, parent_of(change.path)):
+                    is_own = path == change.path
+                    if path in session.children_watches and (not is_own or change.kind is ZooKeeperEventKind.DELETED):
+                        session.children_watches.discard(path)
+                        session.events.append(ChildrenChanged(path))

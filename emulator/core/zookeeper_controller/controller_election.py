@@ -1,0 +1,100 @@
+"""Becoming the controller: one transaction that makes ``/controller`` and raises ``/controller_epoch``.
+
+``/controller`` is ephemeral, so a term ends with its session at the latest. Two brokers that try at once see each
+other's epoch; an answer that was lost is told from another's victory by name *and* epoch. Kafka's
+``KafkaZkClient.registerControllerAndIncrementControllerEpoch`` and ``KafkaController.elect``.
+"""
+
+from typing import Final
+
+import msgspec
+
+from emulator.core.types import BrokerId
+from emulator.core.zookeeper.errors import ControllerMovedError
+from emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion
+from emulator.core.zookeeper.nodes import paths
+from emulator.core.zookeeper.nodes.small_nodes import (
+    decode_controller,
+    decode_controller_epoch,
+    encode_controller,
+    encode_controller_epoch,
+)
+from emulator.core.zookeeper.operations import (
+    Create,
+    DataRead,
+    DataSet,
+    Exists,
+    GetData,
+    NodeKind,
+    NodeStat,
+    Program,
+    SetData,
+    Transaction,
+    TransactionAnswer,
+)
+
+_EPOCH_BEFORE_ANY: Final = ControllerEpoch(0)
+
+
+class ControllerTerm(msgspec.Struct, frozen=True, kw_only=True):
+    """A term: its epoch, and the version of ``/controller_epoch`` that all its writes are checked against."""
+
+    controller_epoch: ControllerEpoch
+    epoch_version: NodeVersion
+
+
+def read_controller() -> Program[BrokerId | None]:
+    """Returns who is in ``/controller``, and watches it, also where there is nobody (``None``)."""
+    _, answer = yield (Exists(path=paths.CONTROLLER, is_watched=True), GetData(path=paths.CONTROLLER))
+    return decode_controller(answer.data) if isinstance(answer, DataRead) else None
+
+
+def register_controller(broker_id: BrokerId, *, now_ms: int) -> Program[ControllerTerm]:
+    """Becomes the controller.
+
+    Raises:
+        ControllerMovedError: another broker is, or was in between.
+    """
+    epoch, epoch_stat = yield from _read_or_make_epoch()
+    next_epoch = ControllerEpoch(epoch + 1)
+    (answer,) = yield (
+        Transaction(
+            (
+                Create(
+                    path=paths.CONTROLLER,
+                    data=encode_controller(broker_id, now_ms=now_ms),
+                    kind=NodeKind.EPHEMERAL,
+                ),
+                SetData(
+                    path=paths.CONTROLLER_EPOCH,
+                    data=encode_controller_epoch(next_epoch),
+                    version=epoch_stat.version,
+                ),
+            )
+        ),
+    )
+    if isinstance(answer, TransactionAnswer):
+        match answer.answers:
+            case (_, DataSet(stat=stat)):
+                return ControllerTerm(controller_epoch=next_epoch, epoch_version=stat.version)
+    return (yield from _recognise(broker_id, next_epoch))
+
+
+def _read_or_make_epoch() -> Program[tuple[ControllerEpoch, NodeStat]]:
+    while True:
+        (answer,) = yield (GetData(path=paths.CONTROLLER_EPOCH),)
+        if isinstance(answer, DataRead):
+            return decode_controller_epoch(answer.data), answer.stat
+        # Somebody else may make it in between: what counts is read again.
+        yield (Create(path=paths.CONTROLLER_EPOCH, data=encode_controller_epoch(_EPOCH_BEFORE_ANY)),)
+
+
+def _recognise(broker_id: BrokerId, expected_epoch: ControllerEpoch) -> Program[ControllerTerm]:
+    """Returns the term if the transaction that was refused had been executed before, its answer lost."""
+    controller, epoch = yield (GetData(path=paths.CONTROLLER), GetData(path=paths.CONTROLLER_EPOCH))
+    if not isinstance(controller, DataRead) or not isinstance(epoch, DataRead):
+        raise ControllerMovedError
+    is_own = decode_controller(controller.data) == broker_id
+    if not is_own or decode_controller_epoch(epoch.data) != expected_epoch:
+        raise ControllerMovedError
+    return ControllerTerm(controller_epoch=expected_epoch, epoch_version=epoch.stat.version)

@@ -1,0 +1,95 @@
+"""``docs/eras-zookeeper.md`` says what the code does: each cell, each source, and who reads each rule."""
+
+import re
+from enum import Enum
+from pathlib import Path
+
+import pytest
+
+from emulator.core.errors import ConfigError
+from emulator.core.inter_broker_protocol import PROPERTY, VERSIONS, ibp_level
+from emulator.core.switches import ERAS, ERAS_NOT_BUILT, Switches
+from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS, IsrWriteUnknown, ZooKeeperRules
+
+ROOT = Path(__file__).parents[3]
+RULES = ZooKeeperRules.__struct_fields__
+
+
+def tables() -> list[list[list[str]]]:
+    """Returns the document's tables, each a list of rows of cells without backquotes."""
+    found: list[list[list[str]]] = []
+    is_inside = False
+    for line in (ROOT / "docs" / "eras-zookeeper.md").read_text().splitlines():
+        if not line.startswith("|"):
+            is_inside = False
+            continue
+        if not is_inside:
+            found.append([])
+            is_inside = True
+        found[-1].append([cell.strip().replace("`", "") for cell in line.strip("|").split("|")])
+    return found
+
+
+def text_of(value: object) -> str:
+    if isinstance(value, Enum):
+        return str(value.value)
+    return "on" if value else "off"
+
+
+def test_the_table_of_rules_is_the_code() -> None:
+    header, _, *rows = tables()[0]
+    assert header[1:] == list(ZOOKEEPER_ERAS)
+    documented = {row[0]: row[1:] for row in rows}
+    levels = documented.pop("inter.broker.protocol.version")
+    assert levels == [VERSIONS[era.ibp] for era in ZOOKEEPER_ERAS.values()]
+    assert documented == {
+        name: [text_of(getattr(era.rules, name)) for era in ZOOKEEPER_ERAS.values()] for name in RULES
+    }
+
+
+def test_the_table_of_switches_is_what_differs_from_kafka_3_9() -> None:
+    header, _, *rows = tables()[1]
+    assert header[1:] == list(ZOOKEEPER_ERAS)
+    values = {
+        name: [getattr(era.switches, name) for era in ZOOKEEPER_ERAS.values()] for name in Switches.__struct_fields__
+    }
+    differing = {
+        name: [text_of(value) for value in of_eras]
+        for name, of_eras in values.items()
+        if any(value != getattr(ERAS["kafka-3.9"], name) for value in of_eras)
+    }
+    assert {row[0]: row[1:] for row in rows} == differing
+
+
+def test_every_rule_has_a_source() -> None:
+    _, _, *rows = tables()[2]
+    assert {row[0] for row in rows} == set(RULES)
+    assert all(re.search(r"KIP-\d+|KAFKA-\d+", row[1]) for row in rows)
+
+
+def test_every_rule_is_read_where_the_document_says() -> None:
+    _, _, *rows = tables()[3]
+    documented = {row[0]: row[1].split(", ") for row in rows}
+    reads: dict[str, list[str]] = {name: [] for name in RULES}
+    for file in sorted((ROOT / "emulator" / "core").rglob("*.py")):
+        for name in re.findall(r"rules\.(\w+)", file.read_text()):
+            if name in reads:
+                reads[name].append(str(file.relative_to(ROOT)))
+    assert reads == documented
+
+
+def test_these_eras_are_the_ones_that_drivers_refuse() -> None:
+    assert frozenset(ZOOKEEPER_ERAS) == ERAS_NOT_BUILT
+
+
+def test_a_leader_that_may_try_again_writes_itself() -> None:
+    for name, era in ZOOKEEPER_ERAS.items():
+        writes_itself = era.ibp < ibp_level("2.7-IV2")
+        assert (era.rules.isr_write_unknown is IsrWriteUnknown.KEEP) == writes_itself, name
+
+
+def test_a_release_means_its_last_version() -> None:
+    assert VERSIONS[ibp_level("2.7")] == "2.7-IV2"
+    assert VERSIONS[ibp_level("2.7-IV0")] == "2.7-IV0"
+    with pytest.raises(ConfigError, match=PROPERTY):
+        ibp_level("4.0")

@@ -1,0 +1,149 @@
+"""Terms: who is elected, what a controller that was replaced can still do, and what a session's end means."""
+
+import msgspec
+
+from emulator.core.admin_messages import ElectLeadersRequest, ElectLeadersResponse
+from emulator.core.errors import ErrorCode
+from emulator.core.messages import AlterPartitionData, AlterPartitionRequest, AlterPartitionResponse, IsrMember
+from emulator.core.types import BrokerEpoch
+from emulator.core.zookeeper.nodes import paths
+from emulator.core.zookeeper.operations import Delete
+from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
+from tests.unit.core.zookeeper_controller.controllers import ORDERS, TOPIC_ID, Cluster, broker, roles
+
+
+def shrink_to(cluster: Cluster, *isr: int, sender: int = 1) -> AlterPartitionRequest:
+    """Returns what an honest leader asks for, by the state node as it is."""
+    current = cluster.state().leader_and_isr
+    data = AlterPartitionData(
+        topic=ORDERS.topic,
+        topic_id=TOPIC_ID,
+        partition=ORDERS.partition,
+        leader_epoch=current.leader_epoch,
+        partition_epoch=current.partition_epoch,
+        new_isr=tuple(IsrMember(broker(member), None) for member in isr),
+    )
+    epoch = BrokerEpoch(cluster[sender].broker_epochs[-1])
+    return AlterPartitionRequest(broker_id=broker(sender), broker_epoch=epoch, partitions=(data,))
+
+
+def test_the_first_broker_is_elected_and_the_others_watch() -> None:
+    cluster = Cluster(1, 2, 3)
+    assert cluster.active() is cluster[1]
+    assert [process.controller.is_active for process in cluster.processes.values()] == [True, False, False]
+    assert cluster[2].controller.known_controller == broker(1)
+    assert cluster.server.data(paths.CONTROLLER_EPOCH) == b"1"
+
+
+def test_a_topic_is_brought_online_and_its_replicas_are_told() -> None:
+    cluster = Cluster(1, 2, 3)
+    cluster.create_topic(2, 3)
+    assert cluster.shown() == "leader=2 isr=2,3 LE=0 PE=0"
+    assert roles(cluster[2])[0] == roles(cluster[3])[0] == "orders-0 leader=2 LE=0"
+    assert roles(cluster[1]) == []
+
+
+def test_another_takes_over_with_the_next_epoch_when_the_session_ends() -> None:
+    cluster = Cluster(1, 2, 3)
+    cluster.create_topic(1, 2, 3)
+    cluster.kill(1)
+    cluster.expire(1)
+    cluster.settle()
+    assert cluster.active() is cluster[2]
+    assert cluster.server.data(paths.CONTROLLER_EPOCH) == b"2"
+    # A new controller writes twice: the dead leader leaves the ISR, then another is elected.
+    assert cluster.shown() == "leader=2 isr=2,3 LE=2 PE=2"
+    assert cluster.state().controller_epoch == 2
+
+
+def test_an_administrator_can_depose_the_controller() -> None:
+    cluster = Cluster(1, 2)
+    cluster[1].is_paused = True
+    cluster.write(Delete(path=paths.CONTROLLER, version=None))
+    assert cluster.active() is cluster[2]
+    cluster[1].is_paused = False
+    cluster.settle()
+    assert not cluster[1].controller.is_active
+
+
+def test_a_lost_answer_does_not_cost_the_election() -> None:
+    cluster = Cluster(1)
+    process = cluster[1]
+    process.loses_next_answer = True
+    cluster.write(Delete(path=paths.CONTROLLER, version=None))
+    assert process.controller.is_active
+    assert cluster.server.data(paths.CONTROLLER_EPOCH) == b"2"
+    assert process.term.context.controller_epoch == 2
+
+
+def _with_a_zombie(*, is_fenced: bool) -> tuple[Cluster, int]:
+    """Broker 1 sleeps while 2 is elected; an ISR change reaches it before the news of that."""
+    era = ZOOKEEPER_ERAS["kafka-3.9-zk"]
+    rules = msgspec.structs.replace(era.rules, controller_epoch_fence=is_fenced)
+    cluster = Cluster(1, 2, 3, tested_era=msgspec.structs.replace(era, rules=rules))
+    cluster.create_topic(2, 3, 1)
+    cluster[1].is_paused = True
+    altered = cluster.ask_later(1, shrink_to(cluster, 2, 3, sender=2))
+    cluster.write(Delete(path=paths.CONTROLLER, version=None))
+    assert cluster.active() is cluster[2]
+    while altered not in cluster[1].answers:
+        cluster.deliver_one(1)
+    return cluster, altered
+
+
+def test_a_controller_that_was_replaced_writes_nothing() -> None:
+    cluster, altered = _with_a_zombie(is_fenced=True)
+    zombie = cluster[1]
+    assert cluster.shown() == "leader=2 isr=2,3,1 LE=0 PE=0"
+    response = zombie.answers[altered]
+    assert isinstance(response, AlterPartitionResponse)
+    assert response.error is ErrorCode.UNKNOWN_SERVER_ERROR
+    zombie.is_paused = False
+    cluster.settle()
+    assert not zombie.controller.is_active
+
+
+def test_without_the_fence_two_controllers_write_one_node() -> None:
+    cluster, _ = _with_a_zombie(is_fenced=False)
+    assert cluster.shown() == "leader=2 isr=2,3 LE=0 PE=1"
+    assert cluster.state().controller_epoch == 1
+    assert cluster.active() is cluster[2]
+
+
+def test_the_end_of_a_session_empties_the_queue() -> None:
+    cluster = Cluster(1, 2)
+    cluster.create_topic(1, 2)
+    process = cluster[1]
+    process.is_paused = True
+    altered = cluster.ask_later(1, shrink_to(cluster, 1))
+    elected = cluster.ask_later(1, ElectLeadersRequest(election_type=0, partitions=None))
+    cluster.deliver_one(1)
+    cluster.deliver_one(1)
+    assert process.answers == {}
+    cluster.expire(1)
+    process.inbox.rotate(1)
+    cluster.deliver_one(1)
+    response = process.answers[elected]
+    assert isinstance(response, ElectLeadersResponse)
+    assert response.error is ErrorCode.NOT_CONTROLLER
+    assert altered not in process.answers  # its sender waits
+
+
+def test_a_process_comes_back_in_a_new_session_with_a_new_epoch() -> None:
+    cluster = Cluster(1, 2, 3)
+    cluster.create_topic(1, 2, 3)
+    cluster.expire(3)
+    cluster.settle()
+    assert len(cluster[3].broker_epochs) == 2
+    assert cluster[3].broker_epochs[1] > cluster[3].broker_epochs[0]
+    # Whether the controller saw it gone or bounced, it left the ISR once.
+    assert cluster.shown() == "leader=1 isr=1,2 LE=1 PE=1"
+    assert roles(cluster[3])[-1] == "orders-0 leader=1 LE=1"
+
+
+def test_a_killed_broker_cannot_come_back_before_its_session_is_gone() -> None:
+    cluster = Cluster(1, 2)
+    cluster.kill(2)
+    again = cluster.start(2)
+    assert again.is_refused
+    assert again.broker_epochs == []
