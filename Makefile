@@ -8,7 +8,7 @@ PROTOS := $(wildcard proto/*.proto)
 GENERATED := $(PROTOS:proto/%.proto=emulator/rpc/generated/%_pb2.py)
 JOBS ?= $(shell nproc)
 VECTORS ?= tests/conformance/vectors
-SOURCES := emulator chaos tests benchmarks proto
+SOURCES := emulator chaos laststand tests benchmarks proto
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo proto format lint types check test simulate mutation soak conformance scenarios rewrite bench clean

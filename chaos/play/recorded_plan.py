@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Final, cast
 
 import yaml
 
@@ -19,6 +19,8 @@ from emulator.core.switches import Switches, switch_texts
 from emulator.plan.actions import Action, ActionTemplate, Outcome, nodes_of
 from emulator.plan.fields import plain
 from emulator.plan.steps import action_text, flow_text
+
+_STEPS: Final = "steps:\n"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +54,20 @@ def write_plan(
     switches: Switches,
     properties: tuple[tuple[str, str], ...],
     seed: int,
+    earlier: str = "",
 ) -> None:
-    """Writes the plan: the scenario with the steps that were played, the rules, the properties and the seed."""
+    """Writes the plan: the scenario with the steps that were played, the rules, the properties and the seed.
+
+    Args:
+        path: the file.
+        scenario_text: what was asked for.
+        steps: that were played.
+        era: whose protocol it was.
+        switches: in force.
+        properties: of every node.
+        seed: of random choices.
+        earlier: steps that stand before them, by ``recorded_steps``.
+    """
     document = yaml.safe_load(scenario_text)
     document.pop("steps", None)
     document["cluster"]["properties"] = {name: plain(value) for name, value in properties}
@@ -62,4 +76,13 @@ def write_plan(
     document["seed"] = seed
     head = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)
     lines = [f"  - {step.text} # {re.sub('[^ -~]', ' ', step.outcome.seen)}\n" for step in steps]
-    path.write_text(f"{head}steps:\n{''.join(lines)}" if lines else f"{head}steps: []\n", encoding="utf-8")
+    listed = earlier + "".join(lines)
+    path.write_text(f"{head}{_STEPS}{listed}" if listed else f"{head}steps: []\n", encoding="utf-8")
+
+
+def recorded_steps(path: Path) -> str:
+    """Returns the steps of a recorded plan as they stand in the file; none where there is no file."""
+    try:
+        return path.read_text(encoding="utf-8").partition(_STEPS)[2]
+    except FileNotFoundError:
+        return ""

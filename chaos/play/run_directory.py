@@ -83,12 +83,21 @@ def new_directory(store: Path, name: str, *, now: datetime) -> Path:
         while (path := parent / f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03d}").exists():
             now += timedelta(milliseconds=1)
         (path / "events").mkdir(parents=True)
-        fresh = parent / f".{path.name}.{LATEST}"
-        fresh.symlink_to(path.name, target_is_directory=True)
-        fresh.replace(parent / LATEST)
+        make_latest(path)
     except OSError as error:
         raise ConfigError(key="--out", value=str(store), expected=f"a store that can be written: {error}") from None
     return path
+
+
+def make_latest(path: Path) -> None:
+    """Points ``latest`` beside a run's directory to it, at once.
+
+    Raises:
+        OSError: the link cannot be made.
+    """
+    fresh = path.parent / f".{path.name}.{LATEST}"
+    fresh.symlink_to(path.name, target_is_directory=True)
+    fresh.replace(path.parent / LATEST)
 
 
 def write_cluster_file(

@@ -35,9 +35,7 @@ class ProcessDriver:
         self._changes = ChangeSignal()
         self._client = ClientLink(on_counts=self._changes.change)
         self._session_timeout_ms = node_properties(dict(order.properties)).broker_session_timeout_ms
-        self._log = HarnessLog(
-            order.directory / "events" / "harness-0.jsonl", run=order.directory.name, wall_time_ns=time.time_ns()
-        )
+        self._log = HarnessLog(order.directory / "events", run=order.directory.name, wall_time_ns=time.time_ns())
         self._cluster = ProcessCluster(order.layout, on_start=self._log.started, on_unexpected_end=self._notice_crash)
         self._target: ProcessTarget
 

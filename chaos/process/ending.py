@@ -32,7 +32,7 @@ def note_crash(cluster: ProcessCluster, log: HarnessLog, name: str, end: Process
             node_id,
             cluster.incarnation(node_id),
             IncarnationEnd.UNEXPECTED,
-            process_end=end,
+            exit_code=end.exit_code,
             metadata_offset=None,
         )
     return f"process {name} ended by itself ({end.cause.value}, exit code {end.exit_code})"

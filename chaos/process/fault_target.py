@@ -61,6 +61,6 @@ class FaultTarget:
                 node_id,
                 self.cluster.incarnation(node_id),
                 end,
-                process_end=process_end,
+                exit_code=process_end.exit_code,
                 metadata_offset=committed,
             )

@@ -1,9 +1,8 @@
-"""The harness's own event file, ``events/harness-0.jsonl``: what it started, broke, healed and observed."""
+"""The harness's own event file, ``events/harness-<incarnation>.jsonl``: what it started, broke, healed and observed."""
 
 from pathlib import Path
 from typing import Final
 
-from emulator.cluster.child import ProcessEnd
 from emulator.core.events import (
     Event,
     IncarnationEnd,
@@ -33,13 +32,20 @@ HARNESS: Final = NodeId(2000)
 class HarnessLog:
     """Writer of the harness's events; each is on disk when its method returns.
 
+    Args:
+        events: folder of the run's event files.
+        run: the run's id.
+        wall_time_ns: now, by the calendar.
+        incarnation: which of the run's harnesses this is, from 0; only a standing cluster has several.
+
     Attributes:
         cause_id: of new events: the step that is being played.
     """
 
-    def __init__(self, path: Path, *, run: str, wall_time_ns: int) -> None:
+    def __init__(self, events: Path, *, run: str, wall_time_ns: int, incarnation: int = 0) -> None:
         self.cause_id = CauseId("harness")
-        self._writer = EventWriter(str(path), run=run, node_id=HARNESS, incarnation=0)
+        path = events / f"harness-{incarnation}.jsonl"
+        self._writer = EventWriter(str(path), run=run, node_id=HARNESS, incarnation=incarnation)
         self.note(
             NodeStarted(
                 cause_id=self.cause_id,
@@ -68,7 +74,7 @@ class HarnessLog:
         incarnation: int,
         end: IncarnationEnd,
         *,
-        process_end: ProcessEnd,
+        exit_code: int | None,
         metadata_offset: MetadataOffset | None,
     ) -> None:
         """A node's process is gone."""
@@ -78,7 +84,7 @@ class HarnessLog:
                 ended_node=node_id,
                 ended_incarnation=incarnation,
                 end=end,
-                exit_code=process_end.exit_code,
+                exit_code=exit_code,
                 metadata_offset=metadata_offset,
             )
         )
@@ -117,5 +123,9 @@ class HarnessLog:
     def close(self, *, problem: str | None) -> None:
         """The run is over; nothing is written after this."""
         self.note(RunEnded(cause_id=self.cause_id, problem=problem))
+        self.suspend()
+
+    def suspend(self) -> None:
+        """This harness ends and the run does not: another one goes on with it."""
         self.note(NodeStopped(cause_id=self.cause_id))
         self._writer.close()

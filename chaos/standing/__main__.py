@@ -1,8 +1,8 @@
 """``python -m chaos.standing DIRECTORY READY_FD``: the supervisor of a standing cluster.
 
-``laststand up`` starts it in its own session, with ``run.log`` as its output, and reads one line from the pipe
-``READY_FD``: empty once the cluster serves, otherwise the reason of the failure. From then on it runs on its own;
-SIGTERM ends it in order, and SIGKILL ends it and every process of the cluster with it.
+``laststand up`` starts it in a session of its own, with ``run.log`` as its output, and reads one line from the pipe
+``READY_FD``: empty once the cluster serves, else why there is none. From then on it belongs to nobody; SIGTERM, as at a
+machine's shutdown, stops the cluster in order, and SIGKILL ends it and every process of the cluster with it.
 """
 
 import asyncio
@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Final
 
 from chaos.play.waiting import StepError
-from chaos.scenario.scenario import Ending
 from chaos.standing.order import SOCKET_FILE, StandingOrder, read_order
 from chaos.standing.server import Server, stand
 from emulator.core.errors import EmulatorError
@@ -63,7 +62,7 @@ async def _run(order: StandingOrder, launcher: _Launcher) -> int:
     def on_server(server: Server) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, server.ask_for_end, Ending.RESTORE)
+            loop.add_signal_handler(number, server.ask_for_end, None)
 
     def on_serving() -> None:
         gc.freeze()

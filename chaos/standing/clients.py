@@ -5,12 +5,14 @@ client that disappears leaves sends with an unknown outcome, and the supervisor 
 gives up.
 """
 
+import fcntl
 import time
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from emulator.core.errors import EmulatorError
 from emulator.core.history import Operation, OperationType, SendOperation
 
 HISTORY_FOLDER: Final = "history"
@@ -20,13 +22,21 @@ _OPERATION: Final[msgspec.json.Decoder[Operation]] = msgspec.json.Decoder(Operat
 _ENCODER: Final = msgspec.json.Encoder()
 
 
+class ClientAtWorkError(EmulatorError):
+    """A client of a supervisor that died still awaits answers; it gives up by itself within seconds."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"a client still writes {path}: wait until it has ended, or end it, and try again")
+        self.path = path
+
+
 class ClientRegister:
     """The connected clients, and those before them."""
 
     def __init__(self, directory: Path) -> None:
         self._folder = directory / HISTORY_FOLDER
-        self._folder.mkdir()
-        self._count = 0
+        self._folder.mkdir(exist_ok=True)
+        self._count = len(list(self._folder.iterdir()))
         self._connected: dict[str, str] = {}
 
     @property
@@ -53,6 +63,24 @@ class ClientRegister:
         """Completes the history of a client that disappeared; returns the number of sends with an unknown outcome."""
         del self._connected[name]
         return complete_history(self.history_path(name))
+
+
+def complete_histories(directory: Path) -> int:
+    """Completes the histories of clients whose supervisor died; returns how many sends have an unknown outcome.
+
+    Raises:
+        ClientAtWorkError: one of them still writes.
+    """
+    return sum(_complete_left(path) for path in sorted((directory / HISTORY_FOLDER).glob("*.jsonl")))
+
+
+def _complete_left(path: Path) -> int:
+    with path.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ClientAtWorkError(path) from None
+        return complete_history(path)
 
 
 def complete_history(path: Path) -> int:

@@ -1,7 +1,8 @@
 """A standing cluster inside its supervisor: its processes, the steps that are played on it, and their record.
 
-It goes through the phases of a run, with commands in place of a scenario's steps: start, *stand*, end, final read,
-orderly stop. Steps come one at a time from any command, and leave the same record as a scenario's.
+It goes through the phases of a run, with a pause of any length where a run has its steps: start, *stand*, end, final
+read, orderly stop. Steps come one at a time from whoever asks, and leave the same record as a scenario's. A cluster
+that was stopped, or whose supervisor died, is started again by another supervisor, which goes on with the record.
 """
 
 import asyncio
@@ -12,10 +13,11 @@ from contextlib import AsyncExitStack
 from typing import Final
 
 import grpc.aio
+import msgspec
 
 from chaos.play.barriers import Observation
-from chaos.play.ending import restore_and_settle
-from chaos.play.recorded_plan import PlayedStep, write_plan
+from chaos.play.ending import repairs, restore_and_settle
+from chaos.play.recorded_plan import PlayedStep, recorded_steps, write_plan
 from chaos.play.run_directory import write_cluster_file
 from chaos.play.step_player import StepPlayer
 from chaos.play.waiting import ChangeSignal
@@ -24,17 +26,19 @@ from chaos.process.ending import note_crash, stop_nodes
 from chaos.process.harness_log import HarnessLog
 from chaos.process.target import ProcessTarget, open_target
 from chaos.scenario.scenario import Ending
-from chaos.standing.clients import ClientRegister
+from chaos.standing.clients import ClientRegister, complete_histories
 from chaos.standing.order import STANDING, StandingOrder
+from chaos.standing.resumption import find_leftovers
+from chaos.standing.state import Ended, StandingState, new_state, read_state, write_state
 from chaos.standing.status import StatusReport, status_report
 from chaos.standing.steps import nothing_to_do, step_of
 from emulator.client.config import ClientConfig
 from emulator.cluster.child import ProcessEnd
 from emulator.cluster.process_cluster import ProcessCluster
 from emulator.core.errors import EmulatorError
-from emulator.core.events import ClientStarted, StepReached
-from emulator.core.types import CauseId
-from emulator.plan.actions import ActionTemplate, Administration, CreateTopic, effective, no_op
+from emulator.core.events import ClientStarted, IncarnationEnd, StepReached
+from emulator.core.types import CauseId, NodeId
+from emulator.plan.actions import ActionTemplate, Administration, CreateTopic, Kill, Start, Stop, effective, no_op
 from emulator.plan.nodes import CLIENT
 from emulator.plan.requests import existing_topic
 
@@ -42,6 +46,9 @@ READY_TIMEOUT_S: Final = 60.0
 """For all brokers to be registered and unfenced."""
 
 FINAL_READ_TIMEOUT_MS: Final = 30_000
+
+PLAN_FILE: Final = "plan.yaml"
+"""What was done to the cluster, over all its supervisors."""
 
 _RECORD_TIMEOUT_S: Final = 5.0
 """For what the controller answered to be seen in its metadata."""
@@ -61,26 +68,45 @@ class StandingCluster:
         """Starts nothing yet.
 
         Raises:
-            ConfigError: the properties are none.
+            ConfigError: the properties are none, or what the supervisor before left cannot be read.
+            ClientAtWorkError: a client of the supervisor before has not ended yet.
         """
-        self.problem: str | None = None
+        self._before = read_state(order.path)
+        self._leftovers = find_leftovers(order.path)
+        self.problem = None if self._before is None else self._before.doubt()
+        self._complete_histories(order)
         self.clients = ClientRegister(order.path)
         self._order = order
         self._properties = order.node_properties()
         self._session_timeout_ms = self._properties.broker_session_timeout_ms
-        self._layout = order.layout()
+        self._layout = order.layout(self._before)
         self._changes = ChangeSignal()
         self._log = HarnessLog(
-            order.path / "events" / "harness-0.jsonl", run=self._layout.run, wall_time_ns=time.time_ns()
+            order.path / "events",
+            run=self._layout.run,
+            wall_time_ns=time.time_ns(),
+            incarnation=self._leftovers.harnesses,
         )
         self._cluster = ProcessCluster(self._layout, on_start=self._log.started, on_unexpected_end=self._notice_crash)
         self._client_link = ClientLink(on_counts=self._changes.change)
         self._one_step = asyncio.Lock()
         self._is_starting = True
+        self._ended: Ended | None = None
+        self._earlier_steps = recorded_steps(order.path / PLAN_FILE)
         self._played: list[PlayedStep] = []
+        self._steps = 0 if self._before is None else self._before.steps
         self._stack = AsyncExitStack()
+        self._state: StandingState
         self._target: ProcessTarget
         self._player: StepPlayer
+
+    def _complete_histories(self, order: StandingOrder) -> None:
+        """Completes what clients of a supervisor that died were doing."""
+        for history_file in self._leftovers.histories:
+            (order.path / history_file).touch()
+        unknown = complete_histories(order.path)
+        if unknown:
+            _log.warning("clients of the supervisor before went away, sends with unknown outcome: %d", unknown)
 
     async def __aenter__(self) -> "StandingCluster":
         """Starts every process and waits until every broker serves.
@@ -92,6 +118,14 @@ class StandingCluster:
         async with AsyncExitStack() as stack:
             stack.callback(self._close_log)
             await stack.enter_async_context(self._cluster)
+            self._state = new_state(
+                incarnation=self._leftovers.harnesses,
+                cluster_id=self._cluster.cluster_id,
+                ports=self._cluster.ports(),
+                metrics=self._cluster.metrics_ports(),
+            )
+            self._remember()
+            self._note_deaths()
             write_cluster_file(
                 self._order.path / "cluster.yaml",
                 self._layout,
@@ -113,18 +147,43 @@ class StandingCluster:
             )
             self._player = StepPlayer(target=self._target, seed=self._order.seed)
             await self._changes.wait(self._is_serving, timeout_s=READY_TIMEOUT_S)
+            if self._before is not None:
+                self._put_on_record(
+                    PlayedStep(action=Start(nodes=self._layout.node_ids), outcome=effective("all serve"))
+                )
             self._is_starting = False
             self._stack = stack.pop_all()
         return self
+
+    def _note_deaths(self) -> None:
+        """Puts on record how the processes ended whose supervisor died: the kernel killed them with it."""
+        for node_id, incarnation in self._leftovers.processes:
+            self._log.ended(node_id, incarnation, IncarnationEnd.KILLED, exit_code=None, metadata_offset=None)
+        dead = tuple(node_id for node_id, _ in self._leftovers.processes)
+        if dead:
+            self._put_on_record(PlayedStep(action=Kill(nodes=dead), outcome=effective("died with the supervisor")))
 
     async def __aexit__(self, *_: object) -> None:
         """Kills what still runs and closes the log."""
         await self._stack.aclose()
 
     def _close_log(self) -> None:
-        if self._is_starting:
+        is_stopped = self._ended is Ended.STOPPED
+        if self._is_starting and self._before is None:
             self.fail("the cluster did not come up")
-        self._log.close(problem=self.problem)
+        if is_stopped or (self._is_starting and self._before is not None):
+            self._log.suspend()
+        else:
+            self._log.close(problem=self.problem)
+        if not self._is_starting:
+            self._remember()
+
+    def _remember(self, step: str | None = None) -> None:
+        """Writes down what the next supervisor has to know."""
+        self._state = msgspec.structs.replace(
+            self._state, steps=self._steps, step=step, problem=self.problem, ended=self._ended
+        )
+        write_state(self._order.path, self._state)
 
     def _is_serving(self) -> Observation:
         brokers = self._target.image.brokers
@@ -165,18 +224,22 @@ class StandingCluster:
             reason = nothing_to_do(step.action, self._target.faults)
             if reason is not None:
                 return PlayedStep(action=step.action, outcome=no_op(reason))
-            number = len(self._played) + 1
+            number = self._steps + 1
             self._log.cause_id = CauseId(f"step-{number}")
             _log.info("step=%d %s", number, step.text)
-            played = await self._player.play(number, step)
-            self._put_on_record(played)
+            self._remember(step.text)
+            try:
+                played = await self._player.play(number, step)
+                self._put_on_record(played)
+            finally:
+                self._remember()
             return played
 
     async def record(self, actions: Sequence[Administration], seen: str) -> None:
         """Records a request that an administrator sent to the controller directly, with its response."""
         async with self._one_step:
             for action in actions:
-                self._log.cause_id = CauseId(f"step-{len(self._played) + 1}")
+                self._log.cause_id = CauseId(f"step-{self._steps + 1}")
                 placed = await self._with_replicas(action)
                 self._put_on_record(PlayedStep(action=placed, outcome=effective(seen)))
 
@@ -194,17 +257,19 @@ class StandingCluster:
 
     def _put_on_record(self, played: PlayedStep) -> None:
         self._played.append(played)
-        number, seen = len(self._played), played.outcome.seen
+        self._steps += 1
+        number, seen = self._steps, played.outcome.seen
         self._log.note(StepReached(cause_id=self._log.cause_id, step=number, text=played.text, seen=seen))
         _log.info("step=%d %s -> %s", number, played.text, seen)
         write_plan(
-            self._order.path / "plan.yaml",
+            self._order.path / PLAN_FILE,
             scenario_text=self._order.scenario_text(),
             steps=self._played,
             era=self._order.era,
             switches=self._order.switches,
             properties=tuple(self._order.properties.items()),
             seed=self._order.seed,
+            earlier=self._earlier_steps,
         )
 
     def open_client(self, verb: str) -> str:
@@ -248,6 +313,29 @@ class StandingCluster:
             await self._attempt("the final read", self._read_all)
             tell("stop the nodes")
             await self._attempt("the orderly stop", lambda: stop_nodes(self._target.faults))
+            self._ended = Ended.DOWN
+
+    async def stop(self, *, tell: Callable[[str], None]) -> None:
+        """Ends all processes in order, so that another supervisor can start them again; ``tell`` hears of it.
+
+        Links are mended and what is paused goes on before, since a node ends in order only where it can say so.
+        """
+        async with self._one_step:
+            self._log.cause_id = CauseId("stop")
+            tell("mend links, resume what is paused")
+            await self._attempt("before the stop", self._mend)
+            layout = self._layout
+            running = tuple(node_id for node_id in layout.node_ids if self._cluster.is_running(node_id))
+            tell("stop the nodes")
+            await self._attempt("the orderly stop", lambda: stop_nodes(self._target.faults))
+            for nodes in _brokers_then_controller(running, layout.controller_id):
+                self._put_on_record(PlayedStep(action=Stop(nodes=nodes), outcome=effective("in order")))
+            self._ended = Ended.STOPPED
+
+    async def _mend(self) -> None:
+        for action in [*repairs(self._target, self._layout.node_ids), *self._player.repairs]:
+            if not isinstance(action, Start):
+                await self._target.perform(action)
 
     async def _attempt(self, phase: str, work: Callable[[], Coroutine[None, None, None]]) -> None:
         try:
@@ -276,3 +364,9 @@ class StandingCluster:
         client = await self._client_link.launch(self._cluster.supervisor, config, directory=directory)
         await self._client_link.read_all(self._cluster.direct_addresses(), timeout_ms=FINAL_READ_TIMEOUT_MS)
         await client.stop()
+
+
+def _brokers_then_controller(nodes: tuple[NodeId, ...], controller_id: NodeId) -> tuple[tuple[NodeId, ...], ...]:
+    """Returns the groups in which nodes stop in order; none of them is empty."""
+    brokers = tuple(node for node in nodes if node != controller_id)
+    return tuple(group for group in (brokers, tuple(node for node in nodes if node == controller_id)) if group)

@@ -1,16 +1,23 @@
-"""Starts the supervisor of a standing cluster, and waits until the cluster serves."""
+"""Starts the supervisor of a standing cluster, for the first time or again, and waits until the cluster serves."""
 
 import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import Final
 
-from chaos.standing.order import StandingOrder, write_order
+import msgspec
+
+from chaos.play.run_directory import make_latest
+from chaos.standing.link import is_standing
+from chaos.standing.order import StandingOrder, read_order, write_order
+from chaos.standing.state import Ended, read_state
 from emulator.cluster.process_cluster import source_environment
 from emulator.core.errors import EmulatorError
 
 _LOG_FILE: Final = "run.log"
+_FINAL_READ_FILE: Final = "history.jsonl"
 
 
 class NotStartedError(EmulatorError):
@@ -24,6 +31,7 @@ def launch(order: StandingOrder) -> int:
         NotStartedError: it does not.
     """
     write_order(order)
+    make_latest(order.path)
     read_fd, write_fd = os.pipe()
     with (order.path / _LOG_FILE).open("ab") as log, os.fdopen(read_fd, "rb") as report:
         try:
@@ -51,3 +59,29 @@ def launch(order: StandingOrder) -> int:
     code = supervisor.wait()
     reason = line.decode().strip() or f"its supervisor ended with {code}"
     raise NotStartedError(f"no cluster came up: {reason}; see {order.path / _LOG_FILE}")
+
+
+def order_again(directory: Path, *, toxiproxy: Path | None) -> StandingOrder:
+    """Returns the order by which a cluster that was stopped, or whose supervisor died, is started again.
+
+    Args:
+        directory: of the run; it may have been moved.
+        toxiproxy: the program, for a cluster that had proxies.
+
+    Raises:
+        NotStartedError: there is nothing to go on with; the text says why.
+        ConfigError: a file is damaged.
+    """
+    order, state = read_order(directory), read_state(directory)
+    if is_standing(directory):
+        raise NotStartedError(f"the cluster in {directory} stands already")
+    if state is None:
+        raise NotStartedError(f"the cluster in {directory} never came up; see {directory / _LOG_FILE}")
+    if state.ended is Ended.DOWN or (directory / _FINAL_READ_FILE).exists():
+        raise NotStartedError(
+            f"the cluster in {directory} was taken down, and its record is closed; judge it with: "
+            f"laststand verify {directory}; a cluster that shall start again is ended with: laststand stop"
+        )
+    has_proxies = order.toxiproxy is not None
+    program = str(toxiproxy) if has_proxies and toxiproxy is not None else None
+    return msgspec.structs.replace(order, directory=str(directory), toxiproxy=program)

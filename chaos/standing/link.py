@@ -3,12 +3,17 @@
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from chaos.play.run_directory import LATEST
 from chaos.standing.messages import Answer, Command, Refused, decode_answer, encode_line
 from chaos.standing.order import ORDER_FILE, SOCKET_FILE, STANDING
 from chaos.standing.socket import short_path
+from chaos.standing.state import Ended, read_state
 from emulator.core.errors import EmulatorError
+
+DEFAULT_STORE: Final = Path("store")
+"""Where standing clusters are looked for if nothing is said."""
 
 
 class NoClusterError(EmulatorError):
@@ -29,15 +34,25 @@ def find_standing(place: Path) -> Path:
     """Returns the directory of a standing cluster, links resolved.
 
     Args:
-        place: the directory itself, or a store, which stands for its latest cluster.
+        place: the directory itself; a store or a cluster's folder in it, which stand for the latest cluster there; or
+            the name of a cluster in ``DEFAULT_STORE``.
 
     Raises:
-        NoClusterError: neither.
+        NoClusterError: none of them.
     """
-    for directory in (place, place / STANDING / LATEST):
+    named = DEFAULT_STORE / STANDING / place
+    for directory in (place, place / LATEST, place / STANDING / LATEST, named / LATEST):
         if (directory / ORDER_FILE).is_file():
             return directory.resolve()
-    raise NoClusterError(f"no standing cluster in {place}; start one with: laststand up")
+    raise NoClusterError(f"no standing cluster in {place}; start one with: laststand up (laststand ps lists them)")
+
+
+def find_all(store: Path) -> tuple[Path, ...]:
+    """Returns the directories of all standing clusters of a store, the oldest first."""
+    folder = store / STANDING
+    found = (*folder.glob(f"*/{ORDER_FILE}"), *folder.glob(f"*/*/{ORDER_FILE}"))
+    directories = {path.parent.resolve() for path in found}
+    return tuple(sorted(directories, key=lambda directory: directory.name))
 
 
 def is_standing(directory: Path) -> bool:
@@ -75,13 +90,17 @@ def ask(directory: Path, command: Command) -> Iterator[Answer]:
 
 def not_connected(directory: Path, error: OSError) -> NoClusterError:
     """Returns what a failed connection to the supervisor means."""
-    if isinstance(error, FileNotFoundError):
-        reason = f"the cluster in {directory} was taken down; verify it with: laststand verify {directory}"
-    else:
+    state = read_state(directory)
+    again = f"start it again with: laststand start {directory}"
+    if not isinstance(error, FileNotFoundError):
         reason = (
             f"the supervisor of the cluster in {directory} is gone ({SOCKET_FILE} is a leftover), and every process of "
-            f"the cluster with it; judge what it left with: laststand verify {directory}"
+            f"the cluster with it; {again}, or judge what it left with: laststand verify {directory}"
         )
+    elif state is not None and state.ended is Ended.STOPPED:
+        reason = f"the cluster in {directory} was stopped; {again}"
+    else:
+        reason = f"the cluster in {directory} was taken down; verify it with: laststand verify {directory}"
     return NoClusterError(reason)
 
 

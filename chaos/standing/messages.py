@@ -1,8 +1,9 @@
 """The protocol between commands and the supervisor of a standing cluster: JSON lines over a Unix socket.
 
-A connection carries one command. ``TakeDown`` is answered by any number of ``DownPhase`` and one ``TakenDown``;
-``OpenClient`` keeps the connection open until ``CloseClient``, or until one of the two processes ends; everything else
-has one answer. ``Refused`` can answer any command: nothing was done, and the reason says why.
+A connection carries one command. ``TakeDown`` and ``StopCluster`` are answered by any number of ``DownPhase`` and one
+``TakenDown``;
+``OpenClient`` keeps the connection open until ``CloseClient``, or until one of the two processes is gone; everything
+else has one answer. ``Refused`` can answer any command: nothing was done, and the reason says how to ask better.
 """
 
 from typing import Final, TypeAlias
@@ -65,6 +66,10 @@ class TakeDown(_Line, frozen=True, kw_only=True):
     """Stop the cluster in order, after healing all faults (``restore``) or without (``as_is``)."""
 
     ending: Ending
+
+
+class StopCluster(_Line, frozen=True, kw_only=True):
+    """End all processes in order, and leave everything so that the cluster can be started again."""
 
 
 class Refused(_Line, frozen=True, kw_only=True):
@@ -133,7 +138,7 @@ class TakenDown(_Line, frozen=True, kw_only=True):
     problem: str | None
 
 
-Command: TypeAlias = GetStatus | PlayStep | Perform | RecordRequest | OpenClient | CloseClient | TakeDown
+Command: TypeAlias = GetStatus | PlayStep | Perform | RecordRequest | OpenClient | CloseClient | TakeDown | StopCluster
 Answer: TypeAlias = (
     Refused | StepPlayed | StepFailed | Recorded | Status | ClientOpened | ClientDismissed | DownPhase | TakenDown
 )

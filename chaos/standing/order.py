@@ -8,7 +8,10 @@
         20260101T120000.000/      a run directory; beside what every run has:
             supervisor.json       this order
             supervisor.sock       where the supervisor listens
+            state.json            what the next supervisor of this directory must know
             history/<client>.jsonl
+            groups/<group>.json   positions of ``laststand consume --group``
+        <name>/                   the same once more for each cluster with a name
 """
 
 from pathlib import Path
@@ -17,6 +20,8 @@ from typing import Final
 import msgspec
 import yaml
 
+from chaos.standing.state import StandingState
+from emulator.cluster.ports import is_free
 from emulator.cluster.process_cluster import ClusterLayout
 from emulator.core.errors import ConfigError
 from emulator.core.properties import NodeProperties, node_properties
@@ -43,6 +48,7 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
         properties: of every node, by Kafka's names.
         seed: of what a power loss takes.
         toxiproxy: the program; ``None`` for a cluster whose links cannot be broken.
+        ports: where nodes listen that were told so; the others have any port.
     """
 
     directory: str
@@ -52,6 +58,7 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
     properties: dict[str, str]
     seed: int
     toxiproxy: str | None
+    ports: dict[int, int] = msgspec.field(default_factory=dict)
 
     @property
     def path(self) -> Path:
@@ -60,7 +67,7 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lock_path(self) -> Path:
-        """File whose lock says that a cluster stands in this store."""
+        """File whose lock says that a cluster of this name stands in this store."""
         return self.path.parent / LOCK_FILE
 
     @property
@@ -82,8 +89,12 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
         }
         return yaml.safe_dump(document, sort_keys=False)
 
-    def layout(self) -> ClusterLayout:
-        """Returns what the cluster is made of."""
+    def layout(self, before: StandingState | None) -> ClusterLayout:
+        """Returns what the cluster is made of; with the data, and as far as they are free the ports, of ``before``."""
+        kept = {} if before is None else {node: port for node, port in before.ports.items() if is_free(port)}
+        kept_metrics = (
+            {} if before is None else {node: port for node, port in before.metrics_ports.items() if is_free(port)}
+        )
         return ClusterLayout(
             run=self.path.name,
             directory=self.path,
@@ -93,6 +104,9 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
             properties=tuple(self.properties.items()),
             toxiproxy=None if self.toxiproxy is None else Path(self.toxiproxy),
             metrics=True,
+            cluster_id=None if before is None else before.cluster_id,
+            ports={**kept, **self.ports},
+            metrics_ports=kept_metrics,
         )
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable
 from typing import Final, assert_never
 
@@ -28,6 +29,7 @@ from chaos.standing.messages import (
     Status,
     StepFailed,
     StepPlayed,
+    StopCluster,
     TakeDown,
     TakenDown,
     decode_command,
@@ -42,6 +44,9 @@ from emulator.plan.actions import ActionTemplate
 CLIENTS_TIMEOUT_S: Final = 15.0
 """For clients to await their answers and leave, once they were dismissed."""
 
+_SOCKET_UMASK: Final = 0o177
+"""Whoever may connect commands processes and files of this user: the socket is 0600 from its first moment."""
+
 _log: Final = logging.getLogger(__name__)
 
 
@@ -51,7 +56,7 @@ class Server:
     def __init__(self, order: StandingOrder, cluster: StandingCluster) -> None:
         self._order = order
         self._cluster = cluster
-        self._ending: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
+        self._ending: asyncio.Future[Ending | None] = asyncio.get_running_loop().create_future()
         self._waiting_for_end: list[asyncio.StreamWriter] = []
         self._clients: dict[str, asyncio.StreamWriter] = {}
         self._no_clients = asyncio.Event()
@@ -61,15 +66,19 @@ class Server:
     async def listen(self) -> None:
         """Starts to answer."""
         with short_path(self._order.path) as path:
-            self._server = await asyncio.start_unix_server(self._serve, path, limit=LINE_LENGTH_MAX)
+            before = os.umask(_SOCKET_UMASK)
+            try:
+                self._server = await asyncio.start_unix_server(self._serve, path, limit=LINE_LENGTH_MAX)
+            finally:
+                os.umask(before)
 
-    def ask_for_end(self, ending: Ending) -> None:
-        """Requests the end; the first request decides how."""
+    def ask_for_end(self, ending: Ending | None) -> None:
+        """Ends ``asked_for_end``; the first who asks decides how, with ``None`` that the cluster can start again."""
         if not self._ending.done():
             self._ending.set_result(ending)
 
-    async def asked_for_end(self) -> Ending:
-        """Waits until the end is requested, and returns how."""
+    async def asked_for_end(self) -> Ending | None:
+        """Waits until somebody wants the cluster to end, and returns how."""
         return await self._ending
 
     async def dismiss_clients(self) -> None:
@@ -114,7 +123,7 @@ class Server:
                 writer.close()
 
     async def _answer(self, command: Command, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._ending.done() and not isinstance(command, TakeDown):
+        if self._ending.done() and not isinstance(command, TakeDown | StopCluster):
             _tell(writer, Refused(reason="the cluster is being taken down"))
             return
         match command:
@@ -134,6 +143,9 @@ class Server:
             case TakeDown(ending=ending):
                 self._waiting_for_end.append(writer)
                 self.ask_for_end(ending)
+            case StopCluster():
+                self._waiting_for_end.append(writer)
+                self.ask_for_end(None)
             case _:
                 assert_never(command)
 
@@ -201,6 +213,9 @@ async def stand(order: StandingOrder, *, on_serving: Callable[[], None], on_serv
         ending = await server.asked_for_end()
         server.announce(DownPhase(text="await the clients"))
         await server.dismiss_clients()
-        await cluster.end(ending, tell=lambda text: server.announce(DownPhase(text=text)))
+        if ending is None:
+            await cluster.stop(tell=lambda text: server.announce(DownPhase(text=text)))
+        else:
+            await cluster.end(ending, tell=lambda text: server.announce(DownPhase(text=text)))
     server.announce(TakenDown(problem=cluster.problem))
     await server.close()

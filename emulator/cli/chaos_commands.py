@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from emulator.cli.completion import complete_nodes
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.failure import CommandFailedError
 from emulator.cli.output import Output, json_option
@@ -42,8 +43,8 @@ def step(step: str, place: Path, output: Output) -> int:
 
 
 @COMMANDS.command()
-@click.argument("a")
-@click.argument("b")
+@click.argument("a", shell_complete=complete_nodes)
+@click.argument("b", shell_complete=complete_nodes)
 @click.option("--one-way", is_flag=True, help="Only what A dials to B; B can still call A.")
 @directory_option
 @json_option
@@ -62,7 +63,7 @@ def partition(a: str, b: str, *, one_way: bool, place: Path, output: Output) -> 
 
 
 @COMMANDS.command()
-@click.argument("node", required=False)
+@click.argument("node", required=False, shell_complete=complete_nodes)
 @click.option("--from", "source", metavar="A", help="With --to: only what A dials to B.")
 @click.option("--to", "target", metavar="B", help="With --from.")
 @directory_option
@@ -104,9 +105,10 @@ def _add_command(row: Deed) -> None:
     for option in reversed(options):
         decorated = _click_option(option)(decorated)
     if is_node:
-        decorated = click.argument("nodes", nargs=-1, required=True)(decorated)
+        decorated = click.argument("nodes", nargs=-1, required=True, shell_complete=complete_nodes)(decorated)
     if is_link:
-        decorated = click.argument("a")(click.argument("b")(decorated))
+        a = click.argument("a", shell_complete=complete_nodes)
+        decorated = a(click.argument("b", shell_complete=complete_nodes)(decorated))
     COMMANDS.command(name=row.line_verb)(decorated)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from emulator.cli.output import Output, json_option
+from emulator.cli.output import Output, json_option, report_done
 from emulator.cli.standing import administer, directory_option, locate
 from emulator.cli.user_error import UserError
 
@@ -74,6 +74,7 @@ def describe(
 @click.option("--add-config", "added", multiple=True, metavar="KEY=VALUE", help="Set a property.")
 @click.option("--delete-config", "deleted", multiple=True, metavar="KEY", help="Reset to the default.")
 @directory_option
+@json_option
 def alter(
     entity_type: str,
     entity_name: str | None,
@@ -82,6 +83,7 @@ def alter(
     added: tuple[str, ...],
     deleted: tuple[str, ...],
     place: Path,
+    output: Output,
 ) -> None:
     """Set properties, or reset them to their defaults: all of them or none."""
     from emulator.cli.assignments import assignments
@@ -91,7 +93,8 @@ def alter(
     if not changes:
         raise UserError("nothing to alter: give --add-config or --delete-config")
     administer(locate(place), lambda admin: admin.alter_configs(resource, name, changes))
-    click.echo(f"Completed updating config for {entity_type.removesuffix('s')} {name or 'default'}.")
+    done = f"Completed updating config for {entity_type.removesuffix('s')} {name or 'default'}."
+    report_done(done, {"entity_type": entity_type, "entity_name": name or None}, output)
 
 
 def _resource(entity_type: str, name: str | None, *, is_default: bool) -> "tuple[ConfigResource, str]":

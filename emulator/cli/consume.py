@@ -2,19 +2,22 @@
 
 import asyncio
 import base64
+import contextlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
+from emulator.cli.completion import complete_topics
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
 from emulator.cli.standing import directory_option, locate, partitions_of, working
-from emulator.core.types import TopicPartition
+from emulator.cli.user_error import UserError
+from emulator.core.types import Offset, TopicPartition
 
 if TYPE_CHECKING:
     from emulator.core.client.settings import ConsumerSettings
@@ -25,8 +28,10 @@ class LineForm(msgspec.Struct, frozen=True, kw_only=True):
     """How a record becomes a line."""
 
     output: Output
+    print_timestamp: bool
     print_partition: bool
     print_offset: bool
+    print_headers: bool
     print_key: bool
     separator: bytes
 
@@ -35,10 +40,15 @@ class LineForm(msgspec.Struct, frozen=True, kw_only=True):
         if self.output is Output.JSON:
             return _json_line(partition, record)
         parts: list[bytes] = []
+        if self.print_timestamp:
+            parts.append(b"CreateTime:%d" % record.timestamp_ms)
         if self.print_partition:
             parts.append(b"Partition:%d" % partition.partition)
         if self.print_offset:
             parts.append(b"Offset:%d" % record.offset)
+        if self.print_headers:
+            headers = (f"{key}:".encode() + (b"null" if value is None else value) for key, value in record.headers)
+            parts.append(b",".join(headers) or b"NO_HEADERS")
         if self.print_key:
             parts.append(b"null" if record.key is None else record.key)
         parts.append(b"null" if record.value is None else record.value)
@@ -46,15 +56,21 @@ class LineForm(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @click.command(short_help="Print a topic's records as lines.")
-@click.argument("topic")
+@click.argument("topic", shell_complete=complete_topics)
 @click.option("--partition", type=click.IntRange(min=0), metavar="N", help="Read this partition only.")
-@click.option("--from-beginning", is_flag=True, help="Start with the oldest record instead of the next one.")
-@click.option("--max-messages", type=click.IntRange(min=1), metavar="N", help="End after N records.")
+@click.option("--from-beginning", is_flag=True, help="Begin with the oldest record; else with the next one.")
+@click.option("--offset", metavar="N", help="With --partition: begin there; an offset, `earliest` or `latest`.")
 @click.option(
-    "--timeout-ms", type=click.IntRange(min=1), metavar="MS", help="End when no record has arrived for this long."
+    "--group",
+    metavar="NAME",
+    help="Begin where the last consumer of this group ended. Positions are kept in the run directory.",
 )
+@click.option("--max-messages", type=click.IntRange(min=1), metavar="N", help="End after N records.")
+@click.option("--timeout-ms", type=click.IntRange(min=1), metavar="MS", help="End when no record came for so long.")
+@click.option("--print-timestamp", is_flag=True, help="Put the timestamp before each value.")
 @click.option("--print-partition", is_flag=True, help="Put the partition before each value.")
 @click.option("--print-offset", is_flag=True, help="Put the offset before each value.")
+@click.option("--print-headers", is_flag=True, help="Put the headers before each value; `laststand` is ours.")
 @click.option("--print-key", is_flag=True, help="Put the key before each value.")
 @click.option("--key-separator", default="\t", metavar="TEXT", help="Between the parts of a line.  [default: a tab]")
 @click.option("--consumer-property", "properties", multiple=True, metavar="KEY=VALUE", help="Kafka's consumer setting.")
@@ -65,10 +81,14 @@ def consume(
     *,
     partition: int | None,
     from_beginning: bool,
+    offset: str | None,
+    group: str | None,
     max_messages: int | None,
     timeout_ms: int | None,
+    print_timestamp: bool,
     print_partition: bool,
     print_offset: bool,
+    print_headers: bool,
     print_key: bool,
     key_separator: str,
     properties: tuple[str, ...],
@@ -80,19 +100,36 @@ def consume(
     Ends with Ctrl-C, ``--max-messages`` or ``--timeout-ms``. The run's history contains what was read, so that
     ``laststand verify`` checks it. In JSON, keys and values that are not UTF-8 are base64, under ``key_base64`` and
     ``value_base64``.
+
+    A group is no more than a file of positions, stored when the consumer ends: a new group begins like a consumer
+    without one, nothing is rebalanced, and of two consumers each reads everything.
     """
+    from chaos.standing.groups import GroupFile
     from emulator.cli.assignments import assignments
     from emulator.core.client.settings import OffsetReset, consumer_settings
 
     settings = consumer_settings(assignments("--consumer-property", properties))
     reset = OffsetReset.EARLIEST if from_beginning else OffsetReset.LATEST
+    if offset is not None:
+        if partition is None or from_beginning or group is not None:
+            raise UserError("--offset goes with --partition, and without --from-beginning and --group")
+        if offset in ("earliest", "latest"):
+            reset = OffsetReset(offset)
+        elif not offset.isdecimal():
+            raise UserError(f"--offset {offset}: expected an offset, earliest or latest")
     directory = locate(place)
+    group_file = None if group is None else GroupFile(directory, group)
     partitions = partitions_of(directory, topic, partition)
+    positions = {} if group_file is None else group_file.positions()
+    if offset is not None and offset.isdecimal():
+        positions = {partitions[0]: Offset(int(offset))}
     printer = Printer(
         form=LineForm(
             output=output,
+            print_timestamp=print_timestamp,
             print_partition=print_partition,
             print_offset=print_offset,
+            print_headers=print_headers,
             print_key=print_key,
             separator=key_separator.encode(),
         ),
@@ -100,8 +137,10 @@ def consume(
     )
     settings = msgspec.structs.replace(settings, auto_offset_reset=reset)
     try:
-        working(_consume(directory, settings, partitions, printer, timeout_ms))
+        working(_consume(directory, settings, partitions, positions, printer, timeout_ms))
     finally:
+        if group_file is not None:
+            group_file.store(printer.positions)
         click.echo(f"Processed a total of {printer.count} messages", err=True)
     return ExitCode.VALID
 
@@ -111,11 +150,15 @@ class Printer:
 
     Attributes:
         count: how many it printed.
+        printed_bytes: of lines.
+        positions: where it goes on, by partition.
         is_done: set when there are enough, or nobody reads the lines any more.
     """
 
     def __init__(self, *, form: LineForm, max_messages: int | None) -> None:
         self.count = 0
+        self.printed_bytes = 0
+        self.positions: dict[TopicPartition, Offset] = {}
         self.is_done = asyncio.Event()
         self._form = form
         self._max_messages = max_messages
@@ -125,8 +168,9 @@ class Printer:
         if self.is_done.is_set():
             return
         wanted = records if self._max_messages is None else records[: self._max_messages - self.count]
+        lines = b"".join(self._form.line(partition, record) for record in wanted)
         try:
-            sys.stdout.buffer.write(b"".join(self._form.line(partition, record) for record in wanted))
+            sys.stdout.buffer.write(lines)
             sys.stdout.buffer.flush()
         except BrokenPipeError:
             # The interpreter flushes once more at its end, and would complain.
@@ -134,6 +178,9 @@ class Printer:
             self.is_done.set()
             return
         self.count += len(wanted)
+        self.printed_bytes += len(lines)
+        if wanted:
+            self.positions[partition] = Offset(wanted[-1].offset + 1)
         if self.count == self._max_messages:
             self.is_done.set()
 
@@ -142,10 +189,12 @@ async def _consume(
     directory: Path,
     settings: "ConsumerSettings",
     partitions: tuple[TopicPartition, ...],
+    positions: Mapping[TopicPartition, Offset],
     printer: Printer,
     timeout_ms: int | None,
 ) -> None:
     from chaos.standing.client_session import client_session
+    from emulator.cli.rate import showing_rate
     from emulator.client.config import ConsumerConfig
     from emulator.client.consuming import RunningConsumer
     from emulator.client.counters import Counters
@@ -166,10 +215,15 @@ async def _consume(
                 history=history,
                 counters=Counters(),
                 on_records=printer.show,
+                positions=positions,
             )
             consumer.start()
             try:
-                await _until_enough(printer, session.ended, timeout_ms)
+                async with contextlib.AsyncExitStack() as stack:
+                    if not sys.stdout.isatty():
+                        progress = showing_rate("read", lambda: (printer.count, printer.printed_bytes))
+                        await stack.enter_async_context(progress)
+                    await _until_enough(printer, session.ended, timeout_ms)
             finally:
                 await consumer.stop()
 
@@ -190,7 +244,7 @@ async def _until_enough(printer: Printer, ended: asyncio.Event, timeout_ms: int 
 
 
 def _json_line(partition: TopicPartition, record: "StoredRecord") -> bytes:
-    document: dict[str, str | int | None] = {
+    document: dict[str, str | int | dict[str, str | None] | None] = {
         "topic": partition.topic,
         "partition": partition.partition,
         "offset": record.offset,
@@ -201,4 +255,8 @@ def _json_line(partition: TopicPartition, record: "StoredRecord") -> bytes:
             document[name] = None if content is None else content.decode()
         except UnicodeDecodeError:
             document[f"{name}_base64"] = base64.b64encode(content or b"").decode()
+    if record.headers:
+        document["headers"] = {
+            key: None if value is None else value.decode(errors="replace") for key, value in record.headers
+        }
     return msgspec.json.encode(document) + b"\n"

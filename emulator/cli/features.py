@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from emulator.cli.output import Output, json_option
+from emulator.cli.output import Output, json_option, report_done
 from emulator.cli.standing import administer, directory_option, locate
 from emulator.cli.user_error import UserError
 
@@ -42,9 +42,10 @@ def describe(place: Path, output: Output) -> None:
 @_feature
 @_dry_run
 @directory_option
-def upgrade(updates: tuple[str, ...], *, dry_run: bool, place: Path) -> None:
+@json_option
+def upgrade(updates: tuple[str, ...], *, dry_run: bool, place: Path, output: Output) -> None:
     """Raise features to higher levels."""
-    _update(updates, "UPGRADE", "upgraded", place, is_dry=dry_run)
+    _update(updates, "UPGRADE", "upgraded", place, output, is_dry=dry_run)
 
 
 @features.command()
@@ -52,12 +53,13 @@ def upgrade(updates: tuple[str, ...], *, dry_run: bool, place: Path) -> None:
 @click.option("--unsafe", is_flag=True, help="Allow it even if metadata is lost.")
 @_dry_run
 @directory_option
-def downgrade(updates: tuple[str, ...], *, unsafe: bool, dry_run: bool, place: Path) -> None:
+@json_option
+def downgrade(updates: tuple[str, ...], *, unsafe: bool, dry_run: bool, place: Path, output: Output) -> None:
     """Lower features to lower levels; level 0 disables one."""
-    _update(updates, "UNSAFE_DOWNGRADE" if unsafe else "SAFE_DOWNGRADE", "downgraded", place, is_dry=dry_run)
+    _update(updates, "UNSAFE_DOWNGRADE" if unsafe else "SAFE_DOWNGRADE", "downgraded", place, output, is_dry=dry_run)
 
 
-def _update(updates: tuple[str, ...], direction: str, done: str, place: Path, *, is_dry: bool) -> None:
+def _update(updates: tuple[str, ...], direction: str, done: str, place: Path, output: Output, *, is_dry: bool) -> None:
     from emulator.cli.assignments import assignments
     from emulator.client.admin import Effort
     from emulator.core.admin_messages import FeatureUpdate
@@ -73,5 +75,7 @@ def _update(updates: tuple[str, ...], direction: str, done: str, place: Path, *,
     ]
     effort = Effort.VALIDATE_ONLY if is_dry else Effort.APPLY
     administer(locate(place), lambda admin: admin.update_features(wanted, effort=effort))
-    for name, level in levels.items():
-        click.echo(f"{name} {'can be' if is_dry else 'was'} {done} to {level}.")
+    told = [f"{name} {'can be' if is_dry else 'was'} {done} to {level}." for name, level in levels.items()]
+    report_done(
+        "\n".join(told), {"levels": {name: int(level) for name, level in levels.items()}, "dry_run": is_dry}, output
+    )

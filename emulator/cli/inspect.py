@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from emulator.cli.completion import complete_partitions
 from emulator.cli.output import Output, json_option
 from emulator.cli.partitions import parse_partition
 from emulator.cli.standing import administer, directory_option, locate, status_of
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="A partition's replicas side by side.")
-@click.argument("partition", metavar="TOPIC-PARTITION")
+@click.argument("partition", metavar="TOPIC-PARTITION", shell_complete=complete_partitions)
 @directory_option
 @json_option
 def inspect(partition: str, place: Path, output: Output) -> None:

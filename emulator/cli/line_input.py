@@ -1,4 +1,4 @@
-"""Lines of standard input for an event loop, whatever standard input is: a pipe, a file or a terminal."""
+"""Lines of a file or of standard input for an event loop, whatever that is: a pipe, a file or a terminal."""
 
 import asyncio
 import os
@@ -6,9 +6,9 @@ import sys
 import threading
 from typing import Final
 
-_LINES_AHEAD_MAX: Final = 10_000
-_LINES_PER_CALL: Final = 1_000
-_BLOCK_BYTES: Final = 1 << 16
+_BLOCKS_AHEAD_MAX: Final = 64
+_LINGERING_LINES_MAX: Final = 100_000
+_BLOCK_BYTES: Final = 1 << 18
 
 
 class LineInput:
@@ -18,40 +18,62 @@ class LineInput:
         """Begins to read a file descriptor, that of standard input if not given."""
         self._descriptor = sys.stdin.fileno() if descriptor is None else descriptor
         self._loop = asyncio.get_running_loop()
-        self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self._room = threading.Semaphore(_LINES_AHEAD_MAX)
+        self._blocks: asyncio.Queue[list[bytes]] = asyncio.Queue()
+        self._room = threading.Semaphore(_BLOCKS_AHEAD_MAX)
         self._is_over = False
         # A daemon, since nothing ends a read of a terminal but a line, and the process must be able to.
         threading.Thread(target=self._read, daemon=True, name="line input").start()
 
-    async def next_lines(self) -> list[bytes]:
-        """Returns the lines that are there, at least one, without their ends; none once the input is over."""
-        lines: list[bytes] = []
-        while not self._is_over and len(lines) < _LINES_PER_CALL and (not lines or not self._lines.empty()):
-            line = await self._lines.get()
-            if line is None:
-                self._is_over = True
-            else:
-                lines.append(line)
-                self._room.release()
+    async def next_lines(self, *, linger_s: float = 0.0) -> list[bytes]:
+        """Returns the next lines that are there, without their ends: at least one, and none once the input is over.
+
+        Args:
+            linger_s: how long lines are gathered, from the first of them on.
+        """
+        lines = await self._next_block()
+        if not lines or linger_s == 0:
+            return lines
+        try:
+            async with asyncio.timeout(linger_s):
+                while len(lines) < _LINGERING_LINES_MAX and (more := await self._next_block()):
+                    lines += more
+        except TimeoutError:
+            pass
+        return lines
+
+    async def _next_block(self) -> list[bytes]:
+        if self._is_over:
+            return []
+        lines = await self._blocks.get()
+        self._room.release()
+        self._is_over = not lines
         return lines
 
     def _read(self) -> None:
         # Not through a buffered reader: this thread would hold its lock when the interpreter ends, which is fatal.
         rest = b""
         while block := os.read(self._descriptor, _BLOCK_BYTES):
-            *whole, rest = (rest + block).split(b"\n")
-            for line in whole:
-                self._room.acquire()
-                if not self._put(line.removesuffix(b"\r")):
-                    return
+            whole, end, rest = self._cut(rest, block)
+            if end and not self._put(whole.split(b"\n")):
+                return
         if rest:
-            self._put(rest)
-        self._put(None)
+            self._put([rest])
+        self._put([])
 
-    def _put(self, line: bytes | None) -> bool:
+    @staticmethod
+    def _cut(rest: bytes, block: bytes) -> tuple[bytes, bytes, bytes]:
+        """Returns the whole lines of what was read, their last end (nothing if there is none), and the rest."""
+        end = block.rfind(b"\n")
+        if end < 0:
+            return b"", b"", rest + block
+        return rest + block[:end], block[end : end + 1], block[end + 1 :]
+
+    def _put(self, lines: list[bytes]) -> bool:
+        if any(line.endswith(b"\r") for line in lines):
+            lines = [line.removesuffix(b"\r") for line in lines]
+        self._room.acquire()
         try:
-            self._loop.call_soon_threadsafe(self._lines.put_nowait, line)
+            self._loop.call_soon_threadsafe(self._blocks.put_nowait, lines)
         except RuntimeError:  # the loop is closed: nobody reads any more
             return False
         return True

@@ -9,6 +9,7 @@ from typing import Final
 import click
 
 from emulator.cli.chaos import chaos
+from emulator.cli.completion import completion
 from emulator.cli.configs import configs
 from emulator.cli.consume import consume
 from emulator.cli.down import down
@@ -16,13 +17,18 @@ from emulator.cli.elect_leaders import elect_leaders
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.features import features
 from emulator.cli.inspect import inspect
+from emulator.cli.logs import logs
 from emulator.cli.produce import produce
+from emulator.cli.ps import ps
 from emulator.cli.reassign import reassign
 from emulator.cli.replay import replay
 from emulator.cli.run import run
 from emulator.cli.sections import SectionedGroup
+from emulator.cli.setup import setup
 from emulator.cli.simulate import simulate
+from emulator.cli.start import start
 from emulator.cli.status import status
+from emulator.cli.stop import stop
 from emulator.cli.topics import topics
 from emulator.cli.up import up
 from emulator.cli.verify import verify
@@ -37,10 +43,11 @@ def cli() -> None:
 
 
 cli.add_section("Runs", run, verify, replay, simulate)
-cli.add_section("Standing cluster", up, status, down)
+cli.add_section("Standing cluster", up, status, logs, stop, start, down, ps)
 cli.add_section("Topics and records", topics, produce, consume, inspect)
 cli.add_section("Administration", elect_leaders, reassign, configs, features)
 cli.add_section("Faults", chaos)
+cli.add_section("This program", setup, completion)
 
 
 def main() -> int:

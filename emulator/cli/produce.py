@@ -1,11 +1,14 @@
-"""``laststand produce``: writes lines of standard input as records."""
+"""``laststand produce``: lines of standard input or of a file become records."""
 
 import asyncio
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
+import msgspec
 
+from emulator.cli.completion import complete_topics
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
 from emulator.cli.standing import directory_option, locate, partitions_of, working
@@ -13,71 +16,160 @@ from emulator.cli.user_error import UserError
 
 if TYPE_CHECKING:
     from chaos.standing.client_session import ClientSession
-    from emulator.client.console_producer import ConsoleProducer, Tally
+    from emulator.cli.line_input import LineInput
+    from emulator.client.console_producer import ConsoleProducer, Headers, Tally
     from emulator.core.client.settings import ProducerSettings
     from emulator.core.types import TopicPartition
+    from emulator.storage.record_codec import Compression
 
 _ACKS: Final = ("all", "-1", "1", "0")
+_COMPRESSIONS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 _DISMISSED_TIMEOUT_MS: Final = 10_000
-_ROOM_INTERVAL_S: Final = 0.01
+_TIMESTAMP_MAX: Final = 2**63 - 1
+
+
+class ProduceOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """What is sent, and how.
+
+    Attributes:
+        path: of the lines; ``None`` for standard input.
+        separator: between key and value; ``None`` for records without keys.
+        linger_ms: how long lines are gathered for a batch.
+        batch_bytes: that a batch has at most; ``None`` for the producer's own limit.
+    """
+
+    settings: "ProducerSettings"
+    path: Path | None
+    separator: bytes | None
+    linger_ms: int
+    batch_bytes: int | None
+    compression: "Compression"
+    headers: "Headers"
+    timestamp_ms: int | None
 
 
 @click.command(short_help="Write lines of stdin into a topic.")
-@click.argument("topic")
+@click.argument("topic", shell_complete=complete_topics)
 @click.option(
-    "--acks", type=click.Choice(_ACKS), default="all", show_default=True, help="Acknowledgements that a send waits for."
+    "-f",
+    "--file",
+    "path",
+    type=click.Path(path_type=Path, allow_dash=True),
+    metavar="FILE",
+    help="Read lines from FILE instead of standard input.",
 )
+@click.option("--acks", type=click.Choice(_ACKS), default="all", show_default=True, help="What a send waits for.")
 @click.option("--partition", type=click.IntRange(min=0), metavar="N", help="Write to this partition only.")
 @click.option(
     "--key-separator",
     metavar="TEXT",
     help="Lines are KEY, this separator, VALUE. Equal keys go to one partition, as with Kafka's default partitioner.",
 )
+@click.option("--header", "headers", multiple=True, metavar="KEY=VALUE", help="Give every record this header.")
+@click.option(
+    "--timestamp-ms",
+    type=click.IntRange(min=0, max=_TIMESTAMP_MAX),
+    metavar="MS",
+    help="Of every record, since 1970; when it is sent if not given.",
+)
+@click.option(
+    "--linger-ms",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    metavar="MS",
+    help="Gather lines for so long before they are sent.",
+)
+@click.option(
+    "--batch-size", type=click.IntRange(min=1), metavar="BYTES", help="Of one batch at most. [default: 256 KB]"
+)
+@click.option(
+    "--compression",
+    type=click.Choice(_COMPRESSIONS),
+    default="none",
+    show_default=True,
+    help="Of batches; all but gzip need the package cramjam.",
+)
 @click.option("--producer-property", "properties", multiple=True, metavar="KEY=VALUE", help="Kafka's producer setting.")
 @directory_option
 @json_option
 def produce(
     topic: str,
+    path: Path | None,
     acks: str,
     partition: int | None,
     key_separator: str | None,
+    headers: tuple[str, ...],
+    timestamp_ms: int | None,
+    linger_ms: int,
+    batch_size: int | None,
+    compression: str,
     properties: tuple[str, ...],
     place: Path,
     output: Output,
 ) -> int:
     """Write each line of standard input as a record to TOPIC of a standing cluster, and wait for acknowledgements.
 
-    The run's history contains each record's outcome, so that ``laststand verify`` checks it.
+    What became of each record is in the run's history, so that ``laststand verify`` judges it. On a terminal stderr
+    shows how far it is; Ctrl-C ends it, and the counts are printed all the same.
 
     Exit code: 0 every record was acknowledged, 1 one was certainly not written, 2 the outcome of one is unknown.
     """
     from emulator.cli.assignments import assignments
     from emulator.cli.tables import print_json
+    from emulator.client.console_producer import Tally
+    from emulator.client.records import IDENTITY_HEADER
     from emulator.core.client.settings import producer_settings
     from emulator.core.types import Acks
 
     if key_separator == "":
         raise UserError("--key-separator: expected at least one character")
+    named = assignments("--header", headers)
+    if IDENTITY_HEADER in named:
+        raise UserError(f"--header {IDENTITY_HEADER}: records have that header already, it tells who they are")
+    if path is not None and str(path) != "-" and not path.is_file():
+        raise UserError(f"--file {path}: no such file")
     level = {"all": Acks.ALL, "-1": Acks.ALL, "1": Acks.LEADER, "0": Acks.NONE}[acks]
-    settings = producer_settings(level, assignments("--producer-property", properties))
+    order = ProduceOrder(
+        settings=producer_settings(level, assignments("--producer-property", properties)),
+        path=None if path is None or str(path) == "-" else path,
+        separator=None if key_separator is None else key_separator.encode(),
+        linger_ms=linger_ms,
+        batch_bytes=batch_size,
+        compression=_supported(compression),
+        headers=tuple((key, value.encode()) for key, value in named.items()),
+        timestamp_ms=timestamp_ms,
+    )
     directory = locate(place)
     partitions = partitions_of(directory, topic, partition)
-    separator = None if key_separator is None else key_separator.encode()
-    tally = working(_produce(directory, settings, partitions, separator))
-    if output is Output.JSON:
-        print_json(tally)
-    else:
-        _print_summary(tally)
+    tally = Tally()
+    try:
+        working(_produce(directory, order, partitions, tally))
+    finally:
+        if output is Output.JSON:
+            print_json(tally)
+        else:
+            _print_summary(tally)
     if tally.unknown:
         return ExitCode.UNKNOWN
     return ExitCode.VIOLATION if tally.failed else ExitCode.VALID
 
 
+def _supported(name: str) -> "Compression":
+    from emulator.storage.record_codec import Compression, is_supported
+
+    compression = Compression[name.upper()]
+    if not is_supported(compression):
+        raise UserError(f"--compression {name}: needs the package cramjam: pip install cramjam")
+    return compression
+
+
 async def _produce(
-    directory: Path, settings: "ProducerSettings", partitions: "tuple[TopicPartition, ...]", separator: bytes | None
-) -> "Tally":
+    directory: Path, order: ProduceOrder, partitions: "tuple[TopicPartition, ...]", tally: "Tally"
+) -> None:
     from chaos.standing.client_session import client_session
-    from emulator.client.console_producer import ConsoleProducer
+    from emulator.cli.rate import showing_rate
+    from emulator.client.console_producer import BATCH_BYTES_MAX, ConsoleProducer
     from emulator.client.history import History
     from emulator.client.shell import Links
     from emulator.rpc.channel import keepalive_for
@@ -88,42 +180,60 @@ async def _produce(
             keepalive = keepalive_for(session_timeout_ms=opened.session_timeout_ms)
             producer = ConsoleProducer(
                 name=opened.name,
-                settings=settings,
+                settings=order.settings,
                 brokers=opened.brokers,
                 partitions=partitions,
                 links=Links(addresses=opened.addresses, keepalive=keepalive, tasks=tasks),
                 history=history,
+                tally=tally,
+                batch_bytes_max=order.batch_bytes or BATCH_BYTES_MAX,
+                compression=order.compression,
+                headers=order.headers,
+                timestamp_ms=order.timestamp_ms,
             )
             producer.start()
             timeout_ms = 0  # what is interrupted waits for nothing
             try:
-                await _send_lines(producer, session, separator)
-                timeout_ms = _DISMISSED_TIMEOUT_MS if session.ended.is_set() else settings.delivery_timeout_ms
+                async with showing_rate("acknowledged", lambda: (tally.acked, producer.sent_bytes)):
+                    await _send_file(producer, session, order)
+                    timeout_ms = _DISMISSED_TIMEOUT_MS if session.ended.is_set() else order.settings.delivery_timeout_ms
             except UserError:  # about a line; those before it were sent
-                timeout_ms = settings.delivery_timeout_ms
+                timeout_ms = order.settings.delivery_timeout_ms
                 raise
             finally:
                 await producer.finish(timeout_ms=timeout_ms)
-    return producer.tally
 
 
-async def _send_lines(producer: "ConsoleProducer", session: "ClientSession", separator: bytes | None) -> None:
+async def _send_file(producer: "ConsoleProducer", session: "ClientSession", order: ProduceOrder) -> None:
     from emulator.cli.line_input import LineInput
 
-    lines = LineInput()
+    if order.path is None:
+        await _send_lines(producer, session, LineInput(), order)
+        return
+    descriptor = os.open(order.path, os.O_RDONLY)
+    try:
+        await _send_lines(producer, session, LineInput(descriptor), order)
+    finally:
+        os.close(descriptor)
+
+
+async def _send_lines(
+    producer: "ConsoleProducer", session: "ClientSession", lines: "LineInput", order: ProduceOrder
+) -> None:
     ended = asyncio.ensure_future(session.ended.wait())
     try:
         while not ended.done():
-            reading = asyncio.ensure_future(lines.next_lines())
+            reading = asyncio.ensure_future(lines.next_lines(linger_s=order.linger_ms / 1000))
             await asyncio.wait((reading, ended), return_when=asyncio.FIRST_COMPLETED)
             if not reading.done():
                 reading.cancel()
                 return
-            records = [_record(line, separator) for line in reading.result()]
+            records = [_record(line, order.separator) for line in reading.result()]
             if not records:
                 return
-            while not producer.has_room and not ended.done():  # noqa: ASYNC110 (the state machine tells nobody)
-                await asyncio.sleep(_ROOM_INTERVAL_S)
+            room = asyncio.ensure_future(producer.room())
+            await asyncio.wait((room, ended), return_when=asyncio.FIRST_COMPLETED)
+            room.cancel()
             producer.send(records)
     finally:
         ended.cancel()

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from emulator.cli.completion import complete_eras, complete_scenarios
 from emulator.cli.output import Output, json_option
+from emulator.cli.settings import ERA_HELP, set_option
 from emulator.cli.user_error import UserError
 
 if TYPE_CHECKING:
@@ -16,9 +18,16 @@ _SEED_BITS: Final = 31
 
 
 @click.command(short_help="Play a scenario and verify the run.")
-@click.argument("scenario")
-@click.option("--era", "eras", multiple=True, metavar="ERA", help="Protocol; repeat to compare several.")
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a switch or a Kafka property.")
+@click.argument("scenario", shell_complete=complete_scenarios)
+@click.option(
+    "--era",
+    "eras",
+    multiple=True,
+    metavar="ERA",
+    shell_complete=complete_eras,
+    help=f"Protocol to play, repeat to compare several: {ERA_HELP}",
+)
+@set_option
 @click.option(
     "--driver",
     type=click.Choice(["process", "docker", "simulator"]),

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Final
 import click
 import msgspec
 
+from emulator.cli.completion import complete_profiles, complete_scenarios
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
 from emulator.cli.requirements import check_new, require_driver
+from emulator.cli.settings import PROFILE_NAMES, era_option, set_option
 from emulator.cli.user_error import UserError
 from emulator.plan.plan import Plan
 
@@ -30,12 +32,19 @@ _PROGRESS_S: Final = 5.0
 
 
 @click.command(short_help="Explore seeded schedules in virtual time.")
-@click.argument("scenario", required=False)
+@click.argument("scenario", required=False, shell_complete=complete_scenarios)
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Play one schedule.")
 @click.option("--seeds", metavar="A..B", help=f"Explore these seeds, both included.  [default: {_DEFAULT_SEEDS}]")
-@click.option("--era", metavar="ERA", help="Protocol.  [default: kip-966]")
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a switch or a Kafka property.")
-@click.option("--profile", "profiles", multiple=True, metavar="NAME", help="Kind of schedule; by default all kinds.")
+@era_option
+@set_option
+@click.option(
+    "--profile",
+    "profiles",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=complete_profiles,
+    help=f"Kind of schedule, all if not given: {', '.join(PROFILE_NAMES)}.",
+)
 @click.option(
     "--jobs", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Number of processes."
 )

@@ -1,12 +1,15 @@
 """Shared by the verbs for a standing cluster: the option for its directory, and connections to supervisor and nodes."""
 
 import asyncio
+import functools
+import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
+from emulator.cli.completion import complete_clusters
 from emulator.cli.failure import CommandFailedError
 from emulator.cli.user_error import UserError
 from emulator.core.errors import ConfigError, EmulatorError
@@ -14,7 +17,7 @@ from emulator.core.errors import ConfigError, EmulatorError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from chaos.standing.messages import Answer, Command
+    from chaos.standing.messages import Answer, Command, StopCluster, TakeDown
     from chaos.standing.status import StatusReport
     from emulator.client.admin import AdminClient, Ask
     from emulator.core.messages import Request, Response
@@ -25,21 +28,47 @@ ResultT = TypeVar("ResultT")
 DEFAULT_STORE: Final = Path("store")
 """Where standing clusters are looked for if nothing is said."""
 
+_PLACE_HELP: Final = "The cluster: its name, its directory, or a store, which stands for the latest one in it."
+
 directory_option = click.option(
     "--dir",
     "place",
     type=click.Path(path_type=Path),
     default=DEFAULT_STORE,
     show_default="the latest in store/",
-    metavar="DIR",
-    help="Directory of the standing cluster, or a store, which means the latest cluster in it.",
+    metavar="CLUSTER",
+    shell_complete=complete_clusters,
+    help=_PLACE_HELP,
 )
 """Adds ``--dir``; the function gets ``place``, for ``locate``."""
 
-directory_argument = click.argument(
-    "place", type=click.Path(path_type=Path), default=DEFAULT_STORE, metavar="[DIR]", required=False
-)
-"""Adds an argument DIR that may be missing; the function gets ``place``, for ``locate``."""
+
+def directory_argument(function: Callable[..., ResultT]) -> Callable[..., ResultT]:
+    """Adds an argument CLUSTER that may be missing, and ``--dir`` beside it; the function gets ``place``."""
+
+    @click.argument(
+        "argument_place",
+        type=click.Path(path_type=Path),
+        required=False,
+        metavar="[CLUSTER]",
+        shell_complete=complete_clusters,
+    )
+    @click.option(
+        "--dir",
+        "option_place",
+        type=click.Path(path_type=Path),
+        show_default="the latest in store/",
+        metavar="CLUSTER",
+        shell_complete=complete_clusters,
+        help=_PLACE_HELP,
+    )
+    @functools.wraps(function)
+    def with_place(*, argument_place: Path | None, option_place: Path | None, **arguments: object) -> ResultT:
+        if argument_place is not None and option_place is not None:
+            raise UserError("give the cluster once: as the argument, or with --dir")
+        return function(place=argument_place or option_place or DEFAULT_STORE, **arguments)
+
+    return with_place
 
 
 def locate(place: Path) -> Path:
@@ -85,6 +114,24 @@ def status_of(directory: Path) -> "StatusReport":
     for answer in ask(directory, GetStatus()):
         if isinstance(answer, Status):
             return answer.report
+    raise lost(directory)
+
+
+def end_cluster(directory: Path, command: "TakeDown | StopCluster") -> str | None:
+    """Ends a standing cluster, tells on stderr how far it is, and returns what will make the verdict unknown, if any.
+
+    Raises:
+        UserError: it does not stand.
+        CommandFailedError: the supervisor ended before the cluster.
+    """
+    from chaos.standing.messages import DownPhase, TakenDown
+
+    started = time.monotonic()
+    for answer in ask(directory, command):
+        if isinstance(answer, DownPhase):
+            click.echo(f"[{time.monotonic() - started:6.1f} s] {answer.text}", err=True)
+        elif isinstance(answer, TakenDown):
+            return answer.problem
     raise lost(directory)
 
 

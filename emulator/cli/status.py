@@ -1,5 +1,7 @@
 """``laststand status``: the state of a standing cluster."""
 
+import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,19 +20,42 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Show nodes, partitions and faults.")
 @directory_argument
+@click.option("--watch", is_flag=True, help="Show it again and again, until Ctrl-C.")
+@click.option(
+    "--interval",
+    "interval_s",
+    type=click.FloatRange(min=0.1),
+    default=2.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="With --watch: from one look to the next.",
+)
 @json_option
-def status(place: Path, output: Output) -> None:
-    """Show nodes, partitions, faults and metrics of the cluster in DIR, by default the latest one."""
-    print_status(status_of(locate(place)), output=output)
+def status(place: Path, *, watch: bool, interval_s: float, output: Output) -> None:
+    """Show nodes, partitions, what is broken, and metrics of CLUSTER, by default the latest one.
+
+    With ``--watch`` a terminal is cleared before each look; elsewhere looks follow each other, as JSON one per line.
+    """
+    directory = locate(place)
+    if not watch:
+        print_status(status_of(directory), output=output)
+        return
+    while True:
+        report = status_of(directory)
+        if output is Output.JSON:
+            click.echo(msgspec.json.encode(_document(report, _metrics(report))))
+        else:
+            click.clear()
+            print_status(report, output=output)
+        sys.stdout.flush()
+        time.sleep(interval_s)
 
 
 def print_status(report: "StatusReport", *, output: Output) -> None:
     """Prints a report and what the nodes' metrics say, as text or as one JSON object."""
-    from chaos.standing.metrics import read_metrics
-
-    metrics = {node.node_id: found for node in report.nodes if (found := read_metrics(node)) is not None}
+    metrics = _metrics(report)
     if output is Output.JSON:
-        print_json({**msgspec.structs.asdict(report), "metrics": metrics})
+        print_json(_document(report, metrics))
         return
     click.echo(f"{report.directory}  era {report.era}, supervisor {report.supervisor_pid}")
     click.echo()
@@ -87,6 +112,16 @@ def print_status(report: "StatusReport", *, output: Output) -> None:
     if report.problem is not None:
         click.echo(f"  the verdict will be unknown: {report.problem}")
     _print_metrics(metrics)
+
+
+def _metrics(report: "StatusReport") -> "dict[NodeId, dict[str, float]]":
+    from chaos.standing.metrics import read_metrics
+
+    return {node.node_id: found for node in report.nodes if (found := read_metrics(node)) is not None}
+
+
+def _document(report: "StatusReport", metrics: "Mapping[NodeId, Mapping[str, float]]") -> dict[str, object]:
+    return {**msgspec.structs.asdict(report), "metrics": metrics}
 
 
 def _print_metrics(metrics: "Mapping[NodeId, Mapping[str, float]]") -> None:

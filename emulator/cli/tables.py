@@ -16,6 +16,7 @@ Cell: TypeAlias = str | int | None
 
 PAGE_WIDTH: Final = 160
 _ANY_WIDTH: Final = 10_000
+_COLUMN_GAP: Final = 2
 
 
 def print_table(table: Table, *, page_width: int = PAGE_WIDTH) -> None:
@@ -25,14 +26,15 @@ def print_table(table: Table, *, page_width: int = PAGE_WIDTH) -> None:
 
 def print_listing(header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
     """Prints rows without lines around them, numbers to the right; only a terminal that is too narrow folds them."""
-    listing = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
+    listing = Table(box=None, pad_edge=False, padding=(0, _COLUMN_GAP, 0, 0), header_style="")
     for heading, *cells in zip(header, *rows, strict=True):
         is_number = bool(cells) and all(isinstance(cell, int | None) for cell in cells)
         listing.add_column(Text(heading), justify="right" if is_number else "left", overflow="fold")
     for row in rows:
         listing.add_row(*(Text("-" if cell is None else str(cell)) for cell in row))
     unlimited = Console(width=_ANY_WIDTH)
-    print_table(listing, page_width=Measurement.get(unlimited, unlimited.options, listing).maximum)
+    widest = Measurement.get(unlimited, unlimited.options, listing).maximum
+    print_table(listing, page_width=widest + _COLUMN_GAP)  # the measure leaves out the gap behind an empty last column
 
 
 def print_json(value: object) -> None:

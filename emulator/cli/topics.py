@@ -1,23 +1,27 @@
 """``laststand topics``: create, delete, describe, alter and list the topics of a standing cluster."""
 
 import base64
+import functools
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 import msgspec
 
-from emulator.cli.output import Output, json_option
+from emulator.cli.completion import complete_topics
+from emulator.cli.output import Output, json_option, report_done
 from emulator.cli.standing import administer, directory_option, locate
 from emulator.cli.user_error import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from emulator.client.admin import AdminClient
     from emulator.core.messages import DescribedPartition, DescribedTopic
     from emulator.core.types import BrokerId
+
+ResultT = TypeVar("ResultT")
 
 
 class TopicListing(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,13 +32,31 @@ class TopicListing(msgspec.Struct, frozen=True, kw_only=True):
     min_insync_replicas: int
 
 
+def topic_argument(function: "Callable[..., ResultT]") -> "Callable[..., ResultT]":
+    """Adds an argument NAME, and ``--topic`` as kafka-topics.sh has it; the function gets ``name``."""
+
+    @click.argument("argument_name", required=False, metavar="NAME", shell_complete=complete_topics)
+    @click.option(
+        "--topic", "option_name", metavar="NAME", shell_complete=complete_topics, help="The same as the argument."
+    )
+    @functools.wraps(function)
+    def with_name(*, argument_name: str | None, option_name: str | None, **arguments: object) -> ResultT:
+        name = argument_name or option_name
+        if name is None or (argument_name is not None and option_name is not None):
+            raise UserError("give one topic: as the argument, or with --topic")
+        return function(name=name, **arguments)
+
+    return with_name
+
+
 @click.group(short_help="Create, delete, describe, alter, list.")
 def topics() -> None:
     """Topics of a standing cluster, with the options of kafka-topics.sh."""
 
 
 @topics.command()
-@click.argument("name")
+@topic_argument
+@click.option("--partitions", type=click.IntRange(min=1), metavar="N", help="How many.  [default: num.partitions]")
 @click.option(
     "--partitions", type=click.IntRange(min=1), metavar="N", help="Number of partitions.  [default: num.partitions]"
 )
@@ -50,18 +72,25 @@ def topics() -> None:
     help="Replicas of each partition instead of the two above: 0:1:2,1:2:0 are two partitions.",
 )
 @click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="A topic property.")
+@click.option("--if-not-exists", is_flag=True, help="Succeed where the topic is there already, whatever it is like.")
 @directory_option
+@json_option
 def create(
     name: str,
     partitions: int | None,
     replication_factor: int | None,
     replica_assignment: str | None,
     configs: tuple[str, ...],
+    *,
+    if_not_exists: bool,
     place: Path,
+    output: Output,
 ) -> None:
     """Create a topic."""
     from emulator.cli.assignments import assignments
+    from emulator.client.admin_error import AdminError
     from emulator.core.admin_messages import CreatableTopic
+    from emulator.core.errors import ErrorCode
     from emulator.core.properties import check_topic_properties
     from emulator.core.types import TopicId
 
@@ -77,17 +106,43 @@ def create(
         assignments=() if replica_assignment is None else parse_assignment(replica_assignment),
         configs=tuple(properties.items()),
     )
-    administer(locate(place), lambda admin: admin.create_topic(topic))
-    click.echo(f"Created topic {name}.")
+
+    async def attempt(admin: "AdminClient") -> bool:
+        try:
+            await admin.create_topic(topic)
+        except AdminError as error:
+            if if_not_exists and error.error is ErrorCode.TOPIC_ALREADY_EXISTS:
+                return False
+            raise
+        return True
+
+    is_new = administer(locate(place), attempt)
+    done = f"Created topic {name}." if is_new else f"Topic {name} exists already."
+    report_done(done, {"topic": name, "created": is_new}, output)
 
 
 @topics.command()
-@click.argument("name")
+@topic_argument
+@click.option("--if-exists", is_flag=True, help="Succeed where there is no such topic.")
 @directory_option
-def delete(name: str, place: Path) -> None:
-    """Delete a topic with its data, even if a broker is down."""
-    administer(locate(place), lambda admin: admin.delete_topic(name))
-    click.echo(f"Deleted topic {name}.")
+@json_option
+def delete(name: str, *, if_exists: bool, place: Path, output: Output) -> None:
+    """Delete a topic, with its data, also where a broker is down now."""
+    from emulator.client.admin_error import AdminError
+    from emulator.core.errors import ErrorCode
+
+    async def attempt(admin: "AdminClient") -> bool:
+        try:
+            await admin.delete_topic(name)
+        except AdminError as error:
+            if if_exists and error.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                return False
+            raise
+        return True
+
+    was_there = administer(locate(place), attempt)
+    done = f"Deleted topic {name}." if was_there else f"There is no topic {name}."
+    report_done(done, {"topic": name, "deleted": was_there}, output)
 
 
 @topics.command(name="list")
@@ -106,30 +161,44 @@ def list_topics(place: Path, output: Output) -> None:
 
 
 @topics.command()
-@click.argument("names", nargs=-1)
+@click.argument("names", nargs=-1, shell_complete=complete_topics)
+@click.option(
+    "--topic", "more_names", multiple=True, metavar="NAME", shell_complete=complete_topics, help="One more of NAMES."
+)
 @click.option("--under-replicated-partitions", is_flag=True, help="Only partitions that lack a replica in the ISR.")
 @click.option("--under-min-isr-partitions", is_flag=True, help="Only partitions that refuse acks=all.")
+@click.option("--at-min-isr-partitions", is_flag=True, help="Only partitions that would, with one member less.")
 @click.option("--unavailable-partitions", is_flag=True, help="Only partitions without a leader.")
+@click.option("--topics-with-overrides", is_flag=True, help="Only topics that have configs of their own.")
 @directory_option
 @json_option
 def describe(
     names: tuple[str, ...],
+    more_names: tuple[str, ...],
     *,
     under_replicated_partitions: bool,
     under_min_isr_partitions: bool,
+    at_min_isr_partitions: bool,
     unavailable_partitions: bool,
+    topics_with_overrides: bool,
     place: Path,
     output: Output,
 ) -> None:
-    """Print the committed state of every partition of NAMES, or of all topics."""
+    """Print every partition of NAMES, or of all topics, as the controller has it.
+
+    A partition is printed where every filter that was given holds.
+    """
     from emulator.cli.tables import print_json
 
-    listings = administer(locate(place), lambda admin: describe_all(admin, names))
+    listings = administer(locate(place), lambda admin: describe_all(admin, (*names, *more_names)))
+    if topics_with_overrides:
+        listings = [listing for listing in listings if listing.configs]
 
     def is_wanted(partition: "DescribedPartition", min_isr: int) -> bool:
         return (
             (not under_replicated_partitions or len(partition.isr) < len(partition.replicas))
             and (not under_min_isr_partitions or len(partition.isr) < min_isr)
+            and (not at_min_isr_partitions or len(partition.isr) == min_isr)
             and (not unavailable_partitions or partition.leader is None)
         )
 
@@ -147,7 +216,9 @@ def describe(
         )
         for listing in listings
     ]
-    is_filtered = under_replicated_partitions or under_min_isr_partitions or unavailable_partitions
+    is_filtered = any(
+        (under_replicated_partitions, under_min_isr_partitions, at_min_isr_partitions, unavailable_partitions)
+    )
     if output is Output.JSON:
         print_json(wanted)
         return
@@ -159,14 +230,15 @@ def describe(
 
 
 @topics.command()
-@click.argument("name")
-@click.option(
-    "--partitions", type=click.IntRange(min=1), metavar="N", help="New number of partitions; it can only grow."
-)
+@topic_argument
+@click.option("--partitions", type=click.IntRange(min=1), metavar="N", help="How many there shall be, more than now.")
 @click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="Set a topic property.")
 @click.option("--delete-config", "deleted", multiple=True, metavar="KEY", help="Reset to the default.")
 @directory_option
-def alter(name: str, partitions: int | None, configs: tuple[str, ...], deleted: tuple[str, ...], place: Path) -> None:
+@json_option
+def alter(
+    name: str, partitions: int | None, configs: tuple[str, ...], deleted: tuple[str, ...], place: Path, output: Output
+) -> None:
     """Add partitions to a topic, or change its properties."""
     from emulator.cli.assignments import assignments
     from emulator.cli.configs import changes_of
@@ -184,7 +256,7 @@ def alter(name: str, partitions: int | None, configs: tuple[str, ...], deleted: 
             await admin.alter_configs(ConfigResource.TOPIC, name, changes)
 
     administer(locate(place), change)
-    click.echo(f"Altered topic {name}.")
+    report_done(f"Altered topic {name}.", {"topic": name}, output)
 
 
 async def describe_all(admin: "AdminClient", names: "Sequence[str]") -> list[TopicListing]:

@@ -1,26 +1,49 @@
-"""``laststand up``: starts a cluster that runs until ``laststand down``."""
+"""``laststand up``: starts a cluster that stands until ``laststand stop`` or ``laststand down``."""
 
 import random
+import re
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from emulator.cli.completion import complete_clusters
 from emulator.cli.failure import CommandFailedError
 from emulator.cli.output import Output, json_option
-from emulator.cli.standing import DEFAULT_STORE, status_of
+from emulator.cli.settings import era_option, set_option
+from emulator.cli.standing import DEFAULT_STORE, locate, status_of
 from emulator.cli.user_error import UserError
 
+if TYPE_CHECKING:
+    from chaos.standing.order import StandingOrder
+
 _SEED_BITS: Final = 31
+_PORT_MIN: Final = 1024
+_PORT_MAX: Final = 65_535
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
 
 
 @click.command(short_help="Start a standing cluster.")
 @click.option(
     "--brokers", type=click.IntRange(min=1, max=100), default=3, show_default=True, metavar="N", help="How many."
 )
-@click.option("--era", metavar="ERA", help="Protocol.  [default: kip-966]")
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a switch or a Kafka property.")
+@click.option("--name", metavar="NAME", help="A name, which works wherever a directory does.")
+@click.option(
+    "--from",
+    "again",
+    type=click.Path(path_type=Path),
+    metavar="CLUSTER",
+    shell_complete=complete_clusters,
+    help="Go on with a cluster that was stopped or died, as laststand start does.",
+)
+@click.option(
+    "--ports",
+    metavar="LIST",
+    help="Ports of the brokers, such as 19092,19093,19094; with one more, the first is the controller's.",
+)
+@era_option
+@set_option
 @click.option("--no-proxies", is_flag=True, help="No proxies between nodes: faster, but links cannot be cut.")
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Seed of power losses; random if not given.")
 @click.option(
@@ -35,6 +58,9 @@ _SEED_BITS: Final = 31
 @json_option
 def up(
     brokers: int,
+    name: str | None,
+    again: Path | None,
+    ports: str | None,
     era: str | None,
     settings: tuple[str, ...],
     *,
@@ -46,29 +72,35 @@ def up(
     """Start a controller, brokers 0 to N-1 and a proxy for each pair of them, and return when all brokers are unfenced.
 
     A supervisor in the background owns them all. It listens in the cluster's directory, where the other commands find
-    it, and records there what happens, as in a run. Stop it with ``laststand down``, then verify the run with
-    ``laststand verify``. If the supervisor is killed, the whole cluster ends with it.
+    it; everything that happens is on record there as in a run. ``laststand stop`` and ``start`` pause it. End it with
+    ``laststand down``, then judge it with ``laststand verify``. If the supervisor is killed, nothing of the cluster is
+    left running.
     """
     from chaos.play.run_directory import LATEST, check_store, new_directory
-    from chaos.standing.launch import NotStartedError, launch
     from chaos.standing.link import is_standing
     from chaos.standing.order import ORDER_FILE, STANDING, StandingOrder
     from emulator.cli.overrides import parse_overrides
     from emulator.cli.requirements import require_toxiproxy
     from emulator.core.switches import DEFAULT_ERA, era_switches
 
+    if again is not None:
+        _check_alone(click.get_current_context())
+        start_again(again, output=output)
+        return
+    folder = STANDING if name is None else f"{STANDING}/{_checked_name(name)}"
+    fixed_ports = {} if ports is None else parse_ports(ports, brokers=brokers)
     overrides = parse_overrides(settings)
     era = era or DEFAULT_ERA
     switches = overrides.apply(era_switches(era))
     check_store(store)
-    latest = store / STANDING / LATEST
+    latest = store / folder / LATEST
     if (latest / ORDER_FILE).is_file() and is_standing(latest.resolve()):
         raise UserError(
-            f"a cluster is up in {latest.resolve()} already; stop it with: laststand down {latest.resolve()}, "
-            "or start this one in another store with --out"
+            f"a cluster stands in {latest.resolve()} already; end it with: laststand down {latest.resolve()}, "
+            "or give this one another --name"
         )
     toxiproxy = None if no_proxies else str(require_toxiproxy())
-    directory = new_directory(store, STANDING, now=datetime.now(UTC))
+    directory = new_directory(store, folder, now=datetime.now(UTC))
     order = StandingOrder(
         directory=str(directory),
         brokers=brokers,
@@ -77,18 +109,86 @@ def up(
         properties=dict(overrides.properties),
         seed=random.SystemRandom().getrandbits(_SEED_BITS) if seed is None else seed,
         toxiproxy=toxiproxy,
+        ports=fixed_ports,
     )
+    launch_and_tell(order, output=output)
+
+
+def start_again(place: Path, *, output: Output) -> None:
+    """Goes on with a cluster that was stopped or died, and says where it serves.
+
+    Raises:
+        UserError: there is none, or none that can go on.
+        CommandFailedError: it did not come up.
+    """
+    from chaos.standing.launch import NotStartedError, order_again
+    from chaos.standing.order import read_order
+    from emulator.cli.requirements import require_toxiproxy
+
+    directory = locate(place)
+    toxiproxy = None if read_order(directory).toxiproxy is None else require_toxiproxy()
+    try:
+        order = order_again(directory, toxiproxy=toxiproxy)
+    except NotStartedError as error:
+        raise UserError(str(error)) from None
+    launch_and_tell(order, output=output)
+
+
+def launch_and_tell(order: "StandingOrder", *, output: Output) -> None:
+    """Starts a supervisor, waits until the cluster serves, and says where.
+
+    Raises:
+        CommandFailedError: it did not come up.
+    """
+    from chaos.standing.launch import NotStartedError, launch
+    from emulator.cli.status import print_status
+
     try:
         launch(order)
     except NotStartedError as error:
         raise CommandFailedError(str(error)) from None
-    from emulator.cli.status import print_status
-
+    directory = order.path
     report = status_of(directory)
     if output is Output.JSON:
         print_status(report, output=output)
         return
-    click.echo(f"{brokers} brokers and a controller serve, era {era}, supervisor {report.supervisor_pid}")
+    click.echo(f"{order.brokers} brokers and a controller serve, era {order.era}, supervisor {report.supervisor_pid}")
     click.echo(f"  run directory: {directory}")
     click.echo("  bootstrap:     " + ",".join(node.address for node in report.nodes if node.role == "broker"))
-    click.echo(f"  stop it with:  laststand down {directory}")
+    click.echo(f"  end it with:   laststand down {directory}")
+
+
+def parse_ports(text: str, *, brokers: int) -> dict[int, int]:
+    """Returns ports by node id: of brokers 0 to N-1, and where there is one more, of the controller before them.
+
+    Raises:
+        UserError: these are no different ports, or not as many as nodes.
+    """
+    from emulator.plan.nodes import CONTROLLER
+
+    parts = [part.strip() for part in text.split(",")]
+    ports = [int(part) for part in parts if part.isdecimal() and _PORT_MIN <= int(part) <= _PORT_MAX]
+    if len(ports) != len(parts) or len(set(ports)) != len(ports):
+        raise UserError(
+            f"--ports {text}: expected different ports from {_PORT_MIN} to {_PORT_MAX}, such as 19092,19093"
+        )
+    if len(ports) == brokers:
+        return dict(enumerate(ports))
+    if len(ports) == brokers + 1:
+        return {int(CONTROLLER): ports[0], **dict(enumerate(ports[1:]))}
+    raise UserError(f"--ports {text}: expected {brokers} ports, one for each broker, or the controller's before them")
+
+
+def _checked_name(name: str) -> str:
+    if not _NAME.fullmatch(name) or name == "latest":
+        raise UserError(f"--name {name}: expected letters, digits, '.', '_' and '-', a letter first, and not 'latest'")
+    return name
+
+
+def _check_alone(context: click.Context) -> None:
+    """Refuses options that a cluster that goes on cannot have: it is what it was."""
+    allowed = {"again", "output"}
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if parameter.name not in allowed and source is click.core.ParameterSource.COMMANDLINE:
+            raise UserError(f"--from excludes {parameter.opts[0]}: the cluster goes on as it was")

@@ -1,12 +1,15 @@
 """A producer for standard input: records with the user's keys and values.
 
-The identity of a record is in a header, since the value is the user's. Records with a key go where Kafka's default
-partitioner would put them (murmur2 of the key); records without one are distributed batch by batch.
+The identity by which a record is found again stands in a header, since the value is not ours. Records with a key go
+where Kafka's default partitioner would put them (murmur2 of the key); records without take turns by batches.
+
+Bounds: ``BUFFER_BYTES_MAX`` of keys and values without an outcome, and what the producer's settings say of records.
 """
 
+import asyncio
 import time
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 from aiokafka.partitioner import murmur2
@@ -19,14 +22,24 @@ from emulator.client.shell import Links
 from emulator.core.batch import BatchDescriptor
 from emulator.core.client.settings import ProducerSettings
 from emulator.core.client.steps import BatchContent, RecordsOffered, SendRecorded
-from emulator.core.errors import InvariantError
 from emulator.core.history import OperationType
 from emulator.core.types import BrokerId, TopicPartition
 from emulator.storage.record_batch import describe_header
-from emulator.storage.record_codec import ProducerFields, RecordContent, build_batch
+from emulator.storage.record_codec import Compression, ProducerFields, RecordContent, build_batch
 
-BATCH_BYTES_MAX: Final = 16_384
-"""Keys and values of one batch; a larger record has a batch of its own (Kafka's ``batch.size``)."""
+BATCH_BYTES_MAX: Final = 262_144
+"""Keys and values of one batch if nothing is said; a larger record has a batch of its own (Kafka's ``batch.size``).
+
+Kafka's default is 16 KB. What is typed is sent as it comes, so only a pipe or a file fills a batch, and there each
+batch costs a line of history and of event log."""
+
+BUFFER_BYTES_MAX: Final = 32 << 20
+"""Keys and values that have no outcome yet (Kafka's ``buffer.memory``)."""
+
+ConsoleRecord: TypeAlias = tuple[bytes | None, bytes]
+"""Key and value."""
+
+Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 
 _POSITIVE: Final = 0x7FFFFFFF
 
@@ -57,8 +70,21 @@ class Tally(msgspec.Struct, kw_only=True):
 class ConsoleProducer:
     """Sends records to the partitions of one topic.
 
+    Args:
+        name: the producer's, in the history and in the identity of its records.
+        settings: of the producer.
+        brokers: any of them is asked for metadata.
+        partitions: of the topic.
+        links: how to reach the cluster.
+        history: gets every invocation and outcome.
+        batch_bytes_max: keys and values of one batch.
+        compression: of batches.
+        headers: that every record has beside its identity.
+        timestamp_ms: of every record; when it is sent, if not given.
+        tally: counts what becomes of them.
+
     Attributes:
-        tally: what became of them.
+        sent_bytes: keys and values that have an outcome.
     """
 
     def __init__(
@@ -70,13 +96,26 @@ class ConsoleProducer:
         partitions: Sequence[TopicPartition],
         links: Links,
         history: History,
+        tally: Tally,
+        batch_bytes_max: int = BATCH_BYTES_MAX,
+        compression: Compression = Compression.NONE,
+        headers: Headers = (),
+        timestamp_ms: int | None = None,
     ) -> None:
-        self.tally = Tally()
+        self.sent_bytes = 0
+        self._tally = tally
+        self._batch_bytes_max = batch_bytes_max
+        self._compression = compression
+        self._headers = headers
+        self._timestamp_ms = timestamp_ms
+        self._waiting_bytes = 0
+        self._has_room = asyncio.Event()
+        self._has_room.set()
         self._name = name
         self._partitions = tuple(partitions)
         self._next_partition = 0
         self._next_record_id = 0
-        self._contents: dict[int, RecordContent] = {}
+        self._batches: dict[int, _Batch] = {}
         self._sending = Sending(
             name=name,
             settings=settings,
@@ -88,27 +127,29 @@ class ConsoleProducer:
             on_recorded=self._count,
         )
 
-    @property
-    def has_room(self) -> bool:
-        """Whether more records may be sent now."""
-        return self._sending.has_room
+    async def room(self) -> None:
+        """Waits until more records may be sent."""
+        await self._has_room.wait()
 
     def start(self) -> None:
         """Begins to look for leaders."""
         self._sending.start()
 
-    def send(self, records: Sequence[tuple[bytes | None, bytes]]) -> None:
+    def send(self, records: Sequence[ConsoleRecord]) -> None:
         """Sends keys and values, in this order within each partition."""
-        keyless = self._take_turn() if any(key is None for key, _ in records) else None
-        by_partition: dict[TopicPartition, list[tuple[bytes | None, bytes]]] = {}
-        for key, value in records:
-            partition = keyless if key is None else self._partitions[place_of_key(key, len(self._partitions))]
-            if partition is None:
-                raise InvariantError("a record without key has no partition")
-            by_partition.setdefault(partition, []).append((key, value))
+        keyless: list[ConsoleRecord] = []
+        by_partition: dict[TopicPartition, list[ConsoleRecord]] = {}
+        for record in records:
+            if record[0] is None:
+                keyless.append(record)
+            else:
+                partition = self._partitions[place_of_key(record[0], len(self._partitions))]
+                by_partition.setdefault(partition, []).append(record)
         for partition, chosen in sorted(by_partition.items()):
-            for batch in split_into_batches(chosen):
+            for batch in split_into_batches(chosen, bytes_max=self._batch_bytes_max):
                 self._offer(partition, batch)
+        for batch in split_into_batches(keyless, bytes_max=self._batch_bytes_max):
+            self._offer(self._take_turn(), batch)
 
     async def finish(self, *, timeout_ms: int) -> int:
         """Waits for the outcome of what was sent; returns how many records had none in time and were given up."""
@@ -119,13 +160,11 @@ class ConsoleProducer:
         self._next_partition = (self._next_partition + 1) % len(self._partitions)
         return partition
 
-    def _offer(self, partition: TopicPartition, records: Sequence[tuple[bytes | None, bytes]]) -> None:
-        first, timestamp_ms = self._next_record_id, time.time_ns() // 1_000_000
-        for record_id, (key, value) in enumerate(records, start=first):
-            identity = identity_text(self._name, record_id)
-            self._contents[record_id] = RecordContent(
-                key=key, value=value, timestamp_ms=timestamp_ms, headers=((IDENTITY_HEADER, identity),)
-            )
+    def _offer(self, partition: TopicPartition, records: Sequence[ConsoleRecord]) -> None:
+        first, now_ms = self._next_record_id, time.time_ns() // 1_000_000
+        batch = _Batch(records, timestamp_ms=now_ms if self._timestamp_ms is None else self._timestamp_ms)
+        self._batches[first] = batch
+        self._waiting_bytes += batch.size
         self._next_record_id += len(records)
         self._sending.offer(
             RecordsOffered(
@@ -135,6 +174,8 @@ class ConsoleProducer:
                 record_count=len(records),
             )
         )
+        if self._waiting_bytes >= BUFFER_BYTES_MAX or not self._sending.has_room:
+            self._has_room.clear()
 
     def _encode(self, content: BatchContent) -> tuple[bytes, BatchDescriptor]:
         producer = None
@@ -144,16 +185,41 @@ class ConsoleProducer:
                 producer_epoch=content.producer_epoch,
                 base_sequence=content.base_sequence,
             )
-        last = content.first_record_id + content.record_count
-        records = [self._contents[record_id] for record_id in range(content.first_record_id, last)]
-        encoded = build_batch(records, producer=producer)
+        batch, name, headers = self._batches[content.first_record_id], self._name, self._headers
+        encoded = build_batch(
+            [
+                RecordContent(
+                    key=key,
+                    value=value,
+                    timestamp_ms=batch.timestamp_ms,
+                    headers=((IDENTITY_HEADER, identity_text(name, record_id)), *headers),
+                )
+                for record_id, (key, value) in enumerate(batch.records, start=content.first_record_id)
+            ],
+            producer=producer,
+            compression=self._compression,
+        )
         return encoded, describe_header(encoded, 0)
 
     def _count(self, recorded: SendRecorded) -> None:
-        self.tally.add(recorded)
+        self._tally.add(recorded)
         if recorded.type is not OperationType.INVOKE:
-            for record_id in range(recorded.first_record_id, recorded.first_record_id + recorded.record_count):
-                del self._contents[record_id]
+            batch = self._batches.pop(recorded.first_record_id)
+            self._waiting_bytes -= batch.size
+            self.sent_bytes += batch.size
+            if self._waiting_bytes < BUFFER_BYTES_MAX and self._sending.has_room:
+                self._has_room.set()
+
+
+class _Batch:
+    """Records that go out together, and their bytes of keys and values."""
+
+    __slots__ = ("records", "size", "timestamp_ms")
+
+    def __init__(self, records: Sequence[ConsoleRecord], *, timestamp_ms: int) -> None:
+        self.records = records
+        self.timestamp_ms = timestamp_ms
+        self.size = sum(len(key or b"") + len(value) for key, value in records)
 
 
 def place_of_key(key: bytes, partitions: int) -> int:
@@ -163,16 +229,17 @@ def place_of_key(key: bytes, partitions: int) -> int:
 
 
 def split_into_batches(
-    records: Sequence[tuple[bytes | None, bytes]],
-) -> list[list[tuple[bytes | None, bytes]]]:
-    """Returns records in order, in batches of at most ``BATCH_BYTES_MAX`` bytes or of one record."""
-    batches: list[list[tuple[bytes | None, bytes]]] = []
-    size = 0
-    for key, value in records:
-        length = len(key or b"") + len(value)
-        if not batches or size + length > BATCH_BYTES_MAX:
-            batches.append([])
-            size = 0
-        batches[-1].append((key, value))
+    records: Sequence[ConsoleRecord], *, bytes_max: int = BATCH_BYTES_MAX
+) -> list[Sequence[ConsoleRecord]]:
+    """Returns records in order, in batches of at most ``bytes_max`` bytes or of one record."""
+    batches: list[Sequence[ConsoleRecord]] = []
+    size = start = 0
+    for position, (key, value) in enumerate(records):
+        length = len(value) if key is None else len(key) + len(value)
+        if size + length > bytes_max and position > start:
+            batches.append(records[start:position])
+            start, size = position, 0
         size += length
+    if start < len(records):
+        batches.append(records[start:])
     return batches

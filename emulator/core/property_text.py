@@ -59,6 +59,11 @@ def _settable_types(struct: type[msgspec.Struct]) -> dict[str, Any]:
     return {field: _without_none(hint) for field, hint in get_type_hints(struct, include_extras=True).items()}
 
 
+def allowed_values(struct: type[msgspec.Struct], field: str) -> str:
+    """Returns in words what the property that a field holds may be."""
+    return _expected(_settable_types(struct)[field])
+
+
 def _without_none(hint: Any) -> Any:
     arguments = get_args(hint)
     if NoneType not in arguments:

@@ -267,10 +267,19 @@ def with_switch(switches: Switches, name: str, text: str) -> Switches:
     """
     if not is_switch(name):
         raise ConfigError(key=name, value=None, expected="a switch: " + ", ".join(Switches.__struct_fields__))
-    current = getattr(switches, name)
-    rules: dict[str, Enum | bool] = {"on": True, "off": False}
-    if isinstance(current, Enum):
-        rules = {member.value: member for member in type(current)}
+    rules = _rules(name)
     if text not in rules:
         raise ConfigError(key=name, value=text, expected="one of " + ", ".join(rules))
     return msgspec.structs.replace(switches, **{name: rules[text]})
+
+
+def switch_choices(name: str) -> tuple[str, ...]:
+    """Returns the rules among which a switch selects, as text."""
+    return tuple(_rules(name))
+
+
+def _rules(name: str) -> dict[str, Enum | bool]:
+    default = getattr(Switches(), name)
+    if isinstance(default, Enum):
+        return {member.value: member for member in type(default)}
+    return {"on": True, "off": False}

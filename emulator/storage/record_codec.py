@@ -4,7 +4,9 @@ It stands apart from ``record_batch`` because importing aiokafka takes longer th
 broker never looks at records.
 """
 
+import importlib.util
 from collections.abc import Sequence
+from enum import Enum
 from typing import Final
 
 import msgspec
@@ -16,7 +18,17 @@ from emulator.core.types import Offset, ProducerEpoch, ProducerId
 from emulator.storage.filesystem import Buffer
 from emulator.storage.record_batch import MAGIC
 
-_NO_COMPRESSION: Final = 0
+
+class Compression(Enum):
+    """What a batch's records are packed with (KIP-98's attribute bits)."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
 _UNLIMITED: Final = 1 << 30
 
 
@@ -47,16 +59,27 @@ class ProducerFields(msgspec.Struct, frozen=True, kw_only=True):
     base_sequence: int
 
 
-def build_batch(records: Sequence[RecordContent], *, producer: ProducerFields | None = None) -> bytes:
-    """Returns one uncompressed batch with offsets from 0, as a producer sends it.
+def is_supported(compression: Compression) -> bool:
+    """Whether this installation can pack and unpack: all but gzip need ``cramjam``."""
+    return compression in (Compression.NONE, Compression.GZIP) or importlib.util.find_spec("cramjam") is not None
+
+
+def build_batch(
+    records: Sequence[RecordContent],
+    *,
+    producer: ProducerFields | None = None,
+    compression: Compression = Compression.NONE,
+) -> bytes:
+    """Returns one batch with offsets from 0, as a producer sends it.
 
     Args:
         records: at least one.
         producer: ``None`` for a producer that is not idempotent.
+        compression: one that ``is_supported``.
     """
     builder = DefaultRecordBatchBuilder(
         MAGIC,
-        _NO_COMPRESSION,
+        compression.value,
         0,
         -1 if producer is None else producer.producer_id,
         -1 if producer is None else producer.producer_epoch,

@@ -37,7 +37,7 @@ async def fault_target(directory: Path) -> AsyncIterator[FaultTarget]:
         ),
         toxiproxy=find_toxiproxy(),
     )
-    log = HarnessLog(directory / "events" / "harness-0.jsonl", run="test", wall_time_ns=time.time_ns())
+    log = HarnessLog(directory / "events", run="test", wall_time_ns=time.time_ns())
     changes = ChangeSignal()
     unexpected: list[str] = []
     async with (

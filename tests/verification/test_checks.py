@@ -1,5 +1,6 @@
 """Each check on a log in which it must fire and on logs in which it must not."""
 
+import json
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from docs.generate import FINDINGS
 from emulator.core import events as e
 from emulator.core.history import OperationType
 from emulator.core.promises import PROMISES
@@ -1390,6 +1392,21 @@ def test_every_rule_that_can_be_switched_off_has_a_run_without_it() -> None:
 
 def test_every_check_has_a_run_in_which_it_fires() -> None:
     assert {check.check_id for check in CHECKS} == frozenset().union(*(fired for _, fired in FIRES.values()))
+
+
+def test_the_examples_in_the_catalogue_are_what_the_checks_say(
+    reports: dict[str, VerdictReport], pytestconfig: pytest.Config
+) -> None:
+    found: dict[str, list[str]] = {}
+    for name in FIRES:
+        for check in reports[name].violated():
+            found.setdefault(check.check_id, []).extend(check.examples)
+    if pytestconfig.getoption("--rewrite"):
+        first = {check.check_id: found[check.check_id][0] for check in CHECKS}
+        FINDINGS.write_text(json.dumps(first, indent=2) + "\n", encoding="utf-8")
+    told = json.loads(FINDINGS.read_text(encoding="utf-8"))
+    assert told.keys() == found.keys()
+    assert {check_id: text for check_id, text in told.items() if text not in found[check_id]} == {}
 
 
 def test_story_names_who_acknowledged_lost_and_truncated(reports: dict[str, VerdictReport]) -> None:

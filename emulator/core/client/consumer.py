@@ -7,7 +7,9 @@ read from until it fails in any way, or for ``metadata.max.age.ms`` (KIP-392). A
 *final* one ends a partition where its position reaches the high watermark of the answer, and says so.
 """
 
+from collections.abc import Mapping
 from enum import Enum
+from types import MappingProxyType
 from typing import Final, assert_never
 
 from emulator.core.client.metadata import ClientMetadata, PartitionLeader
@@ -55,8 +57,8 @@ class Phase(Enum):
 class _Reading:
     """One partition: where the consumer is, and the request that is out for it."""
 
-    def __init__(self) -> None:
-        self.position: Offset | None = None
+    def __init__(self, position: Offset | None) -> None:
+        self.position = position
         self.is_seek = True
         self.start_offset: Offset | None = None
         self.is_done = False
@@ -87,6 +89,14 @@ class _Asked:
 class Consumer:
     """State machine of one consumer with a fixed assignment.
 
+    Args:
+        name: the consumer's, in the history.
+        phase: which kind it is.
+        settings: of the consumer.
+        bootstrap: any of them is asked for metadata.
+        partitions: that it reads.
+        positions: where it begins; partitions without an entry begin by ``auto.offset.reset``.
+
     Attributes:
         metadata: what it knows of the cluster.
     """
@@ -99,12 +109,13 @@ class Consumer:
         settings: ConsumerSettings,
         bootstrap: tuple[BrokerId, ...],
         partitions: tuple[TopicPartition, ...],
+        positions: Mapping[TopicPartition, Offset] = MappingProxyType({}),
     ) -> None:
         self.metadata = ClientMetadata(bootstrap=bootstrap)
         self._name = name
         self._phase = phase
         self._settings = settings
-        self._readings = {partition: _Reading() for partition in partitions}
+        self._readings = {partition: _Reading(positions.get(partition)) for partition in partitions}
         self._topics = tuple(sorted({partition.topic for partition in partitions}))
         self._asked: dict[CorrelationId, _Asked] = {}
         self._next_correlation = 0

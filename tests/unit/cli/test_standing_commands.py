@@ -14,6 +14,7 @@ from emulator.cli.output import Output
 from emulator.cli.partitions import parse_partition
 from emulator.cli.tables import print_listing
 from emulator.cli.topics import TopicListing, parse_assignment, partition_line, topic_line
+from emulator.cli.up import parse_ports
 from emulator.cli.user_error import UserError
 from emulator.core.errors import EmulatorError, ErrorCode
 from emulator.core.messages import DescribedPartition, DescribedTopic
@@ -58,6 +59,15 @@ def brokers(*ids: int) -> tuple[BrokerId, ...]:
     [
         ("status nowhere", "no standing cluster in nowhere; start one with: laststand up"),
         ("down nowhere", "no standing cluster in nowhere"),
+        ("down --dir nowhere", "no standing cluster in nowhere"),
+        ("status here --dir there", "give the cluster once"),
+        ("stop nowhere", "no standing cluster in nowhere"),
+        ("start nowhere", "no standing cluster in nowhere"),
+        ("up --from nowhere", "no standing cluster in nowhere"),
+        ("up --from nowhere --brokers 2", "--from excludes --brokers"),
+        ("up --name latest", "--name latest: expected"),
+        ("up --name a/b", "--name a/b: expected"),
+        ("logs 0 --json", "--json goes with --events"),
         ("consume orders --dir nowhere", "no standing cluster in nowhere"),
         ("produce orders --producer-property linger", "--producer-property linger: expected key=value"),
         ("produce orders --producer-property acks=5", "unknown key 'acks'"),
@@ -237,3 +247,22 @@ def test_a_listing_without_rows_is_its_header(capsys: pytest.CaptureFixture[str]
 def test_where_there_is_no_terminal_a_wide_row_stays_on_its_line(capsys: pytest.CaptureFixture[str]) -> None:
     print_listing(("NAME", "NOTE"), [("a", "word " * 100), ("b", None)])
     assert len(capsys.readouterr().out.splitlines()) == 3
+
+
+def test_a_listing_whose_last_column_is_empty_folds_no_heading(capsys: pytest.CaptureFixture[str]) -> None:
+    print_listing(("PARTITION", "ELECTABLE", ""), [("orders-0", 3, "")])
+    assert capsys.readouterr().out.splitlines()[0].split() == ["PARTITION", "ELECTABLE"]
+
+
+@pytest.mark.parametrize(
+    ("text", "ports"),
+    [("19092,19093", {0: 19092, 1: 19093}), ("19091, 19092,19093", {100: 19091, 0: 19092, 1: 19093})],
+)
+def test_ports_are_those_of_the_brokers_with_the_controllers_before_them(text: str, ports: dict[int, int]) -> None:
+    assert parse_ports(text, brokers=2) == ports
+
+
+@pytest.mark.parametrize("text", ["", "19092", "19092,19092", "19092,x", "80,81", "1024,70000", "2000,2001,2002,2003"])
+def test_what_are_no_ports_of_the_nodes_is_refused(text: str) -> None:
+    with pytest.raises(UserError, match="--ports"):
+        parse_ports(text, brokers=2)

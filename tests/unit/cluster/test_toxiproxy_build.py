@@ -42,7 +42,7 @@ def test_the_cache_is_named_by_the_environment_or_below_home(tmp_path: Path, mon
 
 def test_nowhere_is_a_configuration_error_that_says_what_to_do() -> None:
     with pytest.raises(
-        MissingToolError, match=r"toxiproxy-server was not found; expected it on PATH.*make setup"
+        MissingToolError, match=r"toxiproxy-server was not found; expected it on PATH.*laststand setup"
     ) as caught:
         find_toxiproxy()
     assert isinstance(caught.value, ConfigError)
@@ -79,4 +79,4 @@ def test_without_go_there_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_go_of_the_wheel_is_used_where_the_system_has_none() -> None:
-    assert toxiproxy_build._find_go().parts[-3:] == ("go", "bin", "go")
+    assert toxiproxy_build.find_go().parts[-3:] == ("go", "bin", "go")

@@ -1,0 +1,69 @@
+"""Positions of ``laststand consume --group``: one file per group in the run directory.
+
+This is no group coordinator: nothing is rebalanced, and nothing of it is replicated. Two consumers of one group read
+the same records, and the last one that stores its positions wins.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from emulator.core.errors import ConfigError
+from emulator.core.types import Offset, TopicPartition
+
+GROUPS_FOLDER: Final = "groups"
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
+_DECODER: Final = msgspec.json.Decoder(dict[str, dict[str, int]])
+
+
+class GroupFile:
+    """The positions of one group.
+
+    Args:
+        directory: the run's.
+        group: its name.
+
+    Raises:
+        ConfigError: that is no name of a group.
+    """
+
+    def __init__(self, directory: Path, group: str) -> None:
+        if not _NAME.fullmatch(group):
+            raise ConfigError(key="--group", value=group, expected="letters, digits, '.', '_' and '-'")
+        self._path = directory / GROUPS_FOLDER / f"{group}.json"
+
+    def positions(self) -> dict[TopicPartition, Offset]:
+        """Returns the offset of the next record by partition.
+
+        Raises:
+            ConfigError: the file is damaged.
+        """
+        return {
+            TopicPartition(topic, int(partition)): Offset(offset)
+            for topic, partitions in self._read().items()
+            for partition, offset in partitions.items()
+        }
+
+    def store(self, positions: Mapping[TopicPartition, Offset]) -> None:
+        """Replaces the positions of these partitions, and keeps those of others."""
+        document = self._read()
+        for partition, offset in positions.items():
+            document.setdefault(partition.topic, {})[str(partition.partition)] = int(offset)
+        self._path.parent.mkdir(exist_ok=True)
+        fresh = self._path.with_suffix(".new")
+        fresh.write_bytes(msgspec.json.format(msgspec.json.encode(document)))
+        fresh.replace(self._path)
+
+    def _read(self) -> dict[str, dict[str, int]]:
+        try:
+            return _DECODER.decode(self._path.read_bytes())
+        except FileNotFoundError:
+            return {}
+        except msgspec.MsgspecError as error:
+            raise ConfigError(
+                key="--group", value=str(self._path), expected=f"positions of a group ({error})"
+            ) from None

@@ -1,0 +1,80 @@
+"""All standing clusters of a store, up or not: what ``laststand ps`` lists."""
+
+from datetime import datetime
+from enum import Enum
+from pathlib import Path
+
+import msgspec
+
+from chaos.standing.link import find_all, is_standing
+from chaos.standing.order import STANDING, read_order
+from chaos.standing.state import Ended, read_state
+from emulator.core.errors import ConfigError
+
+
+class ClusterState(Enum):
+    """What a standing cluster is doing."""
+
+    UP = "up"
+    STOPPED = "stopped"
+    DOWN = "down"
+    DIED = "died"
+    """Its supervisor was killed, or the machine went down."""
+
+    NOT_STARTED = "not started"
+    """It never came up."""
+
+
+class ListedCluster(msgspec.Struct, frozen=True, kw_only=True):
+    """One standing cluster.
+
+    Attributes:
+        name: the one that it was given; ``None`` if it has none.
+        directory: of the run.
+        state: what it is doing.
+        pid: of its supervisor, while that lives.
+        era: its name.
+        brokers: how many.
+        since: when it was started last; ``None`` if it never came up.
+    """
+
+    name: str | None
+    directory: str
+    state: ClusterState
+    pid: int | None
+    era: str
+    brokers: int
+    since: datetime | None
+
+
+def list_clusters(store: Path) -> tuple[ListedCluster, ...]:
+    """Returns the clusters of a store, the oldest run first; directories that cannot be read are left out."""
+    listed = []
+    for directory in find_all(store):
+        try:
+            listed.append(_listed(directory))
+        except ConfigError:
+            continue
+    return tuple(listed)
+
+
+def _listed(directory: Path) -> ListedCluster:
+    order, remembered = read_order(directory), read_state(directory)
+    if is_standing(directory):
+        state = ClusterState.UP
+    elif remembered is None:
+        state = ClusterState.NOT_STARTED
+    elif remembered.ended is None:
+        state = ClusterState.DIED
+    else:
+        state = {Ended.STOPPED: ClusterState.STOPPED, Ended.DOWN: ClusterState.DOWN}[remembered.ended]
+    folder = directory.parent.name
+    return ListedCluster(
+        name=None if folder == STANDING else folder,
+        directory=str(directory),
+        state=state,
+        pid=remembered.pid if remembered is not None and state is ClusterState.UP else None,
+        era=order.era,
+        brokers=order.brokers,
+        since=None if remembered is None else remembered.since,
+    )

@@ -1,0 +1,113 @@
+"""What a supervisor remembers of a standing cluster for the one that goes on with it: ``state.json``.
+
+It is written when the cluster starts, before and after each step, and at an orderly end. A supervisor that died leaves
+it without an end, and the next one tells from it what that means for the evidence.
+"""
+
+import os
+from datetime import UTC, datetime
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from emulator.core.errors import ConfigError
+
+STATE_FILE: Final = "state.json"
+
+_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+
+
+class Ended(Enum):
+    """How a supervisor left the cluster."""
+
+    STOPPED = "stopped"
+    """In order; it can be started again."""
+
+    DOWN = "down"
+    """In order, and everything was read: the record is closed."""
+
+
+class StandingState(msgspec.Struct, frozen=True, kw_only=True):
+    """One supervisor's cluster.
+
+    Attributes:
+        incarnation: which supervisor of this run, from 0; it names the harness's event file.
+        pid: the supervisor's process.
+        boot_id: of the machine, since it was booted.
+        since: when the supervisor started.
+        cluster_id: of the nodes' data.
+        ports: where each node listens.
+        metrics_ports: where each node serves its metrics.
+        steps: how many steps were played, over all supervisors.
+        step: the one that is being played; ``None`` between steps.
+        problem: what will make the verdict ``unknown``; ``None`` if nothing will.
+        ended: ``None`` while the supervisor lives, and for ever if it died.
+    """
+
+    incarnation: int
+    pid: int
+    boot_id: str
+    since: datetime
+    cluster_id: str
+    ports: dict[int, int]
+    metrics_ports: dict[int, int]
+    steps: int = 0
+    step: str | None = None
+    problem: str | None = None
+    ended: Ended | None = None
+
+    def doubt(self) -> str | None:
+        """Returns what a supervisor that died leaves in doubt; ``problem`` where it ended in order."""
+        if self.problem is not None or self.ended is not None:
+            return self.problem
+        if self.boot_id != boot_id():
+            return "the machine went down while the cluster stood, and with it what had not reached the disk"
+        if self.step is not None:
+            return f"the supervisor died while it played {self.step}"
+        return None
+
+
+def new_state(*, incarnation: int, cluster_id: str, ports: dict[int, int], metrics: dict[int, int]) -> StandingState:
+    """Returns the state of a cluster that this process starts now."""
+    return StandingState(
+        incarnation=incarnation,
+        pid=os.getpid(),
+        boot_id=boot_id(),
+        since=datetime.now(UTC),
+        cluster_id=cluster_id,
+        ports=ports,
+        metrics_ports=metrics,
+    )
+
+
+def boot_id() -> str:
+    """Returns what tells one boot of this machine from the next."""
+    return _BOOT_ID.read_text().strip()
+
+
+_DECODER: Final = msgspec.json.Decoder(StandingState)
+
+
+def write_state(directory: Path, state: StandingState) -> None:
+    """Replaces the state in a run directory at once."""
+    fresh = directory / f".{STATE_FILE}"
+    fresh.write_bytes(msgspec.json.format(msgspec.json.encode(state)))
+    fresh.replace(directory / STATE_FILE)
+
+
+def read_state(directory: Path) -> StandingState | None:
+    """Returns the state in a run directory; ``None`` where no cluster came as far as to have one.
+
+    Raises:
+        ConfigError: the file is damaged.
+    """
+    try:
+        content = (directory / STATE_FILE).read_bytes()
+    except FileNotFoundError:
+        return None
+    try:
+        return _DECODER.decode(content)
+    except msgspec.MsgspecError as error:
+        raise ConfigError(key=STATE_FILE, value=str(directory), expected=f"a supervisor's ({error})") from None

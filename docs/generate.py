@@ -1,0 +1,468 @@
+"""Writes the pages of docs/ that follow from the program: ``make docs``.
+
+Each page is a function without arguments; a test calls them and compares, so that no page can fall behind the code.
+"""
+
+import inspect
+import json
+import textwrap
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from chaos.scenario import conditions
+from chaos.scenario.scenario_file import BROKERS_MAX, DEFAULT_RECORD_SIZE, scenario_names
+from emulator.core.admin_messages import RequestedElection
+from emulator.core.client.settings import CONSUMER_PROPERTIES, PRODUCER_PROPERTIES, consumer_settings, producer_settings
+from emulator.core.effective_config import NODE_PROPERTY_OF
+from emulator.core.promises import PROMISES, JudgedBy, PromiseKind
+from emulator.core.properties import NodeProperties, TopicProperties, property_texts
+from emulator.core.property_text import allowed_values
+from emulator.core.switches import ERAS
+from emulator.core.types import Acks, TopicPartition
+from emulator.plan.actions import DEEDS
+from emulator.plan.drivers import DriverName
+from emulator.plan.fields import AnyField
+from emulator.plan.names import Names
+from emulator.plan.steps import VERBS
+from emulator.plan.yaml_cursor import ScenarioError, open_document
+from emulator.verification import checks
+from emulator.verification.checks import CHECKS
+
+DOCS: Final = Path(__file__).parent
+FINDINGS: Final = DOCS / "findings.json"
+"""By id of a check, one of its findings. ``pytest tests/verification/test_checks.py --rewrite`` writes it."""
+
+_GENERATED: Final = "<!-- Written by `make docs`. -->\n"
+
+
+def _table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    titles = list(header)
+    lines = [titles, ["---"] * len(titles), *([str(cell).replace("|", "\\|") for cell in row] for row in rows)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _prose(text: str) -> str:
+    """Returns a paragraph, broken into lines as the other pages are."""
+    return textwrap.fill(text, width=118, break_long_words=False, break_on_hyphens=False) + "\n"
+
+
+def _code(text: object) -> str:
+    return f"`{text}`" if str(text) else ""
+
+
+# --- Checks -------------------------------------------------------------------------------------------------------
+
+_KINDS: Final = {
+    PromiseKind.OUTCOME: "Outcomes: what users see. Judged in every era",
+    PromiseKind.CANDIDATE: "Candidates: what an electable replica holds",
+    PromiseKind.RULE: "Rules of the protocol. Judged where the era promises them",
+    PromiseKind.LIVENESS: "Liveness: what a cluster comes to once every fault is over",
+    PromiseKind.CRASH: "Crashes",
+}
+_JUDGED: Final = {
+    JudgedBy.BOTH: "both",
+    JudgedBy.SIMULATOR: "the simulator's only",
+    JudgedBy.VERIFICATION: "`laststand verify` only",
+}
+
+
+def checks_page() -> str:
+    """Returns the catalogue of checks: statement, source, conditions, and an example of a finding."""
+    findings = json.loads(FINDINGS.read_text(encoding="utf-8"))
+    modules = _check_modules()
+    parts = [
+        _GENERATED,
+        "# The checks\n\n",
+        _prose(
+            "Every promise that is judged, by the id under which reports list it. Two oracles judge them "
+            "independently: "
+            "the simulator's, while a schedule is played, and `laststand verify`, from what a run left on disk. A "
+            "check is "
+            "`ok`, `violated`, `unknown` (evidence is missing: [unknown.md](unknown.md)), `not asked` (nothing "
+            "happened "
+            "that it looks at), or `not promised` (the era lacks the rule: [eras.md](eras.md))."
+        ),
+    ]
+    for kind, heading in _KINDS.items():
+        parts.append(f"\n## {heading}\n")
+        for check_id, promise in PROMISES.items():
+            if promise.kind is kind:
+                parts.append(_check_entry(check_id, modules.get(check_id), findings.get(check_id)))
+    return "".join(parts)
+
+
+def _check_modules() -> dict[str, str]:
+    """Returns the docstring of each check's module by id."""
+    found = {}
+    for name in dir(checks):
+        module = getattr(checks, name)
+        check = getattr(module, "CHECK", None)
+        if inspect.ismodule(module) and check is not None:
+            found[check.check_id] = inspect.getdoc(module) or ""
+    return found
+
+
+def _check_entry(check_id: str, documentation: str | None, finding: str | None) -> str:
+    promise = PROMISES[check_id]
+    lines = [f"\n### {check_id}\n\n{promise.statement}\n\n"]
+    if documentation is not None:
+        what, _, more = documentation.partition("\n\n")
+        lines.append(f"- `verify`: {_one_line(what.partition(' ')[2])}\n")
+        lines += [f"  {_one_line(paragraph)}\n" for paragraph in more.split("\n\n") if paragraph]
+    check = next((each for each in CHECKS if each.check_id == check_id), None)
+    if check is not None:
+        lines.append(f"- Not asked where {'; or '.join(sorted(each.value for each in check.premises))}.\n")
+        if check.needs:
+            lines.append(
+                f"- Unknown where one of these is not whole: {', '.join(sorted(n.value for n in check.needs))}.\n"
+            )
+    if promise.switches:
+        conditions_text = ", ".join(f"`{name}={'|'.join(values)}`" for name, values in promise.switches.items())
+        lines.append(f"- Promised with {conditions_text}.\n")
+    lines.append(f"- Oracles: {_JUDGED[promise.judged_by]}.\n")
+    if finding is not None:
+        lines.append(f"- A finding: *{finding}*\n")
+    return "".join(lines)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+# --- Scenarios ----------------------------------------------------------------------------------------------------
+
+TOP_KEYS: Final = (
+    ("name", "text", "required", "Name of the run's folder in the store."),
+    ("source", "text", "", "Where the story is from, for people."),
+    ("cluster", "mapping", "required", "See below."),
+    ("topics", "list", "required", "Topics that are there before the first step; may be empty if a step creates one."),
+    ("workload", "mapping", "required", "See below."),
+    ("steps", "list", "required", "At least one, each with one verb."),
+    ("end", "`restore`, `as_is`", "`restore`", "Whether everything is mended, and awaited, before the final read."),
+    ("seed", "whole number", "drawn", "Of random choices; `--seed` comes first. A recorded plan has it."),
+    ("expect", "mapping", "", "By era, what must come of it. See below."),
+    ("report", "`acks-comparison`", "", "What is told beside the verdict."),
+    ("era", "era", "", "Whose rules were in force: in a recorded plan."),
+    ("switches", "mapping", "", "Beside `era`: rules that were not the era's."),
+)
+CLUSTER_KEYS: Final = (
+    ("brokers", f"whole number, 1 to {BROKERS_MAX}", "required", "Ids are 0 to N-1. There is one controller."),
+    ("properties", "mapping", "", "[Properties](properties.md) of every node."),
+)
+TOPIC_KEYS: Final = (
+    ("name", "text", "required", "Letters, digits, `.`, `_` and `-`."),
+    ("replicas", "list of lists of broker ids", "required", "One list per partition, the preferred leader first."),
+    ("*any other*", "text", "", "A topic [property](properties.md)."),
+)
+WORKLOAD_KEYS: Final = (
+    ("producers", "list of mappings", "required", "May be empty."),
+    ("consumers", "list of mappings", "none", "Each reads every partition of its topics, from the beginning."),
+)
+PRODUCER_KEYS: Final = (
+    ("name", "lower-case letters, digits, `-`", "`producer-N`", "As steps and the history name it."),
+    ("acks", "`all`, `-1`, `1`, `0`", "required", "What a send waits for."),
+    (
+        "rate",
+        "whole number, 0 to 1000000",
+        "required",
+        "Records per second; with 0 it sends what `produce` steps ask for.",
+    ),
+    ("topics", "list of topics", "all", "Where it writes, partitions taking turns."),
+    ("record.size", "whole number, 32 to 1000000", str(DEFAULT_RECORD_SIZE), "Bytes of a record's value."),
+    *((name, "Kafka's", "", "A producer [property](properties.md).") for name in sorted(PRODUCER_PROPERTIES)),
+)
+CONSUMER_KEYS: Final = (
+    ("topics", "list of topics", "all", "What it reads."),
+    *((name, "Kafka's", "", "A consumer [property](properties.md).") for name in sorted(CONSUMER_PROPERTIES)),
+)
+EXPECTATION_KEYS: Final = (
+    ("verdict", "`valid`, `violation`, `unknown`", "required", "Of the run."),
+    ("guarantee", "`broken`, `exceeded`", "", "With `violation`: whether the protocol's promise covered the loss."),
+    ("checks", "list of ids", "", "With `violation`: [outcome checks](checks.md) that must be violated."),
+    ("lost", "number, or one after `==` `>=` `<=` `>` `<`", "", "How many acks=all records must be gone."),
+)
+CONDITIONS: Final[Mapping[type, tuple[str, str, str]]] = {
+    conditions.Acked: (
+        "acked: 500",
+        "`acks` (any); `per`: `total` or `partition` (`total`); `since`: `step` or `run` (`step`); `partition` (all)",
+        "So many records were acknowledged.",
+    ),
+    conditions.Consumed: ("consumed: 100", "", "So many records reached consumers since the step began."),
+    conditions.PartitionIs: (
+        "partition: orders-0, leader: 1",
+        "at least one of `leader`, `isr`, `elr`, `last_known_elr`, `last_known_leader`, `replicas`, `adding_replicas`, "
+        "`removing_replicas`, `leader_recovery_state`",
+        "What the controller committed; members are compared as sets, and `leader: none` is none. `partition: all` "
+        "stands "
+        "for each of them.",
+    ),
+    conditions.BrokerIs: ("node: 2, unfenced: true", "or `fenced`", "Whether the controller has a broker fenced."),
+    conditions.RegistrationIs: ("node: 2, registered: false", "", "Whether the controller knows a broker at all."),
+    conditions.LogIs: (
+        "node: 2, log: orders-0, exists: false",
+        "",
+        "Whether a node's log directory has a log under that name, whatever its topic id.",
+    ),
+    conditions.LogEnds: (
+        "node: 2, log: orders-0, end: 12",
+        "",
+        "Where a node's log ends, synced or not.",
+    ),
+    conditions.TopicIs: ("topic: orders, exists: false", "", "Whether a topic exists."),
+    conditions.FeatureIs: (
+        "feature: eligible.leader.replicas.version, level: 1",
+        "",
+        "A finalized feature level; 0 where there is none.",
+    ),
+    conditions.ClientSaw: (
+        "error: NOT_LEADER_OR_FOLLOWER",
+        "`count` (1)",
+        "Producers and consumers were answered with that error so often since the step began.",
+    ),
+}
+"""By kind of condition: an example, more keys with their defaults, and the meaning."""
+
+_KEYS_HEADER: Final = ("Key", "Value", "Default", "Meaning")
+
+
+def scenarios_page() -> str:
+    """Returns the reference of scenario files: every key of every mapping, and every step."""
+    return "".join(
+        (
+            _GENERATED,
+            "# Scenario reference\n\n",
+            _prose(
+                "Every key of a scenario file. [chaos/README.md](../chaos/README.md) has an example of each, and "
+                "lists the "
+                f"{len(scenario_names())} scenarios that come along. Times are written with a unit: `40 ms`, `2 s`, "
+                "`1 min`."
+            ),
+            "\n## The file\n\n",
+            _keys(TOP_KEYS),
+            "\n### cluster\n\n",
+            _keys(CLUSTER_KEYS),
+            "\n### topics\n\n",
+            _keys(TOPIC_KEYS),
+            "\n### workload\n\n",
+            _keys(WORKLOAD_KEYS),
+            "\nA producer:\n\n",
+            _keys(PRODUCER_KEYS),
+            "\nA consumer:\n\n",
+            _keys(CONSUMER_KEYS),
+            f"\n### expect\n\nBy era ({', '.join(map(_code, ERAS))}):\n\n",
+            _keys(EXPECTATION_KEYS),
+            "\n## Waiting: until\n\n",
+            _prose(
+                "A step `- until: {acked: 500, acks: all, within: 45 s}` waits; "
+                f"`within` is {conditions.DEFAULT_WITHIN_MS // 1000} s if not given. A barrier that is not reached "
+                f"ends the "
+                "steps, and the verdict is `unknown`."
+            ),
+            "\n",
+            _table(
+                ("Waits for", "Also", "Meaning"),
+                ((_code(f"{{{example}}}"), more, meaning) for example, more, meaning in CONDITIONS.values()),
+            ),
+            "\n## Doing\n\n",
+            _prose(
+                "A node is an id, `controller`, a role (`leader(orders-0)`, `follower(orders-0)`, "
+                "`last-isr(orders-0)`, "
+                "`elr(orders-0)`), or a name that an earlier step gave its node with `as: NAME`."
+            ),
+            *(_verb(verb) for verb in VERBS),
+        )
+    )
+
+
+def _keys(rows: Iterable[tuple[str, str, str, str]]) -> str:
+    return _table(_KEYS_HEADER, ((_code(key) if "*" not in key else key, *rest) for key, *rest in rows))
+
+
+def _verb(verb: str) -> str:
+    rows = [row for row in DEEDS.values() if row.verb == verb]
+    parts = [f"\n### {verb}\n"]
+    for row in rows:
+        drivers = [each.value for each in DriverName if each not in row.refused]
+        why = "; ".join(f"not on {driver.value}: {reason}" for driver, reason in row.refused.items())
+        example = f" In a line of a plan: `{row.example}`." if row.line_verb else ""
+        parts.append(f"\n{row.meaning}{example} Drivers: {', '.join(drivers)}{f' ({why})' if why else ''}.\n")
+        if row.fields:
+            parts += ["\n", _table(_KEYS_HEADER, (cells for each in row.fields.values() for cells in _arguments(each)))]
+    return "".join(parts)
+
+
+def _arguments(field: AnyField) -> Iterable[tuple[str, str, str, str]]:
+    """Yields a row per key of a field, or one for all where they only make sense together."""
+    options = {option.key.replace("-", "_"): option for option in getattr(field, "options", ())}
+    default = "required" if field.is_required else _default(field)
+    if not options:
+        value, meaning = SUBJECTS[type(field).__name__]
+        yield ", ".join(map(_code, field.keys)), value, default, meaning
+        return
+    for key in field.keys:
+        if key in options:
+            option = options[key]
+            value = ", ".join(map(_code, option.choices)) or SUBJECTS.get(type(field).__name__, ("", ""))[0]
+            yield _code(key), value, default, option.help
+        else:
+            yield (_code(key), *_LOSS_KEYS[key])
+
+
+_LOSS_KEYS: Final = {
+    "kept": ("whole number", "drawn", "How many batches of what was not synced stay."),
+    "truncation": ("`kept`, `undone`", "drawn", "What becomes of truncations that were not synced."),
+    "names": ("`kept`, `undone`", "drawn", "What becomes of files that were made, renamed or removed and not synced."),
+}
+
+SUBJECTS: Final[Mapping[str, tuple[str, str]]] = {
+    "Nodes": ("node; list of nodes", "Which nodes, at the same moment."),
+    "Brokers": ("broker; list of brokers", "Which brokers, at the same moment."),
+    "Ends": ("nodes; `from` may be `client`", "The link by which one dials the other."),
+    "Arrow": ("`0 -> 1`; `client -> 1`", "The link by which the first dials the second."),
+    "Messages": ("kinds of messages; nodes", "Which messages of a link: requests that go there, or responses to them."),
+    "Partition": ("partition, such as `orders-0`", "Which partition."),
+    "PartitionSet": ("partition, or `all`", "Which partitions."),
+    "Topic": ("topic", "Which topic."),
+    "TopicSpec": ("as in `topics` above", "The topic; every other key is a property of it."),
+    "Producer": ("producer", ""),
+    "Whole": ("whole number", ""),
+    "OptionalWhole": ("whole number", ""),
+    "Number": ("whole number", ""),
+    "Duration": ("time", ""),
+    "Span": ("time", ""),
+    "LossField": ("whole number", ""),
+    "OptionalLoss": ("whole number", ""),
+    "Replicas": ("list of broker ids", "Of the partition, the preferred leader first."),
+    "RequiredBrokerId": ("broker id", "Which broker."),
+    "OptionalBrokerId": ("broker id", "Which broker, where the election takes one by name."),
+    "Answers": (
+        "name of an error; list of them",
+        "Answers of the controller that will do; without it only `NONE` does.",
+    ),
+    "ElectionField": (", ".join(_code(each.name.lower()) for each in RequestedElection), "Which kind of election."),
+    "ConfigChangeField": (
+        "name; id; `default`; mapping; list",
+        "One of `topic`, `broker` and `cluster: default`, with `set` or `delete` or both.",
+    ),
+    "FeatureLevelField": ("name; level", "A number, or a release where the feature is `metadata.version`."),
+}
+"""By class of a field, its values, and what it means where it has no help of its own."""
+
+
+def _default(field: AnyField) -> str:
+    """Returns what a step means that leaves a field out, as a step would write it."""
+    names = Names(brokers=BROKERS_MAX, partitions=(TopicPartition("orders", 0),))
+    with open_document(Path("step"), "{}").fields() as fields:
+        value = field.read(fields, names)
+    return _code(value.value if isinstance(value, Enum) else str(value).lower()) if _is_plain(value) else ""
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, Enum | bool | int | str) and value != ""
+
+
+def allowed_keys(text: str, read: Callable[[Path, str], object]) -> frozenset[str]:
+    """Returns the keys that a reader allows where ``text`` has the key ``unheard.of``, by its own complaint."""
+    try:
+        read(Path("scenario.yaml"), text)
+    except ScenarioError as error:
+        return frozenset(error.reason.partition("allowed: ")[2].partition(";")[0].split(", "))
+    return frozenset()
+
+
+# --- Properties ---------------------------------------------------------------------------------------------------
+
+
+def properties_page() -> str:
+    """Returns the properties of Kafka that are supported, with defaults and allowed values."""
+    defaults = property_texts(NodeProperties())
+    producer = producer_settings(Acks.ALL, {})
+    consumer = consumer_settings({})
+    return "".join(
+        (
+            _GENERATED,
+            "# Properties\n\n",
+            _prose(
+                "The properties of Kafka that are supported, under Kafka's names and with Kafka's defaults; an "
+                "unknown name "
+                "is refused, never ignored. Times are ms, sizes bytes. A topic's own value counts before the "
+                "cluster's, and "
+                "that before the node's."
+            ),
+            "\n## Nodes\n\n",
+            _prose(
+                "With `--set` of `run`, `up` and `simulate`, and under `cluster.properties` of a scenario; on a "
+                "standing "
+                "cluster also with `configs alter --entity-type brokers`. `leader.recovery.min.ms` and "
+                "`stray.delete.delay.ms` are ours."
+            ),
+            "\n",
+            _properties(NodeProperties, lambda name: defaults.get(name, "not set")),
+            "\n## Topics\n\n",
+            _prose(
+                "With `--config` of `topics create` and `topics alter`, with `configs alter --entity-type topics`, "
+                "and beside "
+                "`replicas` of a topic in a scenario. A topic without a value of its own has that of the node's "
+                "property."
+            ),
+            "\n",
+            _properties(TopicProperties, _synonym, heading="Without a value"),
+            "\n## Producers\n\n",
+            _prose(
+                "With `--producer-property` of `produce`, and in a producer of a scenario. Idempotence is on where "
+                "`acks` is "
+                "`all`, and off elsewhere."
+            ),
+            "\n",
+            _settings(type(producer), msgspec.to_builtins(producer), sorted(PRODUCER_PROPERTIES)),
+            "\n## Consumers\n\nWith `--consumer-property` of `consume`, and in a consumer of a scenario.\n\n",
+            _settings(type(consumer), msgspec.to_builtins(consumer), sorted(CONSUMER_PROPERTIES)),
+        )
+    )
+
+
+def _properties(struct: type[msgspec.Struct], default: Callable[[str], str], *, heading: str = "Default") -> str:
+    rows = []
+    for field in struct.__struct_fields__:
+        name = field.replace("_", ".")
+        rows.append((_code(name), _code(default(name)), allowed_values(struct, field)))
+    return _table(("Property", heading, "Allowed"), rows)
+
+
+def _synonym(name: str) -> str:
+    return NODE_PROPERTY_OF.get(name, "delete")
+
+
+_FIELDS: Final = {"max.in.flight.requests.per.connection": "max_in_flight"}
+
+
+def _settings(struct: type[msgspec.Struct], values: Mapping[str, object], names: Iterable[str]) -> str:
+    rows = []
+    for name in names:
+        field = _FIELDS.get(name, name.replace(".", "_"))
+        value = values[field]
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        rows.append((_code(name), _code(text), allowed_values(struct, field)))
+    return _table(("Property", "Default", "Allowed"), rows)
+
+
+PAGES: Final[Mapping[str, Callable[[], str]]] = {
+    "checks.md": checks_page,
+    "scenarios.md": scenarios_page,
+    "properties.md": properties_page,
+}
+"""By file name, what its content must be."""
+
+
+def main() -> None:
+    """Writes every page."""
+    for name, page in PAGES.items():
+        (DOCS / name).write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

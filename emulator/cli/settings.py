@@ -1,0 +1,51 @@
+"""The options that choose a protocol: ``--era`` and ``--set``. Their help names the values."""
+
+from typing import Final
+
+import click
+
+from emulator.cli.completion import complete_eras, complete_settings
+from emulator.core.switches import DEFAULT_ERA, ERAS
+
+ERA_HELP: Final = f"{', '.join(ERAS)}. docs/eras.md compares them."
+"""What can be given to ``--era``."""
+
+PROFILE_NAMES: Final = (
+    "steady",
+    "isr-churn",
+    "elections",
+    "restarts",
+    "controller",
+    "partitions",
+    "last-standing",
+    "min-isr",
+    "reassignment",
+    "races",
+    "cancelled",
+    "downgrade",
+    "readers",
+    "all-down",
+    "recovery",
+    "unclean",
+    "unclean-races",
+)
+"""Names of ``emulator.simulator.profiles.PROFILES``, which takes long to import only for a help text."""
+
+era_option = click.option(
+    "--era",
+    metavar="ERA",
+    shell_complete=complete_eras,
+    help=f"Whose rules hold: {ERA_HELP}  [default: {DEFAULT_ERA}]",
+)
+"""Adds ``--era``; the function gets ``era``, a name that is not checked yet, or ``None``."""
+
+set_option = click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    shell_complete=complete_settings,
+    help="Change a rule of the era, such as elr=off, or a Kafka property of every node, such as min.insync.replicas=2. "
+    "docs/eras.md lists the rules and their values, docs/properties.md the properties.",
+)
+"""Adds ``--set``; the function gets ``settings``, for ``parse_overrides``."""
