@@ -28,7 +28,7 @@ from emulator.simulator.crash import done_before
 from emulator.simulator.event_log import EventLog
 from emulator.simulator.event_queue import EventQueue
 from emulator.simulator.links import Links
-from emulator.simulator.network import Network
+from emulator.simulator.network import Network, silence_ms
 from emulator.simulator.nodes import BrokerNode, ConsumerNode, ControllerNode, InputT, Node, ProducerNode
 from emulator.simulator.observer import NullObserver, Observer
 from emulator.simulator.processes import Processes
@@ -81,7 +81,12 @@ class SimulatedCluster:
         self.controller_node = ControllerNode()
         self.queue = EventQueue()
         self.network = Network()
-        self.wire = Wire(self.queue, self.network, self._receive)
+        self.wire = Wire(
+            self.queue,
+            self.network,
+            self._receive,
+            silence_ms=silence_ms(properties.broker_session_timeout_ms),
+        )
         self._observer = observer or NullObserver()
         self.event_log = EventLog(self.queue, self._observer)
         streams = MetadataStreams(self.queue, self.network, self.wire, self.controller_node, self._step)

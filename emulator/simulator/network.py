@@ -19,6 +19,16 @@ LATENCY_MS: Final = 1
 KEEPALIVE_MS: Final = 20
 """After which the dialling end notices that a link is cut."""
 
+
+def silence_ms(session_timeout_ms: int) -> int:
+    """Returns after how long a peer that says nothing is given up.
+
+    A quarter of the session passes before a ping is sent, and another before it counts as unanswered: the gRPC
+    keepalive of real processes.
+    """
+    return session_timeout_ms // 2
+
+
 Delivery: TypeAlias = Callable[[], None]
 
 

@@ -176,14 +176,16 @@ class Processes:
 
     def pause(self, node: Node[InputT]) -> None:
         """Stops a process by a signal; no effect if none runs."""
-        if node.core is not None:
+        if node.core is not None and not node.is_paused:
             node.is_paused = True
+            self._wire.fall_silent(node.node_id)
 
     def resume(self, node: Node[InputT]) -> None:
         """Resumes a paused process with the inputs that have arrived since."""
         if not node.is_paused:
             return
         node.is_paused = False
+        self._wire.end_silence(node.node_id)
         waiting, node.inbox = node.inbox, []
         for incoming in waiting:
             self._step(node, incoming)

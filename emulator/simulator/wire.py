@@ -2,8 +2,8 @@
 
 Each request ends exactly once for its sender: answered, timed out, or disconnected. That says nothing about its
 execution: a request may arrive after its sender gave up, and a response may be lost. A *cut* link drops both
-directions, and the sender notices after a while, as with keepalives; a *losing* link delivers requests and drops
-responses; a *reset* ends all requests of a connection at once, and those in flight to the server may still arrive.
+directions, and the sender notices after a while, as with keepalives; so it does if the receiver is *silent*: paused, and
+executing what has arrived once it is resumed. A *losing* link delivers requests and drops responses; a *reset* ends all requests of a connection at once, and those in flight to the server may still arrive.
 """
 
 from collections.abc import Callable
@@ -84,13 +84,21 @@ class Wire:
         queue: virtual time.
         network: its faults.
         receive: delivers a request to a node; false if no process runs there.
+        silence_ms: after which a request to a node that stays silent fails.
 
     Attributes:
         answers: for requests that bypass all links (``None``: connection closed).
         parked: requests that nodes have received and not answered yet.
     """
 
-    def __init__(self, queue: EventQueue, network: Network, receive: Callable[[NodeId, RequestReceived], bool]) -> None:
+    def __init__(
+        self,
+        queue: EventQueue,
+        network: Network,
+        receive: Callable[[NodeId, RequestReceived], bool],
+        *,
+        silence_ms: int,
+    ) -> None:
         self.answers: dict[RequestId, Response | None] = {}
         self.parked: dict[RequestId, Parked] = {}
         self._queue = queue
@@ -99,6 +107,9 @@ class Wire:
         self._asked: dict[RequestId, _Asked] = {}
         self._channels: dict[tuple[NodeId, NodeId, type[Request]], tuple[Channel[NodeId], Channel[NodeId]]] = {}
         self._last_id = 0
+        self._silence_ms = silence_ms
+        self._silences: dict[NodeId, int] = {}
+        self._last_silence = 0
 
     # --- Asking -----------------------------------------------------------------------------------------------------
 
@@ -149,6 +160,8 @@ class Wire:
             self._fail_later(received.request_id, KEEPALIVE_MS)
         elif not self._hand_over(channel.target, channel.api, received):
             self._fail_later(received.request_id, LATENCY_MS)
+        elif (silence := self._silences.get(channel.target)) is not None:
+            self._fail_if_silent(channel.target, silence, (received.request_id,))
 
     def _hand_over(self, node_id: NodeId, api: str, received: RequestReceived) -> bool:
         request, request_id = received.request, received.request_id
@@ -205,6 +218,30 @@ class Wire:
                 RequestFailed(cause_id=_NETWORK_CAUSE, correlation_id=asked.correlation_id, failure=failure)
             )
 
+    def fall_silent(self, node_id: NodeId) -> None:
+        """A process stands still: who waits for its answers, and who asks it from now on, gives it up after a while.
+
+        Answers that are under way arrive.
+        """
+        self._last_silence += 1
+        self._silences[node_id] = self._last_silence
+        waiting = tuple(request_id for request_id, parked in self.parked.items() if parked.node_id == node_id)
+        self._fail_if_silent(node_id, self._last_silence, waiting)
+
+    def end_silence(self, node_id: NodeId) -> None:
+        """A process goes on, or is gone."""
+        self._silences.pop(node_id, None)
+
+    def _fail_if_silent(self, node_id: NodeId, silence: int, request_ids: tuple[RequestId, ...]) -> None:
+        """Fails requests to a node whose present silence lasts until it is noticed."""
+
+        def notice() -> None:
+            if self._silences.get(node_id) == silence:
+                for request_id in request_ids:
+                    self._fail(request_id, RequestFailure.DISCONNECTED)
+
+        self._queue.after(self._silence_ms, notice)
+
     def reset(self, source: NodeId, destination: NodeId) -> int:
         """Ends all requests of a connection: their senders are notified, their responses are lost. Returns how many."""
         request_ids = [
@@ -218,6 +255,7 @@ class Wire:
 
     def lose_process(self, node_id: NodeId) -> None:
         """A process ended: what others asked of it fails, and its own requests are dropped."""
+        self.end_silence(node_id)
         for request_id in [request_id for request_id, parked in self.parked.items() if parked.node_id == node_id]:
             del self.parked[request_id]
         for request_id, asked in list(self._asked.items()):

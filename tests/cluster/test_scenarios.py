@@ -18,6 +18,7 @@ from emulator.core.switches import era_switches
 from emulator.plan.drivers import DriverName
 from emulator.verification.verdict import VerdictReport
 from emulator.verification.verify import verify_runs
+from tests.documented_scenarios import STEP_CATALOGUE, documented_scenarios
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -41,9 +42,18 @@ IN_VIRTUAL_TIME = [
 Judged = dict[tuple[DriverName, str, str], tuple[RunOrder, VerdictReport]]
 
 
+DOCUMENTED = [
+    (name, era)
+    for name, scenario in sorted(documented_scenarios().items())
+    if name != STEP_CATALOGUE
+    for era, _ in scenario.expect
+]
+"""What README and docs show, played on both drivers."""
+
+
 def order(name: str, era: str, driver: DriverName, store: Path) -> RunOrder:
     campaign = Campaign(
-        scenario=load_scenario(find_scenario(name)),
+        scenario=documented_scenarios().get(name) or load_scenario(find_scenario(name)),
         eras=(EraOrder(era=era, switches=era_switches(era)),),
         properties=(),
         store=store,
@@ -60,6 +70,7 @@ def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Jud
     store = tmp_path_factory.mktemp("scenarios") / "store"
     wanted = [(DriverName.PROCESS, name, era) for name, era in AS_PROCESSES.items()]
     wanted += [(DriverName.SIMULATOR, name, era) for name, era in IN_VIRTUAL_TIME]
+    wanted += [(driver, name, era) for name, era in DOCUMENTED for driver in DriverName]
     orders = [order(name, era, driver, store) for driver, name, era in wanted]
     for each in orders:
         play_runs([each], on_status=lambda _: None)
@@ -81,3 +92,11 @@ def test_in_virtual_time_a_scenario_does_what_it_expects(name: str, era: str, ju
 @pytest.mark.parametrize(("name", "era"), AS_PROCESSES.items())
 def test_processes_do_what_a_scenario_expects(name: str, era: str, judged: Judged) -> None:
     assert_as_expected(judged, DriverName.PROCESS, name, era)
+
+
+@pytest.mark.parametrize("driver", DriverName)
+@pytest.mark.parametrize(("name", "era"), DOCUMENTED)
+def test_a_scenario_of_the_documents_does_what_it_expects(
+    name: str, era: str, driver: DriverName, judged: Judged
+) -> None:
+    assert_as_expected(judged, driver, name, era)

@@ -14,6 +14,7 @@ from chaos.scenario.scenario import Scenario
 from chaos.scenario.scenario_file import find_scenario, load_scenario, read_scenario
 from emulator.core.switches import Switches, era_switches, with_switch
 from emulator.plan.drivers import DriverName
+from tests.documented_scenarios import STEP_CATALOGUE, documented_scenarios
 
 STORIES = [f"kip-966/last-replica-standing{variant}" for variant in ("", "-flush", "-kill", "-wide")]
 
@@ -58,6 +59,15 @@ def test_a_story_loses_in_each_era_what_it_expects_to_lose(name: str, tmp_path: 
         assert problems(directory) == []
         assert expected.lost is not None
         assert expected.lost.holds(len(lost_records_of(directory))), era
+
+
+@pytest.mark.parametrize("name", sorted(documented_scenarios().keys() - {STEP_CATALOGUE}))
+def test_a_scenario_of_the_documents_reaches_its_end_and_loses_what_it_says(name: str, tmp_path: Path) -> None:
+    scenario = documented_scenarios()[name]
+    for era, expected in scenario.expect:
+        directory = play(tmp_path, scenario, era)
+        assert problems(directory) == []
+        assert expected.lost is None or expected.lost.holds(len(lost_records_of(directory))), era
 
 
 def test_a_leader_that_acts_on_an_isr_it_only_asked_for_loses_what_it_acknowledged(tmp_path: Path) -> None:

@@ -1,0 +1,26 @@
+"""The scenarios that documents show, as a reader would paste them into a file."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from chaos.scenario.scenario import Scenario
+from chaos.scenario.scenario_file import read_scenario
+
+ROOT: Final = Path(__file__).parents[1]
+
+STEP_CATALOGUE: Final = "my/story"
+"""Of chaos/README.md: it shows every step there is, one after the other, and is not meant to be played."""
+
+
+def documented_scenarios() -> dict[str, Scenario]:
+    """Returns every scenario of README and docs, by its name."""
+    return {scenario.name: scenario for scenario in _scenarios()}
+
+
+def _scenarios() -> Iterator[Scenario]:
+    for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("chaos/**/*.md")):
+        for block in re.findall(r"```yaml\n(.*?)```", path.read_text(encoding="utf-8"), flags=re.DOTALL):
+            if re.search(r"^steps:", block, flags=re.MULTILINE):
+                yield read_scenario(path, block)
