@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
+
 from chaos.drivers import make_driver
-from chaos.play.expectation import Expected, compare
+from chaos.play.expectation import compare
 from chaos.play.run_directory import create_run_directory
 from chaos.play.run_order import RunOrder
 from chaos.play.runner import Run, RunStatus
@@ -18,7 +20,7 @@ from chaos.scenario.scenario import Scenario
 from emulator.core.switches import Switches
 from emulator.plan.drivers import DriverName
 from emulator.verification.session import SparkSessionStarter
-from emulator.verification.verdict import VerdictReport, write_verdict
+from emulator.verification.verdict import Outcome, VerdictReport, write_verdict
 from emulator.verification.verify import rehearse, verify_runs
 
 
@@ -53,44 +55,37 @@ class Campaign:
 
 @dataclass(frozen=True, kw_only=True)
 class EraResult:
-    """One run's result: where it is, what was found, and whether that was expected."""
+    """One run's result: where it is, and what was found beside what was expected."""
 
     era: str
     directory: Path
     report: VerdictReport
-    outcome: Expected
-    misses: tuple[str, ...]
-
-
-def play_campaign(
-    campaign: Campaign, *, on_status: Callable[[RunStatus], None], on_phase: Callable[[str], None]
-) -> tuple[EraResult, ...]:
-    """Plays and verifies; returns a result for each era, in order. Main thread only.
-
-    Args:
-        campaign: what to play.
-        on_status: called for every step of every run.
-        on_phase: called with a description of each phase of the campaign.
-
-    Raises:
-        ConfigError: the store cannot be used.
-        MissingToolError: no Java, or no pyspark.
-        SparkSessionError: Spark did not start.
-    """
-    return play_and_verify(run_orders(campaign), on_status=on_status, on_phase=on_phase)
 
 
 def play_and_verify(
     orders: tuple[RunOrder, ...], *, on_status: Callable[[RunStatus], None], on_phase: Callable[[str], None]
 ) -> tuple[EraResult, ...]:
-    """Plays orders side by side and verifies them together; as ``play_campaign``, whose directories are there."""
+    """Plays orders side by side and verifies them together; returns a result for each, in order. Main thread only.
+
+    Args:
+        orders: what to play.
+        on_status: told of every step of every run.
+        on_phase: told in words what all runs together have come to.
+
+    Raises:
+        MissingToolError: no Java, or no pyspark.
+        SparkSessionError: Spark did not start.
+        SparkLostError: Spark did not come to the end of the verification.
+        OSError: a verdict could not be written.
+    """
     directories = [order.directory for order in orders]
     starter = SparkSessionStarter(log_path=directories[0] / "spark.log", rehearsal=rehearse)
     starter.start()
     try:
         play_runs(orders, on_status=on_status)
         on_phase("verify")
-        reports = verify_runs(directories, spark=starter.session())
+        with starter.at_work() as spark:
+            reports = verify_runs(directories, spark=spark)
     finally:
         starter.stop()
     return tuple(_result(order, report) for order, report in zip(orders, reports, strict=True))
@@ -118,27 +113,34 @@ def run_orders(campaign: Campaign) -> tuple[RunOrder, ...]:
     )
 
 
-def play_runs(orders: Sequence[RunOrder], *, on_status: Callable[[RunStatus], None]) -> None:
-    """Plays runs side by side, to the end of the last of them. Main thread only."""
-    asyncio.run(_play_all(orders, on_status))
+def play_runs(orders: Sequence[RunOrder], *, on_status: Callable[[RunStatus], None]) -> tuple[str | None, ...]:
+    """Plays runs side by side, to the end of the last of them. Main thread only.
+
+    Returns:
+        For each why its plan did not reach its end; ``None`` where it did.
+    """
+    return asyncio.run(_play_all(orders, on_status))
 
 
 def _result(order: RunOrder, report: VerdictReport) -> EraResult:
-    write_verdict(report, order.directory)
     outcome, misses = compare(report, order.scenario.expectation(order.era))
-    return EraResult(era=order.era, directory=order.directory, report=report, outcome=outcome, misses=misses)
+    held_against = msgspec.structs.replace(report, outcome=outcome, misses=misses)
+    write_verdict(held_against, order.directory)
+    return EraResult(era=order.era, directory=order.directory, report=held_against)
 
 
-async def _play_all(orders: Sequence[RunOrder], on_status: Callable[[RunStatus], None]) -> None:
+async def _play_all(orders: Sequence[RunOrder], on_status: Callable[[RunStatus], None]) -> tuple[str | None, ...]:
+    runs = [Run(order, make_driver=make_driver, on_status=on_status) for order in orders]
     async with asyncio.TaskGroup() as tasks:
-        for order in orders:
-            tasks.create_task(Run(order, make_driver=make_driver, on_status=on_status).play(), name=order.era)
+        for order, run in zip(orders, runs, strict=True):
+            tasks.create_task(run.play(), name=order.era)
+    return tuple(run.problem for run in runs)
 
 
-def worst(results: tuple[EraResult, ...]) -> Expected:
+def worst(results: tuple[EraResult, ...]) -> Outcome:
     """Returns the outcome of all: missed if any is missed, else undecided if any is, else met."""
-    outcomes = {result.outcome for result in results}
-    for outcome in (Expected.MISSED, Expected.UNDECIDED):
+    outcomes = {result.report.outcome for result in results}
+    for outcome in (Outcome.MISSED, Outcome.UNDECIDED):
         if outcome in outcomes:
             return outcome
-    return Expected.MET
+    return Outcome.MET

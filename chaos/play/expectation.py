@@ -1,47 +1,24 @@
 """Compares a verdict with the scenario's expectation for its era."""
 
-from enum import Enum
-from typing import assert_never
-
 from chaos.scenario.scenario import Expectation
 from emulator.core.promises import PromiseKind
-from emulator.verification.verdict import CheckStatus, Verdict, VerdictReport
+from emulator.verification.verdict import CheckStatus, Outcome, Verdict, VerdictReport, outcome_of
 
 
-class Expected(Enum):
-    """Whether a run met its expectation. Values are the exit codes of ``run``."""
-
-    MET = 0
-    MISSED = 1
-    UNDECIDED = 2
-
-
-def compare(report: VerdictReport, expected: Expectation | None) -> tuple[Expected, tuple[str, ...]]:
+def compare(report: VerdictReport, expected: Expectation | None) -> tuple[Outcome, tuple[str, ...]]:
     """Returns the outcome, and a description of every difference.
 
     Without an expectation the verdict decides: valid counts as met, violation as missed. An unknown verdict is
     undecided, unless unknown was expected.
     """
     if expected is None:
-        return _by_verdict(report.verdict), ()
+        return outcome_of(report.verdict), ()
     if report.verdict is Verdict.UNKNOWN and expected.verdict.value != Verdict.UNKNOWN.value:
-        return Expected.UNDECIDED, (f"the verdict is unknown, expected {expected.verdict.value}",)
+        return Outcome.UNDECIDED, (f"the verdict is unknown, expected {expected.verdict.value}",)
     misses = tuple(_misses(report, expected))
     if not misses:
-        return Expected.MET, ()
-    return Expected.MISSED, misses
-
-
-def _by_verdict(verdict: Verdict) -> Expected:
-    match verdict:
-        case Verdict.VALID:
-            return Expected.MET
-        case Verdict.VIOLATION:
-            return Expected.MISSED
-        case Verdict.UNKNOWN:
-            return Expected.UNDECIDED
-        case _:
-            assert_never(verdict)
+        return Outcome.MET, ()
+    return Outcome.MISSED, misses
 
 
 def _misses(report: VerdictReport, expected: Expectation) -> list[str]:

@@ -108,21 +108,38 @@ def write_cluster_file(
     scenario: str,
     seed: int,
     driver: DriverName = DriverName.PROCESS,
+    started: datetime,
+    duration_s: float | None = None,
     metrics: Mapping[int, str] = MappingProxyType({}),
 ) -> None:
-    """Writes ``cluster.yaml``: what ran, under which rules; ``metrics`` is where each node serves its own, if any."""
+    """Writes ``cluster.yaml``: what ran when, under which rules.
+
+    Args:
+        path: of the file.
+        layout: of the cluster.
+        era: its name.
+        scenario: its name.
+        seed: of all random choices.
+        driver: what plays it.
+        started: when it began, by the calendar, in UTC.
+        duration_s: how long it took by the machine's clock; ``None`` while it goes on.
+        metrics: where each node serves its own, if any.
+    """
     document = {
         "run": layout.run,
         "scenario": scenario,
         "era": era,
         "seed": seed,
         "driver": driver.value,
+        "started": started.isoformat(timespec="milliseconds"),
         "switches": switch_texts(layout.switches),
         "properties": dict(layout.properties),
         "controllers": [int(layout.controller_id)],
         "brokers": [int(broker) for broker in layout.broker_ids],
         "proxied": layout.toxiproxy is not None,
     }
+    if duration_s is not None:
+        document["duration_s"] = round(duration_s, 3)
     if metrics:
         document["metrics"] = {node_id: f"http://{address}/metrics" for node_id, address in metrics.items()}
     path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")

@@ -7,8 +7,10 @@ that the evidence is as whole as it can be; the run's *problem* then makes the v
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -62,6 +64,7 @@ class Run:
     def __init__(self, order: RunOrder, *, make_driver: MakeDriver, on_status: Callable[[RunStatus], None]) -> None:
         self.problem: str | None = None
         self._order = order
+        self._started = datetime.now(UTC)
         self._on_status = on_status
         self._played: list[PlayedStep] = []
         self._logger = _open_log(order.directory)
@@ -69,6 +72,35 @@ class Run:
 
     async def play(self) -> None:
         """Plays the scenario to its end; afterwards nothing runs any more."""
+        started_s = time.monotonic()
+        self._write_cluster_file()
+        try:
+            await self._play_or_note_interrupt()
+        except* (EmulatorError, grpc.aio.AioRpcError, OSError) as errors:
+            self._fail("; ".join(str(error) for error in _leaves(errors)))
+        finally:
+            try:
+                await self._complete_directory(duration_s=time.monotonic() - started_s)
+            except OSError as error:
+                self._fail(f"the run's record could not be completed: {error}")
+            finally:
+                _close_log(self._logger)
+
+    async def _complete_directory(self, *, duration_s: float) -> None:
+        order = self._order
+        await self._driver.close(problem=self.problem)
+        write_plan(
+            order.directory / "plan.yaml",
+            scenario_text=order.scenario.text,
+            steps=self._played,
+            era=order.era,
+            switches=order.switches,
+            properties=order.properties,
+            seed=order.seed,
+        )
+        self._write_cluster_file(duration_s=duration_s)
+
+    def _write_cluster_file(self, *, duration_s: float | None = None) -> None:
         order = self._order
         write_cluster_file(
             order.directory / "cluster.yaml",
@@ -77,23 +109,9 @@ class Run:
             scenario=order.scenario.name,
             seed=order.seed,
             driver=order.driver,
+            started=self._started,
+            duration_s=duration_s,
         )
-        try:
-            await self._play_or_note_interrupt()
-        except* (EmulatorError, grpc.aio.AioRpcError, OSError) as errors:
-            self._fail("; ".join(str(error) for error in _leaves(errors)))
-        finally:
-            await self._driver.close(problem=self.problem)
-            write_plan(
-                order.directory / "plan.yaml",
-                scenario_text=order.scenario.text,
-                steps=self._played,
-                era=order.era,
-                switches=order.switches,
-                properties=order.properties,
-                seed=order.seed,
-            )
-            _close_log(self._logger)
 
     async def _play_or_note_interrupt(self) -> None:
         try:

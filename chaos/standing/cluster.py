@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
+from datetime import UTC, datetime
 from typing import Final
 
 import grpc.aio
@@ -132,6 +133,7 @@ class StandingCluster:
                 era=self._order.era,
                 scenario=STANDING,
                 seed=self._order.seed,
+                started=datetime.now(UTC),
                 metrics=self._cluster.metrics_addresses(),
             )
             stack.push_async_callback(self._client_link.close)

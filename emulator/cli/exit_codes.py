@@ -7,16 +7,16 @@ class ExitCode(IntEnum):
     """What the process returns."""
 
     VALID = 0
-    """``run``: as expected; ``verify``: every run is valid."""
+    """``run``: as expected; ``verify``: every run is valid; ``--no-verify``: played."""
 
     VIOLATION = 1
     """``run``: not as expected; ``verify``: a run is a violation."""
 
     UNKNOWN = 2
-    """Undecided."""
+    """Undecided; ``--no-verify``: the run did not reach its end."""
 
     INTERRUPTED = 130
-    """Ctrl-C, or SIGTERM."""
+    """Ctrl-C; another signal ends in 128 and its number, a closed pipe in 141 (``signals.py``)."""
 
     USAGE = 254
     """A user error, found before anything started."""

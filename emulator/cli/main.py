@@ -1,9 +1,10 @@
 """``laststand``: parses the command line, runs a verb, and maps errors to exit codes."""
 
-import signal
+import contextlib
+import errno
+import logging
 import sys
 import traceback
-from types import FrameType
 from typing import Final
 
 import click
@@ -25,6 +26,7 @@ from emulator.cli.replay import replay
 from emulator.cli.run import run
 from emulator.cli.sections import SectionedGroup
 from emulator.cli.setup import setup
+from emulator.cli.signals import CLOSED_PIPE_EXIT_CODE, ClosedPipeError, Signals, leave_closed_pipes
 from emulator.cli.simulate import simulate
 from emulator.cli.start import start
 from emulator.cli.status import status
@@ -32,6 +34,9 @@ from emulator.cli.stop import stop
 from emulator.cli.topics import topics
 from emulator.cli.up import up
 from emulator.cli.verify import verify
+
+_USERS_TO_FIX: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Errors of files: somebody may not write there, or there is no room."""
 
 _CONTEXT: Final = {"help_option_names": ["-h", "--help"]}
 
@@ -50,54 +55,54 @@ cli.add_section("Faults", chaos)
 cli.add_section("This program", setup, completion)
 
 
-def main() -> int:
-    """Runs the command line; returns the exit code of the process."""
+def _explain(error: Exception) -> int:
+    """Prints what went wrong, and returns the exit code."""
     from emulator.cli.failure import CommandFailedError
     from emulator.cli.user_error import UserError
-    from emulator.core.errors import ConfigError
+    from emulator.core.errors import ConfigError, EmulatorError
 
-    _hear_signals()
+    match error:
+        case click.ClickException():
+            error.show()
+            return ExitCode.USAGE
+        case ConfigError() | UserError():
+            code = ExitCode.USAGE
+        case CommandFailedError():
+            code = error.exit_code
+        case OSError() if error.errno in _USERS_TO_FIX:
+            code = ExitCode.USAGE
+        case EmulatorError():
+            code = ExitCode.INTERNAL
+        case _:
+            traceback.print_exception(error)
+            return ExitCode.INTERNAL
+    click.echo(f"laststand: {error}", err=True)
+    return code
+
+
+def main() -> int:
+    """Runs the command line; returns the exit code of the process."""
+    logging.raiseExceptions = False  # a log that cannot be written any more is not worth a traceback
+    signals = Signals()
+    signals.hear()
+    code: int | None
     try:
         code = cli.main(standalone_mode=False)
-    except click.exceptions.Abort:
-        click.echo("interrupted", err=True)
-        return ExitCode.INTERRUPTED
-    except click.ClickException as error:
-        error.show()
-        return ExitCode.USAGE
-    except (ConfigError, UserError) as error:
-        click.echo(f"laststand: {error}", err=True)
-        return ExitCode.USAGE
-    except CommandFailedError as error:
-        click.echo(f"laststand: {error}", err=True)
-        return error.exit_code
-    except KeyboardInterrupt:
-        click.echo("interrupted", err=True)
-        return ExitCode.INTERRUPTED
-    except Exception:
-        traceback.print_exc()
-        return ExitCode.INTERNAL
+        sys.stdout.flush()
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        with contextlib.suppress(BrokenPipeError):
+            click.echo("interrupted", err=True)
+        code = ExitCode.INTERRUPTED
+    except ClosedPipeError:
+        leave_closed_pipes()
+        return CLOSED_PIPE_EXIT_CODE
+    except Exception as error:
+        code = _explain(error)
+    if leave_closed_pipes():
+        return CLOSED_PIPE_EXIT_CODE
+    if code == ExitCode.INTERRUPTED:
+        return signals.exit_code
     return code if isinstance(code, int) else ExitCode.VALID
-
-
-def _hear_signals() -> None:
-    """Makes SIGTERM an interruption like Ctrl-C; also where Ctrl-C is ignored, as in a job in the background.
-
-    There it is blocked instead: asyncio sets up an orderly interruption only where nobody has replaced Python's own
-    handler, and ``_interrupt`` calls that.
-    """
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, _interrupt)
-
-
-def _interrupt(_signal: int, frame: FrameType | None) -> None:
-    """Does what Ctrl-C does at this moment."""
-    on_ctrl_c = signal.getsignal(signal.SIGINT)
-    if not callable(on_ctrl_c):
-        raise KeyboardInterrupt
-    on_ctrl_c(signal.SIGINT, frame)
 
 
 if __name__ == "__main__":

@@ -48,7 +48,8 @@ class PlainProgress:
         self._print(text)
 
     def _print(self, text: str) -> None:
-        click.echo(f"[{time.monotonic() - self._started:6.1f} s] {text}", err=True)
+        with contextlib.suppress(BrokenPipeError):  # nobody reads it; the run goes on, and is judged
+            click.echo(f"[{time.monotonic() - self._started:6.1f} s] {text}", err=True)
 
 
 class LiveProgress:

@@ -10,7 +10,7 @@ from emulator.cli.acks_table import acks_table
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output
 from emulator.cli.tables import print_table
-from emulator.verification.verdict import Verdict, VerdictReport, summary
+from emulator.verification.verdict import Outcome, Verdict, VerdictReport, summary
 
 if TYPE_CHECKING:
     from chaos.campaign import EraResult
@@ -36,6 +36,15 @@ def verdicts_exit_code(reports: Sequence[VerdictReport]) -> ExitCode:
     return ExitCode.UNKNOWN if Verdict.UNKNOWN in verdicts else ExitCode.VALID
 
 
+def outcome_exit_code(outcome: Outcome) -> ExitCode:
+    """Returns what ``run`` exits with."""
+    return {
+        Outcome.MET: ExitCode.VALID,
+        Outcome.MISSED: ExitCode.VIOLATION,
+        Outcome.UNDECIDED: ExitCode.UNKNOWN,
+    }[outcome]
+
+
 def print_results(scenario: "Scenario", results: "tuple[EraResult, ...]", *, output: Output) -> None:
     """Prints the results of a campaign, as text or as one JSON object."""
     if output is Output.JSON:
@@ -45,8 +54,8 @@ def print_results(scenario: "Scenario", results: "tuple[EraResult, ...]", *, out
                 {
                     "era": result.era,
                     "directory": str(result.directory),
-                    "outcome": result.outcome.name.lower(),
-                    "misses": result.misses,
+                    "outcome": result.report.outcome.value,
+                    "misses": result.report.misses,
                     "verdict": result.report,
                 }
                 for result in results
@@ -72,6 +81,6 @@ def _comparison(scenario: "Scenario", result: "EraResult") -> str:
     found = f"{report.verdict.value}{guarantee}, {report.lost_records} acks=all records lost"
     if scenario.expectation(result.era) is None:
         return f"{found} (nothing was expected of this era)"
-    if not result.misses:
+    if not report.misses:
         return f"{found}, as expected"
-    return f"{found}; {'; '.join(result.misses)}"
+    return f"{found}; {'; '.join(report.misses)}"

@@ -9,6 +9,7 @@ import click
 from emulator.cli.completion import complete_eras, complete_scenarios
 from emulator.cli.output import Output, json_option
 from emulator.cli.settings import ERA_HELP, set_option
+from emulator.cli.play import play_and_judge, play_only, verify_option
 from emulator.cli.user_error import UserError
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ _SEED_BITS: Final = 31
     show_default=True,
     help="Store of the run directories.",
 )
+@verify_option
 @json_option
 def run(
     scenario: str,
@@ -54,26 +56,34 @@ def run(
     driver: str,
     seed: int | None,
     store: Path,
+    *,
+    is_judged: bool,
     output: Output,
 ) -> int:
     """Play SCENARIO, a file or a name under chaos/scenarios, and verify the run.
 
     Exit code: with an expectation for the era in the scenario, 0 met, 1 missed, 2 undecided; without one, 0 valid, 1
-    violation, 2 unknown. 254 for a user error.
+    violation, 2 unknown. With --no-verify 0 played, 2 the plan did not reach its end. 254 for a user error.
     """
-    campaign = _prepare(scenario, eras, settings, driver, seed, store)
-    from chaos.campaign import play_campaign, worst
-    from emulator.cli.progress import progress
-    from emulator.cli.results import print_results
+    campaign = _prepare(scenario, eras, settings, driver, seed, store, is_judged=is_judged)
+    from chaos.campaign import run_orders, worst
+    from emulator.cli.results import outcome_exit_code
 
-    with progress(tuple(era.era for era in campaign.eras)) as shown:
-        results = play_campaign(campaign, on_status=shown.status, on_phase=shown.phase)
-    print_results(campaign.scenario, results, output=output)
-    return worst(results).value
+    orders = run_orders(campaign)
+    if not is_judged:
+        return play_only(campaign.scenario, orders, output=output)
+    return outcome_exit_code(worst(play_and_judge(campaign.scenario, orders, output=output)))
 
 
 def _prepare(
-    name: str, eras: tuple[str, ...], settings: tuple[str, ...], driver: str, seed: int | None, store: Path
+    name: str,
+    eras: tuple[str, ...],
+    settings: tuple[str, ...],
+    driver: str,
+    seed: int | None,
+    store: Path,
+    *,
+    is_judged: bool,
 ) -> "Campaign":
     """Finds everything that the user can fix, before anything starts."""
     from chaos.campaign import Campaign, EraOrder
@@ -97,7 +107,8 @@ def _prepare(
     chosen_driver = DriverName(driver)
     require_driver(chosen_driver, scenario, (*scenario.properties, *overrides.properties))
     check_store(store)
-    require_spark()
+    if is_judged:
+        require_spark()
     if seed is None:
         seed = scenario.seed if scenario.seed is not None else random.SystemRandom().getrandbits(_SEED_BITS)
     needs_proxies = scenario.has_network_faults and chosen_driver is DriverName.PROCESS

@@ -5,6 +5,8 @@ from types import MappingProxyType
 
 import click
 
+from emulator.cli.signals import ClosedPipeError
+
 
 class SectionedGroup(click.Group):
     """Lists its commands below headings. Every command is added by ``add_section``.
@@ -20,6 +22,17 @@ class SectionedGroup(click.Group):
         for command in commands:
             self.add_command(command)
         self.sections = {**self.sections, heading: commands}
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Runs the command that was asked for.
+
+        Raises:
+            ClosedPipeError: nobody reads what it prints; click would end with 1 here.
+        """
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise ClosedPipeError from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes a definition list per section, with names as wide as the widest of all."""

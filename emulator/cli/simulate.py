@@ -172,7 +172,7 @@ def _play_one(schedule: "Schedule", out: Path | None, output: Output) -> int:
     outcome, skipped = schedule.outcome, []
     if out is not None:
         try:
-            skipped = write_run(schedule.plan, out, name=f"simulated/{schedule.seed}").skipped
+            skipped = write_run(schedule.plan, out, name=f"simulated/{schedule.seed}", seed=schedule.seed).skipped
         except OSError as error:
             raise UserError(f"--out {out}: {error.strerror}") from None
     report = ReplayReport(schedule.plan, outcome, skipped)

@@ -16,6 +16,7 @@ def verify(runs: tuple[Path, ...], master: str | None, output: Output) -> int:
 
     Exit code: 1 if any is a violation, else 2 if any is unknown, else 0.
     """
+    from emulator.cli.play import told_if_unjudged
     from emulator.cli.requirements import require_spark
     from emulator.cli.results import print_verdicts, verdicts_exit_code
     from emulator.verification.run_directory import open_run_directory
@@ -29,12 +30,14 @@ def verify(runs: tuple[Path, ...], master: str | None, output: Output) -> int:
     starter = SparkSessionStarter(
         log_path=runs[0].resolve() / "spark.log", master=DEFAULT_MASTER if master is None else master
     )
-    starter.start()
-    try:
-        reports = verify_runs(runs, spark=starter.session())
-    finally:
-        starter.stop()
-    for path, report in zip(runs, reports, strict=True):
-        write_verdict(report, path.resolve())
+    with told_if_unjudged(runs):
+        starter.start()
+        try:
+            with starter.at_work() as spark:
+                reports = verify_runs(runs, spark=spark)
+        finally:
+            starter.stop()
+        for path, report in zip(runs, reports, strict=True):
+            write_verdict(report, path.resolve())
     print_verdicts(reports, output=output)
     return verdicts_exit_code(reports)

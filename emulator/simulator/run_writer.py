@@ -23,8 +23,8 @@ PRODUCERS: Final = {PRODUCER_ALL: Acks.ALL, PRODUCER_LEADER: Acks.LEADER}
 """Producers of a simulated run, and their acks."""
 
 
-def write_run(plan: Plan, directory: Path, *, name: str) -> Simulation:
-    """Plays a plan and writes its run into a new directory; returns the simulation, stopped.
+def write_run(plan: Plan, directory: Path, *, name: str, seed: int | None = None) -> Simulation:
+    """Plays a plan, drawn with ``seed`` if it was, and writes its run into a new directory; returns it, stopped.
 
     Raises:
         OSError: the directory exists, or cannot be written.
@@ -35,13 +35,15 @@ def write_run(plan: Plan, directory: Path, *, name: str) -> Simulation:
     simulation.stop()
     directory.mkdir(parents=True)
     (directory / "plan.yaml").write_text(format_plan_yaml(plan, name=name))
-    cluster = {
+    cluster: dict[str, object] = {
         "run": directory.name,
         "scenario": name,
         "era": plan.era,
         "driver": "simulator",
         "switches": switch_texts(plan.rules()),
     }
+    if seed is not None:
+        cluster["seed"] = seed
     (directory / "cluster.yaml").write_text(yaml.safe_dump(cluster, sort_keys=False))
     (directory / "scenario.yaml").write_text(yaml.safe_dump({"name": name}))
     write_evidence(directory, simulation.cluster, journal, content, acks=PRODUCERS, problem=_problem(simulation))

@@ -2,8 +2,9 @@
 
 Each request ends exactly once for its sender: answered, timed out, or disconnected. That says nothing about its
 execution: a request may arrive after its sender gave up, and a response may be lost. A *cut* link drops both
-directions, and the sender notices after a while, as with keepalives; so it does if the receiver is *silent*: paused, and
-executing what has arrived once it is resumed. A *losing* link delivers requests and drops responses; a *reset* ends all requests of a connection at once, and those in flight to the server may still arrive.
+directions, and the sender notices after a while, as with keepalives; so it does if the receiver is *silent*: paused,
+and executing what has arrived once it is resumed. A *losing* link delivers requests and drops responses; a *reset* ends
+all requests of a connection at once, and those in flight to the server may still arrive.
 """
 
 from collections.abc import Callable

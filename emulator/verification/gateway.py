@@ -133,6 +133,13 @@ class SparkGateway:
         """The JVM's process id."""
         return self._process.pid
 
+    def exit_code(self, *, within_s: float = 0.0) -> int | None:
+        """Return what the JVM ended with, ``None`` if it still runs after ``within_s`` seconds."""
+        try:
+            return self._process.wait(timeout=within_s)
+        except subprocess.TimeoutExpired:
+            return None
+
     def attach(self, *, timeout_s: float) -> None:
         """Wait until the JVM listens, and make the next Spark session of this process use it.
 

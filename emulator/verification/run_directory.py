@@ -3,7 +3,7 @@
 ::
 
     store/<scenario>/<timestamp>/
-        cluster.yaml        era, nodes (names only are read here)
+        cluster.yaml        era, seed, start and duration
         scenario.yaml       name of the scenario
         events/<node>-<incarnation>.jsonl
         history.jsonl       and history/<client>.jsonl, where clients come and go
@@ -13,12 +13,16 @@ Missing inputs are no error here: they are evidence that is missing, and ``evide
 a directory that is no run at all is refused.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import yaml
 
 from emulator.core.errors import ConfigError
+
+_Entry = TypeVar("_Entry", str, int, float)
 
 
 class RunDirectory(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,12 +33,18 @@ class RunDirectory(msgspec.Struct, frozen=True, kw_only=True):
         scenario: its name, by ``scenario.yaml`` or else by the directory above.
         era: by ``cluster.yaml``; ``None`` where that says nothing.
         report: what its scenario wants to be told beside the verdict, by ``scenario.yaml``.
+        seed: of its random choices, by ``cluster.yaml``.
+        started: when it began (ISO 8601, UTC), by ``cluster.yaml``.
+        duration_s: how long it took by the machine's clock, by ``cluster.yaml``, which a run completes at its end.
     """
 
     path: Path
     scenario: str
     era: str | None
     report: str | None = None
+    seed: int | None = None
+    started: str | None = None
+    duration_s: float | None = None
 
     @property
     def events(self) -> Path:
@@ -76,18 +86,26 @@ def open_run_directory(path: Path) -> RunDirectory:
     resolved = path.resolve()
     if not any((resolved / name).exists() for name in ("events", "history.jsonl", "cluster.yaml")):
         raise ConfigError(key="run", value=str(path), expected="a run directory (events/, history.jsonl, nodes/)")
+    scenario, cluster = _entries(resolved / "scenario.yaml"), _entries(resolved / "cluster.yaml")
     return RunDirectory(
         path=resolved,
-        scenario=_entry(resolved / "scenario.yaml", "name") or resolved.parent.name,
-        era=_entry(resolved / "cluster.yaml", "era"),
-        report=_entry(resolved / "scenario.yaml", "report"),
+        scenario=_entry(scenario, "name", str) or resolved.parent.name,
+        era=_entry(cluster, "era", str),
+        report=_entry(scenario, "report", str),
+        seed=_entry(cluster, "seed", int),
+        started=_entry(cluster, "started", str),
+        duration_s=_entry(cluster, "duration_s", float),
     )
 
 
-def _entry(path: Path, key: str) -> str | None:
+def _entries(path: Path) -> Mapping[str, object]:
     try:
-        document = yaml.safe_load(path.read_text())
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError):
-        return None
-    value = document.get(key) if isinstance(document, dict) else None
-    return value if isinstance(value, str) else None
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _entry(document: Mapping[str, object], key: str, kind: type[_Entry]) -> _Entry | None:
+    value = document.get(key)
+    return value if isinstance(value, kind) else None

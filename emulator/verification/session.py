@@ -14,8 +14,11 @@ Settings follow what was measured on small inputs: no UI, in-memory catalog, no 
 partitions. ``pyspark`` is imported in the thread, never by importing this module.
 """
 
+import contextlib
+import logging
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -30,6 +33,12 @@ DEFAULT_MASTER: Final = "local[2]"
 DEFAULT_HEAP_MB: Final = 2048
 START_TIMEOUT_S: Final = 120.0
 """Longest wait for the JVM and the first query, on a machine that is busy with something else."""
+
+_LOOK_INTERVAL_S: Final = 0.2
+_END_TIMEOUT_S: Final = 0.5
+"""How long a JVM whose connection broke may take to be gone."""
+
+_NO_ROOM: Final = "No space left on device"
 
 _SETTINGS: Final = {
     "spark.app.name": "laststand",
@@ -54,6 +63,15 @@ class SparkSessionError(EmulatorError):
 
     def __init__(self, *, reason: str, log_path: Path) -> None:
         super().__init__(f"Spark did not start: {reason}; see {log_path}")
+        self.reason = reason
+        self.log_path = log_path
+
+
+class SparkLostError(EmulatorError):
+    """The session came up, and did not come to the end of its work."""
+
+    def __init__(self, *, reason: str, log_path: Path) -> None:
+        super().__init__(f"Spark did not come to the end of the verification: {reason}; see {log_path}")
         self.reason = reason
         self.log_path = log_path
 
@@ -109,12 +127,46 @@ class SparkSessionStarter:
         assert self._gateway is not None
         assert self._thread is not None
         self._gateway.hurry()
-        self._thread.join(START_TIMEOUT_S)
+        self._await_session(self._gateway, self._thread)
         if self._failure is not None:
             raise SparkSessionError(reason=str(self._failure), log_path=self._log_path) from self._failure
         if self._session is None:
             raise SparkSessionError(reason=f"no session after {START_TIMEOUT_S:.0f} s", log_path=self._log_path)
         return self._session
+
+    def _await_session(self, gateway: SparkGateway, thread: threading.Thread) -> None:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while thread.is_alive() and time.monotonic() < deadline:
+            thread.join(_LOOK_INTERVAL_S)
+            # Whoever connects to a JVM that is gone may wait for ever.
+            if thread.is_alive() and (exit_code := gateway.exit_code()) is not None:
+                raise SparkSessionError(reason=f"its JVM ended with {exit_code}", log_path=self._log_path)
+
+    @contextlib.contextmanager
+    def at_work(self) -> "Iterator[SparkSession]":
+        """Yields the session; what fails because its JVM ended or a disk is full is one error, told in a line.
+
+        Raises:
+            MissingToolError: no Java, or no pyspark.
+            SparkSessionError: it did not come up.
+            SparkLostError: it came up, and then its JVM ended, or it had no room on a disk.
+        """
+        session = self.session()
+        try:
+            yield session
+        except EmulatorError:
+            raise
+        except Exception as error:
+            reason = self._reason_of_loss(error)
+            if reason is None:
+                raise
+            raise SparkLostError(reason=reason, log_path=self._log_path) from error
+
+    def _reason_of_loss(self, error: Exception) -> str | None:
+        exit_code = None if self._gateway is None else self._gateway.exit_code(within_s=_END_TIMEOUT_S)
+        if exit_code is not None:
+            return f"its JVM ended with {exit_code}"
+        return _NO_ROOM if _NO_ROOM in str(error) else None
 
     @property
     def jvm_pid(self) -> int | None:
@@ -126,7 +178,8 @@ class SparkSessionStarter:
         if self._gateway is None:
             return
         if self._session is not None:
-            self._session.stop()
+            if self._gateway.exit_code() is None:
+                self._session.stop()
             _forget_gateway()
             self._session = None
         self._gateway.stop()
@@ -151,6 +204,8 @@ class SparkSessionStarter:
 
 def _session(master: str) -> "SparkSession":
     from pyspark.sql import SparkSession
+
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it prints tracebacks where a JVM ends
 
     builder = SparkSession.builder.master(master)
     for key, value in _SETTINGS.items():

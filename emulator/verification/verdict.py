@@ -7,9 +7,10 @@ A violation that was found stays one even if something else is unknown; unknown 
 """
 
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
-from typing import Final
+from typing import Final, assert_never
 
 import msgspec
 
@@ -30,6 +31,14 @@ class Verdict(Enum):
     VALID = "valid"
     VIOLATION = "violation"
     UNKNOWN = "unknown"
+
+
+class Outcome(Enum):
+    """Whether a run came to what was expected of it."""
+
+    MET = "met"
+    MISSED = "missed"
+    UNDECIDED = "undecided"
 
 
 class CheckStatus(Enum):
@@ -140,6 +149,11 @@ class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
         counts: records by acks.
         losses: lost acks=all records, by partition and fate.
         acks_comparison: where the scenario asks for it.
+        seed: of the run's random choices, where ``cluster.yaml`` names it.
+        started: when the run began by the calendar (ISO 8601, UTC), where ``cluster.yaml`` says so.
+        duration_s: how long it took by the machine's clock, where ``cluster.yaml`` says so.
+        outcome: whether it came to what its scenario expects of the era; where nothing is expected, as the verdict.
+        misses: in words, whatever is not as expected.
         leaders: the partitions' committed states in order, in plain words: what two runs are compared by.
     """
 
@@ -156,6 +170,11 @@ class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
     losses: tuple[Loss, ...]
     leaders: tuple[str, ...]
     acks_comparison: AcksComparison | None = None
+    seed: int | None = None
+    started: str | None = None
+    duration_s: float | None = None
+    outcome: Outcome
+    misses: tuple[str, ...] = ()
 
     @property
     def lost_records(self) -> int:
@@ -176,49 +195,108 @@ def decide(checks: tuple[CheckResult, ...], unknown_reasons: tuple[str, ...]) ->
     return Verdict.VALID
 
 
+def outcome_of(verdict: Verdict) -> Outcome:
+    """Returns the outcome of a run of which nothing was expected: the verdict decides."""
+    match verdict:
+        case Verdict.VALID:
+            return Outcome.MET
+        case Verdict.VIOLATION:
+            return Outcome.MISSED
+        case Verdict.UNKNOWN:
+            return Outcome.UNDECIDED
+        case _:
+            assert_never(verdict)
+
+
 def write_verdict(report: VerdictReport, directory: Path) -> None:
-    """Writes ``verdict.json`` and ``junit.xml`` into the run's directory.
+    """Writes ``verdict.json`` and ``junit.xml`` into the run's directory, each of them whole or not at all.
 
     Raises:
         OSError: it cannot be written.
     """
     text = msgspec.json.format(msgspec.json.encode(report), indent=2)
-    (directory / VERDICT_FILE).write_bytes(text + b"\n")
-    (directory / JUNIT_FILE).write_text(junit((report,)))
+    _write_whole(directory / VERDICT_FILE, text + b"\n")
+    _write_whole(directory / JUNIT_FILE, junit((report,)).encode())
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    fresh = path.with_name(f".{path.name}.new")
+    try:
+        fresh.write_bytes(content)
+        fresh.replace(path)
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise
 
 
 def junit(reports: tuple[VerdictReport, ...]) -> str:
-    """Returns JUnit XML: a suite per scenario and era, a case per check and one for the verdict itself."""
+    """Returns JUnit XML: a suite with one case per run, which passes where the run's expectation was met.
+
+    A failure tells the story of the first lost record, an error what is not known. Checks are properties of the case.
+    """
     root = ElementTree.Element("testsuites", name="laststand")
     for report in reports:
-        name = report.scenario if report.era is None else f"{report.scenario} [{report.era}]"
-        suite = ElementTree.SubElement(root, "testsuite", name=name)
-        for check in report.checks:
-            case = ElementTree.SubElement(suite, "testcase", classname=name, name=f"{check.check_id} {check.name}")
-            match check.status:
-                case CheckStatus.VIOLATED:
-                    failure = ElementTree.SubElement(case, "failure", message=_xml(check.examples[0]))
-                    failure.text = _xml("\n".join(check.examples))
-                case CheckStatus.UNKNOWN:
-                    ElementTree.SubElement(case, "error", message="the evidence for this check is not whole")
-                case CheckStatus.NOT_PROMISED:
-                    ElementTree.SubElement(case, "skipped", message="not promised by the run's switches")
-                case CheckStatus.NOT_ASKED:
-                    ElementTree.SubElement(case, "skipped", message=f"not asked: {check.not_asked_because}")
-                case CheckStatus.OK:
-                    pass
-        case = ElementTree.SubElement(suite, "testcase", classname=name, name="evidence")
-        if report.unknown_reasons:
-            error = ElementTree.SubElement(case, "error", message=_xml(report.unknown_reasons[0]))
-            error.text = _xml("\n".join(report.unknown_reasons))
-        cases = suite.findall("testcase")
-        suite.set("tests", str(len(cases)))
-        for kind, attribute in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
-            suite.set(attribute, str(sum(case.find(kind) is not None for case in cases)))
+        suite = ElementTree.SubElement(root, "testsuite", name=report.scenario, tests="1")
+        if report.started is not None:
+            suite.set("timestamp", report.started)
+        case = _case(suite, report)
+        for kind, attribute in (("failure", "failures"), ("error", "errors")):
+            suite.set(attribute, str(int(case.find(kind) is not None)))
+        if report.duration_s is not None:
+            suite.set("time", f"{report.duration_s:.3f}")
+            case.set("time", f"{report.duration_s:.3f}")
     for attribute in ("tests", "failures", "errors"):
         root.set(attribute, str(sum(int(suite.get(attribute, "0")) for suite in root)))
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _case(suite: ElementTree.Element, report: VerdictReport) -> ElementTree.Element:
+    case = ElementTree.SubElement(suite, "testcase", classname=report.scenario, name=report.era or "unnamed")
+    properties = ElementTree.SubElement(case, "properties")
+    for name, value in _properties(report):
+        ElementTree.SubElement(properties, "property", name=name, value=_xml(value))
+    match report.outcome:
+        case Outcome.MET:
+            pass
+        case Outcome.MISSED:
+            message = "; ".join(report.misses) or _headline(report)
+            ElementTree.SubElement(case, "failure", message=_xml(message)).text = _xml("\n".join(_failure_text(report)))
+        case Outcome.UNDECIDED:
+            doubts = _doubts(report)
+            ElementTree.SubElement(case, "error", message=_xml(doubts[0])).text = _xml("\n".join(doubts))
+        case _:
+            assert_never(report.outcome)
+    return case
+
+
+def _properties(report: VerdictReport) -> Iterator[tuple[str, str]]:
+    yield "run", report.run
+    if report.seed is not None:
+        yield "seed", str(report.seed)
+    yield "verdict", report.verdict.value
+    if report.guarantee is not None:
+        yield "guarantee", report.guarantee.value
+    yield "lost acks=all records", str(report.lost_records)
+    for check in report.checks:
+        yield f"{check.check_id} {check.name}", check.status.value
+
+
+def _failure_text(report: VerdictReport) -> tuple[str, ...]:
+    if report.losses:
+        return report.losses[0].story
+    return tuple(f"{check.check_id} {check.name}: {check.examples[0]}" for check in report.violated()) or (
+        _headline(report),
+    )
+
+
+def _doubts(report: VerdictReport) -> tuple[str, ...]:
+    unknown = (
+        f"{check.check_id} {check.name}: the evidence for this check is not whole"
+        for check in report.checks
+        if check.status is CheckStatus.UNKNOWN
+    )
+    return (*report.unknown_reasons, *unknown) or (_headline(report),)
 
 
 def _xml(text: str) -> str:
@@ -228,16 +306,12 @@ def _xml(text: str) -> str:
 
 def summary(report: VerdictReport) -> str:
     """Returns at most twelve lines for a terminal: verdict, counts, what fired, the first story or doubts."""
-    kind = "" if report.guarantee is None else f", guarantee {report.guarantee.value}"
-    lines = [f"{report.verdict.value.upper()}{kind}: {report.scenario}, era {report.era or 'unnamed'}"]
+    lines = [_headline(report)]
     for counts in report.counts:
         acks = "all" if counts.acks == -1 else str(counts.acks)
         lost = "loss not tracked" if counts.acks == 0 else f"{counts.lost} lost"
         lines.append(f"  acks={acks}: {counts.sent} records sent, {counts.acked} acked, {lost}")
-    by_status = {status: [c.check_id for c in report.checks if c.status is status] for status in CheckStatus}
-    lines.append(
-        "  checks: " + ", ".join(f"{status.value} {' '.join(ids)}" for status, ids in by_status.items() if ids)
-    )
+    lines.append(f"  checks: {_checks_in_words(report)}")
     details = [f"unknown: {reason}" for reason in report.unknown_reasons]
     details.extend(loss.story[0] for loss in report.losses)
     details.extend(dict.fromkeys(sentence for loss in report.losses for sentence in loss.story[1:]))
@@ -247,3 +321,28 @@ def summary(report: VerdictReport) -> str:
     if len(details) > left:
         details = [*details[: left - 1], f"... {len(details) - left + 1} more lines in {VERDICT_FILE}"]
     return "\n".join([*lines, *(f"  {detail}" for detail in details)])
+
+
+def _headline(report: VerdictReport) -> str:
+    kind = "" if report.guarantee is None else f", guarantee {report.guarantee.value}"
+    return f"{report.verdict.value.upper()}{kind}: {report.scenario}, era {report.era or 'unnamed'}"
+
+
+_IN_WORDS: Final = {
+    CheckStatus.OK: "held",
+    CheckStatus.VIOLATED: "violated",
+    CheckStatus.UNKNOWN: "unknown",
+    CheckStatus.NOT_PROMISED: "not promised in this era",
+    CheckStatus.NOT_ASKED: "had nothing to look at",
+}
+_NAMED: Final = (CheckStatus.VIOLATED, CheckStatus.UNKNOWN)
+
+
+def _checks_in_words(report: VerdictReport) -> str:
+    parts = []
+    for status, words in _IN_WORDS.items():
+        found = [check for check in report.checks if check.status is status]
+        names = ", ".join(f"{check.check_id} {check.name}" for check in found)
+        if found:
+            parts.append(f"{len(found)} {words}{f' ({names})' if status in _NAMED else ''}")
+    return ", ".join(parts) or "none"

@@ -25,7 +25,15 @@ from emulator.verification.reader import load_runs
 from emulator.verification.run_directory import RunDirectory, open_run_directory
 from emulator.verification.story import describe_leaders, describe_losses
 from emulator.verification.timeline import Timeline
-from emulator.verification.verdict import CheckResult, CheckStatus, Loss, RecordCounts, VerdictReport, decide
+from emulator.verification.verdict import (
+    CheckResult,
+    CheckStatus,
+    Loss,
+    RecordCounts,
+    VerdictReport,
+    decide,
+    outcome_of,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -128,12 +136,13 @@ def _report(
     checks = tuple(_result(check, findings[check.check_id], switches, doubtful, premises) for check in CHECKS)
     unknown_reasons = tuple(doubt.sentence for doubt in doubts)
     kinds = {loss.guarantee for loss in losses}
+    verdict = decide(checks, unknown_reasons)
     return VerdictReport(
         run=str(run.path),
         scenario=run.scenario,
         era=run.era,
         switches=switches,
-        verdict=decide(checks, unknown_reasons),
+        verdict=verdict,
         guarantee=next((kind for kind in Guarantee if kind in kinds), None),
         unknown_reasons=unknown_reasons,
         checks=checks,
@@ -141,6 +150,10 @@ def _report(
         losses=losses,
         leaders=describe_leaders(timeline),
         acks_comparison=acks_comparison,
+        seed=run.seed,
+        started=run.started,
+        duration_s=run.duration_s,
+        outcome=outcome_of(verdict),
     )
 
 

@@ -111,7 +111,7 @@ def test_nothing_outlives_a_program_that_is_killed(moment: str, more_steps: str,
         assert await_end(played.mark) == []
 
 
-@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize(("moment", "more_steps"), MOMENTS)
 def test_an_interrupted_program_ends_its_processes_first(
     moment: str, more_steps: str, signal_number: signal.Signals, tmp_path: Path
@@ -120,10 +120,11 @@ def test_an_interrupted_program_ends_its_processes_first(
         played.read_until(moment)
         assert played.descendants, "nobody could be left behind"
         played.process.send_signal(signal_number)
-        assert played.process.wait(DEADLINE_S) == 130
+        assert played.process.wait(DEADLINE_S) == 128 + signal_number
         assert played.descendants == []
         told = played.read_rest()
         assert told.endswith("interrupted\n")
+        assert f"not judged: {played.run.resolve()}" in told
         assert "Traceback" not in told
         check_kept(played.run, interrupted=moment != SPARK_IS_AWAITED, has_played=bool(more_steps))
 

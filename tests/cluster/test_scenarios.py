@@ -10,13 +10,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from chaos.campaign import Campaign, EraOrder, play_runs, run_orders
-from chaos.play.expectation import Expected, compare
+from chaos.play.expectation import compare
 from chaos.play.run_order import RunOrder
 from chaos.scenario.scenario_file import find_scenario, load_scenario, scenario_names
 from emulator.cluster.toxiproxy_build import find_toxiproxy
 from emulator.core.switches import era_switches
 from emulator.plan.drivers import DriverName
-from emulator.verification.verdict import VerdictReport
+from emulator.verification.verdict import Outcome, VerdictReport
 from emulator.verification.verify import verify_runs
 from tests.documented_scenarios import STEP_CATALOGUE, documented_scenarios
 
@@ -81,7 +81,7 @@ def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Jud
 def assert_as_expected(judged: Judged, driver: DriverName, name: str, era: str) -> None:
     played, report = judged[driver, name, era]
     outcome, misses = compare(report, played.scenario.expectation(era))
-    assert (outcome, misses) == (Expected.MET, ())
+    assert (outcome, misses) == (Outcome.MET, ())
 
 
 @pytest.mark.parametrize(("name", "era"), IN_VIRTUAL_TIME)

@@ -14,11 +14,13 @@ from emulator.verification.verdict import (
     CheckStatus,
     Loss,
     OffsetRange,
+    Outcome,
     RecordCounts,
     Verdict,
     VerdictReport,
     decide,
     junit,
+    outcome_of,
     summary,
     write_verdict,
 )
@@ -62,6 +64,7 @@ def report(*statuses: CheckStatus, unknown_reasons: tuple[str, ...] = (), story:
         counts=(RecordCounts(acks=-1, sent=10, acked=10, lost=0, never_acked=0),),
         losses=(loss,) if story else (),
         leaders=(),
+        outcome=outcome_of(decide(checks, unknown_reasons)),
     )
 
 
@@ -87,26 +90,82 @@ def test_files_can_be_read_back(tmp_path: Path) -> None:
     assert (tmp_path / "junit.xml").is_file()
 
 
-def test_junit_has_a_suite_per_scenario_and_a_case_per_check() -> None:
-    root = ElementTree.fromstring(junit((report(*CheckStatus, unknown_reasons=("a gap",)),)))
-    (suite,) = root
-    assert suite.get("name") == "kip-966/story [kip-966]"
-    assert [case.get("name") for case in suite] == [*(f"D{n} Name" for n in range(5)), "evidence"]
-    assert {key: suite.get(key) for key in ("tests", "failures", "errors", "skipped")} == {
-        "tests": "6",
-        "failures": "1",
-        "errors": "2",
-        "skipped": "2",
-    }
-    assert root.get("failures") == "1"
-    assert [skipped.get("message") for skipped in suite.iter("skipped")] == [
-        "not promised by the run's switches",
-        "not asked: no log was truncated",
-    ]
+def case_of(written: VerdictReport) -> ElementTree.Element:
+    root = ElementTree.fromstring(junit((written,)))
+    ((case,),) = root
+    return case
 
 
-def test_summary_names_the_checks_that_were_not_asked() -> None:
-    assert "  checks: ok D0, not asked D1" in summary(report(CheckStatus.OK, CheckStatus.NOT_ASKED)).splitlines()
+@pytest.mark.parametrize(
+    ("statuses", "outcome", "verdict_tags"),
+    [
+        ((CheckStatus.OK,), Outcome.MET, set()),
+        ((CheckStatus.OK,), Outcome.MISSED, {"failure"}),
+        ((CheckStatus.VIOLATED,), Outcome.MET, set()),
+        ((CheckStatus.VIOLATED,), Outcome.MISSED, {"failure"}),
+        ((CheckStatus.UNKNOWN,), Outcome.UNDECIDED, {"error"}),
+    ],
+)
+def test_junit_passes_a_run_that_came_to_what_was_expected(
+    statuses: tuple[CheckStatus, ...], outcome: Outcome, verdict_tags: set[str]
+) -> None:
+    written = msgspec.structs.replace(report(*statuses, story=2), outcome=outcome)
+    root = ElementTree.fromstring(junit((written,)))
+    assert {each.tag for each in case_of(written)} == {"properties", *verdict_tags}
+    for element in (root, root[0]):
+        counts = {key: int(element.get(key, "-1")) for key in ("tests", "failures", "errors")}
+        assert counts == {
+            "tests": 1,
+            "failures": int("failure" in verdict_tags),
+            "errors": int("error" in verdict_tags),
+        }
+
+
+def test_a_failure_in_junit_tells_what_was_missed_and_the_story_of_the_first_loss() -> None:
+    missed = msgspec.structs.replace(
+        report(CheckStatus.VIOLATED, story=2), outcome=Outcome.MISSED, misses=("1 record lost, expected ==0",)
+    )
+    failure = case_of(missed).find("failure")
+    assert failure is not None
+    assert failure.get("message") == "1 record lost, expected ==0"
+    assert failure.text == "sentence 0\nsentence 1"
+
+
+def test_a_failure_without_lost_records_shows_the_checks_that_fired() -> None:
+    failure = case_of(report(CheckStatus.VIOLATED)).find("failure")
+    assert failure is not None
+    assert failure.text == "D0 Name: orders-0 offset 7 <gone>\ufffd"
+
+
+def test_an_error_in_junit_tells_the_doubt() -> None:
+    error = case_of(report(CheckStatus.UNKNOWN, unknown_reasons=("a gap",))).find("error")
+    assert error is not None
+    assert error.get("message") == "a gap"
+    assert error.text == "a gap\nD0 Name: the evidence for this check is not whole"
+
+
+def test_junit_has_checks_seed_and_times() -> None:
+    written = msgspec.structs.replace(
+        report(CheckStatus.OK, CheckStatus.NOT_PROMISED),
+        seed=7,
+        started="2026-11-22T12:00:00.000+00:00",
+        duration_s=2.5,
+    )
+    case = case_of(written)
+    found = {each.get("name"): each.get("value") for each in case.iter("property")}
+    assert found["D0 Name"] == "ok"
+    assert found["D1 Name"] == "not promised"
+    assert found["seed"] == "7"
+    assert case.get("time") == "2.500"
+    assert ElementTree.fromstring(junit((written,)))[0].get("timestamp") == written.started
+
+
+def test_summary_says_in_words_what_became_of_the_checks() -> None:
+    lines = summary(report(*CheckStatus)).splitlines()
+    assert (
+        "  checks: 1 held, 1 violated (D1 Name), 1 unknown (D4 Name), 1 not promised in this era, "
+        "1 had nothing to look at"
+    ) in lines
 
 
 @pytest.mark.parametrize("story", [0, 5, 50])

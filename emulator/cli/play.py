@@ -1,0 +1,100 @@
+"""Playing runs and judging what they left, as ``run`` and ``replay`` do it. Whatever stops either is one clear line."""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from emulator.cli.exit_codes import ExitCode
+from emulator.cli.failure import CommandFailedError
+from emulator.cli.output import Output
+from emulator.core.errors import EmulatorError
+
+if TYPE_CHECKING:
+    from chaos.campaign import EraResult
+    from chaos.play.run_order import RunOrder
+    from chaos.scenario.scenario import Scenario
+
+verify_option = click.option(
+    "--verify/--no-verify",
+    "is_judged",
+    default=True,
+    show_default=True,
+    help="Judge what was played; without it the exit code is 0 played, 2 a problem.",
+)
+"""Adds ``--no-verify``; the function gets ``is_judged``."""
+
+
+def play_and_judge(scenario: "Scenario", orders: "tuple[RunOrder, ...]", *, output: Output) -> "tuple[EraResult, ...]":
+    """Plays orders side by side, verifies them together, and prints what came of them.
+
+    Raises:
+        CommandFailedError: they could not be judged.
+    """
+    from chaos.campaign import play_and_verify
+    from emulator.cli.progress import progress
+    from emulator.cli.results import print_results
+
+    with told_if_unjudged([order.directory for order in orders]), progress(tuple(each.era for each in orders)) as shown:
+        results = play_and_verify(orders, on_status=shown.status, on_phase=shown.phase)
+    print_results(scenario, results, output=output)
+    return results
+
+
+def play_only(scenario: "Scenario", orders: "tuple[RunOrder, ...]", *, output: Output) -> ExitCode:
+    """Plays orders side by side, and prints where what they left is, for somebody else to judge.
+
+    Raises:
+        CommandFailedError: a run could not be kept.
+    """
+    from chaos.campaign import play_runs
+    from emulator.cli.progress import progress
+    from emulator.cli.tables import print_json
+
+    with told_if_unjudged([order.directory for order in orders]), progress(tuple(each.era for each in orders)) as shown:
+        problems = play_runs(orders, on_status=shown.status)
+    if output is Output.JSON:
+        runs = [
+            {"era": order.era, "directory": str(order.directory), "problem": problem}
+            for order, problem in zip(orders, problems, strict=True)
+        ]
+        print_json({"scenario": scenario.name, "runs": runs})
+    else:
+        for order, problem in zip(orders, problems, strict=True):
+            click.echo(f"{order.era}: {'played' if problem is None else f'did not reach its end: {problem}'}")
+            click.echo(f"  run directory: {order.directory}")
+            click.echo(f"  judge it with: laststand verify {order.directory}")
+    return ExitCode.VALID if all(problem is None for problem in problems) else ExitCode.UNKNOWN
+
+
+@contextlib.contextmanager
+def told_if_unjudged(runs: Sequence[Path]) -> Iterator[None]:
+    """Says which runs were not judged, where that is interrupted or fails for a reason outside of this program.
+
+    Raises:
+        CommandFailedError: it failed, and nobody knows the verdict.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        _tell_unjudged(runs)
+        raise
+    except (EmulatorError, OSError, ExceptionGroup) as error:
+        cause = _first(error)
+        if isinstance(cause, BrokenPipeError) or not isinstance(cause, EmulatorError | OSError):
+            raise
+        _tell_unjudged(runs)
+        raise CommandFailedError(f"unknown: {cause}", exit_code=ExitCode.UNKNOWN) from None
+
+
+def _tell_unjudged(runs: Sequence[Path]) -> None:
+    for run in runs:
+        click.echo(f"not judged: {run}; what was written is kept, judge it with: laststand verify {run}", err=True)
+
+
+def _first(error: Exception) -> Exception:
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return error
