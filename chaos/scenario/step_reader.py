@@ -6,7 +6,7 @@ from chaos.scenario.conditions_yaml import read_until
 from chaos.scenario.scenario import Step
 from emulator.plan import steps
 from emulator.plan.names import Names
-from emulator.plan.yaml_cursor import Cursor, suggestion
+from emulator.plan.yaml_cursor import Cursor
 
 UNTIL: Final = "until"
 
@@ -32,7 +32,7 @@ def read_step(cursor: Cursor, names: Names, *, text: str) -> Step:
     if verb == UNTIL:
         return Step(action=read_until(argument, names), text=text, line=cursor.line)
     if verb not in VERBS:
-        argument.fail(f"no such step, allowed: {', '.join(VERBS)}{suggestion(verb, VERBS)}")
+        argument.fail(steps.unknown_step(verb, VERBS))
     action, bind = steps.read_action(verb, argument, names)
     if bind is not None:
         names.add_name(bind)

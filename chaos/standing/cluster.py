@@ -36,7 +36,7 @@ from chaos.standing.steps import nothing_to_do, step_of
 from emulator.client.config import ClientConfig
 from emulator.cluster.child import ProcessEnd
 from emulator.cluster.process_cluster import ProcessCluster
-from emulator.core.errors import EmulatorError
+from emulator.core.errors import EmulatorError, ErrorCode
 from emulator.core.events import ClientStarted, IncarnationEnd, StepReached
 from emulator.core.types import CauseId, NodeId
 from emulator.plan.actions import ActionTemplate, Administration, CreateTopic, Kill, Start, Stop, effective, no_op
@@ -238,9 +238,15 @@ class StandingCluster:
             return played
 
     async def record(self, actions: Sequence[Administration], seen: str) -> None:
-        """Records a request that an administrator sent to the controller directly, with its response."""
+        """Records a request that an administrator sent to the controller directly, with its response.
+
+        A topic that was refused and whose replicas the controller would have chosen is not recorded: it cannot be
+        played again.
+        """
         async with self._one_step:
             for action in actions:
+                if isinstance(action, CreateTopic) and not action.topic.replicas and seen != ErrorCode.NONE.name:
+                    continue
                 self._log.cause_id = CauseId(f"step-{self._steps + 1}")
                 placed = await self._with_replicas(action)
                 self._put_on_record(PlayedStep(action=placed, outcome=effective(seen)))

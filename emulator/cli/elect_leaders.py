@@ -10,7 +10,7 @@ import msgspec
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
 from emulator.cli.partitions import read_json_file
-from emulator.cli.standing import administer, directory_option, locate, status_of
+from emulator.cli.standing import administer, answers_exit_code, directory_option, locate, status_of
 from emulator.cli.tables import print_json, print_listing
 from emulator.cli.user_error import UserError
 
@@ -87,7 +87,7 @@ def elect_leaders(
     designated the given one, whatever that loses; with the longest-log types the controller compares the logs of the
     live replicas, and waits for all of the last known ELR (balanced) or only for those that answer (aggressive).
 
-    Exit code: 0 every partition has the requested leader, 1 an election was refused.
+    Exit code: 0 every partition has the requested leader, 1 an election was refused, 254 all were, for a user error.
     """
     chosen = _chosen(topic, partition, json_file, leader, is_all=all_topic_partitions)
     directory = locate(place)
@@ -240,4 +240,4 @@ def _print_results(results: "Sequence[PartitionResult]", output: Output) -> int:
                 case _:
                     text = f"{each.error.name} {each.error_message}".rstrip()
             click.echo(f"{each.topic}-{each.partition}: {text}")
-    return ExitCode.VALID if all(each.error in fine for each in results) else ExitCode.VIOLATION
+    return answers_exit_code([each.error for each in results], fine=fine)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -113,7 +114,9 @@ def produce(
     What became of each record is in the run's history, so that ``laststand verify`` judges it. On a terminal stderr
     shows how far it is; Ctrl-C ends it, and the counts are printed all the same.
 
-    Exit code: 0 every record was acknowledged, 1 one was certainly not written, 2 the outcome of one is unknown.
+    A line without the key separator ends the input; every line before it is sent.
+
+    Exit code: 0 every record was acknowledged, 1 a line was certainly not written, 2 the outcome of one is unknown.
     """
     from emulator.cli.assignments import assignments
     from emulator.cli.tables import print_json
@@ -142,17 +145,19 @@ def produce(
     )
     directory = locate(place)
     partitions = partitions_of(directory, topic, partition)
-    tally = Tally()
+    tally, refused = Tally(), None
     try:
-        working(_produce(directory, order, partitions, tally))
+        refused = working(_produce(directory, order, partitions, tally))
     finally:
         if output is Output.JSON:
-            print_json(tally)
+            print_json({**msgspec.structs.asdict(tally), "refused_line": refused})
         else:
             _print_summary(tally)
+    if refused is not None:
+        click.echo(f"laststand: {refused}; every line before it was sent, nothing from it on", err=True)
     if tally.unknown:
         return ExitCode.UNKNOWN
-    return ExitCode.VIOLATION if tally.failed else ExitCode.VALID
+    return ExitCode.VIOLATION if tally.failed or refused is not None else ExitCode.VALID
 
 
 def _supported(name: str) -> "Compression":
@@ -166,7 +171,8 @@ def _supported(name: str) -> "Compression":
 
 async def _produce(
     directory: Path, order: ProduceOrder, partitions: "tuple[TopicPartition, ...]", tally: "Tally"
-) -> None:
+) -> str | None:
+    """Returns why the input ended before its end, if it did."""
     from chaos.standing.client_session import client_session
     from emulator.cli.rate import showing_rate
     from emulator.client.console_producer import BATCH_BYTES_MAX, ConsoleProducer
@@ -195,31 +201,30 @@ async def _produce(
             timeout_ms = 0  # what is interrupted waits for nothing
             try:
                 async with showing_rate("acknowledged", lambda: (tally.acked, producer.sent_bytes)):
-                    await _send_file(producer, session, order)
+                    refused = await _send_file(producer, session, order)
                     timeout_ms = _DISMISSED_TIMEOUT_MS if session.ended.is_set() else order.settings.delivery_timeout_ms
-            except UserError:  # about a line; those before it were sent
-                timeout_ms = order.settings.delivery_timeout_ms
-                raise
             finally:
                 await producer.finish(timeout_ms=timeout_ms)
+    return refused
 
 
-async def _send_file(producer: "ConsoleProducer", session: "ClientSession", order: ProduceOrder) -> None:
+async def _send_file(producer: "ConsoleProducer", session: "ClientSession", order: ProduceOrder) -> str | None:
     from emulator.cli.line_input import LineInput
 
     if order.path is None:
-        await _send_lines(producer, session, LineInput(), order)
-        return
+        return await _send_lines(producer, session, LineInput(), order)
     descriptor = os.open(order.path, os.O_RDONLY)
     try:
-        await _send_lines(producer, session, LineInput(descriptor), order)
+        return await _send_lines(producer, session, LineInput(descriptor), order)
     finally:
         os.close(descriptor)
 
 
 async def _send_lines(
     producer: "ConsoleProducer", session: "ClientSession", lines: "LineInput", order: ProduceOrder
-) -> None:
+) -> str | None:
+    """Sends lines up to the end of the input or the first without separator; returns what is wrong with that one."""
+    count = 0
     ended = asyncio.ensure_future(session.ended.wait())
     try:
         while not ended.done():
@@ -227,25 +232,36 @@ async def _send_lines(
             await asyncio.wait((reading, ended), return_when=asyncio.FIRST_COMPLETED)
             if not reading.done():
                 reading.cancel()
-                return
-            records = [_record(line, order.separator) for line in reading.result()]
-            if not records:
-                return
+                return None
+            given = reading.result()
+            if not given:
+                return None
+            records = records_of(given, order.separator)
             room = asyncio.ensure_future(producer.room())
             await asyncio.wait((room, ended), return_when=asyncio.FIRST_COMPLETED)
             room.cancel()
-            producer.send(records)
+            if records:
+                producer.send(records)
+            count += len(records)
+            if len(records) < len(given):
+                line = given[len(records)].decode(errors="replace")
+                return f"line {count + 1} has no key separator {(order.separator or b'').decode()!r}: {line!r}"
+        return None
     finally:
         ended.cancel()
 
 
-def _record(line: bytes, separator: bytes | None) -> tuple[bytes | None, bytes]:
+def records_of(lines: Sequence[bytes], separator: bytes | None) -> list[tuple[bytes | None, bytes]]:
+    """Returns the key and value of each line, up to the first without separator; without one lines are values."""
     if separator is None:
-        return None, line
-    key, found, value = line.partition(separator)
-    if not found:
-        raise UserError(f"no key separator {separator.decode()!r} in the line {line.decode(errors='replace')!r}")
-    return key, value
+        return [(None, line) for line in lines]
+    records: list[tuple[bytes | None, bytes]] = []
+    for line in lines:
+        key, found, value = line.partition(separator)
+        if not found:
+            break
+        records.append((key, value))
+    return records
 
 
 def _print_summary(tally: "Tally") -> None:

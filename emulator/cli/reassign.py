@@ -11,7 +11,7 @@ import msgspec
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
 from emulator.cli.partitions import read_json_file
-from emulator.cli.standing import administer, directory_option, locate
+from emulator.cli.standing import administer, answers_exit_code, directory_option, locate
 from emulator.cli.tables import print_json
 from emulator.cli.user_error import UserError
 from emulator.core.errors import ErrorCode
@@ -293,7 +293,7 @@ def _results(results: "Sequence[PartitionResult]") -> list[dict[str, str | int]]
 
 
 def _code(results: "Sequence[PartitionResult]") -> int:
-    return ExitCode.VIOLATION if any(each.error is not ErrorCode.NONE for each in results) else ExitCode.VALID
+    return answers_exit_code([each.error for each in results], fine=(ErrorCode.NONE,))
 
 
 def _list(ids: Sequence[int]) -> str:

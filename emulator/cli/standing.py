@@ -10,16 +10,19 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import click
 
 from emulator.cli.completion import complete_clusters
+from emulator.cli.exit_codes import ExitCode
 from emulator.cli.failure import CommandFailedError
 from emulator.cli.user_error import UserError
 from emulator.core.errors import ConfigError, EmulatorError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator, Sequence
 
     from chaos.standing.messages import Answer, Command, StopCluster, TakeDown
     from chaos.standing.status import StatusReport
     from emulator.client.admin import AdminClient, Ask
+    from emulator.client.admin_error import AdminError
+    from emulator.core.errors import ErrorCode
     from emulator.core.messages import Request, Response
     from emulator.core.types import NodeId, TopicPartition
 
@@ -212,6 +215,7 @@ def working(work: Coroutine[None, None, ResultT]) -> ResultT:
         CommandFailedError: nobody can, from here.
     """
     from chaos.standing.link import NoClusterError
+    from emulator.client.admin_error import AdminError
 
     try:
         return asyncio.run(work)
@@ -221,10 +225,41 @@ def working(work: Coroutine[None, None, ResultT]) -> ResultT:
                 raise told from None
             case NoClusterError() as told:
                 raise UserError(str(told)) from None
+            case AdminError() as told:
+                raise _refused(told) from None
             case EmulatorError() as told:
                 raise CommandFailedError(str(told)) from None
             case _:
                 raise
+
+
+def _refused(told: "AdminError") -> EmulatorError:
+    """Returns the error of a command that a node refused, or did not answer."""
+    from emulator.core.errors import ErrorCode
+
+    match told.error:
+        case ErrorCode.UNKNOWN_SERVER_ERROR:
+            return CommandFailedError(str(told))
+        case ErrorCode.REQUEST_TIMED_OUT:
+            return CommandFailedError(f"{told}; nobody knows whether it was done", exit_code=ExitCode.UNKNOWN)
+        case ErrorCode.NETWORK_EXCEPTION:
+            return UserError(f"{told}; laststand status says which nodes run")
+        case _:
+            return UserError(str(told))
+
+
+def answers_exit_code(answers: "Sequence[ErrorCode]", *, fine: "Collection[ErrorCode]") -> ExitCode:
+    """Returns the exit code of a request that was answered for each partition by itself."""
+    from emulator.core.errors import ErrorCode
+
+    mistakes = (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        ErrorCode.INVALID_REQUEST,
+    )
+    if answers and all(answer in mistakes for answer in answers):
+        return ExitCode.USAGE
+    return ExitCode.VALID if all(answer in fine for answer in answers) else ExitCode.VIOLATION
 
 
 def _first(error: Exception) -> Exception:

@@ -22,7 +22,7 @@ _CLUSTER_DEFAULT: Final = "default"
 
 
 class TopicSpec:
-    """Field: a topic with its replicas; whatever else stands in the step is a property of it."""
+    """Field: a topic with its replicas, or how many of what; whatever else stands in the step is a property of it."""
 
     keys: tuple[str, ...] = ("name", "replicas")
     is_required = True

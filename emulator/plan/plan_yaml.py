@@ -29,10 +29,10 @@ from emulator.plan.fields import PLANNED_PRODUCERS, YamlValue, plain
 from emulator.plan.names import Names
 from emulator.plan.nodes import CONTROLLER, NodeRef
 from emulator.plan.plan import NumberedPlan, Plan
-from emulator.plan.steps import VERBS, action_text, flow_text, read_action
+from emulator.plan.steps import VERBS, action_text, flow_text, read_action, unknown_step
 from emulator.plan.topics import PlannedTopic, config_reason, read_topic
 from emulator.plan.unsupported_properties import NO_TIMED_FLUSH, NODE_FLUSH_TIME, TOPIC_FLUSH_TIME
-from emulator.plan.yaml_cursor import Cursor, open_document, suggestion
+from emulator.plan.yaml_cursor import Cursor, open_document
 
 _WORKLOAD: Final = "workload"
 
@@ -161,7 +161,7 @@ def _step(cursor: Cursor, names: Names) -> Action:
             cursor.fail(f"a step is one of {', '.join(VERBS)}, found {', '.join(verbs.keys) or 'nothing'}")
         ((verb, argument),) = verbs.take_rest()
     if verb not in VERBS:
-        argument.fail(f"no such step, allowed: {', '.join(VERBS)}{suggestion(verb, VERBS)}")
+        argument.fail(unknown_step(verb, VERBS))
     action, bind = read_action(verb, argument, names)
     if bind is not None:
         argument.fail("a plan names nodes by their ids, so no step gives one a name")

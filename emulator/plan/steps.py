@@ -9,7 +9,10 @@
 ``heal: {from: 0, to: 1}`` are three, told apart by their keys.
 """
 
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import yaml
@@ -17,7 +20,8 @@ import yaml
 from emulator.plan.actions import DEEDS, ActionTemplate, Deed, deed_of
 from emulator.plan.fields import YamlValue
 from emulator.plan.names import ALL, Names
-from emulator.plan.yaml_cursor import Cursor, Fields, open_document, suggestion
+from emulator.plan.nodes import parse_node
+from emulator.plan.yaml_cursor import Cursor, Fields, open_document
 
 VERBS: Final = tuple(dict.fromkeys(row.verb for row in DEEDS.values()))
 """All verbs, in the order of the table."""
@@ -26,6 +30,40 @@ BINDING: Final = "as"
 """Key beside ``node``: what later steps call it."""
 
 _WIDTH: Final = 10_000
+_CLOSE: Final = 0.6
+
+
+_MEANT: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "partition": ("cut", "isolate"),
+        "network_partition": ("cut", "isolate"),
+        "disconnect": ("cut", "isolate"),
+        "drop": ("lose", "cut"),
+        "lose_responses": ("lose",),
+        "crash": ("kill", "power_loss"),
+        "poweroff": ("power_loss",),
+        "shutdown": ("stop",),
+        "restart": ("stop", "start"),
+        "freeze": ("pause",),
+        "suspend": ("pause",),
+        "unpause": ("resume",),
+        "delay": ("slow",),
+        "latency": ("slow",),
+        "sleep": ("until",),
+        "expect": ("until",),
+        "assert": ("until",),
+    }
+)
+"""What other tools call a step."""
+
+
+def unknown_step(word: str, allowed: Sequence[str]) -> str:
+    """Returns, in words, that there is no such step or fault, and which ones come near."""
+    plain_word = word.lower().replace("-", "_")
+    close = _MEANT.get(plain_word) or get_close_matches(plain_word, allowed, n=2, cutoff=_CLOSE)
+    near = [verb for verb in close if verb in allowed]
+    meant = f"; did you mean {' or '.join(repr(verb) for verb in near)}?" if near else ""
+    return f"there is no such step or fault, allowed: {', '.join(allowed)}{meant}"
 
 
 def read_action(verb: str, argument: Cursor, names: Names) -> tuple[ActionTemplate, str | None]:
@@ -42,12 +80,41 @@ def read_action(verb: str, argument: Cursor, names: Names) -> tuple[ActionTempla
     rows = [row for row in DEEDS.values() if row.verb == verb]
     bare = next((row for row in rows if not row.fields), None)
     if bare is not None and argument.is_scalar:
-        argument.choice((ALL,))
+        if argument.text() != ALL:
+            argument.fail(_how_to_write(verb, rows, argument))
         return bare.kind(), None  # type: ignore[return-value]
+    if not argument.is_mapping:
+        argument.fail(_how_to_write(verb, rows, argument))
     with argument.fields() as fields:
         given = fields.optional(BINDING) if "node" in fields.keys else None
         bind = None if given is None else names.new_name(given)
         return _read_fields([row for row in rows if row.fields], fields, names), bind
+
+
+def _how_to_write(verb: str, rows: list[Deed], argument: Cursor) -> str:
+    """Returns how to write an action whose argument is no mapping, with the argument where it fits."""
+    given = argument.text() if argument.is_scalar else argument.flow_text()
+    forms = []
+    for row in rows:
+        keys = [key for field in row.fields.values() for key in field.keys]
+        required = [key for field in row.fields.values() if field.is_required for key in field.keys]
+        if not row.fields:
+            forms.append(f"{verb}: {ALL}")
+        elif argument.is_list and "nodes" in keys:
+            forms.append(f"{verb}: {{nodes: {given}}}")
+        elif argument.is_scalar and "node" in keys and _is_node(given):
+            forms.append(f"{verb}: {{node: {given}}}")
+        else:
+            forms.append(f"{verb}: {{{', '.join(f'{key}: ...' for key in required or keys if key != 'nodes')}}}")
+    return f"{given} alone says too little, write {' or '.join(forms)}"
+
+
+def _is_node(text: str) -> bool:
+    try:
+        parse_node(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _read_fields(rows: list[Deed], fields: Fields, names: Names) -> ActionTemplate:
@@ -71,7 +138,7 @@ def read_text(text: str, names: Names, *, path: Path) -> ActionTemplate:
             cursor.fail(f"a step is one of {', '.join(VERBS)}, found {', '.join(verbs.keys) or 'nothing'}")
         ((verb, argument),) = verbs.take_rest()
     if verb not in VERBS:
-        argument.fail(f"no such step, allowed: {', '.join(VERBS)}{suggestion(verb, VERBS)}")
+        argument.fail(unknown_step(verb, VERBS))
     return read_action(verb, argument, names)[0]
 
 

@@ -16,6 +16,9 @@ from emulator.plan.yaml_cursor import Cursor, Fields, suggestion
 _TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
+_FACTOR_KEYS: Final = ("replication_factor", "replication-factor", "replication.factor")
+
+
 class PlannedTopic(msgspec.Struct, frozen=True, kw_only=True):
     """A topic to create: replicas of each partition, and topic properties by Kafka's names."""
 
@@ -39,7 +42,9 @@ def draw_topic_id(chance: Random) -> TopicId:
 
 
 def read_topic(fields: Fields, *, brokers: int) -> PlannedTopic:
-    """Returns the topic that a mapping describes.
+    """Returns the topic that a mapping describes: with the replicas of each partition, or with their numbers.
+
+    Of ``partitions: N`` and ``replication_factor: M``, replica i of partition p is the (p + i)-th broker by id.
 
     Raises:
         ScenarioError: there can be no such topic.
@@ -47,7 +52,7 @@ def read_topic(fields: Fields, *, brokers: int) -> PlannedTopic:
     name = fields.required("name")
     if _TOPIC_NAME.fullmatch(name.text()) is None or name.text() in (".", ".."):
         name.fail(f"{name.text()!r} is no topic name, allowed: letters, digits, '.', '_' and '-'")
-    replicas = _replicas(fields.required("replicas"), brokers)
+    replicas = _placement(fields, brokers)
     entries = fields.take_rest()
     for key, value in entries:
         try:
@@ -65,6 +70,22 @@ def config_reason(error: ConfigError) -> str:
         return f"{error.value!r} is not allowed, allowed: {error.expected}"
     names = error.expected.removeprefix("one of ")
     return f"unknown property, allowed: {names}{suggestion(error.key, names.split(', '))}"
+
+
+def _placement(fields: Fields, brokers: int) -> tuple[tuple[BrokerId, ...], ...]:
+    partitions = fields.optional("partitions")
+    factors = [cursor for key in _FACTOR_KEYS if (cursor := fields.optional(key)) is not None]
+    if partitions is None and not factors:
+        return _replicas(fields.required("replicas"), brokers)
+    if fields.optional("replicas") is not None:
+        (partitions or factors[0]).fail("stands beside replicas, which say it already")
+    if len(factors) > 1:
+        factors[1].fail(f"is {_FACTOR_KEYS[0]} in other letters")
+    count = 1 if partitions is None else partitions.integer(low=1)
+    factor = 1 if not factors else factors[0].integer(low=1, high=brokers)
+    return tuple(
+        tuple(BrokerId(NodeId((partition + place) % brokers)) for place in range(factor)) for partition in range(count)
+    )
 
 
 def _replicas(cursor: Cursor, brokers: int) -> tuple[tuple[BrokerId, ...], ...]:

@@ -57,6 +57,11 @@ class Cursor:
         """Whether this is a single value."""
         return isinstance(self._node, yaml.ScalarNode)
 
+    @property
+    def is_mapping(self) -> bool:
+        """Whether this is a mapping."""
+        return isinstance(self._node, yaml.MappingNode)
+
     def fail(self, reason: str) -> NoReturn:
         """Raises the error about this place."""
         raise ScenarioError(path=self._path, line=self.line, key=self.key, reason=reason)

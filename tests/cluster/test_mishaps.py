@@ -112,9 +112,12 @@ def test_a_jvm_that_is_killed_leaves_the_verdict_unknown(played: Path) -> None:
 @contextmanager
 def little_room(place: Path, kilobytes: int) -> Iterator[Path]:
     place.mkdir()
-    if os.geteuid() != 0 or subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", str(place)], check=False, capture_output=True
-    ).returncode:
+    if (
+        os.geteuid() != 0
+        or subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", str(place)], check=False, capture_output=True
+        ).returncode
+    ):
         pytest.skip("needs to mount a small file system")
     try:
         yield place

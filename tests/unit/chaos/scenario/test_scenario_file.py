@@ -1,5 +1,6 @@
 """The grammar of scenario files: what is read, and what each mistake is told."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -318,7 +319,7 @@ def test_a_name_given_by_a_step_stands_for_its_node_in_later_steps() -> None:
         (HEAD.replace("min.insync", "min.insinc") + "steps: [{heal: all}]", 3, "unknown property"),
         (HEAD.replace("acks: all", "acks: most") + "steps: [{heal: all}]", 4, "allowed: all, -1, 1, 0"),
         (HEAD.replace("acks: all", "acks: 1, enable.idempotence: true") + "steps: [{heal: all}]", 4, "acks: all"),
-        (f"{HEAD}steps:\n  - explode: {{node: 1}}\n", 6, "no such step, allowed: until, "),
+        (f"{HEAD}steps:\n  - explode: {{node: 1}}\n", 6, "there is no such step or fault, allowed: until, "),
         (f"{HEAD}steps:\n  - kill: {{node: 3}}\n", 6, "no node 3, allowed: brokers 0 to 2, controller"),
         (f"{HEAD}steps:\n  - kill: {{node: leder}}\n", 6, "did you mean 'leader'?"),
         (f"{HEAD}steps:\n  - kill: {{nod: 1}}\n", 6, "needs the key 'node'"),
@@ -414,3 +415,59 @@ def test_an_unknown_scenario_is_told_with_the_known_ones() -> None:
 )
 def test_proxies_are_wanted_only_for_network_faults(action: str, has_network_faults: bool) -> None:  # noqa: FBT001 - a table's column
     assert read(f"{HEAD}steps: [{{{action}}}]\n").has_network_faults is has_network_faults
+
+
+SHORT = """\
+name: x
+cluster: {brokers: 3}
+topics: [TOPIC]
+workload: {producers: [{acks: all, rate: 1}]}
+steps: [{STEP}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "advice"),
+    [
+        ("isolate: leader(orders-0)", "write isolate: {node: leader(orders-0)}"),
+        ("kill: [1, 2]", "write kill: {nodes: [1, 2]}"),
+        ("heal: [0, 1]", "write heal: all or heal: {nodes: [0, 1]}"),
+        ("heal: everything", "write heal: all or heal: {node: everything} or heal: {from: ..., to: ...}"),
+        ("cut: 0", "write cut: {from: ..., to: ...}"),
+        ("partition: {from: 0, to: 1}", "there is no such step or fault"),
+        ("partition: {from: 0, to: 1}", "did you mean 'cut' or 'isolate'?"),
+        ("power-loss: {node: 1}", "did you mean 'power_loss'?"),
+        ("explode: {node: 1}", "there is no such step or fault"),
+    ],
+)
+def test_a_step_that_says_too_little_is_told_with_what_to_write(step: str, advice: str) -> None:
+    text = SHORT.replace("TOPIC", "{name: orders, replicas: [[0, 1, 2]]}").replace("STEP", step)
+    with pytest.raises(ScenarioError, match=re.escape(advice)):
+        read_scenario(Path("x.yaml"), text)
+
+
+@pytest.mark.parametrize(
+    ("topic", "replicas"),
+    [
+        ("{name: orders, partitions: 3, replication_factor: 2}", ((0, 1), (1, 2), (2, 0))),
+        ("{name: orders, partitions: 2, replication-factor: 3}", ((0, 1, 2), (1, 2, 0))),
+        ("{name: orders, partitions: 4}", ((0,), (1,), (2,), (0,))),
+    ],
+)
+def test_a_topic_may_be_said_in_numbers(topic: str, replicas: tuple[tuple[int, ...], ...]) -> None:
+    text = SHORT.replace("TOPIC", topic).replace("STEP", "heal: all")
+    assert read_scenario(Path("x.yaml"), text).topics[0].replicas == replicas
+
+
+@pytest.mark.parametrize(
+    ("topic", "complaint"),
+    [
+        ("{name: orders, partitions: 3, replication_factor: 4}", "a whole number from 1 to 3"),
+        ("{name: orders, partitions: 1, replicas: [[0]]}", "beside replicas"),
+        ("{name: orders}", "needs the key 'replicas'"),
+    ],
+)
+def test_numbers_of_a_topic_that_cannot_be_are_told(topic: str, complaint: str) -> None:
+    text = SHORT.replace("TOPIC", topic).replace("STEP", "heal: all")
+    with pytest.raises(ScenarioError, match=complaint):
+        read_scenario(Path("x.yaml"), text)
