@@ -1,0 +1,142 @@
+"""``laststand checks``, ``eras`` and ``scenarios``: what there is to ask for, a line each."""
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+import click
+import msgspec
+
+from emulator.cli.output import Output, json_option
+from emulator.cli.user_error import UserError
+
+ERA_SUMMARIES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "kafka-0.10": "followers truncate to their high watermark; no leader epochs (before KIP-101)",
+        "kafka-0.11": "followers truncate by leader epochs (KIP-101)",
+        "kafka-3.9": "KRaft without eligible leader replicas; AlterPartition checks broker epochs (KIP-903)",
+        "kafka-4.2": "eligible leader replicas, as far as Kafka 4.2 has them",
+        "kip-966": "all of KIP-966, and the rules that the failures found here ask for (the default)",
+    }
+)
+"""What each era stands for."""
+
+
+class _CheckListing(msgspec.Struct, frozen=True, kw_only=True):
+    check_id: str
+    name: str | None
+    kind: str
+    judged_by: str
+    statement: str
+    switches: Mapping[str, tuple[str, ...]]
+
+
+@click.command(short_help="List the checks, or explain one.")
+@click.argument("check_id", metavar="[ID]", required=False)
+@json_option
+def checks(check_id: str | None, output: Output) -> None:
+    """Print every check that a run is judged by, or explain the one with this ID, such as D1."""
+    from emulator.cli.tables import print_json, print_listing
+
+    listings = _checks()
+    if check_id is not None:
+        listings = [each for each in listings if each.check_id.lower() == check_id.lower()]
+        if not listings:
+            raise UserError(f"there is no check {check_id!r}; laststand checks lists them")
+    if output is Output.JSON:
+        print_json(listings)
+    elif check_id is not None:
+        _explain(listings[0])
+    else:
+        print_listing(
+            ("ID", "NAME", "KIND", "WHAT MUST HOLD"),
+            [(each.check_id, each.name, each.kind, each.statement) for each in listings],
+        )
+
+
+def _checks() -> list[_CheckListing]:
+    from emulator.core.promises import PROMISES
+    from emulator.verification.checks import CHECKS
+
+    names = {check.check_id: check.name for check in CHECKS}
+    return [
+        _CheckListing(
+            check_id=check_id,
+            name=names.get(check_id),
+            kind=promise.kind.value,
+            judged_by=promise.judged_by.value,
+            statement=promise.statement,
+            switches=dict(promise.switches),
+        )
+        for check_id, promise in PROMISES.items()
+    ]
+
+
+_JUDGES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "both": "laststand verify, and the simulator while it runs",
+        "simulator": "the simulator while it runs",
+        "verification": "laststand verify",
+    }
+)
+
+
+def _explain(listing: _CheckListing) -> None:
+    click.echo(f"{listing.check_id} {listing.name or ''}".rstrip() + f" ({listing.kind})")
+    click.echo(f"  {listing.statement}")
+    rules = "; ".join(f"{name} is {' or '.join(values)}" for name, values in listing.switches.items())
+    click.echo(f"  promised: {f'where {rules}' if rules else 'in every era'}")
+    click.echo(f"  judged by: {_JUDGES[listing.judged_by]}")
+
+
+@click.command(short_help="List the eras.")
+@json_option
+def eras(output: Output) -> None:
+    """Print every era, a preset of switches that names a real protocol; docs/eras.md has the table of switches."""
+    from emulator.cli.tables import print_json, print_listing
+    from emulator.core.switches import ERAS, switch_texts
+
+    if output is Output.JSON:
+        print_json(
+            [
+                {"era": era, "summary": ERA_SUMMARIES[era], "switches": switch_texts(switches)}
+                for era, switches in ERAS.items()
+            ]
+        )
+        return
+    print_listing(("ERA", "WHAT IT IS"), [(era, ERA_SUMMARIES[era]) for era in ERAS])
+
+
+@click.command(short_help="List the scenarios that come along.")
+@json_option
+def scenarios(output: Output) -> None:
+    """Print every scenario that can be run by name, and what it shows."""
+    from chaos.scenario.scenario_file import find_scenario, load_scenario, scenario_names
+    from emulator.cli.tables import print_json, print_listing
+
+    found = [load_scenario(find_scenario(name)) for name in scenario_names()]
+    if output is Output.JSON:
+        print_json(
+            [
+                {
+                    "name": scenario.name,
+                    "summary": summary_of(scenario.text),
+                    "source": scenario.source,
+                    "expected": {era: expectation.verdict.value for era, expectation in scenario.expect},
+                }
+                for scenario in found
+            ]
+        )
+        return
+    print_listing(("NAME", "WHAT IT SHOWS"), [(scenario.name, summary_of(scenario.text)) for scenario in found])
+
+
+def summary_of(text: str) -> str:
+    """Returns the first sentence of the comment with which a scenario's file begins; empty if there is none."""
+    comment: list[str] = []
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            break
+        comment.append(line.lstrip("# "))
+    return re.split(r"(?<=[.:])\s", " ".join(comment), maxsplit=1)[0]
