@@ -240,8 +240,7 @@ class StandingCluster:
     async def record(self, actions: Sequence[Administration], seen: str) -> None:
         """Records a request that an administrator sent to the controller directly, with its response.
 
-        A topic that was refused and whose replicas the controller would have chosen is not recorded: it cannot be
-        played again.
+        A refused topic whose replicas the controller would have chosen is left out: it cannot be played.
         """
         async with self._one_step:
             for action in actions:

@@ -49,7 +49,7 @@ def cli() -> None:
 
 
 cli.add_section("Runs", run, verify, replay, simulate)
-cli.add_section("Reference", scenarios, eras, checks)
+cli.add_section("Catalogue", scenarios, eras, checks)
 cli.add_section("Standing cluster", up, status, logs, stop, start, down, ps)
 cli.add_section("Topics and records", topics, produce, consume, inspect)
 cli.add_section("Administration", elect_leaders, reassign, configs, features)

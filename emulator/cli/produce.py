@@ -114,7 +114,7 @@ def produce(
     What became of each record is in the run's history, so that ``laststand verify`` judges it. On a terminal stderr
     shows how far it is; Ctrl-C ends it, and the counts are printed all the same.
 
-    A line without the key separator ends the input; every line before it is sent.
+    A line without the key separator ends the input: every line before it is sent.
 
     Exit code: 0 every record was acknowledged, 1 a line was certainly not written, 2 the outcome of one is unknown.
     """
@@ -145,7 +145,8 @@ def produce(
     )
     directory = locate(place)
     partitions = partitions_of(directory, topic, partition)
-    tally, refused = Tally(), None
+    tally = Tally()
+    refused: str | None = None
     try:
         refused = working(_produce(directory, order, partitions, tally))
     finally:
@@ -172,7 +173,7 @@ def _supported(name: str) -> "Compression":
 async def _produce(
     directory: Path, order: ProduceOrder, partitions: "tuple[TopicPartition, ...]", tally: "Tally"
 ) -> str | None:
-    """Returns why the input ended before its end, if it did."""
+    """Returns what is wrong with the line that ended the input early, if one did."""
     from chaos.standing.client_session import client_session
     from emulator.cli.rate import showing_rate
     from emulator.client.console_producer import BATCH_BYTES_MAX, ConsoleProducer
@@ -223,7 +224,7 @@ async def _send_file(producer: "ConsoleProducer", session: "ClientSession", orde
 async def _send_lines(
     producer: "ConsoleProducer", session: "ClientSession", lines: "LineInput", order: ProduceOrder
 ) -> str | None:
-    """Sends lines up to the end of the input or the first without separator; returns what is wrong with that one."""
+    """Sends lines up to the end of the input or the first that is no record; returns what is wrong with that one."""
     count = 0
     ended = asyncio.ensure_future(session.ended.wait())
     try:
@@ -237,10 +238,10 @@ async def _send_lines(
             if not given:
                 return None
             records = records_of(given, order.separator)
-            room = asyncio.ensure_future(producer.room())
-            await asyncio.wait((room, ended), return_when=asyncio.FIRST_COMPLETED)
-            room.cancel()
             if records:
+                room = asyncio.ensure_future(producer.room())
+                await asyncio.wait((room, ended), return_when=asyncio.FIRST_COMPLETED)
+                room.cancel()
                 producer.send(records)
             count += len(records)
             if len(records) < len(given):

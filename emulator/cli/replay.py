@@ -40,7 +40,7 @@ def replay(file: Path, driver: str, out: Path | None, *, is_judged: bool, output
     In the simulator, actions that are impossible at the time are skipped, and listed on stderr.
 
     Exit code: 0 no promise was broken, 1 one was, 2 undecided (for example, every action was skipped, or nothing was
-    acknowledged), 254 for a user error. With --no-verify, which a plan of the simulator needs only with --driver
+    acknowledged), 254 for a user error. With --no-verify, which a plan of the simulator accepts only with --driver
     process, 0 played, 2 it did not reach its end.
     """
     path = _plan_file(file)

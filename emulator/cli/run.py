@@ -8,8 +8,8 @@ import click
 
 from emulator.cli.completion import complete_eras, complete_scenarios
 from emulator.cli.output import Output, json_option
-from emulator.cli.settings import ERA_HELP, set_option
 from emulator.cli.play import play_and_judge, play_only, verify_option
+from emulator.cli.settings import ERA_HELP, set_option
 from emulator.cli.user_error import UserError
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def run(
     """Play SCENARIO, a file or a name under chaos/scenarios, and verify the run.
 
     Exit code: with an expectation for the era in the scenario, 0 met, 1 missed, 2 undecided; without one, 0 valid, 1
-    violation, 2 unknown. With --no-verify 0 played, 2 the plan did not reach its end. 254 for a user error.
+    violation, 2 unknown. With --no-verify 0 played, 2 it did not reach its end. 254 for a user error.
     """
     campaign = _prepare(scenario, eras, settings, driver, seed, store, is_judged=is_judged)
     from chaos.campaign import run_orders, worst

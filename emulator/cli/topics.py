@@ -56,7 +56,6 @@ def topics() -> None:
 
 @topics.command()
 @topic_argument
-@click.option("--partitions", type=click.IntRange(min=1), metavar="N", help="How many.  [default: num.partitions]")
 @click.option(
     "--partitions", type=click.IntRange(min=1), metavar="N", help="Number of partitions.  [default: num.partitions]"
 )

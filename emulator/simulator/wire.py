@@ -2,9 +2,9 @@
 
 Each request ends exactly once for its sender: answered, timed out, or disconnected. That says nothing about its
 execution: a request may arrive after its sender gave up, and a response may be lost. A *cut* link drops both
-directions, and the sender notices after a while, as with keepalives; so it does if the receiver is *silent*: paused,
-and executing what has arrived once it is resumed. A *losing* link delivers requests and drops responses; a *reset* ends
-all requests of a connection at once, and those in flight to the server may still arrive.
+directions, and the sender notices after a while, as with keepalives; so it does if the destination is *silent*: paused,
+and about to execute what has arrived once it is resumed. A *losing* link delivers requests and drops responses; a
+*reset* ends all requests of a connection at once, and those in flight to the server may still arrive.
 """
 
 from collections.abc import Callable
@@ -85,7 +85,7 @@ class Wire:
         queue: virtual time.
         network: its faults.
         receive: delivers a request to a node; false if no process runs there.
-        silence_ms: after which a request to a node that stays silent fails.
+        silence_ms: after which a request to a silent node fails.
 
     Attributes:
         answers: for requests that bypass all links (``None``: connection closed).
@@ -220,9 +220,9 @@ class Wire:
             )
 
     def fall_silent(self, node_id: NodeId) -> None:
-        """A process stands still: who waits for its answers, and who asks it from now on, gives it up after a while.
+        """A process is paused: requests that wait for it, and those sent from now on, fail after a while.
 
-        Answers that are under way arrive.
+        Responses in flight still arrive.
         """
         self._last_silence += 1
         self._silences[node_id] = self._last_silence
@@ -230,7 +230,7 @@ class Wire:
         self._fail_if_silent(node_id, self._last_silence, waiting)
 
     def end_silence(self, node_id: NodeId) -> None:
-        """A process goes on, or is gone."""
+        """A process is resumed, or has ended."""
         self._silences.pop(node_id, None)
 
     def _fail_if_silent(self, node_id: NodeId, silence: int, request_ids: tuple[RequestId, ...]) -> None:

@@ -30,12 +30,13 @@ steps: [{until: {acked: 50, acks: all}}]
 
 
 def start(*arguments: str, mark: str = "none", **streams: int) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
+    process: subprocess.Popen[str] = subprocess.Popen(
         [sys.executable, "-m", "emulator.cli", *arguments],
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT), MARK: mark},
         **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams},  # type: ignore[call-overload]
     )
+    return process
 
 
 @pytest.fixture
