@@ -14,7 +14,6 @@ from emulator.core.errors import EmulatorError
 
 if TYPE_CHECKING:
     from chaos.campaign import EraResult
-
     from chaos.play.run_order import RunOrder
     from chaos.scenario.scenario import Scenario
 
@@ -35,7 +34,6 @@ def play_and_judge(scenario: "Scenario", orders: "tuple[RunOrder, ...]", *, outp
         CommandFailedError: they could not be judged.
     """
     from chaos.campaign import play_and_verify
-
     from emulator.cli.progress import progress
     from emulator.cli.results import print_results
 
@@ -52,7 +50,6 @@ def play_only(scenario: "Scenario", orders: "tuple[RunOrder, ...]", *, output: O
         CommandFailedError: a run could not be kept.
     """
     from chaos.campaign import play_runs
-
     from emulator.cli.progress import progress
     from emulator.cli.tables import print_json
 
