@@ -8,8 +8,8 @@ import click
 
 from emulator.cli.completion import complete_eras, complete_scenarios
 from emulator.cli.output import Output, json_option
-from emulator.cli.settings import ERA_HELP, set_option
 from emulator.cli.play import play_and_judge, play_only, verify_option
+from emulator.cli.settings import ERA_HELP, set_option
 from emulator.cli.user_error import UserError
 
 if TYPE_CHECKING:

@@ -71,7 +71,11 @@ def test_a_document_with_a_workload_is_a_scenario() -> None:
         ),
         ("- {name: orders, replicas: [[0, 1, 2]], min.insync.replicas: 2}", "  []", "topics: needs at least one topic"),
         ("producer-all", "producer-x", "plan.yaml:8: producer: 'producer-x' is not allowed"),
-        ("{wait: {for: 120 ms}}", "{until: {node: 1, fenced: true}}", "plan.yaml:9: until: there is no such step or fault"),
+        (
+            "{wait: {for: 120 ms}}",
+            "{until: {node: 1, fenced: true}}",
+            "plan.yaml:9: until: there is no such step or fault",
+        ),
         ("{wait: {for: 120 ms}}", "{wait: {for: 1 ms}, heal: all}", "plan.yaml:9: steps: a step is one of wait,"),
         ("{wait: {for: 120 ms}}", "{kill: {node: leader}}", "plan.yaml:9: kill: a plan names nodes by their ids"),
         (
