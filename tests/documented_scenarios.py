@@ -29,6 +29,6 @@ def _scenarios() -> Iterator[Scenario]:
 def documented_commands(document: str, first: str) -> str:
     """Returns the block of a document that begins with a command, as a reader would paste it into a shell."""
     text = (ROOT / document).read_text(encoding="utf-8")
-    blocks = re.findall(r"^```\w*\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+    blocks: list[str] = re.findall(r"^```\w*\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
     (block,) = (block for block in blocks if block.startswith(first))
     return block
