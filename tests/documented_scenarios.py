@@ -24,3 +24,11 @@ def _scenarios() -> Iterator[Scenario]:
         for block in re.findall(r"```yaml\n(.*?)```", path.read_text(encoding="utf-8"), flags=re.DOTALL):
             if re.search(r"^steps:", block, flags=re.MULTILINE):
                 yield read_scenario(path, block)
+
+
+def documented_commands(document: str, first: str) -> str:
+    """Returns the block of a document that begins with a command, as a reader would paste it into a shell."""
+    text = (ROOT / document).read_text(encoding="utf-8")
+    blocks: list[str] = re.findall(r"^```\w*\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+    (block,) = (block for block in blocks if block.startswith(first))
+    return block

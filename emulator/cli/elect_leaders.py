@@ -10,7 +10,14 @@ import msgspec
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
 from emulator.cli.partitions import read_json_file
-from emulator.cli.standing import administer, answers_exit_code, directory_option, locate, status_of
+from emulator.cli.standing import (
+    administer,
+    answers_exit_code,
+    directory_option,
+    locate,
+    status_of,
+    status_when_noticed,
+)
 from emulator.cli.tables import print_json, print_listing
 from emulator.cli.user_error import UserError
 
@@ -67,6 +74,13 @@ class ElectionCost(msgspec.Struct, frozen=True, kw_only=True):
     is_flag=True,
     help="Only show what each live replica of offline partitions holds, and what electing it would lose.",
 )
+@click.option(
+    "--wait/--no-wait",
+    "waits",
+    default=True,
+    show_default=True,
+    help="With --dry-run: until the sessions of brokers that are down or paused have ended.",
+)
 @directory_option
 @json_option
 def elect_leaders(
@@ -78,6 +92,7 @@ def elect_leaders(
     json_file: Path | None,
     leader: int | None,
     dry_run: bool,
+    waits: bool,
     place: Path,
     output: Output,
 ) -> int:
@@ -92,7 +107,7 @@ def elect_leaders(
     chosen = _chosen(topic, partition, json_file, leader, is_all=all_topic_partitions)
     directory = locate(place)
     if dry_run:
-        report = status_of(directory)
+        report = status_when_noticed(directory) if waits else status_of(directory)
         _print_costs(administer(directory, lambda admin: _costs(admin, report, chosen)), output)
         return ExitCode.VALID
     if election_type is None:

@@ -39,8 +39,8 @@ def replay(file: Path, driver: str, out: Path | None, *, is_judged: bool, output
 
     In the simulator, actions that are impossible at the time are skipped, and listed on stderr.
 
-    Exit code: 0 no promise was broken, 1 one was, 2 undecided (for example, every action was skipped, or nothing was
-    acknowledged), 254 for a user error. With --no-verify, which a plan of the simulator accepts only with --driver
+    Exit code: 0 the run is valid, 1 it is a violation, 2 undecided (for example, every action was skipped, or nothing
+    was acknowledged), 254 for a user error. With --no-verify, which a plan of the simulator accepts only with --driver
     process, 0 played, 2 it did not reach its end.
     """
     path = _plan_file(file)
@@ -66,14 +66,12 @@ def _plan_file(file: Path) -> Path:
 def _simulate(path: Path, numbered: "NumberedPlan", name: str, out: Path | None, output: Output) -> int:
     from emulator.cli.replay_report import ReplayReport
     from emulator.core.errors import ConfigError
-    from emulator.simulator.run_writer import write_run
-    from emulator.simulator.simulation import Simulation
+    from emulator.simulator.run_writer import play_and_stop, write_run
 
     plan = numbered.plan
     try:
         if out is None:
-            simulation = Simulation(plan)
-            simulation.play_plan()
+            simulation = play_and_stop(plan)
         else:
             check_new(out)
             simulation = write_run(plan, out, name=f"replayed/{name}")
@@ -82,14 +80,21 @@ def _simulate(path: Path, numbered: "NumberedPlan", name: str, out: Path | None,
     except ConfigError as error:
         raise UserError(f"{path}: {error}") from None
     outcome = simulation.outcome()
-    report = ReplayReport(plan, outcome, simulation.skipped, numbered.action_lines)
+    judgement = simulation.judgement()
+    report = ReplayReport(plan, outcome, judgement, simulation.skipped, numbered.action_lines)
     if output is Output.JSON:
-        document = {**msgspec.structs.asdict(outcome), "skipped": report.skipped, "unknown": report.unknown}
+        document = {
+            **msgspec.structs.asdict(outcome),
+            "judgement": judgement,
+            "skipped": report.skipped,
+            "unknown": report.unknown,
+        }
         click.echo(msgspec.json.format(msgspec.json.encode(document)))
     else:
         for alarm in outcome.alarms:
             click.echo(f"{'FOUND' if alarm in outcome.findings else 'not promised:'} {alarm}")
         click.echo(f"{outcome.steps} steps, {outcome.acks} acks, {outcome.elections} elections")
+        click.echo(f"verdict: {judgement}")
         if out is not None:
             click.echo(f"run directory: {out}")
     report.print()

@@ -1,4 +1,4 @@
-"""The report of one simulated run: which of its plan's actions were skipped, and whether it proves anything.
+"""The report of one simulated run: its verdict, which actions of its plan were skipped, whether it proves anything.
 
 An action that is impossible at the moment is skipped, so that plans stay playable while they are shrunk. The author of
 a plan must learn of it: a plan of which nothing was played breaks no promise either.
@@ -13,6 +13,7 @@ from emulator.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from emulator.plan.plan import Plan
+    from emulator.simulator.judgement import Judgement
     from emulator.simulator.simulation import SimulationResult
 
 _SHOWN_MAX: Final = 5
@@ -24,17 +25,24 @@ class ReplayReport:
     Args:
         plan: what was to be played.
         result: of the run.
+        judgement: the verdict on it.
         skipped: positions of actions that were not enabled.
         lines: of the plan's file, by position; none where there is no file.
     """
 
     def __init__(
-        self, plan: "Plan", result: "SimulationResult", skipped: Sequence[int], lines: Sequence[int] = ()
+        self,
+        plan: "Plan",
+        result: "SimulationResult",
+        judgement: "Judgement",
+        skipped: Sequence[int],
+        lines: Sequence[int] = (),
     ) -> None:
         from emulator.plan.lines import format_action
 
         self._count = len(plan.actions)
-        self._has_findings = bool(result.findings)
+        self._judgement = judgement
+        self._is_violation = bool(result.findings) or judgement.verdict.value == "violation"
         self._acks = max(0, result.acks - result.closing_acks)
         self.skipped = [
             {
@@ -48,8 +56,10 @@ class ReplayReport:
     @property
     def unknown(self) -> str | None:
         """Why the run proves nothing; ``None`` if it found or proved something."""
-        if self._has_findings:
+        if self._is_violation:
             return None
+        if self._judgement.doubts:
+            return "; ".join(self._judgement.doubts)
         if not self._count:
             return "the plan has no actions, so this proves nothing"
         if len(self.skipped) == self._count:
@@ -61,7 +71,7 @@ class ReplayReport:
     @property
     def exit_code(self) -> ExitCode:
         """The code that a run ends with."""
-        if self._has_findings:
+        if self._is_violation:
             return ExitCode.VIOLATION
         return ExitCode.UNKNOWN if self.unknown else ExitCode.VALID
 

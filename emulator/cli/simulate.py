@@ -72,8 +72,9 @@ def simulate(
     the timeouts that simulated clusters set themselves; its steps are not played (run --driver simulator does that).
     An interrupted sweep prints its results so far, with findings as whole plans.
 
-    Exit code: 0 nothing was found, 1 something was, 2 too little happened to prove anything, 130 interrupted, 254 for
-    a user error.
+    Exit code of a sweep: 0 nothing was found, 1 something was, 2 too little happened to prove anything, 130
+    interrupted. A finding breaks a promise although the guarantee held. With --seed: 0 the run is valid, 1 it is a
+    violation, also where the guarantee was exceeded, 2 undecided. 254 for a user error.
     """
     from emulator.simulator.explorer import explore
     from emulator.simulator.sweep import sweep
@@ -167,20 +168,24 @@ def _range(text: str) -> Iterator[int]:
 def _play_one(schedule: "Schedule", out: Path | None, output: Output) -> int:
     from emulator.cli.replay_report import ReplayReport
     from emulator.plan.plan import format_plan
-    from emulator.simulator.run_writer import write_run
+    from emulator.simulator.run_writer import play_and_stop, write_run
 
-    outcome, skipped = schedule.outcome, []
-    if out is not None:
+    outcome = schedule.outcome
+    if out is None:
+        simulation = play_and_stop(schedule.plan)
+    else:
         try:
-            skipped = write_run(schedule.plan, out, name=f"simulated/{schedule.seed}", seed=schedule.seed).skipped
+            simulation = write_run(schedule.plan, out, name=f"simulated/{schedule.seed}", seed=schedule.seed)
         except OSError as error:
             raise UserError(f"--out {out}: {error.strerror}") from None
-    report = ReplayReport(schedule.plan, outcome, skipped)
+    judgement = simulation.judgement()
+    report = ReplayReport(schedule.plan, outcome, judgement, simulation.skipped)
     if output is Output.JSON:
         document = {
             "seed": schedule.seed,
             "plan": format_plan(schedule.plan),
             "outcome": outcome,
+            "judgement": judgement,
             "skipped": report.skipped,
             "unknown": report.unknown,
         }
@@ -193,6 +198,7 @@ def _play_one(schedule: "Schedule", out: Path | None, output: Output) -> int:
             f"{outcome.steps} steps, {outcome.acks} acks, {outcome.elections} elections, "
             f"{len(outcome.alarms) - len(outcome.findings)} alarms outside of the guarantee"
         )
+        click.echo(f"verdict: {judgement}")
         if out is not None:
             click.echo(f"run directory: {out}")
     report.print()

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 ResultT = TypeVar("ResultT")
 
+_SESSIONS_AWAITED: Final = 3
+_MS_PER_S: Final = 1000
+_LOOK_INTERVAL_S: Final = 0.2
+
 DEFAULT_STORE: Final = Path("store")
 """Where standing clusters are looked for if nothing is said."""
 
@@ -136,6 +140,35 @@ def end_cluster(directory: Path, command: "TakeDown | StopCluster") -> str | Non
         elif isinstance(answer, TakenDown):
             return answer.problem
     raise lost(directory)
+
+
+def status_when_noticed(directory: Path) -> "StatusReport":
+    """Returns how a standing cluster is once the controller has noticed which brokers are down or paused.
+
+    Raises:
+        UserError: it is down.
+        CommandFailedError: it went down meanwhile, or the controller notices nothing.
+    """
+    deadline: float | None = None
+    while True:
+        report = status_of(directory)
+        unnoticed = unnoticed_brokers(report)
+        if not unnoticed:
+            return report
+        if deadline is None:
+            deadline = time.monotonic() + _SESSIONS_AWAITED * report.session_timeout_ms / _MS_PER_S
+            ids = ", ".join(map(str, unnoticed))
+            click.echo(f"waiting until the sessions of brokers {ids} have ended; --no-wait does not", err=True)
+        elif time.monotonic() > deadline:
+            raise CommandFailedError(
+                f"the controller has not fenced brokers {unnoticed}, which do not run", exit_code=ExitCode.UNKNOWN
+            )
+        time.sleep(_LOOK_INTERVAL_S)
+
+
+def unnoticed_brokers(report: "StatusReport") -> "list[NodeId]":
+    """Returns the brokers that do not run now and are not fenced yet."""
+    return [node.node_id for node in report.nodes if node.fenced is False and node.state != "running"]
 
 
 def lost(directory: Path) -> CommandFailedError:

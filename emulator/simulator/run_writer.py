@@ -30,9 +30,7 @@ def write_run(plan: Plan, directory: Path, *, name: str, seed: int | None = None
         OSError: the directory exists, or cannot be written.
     """
     journal, content = Journal(), BatchBytes({})
-    simulation = Simulation(plan, journal=journal, batches=BatchRegistry(content.encode))
-    simulation.play_plan()
-    simulation.stop()
+    simulation = play_and_stop(plan, journal=journal, batches=BatchRegistry(content.encode))
     directory.mkdir(parents=True)
     (directory / "plan.yaml").write_text(format_plan_yaml(plan, name=name))
     cluster: dict[str, object] = {
@@ -47,6 +45,14 @@ def write_run(plan: Plan, directory: Path, *, name: str, seed: int | None = None
     (directory / "cluster.yaml").write_text(yaml.safe_dump(cluster, sort_keys=False))
     (directory / "scenario.yaml").write_text(yaml.safe_dump({"name": name}))
     write_evidence(directory, simulation.cluster, journal, content, acks=PRODUCERS, problem=_problem(simulation))
+    return simulation
+
+
+def play_and_stop(plan: Plan, *, journal: Journal | None = None, batches: BatchRegistry | None = None) -> Simulation:
+    """Plays a plan to its end and stops every node in order; the simulation can then be judged."""
+    simulation = Simulation(plan, journal=journal, batches=batches)
+    simulation.play_plan()
+    simulation.stop()
     return simulation
 
 

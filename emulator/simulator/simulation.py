@@ -24,9 +24,11 @@ from emulator.plan.plan import Plan
 from emulator.simulator.batch_registry import BatchRegistry
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.journal import Journal
+from emulator.simulator.judgement import Judgement, judge
 from emulator.simulator.observer import ClientRecord
 from emulator.simulator.oracle.finding import Alarm, is_finding
 from emulator.simulator.oracle.liveness import CONVERGE_MS, QUIET_MS, excused, pulse
+from emulator.simulator.oracle.losses import LostBatch
 from emulator.simulator.oracle.oracle import Oracle
 from emulator.simulator.performer import perform_and_record, record_healing
 
@@ -119,6 +121,8 @@ class Simulation:
         self.has_crashed = False
         self.skipped: list[int] = []
         self._excuses = 0
+        self._unread: tuple[TopicPartition, ...] = ()
+        self._lost_when_read: tuple[LostBatch, ...] = ()
         self._closing_acks = 0
         self._result: SimulationResult | None = None
         self._refused: ConfigError | None = None
@@ -227,7 +231,8 @@ class Simulation:
             cluster.processes.resume(node)
             cluster.processes.start(broker_id)
         left = self._converge()
-        self._excuses = len(excused(cluster))
+        self._unread = excused(cluster)
+        self._excuses = len(self._unread)
         for check_id, partition, sentence in left:
             self.oracle.alarm_log.report(check_id, partition, sentence)
         if left:
@@ -285,6 +290,7 @@ class Simulation:
         cluster.run_until(lambda: final.consumer.is_finished, within_ms=_READ_MS)
         cluster.clients.abandon(final)
         self.oracle.finish()
+        self._lost_when_read = self.oracle.lost(unread=self._unread)
 
     def stop(self) -> None:
         """Stops every node in order; one that cannot leave in time is killed."""
@@ -299,6 +305,13 @@ class Simulation:
             cluster.processes.kill(broker_id)
         cluster.processes.stop_controller()
         cluster.run(1)
+
+    def judgement(self) -> Judgement:
+        """Returns the verdict on a run that was stopped, as verification comes to it by what the run leaves."""
+        at_the_end = self.oracle.lost(unread=self._unread)
+        # What the last leader lacks while it is read may be on the one that leads when everybody stops.
+        lost = {(each.partition, each.base_offset, each.crc): each for each in (*self._lost_when_read, *at_the_end)}
+        return judge(tuple(self.oracle.alarms), tuple(lost.values()), switches=self._rules, unread=self._unread)
 
     def outcome(self) -> SimulationResult:
         """Returns the result of the run: until ``finish`` so far, then for good, whatever ``stop`` adds."""

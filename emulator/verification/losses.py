@@ -2,7 +2,8 @@
 
 A batch acknowledged to its producer must be in the settled leader's final log at its offset, must have been in the log
 of every leader elected after it, and must have been read by the consumer that reads everything at the end. Records
-below a log start that was raised on purpose, and those of deleted topics, are excused.
+below a log start that was raised on purpose, and those of deleted topics, are excused. So is what a replica holds of a
+partition that nobody may lead: no leader was elected without it, and whom an administrator elects decides its fate.
 """
 
 from enum import Enum
@@ -39,6 +40,7 @@ LOST_BATCH: Final = f"""
                END
                WHEN leader IS NULL AND has_gap THEN NULL
                WHEN size(holders) = 0 THEN '{LossClass.GONE_EVERYWHERE.value}'
+               WHEN leader IS NULL AND lacking IS NULL AND size(array_union(isr, elr)) = 0 THEN NULL
                WHEN NOT arrays_overlap(holders, array_union(isr, elr)) THEN
                    IF(leader IS NULL AND array_contains(holders, last_known_leader), NULL,
                       '{LossClass.ONLY_UNELECTABLE.value}')

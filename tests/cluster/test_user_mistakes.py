@@ -85,6 +85,21 @@ def test_a_mistake_is_refused_in_a_line(command: str, complaint: str, shell: She
     assert "Traceback" not in told
 
 
+def test_every_line_before_a_bad_one_is_sent_and_counted(store: Path) -> None:
+    lines = [f"key-{number}:value" for number in range(2500)]
+    result = subprocess.run(
+        [sys.executable, "-m", "emulator.cli", "produce", "orders", "--key-separator", ":", "--dir", str(store)],
+        input="\n".join([*lines, "no separator", *lines]),
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+    assert result.returncode == ExitCode.VIOLATION, result.stderr
+    assert "2500 records acknowledged" in result.stderr
+    assert "line 2501 has no key separator ':': 'no separator'; every line before it was sent" in result.stderr
+
+
 def test_a_controller_that_is_down_is_told(shell: Shell) -> None:
     assert shell.type("chaos kill controller")[0] == 0
     code, told = shell.type("topics list")

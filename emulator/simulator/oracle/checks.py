@@ -14,6 +14,7 @@ from emulator.simulator.oracle.finding import Alarm
 from emulator.simulator.oracle.guarantee import GuaranteeLedger
 from emulator.simulator.oracle.leader_rules import LeaderRules
 from emulator.simulator.oracle.logs import LogChecks
+from emulator.simulator.oracle.losses import LossLedger
 from emulator.simulator.oracle.metadata import MetadataChecks
 from emulator.simulator.oracle.tally import Tally
 from emulator.simulator.oracle.truth import PartitionTruth
@@ -31,6 +32,7 @@ class Checks:
         truths: by partition; one that is asked for begins.
         alarm_log: all alarms.
         copies: who held which batch.
+        losses: what was acknowledged and is lost.
         tally: what the run was like.
     """
 
@@ -43,6 +45,7 @@ class Checks:
         self.alarm_log = AlarmLog(self.truths, lambda: self.cluster.steps, on_alarm)
         self.tally = Tally()
         self.copies = Copies()
+        self.losses = LossLedger()
         self.durability = DurabilityChecks(self.alarm_log, self.truths, self.copies)
         self.clients = ClientChecks(self.alarm_log, self.truths)
         self.controller = ControllerRules(self.alarm_log)

@@ -43,7 +43,8 @@ class DurabilityChecks:
 
     # --- Who leads --------------------------------------------------------------------------------------------------
 
-    def _is_registered(self, node: BrokerNode) -> bool:
+    def is_registered(self, node: BrokerNode) -> bool:
+        """Whether a broker is the process that the controller knows."""
         registration = self._cluster.image.brokers.get(node.broker_id)
         return (
             node.broker is not None and registration is not None and registration.incarnation_id == node.incarnation_id
@@ -60,7 +61,7 @@ class DurabilityChecks:
             return None
         if partition.log.topic_id != state.topic_id:
             return None
-        return node if self._is_registered(node) else None
+        return node if self.is_registered(node) else None
 
     # --- Checks -----------------------------------------------------------------------------------------------------
 
@@ -116,7 +117,7 @@ class DurabilityChecks:
         It owes what leaders of earlier epochs promised, and nothing of what its successors did meanwhile.
         """
         truth = self._truths.get(name)
-        if truth is None or not self._is_registered(node) or event.leader_epoch not in truth.ledger.elected_at:
+        if truth is None or not self.is_registered(node) or event.leader_epoch not in truth.ledger.elected_at:
             return
         end_offset, until = event.epoch_start_offset, truth.ledger.elected_at[event.leader_epoch]
         what = f"leader {node.node_id} of epoch {event.leader_epoch} ends at {end_offset}"
@@ -185,7 +186,7 @@ class DurabilityChecks:
             if end >= truth.high_watermark:
                 self._weak.discard(key)
                 continue
-            if key in self._weak or not self._is_registered(node):
+            if key in self._weak or not self.is_registered(node):
                 continue
             self._weak.add(key)
             self._alarm_log.report(

@@ -165,6 +165,7 @@ class EventRouter:
             self._checks.durability.forget(name)
             self._checks.clients.forget(name)
             self._checks.copies.forget(name)
+            self._checks.losses.forget(name)
         self._checks.controller.deleted(event.topic)
 
     def _applied(self, node_id: NodeId, event: Event) -> None:
@@ -239,6 +240,8 @@ class EventRouter:
         assert isinstance(event, BecameLeader)
         self._checks.leaders.became_leader(node_id, name, event)
         node = self._checks.cluster.nodes[BrokerId(node_id)]
+        if self.is_current(event.topic, event.topic_id) and self._checks.durability.is_registered(node):
+            self._checks.losses.became_leader(name, node.broker_id, event.leader_epoch, event.epoch_start_offset)
         if self._checks.durability.settled_leader(name) is node:
             self._checks.durability.check_leader(name, node)
         elif self.is_current(event.topic, event.topic_id):

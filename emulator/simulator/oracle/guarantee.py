@@ -63,7 +63,8 @@ class GuaranteeLedger:
                 self._registered.discard(member)
                 del self._ended[member]
         if event.election in _UNCLEAN:
-            self._exceeded.append([moment, moment])
+            # In front of an interval that is open, which is the last one.
+            self._exceeded.insert(0, [moment, moment])
         self._review(moment)
 
     def outstanding(self) -> tuple[NodeId, ...]:

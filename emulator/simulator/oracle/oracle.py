@@ -6,7 +6,7 @@ says when: what a step touched is checked at its end, everything every ``FULL_SC
 """
 
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +24,7 @@ from emulator.simulator.oracle.checks import Checks
 from emulator.simulator.oracle.event_router import EventRouter
 from emulator.simulator.oracle.finding import Alarm
 from emulator.simulator.oracle.liveness import excused, missing
+from emulator.simulator.oracle.losses import LostBatch
 from emulator.simulator.oracle.truth import PromisedBatch
 
 FULL_SCAN_STEPS: Final = 256
@@ -57,6 +58,11 @@ class Oracle:
     def alarms(self) -> list[Alarm]:
         """What fired, in order."""
         return self.alarm_log.alarms
+
+    def lost(self, *, unread: Collection[TopicPartition]) -> tuple[LostBatch, ...]:
+        """Returns what was acknowledged with acks=all and is lost by now; nobody could read from ``unread``."""
+        cluster = self._cluster
+        return tuple(self.checks.losses.lost(self.truths, cluster.image.partitions, cluster.nodes, unread=unread))
 
     def weak_candidates(self) -> tuple[tuple[TopicPartition, BrokerId], ...]:
         """Returns who is a candidate now and lacks committed records."""

@@ -278,7 +278,7 @@ def test_a_replay_that_proves_nothing_says_so(tmp_path: Path, actions: str, why:
 
 
 def test_a_schedule_has_only_actions_that_were_enabled() -> None:
-    result = laststand("simulate", "--seed=1", "--json")
+    result = laststand("simulate", "--seed=2", "--json")
     assert result.return_value == ExitCode.VALID
     document = json.loads(result.stdout)
     assert (document["skipped"], document["unknown"]) == ([], None)

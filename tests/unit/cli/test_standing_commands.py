@@ -12,6 +12,7 @@ from emulator.cli.exit_codes import ExitCode
 from emulator.cli.main import cli
 from emulator.cli.output import Output
 from emulator.cli.partitions import parse_partition
+from emulator.cli.produce import records_of
 from emulator.cli.tables import print_listing
 from emulator.cli.topics import TopicListing, parse_assignment, partition_line, topic_line
 from emulator.cli.up import parse_ports
@@ -266,3 +267,9 @@ def test_ports_are_those_of_the_brokers_with_the_controllers_before_them(text: s
 def test_what_are_no_ports_of_the_nodes_is_refused(text: str) -> None:
     with pytest.raises(UserError, match="--ports"):
         parse_ports(text, brokers=2)
+
+
+def test_every_line_before_one_without_separator_is_a_record() -> None:
+    assert records_of([b"a:1", b"b:2:3", b"bad", b"c:4"], b":") == [(b"a", b"1"), (b"b", b"2:3")]
+    assert records_of([b"bad"], b":") == []
+    assert records_of([b"a:1", b""], None) == [(None, b"a:1"), (None, b"")]

@@ -1,0 +1,101 @@
+"""What a whole simulated run comes to, in the words of ``laststand verify``, which reads it from disk.
+
+A *finding* means that the protocol is wrong: a promise was broken although the guarantee held. A verdict is about the
+run: it is a violation also where too much went wrong for the guarantee to hold, and unknown where nobody could read at
+the end what had been acknowledged.
+"""
+
+from enum import Enum
+from typing import Final
+
+import msgspec
+
+from emulator.core.promises import PROMISES, JudgedBy, is_promised
+from emulator.core.switches import Switches, switch_texts
+from emulator.core.types import TopicPartition
+from emulator.simulator.oracle.finding import Alarm, Guarantee
+from emulator.simulator.oracle.losses import LostBatch
+
+_EXCUSED_BEYOND: Final = frozenset({"D2", "D15"})
+"""Promised unless an election was unclean."""
+
+_TRANSIENT: Final = frozenset({"D6", "D16"})
+"""What a run may show for a time and not leave behind: replicas that disagree until one truncates, and what a consumer
+was given of a log that was not yet what had been committed. The alarms name them; the verdict is about what is left."""
+
+
+class RunVerdict(Enum):
+    """What is known about a run."""
+
+    VALID = "valid"
+    VIOLATION = "violation"
+    UNKNOWN = "unknown"
+
+
+class LossGuarantee(Enum):
+    """Which kind of violation a loss is."""
+
+    BROKEN = "broken"
+    EXCEEDED = "exceeded"
+
+
+class Judgement(msgspec.Struct, frozen=True, kw_only=True):
+    """The verdict on a run.
+
+    Attributes:
+        verdict: the verdict.
+        guarantee: ``broken`` if any loss is, else ``exceeded`` if any is, else ``None``.
+        lost_records: acknowledged with acks=all, and lost.
+        violated: checks that fired, of those that verification makes, too.
+        doubts: why nobody can tell, in words.
+    """
+
+    verdict: RunVerdict
+    guarantee: LossGuarantee | None
+    lost_records: int
+    violated: tuple[str, ...]
+    doubts: tuple[str, ...]
+
+    def __str__(self) -> str:
+        kind = "" if self.guarantee is None else f", guarantee {self.guarantee.value}"
+        return f"{self.verdict.value}{kind}, {self.lost_records} acks=all records lost"
+
+
+def judge(
+    alarms: tuple[Alarm, ...],
+    lost: tuple[LostBatch, ...],
+    *,
+    switches: Switches,
+    unread: tuple[TopicPartition, ...],
+) -> Judgement:
+    """Returns the verdict on a run that is over.
+
+    Args:
+        alarms: everything that fired.
+        lost: everything that is lost.
+        switches: the rules.
+        unread: partitions that nobody could read at the end.
+    """
+    violated = {alarm.check_id for alarm in alarms if _counts(alarm, switches)}
+    if lost:
+        violated.add("D1")
+    doubts = tuple(f"{name} ended without a leader, as the protocol allows, so nobody could read it" for name in unread)
+    guarantee = None
+    if lost:
+        guarantee = LossGuarantee.BROKEN if any(each.is_covered for each in lost) else LossGuarantee.EXCEEDED
+    verdict = RunVerdict.VIOLATION if violated else RunVerdict.UNKNOWN if doubts else RunVerdict.VALID
+    return Judgement(
+        verdict=verdict,
+        guarantee=guarantee,
+        lost_records=sum(each.records for each in lost),
+        violated=tuple(check_id for check_id in PROMISES if check_id in violated),
+        doubts=doubts,
+    )
+
+
+def _counts(alarm: Alarm, switches: Switches) -> bool:
+    if PROMISES[alarm.check_id].judged_by is not JudgedBy.BOTH or alarm.check_id in _TRANSIENT:
+        return False
+    if alarm.check_id in _EXCUSED_BEYOND and alarm.guarantee is Guarantee.EXCEEDED:
+        return False
+    return is_promised(alarm.check_id, switch_texts(switches))

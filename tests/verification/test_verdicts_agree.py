@@ -1,0 +1,70 @@
+"""``simulate`` and ``verify`` come to the same verdict, guarantee and lost records on the same run."""
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from emulator.core.switches import ERAS
+from emulator.simulator.explorer import SweepOptions, explore
+from emulator.simulator.judgement import Judgement
+from emulator.simulator.run_writer import write_run
+from emulator.verification.verdict import VerdictReport
+from tests.verification.conftest import Judge
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+SEEDS: Final = (1, 2, 3, 5, 10, 60, 85, 94, 117, 119, 132, 133, 187, 222, 260)
+"""Of 1 to 300, each in the era of its number: those where the two once disagreed, and some of every other kind."""
+
+EVIDENCE_LOST: Final = ("nothing is known of the metadata records", "and no fault explains that")
+"""Doubts that only who reads a run from disk can have: what a controller committed last before it was killed may have
+left no event, and a session that ends by delays alone has no fault beside it.
+"""
+
+
+def era_of(seed: int) -> str:
+    return tuple(ERAS)[seed % len(ERAS)]
+
+
+def simulated(judgement: Judgement) -> tuple[str, str | None, int]:
+    guarantee = None if judgement.guarantee is None else judgement.guarantee.value
+    return judgement.verdict.value, guarantee, judgement.lost_records
+
+
+def verified(report: VerdictReport) -> tuple[str, str | None, int]:
+    guarantee = None if report.guarantee is None else report.guarantee.value
+    return report.verdict.value, guarantee, report.lost_records
+
+
+def disagreements(judgements: dict[str, Judgement], reports: dict[str, VerdictReport]) -> list[str]:
+    return [
+        f"{name}: simulate says {judgement}, verify {verified(reports[name])} {reports[name].unknown_reasons[:1]}"
+        for name, judgement in judgements.items()
+        if simulated(judgement) != verified(reports[name])
+        and not all(any(lost in reason for lost in EVIDENCE_LOST) for reason in reports[name].unknown_reasons or ("",))
+    ]
+
+
+def test_simulate_and_verify_come_to_the_same_verdict(tmp_path: Path, judge: Judge) -> None:
+    judgements, directories = {}, {}
+    for seed in SEEDS:
+        era = era_of(seed)
+        name = f"{era}-{seed}"
+        directories[name] = tmp_path / name
+        plan = explore(seed, SweepOptions(era=era)).plan
+        judgements[name] = write_run(plan, directories[name], name=name, seed=seed).judgement()
+    reports = judge(directories)
+    assert disagreements(judgements, reports) == []
+    assert {report.verdict.value for report in reports.values()} == {"valid", "violation", "unknown"}
+    assert {judgement.guarantee for judgement in judgements.values()} > {None}
+
+
+def test_a_disagreement_is_found(tmp_path: Path, judge: Judge) -> None:
+    plan = explore(10, SweepOptions(era="kip-966")).plan
+    simulation = write_run(plan, tmp_path / "run", name="run")
+    reports = judge({"run": tmp_path / "run"})
+    assert disagreements({"run": simulation.judgement()}, reports) == []
+    assert simulation.judgement().lost_records > 0
+    other = explore(2, SweepOptions(era="kip-966")).plan
+    assert disagreements({"run": write_run(other, tmp_path / "other", name="other").judgement()}, reports) != []
