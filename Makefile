@@ -8,10 +8,10 @@ PROTOS := $(wildcard proto/*.proto)
 GENERATED := $(PROTOS:proto/%.proto=emulator/rpc/generated/%_pb2.py)
 JOBS ?= $(shell nproc)
 VECTORS ?= tests/conformance/vectors
-SOURCES := emulator chaos laststand tests benchmarks proto
+SOURCES := emulator chaos laststand tests benchmarks proto docs
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo proto format lint types check test simulate mutation soak conformance scenarios rewrite bench clean
+.PHONY: help setup demo proto format lint types check test simulate mutation soak conformance scenarios rewrite docs bench clean
 .DELETE_ON_ERROR:
 
 help: ## print this list
@@ -61,7 +61,10 @@ soak: setup ## explore 100,000 schedules; a finding, or a rule that never had an
 rewrite: setup ## rewrite the expected text of the interaction scripts
 	$(BIN)/python -m pytest -q tests/interaction --rewrite
 
-bench: setup ## run all benchmarks, or one: NAME=boot|produce|failover|oracle|simulator
+docs: setup ## write the pages of docs/ that follow from the program
+	$(BIN)/python -m docs.generate
+
+bench: setup ## run all benchmarks, or one: NAME=boot|produce|console|failover|oracle|simulator
 	$(BIN)/python -m benchmarks $(NAME)
 
 clean: ## remove generated code, caches and build output; runs in store/ and .venv stay

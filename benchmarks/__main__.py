@@ -5,13 +5,14 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from benchmarks import boot, failover, oracle, produce, simulator
+from benchmarks import boot, console, failover, oracle, produce, simulator
 from benchmarks.cluster import BenchmarkError
 from benchmarks.figure import Figure
 
 BENCHMARKS: Final[Mapping[str, Callable[[], Iterator[Figure]]]] = {
     "boot": boot.measure,
     "produce": produce.measure,
+    "console": console.measure,
     "failover": failover.measure,
     "oracle": oracle.measure,
     "simulator": simulator.measure,

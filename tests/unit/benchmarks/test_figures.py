@@ -2,6 +2,7 @@
 
 import pytest
 
+from benchmarks import console
 from benchmarks.cluster import PARTITIONS, BenchmarkError
 from benchmarks.failover import first_ack_after
 from benchmarks.figure import Figure
@@ -76,3 +77,9 @@ def test_failover_counts_only_records_made_after_the_kill() -> None:
 def test_no_ack_after_the_kill_is_no_figure() -> None:
     with pytest.raises(BenchmarkError):
         first_ack_after(_SECOND, [_acked(invoked_ms=1, acked_ms=2000)])
+
+
+def test_figures_of_the_console_are_of_the_whole_input() -> None:
+    throughput, cpu = console.figures("console_1k", [(10.0, 4.0), (20.0, 2.0)])
+    assert (throughput.name, throughput.unit, throughput.values) == ("console_1k_throughput", "MB/s", (20.0, 10.0))
+    assert (cpu.name, cpu.unit, cpu.values) == ("console_1k_producer_cpu", "us/MB", (20_000.0, 10_000.0))

@@ -1,5 +1,6 @@
 """Lines come as they are there, and the end of the input is not the end of the world."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -34,6 +35,30 @@ async def test_a_file_with_more_lines_than_are_read_ahead(tmp_path: Path) -> Non
         while more := await lines.next_lines():
             got += more
     assert got == [b"%d" % number for number in range(count)]
+
+
+async def test_lines_that_come_within_the_linger_time_are_gathered() -> None:
+    read_fd, write_fd = os.pipe()
+    lines = LineInput(read_fd)
+    os.write(write_fd, b"one\n")
+    gathering = asyncio.ensure_future(lines.next_lines(linger_s=60))
+    os.write(write_fd, b"two\nthree")
+    os.close(write_fd)
+    assert await gathering == [b"one", b"two", b"three"]
+    assert await lines.next_lines(linger_s=60) == []
+    os.close(read_fd)
+
+
+async def test_a_line_waits_no_longer_than_the_linger_time() -> None:
+    read_fd, write_fd = os.pipe()
+    lines = LineInput(read_fd)
+    os.write(write_fd, b"one\n")
+    assert await lines.next_lines(linger_s=0.001) == [b"one"]
+    os.write(write_fd, b"two\n")
+    assert await lines.next_lines() == [b"two"]
+    os.close(write_fd)
+    assert await lines.next_lines() == []
+    os.close(read_fd)
 
 
 def test_a_process_ends_in_order_while_its_input_is_open() -> None:

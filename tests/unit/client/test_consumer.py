@@ -50,7 +50,13 @@ def batch(base_offset: int, count: int) -> PolledBatch:
 class World:
     """A consumer, its last request, and its history."""
 
-    def __init__(self, phase: Phase = Phase.LIVE, *, reset: OffsetReset = OffsetReset.EARLIEST) -> None:
+    def __init__(
+        self,
+        phase: Phase = Phase.LIVE,
+        *,
+        reset: OffsetReset = OffsetReset.EARLIEST,
+        position: Offset | None = None,
+    ) -> None:
         self.now_ms = 0
         self.consumer = Consumer(
             name="consumer-0",
@@ -58,6 +64,7 @@ class World:
             settings=ConsumerSettings(auto_offset_reset=reset),
             bootstrap=BROKERS,
             partitions=(ORDERS,),
+            positions={} if position is None else {ORDERS: position},
         )
         self.out: list[SendRequest] = []
         self.polls: list[PollRecorded] = []
@@ -288,3 +295,11 @@ def test_a_consumer_without_a_position_asks_for_the_place_that_it_is_told(reset:
     assert [each.timestamp for each in asked.partitions] == [timestamp]
     world.answer_start(42)
     assert world.position() == 42
+
+
+def test_a_consumer_with_a_position_begins_there() -> None:
+    world = World(position=Offset(40))
+    request = world.request(FetchRequest).request
+    assert isinstance(request, FetchRequest)
+    assert request.partitions[0].fetch_offset == 40
+    assert not any(isinstance(each.request, ListOffsetsRequest) for each in world.out)
