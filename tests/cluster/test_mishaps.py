@@ -40,7 +40,6 @@ def start(*arguments: str, mark: str = "none", stderr: int = subprocess.PIPE) ->
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT), MARK: mark},
     )
-    return process
 
 
 @pytest.fixture

@@ -13,17 +13,17 @@ import pytest
 
 from emulator.cluster.ports import ReservedPort
 from tests.cluster.survivors import await_end, survivors
-from tests.cluster.test_standing import DEADLINE_S, FAST, Terminal, lines
+from tests.cluster.test_standing import DEADLINE_S, Terminal, lines
 
 pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture(scope="module")
 def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
-    """A cluster named blue, with a topic; whatever the tests leave running is ended."""
+    """A cluster named blue, with a topic, and a session that no busy machine misses; what is left running is ended."""
     terminal = Terminal(tmp_path_factory.mktemp("again"))
     try:
-        terminal.type("up", "--name", "blue", *FAST)
+        terminal.type("up", "--name", "blue")
         create = ("topics", "create", "orders", "--partitions", "2", "--replication-factor", "3", "--dir", "blue")
         terminal.type(*create, "--config", "min.insync.replicas=2")
         yield terminal

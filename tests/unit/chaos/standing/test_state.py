@@ -106,7 +106,7 @@ def test_a_cluster_is_found_by_directory_store_folder_and_name(tmp_path: Path, m
         (None, ClusterState.NOT_STARTED, "was taken down"),
         (state(), ClusterState.DIED, "was taken down"),
         (state(ended=Ended.STOPPED), ClusterState.STOPPED, "was stopped; start it again with: laststand start"),
-        (state(ended=Ended.DOWN), ClusterState.DOWN, "was taken down; judge it with: laststand verify"),
+        (state(ended=Ended.DOWN), ClusterState.DOWN, "was taken down; verify it with: laststand verify"),
     ],
 )
 def test_clusters_are_listed_with_what_they_are_doing(
