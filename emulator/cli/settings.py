@@ -20,6 +20,7 @@ PROFILE_NAMES: Final = (
     "last-standing",
     "min-isr",
     "reassignment",
+    "administrator",
     "races",
     "cancelled",
     "downgrade",

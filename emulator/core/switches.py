@@ -128,6 +128,9 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
     elr_within_replicas: bool = True
     """Who is reassigned away leaves the ELR and whatever is remembered beside it (KIP-966)."""
 
+    min_isr_per_partition: bool = True
+    """The controller caps min ISR by each partition's own replicas, not by those of partition 0 (KIP-966): S42."""
+
     cancel_requires_min_isr: bool = True
     """A reassignment is cancelled only if enough of the replicas that remain are in sync (KIP-966)."""
 
@@ -142,6 +145,9 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
 
     roles_after_registration: bool = True
     """A broker opens its logs and takes its roles once metadata knows this very process (S36)."""
+
+    progress_of_this_term: bool = True
+    """A leader that was not leader in the epoch just before counts on nothing that followers told it (S43)."""
 
     answers_await_metadata: bool = True
     """A leader takes an accepted ISR once it knows all that the controller knew when it accepted it (S38)."""
@@ -165,9 +171,11 @@ ERAS: Final = MappingProxyType(
             stray_cleanup=StrayCleanup.OFF,
             clear_elr_on_min_isr_change=ClearElr.ALWAYS,
             elr_within_replicas=False,
+            min_isr_per_partition=False,
             cancel_requires_min_isr=False,
             downgrade_ignores_elr=False,
             truncation_sync=False,
+            progress_of_this_term=False,
             answers_await_metadata=False,
             produce_topic_id=False,
         ),
@@ -184,9 +192,11 @@ ERAS: Final = MappingProxyType(
             stray_cleanup=StrayCleanup.OFF,
             clear_elr_on_min_isr_change=ClearElr.ALWAYS,
             elr_within_replicas=False,
+            min_isr_per_partition=False,
             cancel_requires_min_isr=False,
             downgrade_ignores_elr=False,
             truncation_sync=False,
+            progress_of_this_term=False,
             answers_await_metadata=False,
             produce_topic_id=False,
         ),
@@ -200,10 +210,12 @@ ERAS: Final = MappingProxyType(
             stray_cleanup=StrayCleanup.RENAME,
             clear_elr_on_min_isr_change=ClearElr.ALWAYS,
             elr_within_replicas=False,
+            min_isr_per_partition=False,
             cancel_requires_min_isr=False,
             downgrade_ignores_elr=False,
             truncation_sync=False,
             roles_after_registration=False,
+            progress_of_this_term=False,
             answers_await_metadata=False,
             produce_topic_id=False,
         ),
@@ -214,10 +226,12 @@ ERAS: Final = MappingProxyType(
             stray_cleanup=StrayCleanup.RENAME,
             clear_elr_on_min_isr_change=ClearElr.ALWAYS,
             elr_within_replicas=False,
+            min_isr_per_partition=False,
             cancel_requires_min_isr=False,
             downgrade_ignores_elr=False,
             truncation_sync=False,
             roles_after_registration=False,
+            progress_of_this_term=False,
             answers_await_metadata=False,
         ),
         "kip-966": Switches(),

@@ -8,9 +8,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from emulator.core.admin_messages import RequestedElection
+from emulator.core.types import BrokerId, TopicPartition
 from emulator.plan.actions import (
     CancelReassignment,
     Cut,
+    ElectLeaders,
     Expire,
     HealLink,
     Hold,
@@ -142,7 +145,7 @@ def _race_produce(view: ClusterView) -> Actions:
 def _race_reassign(view: ClusterView) -> Actions:
     """S37: an ELR member is reassigned away, which deletes its log, and returns empty; then the ISR fails.
 
-    Partition 0 stays where it is: min ISR is capped by its replicas.
+    Partition 0 stays where it is: without ``min_isr_per_partition`` its replicas cap min ISR.
     """
     led = view.draw_led_partition()
     if led is None or led.name.partition == 0 or len(led.state.replicas) < 3:
@@ -165,6 +168,59 @@ def _race_reassign(view: ClusterView) -> Actions:
         *(Cut(link=Link(member, CONTROLLER)) for member in stay),
         Wait(duration_ms=view.schedule.randint(450, 700)),
     ]
+
+
+def _race_replication_factor(view: ClusterView) -> Actions:
+    """S42: partition 0 is moved to one replica; the ISR of another partition shrinks to one, which loses its log."""
+    led = view.draw_led_partition()
+    if led is None or led.name.partition == 0 or len(led.state.isr) < 3:
+        return []
+    name, leader, state = led
+    if not view.may_crash(view.cluster.nodes[leader]):
+        return []
+    others = [replica for replica in state.replicas if replica != leader]
+    return [
+        Reassign(partition=TopicPartition(name.topic, 0), replicas=(view.schedule.choice(others),)),
+        Produce(partition=name, producer=PRODUCER_ALL, records=1),
+        Wait(duration_ms=view.schedule.randint(20, 100)),
+        *(Cut(link=Link(other, CONTROLLER)) for other in others),
+        Wait(duration_ms=view.schedule.randint(450, 700)),
+        view.draw_power_loss((leader,)),
+        *(HealLink(link=Link(other, CONTROLLER)) for other in others),
+        Wait(duration_ms=view.schedule.randint(450, 700)),
+        Start(nodes=(leader,)),
+        Wait(duration_ms=view.schedule.randint(450, 700)),
+    ]
+
+
+def _race_term(view: ClusterView) -> Actions:
+    """S43: a leader is deposed and elected again, of which it hears at once; a follower cuts its log in between."""
+    led = view.draw_led_partition()
+    if led is None or len(led.state.isr) < 3:
+        return []
+    name, leader, state = led
+    successor, forked = view.schedule.sample([member for member in state.isr if member != leader], 2)
+    return [
+        Cut(link=Link(successor, leader)),
+        Wait(duration_ms=view.schedule.randint(2, 10)),
+        Produce(partition=name, producer=PRODUCER_ALL, records=1),
+        Wait(duration_ms=view.schedule.randint(10, 30)),
+        Cut(link=Link(leader, CONTROLLER)),
+        _designated(name, successor),
+        Wait(duration_ms=view.schedule.randint(20, 60)),
+        Cut(link=Link(forked, leader)),
+        _designated(name, leader),
+        Wait(duration_ms=view.schedule.randint(2, 10)),
+        HealLink(link=Link(successor, leader)),
+        HealLink(link=Link(leader, CONTROLLER)),
+        Wait(duration_ms=view.schedule.randint(60, 220)),
+        _designated(name, forked),
+        Wait(duration_ms=view.schedule.randint(50, 150)),
+    ]
+
+
+def _designated(partition: TopicPartition, leader: BrokerId) -> ElectLeaders:
+    return ElectLeaders(election=RequestedElection.DESIGNATED, partitions=(partition,), leader=leader)
 
 
 def _race_cancel(view: ClusterView) -> Actions:
@@ -242,6 +298,8 @@ ADMINISTRATOR_MOVES: Final[Mapping[str, Move]] = MappingProxyType(
         "race_recreate": _race_recreate,
         "race_produce": _race_produce,
         "race_reassign": _race_reassign,
+        "race_replication_factor": _race_replication_factor,
+        "race_term": _race_term,
         "race_cancel": _race_cancel,
         "race_downgrade": _race_downgrade,
     }

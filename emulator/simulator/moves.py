@@ -14,9 +14,18 @@ from emulator.simulator.network_moves import NETWORK_MOVES
 from emulator.simulator.process_moves import PROCESS_MOVES
 from emulator.simulator.progress_moves import PROGRESS_MOVES
 from emulator.simulator.races import RACES
+from emulator.simulator.request_moves import REQUEST_MOVES
 from emulator.simulator.unclean_races import UNCLEAN_RACES
 
 MOVES: Final[Mapping[str, Move]] = MappingProxyType(
-    {**PROGRESS_MOVES, **NETWORK_MOVES, **PROCESS_MOVES, **ADMINISTRATOR_MOVES, **RACES, **UNCLEAN_RACES}
+    {
+        **PROGRESS_MOVES,
+        **NETWORK_MOVES,
+        **PROCESS_MOVES,
+        **REQUEST_MOVES,
+        **ADMINISTRATOR_MOVES,
+        **RACES,
+        **UNCLEAN_RACES,
+    }
 )
 """By the name that profiles use."""

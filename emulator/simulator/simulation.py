@@ -16,11 +16,12 @@ from emulator.core.broker.replica_selector import RACK_AWARE
 from emulator.core.client.consumer import Phase
 from emulator.core.client.settings import ConsumerSettings, ProducerSettings
 from emulator.core.errors import ConfigError
-from emulator.core.events import ClusterSettled, Event
+from emulator.core.events import ClusterSettled, Event, StepReached
 from emulator.core.types import Acks, NodeId, TopicPartition
-from emulator.plan.actions import Action
+from emulator.plan.actions import Action, ElectLeaders
 from emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
 from emulator.plan.plan import Plan
+from emulator.plan.steps import action_text
 from emulator.simulator.batch_registry import BatchRegistry
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.journal import Journal
@@ -120,6 +121,7 @@ class Simulation:
         self.oracle = Oracle(self._alarmed)
         self.has_crashed = False
         self.skipped: list[int] = []
+        self._steps_played = 0
         self._excuses = 0
         self._unread: tuple[TopicPartition, ...] = ()
         self._lost_when_read: tuple[LostBatch, ...] = ()
@@ -192,7 +194,21 @@ class Simulation:
         """Performs an action; returns whether it was enabled. Nothing is after a crash of the core."""
         if self.has_crashed:
             return False
-        return self._guarded(lambda: perform_and_record(self.cluster, action).took_effect)
+        return self._guarded(lambda: self._perform(action))
+
+    def _perform(self, action: Action) -> bool:
+        if isinstance(action, ElectLeaders):
+            self.oracle.asked(action)
+        outcome = perform_and_record(self.cluster, action)
+        self._steps_played += 1
+        step = StepReached(
+            cause_id=self.cluster.event_log.cause_id,
+            step=self._steps_played,
+            text=action_text(action),
+            seen=outcome.seen,
+        )
+        self.cluster.event_log.note(step)
+        return outcome.took_effect
 
     def play_plan(self) -> None:
         """Begins, performs the plan's actions, and finishes."""

@@ -3,21 +3,46 @@
 The guarantee holds for a record if, from its acknowledgement up to and including the committed election of the first
 leader that lacks it,
 
-- at most min(min ISR, replication factor) - 1 replicas of the partition were *outstanding* at a time, and
-- no unclean election happened, that of a last-known leader included.
+- at no moment more replicas of the partition were *outstanding* than min(min ISR, replication factor) - 1, both as
+  configured at that moment or at the acknowledgement, whichever is less, and
+- no unclean election was *accepted*, that of a last-known leader included: by a configuration that prefers an unclean
+  leader to none, or by an administrator who asked for one.
 
 A replica is outstanding from the end of an incarnation without clean shutdown, whether bytes were lost or not, until a
-committed ISR contains it after its new registration. Everything is placed by metadata offsets: an acknowledgement by
-the metadata that its leader had applied by then (never later than the truth), an end by what the harness noted.
+committed ISR contains it after its new registration. An incarnation that was registered and stopped before it heard of
+that leaves no proof of a clean shutdown either (KIP-966: the previous broker epoch is the proof; S44). Everything is
+placed by metadata offsets: an acknowledgement by the metadata that its leader had applied by then (never later than the
+truth), an end by what the harness noted.
+
+Whatever begins an excuse is what was configured, asked for or broken. What the judged cluster says of itself can only
+end an excuse or deny one; the README lists each input.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum
+from typing import Final
 
 import msgspec
+import yaml
 
-from emulator.core.events import BrokerRegistered, Election, IncarnationEnd, IncarnationEnded, PartitionChanged
+from emulator.core.events import (
+    BrokerRegistered,
+    BrokerStateChanged,
+    Election,
+    FaultHealed,
+    FaultInjected,
+    IncarnationEnd,
+    IncarnationEnded,
+    PartitionChanged,
+    StepReached,
+)
+from emulator.verification.configuration import Configuration
 from emulator.verification.timeline import Timeline
+
+_UNCLEAN: Final = (Election.UNCLEAN, Election.LAST_KNOWN_LEADER)
+_REQUEST: Final = "elect_leaders"
+_CLEAN_REQUEST: Final = "preferred"
+_EVERY_PARTITION: Final = "all"
 
 
 class Guarantee(Enum):
@@ -45,6 +70,18 @@ class _Absence(msgspec.Struct, frozen=True, kw_only=True):
     until: int | None
 
 
+class _Outage(msgspec.Struct, frozen=True, kw_only=True):
+    """Who was outstanding at once, and how many the configuration allowed then."""
+
+    outstanding: frozenset[int]
+    allowed: int
+
+    @property
+    def excess(self) -> tuple[int, int]:
+        """How bad it was; above zero it is more than the guarantee covers."""
+        return len(self.outstanding) - self.allowed, len(self.outstanding)
+
+
 def judge_guarantee(
     timeline: Timeline, *, topic_id: str, partition: int, acked_at: int, lacking_epoch: int | None
 ) -> GuaranteeJudgement:
@@ -62,56 +99,111 @@ def judge_guarantee(
         (c for c in timeline.of(PartitionChanged) if c.topic_id == topic_id and c.partition == partition),
         key=lambda c: c.metadata_offset,
     )
+    if not changes:
+        return GuaranteeJudgement(guarantee=Guarantee.BROKEN, reason="the controller never changed the partition")
+    configuration = Configuration(timeline)
     until = next((c.metadata_offset for c in changes if c.leader_epoch == lacking_epoch and c.leader is not None), None)
     last = until if until is not None else max((c.metadata_offset for c in changes), default=acked_at)
-    for change in changes:
-        if acked_at <= change.metadata_offset <= last and change.election in (
-            Election.UNCLEAN,
-            Election.LAST_KNOWN_LEADER,
-        ):
-            how = "as last-known leader" if change.election is Election.LAST_KNOWN_LEADER else "uncleanly"
+    elections = [c for c in changes if c.election in _UNCLEAN]
+    accepted = _accepted(timeline, configuration, elections)
+    within = [election for election in elections if acked_at <= election.metadata_offset <= last]
+    for election in within:
+        if election in accepted:
             return GuaranteeJudgement(
                 guarantee=Guarantee.EXCEEDED,
-                reason=f"broker {change.leader} was elected {how} at metadata offset {change.metadata_offset}",
+                reason=f"broker {election.leader} was elected {_how(election)} at metadata offset "
+                f"{election.metadata_offset}, which {accepted[election]}",
             )
-    before = [c for c in changes if c.metadata_offset < max(acked_at, 1)] or changes[:1]
-    if not before:
-        return GuaranteeJudgement(guarantee=Guarantee.BROKEN, reason="the controller never changed the partition")
-    replicas = {replica for c in changes for replica in c.replicas}
-    allowed = min(before[-1].effective_min_isr, len(before[-1].replicas)) - 1
-    absences = [a for a in _absences(timeline, changes) if a.node in replicas]
-    worst: frozenset[int] = frozenset()
-    for moment in {acked_at, *(a.since for a in absences)}:
-        if acked_at <= moment <= last:
-            out = frozenset(a.node for a in absences if a.since <= moment and (a.until is None or moment < a.until))
-            worst = max(worst, out, key=len)
-    names = "no replica" if not worst else "brokers " + ", ".join(map(str, sorted(worst)))
-    were = "was" if not worst else "were"
-    if len(worst) == 1:
-        names, were = f"broker {min(worst)}", "was"
-    if len(worst) > allowed:
+    worst = _worst_outage(timeline, configuration, changes, acked_at=acked_at, last=last)
+    return _judgement(worst, unaccepted=within)
+
+
+def _judgement(worst: _Outage, *, unaccepted: Sequence[PartitionChanged]) -> GuaranteeJudgement:
+    brokers, allowed = sorted(worst.outstanding), worst.allowed
+    names = "no replica" if not brokers else "brokers " + ", ".join(map(str, brokers))
+    were = "were" if brokers else "was"
+    if len(brokers) == 1:
+        names, were = f"broker {brokers[0]}", "was"
+    if worst.excess[0] > 0:
         return GuaranteeJudgement(
             guarantee=Guarantee.EXCEEDED,
             reason=f"{names} {were} outstanding at once, each since an end without clean shutdown; "
             f"min ISR allows {allowed}",
         )
+    elected = "no election was unclean"
+    if unaccepted:
+        first = unaccepted[0]
+        elected = f"nobody accepted that broker {first.leader} was elected {_how(first)}"
+    who = f"only {names}" if brokers else names
     return GuaranteeJudgement(
-        guarantee=Guarantee.BROKEN,
-        reason=f"only {names} {were} outstanding, min ISR allows {allowed}, and no election was unclean"
-        if worst
-        else f"no replica was outstanding, min ISR allows {allowed}, and no election was unclean",
+        guarantee=Guarantee.BROKEN, reason=f"{who} {were} outstanding, min ISR allows {allowed}, and {elected}"
     )
 
 
-def _absences(timeline: Timeline, changes: list[PartitionChanged]) -> Iterator[_Absence]:
+def _how(election: PartitionChanged) -> str:
+    return "as last-known leader" if election.election is Election.LAST_KNOWN_LEADER else "uncleanly"
+
+
+# --- Who was outstanding ------------------------------------------------------------------------------------------
+
+
+def _worst_outage(
+    timeline: Timeline,
+    configuration: Configuration,
+    changes: Sequence[PartitionChanged],
+    *,
+    acked_at: int,
+    last: int,
+) -> _Outage:
+    absences = list(_absences(timeline, changes))
+    moments = {
+        acked_at,
+        *(absence.since for absence in absences),
+        *configuration.changed_at,
+        *(change.metadata_offset + 1 for change in changes),
+    }
+
+    def allowed(at: int) -> int:
+        replicas = _replicas(changes, at)
+        return min(configuration.min_isr(changes[0].topic, replicas, at=at), len(replicas)) - 1
+
+    def outage(at: int) -> _Outage:
+        replicas = _replicas(changes, at)
+        outstanding = frozenset(
+            absence.node
+            for absence in absences
+            if absence.node in replicas and absence.since <= at and (absence.until is None or at < absence.until)
+        )
+        return _Outage(outstanding=outstanding, allowed=min(allowed(acked_at), allowed(at)))
+
+    return max(
+        (outage(moment) for moment in sorted(moments) if acked_at <= moment <= last or moment == acked_at),
+        key=lambda each: each.excess,
+    )
+
+
+def _replicas(changes: Sequence[PartitionChanged], at: int) -> tuple[int, ...]:
+    """Returns the assignment by the metadata below an offset, replicas that are being added or removed included."""
+    before = [change for change in changes if change.metadata_offset < at] or changes[:1]
+    return tuple(before[-1].replicas)
+
+
+def _absences(timeline: Timeline, changes: Sequence[PartitionChanged]) -> Iterator[_Absence]:
     registrations = [
         (r.broker_id, timeline.incarnation_of(r.incarnation_id), r.metadata_offset)
         for r in timeline.of(BrokerRegistered)
     ]
+    heard = {
+        (told.node, told.incarnation)
+        for told in timeline.events
+        if isinstance(told.event, BrokerStateChanged) and told.event.broker_epoch is not None
+    }
     known = 0
     for end in timeline.of(IncarnationEnded):  # The harness's own order: an unknown offset is not below the last one.
         known = max(known, end.metadata_offset or 0)
-        if end.end is IncarnationEnd.STOPPED:
+        process = (end.ended_node, end.ended_incarnation)
+        is_registered = any((broker, incarnation) == process for broker, incarnation, _ in registrations)
+        if end.end is IncarnationEnd.STOPPED and (process in heard or not is_registered):
             continue
         registered = min(
             (
@@ -130,3 +222,49 @@ def _absences(timeline: Timeline, changes: list[PartitionChanged]) -> Iterator[_
             )
         )
         yield _Absence(node=end.ended_node, since=known, until=back)
+
+
+# --- Which unclean elections were accepted ------------------------------------------------------------------------
+
+
+def _accepted(
+    timeline: Timeline, configuration: Configuration, elections: Sequence[PartitionChanged]
+) -> dict[PartitionChanged, str]:
+    """Returns the unclean elections that somebody accepted, each with who did; one request accepts one election."""
+    accepted: dict[PartitionChanged, str] = {}
+    if not elections:
+        return accepted
+    requests = list(_requests(timeline, f"{elections[0].topic}-{elections[0].partition}"))
+    for election in elections:
+        request = next((made_at for made_at in requests if made_at <= election.metadata_offset), None)
+        if configuration.accepts_unclean_leaders(election.topic, at=election.metadata_offset):
+            accepted[election] = "the topic prefers to none"
+        elif request is not None:
+            requests.remove(request)
+            accepted[election] = "an administrator asked for"
+    return accepted
+
+
+def _requests(timeline: Timeline, partition: str) -> Iterator[int]:
+    """Yields since which metadata offset an administrator may have asked for an unclean election of a partition.
+
+    A step is noted when it is done, so it began after what the harness knew at the end of the step before.
+    """
+    known = before = 0
+    for told in timeline.events:
+        match told.event:
+            case StepReached(text=text):
+                if _asks_for_unclean_election(text, partition):
+                    yield before
+                before = known
+            case IncarnationEnded() | FaultInjected() | FaultHealed():
+                known = max(known, told.event.metadata_offset or 0)
+            case _:
+                pass
+
+
+def _asks_for_unclean_election(step: str, partition: str) -> bool:
+    if _REQUEST not in step:
+        return False
+    request = yaml.safe_load(step).get(_REQUEST, {})
+    return request.get("type") != _CLEAN_REQUEST and request.get("partition") in (partition, _EVERY_PARTITION)

@@ -1,8 +1,8 @@
 """The small part of a run that is kept event by event: what controller and harness decided, and what logs lost.
 
 Batches, acknowledgements and high watermarks stay in Spark, however many there are. What remains (elections,
-registrations, fencings, ends of processes, faults, truncations) is kept by ``line_reader`` in the vocabulary's own
-structs.
+registrations, fencings, ends of processes, faults, steps, truncations) is kept by ``line_reader`` in the vocabulary's
+own structs.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,6 +15,7 @@ from emulator.core.events import (
     BecameLeader,
     BrokerFenced,
     BrokerRegistered,
+    BrokerStateChanged,
     BrokerUnfenced,
     ClientStarted,
     ConfigChanged,
@@ -30,6 +31,7 @@ from emulator.core.events import (
     PartitionChanged,
     PowerLost,
     RunEnded,
+    StepReached,
     StrayDetected,
     TopicCreated,
     TopicDeleted,
@@ -43,7 +45,9 @@ COLLECTED: Final[tuple[type[Event], ...]] = (
     FaultInjected,
     FaultHealed,
     PowerLost,
+    StepReached,
     RunEnded,
+    BrokerStateChanged,
     BrokerRegistered,
     BrokerFenced,
     BrokerUnfenced,

@@ -16,7 +16,7 @@ from emulator.core.controller.fencing import (
     unregister_broker,
 )
 from emulator.core.controller.heartbeat import BrokerControlState, BrokerProgress, heartbeat_intent, next_state
-from emulator.core.controller.min_isr import MIN_ISR, effective_min_isr
+from emulator.core.controller.min_isr import MIN_ISR, MinIsr
 from emulator.core.controller.partition_change import (
     PartitionRules,
     PartitionTarget,
@@ -153,7 +153,7 @@ def run_partition_change(vector: Vector) -> list[str]:
         _target(vector),
         partition=0,
         rules=_rules(vector),
-        effective_min_isr=vector.config.get("min_isr", 1),
+        min_isr=_effective(vector),
     )
     after = state if change is None else state.after(change.record)
     actual = {**partition_fields(after, switches), "no_change": change is None}
@@ -166,11 +166,15 @@ def run_elect_only(vector: Vector) -> list[str]:
     return mismatches(vector.expect, {"elected": leader, "elected_unclean": is_unclean})
 
 
+def _effective(vector: Vector) -> MinIsr:
+    """Returns the min ISR of a vector, which names the effective one."""
+    required = vector.config.get("min_isr", 1)
+    return MinIsr(configured=required, partition0_replicas=required)
+
+
 def _elect(vector: Vector, state: PartitionState, target: PartitionTarget) -> tuple[int, Election]:
     """Returns who leads after a change with that target, and how it was elected."""
-    change = next_partition_change(
-        state, target, partition=0, rules=_rules(vector), effective_min_isr=vector.config.get("min_isr", 1)
-    )
+    change = next_partition_change(state, target, partition=0, rules=_rules(vector), min_isr=_effective(vector))
     if change is None:
         return _NOBODY if state.leader is None else state.leader, Election.NONE
     leader = state.after(change.record).leader
@@ -489,7 +493,9 @@ def run_create_partition(vector: Vector) -> list[str]:
     for replicas in placement.assignments:
         world.replay([TopicRecord(name=TOPIC, topic_id=TOPIC_ID)])
         min_isr = vector.config.get("min_isr", 1)
-        world.commit([create_partition(world.view, TOPIC_ID, partition=0, replicas=replicas, min_isr=min_isr)])
+        world.commit(
+            [create_partition(world.view, TOPIC_ID, partition=0, replicas=replicas, min_isr=MinIsr(configured=min_isr))]
+        )
     return world.compare(vector, error=error_name(placement.error))
 
 
@@ -535,8 +541,8 @@ def run_clear_elr(vector: Vector) -> list[str]:
 
 def run_effective_min_isr(vector: Vector) -> list[str]:
     event = vector.event
-    value = effective_min_isr(configured=event["configured"], partition0_replicas=event["partition0_replicas"])
-    return mismatches(vector.expect, {"effective_min_isr": value})
+    min_isr = MinIsr(configured=event["configured"], partition0_replicas=event["partition0_replicas"])
+    return mismatches(vector.expect, {"effective_min_isr": min_isr.effective(())})
 
 
 def run_update_feature(vector: Vector) -> list[str]:

@@ -75,9 +75,15 @@ MUTANTS: Final[Mapping[Mutant, Row]] = MappingProxyType(
         ("roles_after_registration", "off"): Lethal(scenario="S36", profiles=("races",)),
         ("clear_elr_on_min_isr_change", "off"): Lethal(scenario="S17", profiles=("min-isr",)),
         ("stray_cleanup", "off"): Lethal(scenario="S27", profiles=("reassignment",)),
+        ("progress_of_this_term", "off"): Lethal(scenario="S43", profiles=("races",)),
         ("answers_await_metadata", "off"): Lethal(scenario="S38", profiles=("min-isr",)),
         ("truncate_before_hw", "off"): Lethal(scenario="S22", profiles=("readers",)),
-        ("elr_within_replicas", "off"): Lethal(scenario="S37", profiles=("reassignment",)),
+        ("elr_within_replicas", "off"): Harmless(
+            scenario="S37",
+            why="a reassignment ends, complete or cancelled, with min ISR members in the ISR, as many as the partition "
+            "has replicas at most, and that empties the ELR; it is lethal beside min_isr_per_partition=off",
+        ),
+        ("min_isr_per_partition", "off"): Lethal(scenario="S42", profiles=("reassignment",)),
         ("cancel_requires_min_isr", "off"): Lethal(scenario="S39", profiles=("cancelled",)),
         ("downgrade_ignores_elr", "off"): Lethal(scenario="S40", profiles=("downgrade",)),
         ("produce_topic_id", "off"): Lethal(scenario="S41", profiles=("reassignment",)),

@@ -22,8 +22,10 @@ from emulator.core.switches import Switches, switch_texts
 from emulator.core.types import (
     BrokerEpoch,
     BrokerId,
+    BrokerState,
     CauseId,
     ChangeReason,
+    ConfigResource,
     FenceReason,
     IncarnationId,
     LeaderEpoch,
@@ -148,7 +150,7 @@ class RunBuilder:
                 role=NodeRole(role),
                 incarnation_id=IncarnationId(f"i{node}-{incarnation}"),
                 switches=self.switches,
-                properties={},
+                properties={} if role == "harness" else {"min.insync.replicas": "2"},
                 wall_time_ns=0,
             ),
         )
@@ -174,8 +176,8 @@ class RunBuilder:
             ),
         )
 
-    def register(self, node: int, *, clean: bool = True, epoch: int | None = None) -> None:
-        """Registers the node's current incarnation."""
+    def register(self, node: int, *, clean: bool = True, epoch: int | None = None, hears: bool = True) -> None:
+        """Registers the node's current incarnation, which hears of that."""
         stored = self.epochs.get(node)
         self.epochs[node] = self.metadata_offset if epoch is None else epoch
         self.note(
@@ -191,6 +193,14 @@ class RunBuilder:
                 is_clean=clean or stored is None,
             ),
         )
+        if hears:
+            known = e.BrokerStateChanged(
+                cause_id=CAUSE,
+                old=BrokerState.STARTING,
+                new=BrokerState.RECOVERY,
+                broker_epoch=BrokerEpoch(self.epochs[node]),
+            )
+            self.note(node, known)
 
     def unfence(self, node: int) -> None:
         self.note(
@@ -277,12 +287,32 @@ class RunBuilder:
             isr=replicas,
         )
         self.partitions[topic, partition] = state
+        if min_isr != 2:
+            self.configure(topic, "min.insync.replicas", str(min_isr))
         self.changed(topic, partition, reason="created", election=e.Election.NONE)
         for replica in replicas:
             self.logs[replica, topic, partition] = []
             self.open(replica, topic, partition)
         self.lead(topic, partition)
         return state
+
+    def configure(self, topic: str, name: str, value: str) -> None:
+        """The controller commits a topic's configuration."""
+        self.note(
+            CONTROLLER,
+            e.ConfigChanged(
+                cause_id=CAUSE,
+                metadata_offset=self._next(),
+                resource=ConfigResource.TOPIC,
+                resource_name=topic,
+                name=name,
+                value=value,
+            ),
+        )
+
+    def step(self, text: str) -> None:
+        """The harness notes that a step of the plan is done."""
+        self.note(HARNESS, e.StepReached(cause_id=CAUSE, step=1, text=text, seen="done"))
 
     def changed(
         self,

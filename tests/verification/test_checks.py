@@ -95,6 +95,7 @@ def leader_lacks_records_for_a_time(path: Path) -> Path:
     saved = list(run.logs[1, "orders", 0])
     run.truncate(1, 0)
     run.alter(reason="elect_leaders", leader=1, election=e.Election.UNCLEAN, isr=(1,), recovery=RECOVERING)
+    run.step("{elect_leaders: {type: designated, partition: orders-0, leader: 1}}")
     run.expand((1,))
     run.expand((0, 1, 2))
     run.alter(reason="elect_leaders", leader=0, election=e.Election.ISR, isr=(0, 1, 2))

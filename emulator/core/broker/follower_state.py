@@ -40,7 +40,7 @@ class FollowerState:
         self._last_fetch_ms = 0
 
     def forget(self, *, last_caught_up_ms: int) -> None:
-        """Starts anew under a leader that was not leader before."""
+        """Starts anew under a leader that was not leader just before."""
         self.log_end_offset = self.log_start_offset = None
         self.broker_epoch = None
         self.learned_in_epoch = None
@@ -49,7 +49,7 @@ class FollowerState:
         self._last_fetch_ms = 0
 
     def restart_lag_clock(self, *, last_caught_up_ms: int, leader_end_offset: Offset) -> None:
-        """Keeps offsets but not times: the leader was elected again with a higher epoch."""
+        """Keeps offsets but not times: the leader goes on with the next epoch."""
         self.last_caught_up_ms = self._last_fetch_ms = last_caught_up_ms
         self._last_fetch_leader_end_offset = leader_end_offset
 

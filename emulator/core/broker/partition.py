@@ -212,6 +212,9 @@ class Partition:
         }
 
     def _start_epoch(self, turn: Turn, state: PartitionState, *, former_role: PartitionRole) -> None:
+        # Of a term that began in between, under another leader, nothing was heard: followers may have cut their logs.
+        is_next_epoch = state.leader_epoch == self.leader_epoch + 1
+        is_same_term = is_next_epoch or not self._config.switches.progress_of_this_term
         self.leader_epoch = state.leader_epoch
         self.epoch_start_offset = self.log.log_end_offset
         # Entered before anything is written: followers of a later, empty epoch cut at it (KAFKA-7415).
@@ -219,7 +222,7 @@ class Partition:
             write_epochs(turn, self.log)
         for follower in self._followers.values():
             caught_up_ms = turn.now_ms if follower.broker_id in state.isr else 0
-            if former_role is PartitionRole.LEADER:
+            if former_role is PartitionRole.LEADER and is_same_term:
                 follower.restart_lag_clock(last_caught_up_ms=caught_up_ms, leader_end_offset=self.log.log_end_offset)
             else:
                 follower.forget(last_caught_up_ms=caught_up_ms)

@@ -134,7 +134,7 @@ def _partition_changed(
             reason=cause.reason,
             election=Election.NONE,
             broker_id=None,
-            effective_min_isr=view.effective_min_isr(partition.topic),
+            effective_min_isr=view.effective_min_isr(partition),
         )
     if state is None or not isinstance(cause, PartitionCause):
         raise InvariantError(f"{decision} at {offset} changed {partition} to {state}")

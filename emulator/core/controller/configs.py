@@ -13,7 +13,7 @@ import msgspec
 
 from emulator.core.controller.decision import Decision, ElrCause, PartitionCause
 from emulator.core.controller.features import is_elr_enabled
-from emulator.core.controller.min_isr import MIN_ISR, configured_min_isr, effective_min_isr
+from emulator.core.controller.min_isr import MIN_ISR
 from emulator.core.controller.view import ClusterView
 from emulator.core.effective_config import CLUSTER
 from emulator.core.errors import ConfigError, ErrorCode
@@ -96,19 +96,15 @@ def _clear_elr(view: ClusterView, topic: str | None, changed: _Changed) -> list[
 
 
 def _clear_satisfied(view: ClusterView, topic: str, changed: _Changed) -> list[Decision]:
-    partitions = view.image.partitions_of(topic)
-    if not partitions:
-        return []
-    configured = configured_min_isr(changed, topic=topic, node_id=view.node_id, static=view.properties)
-    replicas = len(view.image.partitions[partitions[0]].replicas)
-    min_isr = effective_min_isr(configured=configured, partition0_replicas=replicas)
-    cause = PartitionCause(
-        reason=ChangeReason.MIN_ISR_CHANGED, election=Election.NONE, broker_id=None, effective_min_isr=min_isr
-    )
+    min_isr = view.min_isr(topic, config=changed)
     decisions = []
-    for name in partitions:
+    for name in view.image.partitions_of(topic):
         state = view.image.partitions[name]
-        if len(state.isr) >= min_isr and (state.elr or state.last_known_elr):
+        required = min_isr.effective(state.replicas)
+        if len(state.isr) >= required and (state.elr or state.last_known_elr):
+            cause = PartitionCause(
+                reason=ChangeReason.MIN_ISR_CHANGED, election=Election.NONE, broker_id=None, effective_min_isr=required
+            )
             record = PartitionChangeRecord(topic_id=state.topic_id, partition=name.partition, elr=(), last_known_elr=())
             decisions.append(Decision(record=record, cause=cause))
     return decisions

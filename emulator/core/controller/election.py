@@ -28,8 +28,8 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True):
         elr: eligible leader replicas after the change.
         leader: who leads now.
         acceptable: brokers that may lead: active ones, less the one that the change is about to exclude.
-        last_known_leader: ``None`` also where eligible leader replicas are off, or the unclean recovery manager is on,
-            which takes the choice away.
+        last_known_leader: ``None`` also where eligible leader replicas are off, the unclean recovery manager is on,
+            which takes the choice away, or the topic's strategy is None.
         draw: picks among the candidates of an unclean election; 0 is the first of the assignment.
     """
 

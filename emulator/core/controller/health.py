@@ -48,14 +48,16 @@ def controller_health(view: ClusterView, *, under_way: Collection[TopicPartition
     """
     image = view.image
     states = image.partitions
-    min_isr = {topic: view.effective_min_isr(topic) for topic in {name.topic for name in states}}
+    min_isr = {topic: view.min_isr(topic) for topic in {name.topic for name in states}}
     offline = [(name, state) for name, state in states.items() if state.leader is None]
     return ControllerHealth(
         active_brokers=len(view.active_brokers()),
         fenced_brokers=sum(broker.fenced for broker in image.brokers.values()),
         topics=len(image.topics),
         partitions=len(states),
-        under_min_isr=sum(len(state.isr) < min_isr[name.topic] for name, state in states.items()),
+        under_min_isr=sum(
+            len(state.isr) < min_isr[name.topic].effective(state.replicas) for name, state in states.items()
+        ),
         offline=len(offline),
         manual_election_required=sum(
             name not in under_way and _waits_for_somebody(view, name, state) for name, state in offline

@@ -18,6 +18,7 @@ from msgspec import UNSET, UnsetType
 
 from emulator.core import metadata_version
 from emulator.core.controller.election import Candidates, ElectionResult, elect_leader
+from emulator.core.controller.min_isr import MinIsr
 from emulator.core.controller.reassignment_lists import complete_reassignment
 from emulator.core.events import Election
 from emulator.core.image import PartitionState
@@ -36,7 +37,7 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
         elr_within_replicas: whether only replicas are eligible and remembered, also after a reassignment.
         clear_elr: what a new min ISR does to the ELR, hence whether one may be left that is none any more.
         downgrade_ignores_elr: whether an ELR that is left over counts for nothing once the feature is gone.
-        recovery_manager_enabled: whether a recovery compares logs, so that no last known leader is taken unseen.
+        is_last_known_leader_electable: whether the topic takes a leader unseen that may lack records.
         draw: picks the leader of an unclean election; 0 is the first of the assignment.
     """
 
@@ -46,7 +47,7 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
     elr_within_replicas: bool
     clear_elr: ClearElr
     downgrade_ignores_elr: bool
-    recovery_manager_enabled: bool = False
+    is_last_known_leader_electable: bool = True
     draw: int = 0
 
 
@@ -70,10 +71,17 @@ class PartitionTarget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartitionChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A change worth a record, and how its leader was chosen (``NONE`` where the leader stays)."""
+    """A change worth a record.
+
+    Attributes:
+        record: what is written.
+        election: how its leader was chosen; ``NONE`` where the leader stays.
+        effective_min_isr: min ISR of the partition with the replicas that it has after the change.
+    """
 
     record: PartitionChangeRecord
     election: Election
+    effective_min_isr: int
 
 
 class _Lists(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,10 +108,11 @@ def next_partition_change(
     *,
     partition: int,
     rules: PartitionRules,
-    effective_min_isr: int,
+    min_isr: MinIsr,
 ) -> PartitionChange | None:
     """Returns the record that takes a partition to its target, or ``None`` if nothing would change."""
     lists = _target_lists(state, target)  # 1
+    effective_min_isr = min_isr.effective(lists.replicas)
     memory = _target_memory(state, lists, target, rules=rules, effective_min_isr=effective_min_isr)  # 2
     result = _elect(state, target, lists=lists, memory=memory, rules=rules)  # 3
     is_elected = result.leader != state.leader
@@ -153,7 +162,11 @@ def next_partition_change(
         record = msgspec.structs.replace(record, leader=leader)
     if record == PartitionChangeRecord(topic_id=state.topic_id, partition=partition):
         return None
-    return PartitionChange(record=record, election=result.election if is_elected else Election.NONE)
+    return PartitionChange(
+        record=record,
+        election=result.election if is_elected else Election.NONE,
+        effective_min_isr=effective_min_isr,
+    )
 
 
 def _target_lists(state: PartitionState, target: PartitionTarget) -> _Lists:
@@ -214,7 +227,7 @@ def _within_replicas(memory: _Memory, replicas: tuple[BrokerId, ...]) -> _Memory
 def _elect(
     state: PartitionState, target: PartitionTarget, *, lists: _Lists, memory: _Memory, rules: PartitionRules
 ) -> ElectionResult:
-    is_last_known_leader_electable = rules.elr_enabled and not rules.recovery_manager_enabled
+    is_last_known_leader_electable = rules.elr_enabled and rules.is_last_known_leader_electable
     candidates = Candidates(
         replicas=lists.replicas,
         isr=lists.isr,

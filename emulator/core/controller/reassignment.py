@@ -77,7 +77,7 @@ def cancel_reassignment(view: ClusterView, partition: TopicPartition) -> Reassig
     if reverted.is_unclean and not view.is_unclean_election_enabled(partition.topic):
         message = f"no remaining replica of {partition} is in sync"
         return ReassignOutcome(error=ErrorCode.INVALID_REPLICA_ASSIGNMENT, message=message)
-    required = min(view.effective_min_isr(partition.topic), len(reverted.replicas))
+    required = min(view.min_isr(partition.topic).effective(reverted.replicas), len(reverted.replicas))
     if view.switches.cancel_requires_min_isr and (reverted.is_unclean or len(reverted.isr) < required):
         message = f"min ISR is {required}, and of the replicas that remain {list(reverted.isr)} are in sync"
         return ReassignOutcome(error=ErrorCode.INVALID_REPLICA_ASSIGNMENT, message=message)

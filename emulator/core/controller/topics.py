@@ -14,7 +14,7 @@ import msgspec
 
 from emulator.core.admin_messages import CreatablePartitions, CreatableTopic
 from emulator.core.controller.decision import Decision, PartitionCause
-from emulator.core.controller.min_isr import MIN_ISR, effective_min_isr
+from emulator.core.controller.min_isr import MIN_ISR, MinIsr, configured_min_isr
 from emulator.core.controller.view import ClusterView
 from emulator.core.errors import ConfigError, ErrorCode
 from emulator.core.events import Election
@@ -57,11 +57,8 @@ def create_topic(view: ClusterView, topic: CreatableTopic) -> TopicOutcome:
     for name, value in topic.configs:
         record = ConfigRecord(resource=ConfigResource.TOPIC, resource_name=topic.name, name=name, value=value)
         decisions.append(Decision(record=record))
-    configured = dict(topic.configs).get(MIN_ISR)
-    min_isr = effective_min_isr(
-        configured=view.configured_min_isr(topic.name) if configured is None else int(configured),
-        partition0_replicas=len(placement.assignments[0]),
-    )
+    # A new topic's partitions have as many replicas each, so it makes no difference whose count caps.
+    min_isr = MinIsr(configured=_configured_min_isr(view, topic))
     for partition, replicas in enumerate(placement.assignments):
         decisions.append(
             create_partition(view, topic.topic_id, partition=partition, replicas=replicas, min_isr=min_isr)
@@ -89,7 +86,7 @@ def add_partitions(view: ClusterView, asked: CreatablePartitions) -> TopicOutcom
         placement = _place_all(view, numbers, factor)
     if placement.error is not ErrorCode.NONE:
         return TopicOutcome(error=placement.error, message=placement.message)
-    min_isr = view.effective_min_isr(asked.name)
+    min_isr = view.min_isr(asked.name)
     return TopicOutcome(
         error=ErrorCode.NONE,
         decisions=tuple(
@@ -159,15 +156,25 @@ def initial_isr(view: ClusterView, replicas: tuple[BrokerId, ...]) -> tuple[Brok
 
 
 def create_partition(
-    view: ClusterView, topic_id: TopicId, *, partition: int, replicas: tuple[BrokerId, ...], min_isr: int
+    view: ClusterView, topic_id: TopicId, *, partition: int, replicas: tuple[BrokerId, ...], min_isr: MinIsr
 ) -> Decision:
     """Returns the record of a new partition whose placement was checked."""
     isr = initial_isr(view, replicas)
     record = PartitionRecord(topic_id=topic_id, partition=partition, replicas=replicas, isr=isr, leader=isr[0])
     cause = PartitionCause(
-        reason=ChangeReason.CREATED, election=Election.ISR, broker_id=None, effective_min_isr=min_isr
+        reason=ChangeReason.CREATED,
+        election=Election.ISR,
+        broker_id=None,
+        effective_min_isr=min_isr.effective(replicas),
     )
     return Decision(record=record, cause=cause)
+
+
+def _configured_min_isr(view: ClusterView, topic: CreatableTopic) -> int:
+    configured = dict(topic.configs).get(MIN_ISR)
+    if configured is not None:
+        return int(configured)
+    return configured_min_isr(view.image, topic=topic.name, node_id=view.node_id, static=view.properties)
 
 
 def _naming_problem(view: ClusterView, topic: CreatableTopic) -> TopicOutcome | None:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from emulator.core.controller import min_isr
 from emulator.core.controller.decision import Decision, PartitionCause, UncleanElection
 from emulator.core.controller.features import is_elr_enabled
+from emulator.core.controller.min_isr import MinIsr, configured_min_isr
 from emulator.core.controller.partition_change import (
     PartitionChange,
     PartitionRules,
@@ -18,6 +18,7 @@ from emulator.core.controller.partition_change import (
     next_partition_change,
 )
 from emulator.core.controller.unclean_config import recovery_strategy
+from emulator.core.effective_config import DynamicConfig
 from emulator.core.events import Election, UncleanMethod
 from emulator.core.image import MetadataImage, PartitionState
 from emulator.core.metadata_version import METADATA_VERSION
@@ -61,19 +62,26 @@ class ClusterView:
             elr_within_replicas=self.switches.elr_within_replicas,
             clear_elr=self.clear_elr,
             downgrade_ignores_elr=self.switches.downgrade_ignores_elr,
-            recovery_manager_enabled=self.properties.unclean_recovery_manager_enabled,
         )
 
-    def configured_min_isr(self, topic: str) -> int:
-        """Returns ``min.insync.replicas`` as configured for a topic."""
-        return min_isr.configured_min_isr(self.image, topic=topic, node_id=self.node_id, static=self.properties)
+    def min_isr(self, topic: str, *, config: DynamicConfig | None = None) -> MinIsr:
+        """Returns the min ISR that decisions on a topic's partitions use.
 
-    def effective_min_isr(self, topic: str) -> int:
-        """Returns the min ISR that decisions on a topic's partitions use."""
-        return min_isr.effective_min_isr(
-            configured=self.configured_min_isr(topic),
-            partition0_replicas=len(self.image.partitions[TopicPartition(topic, 0)].replicas),
+        Args:
+            topic: which must exist.
+            config: dynamic configuration as a change would leave it; the committed one, if ``None``.
+        """
+        configured = configured_min_isr(
+            self.image if config is None else config, topic=topic, node_id=self.node_id, static=self.properties
         )
+        if self.switches.min_isr_per_partition:
+            return MinIsr(configured=configured)
+        partition0 = self.image.partitions[TopicPartition(topic, 0)]
+        return MinIsr(configured=configured, partition0_replicas=len(partition0.replicas))
+
+    def effective_min_isr(self, partition: TopicPartition) -> int:
+        """Returns the min ISR of a partition with the replicas that it has now."""
+        return self.min_isr(partition.topic).effective(self.image.partitions[partition].replicas)
 
     def recovery_strategy(self, topic: str) -> RecoveryStrategy:
         """Returns what a topic risks for a leader."""
@@ -140,15 +148,18 @@ class ClusterView:
             unclean: how the one acceptable leader was found, should electing it be unclean; ``None`` where the
                 pipeline finds it.
         """
-        effective_min_isr = self.effective_min_isr(partition.topic)
         # Elections of one turn share a draw; neighbours get different ones of it.
         draw = self.draw + partition.partition if self.picks_at_random else 0
         change = next_partition_change(
             self.image.partitions[partition],
             target,
             partition=partition.partition,
-            rules=msgspec.structs.replace(self.partition_rules(), draw=draw),
-            effective_min_isr=effective_min_isr,
+            rules=msgspec.structs.replace(
+                self.partition_rules(),
+                draw=draw,
+                is_last_known_leader_electable=self._is_last_known_leader_electable(partition.topic, target.election),
+            ),
+            min_isr=self.min_isr(partition.topic),
         )
         if change is None:
             return []
@@ -160,10 +171,21 @@ class ClusterView:
             reason=reason,
             election=change.election,
             broker_id=broker_id,
-            effective_min_isr=effective_min_isr,
+            effective_min_isr=change.effective_min_isr,
             unclean=unclean if change.election in (Election.UNCLEAN, Election.LAST_KNOWN_LEADER) else None,
         )
         return [Decision(record=change.record, cause=cause)]
+
+    def _is_last_known_leader_electable(self, topic: str, election: ElectionType) -> bool:
+        """Whether a change may elect the last known leader, whatever sets it off.
+
+        Not while the unclean recovery manager is on, which compares logs. KIP-966, strategy None: the controller waits
+        for the administrator, also where a reassignment or the search for preferred leaders would elect one; only the
+        administrator's own unclean election does not wait.
+        """
+        if self.properties.unclean_recovery_manager_enabled:
+            return False
+        return election is ElectionType.UNCLEAN or self.recovery_strategy(topic) is not RecoveryStrategy.NONE
 
     def _last_known_leader_election(self, partition: TopicPartition) -> UncleanElection:
         last_known_leader = self.image.partitions[partition].last_known_leader

@@ -7,6 +7,7 @@ from emulator.core.types import TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.oracle.alarm_log import AlarmLog
 from emulator.simulator.oracle.clients import ClientChecks
+from emulator.simulator.oracle.configuration import Configuration
 from emulator.simulator.oracle.controller_rules import ControllerRules
 from emulator.simulator.oracle.copies import Copies
 from emulator.simulator.oracle.durability import DurabilityChecks
@@ -28,6 +29,7 @@ class Checks:
 
     Attributes:
         cluster: which is watched; once ``attach`` said so.
+        configuration: of the cluster; with it.
         outstanding: who is outstanding, whatever the partition.
         truths: by partition; one that is asked for begins.
         alarm_log: all alarms.
@@ -38,6 +40,7 @@ class Checks:
 
     def __init__(self, on_alarm: Callable[[Alarm], None] | None) -> None:
         self.cluster: SimulatedCluster
+        self.configuration: Configuration
         self.outstanding = GuaranteeLedger()
         self.truths: defaultdict[TopicPartition, PartitionTruth] = defaultdict(
             lambda: PartitionTruth(self.outstanding.successor())
@@ -56,5 +59,6 @@ class Checks:
     def attach(self, cluster: SimulatedCluster) -> None:
         """Says which cluster is watched."""
         self.cluster = cluster
+        self.configuration = Configuration(cluster.properties)
         for checks in (self.durability, self.controller, self.metadata, self.leaders, self.logs):
             checks.attach(cluster)

@@ -15,7 +15,9 @@ from emulator.core.events import (
     BecameLeader,
     BrokerFenced,
     BrokerRegistered,
+    BrokerStateChanged,
     BrokerUnfenced,
+    ConfigChanged,
     ControlledShutdownStarted,
     Event,
     FeatureChanged,
@@ -43,6 +45,8 @@ from emulator.core.events import (
 from emulator.core.types import BrokerId, NodeId, TopicId, TopicPartition
 from emulator.plan.nodes import CONTROLLER
 from emulator.simulator.oracle.checks import Checks
+from emulator.simulator.oracle.guarantee import ProvenShutdowns
+from emulator.simulator.oracle.truth import Acknowledgement
 
 
 class EventRouter:
@@ -58,10 +62,13 @@ class EventRouter:
         self.has_applied_metadata = False
         self._checks = checks
         self._topic_ids: dict[str, TopicId] = {}
+        self._shutdowns = ProvenShutdowns()
         self._anywhere: Mapping[type[Event], Callable[[NodeId, Event], None]] = {
             BrokerFenced: self._fenced,
             BrokerRegistered: self._registered,
+            BrokerStateChanged: self._state_changed,
             BrokerUnfenced: self._unfenced,
+            ConfigChanged: self._config_changed,
             ControlledShutdownStarted: self._fenced,
             FeatureChanged: self._feature_changed,
             IncarnationEnded: self._ended,
@@ -123,14 +130,26 @@ class EventRouter:
 
     def _ended(self, _: NodeId, event: Event) -> None:
         assert isinstance(event, IncarnationEnded)
+        if not self._shutdowns.leaves_proof(event):
+            self._ended_without_proof(event)
+        self._checks.controller.ended(event)
+
+    def _ended_without_proof(self, event: IncarnationEnded) -> None:
         for ledger in (self._checks.outstanding, *(truth.ledger for truth in self._checks.truths.values())):
             ledger.ended(event, moment=self._checks.alarm_log.moment)
-        self._checks.controller.ended(event)
+
+    def _state_changed(self, node_id: NodeId, event: Event) -> None:
+        assert isinstance(event, BrokerStateChanged)
+        if event.broker_epoch is not None:
+            self._shutdowns.heard(node_id, self._checks.cluster.nodes[BrokerId(node_id)].incarnation)
 
     def _registered(self, _: NodeId, event: Event) -> None:
         assert isinstance(event, BrokerRegistered)
         self._checks.tally.superseded(event.broker_id, self._checks.cluster.nodes[event.broker_id].broker)
         self._checks.tally.registered(event)
+        end = self._shutdowns.registered(event)
+        if end is not None:
+            self._ended_without_proof(end)
         self._checks.outstanding.registered(event)
         for name, truth in self._checks.truths.items():
             truth.ledger.registered(event)
@@ -148,6 +167,14 @@ class EventRouter:
         assert isinstance(event, BrokerUnfenced)
         self._checks.controller.unfenced(event)
 
+    def _config_changed(self, _: NodeId, event: Event) -> None:
+        assert isinstance(event, ConfigChanged)
+        configuration = self._checks.configuration
+        configuration.changed(event)
+        for name, truth in self._checks.truths.items():
+            min_isr = configuration.min_isr(name.topic, truth.ledger.replicas)
+            truth.ledger.configured(min_isr, offset=event.metadata_offset, moment=self._checks.alarm_log.moment)
+
     def _feature_changed(self, _: NodeId, event: Event) -> None:
         assert isinstance(event, FeatureChanged)
         self._checks.controller.feature_changed(event)
@@ -160,6 +187,7 @@ class EventRouter:
         """A topic that is gone promises nothing any more; one of the same name promises its own."""
         assert isinstance(event, TopicDeleted)
         self._topic_ids.pop(event.topic, None)
+        self._checks.configuration.deleted(event.topic)
         for name in [name for name in self._checks.truths if name.topic == event.topic]:
             del self._checks.truths[name]
             self._checks.durability.forget(name)
@@ -180,7 +208,13 @@ class EventRouter:
 
     def _partition_changed(self, _: NodeId, name: TopicPartition, event: Event) -> None:
         assert isinstance(event, PartitionChanged)
-        self._checks.truths[name].ledger.changed(event, moment=self._checks.alarm_log.moment)
+        configuration = self._checks.configuration
+        self._checks.truths[name].ledger.changed(
+            event,
+            min_isr=configuration.min_isr(name.topic, event.replicas),
+            accepts_unclean_leaders=configuration.accepts_unclean_leaders(name.topic),
+            moment=self._checks.alarm_log.moment,
+        )
         self._checks.tally.partition_changed(event)
         self._checks.controller.committed(name, event)
 
@@ -256,9 +290,8 @@ class EventRouter:
         if not self.is_current(event.topic, event.topic_id):
             return
         log = self._checks.cluster.nodes[BrokerId(node_id)].disk.logs[name].batches
-        self._checks.truths[name].commit(
-            event.new, log, leader_epoch=event.leader_epoch, moment=self._checks.alarm_log.moment
-        )
+        moment = self._made_at(node_id, name)
+        self._checks.truths[name].commit(event.new, log, leader_epoch=event.leader_epoch, moment=moment)
         self._checks.leaders.high_watermark_advanced(node_id, name, event)
 
     def _proposed(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
@@ -266,11 +299,20 @@ class EventRouter:
         self._checks.tally.proposals += 1
         self._checks.leaders.proposed(node_id, name, event)
 
-    def _produce_answered(self, _: NodeId, name: TopicPartition, event: Event) -> None:
+    def _produce_answered(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
         assert isinstance(event, ProduceAnswered)
         self._checks.tally.seen(event)
         if event.error == ErrorCode.NONE.name and event.leader_epoch is not None and name in self._checks.truths:
-            self._checks.truths[name].acknowledged_in[event.cause_id] = event.leader_epoch
+            self._checks.truths[name].acknowledgements[event.cause_id] = Acknowledgement(
+                leader_epoch=event.leader_epoch, moment=self._made_at(node_id, name)
+            )
+
+    def _made_at(self, node_id: NodeId, name: TopicPartition) -> int:
+        """Returns the moment by which a promise counts that a leader makes now."""
+        broker = self._checks.cluster.nodes[BrokerId(node_id)].broker
+        assert broker is not None
+        moment = self._checks.alarm_log.moment
+        return self._checks.truths[name].ledger.known_at(broker.image.next_offset, moment)
 
     def _answered(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
         assert isinstance(event, AlterPartitionAnswered)

@@ -1,36 +1,82 @@
 """The guarantee, kept up to date while the run goes on.
 
-It holds for a record if from its acknowledgement up to the election of the first leader that lacks it at most
-min(min ISR, replication factor) - 1 replicas of the partition were *outstanding*, and no election was unclean. A
-replica is outstanding from the end of an incarnation without clean shutdown until a committed ISR contains it after its
-new registration. Moments are numbers of events.
+It covers a record if at every moment from its acknowledgement up to the election of the first leader that lacks it no
+more replicas of the partition were *outstanding* than min(min ISR, replication factor) - 1, both as configured at that
+moment or at the acknowledgement, whichever is less, and if no unclean election was *accepted* meanwhile. A replica is
+outstanding from the end of an incarnation without clean shutdown until a committed ISR contains it after its new
+registration. An incarnation that was registered and stopped before it heard of that leaves no proof of a clean shutdown
+either (KIP-966: the previous broker epoch is the proof; S44). An unclean election, that of a last known leader
+included, is accepted where the configuration prefers it to waiting, or where an administrator has asked for one.
+
+Everything that begins an excuse is what was configured, asked for or broken. What the judged cluster says of itself
+(registrations, ISRs, that an election was unclean) can only end one or deny it. Moments are numbers of events.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from emulator.core.events import BrokerRegistered, Election, IncarnationEnd, IncarnationEnded, PartitionChanged
-from emulator.core.types import BrokerId, IncarnationId, LeaderEpoch, NodeId
+from emulator.core.types import BrokerId, IncarnationId, LeaderEpoch, MetadataOffset, NodeId
 from emulator.simulator.nodes import incarnation_name
 
 _NEVER: Final = 1 << 62
 _UNCLEAN = (Election.UNCLEAN, Election.LAST_KNOWN_LEADER)
 
 
+class _Span(NamedTuple):
+    """From ``since`` until the next span begins, so many replicas were outstanding and so many might be."""
+
+    since: int
+    outstanding: int
+    allowed: int
+
+
+class ProvenShutdowns:
+    """Which processes that were stopped could leave proof of it: those that had heard of their registration."""
+
+    def __init__(self) -> None:
+        self._heard: set[tuple[NodeId, int]] = set()
+        self._registered: set[IncarnationId] = set()
+        self._stopped: dict[IncarnationId, IncarnationEnded] = {}
+
+    def heard(self, node_id: NodeId, incarnation: int) -> None:
+        """A process knows its broker epoch."""
+        self._heard.add((node_id, incarnation))
+
+    def registered(self, event: BrokerRegistered) -> IncarnationEnded | None:
+        """A process is registered; returns its end, if it stopped before it could hear of that."""
+        self._registered.add(event.incarnation_id)
+        return self._stopped.get(event.incarnation_id)
+
+    def leaves_proof(self, event: IncarnationEnded) -> bool:
+        """Whether a process ended in order and can prove it; one that was never registered needs no proof."""
+        if event.end is not IncarnationEnd.STOPPED:
+            return False
+        if event.ended_node >= 100 or (event.ended_node, event.ended_incarnation) in self._heard:
+            return True
+        name = incarnation_name(BrokerId(event.ended_node), event.ended_incarnation)
+        self._stopped[name] = event
+        return name not in self._registered
+
+
 class GuaranteeLedger:
-    """One partition's replicas that are outstanding, and when there were too many of them.
+    """One partition's replicas that are outstanding, and how many the configuration allows.
 
     Attributes:
         allowed: how many may be outstanding.
+        replicas: the assignment, replicas that are being added or removed included.
         elected_at: moment of each leader epoch's election.
     """
 
     def __init__(self) -> None:
         self.allowed = 0
         self.elected_at: dict[LeaderEpoch, int] = {}
-        self._replicas: tuple[BrokerId, ...] = ()
+        self.replicas: tuple[BrokerId, ...] = ()
         self._ended: dict[NodeId, int] = {}
         self._registered: set[NodeId] = set()
-        self._exceeded: list[list[int | None]] = []
+        self._spans: list[_Span] = []
+        self._limits: list[tuple[MetadataOffset, int]] = []
+        self._is_asked = False
+        self._accepted: list[int] = []
 
     def successor(self) -> "GuaranteeLedger":
         """Returns the ledger of a partition that begins now: who is outstanding is so for it, too."""
@@ -40,8 +86,8 @@ class GuaranteeLedger:
         return ledger
 
     def ended(self, event: IncarnationEnded, *, moment: int) -> None:
-        """A process ended."""
-        if event.end is IncarnationEnd.STOPPED or event.ended_node >= 100:
+        """A process ended, and left no proof of a clean shutdown."""
+        if event.ended_node >= 100:
             return
         self._ended[event.ended_node] = event.ended_incarnation
         self._registered.discard(event.ended_node)
@@ -53,31 +99,46 @@ class GuaranteeLedger:
         if ended is not None and event.incarnation_id not in _up_to(event.broker_id, ended):
             self._registered.add(event.broker_id)
 
-    def changed(self, event: PartitionChanged, *, moment: int) -> None:
-        """The partition's state was committed."""
-        self._replicas = event.replicas
-        self.allowed = min(event.effective_min_isr, len(event.replicas)) - 1
+    def asked(self) -> None:
+        """An administrator asks for an unclean election, should no clean one be possible; that accepts one."""
+        self._is_asked = True
+
+    def changed(self, event: PartitionChanged, *, min_isr: int, accepts_unclean_leaders: bool, moment: int) -> None:
+        """The partition's state was committed.
+
+        Args:
+            event: says so.
+            min_isr: as configured.
+            accepts_unclean_leaders: whether the configuration prefers an unclean leader to none.
+            moment: now.
+        """
+        self.replicas = event.replicas
         self.elected_at.setdefault(event.leader_epoch, moment)
         for member in event.isr:
             if member in self._registered:
                 self._registered.discard(member)
                 del self._ended[member]
-        if event.election in _UNCLEAN:
-            # In front of an interval that is open, which is the last one.
-            self._exceeded.insert(0, [moment, moment])
+        if event.election in _UNCLEAN and (accepts_unclean_leaders or self._is_asked):
+            self._accepted.append(moment)
+            self._is_asked = False
+        self.configured(min_isr, offset=event.metadata_offset, moment=moment)
+
+    def configured(self, min_isr: int, *, offset: MetadataOffset, moment: int) -> None:
+        """Min ISR or the replicas may have changed, by the record at an offset."""
+        allowed = min(min_isr, len(self.replicas)) - 1
+        if allowed != self.allowed:
+            self.allowed = allowed
+            self._limits.append((offset, moment))
         self._review(moment)
 
     def outstanding(self) -> tuple[NodeId, ...]:
         """Returns the replicas that are outstanding now."""
-        return tuple(sorted(node for node in self._ended if node in self._replicas))
+        return tuple(sorted(node for node in self._ended if node in self.replicas))
 
     def _review(self, moment: int) -> None:
-        is_open = bool(self._exceeded) and self._exceeded[-1][1] is None
-        if (len(self.outstanding()) > self.allowed) != is_open:
-            if is_open:
-                self._exceeded[-1][1] = moment
-            else:
-                self._exceeded.append([moment, None])
+        span = _Span(since=moment, outstanding=len(self.outstanding()), allowed=self.allowed)
+        if not self._spans or self._spans[-1][1:] != span[1:]:
+            self._spans.append(span)
 
     def deposed_at(self, leader_epoch: LeaderEpoch) -> int:
         """Returns when the leader of an epoch was deposed; later than everything, if it was not.
@@ -86,11 +147,21 @@ class GuaranteeLedger:
         """
         return min((moment for epoch, moment in self.elected_at.items() if epoch > leader_epoch), default=_NEVER)
 
+    def known_at(self, end_offset: MetadataOffset, moment: int) -> int:
+        """Returns the moment by which a promise counts that a leader with metadata up to an offset makes now.
+
+        That is before the first change of min ISR or of the replication factor of which it has not heard.
+        """
+        return min((since - 1 for offset, since in self._limits if offset >= end_offset), default=moment)
+
     def held(self, since: int, until: int) -> bool:
         """Whether the guarantee held from one moment to another, both included."""
-        return not any(
-            begin is not None and begin <= until and (end is None or end >= since) for begin, end in self._exceeded
-        )
+        if any(since <= moment <= until for moment in self._accepted):
+            return False
+        ends = [span.since for span in self._spans[1:]] + [_NEVER]
+        within = [span for span, end in zip(self._spans, ends, strict=True) if span.since <= until and end >= since]
+        at_first = next((span.allowed for span in reversed(self._spans) if span.since <= since), _NEVER)
+        return all(span.outstanding <= min(span.allowed, at_first) for span in within)
 
 
 def _up_to(broker_id: BrokerId, incarnation: int) -> frozenset[IncarnationId]:

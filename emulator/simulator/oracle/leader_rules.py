@@ -65,6 +65,7 @@ class LeaderRules:
         self._cluster: SimulatedCluster
         self._leaders: dict[tuple[TopicPartition, TopicId, LeaderEpoch], NodeId] = {}
         self._term_start: dict[_ReplicaKey, LeaderEpoch] = {}
+        self._last_epoch: dict[_ReplicaKey, LeaderEpoch] = {}
         self._proposed: dict[_ReplicaKey, tuple[LeaderEpoch, PartitionEpoch]] = {}
 
     def attach(self, cluster: SimulatedCluster) -> None:
@@ -80,11 +81,16 @@ class LeaderRules:
 
     def _stand_down(self, node_id: NodeId, name: TopicPartition) -> None:
         self._term_start.pop((node_id, name), None)
+        self._last_epoch.pop((node_id, name), None)
         self._proposed.pop((node_id, name), None)
 
     def became_leader(self, node_id: NodeId, name: TopicPartition, event: BecameLeader) -> None:
-        """A term begins, or goes on under another epoch."""
-        self._term_start.setdefault((node_id, name), event.leader_epoch)
+        """A term begins, or goes on under the next epoch; where one is left out, another leader may have led."""
+        key, leader_epoch = (node_id, name), event.leader_epoch
+        is_next = self._last_epoch.get(key) in (leader_epoch, leader_epoch - 1)
+        if key not in self._term_start or (not is_next and self._cluster.switches.progress_of_this_term):
+            self._term_start[key] = leader_epoch
+        self._last_epoch[key] = leader_epoch
         self._proposed.pop((node_id, name), None)
 
     def became_follower(self, node_id: NodeId, name: TopicPartition, _: BecameFollower) -> None:

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Final
 
 import emulator
+from emulator.core.admin_messages import RequestedElection
 from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
 from emulator.core.errors import ErrorCode, InvariantError
 from emulator.core.events import Event
 from emulator.core.history import OperationType
 from emulator.core.messages import FetchResponse, Response
 from emulator.core.types import Acks, BrokerId, NodeId, Offset, TopicPartition
+from emulator.plan.actions import ElectLeaders
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.nodes import BrokerNode
 from emulator.simulator.observer import ClientRecord
@@ -100,6 +102,12 @@ class Oracle:
             case PollRecorded():
                 if record.topic_id is not None and not self._is_current(record):
                     self.checks.clients.went_astray(client, record.partition)
+
+    def asked(self, action: ElectLeaders) -> None:
+        """Takes note of what an administrator is about to ask for."""
+        if action.election is not RequestedElection.PREFERRED:
+            for name in action.partitions:
+                self.truths[name].ledger.asked()
 
     def responded(self, node: BrokerNode, response: Response) -> None:
         """Takes note of a broker's answer to a request."""
@@ -190,12 +198,13 @@ class Oracle:
         if self._cluster.clients.producer_acks[client] is not Acks.ALL:
             return
         self.tally.acks += 1
+        acknowledgement = self.truths[name].acknowledgements.get(record.operation_id)
         promise = PromisedBatch(
             base_offset=base_offset,
             last_offset=Offset(base_offset + record.record_count - 1),
             crc=record.attempts[-1].crc,
-            moment=self.alarm_log.moment,
-            leader_epoch=self.truths[name].acknowledged_in.get(record.operation_id),
+            moment=self.alarm_log.moment if acknowledgement is None else acknowledgement.moment,
+            leader_epoch=None if acknowledgement is None else acknowledgement.leader_epoch,
         )
         self.checks.durability.acked(name, promise)
 

@@ -32,6 +32,13 @@ class LostCommit(msgspec.Struct, frozen=True, kw_only=True):
     moment: int
 
 
+class Acknowledgement(msgspec.Struct, frozen=True, kw_only=True):
+    """A leader acknowledged a batch: in which epoch, and the moment by which that counts."""
+
+    leader_epoch: LeaderEpoch
+    moment: int
+
+
 class PartitionTruth:
     """One partition of one topic.
 
@@ -46,7 +53,7 @@ class PartitionTruth:
         lost_commits: by last offset, committed batches that are known to be lost; the last one of each offset.
         acked: by base offset.
         ever_acked: by base offset and CRC, also what is known to be lost.
-        acknowledged_in: epoch of the leader that acknowledged, by the produce operation.
+        acknowledgements: what leaders have acknowledged, by the produce operation.
         exposed: by base offset.
         told_end_offset: the largest that a client could be told to be the end.
         ledger: its guarantee.
@@ -61,7 +68,7 @@ class PartitionTruth:
         self.lost_commits: dict[Offset, LostCommit] = {}
         self.acked: dict[Offset, PromisedBatch] = {}
         self.ever_acked: dict[tuple[Offset, int], PromisedBatch] = {}
-        self.acknowledged_in: dict[CauseId, LeaderEpoch] = {}
+        self.acknowledgements: dict[CauseId, Acknowledgement] = {}
         self.exposed: dict[Offset, PromisedBatch] = {}
         self.ledger = ledger
         self._marks: list[Offset] = []

@@ -1,16 +1,13 @@
 """The documents that go through a KIP sentence by sentence name code, and all of it exists."""
 
-import ast
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from emulator.core.switches import is_switch
+from tests.unit.docs.places import ROOT, place_problems
 
-_ROOT = Path(__file__).parents[3]
-_DOCUMENTS = {path.stem: path.read_text(encoding="utf-8") for path in sorted((_ROOT / "docs").glob("kip-*.md"))}
+_DOCUMENTS = {path.stem: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("kip-*.md"))}
 _HEADER = "| Rule | Where | Switch |"
 
 
@@ -23,34 +20,11 @@ def _rows(document: str) -> list[tuple[str, str, str]]:
     return rows
 
 
-def _defined(body: list[ast.stmt], prefix: str = "") -> Iterator[str]:
-    for node in body:
-        match node:
-            case ast.ClassDef(name=name):
-                yield prefix + name
-                yield from _defined(node.body, f"{prefix}{name}.")
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                yield prefix + name
-            case ast.AnnAssign(target=ast.Name(id=name)):
-                yield prefix + name
-            case ast.Assign(targets=targets):
-                yield from (prefix + target.id for target in targets if isinstance(target, ast.Name))
-
-
 def _problems(document: str) -> list[str]:
     """Returns a line for each cell that says something untrue."""
     problems = []
     for rule, where, switch in _rows(document):
-        for place in where.split("<br>"):
-            reference = re.fullmatch(r"`(?P<path>[\w/]+\.py)::(?P<name>[\w.]+)`", place)
-            if reference is None:
-                problems.append(f"{rule}: {place!r} is not `file::name`")
-                continue
-            path = _ROOT / "emulator" / reference["path"]
-            if not path.is_file():
-                problems.append(f"{rule}: no file {reference['path']}")
-            elif reference["name"] not in set(_defined(ast.parse(path.read_text(encoding="utf-8")).body)):
-                problems.append(f"{rule}: no {reference['name']} in {reference['path']}")
+        problems += [f"{rule}: {problem}" for problem in place_problems(where)]
         switches = [] if switch == "—" else switch.split(", ")
         problems += [f"{rule}: {name} is no switch" for name in switches if not is_switch(name.strip("`"))]
     return problems

@@ -7,11 +7,12 @@ from emulator.simulator.process_moves import PROCESS_MOVES
 from emulator.simulator.profiles import PROFILES
 from emulator.simulator.progress_moves import PROGRESS_MOVES
 from emulator.simulator.races import RACES
+from emulator.simulator.request_moves import REQUEST_MOVES
 from emulator.simulator.unclean_races import UNCLEAN_RACES
 
 
 def test_no_name_is_in_two_tables() -> None:
-    tables = (PROGRESS_MOVES, NETWORK_MOVES, PROCESS_MOVES, ADMINISTRATOR_MOVES, RACES, UNCLEAN_RACES)
+    tables = (PROGRESS_MOVES, NETWORK_MOVES, PROCESS_MOVES, REQUEST_MOVES, ADMINISTRATOR_MOVES, RACES, UNCLEAN_RACES)
     assert sum(len(table) for table in tables) == len(MOVES)
 
 

@@ -57,6 +57,24 @@ def two_are_stopped(run: RunBuilder) -> None:
     elect(run, 1, e.Election.ISR)
 
 
+def two_are_stopped_before_they_hear_of_their_registration(run: RunBuilder) -> None:
+    """Nothing proves that they stopped in order, and the controller takes them for unclean."""
+    for broker in (0, 2):
+        run.end(broker, e.IncarnationEnd.STOPPED)
+        run.start(broker)
+        run.register(broker, hears=False)
+        run.end(broker, e.IncarnationEnd.STOPPED)
+    elect(run, 1, e.Election.ISR)
+
+
+def two_are_stopped_before_they_are_registered(run: RunBuilder) -> None:
+    for broker in (0, 2):
+        run.end(broker, e.IncarnationEnd.STOPPED)
+        run.start(broker)
+        run.end(broker, e.IncarnationEnd.STOPPED)
+    elect(run, 1, e.Election.ISR)
+
+
 def two_are_killed_in_turn(run: RunBuilder) -> None:
     run.end(2, e.IncarnationEnd.KILLED)
     run.restart(2)
@@ -95,11 +113,89 @@ def two_are_killed_after_the_election(run: RunBuilder) -> None:
 
 
 def elected_uncleanly(run: RunBuilder) -> None:
+    """Nobody wanted that: the topic is configured to wait."""
     elect(run, 1, e.Election.UNCLEAN)
 
 
 def last_known_leader_elected(run: RunBuilder) -> None:
     elect(run, 1, e.Election.LAST_KNOWN_LEADER)
+
+
+def unclean_election_enabled(run: RunBuilder) -> None:
+    run.configure("orders", "unclean.leader.election.enable", "true")
+    elect(run, 1, e.Election.UNCLEAN)
+
+
+def aggressive(run: RunBuilder) -> None:
+    run.configure("orders", "unclean.recovery.strategy", "Aggressive")
+    elect(run, 1, e.Election.UNCLEAN)
+
+
+def unclean_election_disabled_again(run: RunBuilder) -> None:
+    run.configure("orders", "unclean.leader.election.enable", "true")
+    run.configure("orders", "unclean.leader.election.enable", "false")
+    elect(run, 1, e.Election.UNCLEAN)
+
+
+def unclean_election_asked_for(run: RunBuilder) -> None:
+    elect(run, 1, e.Election.UNCLEAN)
+    run.step("{elect_leaders: {type: designated, partition: orders-0, leader: 1}}")
+
+
+def unclean_election_asked_for_everywhere(run: RunBuilder) -> None:
+    elect(run, 1, e.Election.UNCLEAN)
+    run.step("{elect_leaders: {type: unclean, partition: all}}")
+
+
+def preferred_leader_asked_for(run: RunBuilder) -> None:
+    elect(run, 1, e.Election.LAST_KNOWN_LEADER)
+    run.step("{elect_leaders: {type: preferred, partition: orders-0}}")
+
+
+def unclean_election_asked_for_elsewhere(run: RunBuilder) -> None:
+    elect(run, 1, e.Election.UNCLEAN)
+    run.step("{elect_leaders: {type: unclean, partition: orders-1}}")
+
+
+def unclean_election_asked_for_later(run: RunBuilder) -> None:
+    elect(run, 1, e.Election.UNCLEAN)
+    run.end(0, e.IncarnationEnd.KILLED)
+    run.step("{kill: {node: 0}}")
+    run.step("{elect_leaders: {type: unclean, partition: orders-0}}")
+
+
+def the_controller_says_that_min_isr_is_one(run: RunBuilder) -> None:
+    """It takes min ISR from elsewhere; nobody has configured that."""
+    run.partitions["orders", 0].min_isr = 1
+    run.end(0, e.IncarnationEnd.KILLED)
+    elect(run, 1, e.Election.ISR)
+
+
+def min_isr_is_lowered_meanwhile(run: RunBuilder) -> None:
+    run.configure("orders", "min.insync.replicas", "1")
+    run.end(0, e.IncarnationEnd.KILLED)
+    elect(run, 1, e.Election.ISR)
+
+
+def min_isr_is_raised_meanwhile(run: RunBuilder) -> None:
+    """What was acknowledged under the smaller one is covered by that."""
+    run.configure("orders", "min.insync.replicas", "3")
+    run.end(0, e.IncarnationEnd.KILLED)
+    run.end(2, e.IncarnationEnd.KILLED)
+    elect(run, 1, e.Election.ISR)
+
+
+def moved_to_one_replica_meanwhile(run: RunBuilder) -> None:
+    run.alter(reason="reassignment", replicas=(0,), isr=(0,))
+    run.end(0, e.IncarnationEnd.KILLED)
+    elect(run, 1, e.Election.ISR)
+
+
+def former_replica_is_killed(run: RunBuilder) -> None:
+    run.alter(reason="reassignment", replicas=(0, 1), isr=(0, 1))
+    run.end(0, e.IncarnationEnd.KILLED)
+    run.end(2, e.IncarnationEnd.KILLED)
+    elect(run, 1, e.Election.ISR)
 
 
 def other_brokers_are_killed(run: RunBuilder) -> None:
@@ -115,12 +211,27 @@ def other_brokers_are_killed(run: RunBuilder) -> None:
         (one_is_killed, Guarantee.BROKEN),
         (two_are_killed, Guarantee.EXCEEDED),
         (two_are_stopped, Guarantee.BROKEN),
+        (two_are_stopped_before_they_hear_of_their_registration, Guarantee.EXCEEDED),
+        (two_are_stopped_before_they_are_registered, Guarantee.BROKEN),
         (two_are_killed_in_turn, Guarantee.BROKEN),
         (second_is_killed_before_the_first_is_back, Guarantee.EXCEEDED),
         (eligible_replica_is_killed_before_the_last_in_the_isr_loses_power, Guarantee.EXCEEDED),
         (two_are_killed_after_the_election, Guarantee.BROKEN),
-        (elected_uncleanly, Guarantee.EXCEEDED),
-        (last_known_leader_elected, Guarantee.EXCEEDED),
+        (elected_uncleanly, Guarantee.BROKEN),
+        (last_known_leader_elected, Guarantee.BROKEN),
+        (unclean_election_enabled, Guarantee.EXCEEDED),
+        (aggressive, Guarantee.EXCEEDED),
+        (unclean_election_disabled_again, Guarantee.BROKEN),
+        (unclean_election_asked_for, Guarantee.EXCEEDED),
+        (unclean_election_asked_for_everywhere, Guarantee.EXCEEDED),
+        (preferred_leader_asked_for, Guarantee.BROKEN),
+        (unclean_election_asked_for_elsewhere, Guarantee.BROKEN),
+        (unclean_election_asked_for_later, Guarantee.BROKEN),
+        (the_controller_says_that_min_isr_is_one, Guarantee.BROKEN),
+        (min_isr_is_lowered_meanwhile, Guarantee.EXCEEDED),
+        (min_isr_is_raised_meanwhile, Guarantee.EXCEEDED),
+        (moved_to_one_replica_meanwhile, Guarantee.EXCEEDED),
+        (former_replica_is_killed, Guarantee.BROKEN),
         (other_brokers_are_killed, Guarantee.BROKEN),
     ],
 )

@@ -221,3 +221,21 @@ def test_the_event_shows_everything_that_the_rule_looked_at() -> None:
         "HighWatermarkAdvanced orders-0 old=0 new=4 leader_epoch=1 log_end_offset=5 committed_isr=(0,1)"
         " maximal_isr=(0,1) joiners=() effective_min_isr=2 replicas=(0:5@1,1:4@1,2:none@none)"
     )
+
+
+@pytest.mark.parametrize(
+    ("leader_epoch", "progress_of_this_term", "high_watermark"),
+    [(2, True, 5), (2, False, 5), (3, True, 0), (3, False, 5)],
+)
+def test_a_leader_that_skips_an_epoch_counts_on_nothing_that_followers_had_before(
+    leader_epoch: int, *, progress_of_this_term: bool, high_watermark: int
+) -> None:
+    hosting = Hosting(records=5, switches=Switches(progress_of_this_term=progress_of_this_term))
+    hosting.lead(OWN, FIRST, SECOND)
+    hosting.fetch(FIRST, 5)
+    assert hosting.high_watermark == 0
+    hosting.lead(OWN, FIRST, SECOND, leader_epoch=leader_epoch, partition_epoch=2)
+    hosting.fetch(SECOND, 5)
+    assert hosting.high_watermark == high_watermark
+    hosting.fetch(FIRST, 5)
+    assert hosting.high_watermark == 5

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from emulator.core.controller import invariants
-from emulator.core.controller.min_isr import configured_min_isr, effective_min_isr
+from emulator.core.controller.min_isr import MinIsr, configured_min_isr
 from emulator.core.controller.registration import Shutdown
 from emulator.core.image import MetadataImage
 from emulator.core.messages import BrokerRegistrationRequest
@@ -134,7 +134,7 @@ def check_image(image: MetadataImage, *, era: str) -> None:
     active = frozenset(broker.broker_id for broker in image.brokers.values() if broker.is_active)
     for partition, state in image.partitions.items():
         configured = configured_min_isr(image, topic=partition.topic, node_id=CONTROLLER, static=PROPERTIES)
-        required = effective_min_isr(configured=configured, partition0_replicas=len(state.replicas))
+        required = MinIsr(configured=configured).effective(state.replicas)
         invariants.check_partition(
             partition, state, active=active, effective_min_isr=required if ERAS[era].elr else None
         )

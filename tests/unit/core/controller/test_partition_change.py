@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from emulator.core import metadata_version
+from emulator.core.controller.min_isr import MinIsr
 from emulator.core.controller.partition_change import PartitionRules, PartitionTarget, next_partition_change
 from emulator.core.image import PartitionState
 from emulator.core.switches import ClearElr, LastKnown
@@ -34,7 +35,7 @@ def test_a_leader_from_the_elr_that_may_commit_alone_has_no_candidate_beside_it(
 ) -> None:
     offline = msgspec.structs.replace(OFFLINE, elr=(SECOND, THIRD))
     target = PartitionTarget(acceptable=frozenset({SECOND}))
-    change = next_partition_change(offline, target, partition=0, rules=RULES, effective_min_isr=min_isr)
+    change = next_partition_change(offline, target, partition=0, rules=RULES, min_isr=MinIsr(configured=min_isr))
     assert change is not None
     after = offline.after(change.record)
     assert (after.leader, after.isr, after.elr) == (SECOND, (SECOND,), elr)
@@ -46,7 +47,30 @@ def test_an_unclean_leader_that_may_commit_alone_ends_the_memory_of_the_others(
 ) -> None:
     offline = msgspec.structs.replace(OFFLINE, last_known_elr=(SECOND, THIRD))
     target = PartitionTarget(acceptable=frozenset({SECOND}), election=ElectionType.UNCLEAN)
-    change = next_partition_change(offline, target, partition=0, rules=RULES, effective_min_isr=min_isr)
+    change = next_partition_change(offline, target, partition=0, rules=RULES, min_isr=MinIsr(configured=min_isr))
     assert change is not None
     after = offline.after(change.record)
     assert (after.leader, after.isr, after.last_known_elr) == (SECOND, (SECOND,), remembered)
+
+
+@pytest.mark.parametrize(("partition0_replicas", "elr"), [(None, (SECOND, THIRD)), (1, ()), (3, (SECOND, THIRD))])
+def test_the_isr_of_a_partition_is_measured_by_its_own_replicas(
+    *, partition0_replicas: int | None, elr: tuple[BrokerId, ...]
+) -> None:
+    led = msgspec.structs.replace(OFFLINE, isr=(FIRST, SECOND, THIRD), leader=FIRST)
+    target = PartitionTarget(acceptable=frozenset({FIRST}), isr=(FIRST,))
+    min_isr = MinIsr(configured=2, partition0_replicas=partition0_replicas)
+    change = next_partition_change(led, target, partition=1, rules=RULES, min_isr=min_isr)
+    assert change is not None
+    assert led.after(change.record).elr == elr
+
+
+def test_min_isr_follows_the_replicas_that_a_change_leaves() -> None:
+    led = msgspec.structs.replace(OFFLINE, isr=(FIRST,), elr=(SECOND, THIRD), leader=FIRST)
+    target = PartitionTarget(
+        acceptable=frozenset({FIRST}), replicas=(FIRST, SECOND, THIRD), removing_replicas=(SECOND, THIRD)
+    )
+    change = next_partition_change(led, target, partition=1, rules=RULES, min_isr=MinIsr(configured=2))
+    assert change is not None
+    after = led.after(change.record)
+    assert (after.replicas, after.elr, change.effective_min_isr) == ((FIRST,), (), 1)

@@ -1,5 +1,6 @@
 """KIP-966's unclean recovery manager, driven by hand: what is asked of whom, which answers count, who is elected."""
 
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
@@ -8,6 +9,8 @@ import pytest
 from emulator.core.admin_messages import (
     AlterableConfig,
     AlterConfigsResource,
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
     ConfigOperation,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
@@ -16,7 +19,10 @@ from emulator.core.admin_messages import (
     ElectLeadersResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
+    ReassignablePartition,
     RequestedElection,
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
 )
 from emulator.core.controller import unclean_recovery
 from emulator.core.controller.unclean_recovery import RETRY_BACKOFF_MS
@@ -179,6 +185,7 @@ def test_balanced_asks_once_all_of_the_last_known_elr_are_unfenced() -> None:
     lose_all(cluster, 1, 2)
     assert asked(cluster) == {}, "broker 3 of the ELR is still fenced"
 
+    fence(cluster, 3)
     restart_uncleanly(cluster, 3)
 
     assert state(cluster).last_known_elr == ids(2, 3)
@@ -292,6 +299,89 @@ def test_without_the_manager_none_does_not_take_the_last_known_leader_either() -
         leaders[strategy] = state(cluster).leader
         assert asked(cluster) == {}
     assert leaders == {"Balanced": 3, "None": None}
+
+
+def sweep(cluster: ControllerDriver) -> None:
+    end_ms = cluster.now_ms + 1000 * cluster.properties.leader_imbalance_check_interval_seconds
+    while cluster.now_ms < end_ms:
+        cluster.now_ms += SESSION_MS // 2
+        keep_alive(cluster)
+        cluster.fire_timers()
+
+
+def reassign(cluster: ControllerDriver, *replicas: int) -> None:
+    asked_for = ReassignablePartition(topic=ORDERS.topic, partition=ORDERS.partition, replicas=ids(*replicas) or None)
+    request = AlterPartitionReassignmentsRequest(partitions=(asked_for,))
+    cluster.ask(request, AlterPartitionReassignmentsResponse)
+
+
+def elect_preferred(cluster: ControllerDriver) -> None:
+    asked_for = ElectablePartition(topic=ORDERS.topic, partition=ORDERS.partition)
+    request = ElectLeadersRequest(election_type=RequestedElection.PREFERRED, partitions=(asked_for,))
+    cluster.ask(request, ElectLeadersResponse)
+
+
+def reassign_and_cancel(cluster: ControllerDriver) -> None:
+    reassign(cluster, 3, 2)
+    reassign(cluster)
+
+
+def restart_the_last_known_leader(cluster: ControllerDriver) -> None:
+    fence(cluster, 3)
+    restart_uncleanly(cluster, 3)
+
+
+def restart_another(cluster: ControllerDriver) -> None:
+    fence(cluster, 1)
+    restart_uncleanly(cluster, 1)
+
+
+def unregister(cluster: ControllerDriver) -> None:
+    cluster.ask(UnregisterBrokerRequest(broker_id=ids(1)[0]), UnregisterBrokerResponse)
+
+
+TOUCHES = (
+    sweep,
+    lambda cluster: reassign(cluster, 3, 2, 1),
+    lambda cluster: reassign(cluster, 3, 2),
+    reassign_and_cancel,
+    elect_preferred,
+    restart_the_last_known_leader,
+    restart_another,
+    unregister,
+)
+
+
+@pytest.mark.parametrize("touch", TOUCHES)
+def test_without_the_manager_nothing_makes_none_take_the_last_known_leader(
+    touch: Callable[[ControllerDriver], None],
+) -> None:
+    cluster = driver(strategy="None")
+    cluster.properties = msgspec.structs.replace(
+        cluster.properties,
+        unclean_recovery_manager_enabled=False,
+        auto_leader_rebalance_enable=True,
+        leader_imbalance_check_interval_seconds=1,
+    )
+    cluster.restart()
+    lose_all(cluster, 1, 2, 3)
+    assert (state(cluster).isr, state(cluster).elr, state(cluster).last_known_leader) == ((), (), 3)
+    touch(cluster)
+    assert state(cluster).leader is None
+
+
+@pytest.mark.parametrize("election", [RequestedElection.UNCLEAN, RequestedElection.DESIGNATED])
+@pytest.mark.parametrize("era", ["kip-966", "kafka-4.2"])
+def test_under_none_an_administrator_may_have_an_unclean_leader(election: RequestedElection, era: str) -> None:
+    cluster = driver(strategy="None", switches=era_switches(era))
+    cluster.properties = msgspec.structs.replace(cluster.properties, unclean_recovery_manager_enabled=False)
+    cluster.restart()
+    lose_all(cluster, 1, 2, 3)
+    desired = ids(3)[0] if election is RequestedElection.DESIGNATED else None
+    asked_for = ElectablePartition(topic=ORDERS.topic, partition=ORDERS.partition, desired_leader=desired)
+    request = ElectLeadersRequest(election_type=election, partitions=(asked_for,))
+    assert cluster.ask(request, ElectLeadersResponse).partitions[0].error is ErrorCode.NONE
+    assert state(cluster).leader is not None
 
 
 # --- Answers that do not count ------------------------------------------------------------------------------------

@@ -1,13 +1,23 @@
-"""A leader that was deposed goes on for a while: what it promises then is judged from its deposition on."""
+"""The ledger of a guarantee: what was configured, asked for and broken counts, not what the cluster says of itself."""
 
 import msgspec
+import pytest
 
-from emulator.core.events import BrokerRegistered, Election, IncarnationEnd, IncarnationEnded, PartitionChanged
+from emulator.core.events import (
+    BrokerRegistered,
+    ConfigChanged,
+    Election,
+    IncarnationEnd,
+    IncarnationEnded,
+    PartitionChanged,
+)
+from emulator.core.properties import NodeProperties
 from emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     CauseId,
     ChangeReason,
+    ConfigResource,
     LeaderEpoch,
     LeaderRecoveryState,
     MetadataOffset,
@@ -15,13 +25,17 @@ from emulator.core.types import (
     PartitionEpoch,
     TopicId,
 )
+from emulator.plan.nodes import CONTROLLER
 from emulator.simulator.nodes import incarnation_name
+from emulator.simulator.oracle.configuration import Configuration
 from emulator.simulator.oracle.guarantee import GuaranteeLedger
 
 BROKERS = tuple(BrokerId(NodeId(number)) for number in range(3))
 
 
-def changed(leader_epoch: int, election: Election) -> PartitionChanged:
+def changed(
+    leader_epoch: int, election: Election = Election.ISR, *, replicas: tuple[BrokerId, ...] = BROKERS
+) -> PartitionChanged:
     return PartitionChanged(
         cause_id=CauseId("test"),
         topic="orders",
@@ -31,11 +45,11 @@ def changed(leader_epoch: int, election: Election) -> PartitionChanged:
         reason=ChangeReason.BROKER_FENCED,
         election=election,
         broker_id=None,
-        effective_min_isr=2,
+        effective_min_isr=1,
         leader=BROKERS[0],
         leader_epoch=LeaderEpoch(leader_epoch),
         partition_epoch=PartitionEpoch(leader_epoch),
-        replicas=BROKERS,
+        replicas=replicas,
         isr=BROKERS[:1],
         elr=(),
         last_known_elr=(),
@@ -46,11 +60,34 @@ def changed(leader_epoch: int, election: Election) -> PartitionChanged:
     )
 
 
+class Ledger(GuaranteeLedger):
+    """A ledger of a topic with min ISR 2 that would rather wait than have an unclean leader."""
+
+    def change(
+        self, event: PartitionChanged, *, moment: int, min_isr: int = 2, accepts_unclean_leaders: bool = False
+    ) -> None:
+        """Takes a committed change in."""
+        self.changed(event, min_isr=min_isr, accepts_unclean_leaders=accepts_unclean_leaders, moment=moment)
+
+    def end(self, *nodes: int, moment: int) -> None:
+        """Takes in that processes were killed."""
+        for node in nodes:
+            killed = IncarnationEnded(
+                cause_id=CauseId("test"),
+                ended_node=NodeId(node),
+                ended_incarnation=0,
+                end=IncarnationEnd.KILLED,
+                exit_code=None,
+                metadata_offset=None,
+            )
+            self.ended(killed, moment=moment)
+
+
 def test_a_promise_of_a_deposed_leader_is_judged_from_its_deposition_on() -> None:
-    ledger = GuaranteeLedger()
-    ledger.changed(changed(1, Election.ISR), moment=10)
-    ledger.changed(changed(2, Election.UNCLEAN), moment=20)
-    ledger.changed(changed(3, Election.ISR), moment=40)
+    ledger = Ledger()
+    ledger.change(changed(1), moment=10)
+    ledger.change(changed(2, Election.UNCLEAN), moment=20, accepts_unclean_leaders=True)
+    ledger.change(changed(3), moment=40)
 
     promised_at = 30  # by the leader of epoch 1, which does not know yet
     assert ledger.deposed_at(LeaderEpoch(1)) == 20
@@ -59,23 +96,116 @@ def test_a_promise_of_a_deposed_leader_is_judged_from_its_deposition_on() -> Non
 
 
 def test_a_leader_that_was_not_deposed_promises_from_the_promise_on() -> None:
-    ledger = GuaranteeLedger()
-    ledger.changed(changed(1, Election.UNCLEAN), moment=10)
+    ledger = Ledger()
+    ledger.change(changed(1, Election.UNCLEAN), moment=10, accepts_unclean_leaders=True)
 
     promised_at = 30
     assert min(promised_at, ledger.deposed_at(LeaderEpoch(1))) == promised_at
     assert ledger.held(promised_at, 40)
 
 
-def killed(broker: int) -> IncarnationEnded:
-    return IncarnationEnded(
+@pytest.mark.parametrize("election", [Election.UNCLEAN, Election.LAST_KNOWN_LEADER])
+def test_an_unclean_election_that_nobody_accepts_is_no_excuse(election: Election) -> None:
+    ledger = Ledger()
+    ledger.change(changed(1), moment=10)
+    ledger.change(changed(2, election), moment=20)
+    assert ledger.held(15, 30)
+
+
+def test_an_administrator_accepts_one_unclean_election_at_a_time() -> None:
+    ledger = Ledger()
+    ledger.change(changed(1), moment=10)
+    ledger.asked()
+    ledger.change(changed(2, Election.UNCLEAN), moment=20)
+    ledger.change(changed(3, Election.UNCLEAN), moment=30)
+    assert not ledger.held(15, 20)
+    assert ledger.held(25, 30)
+
+
+def test_min_isr_is_what_is_configured_whatever_the_controller_decides_by() -> None:
+    ledger = Ledger()
+    ledger.change(changed(1), moment=10)
+    assert changed(1).effective_min_isr == 1
+    ledger.end(0, moment=20)
+    assert ledger.held(15, 30)
+    ledger.end(1, moment=40)
+    assert not ledger.held(15, 40)
+
+
+def test_the_replication_factor_caps_min_isr() -> None:
+    ledger = Ledger()
+    ledger.change(changed(1), moment=10)
+    ledger.change(changed(2, replicas=BROKERS[:1]), moment=20)
+    ledger.end(0, moment=30)
+    assert not ledger.held(15, 30)
+
+
+def test_a_min_isr_that_is_raised_does_not_cover_what_was_acknowledged_before() -> None:
+    ledger = Ledger()
+    ledger.change(changed(1), moment=10, min_isr=1)
+    ledger.configured(2, offset=MetadataOffset(7), moment=20)
+    ledger.end(0, moment=30)
+    assert ledger.allowed == 1
+    assert not ledger.held(15, 30)
+    assert ledger.held(25, 30)
+
+
+def test_a_promise_counts_by_the_min_isr_of_which_its_leader_has_heard() -> None:
+    ledger = Ledger()
+    ledger.change(changed(1), moment=10, min_isr=1)
+    ledger.configured(2, offset=MetadataOffset(7), moment=20)
+    assert ledger.known_at(MetadataOffset(7), 25) == 19
+    assert ledger.known_at(MetadataOffset(8), 25) == 25
+
+
+def set_to(value: str | None, *, name: str = "min.insync.replicas", resource: ConfigResource, of: str) -> ConfigChanged:
+    return ConfigChanged(
         cause_id=CauseId("test"),
-        ended_node=BROKERS[broker],
-        ended_incarnation=0,
-        end=IncarnationEnd.KILLED,
-        exit_code=None,
         metadata_offset=MetadataOffset(0),
+        resource=resource,
+        resource_name=of,
+        name=name,
+        value=value,
     )
+
+
+def test_min_isr_is_the_nearest_that_is_set_and_the_least_of_the_replicas() -> None:
+    configuration = Configuration(NodeProperties(min_insync_replicas=4))
+    assert configuration.min_isr("orders", BROKERS) == 4
+    configuration.changed(set_to("3", resource=ConfigResource.BROKER, of=""))
+    assert configuration.min_isr("orders", BROKERS) == 3
+    configuration.changed(set_to("2", resource=ConfigResource.BROKER, of="1"))
+    assert configuration.min_isr("orders", BROKERS) == 2
+    assert configuration.min_isr("orders", BROKERS[:1]) == 3
+    configuration.changed(set_to("5", resource=ConfigResource.TOPIC, of="orders"))
+    assert configuration.min_isr("orders", BROKERS) == 5
+    configuration.deleted("orders")
+    configuration.changed(set_to(None, resource=ConfigResource.BROKER, of="1"))
+    assert configuration.min_isr("orders", BROKERS) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_accepted"),
+    [
+        ("unclean.leader.election.enable", "true", True),
+        ("unclean.leader.election.enable", "false", False),
+        ("unclean.recovery.strategy", "Aggressive", True),
+        ("unclean.recovery.strategy", "Balanced", False),
+        ("unclean.recovery.strategy", "None", False),
+    ],
+)
+def test_unclean_leaders_are_accepted_by_what_is_set_nearest_to_the_topic(
+    name: str, value: str, *, is_accepted: bool
+) -> None:
+    for resource, of in (
+        (ConfigResource.TOPIC, "orders"),
+        (ConfigResource.BROKER, str(CONTROLLER)),
+        (ConfigResource.BROKER, ""),
+    ):
+        configuration = Configuration(NodeProperties(unclean_leader_election_enable=not is_accepted))
+        assert configuration.accepts_unclean_leaders("orders") is not is_accepted
+        configuration.changed(set_to(value, name=name, resource=resource, of=of))
+        assert configuration.accepts_unclean_leaders("orders") is is_accepted
 
 
 def registered(broker: int) -> BrokerRegistered:
@@ -92,15 +222,14 @@ def registered(broker: int) -> BrokerRegistered:
 
 
 def test_the_guarantee_holds_again_when_replicas_are_back_after_an_unclean_election_among_too_few() -> None:
-    ledger = GuaranteeLedger()
-    ledger.changed(changed(1, Election.ISR), moment=10)
-    for moment, broker in ((20, 1), (21, 2)):
-        ledger.ended(killed(broker), moment=moment)
-    ledger.changed(changed(2, Election.UNCLEAN), moment=30)
+    ledger = Ledger()
+    ledger.change(changed(1), moment=10)
+    ledger.end(1, moment=20)
+    ledger.end(2, moment=21)
+    ledger.change(changed(2, Election.UNCLEAN), moment=30, accepts_unclean_leaders=True)
     for broker in (1, 2):
         ledger.registered(registered(broker))
-    back = msgspec.structs.replace(changed(3, Election.ISR), isr=BROKERS)
-    ledger.changed(back, moment=40)
+    ledger.change(msgspec.structs.replace(changed(3), isr=BROKERS), moment=40)
 
     assert not ledger.held(25, 25)
     assert not ledger.held(30, 30)

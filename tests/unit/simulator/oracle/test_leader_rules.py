@@ -70,6 +70,13 @@ def progress_of_an_earlier_leadership(world: World) -> None:
     advances(world, leader_epoch=LeaderEpoch(2))
 
 
+def progress_from_before_a_term_that_ended_unseen(world: World) -> None:
+    """The epochs in between may have had another leader; the broker has heard of all of them at once."""
+    leads = msgspec.structs.replace(world.last(BecameLeader), leader_epoch=LeaderEpoch(2))
+    world.happens(leads, node=LEADER)
+    advances(world, leader_epoch=LeaderEpoch(2))
+
+
 def stays_behind_what_all_hold(world: World) -> None:
     advances(world, new=Offset(2), old=Offset(1))
 
@@ -178,6 +185,7 @@ def two_leaders_in_an_epoch(world: World) -> None:
 CASES = (
     ("H1", member_is_not_there_yet),
     ("H1", progress_of_an_earlier_leadership),
+    ("H1", progress_from_before_a_term_that_ended_unseen),
     ("H1", stays_behind_what_all_hold),
     ("H2", isr_too_small),
     ("H2", isr_was_never_committed),

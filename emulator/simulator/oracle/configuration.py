@@ -1,0 +1,74 @@
+"""What the cluster was told to risk: min ISR and unclean elections, by the configuration that is committed.
+
+A second implementation of Kafka's order (topic, broker, cluster, the nodes' own file), on purpose: the guarantee must
+not depend on what the core makes of it.
+"""
+
+from typing import Final
+
+from emulator.core.events import ConfigChanged
+from emulator.core.properties import NodeProperties
+from emulator.core.types import BrokerId, ConfigResource, NodeId
+from emulator.plan.nodes import CONTROLLER
+
+_MIN_ISR: Final = "min.insync.replicas"
+_STRATEGY: Final = "unclean.recovery.strategy"
+_UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
+_EVERY_BROKER: Final = ""
+
+
+class Configuration:
+    """The configuration of one run.
+
+    Args:
+        static: what every node was started with.
+    """
+
+    def __init__(self, static: NodeProperties) -> None:
+        self._static = static
+        self._values: dict[tuple[ConfigResource, str, str], str] = {}
+
+    def changed(self, event: ConfigChanged) -> None:
+        """A value was set or deleted."""
+        key = (event.resource, event.resource_name, event.name)
+        if event.value is None:
+            self._values.pop(key, None)
+        else:
+            self._values[key] = event.value
+
+    def deleted(self, topic: str) -> None:
+        """A topic is gone, and what was set on it."""
+        for key in [key for key in self._values if key[:2] == (ConfigResource.TOPIC, topic)]:
+            del self._values[key]
+
+    def min_isr(self, topic: str, replicas: tuple[BrokerId, ...]) -> int:
+        """Returns the least ``min.insync.replicas`` that one of a partition's replicas would lead it by."""
+        return min((self._min_isr_of(topic, broker_id) for broker_id in replicas), default=1)
+
+    def _min_isr_of(self, topic: str, broker_id: BrokerId) -> int:
+        for place in _places(topic, broker_id):
+            value = self._values.get((*place, _MIN_ISR))
+            if value is not None:
+                return int(value)
+        return self._static.min_insync_replicas
+
+    def accepts_unclean_leaders(self, topic: str) -> bool:
+        """Whether a topic takes an unclean leader rather than wait for its candidates."""
+        for place in _places(topic, CONTROLLER):
+            strategy = self._values.get((*place, _STRATEGY))
+            if strategy is not None:
+                return strategy == "Aggressive"
+            enabled = self._values.get((*place, _UNCLEAN_ELECTION))
+            if enabled is not None:
+                return enabled.lower() == "true"
+        if self._static.unclean_recovery_strategy is not None:
+            return self._static.unclean_recovery_strategy == "Aggressive"
+        return self._static.unclean_leader_election_enable
+
+
+def _places(topic: str, node_id: NodeId) -> tuple[tuple[ConfigResource, str], ...]:
+    return (
+        (ConfigResource.TOPIC, topic),
+        (ConfigResource.BROKER, str(node_id)),
+        (ConfigResource.BROKER, _EVERY_BROKER),
+    )

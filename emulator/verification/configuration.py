@@ -1,0 +1,84 @@
+"""What the cluster was told to risk: min ISR and unclean elections, as configured at any metadata offset.
+
+An implementation of Kafka's order (topic, broker, cluster, the nodes' own file) that shares nothing with the core: the
+guarantee must not depend on what the judged cluster makes of its configuration.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from emulator.core.events import ConfigChanged, NodeStarted, TopicDeleted
+from emulator.core.types import ConfigResource
+from emulator.verification.timeline import Timeline
+
+_MIN_ISR: Final = "min.insync.replicas"
+_STRATEGY: Final = "unclean.recovery.strategy"
+_UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
+_EVERY_BROKER: Final = ""
+_CONTROLLER: Final = "controller"
+
+
+class Configuration:
+    """The configuration of one run, moment by moment; a moment is a metadata offset (exclusive)."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        started = next((each for each in timeline.of(NodeStarted) if each.role == _CONTROLLER), None)
+        self._static: Mapping[str, str] = {} if started is None else started.properties
+        self._controller = next(
+            (str(told.node) for told in timeline.events if told.event is started and started is not None), ""
+        )
+        changes: list[ConfigChanged | TopicDeleted] = [*timeline.of(ConfigChanged), *timeline.of(TopicDeleted)]
+        self._changes = sorted(changes, key=lambda change: change.metadata_offset)
+
+    @property
+    def changed_at(self) -> tuple[int, ...]:
+        """The moments from which on something is configured differently."""
+        return tuple(change.metadata_offset + 1 for change in self._changes)
+
+    def min_isr(self, topic: str, replicas: Iterable[int], *, at: int) -> int:
+        """Returns the least ``min.insync.replicas`` that one of a partition's replicas would lead it by."""
+        values = self._values(at)
+        default = self._static.get(_MIN_ISR, "1")
+        return min(
+            (int(_nearest(values, _MIN_ISR, topic=topic, node=str(replica)) or default) for replica in replicas),
+            default=1,
+        )
+
+    def accepts_unclean_leaders(self, topic: str, *, at: int) -> bool:
+        """Whether a topic takes an unclean leader rather than wait for its candidates."""
+        values = self._values(at)
+        for place in _places(topic, self._controller):
+            if (*place, _STRATEGY) in values:
+                return values[*place, _STRATEGY] == "Aggressive"
+            if (*place, _UNCLEAN_ELECTION) in values:
+                return values[*place, _UNCLEAN_ELECTION].lower() == "true"
+        if self._static.get(_STRATEGY):
+            return self._static[_STRATEGY] == "Aggressive"
+        return self._static.get(_UNCLEAN_ELECTION, "false").lower() == "true"
+
+    def _values(self, at: int) -> dict[tuple[ConfigResource, str, str], str]:
+        values: dict[tuple[ConfigResource, str, str], str] = {}
+        for change in self._changes:
+            if change.metadata_offset >= at:
+                break
+            match change:
+                case TopicDeleted(topic=topic):
+                    for key in [key for key in values if key[:2] == (ConfigResource.TOPIC, topic)]:
+                        del values[key]
+                case ConfigChanged(resource=resource, resource_name=resource_name, name=name, value=None):
+                    values.pop((resource, resource_name, name), None)
+                case ConfigChanged(resource=resource, resource_name=resource_name, name=name, value=str() as value):
+                    values[resource, resource_name, name] = value
+        return values
+
+
+def _nearest(values: Mapping[tuple[ConfigResource, str, str], str], name: str, *, topic: str, node: str) -> str | None:
+    return next((values[*place, name] for place in _places(topic, node) if (*place, name) in values), None)
+
+
+def _places(topic: str, node: str) -> tuple[tuple[ConfigResource, str], ...]:
+    return (
+        (ConfigResource.TOPIC, topic),
+        (ConfigResource.BROKER, node),
+        (ConfigResource.BROKER, _EVERY_BROKER),
+    )

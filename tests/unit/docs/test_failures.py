@@ -1,0 +1,95 @@
+"""``docs/failures.md``: each rule that it claims is in the code that it names, and can be taken away as it says."""
+
+import re
+from typing import NamedTuple
+
+import pytest
+
+from emulator.core.properties import NodeProperties
+from emulator.core.switches import Switches, is_switch, with_switch
+from tests.simulation.mutants import MUTANTS
+from tests.unit.docs.places import ROOT, place_problems
+
+_NOTHING = "—"
+_NO_RULE = "None"
+
+
+class Row(NamedTuple):
+    """One row of the table."""
+
+    id: str
+    source: str
+    failure: str
+    rule: str
+    where: str
+    switch: str
+
+
+def rows(document: str) -> list[Row]:
+    lines = [line for line in document.splitlines() if line.startswith("| S")]
+    return [Row(*(cell.strip() for cell in line.strip("|").split("|"))) for line in lines]
+
+
+DOCUMENT = (ROOT / "docs" / "failures.md").read_text(encoding="utf-8")
+ROWS = rows(DOCUMENT)
+
+
+def problems(row: Row) -> list[str]:
+    """Returns a line for each thing that a row says and that is not so."""
+    found = []
+    if row.where != _NOTHING:
+        found += list(place_problems(row.where))
+    elif not row.rule.startswith(_NO_RULE):
+        found.append("a rule that is nowhere")
+    for words in re.findall(r"`([^`]+)`", row.switch):
+        found += _switch_problems(words)
+    return found
+
+
+def _switch_problems(words: str) -> list[str]:
+    name, _, rule = words.partition("=")
+    if words.endswith(".txt"):
+        return [] if (ROOT / words).is_file() else [f"no plan {words}"]
+    if "/" in words:
+        return [] if list((ROOT / "chaos" / "scenarios").glob(f"{words}.yaml")) else [f"no scenario {words}"]
+    if is_switch(name):
+        with_switch(Switches(), name, rule or "off")
+        return []
+    is_property = name.replace(".", "_") in NodeProperties.__struct_fields__
+    return [] if is_property else [f"{name} is neither switch nor property"]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+def test_a_row_names_what_exists(row: Row) -> None:
+    assert problems(row) == []
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        Row("S99", "here", "It is lost.", "Keep it.", _NOTHING, _NOTHING),
+        Row("S99", "here", "It is lost.", "Keep it.", "`core/switches.py::NoSuchRule`", _NOTHING),
+        Row("S99", "here", "It is lost.", "Keep it.", "`core/no_such_file.py::Switches`", _NOTHING),
+        Row("S99", "here", "It is lost.", "Keep it.", "`core/switches.py::Switches`", "`no_such_switch=off`"),
+        Row("S99", "here", "It is lost.", "Keep it.", "`core/switches.py::Switches`", "`kip-966/no-such-scenario`"),
+        Row("S99", "here", "It is lost.", "Keep it.", "`core/switches.py::Switches`", "`tests/no-such-plan.txt`"),
+    ],
+)
+def test_a_row_that_names_what_does_not_exist_is_a_problem(row: Row) -> None:
+    assert problems(row)
+
+
+def test_every_row_is_read_and_no_id_is_given_twice() -> None:
+    assert len(ROWS) == sum(line.startswith("| ") for line in DOCUMENT.splitlines()) - 1
+    assert len({row.id for row in ROWS}) == len(ROWS)
+
+
+def test_every_failure_that_the_simulator_looks_for_has_a_row() -> None:
+    assert {row.scenario for row in MUTANTS.values()} - {"-"} <= {row.id for row in ROWS}
+
+
+def test_every_failure_that_a_scenario_plays_has_a_row() -> None:
+    scenarios = (ROOT / "chaos" / "scenarios").rglob("*.yaml")
+    played = {name for path in scenarios for name in re.findall(r"\bS\d\d\b", path.read_text(encoding="utf-8"))}
+    assert played
+    assert played <= {row.id for row in ROWS}
