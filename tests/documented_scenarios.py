@@ -10,7 +10,7 @@ from chaos.scenario.scenario_file import read_scenario
 
 ROOT: Final = Path(__file__).parents[1]
 
-STEP_CATALOGUE: Final = "my/story"
+STEP_CATALOGUE: Final = "my/scenario"
 """Of chaos/README.md: it shows every step there is, one after the other, and is not meant to be played."""
 
 

@@ -58,6 +58,11 @@ class Cursor:
         return isinstance(self._node, yaml.ScalarNode)
 
     @property
+    def is_list(self) -> bool:
+        """Whether this is a list."""
+        return isinstance(self._node, yaml.SequenceNode)
+
+    @property
     def is_mapping(self) -> bool:
         """Whether this is a mapping."""
         return isinstance(self._node, yaml.MappingNode)
