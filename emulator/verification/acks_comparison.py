@@ -6,12 +6,14 @@ was accepted under such an ISR was *read* if a live consumer received it in the 
 not commit it with enough members later on. Nothing is taken from what an era is supposed to do.
 """
 
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Iterator
+from typing import Final
 
 import msgspec
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from emulator.core.events import BecameLeader, HighWatermarkAdvanced, ProduceAnswered
+from emulator.verification.partition_facts import NO_ERROR, PartitionFacts
+from emulator.verification.run_facts import RunFacts
 
 REPORT: Final = "acks-comparison"
 """How a scenario asks for it."""
@@ -54,75 +56,91 @@ class AcksComparison(msgspec.Struct, frozen=True, kw_only=True):
     returns: tuple[Return, ...]
 
 
-_LEVEL: Final = "SELECT run, topic, max(acks) AS acks FROM sent_batch GROUP BY run, topic HAVING min(acks) = max(acks)"
-
-_BELOW: Final = """
-    SELECT p.run, p.topic, p.partition, p.acks, p.leader_epoch, p.base_offset, p.record_count, p.error = 'NONE' AS is_ok
-    FROM produce_answered p
-    JOIN required_isr m ON m.run = p.run AND m.topic_id = p.topic_id AND m.partition = p.partition
-    WHERE size(p.committed_isr) < m.required_isr
-          AND p.error IN ('NONE', 'NOT_ENOUGH_REPLICAS', 'NOT_ENOUGH_REPLICAS_AFTER_APPEND')
-"""
-
-# How far a leader got with enough members after all: what lies below was not read while the ISR was too small.
-_COMMITTED: Final = """
-    SELECT h.run, h.topic, h.partition, h.leader_epoch, max(h.new) AS new
-    FROM high_watermark_advanced h
-    JOIN required_isr m ON m.run = h.run AND m.topic_id = h.topic_id AND m.partition = h.partition
-         AND size(h.committed_isr) >= m.required_isr
-    GROUP BY h.run, h.topic, h.partition, h.leader_epoch
-"""
-
-_MEASURES: Final = f"""
-    WITH level AS ({_LEVEL}), below AS ({_BELOW}), committed AS ({_COMMITTED})
-    SELECT l.run, l.acks, coalesce(max(b.accepted), 0) AS accepted, coalesce(max(b.refused), 0) AS refused,
-           coalesce(max(r.records), 0) AS read, coalesce(max(h.advance), 0) AS high_watermark_advance
-    FROM level l
-    LEFT JOIN (SELECT run, acks, sum(IF(is_ok, record_count, 0)) AS accepted, sum(IF(is_ok, 0, record_count)) AS refused
-               FROM below GROUP BY run, acks) b ON b.run = l.run AND b.acks = l.acks
-    LEFT JOIN (SELECT b.run, b.acks, sum(b.record_count) AS records
-               FROM below b
-               JOIN (SELECT DISTINCT run, topic, partition, served_epoch, base_offset FROM received_batch
-                     WHERE phase = 'live') c
-                    ON c.run = b.run AND c.topic = b.topic AND c.partition = b.partition
-                    AND c.base_offset = b.base_offset AND c.served_epoch = b.leader_epoch
-               LEFT ANTI JOIN committed h ON h.run = b.run AND h.topic = b.topic AND h.partition = b.partition
-                    AND h.leader_epoch = b.leader_epoch AND h.new > b.base_offset
-               WHERE b.is_ok GROUP BY b.run, b.acks) r ON r.run = l.run AND r.acks = l.acks
-    LEFT JOIN (SELECT h.run, l.acks, sum(h.new - h.old) AS advance
-               FROM high_watermark_advanced h
-               JOIN required_isr m ON m.run = h.run AND m.topic_id = h.topic_id AND m.partition = h.partition
-                    AND size(h.committed_isr) < m.required_isr
-               JOIN level l ON l.run = h.run AND l.topic = h.topic
-               GROUP BY h.run, l.acks) h ON h.run = l.run AND h.acks = l.acks
-    GROUP BY l.run, l.acks
-"""
-
-_RETURNS: Final = f"""
-    WITH level AS ({_LEVEL})
-    SELECT c.run, l.acks, c.topic, c.partition, c.leader, c.leader_epoch, c.election,
-           b.epoch_start_offset AS log_end_offset
-    FROM change c
-    JOIN level l ON l.run = c.run AND l.topic = c.topic
-    LEFT JOIN became_leader b ON b.run = c.run AND b.topic_id = c.topic_id AND b.partition = c.partition
-         AND b.leader_epoch = c.leader_epoch AND b.node = c.leader
-    WHERE c.old IS NOT NULL AND c.old.leader IS NULL AND c.leader IS NOT NULL
-"""
+_JUDGED: Final = (NO_ERROR, "NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEND")
 
 
-_Row = TypeVar("_Row", AcksMeasure, Return)
-
-
-def compare_acks(run: int, *, spark: "SparkSession") -> AcksComparison:
-    """Measures one of the runs that are loaded, by its number."""
+def compare_acks(facts: RunFacts) -> AcksComparison:
+    """Measures one run."""
+    levels = _levels(facts)
+    measured = [
+        (levels[partition.topic], _measure(partition, levels[partition.topic]))
+        for partition in facts.partitions()
+        if partition.topic in levels
+    ]
     return AcksComparison(
-        measures=_ask(f"SELECT * FROM ({_MEASURES}) WHERE run = {run} ORDER BY acks", AcksMeasure, spark),
-        returns=_ask(
-            f"SELECT * FROM ({_RETURNS}) WHERE run = {run} ORDER BY topic, partition, leader_epoch", Return, spark
+        measures=tuple(
+            AcksMeasure(
+                acks=acks,
+                accepted=sum(measure.accepted for level, measure in measured if level == acks),
+                refused=sum(measure.refused for level, measure in measured if level == acks),
+                read=sum(measure.read for level, measure in measured if level == acks),
+                high_watermark_advance=sum(m.high_watermark_advance for level, m in measured if level == acks),
+            )
+            for acks in sorted(set(levels.values()))
+        ),
+        returns=tuple(
+            returned
+            for partition in facts.partitions()
+            if partition.topic in levels
+            for returned in _returns(partition, levels[partition.topic])
         ),
     )
 
 
-def _ask(query: str, kind: type[_Row], spark: "SparkSession") -> tuple[_Row, ...]:
-    names = kind.__struct_fields__
-    return tuple(kind(**{name: row[name] for name in names}) for row in spark.sql(query).collect())
+def _levels(facts: RunFacts) -> dict[str, int]:
+    """The acks level of each topic all of whose sends had one."""
+    levels: dict[str, set[int]] = {}
+    for partition in facts.partitions():
+        for sent in partition.sent:
+            levels.setdefault(partition.topic, set()).add(sent.acks)
+    return {topic: min(found) for topic, found in levels.items() if len(found) == 1}
+
+
+def _measure(facts: PartitionFacts, acks: int) -> AcksMeasure:
+    required = facts.required_isr
+    committed: dict[int, int] = {}
+    advance = 0
+    for advanced in facts.events.of(HighWatermarkAdvanced):
+        moved = advanced.event
+        if moved.topic_id not in required:
+            continue
+        if len(moved.committed_isr) < required[moved.topic_id]:
+            advance += moved.new - moved.old
+        else:
+            # How far a leader got with enough members after all: what lies below was not read while there were too few.
+            committed[moved.leader_epoch] = max(committed.get(moved.leader_epoch, 0), moved.new)
+    received = {(batch.served_epoch, batch.base_offset) for batch in facts.received if batch.phase == "live"}
+    accepted = refused = read = 0
+    for answered in facts.events.of(ProduceAnswered):
+        answer = answered.event
+        if answer.error not in _JUDGED or len(answer.committed_isr) >= required.get(answer.topic_id, 0):
+            continue
+        if answer.error != NO_ERROR:
+            refused += answer.record_count
+            continue
+        accepted += answer.record_count
+        epoch, base_offset = answer.leader_epoch, answer.base_offset
+        if epoch is None or base_offset is None or (epoch, base_offset) not in received:
+            continue
+        if committed.get(epoch, 0) <= base_offset:
+            read += answer.record_count
+    return AcksMeasure(acks=acks, accepted=accepted, refused=refused, read=read, high_watermark_advance=advance)
+
+
+def _returns(facts: PartitionFacts, acks: int) -> Iterator[Return]:
+    starts = {
+        (led.event.topic_id, led.event.leader_epoch, led.node): led.event.epoch_start_offset
+        for led in facts.events.of(BecameLeader)
+    }
+    for change in facts.changes:
+        new, old = change.new, change.old
+        if old is not None and old.leader is None and new.leader is not None:
+            yield Return(
+                acks=acks,
+                topic=facts.topic,
+                partition=facts.partition,
+                leader=new.leader,
+                leader_epoch=new.leader_epoch,
+                election=new.election.value,
+                log_end_offset=starts.get((new.topic_id, new.leader_epoch, new.leader)),
+            )

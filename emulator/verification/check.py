@@ -1,17 +1,17 @@
 """What a check is.
 
-A check is one query over the tables of ``reader`` and the views of ``facts``. A row is a finding::
-
-    run INT, topic STRING, partition BIGINT, position BIGINT, sentence STRING
-
-``position`` (an offset, epoch or metadata offset) orders the findings of a partition; ``sentence`` says in plain words
-what is wrong, built from the row. No row means that the promise was kept in that run, provided
-that the run has what the check looks at: its premises.
+A check is a function over the facts of one partition, or of a whole cluster, that yields findings. No finding means
+that the promise was kept there, provided that the run has what the check looks at: its premises.
 """
 
+from collections.abc import Callable, Iterable
 from enum import Enum
+from typing import NamedTuple
 
 import msgspec
+
+from emulator.verification.cluster_facts import ClusterFacts
+from emulator.verification.partition_facts import PartitionFacts
 
 
 class Evidence(Enum):
@@ -64,8 +64,20 @@ class Premise(Enum):
     SETTLED = "the cluster was not seen to settle once every fault was over"
 
 
+class Finding(NamedTuple):
+    """Something that breaks a promise.
+
+    Attributes:
+        position: an offset, epoch or metadata offset; orders the findings of a partition.
+        sentence: in plain words, what is wrong.
+    """
+
+    position: int
+    sentence: str
+
+
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """How one promise is judged.
+    """How one promise is judged: over each partition, or over the cluster.
 
     Attributes:
         check_id: of ``emulator.core.promises``, which has its kind, its statement and its switches.
@@ -74,11 +86,21 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
             needs nothing judges each line for itself.
         premises: what must have happened for ``ok`` to mean that something was looked at; otherwise the check is
             ``not asked``.
-        query: Spark SQL, one row per finding.
     """
 
     check_id: str
     name: str
     needs: frozenset[Evidence] = frozenset()
     premises: frozenset[Premise]
-    query: str
+
+
+class PartitionCheck(Check, frozen=True, kw_only=True):
+    """A check that looks at one partition at a time."""
+
+    find: Callable[[PartitionFacts], Iterable[Finding]]
+
+
+class ClusterCheck(Check, frozen=True, kw_only=True):
+    """A check that looks at what the controller committed, whatever partition it is about."""
+
+    find: Callable[[ClusterFacts], Iterable[Finding]]

@@ -9,7 +9,7 @@ One tear is normal: the last line of a process that was killed while it wrote. E
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final
 
 import msgspec
 
@@ -32,19 +32,16 @@ from emulator.core.events import (
     TopicCreated,
     TopicDeleted,
 )
+from emulator.verification.census import FileCensus, HistoryCensus
 from emulator.verification.check import Evidence
 from emulator.verification.fencings import unexplained_fencings
-from emulator.verification.line_reader import FileCensus, HistoryCensus, RunLines
+from emulator.verification.partition_facts import ACKS_ALL
+from emulator.verification.run_facts import RunFacts
+from emulator.verification.run_reader import RunEvidence
 from emulator.verification.timeline import Timeline
 from emulator.verification.vocabulary import tag
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 _SHOWN_CHARACTERS: Final = 80
-_State = TypeVar("_State", bound=msgspec.Struct)
-
-_ACKS_ALL: Final = -1
 _KILLED: Final = frozenset({IncarnationEnd.KILLED, IncarnationEnd.POWER_LOST})
 
 
@@ -69,38 +66,16 @@ class Doubt(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str
 
 
-class _ReadState(msgspec.Struct, frozen=True, kw_only=True):
-    topic: str
-    partition: int
-    is_read: bool
-    error: str | None
-
-
-class _Gap(msgspec.Struct, frozen=True, kw_only=True):
-    topic: str
-    partition: int
-    replica: int
-
-
-def find_doubts(lines: tuple[RunLines, ...], *, spark: "SparkSession") -> tuple[tuple[Doubt, ...], ...]:
-    """Returns the doubts about each run, in a fixed order.
-
-    Args:
-        lines: of each run.
-        spark: session with the tables and facts of the same runs.
-    """
-    reads = _by_run(spark, _READS, _ReadState, len(lines))
-    gaps = _by_run(spark, _GAPS, _Gap, len(lines))
-    return tuple(
-        (
-            *_about_harness(run.timeline),
-            *_about_files(run.timeline, run.files),
-            *_about_controller(run),
-            *_about_history(run.timeline, run.history),
-            *_about_reads(reads[number], gaps[number]),
-            *(Doubt(about=None, sentence=sentence) for sentence in unexplained_fencings(run.timeline)),
-        )
-        for number, run in enumerate(lines)
+def find_doubts(evidence: RunEvidence) -> tuple[Doubt, ...]:
+    """Returns the doubts about a run, in a fixed order."""
+    timeline = evidence.timeline
+    return (
+        *_about_harness(timeline),
+        *_about_files(timeline, evidence.files),
+        *_about_controller(evidence),
+        *_about_history(timeline, evidence.history),
+        *_about_reads(evidence.facts),
+        *(Doubt(about=None, sentence=sentence) for sentence in unexplained_fencings(timeline)),
     )
 
 
@@ -166,12 +141,12 @@ def _file_problems(census: FileCensus, end: IncarnationEnd | None) -> Iterator[s
             yield f"ends with {part.last_type}, though the process was not killed"
 
 
-def _about_controller(run: RunLines) -> Iterator[Doubt]:
+def _about_controller(evidence: RunEvidence) -> Iterator[Doubt]:
     """A controller that died between a record's fsync and its event leaves a hole where the next one goes on."""
-    for sentence in run.contradictions:
+    for sentence in evidence.contradictions:
         yield Doubt(about=Evidence.EVENTS, sentence=sentence)
     offsets: dict[int, list[int]] = {}
-    for collected in run.timeline.events:
+    for collected in evidence.timeline.events:
         if isinstance(collected.event, _COMMITTED):
             offsets.setdefault(collected.incarnation, []).append(collected.event.metadata_offset)
     known = -1
@@ -204,37 +179,20 @@ def _about_history(timeline: Timeline, census: HistoryCensus) -> Iterator[Doubt]
             about=Evidence.HISTORY,
             sentence=f"{len(census.invoked)} sends were begun and {len(census.completed)} completed",
         )
-    if not census.acked.get(_ACKS_ALL):
+    if not census.acked.get(ACKS_ALL):
         yield Doubt(about=None, sentence="no record was acknowledged with acks=all")
 
 
-def _about_reads(reads: list[_ReadState], gaps: list[_Gap]) -> Iterator[Doubt]:
-    for read in sorted(reads, key=lambda r: (r.topic, r.partition)):
-        if not read.is_read:
-            why = "" if read.error is None else f": {read.error}"
-            yield Doubt(about=None, sentence=f"the final consumer did not read {read.topic}-{read.partition}{why}")
-    for node, count in sorted(Counter(gap.replica for gap in gaps).items()):
+def _about_reads(facts: RunFacts) -> Iterator[Doubt]:
+    missing: Counter[int] = Counter()
+    for partition in facts.partitions():
+        missing.update(node for state in partition.states.values() for node in partition.missing_replicas(state))
+        if partition.is_all_read or not any(acked.acks == ACKS_ALL for acked in partition.acked):
+            continue
+        error = max((read.error for read in partition.final_reads if read.error is not None), default=None)
+        why = "" if error is None else f": {error}"
+        yield Doubt(about=None, sentence=f"the final consumer did not read {partition}{why}")
+    for node, count in sorted(missing.items()):
         yield Doubt(
             about=Evidence.FINAL_LOGS, sentence=f"the logs of broker {node} are missing ({count} partitions' replicas)"
         )
-
-
-_READS = """
-    SELECT a.run, a.topic, a.partition, count_if(f.type = 'ok') > 0 AS is_read, max(f.error) AS error
-    FROM (SELECT DISTINCT run, topic, partition FROM acked_batch WHERE acks = -1) a
-    LEFT JOIN final_read_operation f ON f.run = a.run AND f.topic = a.topic AND f.partition = a.partition
-    GROUP BY a.run, a.topic, a.partition
-"""
-
-_GAPS = """
-    SELECT p.run, p.topic, p.partition, p.replica
-    FROM (SELECT run, topic, partition, explode(replicas) AS replica FROM partition_state) p
-    LEFT ANTI JOIN node_directory n ON n.run = p.run AND n.node = p.replica
-"""
-
-
-def _by_run(spark: "SparkSession", query: str, kind: type[_State], runs: int) -> list[list[_State]]:
-    found: list[list[_State]] = [[] for _ in range(runs)]
-    for row in spark.sql(query).collect():
-        found[row["run"]].append(msgspec.convert(row.asDict(recursive=True), kind))
-    return found

@@ -13,7 +13,7 @@ Nothing here is shared with ``emulator.storage``: two readers, one format.
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +27,7 @@ _CONTROL_BIT: Final = 0x20
 _CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
 _METADATA_TOPIC: Final = "__cluster_metadata"
 """The controller's own log, which no client writes to."""
+_TOPIC_ID_FILE: Final = "partition.metadata"
 _LOG_START_FILE: Final = "log-start-offset-checkpoint"
 
 
@@ -61,40 +62,72 @@ class FinalLog(msgspec.Struct, frozen=True, kw_only=True):
     problem: str | None
 
 
-def read_node_logs(*, node: int, directory: Path) -> Iterator[FinalBatch | FinalLog]:
+def log_files(directory: Path) -> Iterator[Path]:
+    """Yields the files of a node's directory that ``read_node_logs`` reads, as far as they exist."""
+    data = directory / "data"
+    if (data / _LOG_START_FILE).exists():
+        yield data / _LOG_START_FILE
+    for _, _, log in _logs(data):
+        if (log / _TOPIC_ID_FILE).exists():
+            yield log / _TOPIC_ID_FILE
+        yield from _segments(log)
+
+
+def read_node_logs(
+    *, node: int, directory: Path, read: Callable[[Path], bytes] = Path.read_bytes
+) -> Iterator[FinalBatch | FinalLog]:
     """Yields, log by log, the batches and then the log itself.
 
     Args:
         node: the node, copied.
         directory: the node's directory, which holds its log directory ``data``.
+        read: returns what is in a file, or raises ``OSError``; called for each file once.
     """
     data = directory / "data"
     is_clean = (data / _CLEAN_SHUTDOWN_FILE).exists()
-    starts = _log_starts(data / _LOG_START_FILE)
-    for path in sorted(data.glob("*-*")):
-        topic, _, number = path.name.rpartition("-")
-        if topic in ("", _METADATA_TOPIC) or not number.isdigit() or not path.is_dir():
-            continue
+    starts = _log_starts(_text_lines(data / _LOG_START_FILE, read))
+    for topic, partition, log in _logs(data):
         yield from _read_log(
             node=node,
             topic=topic,
-            partition=int(number),
-            directory=path,
-            checkpointed_start=starts.get((topic, int(number)), 0),
+            partition=partition,
+            directory=log,
+            checkpointed_start=starts.get((topic, partition), 0),
             is_clean=is_clean,
+            read=read,
         )
 
 
+def _logs(data: Path) -> Iterator[tuple[str, int, Path]]:
+    for path in sorted(data.glob("*-*")):
+        topic, _, number = path.name.rpartition("-")
+        if topic not in ("", _METADATA_TOPIC) and number.isdigit() and path.is_dir():
+            yield topic, int(number), path
+
+
+def _segments(log: Path) -> list[Path]:
+    return sorted(log.glob("[0-9]*.log"))
+
+
 def _read_log(
-    *, node: int, topic: str, partition: int, directory: Path, checkpointed_start: int, is_clean: bool
+    *,
+    node: int,
+    topic: str,
+    partition: int,
+    directory: Path,
+    checkpointed_start: int,
+    is_clean: bool,
+    read: Callable[[Path], bytes],
 ) -> Iterator[FinalBatch | FinalLog]:
-    topic_id = _topic_id(directory / "partition.metadata")
-    segments = sorted(directory.glob("[0-9]*.log"))
+    topic_id = _topic_id(_text_lines(directory / _TOPIC_ID_FILE, read))
+    segments = _segments(directory)
     first_base = int(segments[0].stem) if segments else 0
     end_offset = first_base
     problem: str | None = None
     for segment in segments:
-        content = memoryview(segment.read_bytes())
+        content = memoryview(read(segment))
+        if problem is not None:
+            continue
         position = 0
         while position < len(content):
             problem = _batch_problem(content, position)
@@ -121,8 +154,6 @@ def _read_log(
             )
             end_offset = base_offset + delta + 1
             position += _AFTER_LENGTH + length
-        if problem is not None:
-            break
     yield FinalLog(
         node=node,
         topic=topic,
@@ -150,25 +181,25 @@ def _batch_problem(content: memoryview, position: int) -> str | None:
     return None
 
 
-def _topic_id(path: Path) -> str | None:
-    for line in _lines(path):
+def _topic_id(lines: list[str]) -> str | None:
+    for line in lines:
         key, _, value = line.partition(":")
         if key.strip() == "topic_id":
             return value.strip()
     return None
 
 
-def _log_starts(path: Path) -> dict[tuple[str, int], int]:
+def _log_starts(lines: list[str]) -> dict[tuple[str, int], int]:
     starts = {}
-    for line in _lines(path)[2:]:
+    for line in lines[2:]:
         words = line.split(" ")
         if len(words) == 3 and words[1].isdigit() and words[2].isdigit():
             starts[words[0], int(words[1])] = int(words[2])
     return starts
 
 
-def _lines(path: Path) -> list[str]:
+def _text_lines(path: Path, read: Callable[[Path], bytes]) -> list[str]:
     try:
-        return path.read_text().splitlines()
+        return read(path).decode().splitlines()
     except (OSError, UnicodeDecodeError):
         return []

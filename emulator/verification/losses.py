@@ -6,8 +6,10 @@ below a log start that was raised on purpose, and those of deleted topics, are e
 partition that nobody may lead: no leader was elected without it, and whom an administrator elects decides its fate.
 """
 
+from collections.abc import Set
 from enum import Enum
-from typing import Final
+
+from emulator.core.events import PartitionChanged
 
 
 class LossClass(Enum):
@@ -29,49 +31,39 @@ class LossClass(Enum):
     """The leader holds it, and the final consumer did not get it."""
 
 
-LOST_BATCH: Final = f"""
-    SELECT *, lacking.leader_epoch AS lacking_epoch, lacking.node AS lacking_node,
-           lacking.log_end_offset AS lacking_end_offset
-    FROM (SELECT *, CASE
-               WHEN leader IS NULL AND state_run IS NULL THEN NULL
-               WHEN array_contains(holders, leader) THEN CASE
-                   WHEN lacking IS NOT NULL THEN '{LossClass.GONE_FOR_A_TIME.value}'
-                   WHEN is_all_read AND NOT is_read THEN '{LossClass.UNREAD.value}'
-               END
-               WHEN leader IS NULL AND has_gap THEN NULL
-               WHEN size(holders) = 0 THEN '{LossClass.GONE_EVERYWHERE.value}'
-               WHEN leader IS NULL AND lacking IS NULL AND size(array_union(isr, elr)) = 0 THEN NULL
-               WHEN NOT arrays_overlap(holders, array_union(isr, elr)) THEN
-                   IF(leader IS NULL AND array_contains(holders, last_known_leader), NULL,
-                      '{LossClass.ONLY_UNELECTABLE.value}')
-               WHEN leader IS NULL AND lacking IS NULL THEN NULL
-               WHEN leader IS NULL THEN '{LossClass.GONE_FOR_A_TIME.value}'
-               ELSE '{LossClass.NOT_ON_LEADER.value}'
-           END AS loss_class
-    FROM (SELECT a.*, p.run AS state_run, p.isr, p.elr, p.last_known_leader, s.leader, s.leader_epoch AS settled_epoch,
-                 array_min(filter(t.terms, x -> x.leader_epoch > a.acked_epoch AND x.log_end_offset <= a.last_offset))
-                     AS lacking,
-                 coalesce(c.holders, array()) AS holders, r.run IS NOT NULL AS is_read,
-                 f.run IS NOT NULL AS is_all_read, m.run IS NOT NULL AS has_gap
-          FROM acked_batch a
-          LEFT JOIN partition_state p ON p.run = a.run AND p.topic_id = a.topic_id AND p.partition = a.partition
-          LEFT JOIN settled_leader s ON s.run = a.run AND s.topic_id = a.topic_id AND s.partition = a.partition
-          LEFT JOIN leader_terms t ON t.run = a.run AND t.topic_id = a.topic_id AND t.partition = a.partition
-          LEFT JOIN final_copy c ON c.run = a.run AND c.topic_id = a.topic_id AND c.partition = a.partition
-               AND c.base_offset = a.base_offset AND c.crc = a.crc AND c.last_offset = a.last_offset
-          LEFT JOIN deleted_below d ON d.run = a.run AND d.topic_id = a.topic_id AND d.partition = a.partition
-          LEFT JOIN (SELECT DISTINCT run, topic, partition, base_offset, crc FROM received_batch
-                     WHERE phase = 'final') r
-               ON r.run = a.run AND r.topic = a.topic AND r.partition = a.partition AND r.base_offset = a.base_offset
-               AND r.crc = a.crc
-          LEFT JOIN (SELECT DISTINCT run, topic, partition FROM final_read_operation WHERE type = 'ok') f
-               ON f.run = a.run AND f.topic = a.topic AND f.partition = a.partition
-          LEFT JOIN (SELECT DISTINCT p.run, p.topic_id, p.partition
-                     FROM (SELECT run, topic_id, partition, explode(replicas) AS replica FROM partition_state) p
-                     LEFT ANTI JOIN node_directory n ON n.run = p.run AND n.node = p.replica) m
-               ON m.run = a.run AND m.topic_id = a.topic_id AND m.partition = a.partition
-          WHERE d.log_start_offset IS NULL OR a.last_offset >= d.log_start_offset))
-    WHERE loss_class IS NOT NULL
-"""
-"""One row per acknowledged batch (any acks) that is not where it must be. Where a replica's directory is missing and
-there is no settled leader, nothing is called lost: that evidence is incomplete, not bad."""
+def classify_settled(
+    *, state: PartitionChanged, leader: int, holders: Set[int], was_lacking: bool, is_missed: bool
+) -> LossClass | None:
+    """Judges a batch of a partition whose last leader decides.
+
+    Args:
+        state: the controller's last word on the partition.
+        leader: whose final log decides.
+        holders: nodes whose final logs have the batch.
+        was_lacking: whether a leader without the batch was elected after it had been acknowledged.
+        is_missed: whether the final consumer read the partition and did not get it.
+
+    Returns:
+        ``None`` where nothing is lost.
+    """
+    if leader in holders:
+        if was_lacking:
+            return LossClass.GONE_FOR_A_TIME
+        return LossClass.UNREAD if is_missed else None
+    if not holders:
+        return LossClass.GONE_EVERYWHERE
+    if not holders & {*state.isr, *state.elr}:
+        return LossClass.ONLY_UNELECTABLE
+    return LossClass.NOT_ON_LEADER
+
+
+def classify_unsettled(*, state: PartitionChanged, holders: Set[int], was_lacking: bool) -> LossClass | None:
+    """Judges a batch of a partition that no leader serves in the end, and whose replicas' logs are all there."""
+    if not holders:
+        return LossClass.GONE_EVERYWHERE
+    candidates = {*state.isr, *state.elr}
+    if not candidates and not was_lacking:
+        return None
+    if not holders & candidates:
+        return None if state.last_known_leader in holders else LossClass.ONLY_UNELECTABLE
+    return LossClass.GONE_FOR_A_TIME if was_lacking else None

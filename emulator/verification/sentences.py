@@ -1,16 +1,23 @@
-"""Pieces of SQL that turn columns into words."""
+"""Words for values, as sentences of findings have them."""
+
+from collections.abc import Iterable
 
 
-def listed(column: str) -> str:
-    """SQL for a list of brokers: ``[1, 2]``."""
-    return f"concat('[', array_join(CAST({column} AS ARRAY<STRING>), ', '), ']')"
+def listed(brokers: Iterable[int]) -> str:
+    """Returns a list of brokers: ``[1, 2]``."""
+    return str(list(brokers))
 
 
-def span(first: str, last: str) -> str:
-    """SQL for inclusive offsets: ``offset 7`` or ``offsets 0-9``."""
-    return f"IF({first} = {last}, concat('offset ', {first}), concat('offsets ', {first}, '-', {last}))"
+def span(first: int, last: int) -> str:
+    """Returns inclusive offsets: ``offset 7`` or ``offsets 0-9``."""
+    return f"offset {first}" if first == last else f"offsets {first}-{last}"
 
 
-def broker(column: str) -> str:
-    """SQL for a broker or its absence."""
-    return f"coalesce(concat('broker ', {column}), 'no broker')"
+def broker(node: int | None) -> str:
+    """Returns a broker or its absence."""
+    return "no broker" if node is None else f"broker {node}"
+
+
+def words(name: str) -> str:
+    """Returns a reason as words: ``broker_fenced`` becomes ``broker fenced``."""
+    return name.replace("_", " ")

@@ -42,6 +42,7 @@ _NO_ROOM: Final = "No space left on device"
 
 _SETTINGS: Final = {
     "spark.app.name": "laststand",
+    "spark.python.daemon.module": "emulator.verification.worker_daemon",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",

@@ -1,4 +1,4 @@
-"""Tells, from query results only, how acknowledged records were lost and how leadership moved.
+"""Tells how acknowledged records were lost and how leadership moved.
 
 Lost batches are grouped by fate: who acknowledged them in which epoch with which ISR, who held them, which leader first
 lacked them, what is left. Each group becomes one ``Loss``: its numbers and a handful of sentences. Sentences about the
@@ -6,69 +6,51 @@ controller are ordered by metadata offset, those about one node by its own seque
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final, NamedTuple
 
 import msgspec
 
-from emulator.core.events import BrokerRegistered, Election, LogTruncated, PartitionChanged, PowerLost
+from emulator.core.events import (
+    BatchAppended,
+    BrokerRegistered,
+    Election,
+    LogTruncated,
+    PartitionChanged,
+    PowerLost,
+    ProduceAnswered,
+)
 from emulator.verification.guarantee import judge_guarantee
 from emulator.verification.losses import LossClass
-from emulator.verification.timeline import Timeline
+from emulator.verification.partition_facts import ACKS_ALL, AckedBatch, LostBatch, PartitionFacts
+from emulator.verification.run_facts import RunFacts
+from emulator.verification.timeline import CollectedEvent, Timeline
 from emulator.verification.verdict import Loss, OffsetRange
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 LEADER_LINES_MAX: Final = 60
 """Committed states that a report lists per run; further ones are counted."""
 
 _RANGES_TOLD_MAX: Final = 4
 
-# A leader may answer for one offset twice, after a truncation: the answer that belongs to a batch is the one with the
-# send's cause id, else the first after the batch was appended.
-_FATES: Final = """
-    WITH held AS (
-        SELECT l.run, l.operation_id, l.base_offset, array_sort(collect_set(b.node)) AS held_by,
-               min(IF(b.node = l.node, struct(b.incarnation, b.sequence), NULL)) AS appended
-        FROM lost_batch l
-        JOIN batch_appended b ON b.run = l.run AND b.topic_id = l.topic_id AND b.partition = l.partition
-             AND b.base_offset = l.base_offset AND b.crc = l.crc
-        GROUP BY l.run, l.operation_id, l.base_offset),
-    answer AS (
-        SELECT run, topic_id, partition, node, base_offset, committed_isr, cause_id, applied,
-               struct(incarnation, sequence) AS answered
-        FROM (SELECT *, max(end_offset) OVER (PARTITION BY run, node, incarnation ORDER BY sequence) AS applied
-              FROM (SELECT run, topic_id, partition, node, incarnation, sequence, base_offset, committed_isr, acks,
-                           error, cause_id, CAST(NULL AS BIGINT) AS end_offset FROM produce_answered
-                    UNION ALL
-                    SELECT run, NULL, NULL, node, incarnation, sequence, NULL, NULL, NULL, NULL, NULL, end_offset
-                    FROM metadata_applied))
-        WHERE acks = -1 AND error = 'NONE'),
-    acknowledgement AS (
-        SELECT l.run, l.operation_id, l.base_offset,
-               min_by(p.committed_isr, struct(p.cause_id <> l.operation_id, answered)) AS isr,
-               min_by(p.applied, struct(p.cause_id <> l.operation_id, answered)) AS acked_at
-        FROM lost_batch l
-        JOIN held h ON h.run = l.run AND h.operation_id = l.operation_id AND h.base_offset = l.base_offset
-        JOIN answer p ON p.run = l.run AND p.topic_id = l.topic_id AND p.partition = l.partition AND p.node = l.node
-             AND p.base_offset = l.base_offset AND p.answered > h.appended
-        GROUP BY l.run, l.operation_id, l.base_offset)
-    SELECT l.run, l.topic, l.topic_id, l.partition, l.node, l.leader_epoch, a.isr, max(a.acked_at) AS acked_at,
-           h.held_by, array_sort(l.holders) AS holders, l.lacking_epoch, l.lacking_node,
-           max(l.lacking_end_offset) AS lacking_end_offset,
-           l.leader, l.settled_epoch, l.loss_class, sum(l.record_count) AS records,
-           array_sort(collect_list(struct(l.base_offset AS first, l.last_offset AS last))) AS offsets
-    FROM lost_batch l
-    LEFT JOIN acknowledgement a ON a.run = l.run AND a.operation_id = l.operation_id AND a.base_offset = l.base_offset
-    LEFT JOIN held h ON h.run = l.run AND h.operation_id = l.operation_id AND h.base_offset = l.base_offset
-    WHERE l.acks = -1
-    GROUP BY l.run, l.topic, l.topic_id, l.partition, l.node, l.leader_epoch, a.isr, h.held_by, l.holders,
-             l.lacking_epoch, l.lacking_node, l.leader, l.settled_epoch, l.loss_class
-"""
+_Place = tuple[int, int]
+"""Incarnation and sequence of one node."""
+
+
+class _Identity(NamedTuple):
+    """What batches that share one fate have in common; ``isr`` as the acknowledging leader knew it."""
+
+    node: int | None
+    leader_epoch: int | None
+    isr: tuple[int, ...] | None
+    held_by: tuple[int, ...]
+    holders: tuple[int, ...]
+    lacking_epoch: int | None
+    lacking_node: int | None
+    leader: int | None
+    settled_epoch: int | None
+    loss_class: LossClass
 
 
 class _Fate(msgspec.Struct, frozen=True, kw_only=True):
-    run: int
     topic: str
     topic_id: str
     partition: int
@@ -76,7 +58,7 @@ class _Fate(msgspec.Struct, frozen=True, kw_only=True):
     leader_epoch: int | None
     isr: tuple[int, ...] | None
     acked_at: int | None
-    held_by: tuple[int, ...] | None
+    held_by: tuple[int, ...]
     holders: tuple[int, ...]
     lacking_epoch: int | None
     lacking_node: int | None
@@ -88,13 +70,94 @@ class _Fate(msgspec.Struct, frozen=True, kw_only=True):
     offsets: tuple[OffsetRange, ...]
 
 
-def describe_losses(timelines: tuple[Timeline, ...], *, spark: "SparkSession") -> tuple[tuple[Loss, ...], ...]:
-    """Returns the lost acks=all records of each run, by partition, offsets and fate."""
-    losses: list[list[Loss]] = [[] for _ in timelines]
-    fates = [msgspec.convert(row.asDict(recursive=True), _Fate) for row in spark.sql(_FATES).collect()]
-    for fate in sorted(fates, key=lambda f: (f.run, f.topic, f.partition, f.offsets[0].first)):
-        losses[fate.run].append(_loss(fate, timelines[fate.run]))
-    return tuple(map(tuple, losses))
+class _Holding(msgspec.Struct):
+    """Who appended a lost batch, and where in its own events the one who acknowledged it did."""
+
+    nodes: set[int] = msgspec.field(default_factory=set)
+    appended: dict[int, _Place] = msgspec.field(default_factory=dict)
+
+
+def describe_losses(facts: RunFacts, timeline: Timeline) -> tuple[Loss, ...]:
+    """Returns the lost acks=all records, by partition, offsets and fate."""
+    return tuple(
+        _loss(fate, timeline)
+        for partition in facts.partitions()
+        for fate in sorted(_fates(partition), key=lambda fate: fate.offsets[0].first)
+    )
+
+
+def _fates(facts: PartitionFacts) -> Iterator[_Fate]:
+    lost = [each for each in facts.lost if each.batch.acks == ACKS_ALL]
+    holdings = _holdings(facts, lost)
+    groups: dict[tuple[str, _Identity], list[tuple[LostBatch, int | None]]] = {}
+    for each in lost:
+        batch, lacking, settled = each.batch, each.lacking, each.settled
+        holding = holdings[batch.topic_id, batch.base_offset, batch.crc]
+        answer = _acknowledgement(facts, batch, holding)
+        identity = _Identity(
+            node=batch.node,
+            leader_epoch=batch.leader_epoch,
+            isr=None if answer is None else answer.event.committed_isr,
+            held_by=tuple(sorted(holding.nodes)),
+            holders=each.holders,
+            lacking_epoch=None if lacking is None else lacking.leader_epoch,
+            lacking_node=None if lacking is None else lacking.node,
+            leader=None if settled is None else settled.leader,
+            settled_epoch=None if settled is None else settled.leader_epoch,
+            loss_class=each.loss_class,
+        )
+        acked_at = (
+            None if answer is None else facts.cluster.applied_before(answer.node, answer.incarnation, answer.sequence)
+        )
+        groups.setdefault((batch.topic_id or "", identity), []).append((each, acked_at))
+    for (topic_id, identity), members in groups.items():
+        ends = [each.lacking.log_end_offset for each, _ in members if each.lacking is not None]
+        spans = sorted((each.batch.base_offset, each.batch.last_offset) for each, _ in members)
+        yield _Fate(
+            topic=facts.topic,
+            topic_id=topic_id,
+            partition=facts.partition,
+            acked_at=max((acked_at for _, acked_at in members if acked_at is not None), default=None),
+            lacking_end_offset=max(ends, default=None),
+            records=sum(each.batch.record_count for each, _ in members),
+            offsets=tuple(OffsetRange(first=first, last=last) for first, last in spans),
+            **identity._asdict(),
+        )
+
+
+def _holdings(facts: PartitionFacts, lost: list[LostBatch]) -> dict[tuple[str | None, int, int | None], _Holding]:
+    holdings = {(each.batch.topic_id, each.batch.base_offset, each.batch.crc): _Holding() for each in lost}
+    for appended in facts.events.of(BatchAppended) if lost else ():
+        event = appended.event
+        holding = holdings.get((event.topic_id, event.base_offset, event.crc))
+        if holding is not None:
+            holding.nodes.add(appended.node)
+            holding.appended.setdefault(appended.node, (appended.incarnation, appended.sequence))
+    return holdings
+
+
+def _acknowledgement(
+    facts: PartitionFacts, batch: AckedBatch, holding: _Holding
+) -> CollectedEvent[ProduceAnswered] | None:
+    """The answer that acknowledged a batch.
+
+    A leader may answer for one offset twice, after a truncation: the answer that belongs to a batch is the one with the
+    send's cause id, else the first after the batch was appended.
+    """
+    if batch.node is None or batch.node not in holding.appended:
+        return None
+    answers = [
+        answer
+        for answer in facts.answers.get((batch.node, batch.base_offset), ())
+        if answer.event.acks == ACKS_ALL
+        and answer.event.topic_id == batch.topic_id
+        and (answer.incarnation, answer.sequence) > holding.appended[batch.node]
+    ]
+    return min(
+        answers,
+        key=lambda answer: (answer.event.cause_id != batch.operation_id, answer.incarnation, answer.sequence),
+        default=None,
+    )
 
 
 def _loss(fate: _Fate, timeline: Timeline) -> Loss:
@@ -173,7 +236,7 @@ def _what_happened(fate: _Fate, timeline: Timeline) -> Iterator[str]:
         event = cut.event
         if not isinstance(event, LogTruncated) or (event.topic_id, event.partition) != (fate.topic_id, fate.partition):
             continue
-        if event.new_end_offset <= last and event.old_end_offset > first and cut.node in (fate.held_by or ()):
+        if event.new_end_offset <= last and event.old_end_offset > first and cut.node in fate.held_by:
             yield (
                 f"Broker {cut.node} truncated its log from {event.old_end_offset} to {event.new_end_offset} "
                 f"({event.reason.replace('_', ' ')}), following leader {_or_unknown(event.leader)} "
@@ -182,7 +245,7 @@ def _what_happened(fate: _Fate, timeline: Timeline) -> Iterator[str]:
 
 
 def _power_loss_sentence(lost: PowerLost, fate: _Fate) -> Iterator[str]:
-    if lost.old_end_offset <= lost.new_end_offset or lost.lost_node not in (fate.held_by or ()):
+    if lost.old_end_offset <= lost.new_end_offset or lost.lost_node not in fate.held_by:
         return
     kept = "none of it had been flushed" if lost.new_end_offset == 0 else f"kept up to offset {lost.new_end_offset}"
     yield (

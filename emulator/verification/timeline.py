@@ -1,12 +1,11 @@
 """The small part of a run that is kept event by event: what controller and harness decided, and what logs lost.
 
-Batches, acknowledgements and high watermarks stay in Spark, however many there are. What remains (elections,
-registrations, fencings, ends of processes, faults, steps, truncations) is kept by ``line_reader`` in the vocabulary's
-own structs.
+Elections, registrations, fencings, ends of processes, faults, steps and truncations: from these the story of a loss is told,
+and by these the guarantee is judged. Batches, acknowledgements and high watermarks are in ``partition_facts``.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
@@ -64,24 +63,30 @@ COLLECTED: Final[tuple[type[Event], ...]] = (
 )
 """Event types that are collected."""
 
-_Collected = TypeVar("_Collected", bound=Event)
+_Event = TypeVar("_Event", bound=Event)
+_Event_co = TypeVar("_Event_co", bound=Event, covariant=True)
 
 
-class CollectedEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """An event and its place in its node's file."""
+class CollectedEvent(msgspec.Struct, Generic[_Event_co], frozen=True, kw_only=True):
+    """An event and its place in its node's file.
+
+    Attributes:
+        time_ns: the node's clock; compared only within one process, and only where a promise names a duration.
+    """
 
     node: int
     incarnation: int
     sequence: int
-    event: Event
+    event: _Event_co
+    time_ns: int = 0
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     """The collected events of one run, ordered by node, incarnation and sequence: never across nodes."""
 
-    events: tuple[CollectedEvent, ...]
+    events: tuple[CollectedEvent[Event], ...]
 
-    def of(self, kind: type[_Collected]) -> Iterator[_Collected]:
+    def of(self, kind: type[_Event]) -> Iterator[_Event]:
         """The events of one type, in each node's order."""
         return (collected.event for collected in self.events if isinstance(collected.event, kind))
 

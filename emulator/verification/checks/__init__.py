@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from emulator.verification.check import Check
+from emulator.verification.check import ClusterCheck, PartitionCheck
 from emulator.verification.checks import (
     c1_consumer_order,
     c2_poll_skip,
@@ -47,7 +47,7 @@ from emulator.verification.checks import (
     m19_cancel_at_min_isr,
 )
 
-CHECKS: Final[tuple[Check, ...]] = (
+CHECKS: Final[tuple[PartitionCheck | ClusterCheck, ...]] = (
     d1_acked_durable.CHECK,
     d2_leader_completeness.CHECK,
     d4_no_global_loss.CHECK,

@@ -1,31 +1,37 @@
 """C1 ConsumerOrder: a consumer's offsets rise by one, without skip or repeat, until it seeks."""
 
-from emulator.verification.check import Check, Premise
+from collections.abc import Iterator
+from itertools import pairwise
 
-CHECK = Check(
-    check_id="C1",
-    name="ConsumerOrder",
-    premises=frozenset({Premise.CONSUMED}),
-    query="""
-        WITH ordered AS (
-            SELECT *, lag(next_position) OVER (
-                       PARTITION BY run, process, topic, partition ORDER BY index) AS expected
-            FROM (SELECT *, IF(size(spans) > 0, element_at(spans, -1)[1] + 1, position) AS next_position FROM poll))
-        SELECT run, topic, partition, position, concat(process, ' on ', topic, '-', partition, ' ', problem) AS sentence
-        FROM (SELECT run, process, topic, partition, position, CASE
-                  WHEN NOT seek AND expected < position
-                      THEN concat('skipped offsets ', expected, '-', position - 1)
-                  WHEN NOT seek AND expected > position
-                      THEN concat('went back from offset ', expected, ' to ', position, ' without a seek')
-                  WHEN spans[0][0] > position
-                      THEN concat('asked for offset ', position, ' and got ', spans[0][0])
-                  WHEN spans[0][1] < position
-                      THEN concat('asked for offset ', position, ' and got a batch up to ', spans[0][1])
-                  WHEN size(spans) > 1 AND exists(sequence(1, size(spans) - 1),
-                          i -> spans[i][0] <> spans[i - 1][1] + 1)
-                      THEN concat('got batches from offset ', position, ' on that do not follow each other: ',
-                                  array_join(transform(spans, s -> concat(s[0], '-', s[1])), ', '))
-              END AS problem FROM ordered)
-        WHERE problem IS NOT NULL
-    """,
-)
+from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.client_history import Poll
+from emulator.verification.partition_facts import PartitionFacts
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    expected: dict[str, int] = {}
+    for poll in facts.polls:
+        problem = _problem(poll, expected.get(poll.process))
+        if problem is not None:
+            yield Finding(poll.position, f"{poll.process} on {facts} {problem}")
+        read_up_to = poll.read_up_to
+        expected[poll.process] = poll.position if read_up_to is None else read_up_to
+
+
+def _problem(poll: Poll, expected: int | None) -> str | None:
+    position, spans = poll.position, poll.spans
+    if not poll.seek and expected is not None and expected < position:
+        return f"skipped offsets {expected}-{position - 1}"
+    if not poll.seek and expected is not None and expected > position:
+        return f"went back from offset {expected} to {position} without a seek"
+    if spans and spans[0][0] > position:
+        return f"asked for offset {position} and got {spans[0][0]}"
+    if spans and spans[0][1] < position:
+        return f"asked for offset {position} and got a batch up to {spans[0][1]}"
+    if any(after[0] != before[1] + 1 for before, after in pairwise(spans)):
+        told = ", ".join(f"{first}-{last}" for first, last in spans)
+        return f"got batches from offset {position} on that do not follow each other: {told}"
+    return None
+
+
+CHECK = PartitionCheck(check_id="C1", name="ConsumerOrder", premises=frozenset({Premise.CONSUMED}), find=_find)

@@ -1,23 +1,33 @@
 """C2 PollSkip: readers that come past an acknowledged record have seen it."""
 
-from emulator.verification.check import Check, Evidence, Premise
+from collections.abc import Iterator
 
-CHECK = Check(
+from emulator.core.history import OperationType
+from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from emulator.verification.partition_facts import ACKS_ALL, PartitionFacts
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    reads = [read for read in facts.final_reads if read.type is OperationType.OK]
+    start = max((read.start_offset for read in reads if read.start_offset is not None), default=None)
+    end = max((read.end_offset for read in reads if read.end_offset is not None), default=None)
+    if start is None or end is None:
+        return
+    received = {(batch.base_offset, batch.crc) for batch in facts.received}
+    for acked in facts.acked:
+        is_passed = start <= acked.base_offset and acked.last_offset < end
+        if acked.acks == ACKS_ALL and is_passed and (acked.base_offset, acked.crc) not in received:
+            yield Finding(
+                acked.base_offset,
+                f"{facts} offset {acked.base_offset} was acknowledged with acks=all, and no consumer was ever given "
+                f"it, though the final one read up to {end}",
+            )
+
+
+CHECK = PartitionCheck(
     check_id="C2",
     name="PollSkip",
     needs=frozenset({Evidence.HISTORY}),
     premises=frozenset({Premise.ACKED_ALL, Premise.READ_AT_THE_END}),
-    query="""
-        SELECT a.run, a.topic, a.partition, a.base_offset AS position,
-               concat(a.topic, '-', a.partition, ' offset ', a.base_offset, ' was acknowledged with acks=all, and no ',
-                      'consumer was ever given it, though the final one read up to ', f.end_offset) AS sentence
-        FROM acked_batch a
-        JOIN (SELECT run, topic, partition, max(start_offset) AS start_offset, max(end_offset) AS end_offset
-              FROM final_read_operation WHERE type = 'ok' GROUP BY run, topic, partition) f
-             ON f.run = a.run AND f.topic = a.topic AND f.partition = a.partition
-             AND f.start_offset <= a.base_offset AND f.end_offset > a.last_offset
-        LEFT ANTI JOIN received_batch c ON c.run = a.run AND c.topic = a.topic AND c.partition = a.partition
-             AND c.base_offset = a.base_offset AND c.crc = a.crc
-        WHERE a.acks = -1
-    """,
+    find=_find,
 )

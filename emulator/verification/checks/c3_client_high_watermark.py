@@ -1,21 +1,30 @@
 """C3 ClientHW: the log end that consumers are told does not go back."""
 
-from emulator.verification.check import Check, Premise
+from collections.abc import Iterator
 
-CHECK = Check(
-    check_id="C3",
-    name="ClientHW",
-    premises=frozenset({Premise.POLLED_AGAIN}),
-    query="""
-        SELECT run, topic, partition, position,
-               concat(process, ' on ', topic, '-', partition, ' had read up to ', read_up_to,
-                      ', was told OFFSET_OUT_OF_RANGE and went on from ', position) AS sentence
-        FROM (SELECT *, lag(error) OVER (
-                         PARTITION BY run, process, topic, topic_id, partition ORDER BY index) AS before,
-                     max(IF(size(spans) > 0, element_at(spans, -1)[1] + 1, NULL)) OVER (
-                         PARTITION BY run, process, topic, topic_id, partition ORDER BY index
-                         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS read_up_to
-              FROM poll WHERE phase = 'live')
-        WHERE seek AND before = 'OFFSET_OUT_OF_RANGE' AND position < read_up_to
-    """,
-)
+from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.client_history import Poll
+from emulator.verification.partition_facts import PartitionFacts
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    before: dict[tuple[str, str | None], Poll] = {}
+    furthest: dict[tuple[str, str | None], int] = {}
+    for poll in facts.polls:
+        if poll.phase != "live":
+            continue
+        consumer = (poll.process, poll.topic_id)
+        last, had_read = before.get(consumer), furthest.get(consumer, -1)
+        was_told = last is not None and last.error == "OFFSET_OUT_OF_RANGE"
+        if poll.seek and was_told and poll.position < had_read:
+            yield Finding(
+                poll.position,
+                f"{poll.process} on {facts} had read up to {had_read}, was told OFFSET_OUT_OF_RANGE and went on from "
+                f"{poll.position}",
+            )
+        before[consumer] = poll
+        if poll.read_up_to is not None:
+            furthest[consumer] = max(had_read, poll.read_up_to)
+
+
+CHECK = PartitionCheck(check_id="C3", name="ClientHW", premises=frozenset({Premise.POLLED_AGAIN}), find=_find)

@@ -1,35 +1,43 @@
 """D12 NoDuplicate: an idempotent batch is in the log once; another one at most as often as it was sent."""
 
-from emulator.verification.check import Check, Evidence, Premise
+from collections.abc import Iterator
 
-CHECK = Check(
+from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from emulator.verification.partition_facts import PartitionFacts
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    idempotent: dict[tuple[str | None, int, int, int], list[int]] = {}
+    others: dict[tuple[str | None, int, int], list[int]] = {}
+    for batch in facts.settled_batches:
+        if batch.producer_id is None:
+            others.setdefault((batch.topic_id, batch.crc, batch.record_count), []).append(batch.base_offset)
+        elif not batch.is_control:
+            key = (batch.topic_id, batch.producer_id, batch.producer_epoch, batch.base_sequence)
+            idempotent.setdefault(key, []).append(batch.base_offset)
+    for (_, producer_id, producer_epoch, base_sequence), offsets in idempotent.items():
+        if len(offsets) > 1:
+            yield Finding(
+                max(offsets),
+                f"{facts}: producer {producer_id} epoch {producer_epoch} sequence {base_sequence} is in the log "
+                f"{len(offsets)} times, at offsets {', '.join(map(str, sorted(set(offsets))))}",
+            )
+    for (_, crc, record_count), offsets in others.items():
+        if len(offsets) < 2:
+            continue
+        for sent in facts.sent:
+            if crc in sent.crcs and sent.record_count == record_count and len(offsets) > sent.attempts:
+                yield Finding(
+                    max(offsets),
+                    f"{facts}: the batch with CRC {crc} is in the log {len(offsets)} times, and was sent "
+                    f"{sent.attempts} times",
+                )
+
+
+CHECK = PartitionCheck(
     check_id="D12",
     name="NoDuplicate",
     needs=frozenset({Evidence.HISTORY}),
     premises=frozenset({Premise.SETTLED_RECORDS}),
-    query="""
-        SELECT run, topic, partition, max(base_offset) AS position,
-               concat(topic, '-', partition, ': producer ', producer_id, ' epoch ', producer_epoch, ' sequence ',
-                      base_sequence, ' is in the log ', count(*), ' times, at offsets ',
-                      array_join(sort_array(collect_set(base_offset)), ', ')) AS sentence
-        FROM (SELECT f.* FROM final_batch f
-              JOIN settled_leader s ON s.run = f.run AND s.topic_id = f.topic_id AND s.partition = f.partition
-                   AND s.leader = f.node
-              WHERE f.producer_id IS NOT NULL AND NOT f.is_control)
-        GROUP BY run, topic, topic_id, partition, producer_id, producer_epoch, base_sequence HAVING count(*) > 1
-        UNION ALL
-        SELECT f.run, f.topic, f.partition, f.base_offset,
-               concat(f.topic, '-', f.partition, ': the batch with CRC ', f.crc, ' is in the log ', f.copies,
-                      ' times, and was sent ', s.attempts, ' times')
-        FROM (SELECT f.run, f.topic, f.partition, f.crc, f.record_count, max(f.base_offset) AS base_offset,
-                     count(*) AS copies
-              FROM final_batch f
-              JOIN settled_leader s ON s.run = f.run AND s.topic_id = f.topic_id AND s.partition = f.partition
-                   AND s.leader = f.node
-              WHERE f.producer_id IS NULL GROUP BY f.run, f.topic, f.topic_id, f.partition, f.crc, f.record_count
-              HAVING count(*) > 1) f
-        JOIN (SELECT run, topic, partition, record_count, attempts, explode(crcs) AS crc FROM sent_batch) s
-             ON s.run = f.run AND s.topic = f.topic AND s.partition = f.partition AND s.crc = f.crc
-             AND s.record_count = f.record_count AND f.copies > s.attempts
-    """,
+    find=_find,
 )

@@ -3,35 +3,86 @@
 Within one epoch nothing says whether the leader committed a batch before a follower cut it off.
 """
 
-from emulator.verification.check import Check, Premise
+from collections.abc import Iterator
 
-CHECK = Check(
+from emulator.core.events import BatchAppended, HighWatermarkAdvanced, LogTruncated
+from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.partition_facts import PartitionFacts
+from emulator.verification.sentences import words
+from emulator.verification.timeline import CollectedEvent
+
+_Identity = tuple[str, int, int, int]
+"""Topic id, base offset, leader epoch and CRC of a batch."""
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    truncations = facts.events.of(LogTruncated)
+    if not truncations:
+        return
+    committed = _committed_epochs(facts)
+    unclean = [(change.new.topic_id, change.new.leader_epoch) for change in facts.changes if change.is_unclean]
+    for truncation in truncations:
+        cut = truncation.event
+
+        def counts(epoch: int, cut: LogTruncated = cut) -> bool:
+            return epoch < cut.leader_epoch and not any(
+                topic_id == cut.topic_id and epoch < unclean_epoch <= cut.leader_epoch
+                for topic_id, unclean_epoch in unclean
+            )
+
+        offsets = {
+            batch.event.base_offset
+            for batch in _cut_off(facts, truncation)
+            if any(counts(epoch) for epoch in committed.get(_identity(batch.event), ()))
+        }
+        if offsets:
+            yield Finding(
+                min(offsets),
+                f"{facts}: broker {truncation.node} truncated its log from {cut.old_end_offset} to "
+                f"{cut.new_end_offset} ({words(cut.reason)}) in epoch {cut.leader_epoch}, and with it {len(offsets)} "
+                f"batches from offset {min(offsets)} on that had been committed",
+            )
+
+
+def _cut_off(
+    facts: PartitionFacts, truncation: CollectedEvent[LogTruncated]
+) -> Iterator[CollectedEvent[BatchAppended]]:
+    cut, place = truncation.event, (truncation.incarnation, truncation.sequence)
+    for batch in facts.events.of(BatchAppended):
+        if (
+            batch.node == truncation.node
+            and batch.event.topic_id == cut.topic_id
+            and batch.event.base_offset >= cut.new_end_offset
+            and batch.event.last_offset < cut.old_end_offset
+            and (batch.incarnation, batch.sequence) < place
+        ):
+            yield batch
+
+
+def _committed_epochs(facts: PartitionFacts) -> dict[_Identity, set[int]]:
+    """By batch, the epochs of the leaders that had it when they called it committed."""
+    terms: dict[tuple[str, int], dict[int, tuple[int, tuple[int, int]]]] = {}
+    for advanced in facts.events.of(HighWatermarkAdvanced):
+        event = advanced.event
+        epochs = terms.setdefault((event.topic_id, advanced.node), {})
+        new, place = epochs.get(event.leader_epoch, (0, (-1, -1)))
+        told = (advanced.incarnation, advanced.sequence)
+        epochs[event.leader_epoch] = (max(new, event.new), max(place, told))
+    committed: dict[_Identity, set[int]] = {}
+    for batch in facts.events.of(BatchAppended):
+        for epoch, (new, place) in terms.get((batch.event.topic_id, batch.node), {}).items():
+            if new > batch.event.last_offset and (batch.incarnation, batch.sequence) < place:
+                committed.setdefault(_identity(batch.event), set()).add(epoch)
+    return committed
+
+
+def _identity(batch: BatchAppended) -> _Identity:
+    return (batch.topic_id, batch.base_offset, batch.leader_epoch, batch.crc)
+
+
+CHECK = PartitionCheck(
     check_id="D15",
     name="TruncationSafe",
     premises=frozenset({Premise.HIGH_WATERMARK_MOVED, Premise.TRUNCATED}),
-    query="""
-        SELECT t.run, t.topic, t.partition, min(b.base_offset) AS position,
-               concat(t.topic, '-', t.partition, ': broker ', t.node, ' truncated its log from ', t.old_end_offset,
-                      ' to ', t.new_end_offset, ' (', replace(t.reason, '_', ' '), ') in epoch ', t.leader_epoch,
-                      ', and with it ', count(DISTINCT b.base_offset), ' batches from offset ', min(b.base_offset),
-                      ' on that had been committed') AS sentence
-        FROM log_truncated t
-        JOIN batch_appended b ON b.run = t.run AND b.topic_id = t.topic_id AND b.partition = t.partition
-             AND b.node = t.node AND b.base_offset >= t.new_end_offset AND b.last_offset < t.old_end_offset
-             AND (b.incarnation < t.incarnation OR b.incarnation = t.incarnation AND b.sequence < t.sequence)
-        -- Committed by the leader of an earlier epoch, which had that very batch.
-        JOIN batch_appended l ON l.run = b.run AND l.topic_id = b.topic_id AND l.partition = b.partition
-             AND l.base_offset = b.base_offset AND l.leader_epoch = b.leader_epoch AND l.crc = b.crc
-        JOIN (SELECT run, topic_id, partition, node, leader_epoch, max(new) AS new,
-                     max(struct(incarnation, sequence)) AS place
-              FROM high_watermark_advanced GROUP BY run, topic_id, partition, node, leader_epoch) h
-             ON h.run = l.run AND h.topic_id = l.topic_id AND h.partition = l.partition AND h.node = l.node
-             AND h.new > l.last_offset AND h.leader_epoch < t.leader_epoch
-             AND struct(l.incarnation, l.sequence) < h.place
-        LEFT ANTI JOIN change u ON u.run = t.run AND u.topic_id = t.topic_id AND u.partition = t.partition
-             AND u.election IN ('unclean', 'last_known_leader') AND u.leader_epoch > h.leader_epoch
-             AND u.leader_epoch <= t.leader_epoch
-        GROUP BY t.run, t.topic, t.partition, t.node, t.old_end_offset, t.new_end_offset, t.reason, t.leader_epoch,
-                 t.incarnation, t.sequence
-    """,
+    find=_find,
 )

@@ -1,29 +1,58 @@
 """D16 VisibleBelowHW: a consumer is given only what the broker that serves it calls committed."""
 
-from emulator.verification.check import Check, Evidence, Premise
+from collections.abc import Iterator
 
-CHECK = Check(
+from emulator.core.events import BecameLeader, FollowerHighWatermarkUpdated, HighWatermarkAdvanced, LogOpened
+from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from emulator.verification.partition_facts import PartitionFacts
+
+_BEFORE_ALL = -1
+"""Epoch of a high watermark that a log was opened with."""
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    served = {
+        (batch.node, batch.served_epoch, batch.process, batch.base_offset, batch.last_offset)
+        for batch in facts.received
+        if batch.served_epoch is not None
+    }
+    high_watermarks = _high_watermarks(facts) if served else {}
+    reached: dict[tuple[int, int], int] = {}
+    for node, epoch, process, base_offset, last_offset in served:
+        if (node, epoch) not in reached:
+            told = high_watermarks.get(node, {})
+            reached[node, epoch] = max((hw for of_epoch, hw in told.items() if of_epoch <= epoch), default=0)
+        if last_offset >= reached[node, epoch]:
+            yield Finding(
+                base_offset,
+                f"{facts} offset {base_offset}: broker {node} gave it to {process} in epoch {epoch} and never had a "
+                f"high watermark above {reached[node, epoch]}",
+            )
+
+
+def _high_watermarks(facts: PartitionFacts) -> dict[int, dict[int, int]]:
+    """By node and epoch, the highest that it ever had."""
+    found: dict[int, dict[int, int]] = {}
+
+    def note(node: int, leader_epoch: int, high_watermark: int) -> None:
+        epochs = found.setdefault(node, {})
+        epochs[leader_epoch] = max(epochs.get(leader_epoch, 0), high_watermark)
+
+    for advanced in facts.events.of(HighWatermarkAdvanced):
+        note(advanced.node, advanced.event.leader_epoch, advanced.event.new)
+    for updated in facts.events.of(FollowerHighWatermarkUpdated):
+        note(updated.node, updated.event.leader_epoch, updated.event.new)
+    for led in facts.events.of(BecameLeader):
+        note(led.node, led.event.leader_epoch, led.event.high_watermark)
+    for opened in facts.events.of(LogOpened):
+        note(opened.node, _BEFORE_ALL, opened.event.high_watermark)
+    return found
+
+
+CHECK = PartitionCheck(
     check_id="D16",
     name="VisibleBelowHW",
     needs=frozenset({Evidence.EVENTS}),
     premises=frozenset({Premise.CONSUMED_BY_EPOCH}),
-    query="""
-        SELECT c.run, c.topic, c.partition, c.base_offset AS position,
-               concat(c.topic, '-', c.partition, ' offset ', c.base_offset, ': broker ', c.node, ' gave it to ',
-                      c.process, ' in epoch ', c.served_epoch, ' and never had a high watermark above ',
-                      coalesce(max(h.high_watermark), 0)) AS sentence
-        FROM received_batch c
-        LEFT JOIN (
-            SELECT run, node, topic, partition, leader_epoch, max(high_watermark) AS high_watermark
-            FROM (SELECT run, node, topic, partition, leader_epoch, new AS high_watermark FROM high_watermark_advanced
-                  UNION ALL SELECT run, node, topic, partition, leader_epoch, new FROM follower_high_watermark_updated
-                  UNION ALL SELECT run, node, topic, partition, leader_epoch, high_watermark FROM became_leader
-                  UNION ALL SELECT run, node, topic, partition, -1, high_watermark FROM log_opened)
-            GROUP BY run, node, topic, partition, leader_epoch) h
-             ON h.run = c.run AND h.node = c.node AND h.topic = c.topic AND h.partition = c.partition
-             AND h.leader_epoch <= c.served_epoch
-        WHERE c.served_epoch IS NOT NULL
-        GROUP BY c.run, c.topic, c.partition, c.node, c.process, c.served_epoch, c.base_offset, c.last_offset
-        HAVING c.last_offset >= coalesce(max(h.high_watermark), 0)
-    """,
+    find=_find,
 )

@@ -1,19 +1,34 @@
 """D1 AckedDurable: what was acknowledged to an acks=all producer stays where it was acknowledged to be."""
 
-from emulator.verification.check import Check, Premise
+from collections.abc import Iterator
+
+from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.partition_facts import ACKS_ALL, PartitionFacts
 from emulator.verification.sentences import span
 
-CHECK = Check(
-    check_id="D1",
-    name="AckedDurable",
-    premises=frozenset({Premise.ACKED_ALL, Premise.FINAL_LOG}),
-    query=f"""
-        SELECT run, topic, partition, base_offset AS position,
-               concat(topic, '-', partition, ' ', {span("base_offset", "last_offset")}, ' (epoch ',
-                      coalesce(CAST(leader_epoch AS STRING), '?'), '), acknowledged by broker ',
-                      coalesce(CAST(node AS STRING), '?'), ': ', loss_class,
-                      coalesce(concat('; broker ', lacking_node, ' was elected in epoch ', lacking_epoch,
-                                      ' with a log that ended at ', lacking_end_offset), '')) AS sentence
-        FROM lost_batch WHERE acks = -1
-    """,
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    for lost in facts.lost:
+        batch, lacking = lost.batch, lost.lacking
+        if batch.acks != ACKS_ALL:
+            continue
+        epoch = "?" if batch.leader_epoch is None else batch.leader_epoch
+        node = "?" if batch.node is None else batch.node
+        elected = (
+            ""
+            if lacking is None
+            else (
+                f"; broker {lacking.node} was elected in epoch {lacking.leader_epoch} with a log that ended at "
+                f"{lacking.log_end_offset}"
+            )
+        )
+        yield Finding(
+            batch.base_offset,
+            f"{facts} {span(batch.base_offset, batch.last_offset)} (epoch {epoch}), acknowledged by broker {node}: "
+            f"{lost.loss_class.value}{elected}",
+        )
+
+
+CHECK = PartitionCheck(
+    check_id="D1", name="AckedDurable", premises=frozenset({Premise.ACKED_ALL, Premise.FINAL_LOG}), find=_find
 )

@@ -1,23 +1,32 @@
 """D2 LeaderCompleteness: a new leader has everything that leaders before it called committed."""
 
-from emulator.verification.check import Check, Premise
+from collections.abc import Iterator
 
-CHECK = Check(
-    check_id="D2",
-    name="LeaderCompleteness",
-    premises=frozenset({Premise.LED_AFTER_COMMIT}),
-    query="""
-        SELECT b.run, b.topic, b.partition, b.leader_epoch AS position,
-               concat(b.topic, '-', b.partition, ': broker ', b.node, ' began to lead in epoch ', b.leader_epoch,
-                      ' with a log that ended at ', b.epoch_start_offset, ', though the high watermark had been at ',
-                      h.high_watermark, ' in epoch ', h.leader_epoch) AS sentence
-        FROM leader_term b
-        JOIN (SELECT run, topic_id, partition, leader_epoch, max(new) AS high_watermark
-              FROM high_watermark_advanced GROUP BY run, topic_id, partition, leader_epoch) h
-             ON h.run = b.run AND h.topic_id = b.topic_id AND h.partition = b.partition
-             AND h.leader_epoch < b.leader_epoch AND h.high_watermark > b.epoch_start_offset
-        LEFT ANTI JOIN change u ON u.run = b.run AND u.topic_id = b.topic_id AND u.partition = b.partition
-             AND u.election IN ('unclean', 'last_known_leader') AND u.leader_epoch > h.leader_epoch
-             AND u.leader_epoch <= b.leader_epoch
-    """,
+from emulator.core.events import HighWatermarkAdvanced
+from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.partition_facts import PartitionFacts
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    committed: dict[tuple[str, int], int] = {}
+    for advanced in facts.events.of(HighWatermarkAdvanced):
+        key = (advanced.event.topic_id, advanced.event.leader_epoch)
+        committed[key] = max(committed.get(key, 0), advanced.event.new)
+    for topic_id, terms in facts.terms.items():
+        unclean = [c.new.leader_epoch for c in facts.changes if c.is_unclean and c.new.topic_id == topic_id]
+        for term in terms:
+            for (committed_id, epoch), high_watermark in committed.items():
+                if committed_id != topic_id or epoch >= term.leader_epoch or high_watermark <= term.log_end_offset:
+                    continue
+                if not any(epoch < unclean_epoch <= term.leader_epoch for unclean_epoch in unclean):
+                    yield Finding(
+                        term.leader_epoch,
+                        f"{facts}: broker {term.node} began to lead in epoch {term.leader_epoch} with a log that ended "
+                        f"at {term.log_end_offset}, though the high watermark had been at {high_watermark} in epoch "
+                        f"{epoch}",
+                    )
+
+
+CHECK = PartitionCheck(
+    check_id="D2", name="LeaderCompleteness", premises=frozenset({Premise.LED_AFTER_COMMIT}), find=_find
 )

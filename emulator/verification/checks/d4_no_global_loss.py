@@ -1,27 +1,48 @@
 """D4 NoGlobalLoss: data does not vanish from every replica unless every replica that held it lost its page cache."""
 
-from emulator.verification.check import Check, Premise
+from collections.abc import Iterator
+
+from emulator.core.events import BatchAppended, PowerLost
+from emulator.verification.check import Finding, PartitionCheck, Premise
 from emulator.verification.losses import LossClass
+from emulator.verification.partition_facts import ACKS_ALL, PartitionFacts
 from emulator.verification.sentences import span
 
-CHECK = Check(
-    check_id="D4",
-    name="NoGlobalLoss",
-    premises=frozenset({Premise.ACKED_ALL, Premise.FINAL_LOG}),
-    query=f"""
-        SELECT run, topic, partition, base_offset AS position,
-               concat(topic, '-', partition, ' ', {span("base_offset", "last_offset")}, ': ', held,
-                      ' replicas held it and ', lost, ' lost it with its page cache, yet no log has it') AS sentence
-        FROM (SELECT l.run, l.topic, l.partition, l.base_offset, l.last_offset, count(DISTINCT b.node) AS held,
-                     count(DISTINCT p.lost_node) AS lost
-              FROM lost_batch l
-              JOIN batch_appended b ON b.run = l.run AND b.topic_id = l.topic_id AND b.partition = l.partition
-                   AND b.base_offset = l.base_offset AND b.crc = l.crc
-              LEFT JOIN power_lost p ON p.run = b.run AND p.topic_id = b.topic_id AND p.partition = b.partition
-                   AND p.lost_node = b.node AND p.lost_incarnation >= b.incarnation
-                   AND p.new_end_offset <= l.last_offset
-              WHERE l.acks = -1 AND l.loss_class = '{LossClass.GONE_EVERYWHERE.value}'
-              GROUP BY l.run, l.topic, l.partition, l.topic_id, l.base_offset, l.last_offset, l.crc)
-        WHERE held > lost
-    """,
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    gone = [
+        lost.batch
+        for lost in facts.lost
+        if lost.batch.acks == ACKS_ALL and lost.loss_class is LossClass.GONE_EVERYWHERE
+    ]
+    held: dict[tuple[str | None, int, int | None], set[tuple[int, int]]] = {
+        (batch.topic_id, batch.base_offset, batch.crc): set() for batch in gone
+    }
+    for appended in facts.events.of(BatchAppended) if gone else ():
+        event = appended.event
+        holders = held.get((event.topic_id, event.base_offset, event.crc))
+        if holders is not None:
+            holders.add((appended.node, appended.incarnation))
+    power_losses = [loss.event for loss in facts.events.of(PowerLost)]
+    for batch in gone:
+        holders = held[batch.topic_id, batch.base_offset, batch.crc]
+        had = {node for node, _ in holders}
+        lost = {
+            node
+            for node, incarnation in holders
+            for loss in power_losses
+            if (loss.topic_id, loss.lost_node) == (batch.topic_id, node)
+            and loss.lost_incarnation >= incarnation
+            and loss.new_end_offset <= batch.last_offset
+        }
+        if len(had) > len(lost):
+            yield Finding(
+                batch.base_offset,
+                f"{facts} {span(batch.base_offset, batch.last_offset)}: {len(had)} replicas held it and {len(lost)} "
+                "lost it with its page cache, yet no log has it",
+            )
+
+
+CHECK = PartitionCheck(
+    check_id="D4", name="NoGlobalLoss", premises=frozenset({Premise.ACKED_ALL, Premise.FINAL_LOG}), find=_find
 )

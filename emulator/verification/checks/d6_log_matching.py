@@ -1,73 +1,72 @@
 """D6 LogMatching: replicas agree on everything that both call committed.
 
 Each replica's final log is compared with one reference, the settled leader's (or, where there is none, the one with the
-highest high watermark), below the lower of both high watermarks and from the higher of both log starts. Each side is
-first summed up in a digest that does not depend on order; batches are looked at only where two digests differ.
+highest high watermark), below the lower of both high watermarks and from the higher of both log starts.
 """
 
-from emulator.verification.check import Check, Premise
+from collections.abc import Iterator
+
+import msgspec
+
+from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.log_reader import FinalBatch
+from emulator.verification.partition_facts import PartitionFacts
 from emulator.verification.sentences import span
 
-_REPLICA = """
-    SELECT l.run, l.topic, l.topic_id, l.partition, l.node, l.log_start_offset,
-           least(coalesce(h.high_watermark, 0), l.log_end_offset) AS high_watermark
-    FROM final_log l
-    JOIN partition_state p ON p.run = l.run AND p.topic_id = l.topic_id AND p.partition = l.partition
-         AND array_contains(p.replicas, l.node)
-    LEFT JOIN last_high_watermark h ON h.run = l.run AND h.node = l.node AND h.topic_id = l.topic_id
-         AND h.partition = l.partition
-"""
+_Key = tuple[str, int]
+"""Topic id and node."""
 
-_REFERENCE = f"""
-    SELECT r.run, r.topic_id, r.partition,
-           max_by(r.node, struct(s.leader IS NOT NULL, r.high_watermark, r.node)) AS node,
-           max_by(r.high_watermark, struct(s.leader IS NOT NULL, r.high_watermark, r.node)) AS high_watermark,
-           max_by(r.log_start_offset, struct(s.leader IS NOT NULL, r.high_watermark, r.node)) AS log_start_offset
-    FROM ({_REPLICA}) r
-    LEFT JOIN settled_leader s ON s.run = r.run AND s.topic_id = r.topic_id AND s.partition = r.partition
-         AND s.leader = r.node
-    GROUP BY r.run, r.topic_id, r.partition
-"""
 
-_PAIR = f"""
-    SELECT r.run, r.topic, r.topic_id, r.partition, r.node, e.node AS reference,
-           least(r.high_watermark, e.high_watermark) AS below, greatest(r.log_start_offset, e.log_start_offset) AS above
-    FROM ({_REPLICA}) r JOIN ({_REFERENCE}) e ON e.run = r.run AND e.topic_id = r.topic_id AND e.partition = r.partition
-    WHERE r.node <> e.node
-"""
+class _Replica(msgspec.Struct, frozen=True, kw_only=True):
+    node: int
+    log_start_offset: int
+    high_watermark: int
 
-_BATCH = "b.base_offset, b.last_offset, b.leader_epoch, b.crc, b.record_count"
 
-_DIFFERING = f"""
-    SELECT /*+ BROADCAST(p) */ p.run, p.topic, p.topic_id, p.partition, p.node, p.reference, p.below,
-           p.above
-    FROM pair p
-    JOIN final_batch b ON b.run = p.run AND b.topic_id = p.topic_id AND b.partition = p.partition
-         AND b.node IN (p.node, p.reference) AND b.last_offset < p.below AND b.base_offset >= p.above
-    GROUP BY p.run, p.topic, p.topic_id, p.partition, p.node, p.reference, p.below, p.above
-    HAVING count_if(b.node = p.node) <> count_if(b.node = p.reference)
-           OR bit_xor(xxhash64({_BATCH})) <> 0
-"""
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    replicas = _replicas(facts)
+    batches: dict[_Key, list[FinalBatch]] = {}
+    for batch in facts.final_batches if len(replicas) > 1 else ():
+        batches.setdefault((batch.topic_id or "", batch.node), []).append(batch)
+    for topic_id in sorted({topic_id for topic_id, _ in replicas}):
+        settled = facts.settled.get(topic_id)
+        leader = None if settled is None else settled.leader
+        own = [replica for (own_id, _), replica in replicas.items() if own_id == topic_id]
+        reference = max(own, key=lambda r: (r.node == leader, r.high_watermark, r.node))
+        for replica in own:
+            if replica is reference:
+                continue
+            below = min(replica.high_watermark, reference.high_watermark)
+            above = max(replica.log_start_offset, reference.log_start_offset)
+            held = {
+                node: {
+                    (b.base_offset, b.last_offset, b.leader_epoch, b.crc, b.record_count)
+                    for b in batches.get((topic_id, node), [])
+                    if above <= b.base_offset and b.last_offset < below
+                }
+                for node in (replica.node, reference.node)
+            }
+            for node, other in ((replica.node, reference.node), (reference.node, replica.node)):
+                for base_offset, last_offset, leader_epoch, crc, _ in held[node] - held[other]:
+                    yield Finding(
+                        base_offset,
+                        f"{facts} {span(base_offset, last_offset)}: broker {node} has a batch of epoch {leader_epoch} "
+                        f"with CRC {crc} below the common high watermark that broker {other} does not have there",
+                    )
 
-_SIDE = """
-    SELECT /*+ BROADCAST(p) */ p.run, p.topic, p.partition, p.node AS replica, p.reference, b.node,
-           b.base_offset, b.last_offset, b.leader_epoch, b.crc, b.record_count
-    FROM differing p JOIN final_batch b ON b.run = p.run AND b.topic_id = p.topic_id AND b.partition = p.partition
-         AND b.node IN (p.node, p.reference) AND b.last_offset < p.below AND b.base_offset >= p.above
-"""
 
-CHECK = Check(
-    check_id="D6",
-    name="LogMatching",
-    premises=frozenset({Premise.FINAL_REPLICAS}),
-    query=f"""
-        WITH pair AS ({_PAIR}), differing AS ({_DIFFERING})
-        SELECT run, topic, partition, base_offset AS position,
-               concat(topic, '-', partition, ' ', {span("base_offset", "last_offset")}, ': broker ', min(node),
-                      ' has a batch of epoch ', leader_epoch, ' with CRC ', crc, ' below the common high watermark ',
-                      'that broker ', IF(min(node) = replica, reference, replica), ' does not have there') AS sentence
-        FROM ({_SIDE})
-        GROUP BY run, topic, partition, replica, reference, base_offset, last_offset, leader_epoch, crc, record_count
-        HAVING count(DISTINCT node) < 2
-    """,
-)
+def _replicas(facts: PartitionFacts) -> dict[_Key, _Replica]:
+    found: dict[_Key, _Replica] = {}
+    for log in facts.final_logs:
+        state = facts.states.get(log.topic_id or "")
+        if state is not None and log.node in state.replicas:
+            high_watermark = facts.last_high_watermarks.get((state.topic_id, log.node), 0)
+            found[state.topic_id, log.node] = _Replica(
+                node=log.node,
+                log_start_offset=log.log_start_offset,
+                high_watermark=min(high_watermark, log.log_end_offset),
+            )
+    return found
+
+
+CHECK = PartitionCheck(check_id="D6", name="LogMatching", premises=frozenset({Premise.FINAL_REPLICAS}), find=_find)

@@ -1,24 +1,31 @@
 """H2 HWGate: a high watermark moves only while the committed ISR has at least min ISR members (KIP-966)."""
 
-from emulator.verification.check import Check, Premise
+from collections.abc import Iterator
+
+from emulator.core.events import HighWatermarkAdvanced
+from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.partition_facts import PartitionFacts
 from emulator.verification.sentences import listed
 
-CHECK = Check(
-    check_id="H2",
-    name="HWGate",
-    premises=frozenset({Premise.HIGH_WATERMARK_MOVED}),
-    query=f"""
-        SELECT h.run, h.topic, h.partition, h.new AS position,
-               concat(h.topic, '-', h.partition, ': broker ', h.node, ' moved its high watermark from ', h.old, ' to ',
-                      h.new, ' in epoch ', h.leader_epoch, ' with ISR ', {listed("h.committed_isr")}, IF(
-                      size(h.committed_isr) < m.required_isr, concat(', fewer than the ', m.required_isr, ' required'),
-                      ', which the controller never committed in that epoch')) AS sentence
-        FROM high_watermark_advanced h
-        JOIN required_isr m ON m.run = h.run AND m.topic_id = h.topic_id AND m.partition = h.partition
-        LEFT JOIN (SELECT DISTINCT run, topic_id, partition, leader_epoch, array_sort(isr) AS isr
-                   FROM partition_changed) c
-             ON c.run = h.run AND c.topic_id = h.topic_id AND c.partition = h.partition
-             AND c.leader_epoch = h.leader_epoch AND c.isr = array_sort(h.committed_isr)
-        WHERE size(h.committed_isr) < m.required_isr OR c.run IS NULL
-    """,
-)
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    committed = {(c.new.topic_id, c.new.leader_epoch, frozenset(c.new.isr)) for c in facts.changes}
+    for advanced in facts.events.of(HighWatermarkAdvanced):
+        event = advanced.event
+        required = facts.required_isr.get(event.topic_id)
+        if required is None:
+            continue
+        if len(event.committed_isr) < required:
+            problem = f"fewer than the {required} required"
+        elif (event.topic_id, event.leader_epoch, frozenset(event.committed_isr)) not in committed:
+            problem = "which the controller never committed in that epoch"
+        else:
+            continue
+        yield Finding(
+            event.new,
+            f"{facts}: broker {advanced.node} moved its high watermark from {event.old} to {event.new} in epoch "
+            f"{event.leader_epoch} with ISR {listed(event.committed_isr)}, {problem}",
+        )
+
+
+CHECK = PartitionCheck(check_id="H2", name="HWGate", premises=frozenset({Premise.HIGH_WATERMARK_MOVED}), find=_find)

@@ -1,63 +1,90 @@
 """L7 Clean: brokers remove logs that are not theirs, and no others (KIP-550)."""
 
+from collections.abc import Iterator
 from typing import Final
 
+from emulator.core.events import LogDeleted, StrayDeleted, StrayDetected
 from emulator.core.properties import NodeProperties
-from emulator.verification.check import Check, Evidence, Premise
+from emulator.core.types import StrayCleanup
+from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from emulator.verification.partition_facts import PartitionFacts
+from emulator.verification.sentences import words
 
 _DEFAULT_DELAY_MS: Final = NodeProperties().stray_delete_delay_ms
 _CLOCK_STEP_MS: Final = 1
 """Graces are counted in whole ms, events are noted in ns."""
+_NS_PER_MS: Final = 1_000_000
 
-CHECK = Check(
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    yield from _removed_own(facts)
+    yield from _kept_others(facts)
+    yield from _deleted_early(facts)
+
+
+def _removed_own(facts: PartitionFacts) -> Iterator[Finding]:
+    removed = [(d, d.event.log_end_offset, str(d.event.reason)) for d in facts.events.of(LogDeleted)]
+    strays = [
+        (d, d.event.log_end_offset, words(d.event.reason))
+        for d in facts.events.of(StrayDetected)
+        if d.event.action is not StrayCleanup.OFF
+    ]
+    for removal, log_end_offset, why in (*removed, *strays):
+        topic_id = removal.event.topic_id
+        is_replica = all(removal.node in c.new.replicas for c in facts.changes if c.new.topic_id == topic_id)
+        if topic_id in facts.states and topic_id not in facts.cluster.deleted_topics and is_replica:
+            yield Finding(
+                log_end_offset,
+                f"{facts}: broker {removal.node} removed its log, which ended at {log_end_offset} ({why}), though it "
+                "was a replica all the time",
+            )
+
+
+def _kept_others(facts: PartitionFacts) -> Iterator[Finding]:
+    reassigned = {
+        change.new.topic_id: change.new.metadata_offset
+        for change in facts.changes
+        if change.old is None or change.old.replicas != change.new.replicas
+    }
+    noticed = {(s.node, s.incarnation, s.event.topic_id) for s in facts.events.of(StrayDetected)}
+    for log in facts.final_logs:
+        state, applied = facts.states.get(log.topic_id or ""), facts.cluster.last_applied.get(log.node)
+        if state is None or applied is None:
+            continue
+        deleted_at = facts.cluster.deleted_topics.get(state.topic_id)
+        if deleted_at is None and log.node in state.replicas:
+            continue
+        since = reassigned[state.topic_id] if deleted_at is None else deleted_at
+        if since < applied.end_offset and (log.node, applied.incarnation, state.topic_id) not in noticed:
+            yield Finding(
+                log.log_end_offset,
+                f"{facts}: broker {log.node} kept a log of topic id {log.topic_id} that is not its own, and did not "
+                "notice",
+            )
+
+
+def _deleted_early(facts: PartitionFacts) -> Iterator[Finding]:
+    known = {(s.node, s.incarnation, s.event.topic_id): s.time_ns for s in facts.events.of(StrayDetected)}
+    for deleted in facts.events.of(StrayDeleted):
+        started = facts.cluster.started.get((deleted.node, deleted.incarnation))
+        if started is None:
+            continue
+        topic_id = deleted.event.topic_id
+        known_ns = known.get((deleted.node, deleted.incarnation, topic_id), started.time_ns)
+        waited_ms = int((deleted.time_ns - known_ns) / _NS_PER_MS)
+        delay_ms = int(started.event.properties.get("stray.delete.delay.ms", _DEFAULT_DELAY_MS))
+        if waited_ms < delay_ms - _CLOCK_STEP_MS:
+            yield Finding(
+                deleted.sequence,
+                f"{facts}: broker {deleted.node} deleted a stray of topic id {topic_id} {waited_ms} ms after it knew "
+                f"of it, before stray.delete.delay.ms, which is {delay_ms}",
+            )
+
+
+CHECK = PartitionCheck(
     check_id="L7",
     name="Clean",
     needs=frozenset({Evidence.EVENTS}),
     premises=frozenset({Premise.FINAL_LOG, Premise.SETTLED}),
-    query=f"""
-        SELECT d.run, d.topic, d.partition, d.log_end_offset AS position,
-               concat(d.topic, '-', d.partition, ': broker ', d.node, ' removed its log, which ended at ',
-                      d.log_end_offset, ' (', d.why, '), though it was a replica all the time') AS sentence
-        FROM (SELECT run, topic, topic_id, partition, node, log_end_offset, reason AS why FROM log_deleted
-              UNION ALL
-              SELECT run, topic, topic_id, partition, node, log_end_offset, replace(reason, '_', ' ')
-              FROM stray_detected WHERE action <> 'off') d
-        JOIN partition_state p ON p.run = d.run AND p.topic_id = d.topic_id AND p.partition = d.partition
-        LEFT ANTI JOIN topic_deleted t ON t.run = d.run AND t.topic_id = d.topic_id
-        LEFT ANTI JOIN partition_changed c ON c.run = d.run AND c.topic_id = d.topic_id AND c.partition = d.partition
-             AND NOT array_contains(c.replicas, d.node)
-        UNION ALL
-        SELECT f.run, f.topic, f.partition, f.log_end_offset,
-               concat(f.topic, '-', f.partition, ': broker ', f.node, ' kept a log of topic id ', f.topic_id,
-                      ' that is not its own, and did not notice')
-        FROM final_log f
-        JOIN (SELECT p.run, p.topic_id, p.partition, p.replicas, t.run IS NOT NULL AS is_gone,
-                     coalesce(t.metadata_offset, c.metadata_offset) AS since
-              FROM partition_state p
-              JOIN (SELECT run, topic_id, partition, max(metadata_offset) AS metadata_offset FROM change
-                    WHERE NOT (replicas <=> old.replicas) GROUP BY run, topic_id, partition) c
-                   ON c.run = p.run AND c.topic_id = p.topic_id AND c.partition = p.partition
-              LEFT JOIN topic_deleted t ON t.run = p.run AND t.topic_id = p.topic_id) a
-             ON a.run = f.run AND a.topic_id = f.topic_id AND a.partition = f.partition
-             AND (a.is_gone OR NOT array_contains(a.replicas, f.node))
-        JOIN (SELECT run, node, max_by(end_offset, struct(incarnation, sequence)) AS end_offset,
-                     max(incarnation) AS incarnation
-              FROM metadata_applied GROUP BY run, node) m
-             ON m.run = f.run AND m.node = f.node AND m.end_offset > a.since
-        LEFT ANTI JOIN stray_detected s ON s.run = f.run AND s.node = f.node AND s.topic_id = f.topic_id
-             AND s.partition = f.partition AND s.incarnation = m.incarnation
-        UNION ALL
-        SELECT d.run, d.topic, d.partition, d.sequence,
-               concat(d.topic, '-', d.partition, ': broker ', d.node, ' deleted a stray of topic id ', d.topic_id, ' ',
-                      waited_ms, ' ms after it knew of it, before stray.delete.delay.ms, which is ', delay_ms)
-        FROM (SELECT g.*, CAST((g.time_ns - coalesce(s.time_ns, n.time_ns)) / 1000000 AS BIGINT) AS waited_ms,
-                     CAST(coalesce(n.properties['stray.delete.delay.ms'], '{_DEFAULT_DELAY_MS}') AS BIGINT) AS delay_ms
-              FROM stray_deleted g
-              JOIN node_started n ON n.run = g.run AND n.node = g.node AND n.incarnation = g.incarnation
-              LEFT JOIN (SELECT run, node, incarnation, topic_id, partition, max(time_ns) AS time_ns
-                         FROM stray_detected GROUP BY run, node, incarnation, topic_id, partition) s
-                   ON s.run = g.run AND s.node = g.node AND s.incarnation = g.incarnation
-                   AND s.topic_id = g.topic_id AND s.partition = g.partition) d
-        WHERE waited_ms < delay_ms - {_CLOCK_STEP_MS}
-    """,
+    find=_find,
 )

@@ -3,24 +3,28 @@
 A partition that no replica may lead when the cluster settles cannot finish one, and is excused.
 """
 
-from emulator.verification.check import Check, Premise
+from collections.abc import Iterator
+
+from emulator.core.events import ClusterSettled
+from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.partition_facts import PartitionFacts
 from emulator.verification.sentences import listed
 
-CHECK = Check(
-    check_id="L8",
-    name="ReassignEnds",
-    premises=frozenset({Premise.REASSIGNMENT, Premise.SETTLED}),
-    query=f"""
-        SELECT p.run, p.topic, p.partition, p.settled_at AS position,
-               concat(p.topic, '-', p.partition, ' is still adding ', {listed("p.state.adding_replicas")},
-                      ' and removing ', {listed("p.state.removing_replicas")}) AS sentence
-        FROM (SELECT c.run, c.topic, c.topic_id, c.partition, e.metadata_offset AS settled_at,
-                     max_by(struct(c.leader, c.adding_replicas, c.removing_replicas), c.metadata_offset) AS state
-              FROM partition_changed c
-              JOIN cluster_settled e ON e.run = c.run AND c.metadata_offset < e.metadata_offset
-              GROUP BY c.run, c.topic, c.topic_id, c.partition, e.metadata_offset) p
-        LEFT ANTI JOIN topic_deleted t ON t.run = p.run AND t.topic_id = p.topic_id
-        WHERE p.state.leader IS NOT NULL
-              AND size(p.state.adding_replicas) + size(p.state.removing_replicas) > 0
-    """,
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    for settled in facts.cluster.events.of(ClusterSettled):
+        settled_at = settled.event.metadata_offset
+        states = {c.new.topic_id: c.new for c in facts.changes if c.new.metadata_offset < settled_at}
+        for topic_id, state in states.items():
+            is_moving = bool(state.adding_replicas or state.removing_replicas)
+            if is_moving and state.leader is not None and topic_id not in facts.cluster.deleted_topics:
+                yield Finding(
+                    settled_at,
+                    f"{facts} is still adding {listed(state.adding_replicas)} and removing "
+                    f"{listed(state.removing_replicas)}",
+                )
+
+
+CHECK = PartitionCheck(
+    check_id="L8", name="ReassignEnds", premises=frozenset({Premise.REASSIGNMENT, Premise.SETTLED}), find=_find
 )

@@ -1,41 +1,59 @@
 """M10 APAccept: the controller takes an ISR only from the leader, on the state that it has (KIP-497, KIP-903)."""
 
-from emulator.verification.check import Check, Premise
+from collections.abc import Iterator
+
+from emulator.core.events import AlterPartitionDecided, PartitionChanged
+from emulator.core.types import ChangeReason
+from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.cluster_facts import ClusterFacts
+from emulator.verification.partition_facts import NO_ERROR, PartitionFacts
 from emulator.verification.sentences import broker, listed
 
-CHECK = Check(
-    check_id="M10",
-    name="APAccept",
-    premises=frozenset({Premise.PROPOSAL_ACCEPTED}),
-    query=f"""
-        SELECT run, topic, partition, partition_epoch AS position,
-               concat(topic, '-', partition, ': an AlterPartition of broker ', broker_id, ' to ISR ',
-                      {listed("proposed_isr")}, ' on partition epoch ', partition_epoch, ' was accepted, though ',
-                      problem) AS sentence
-        FROM (SELECT d.run, d.topic, d.partition, d.partition_epoch, d.broker_id, d.proposed_isr, CASE
-                  WHEN s.run IS NULL THEN 'there was no such epoch'
-                  WHEN NOT (s.leader <=> d.broker_id) THEN concat({broker("s.leader")}, ' led')
-                  WHEN s.leader_epoch <> d.leader_epoch THEN concat('the leader epoch was ', s.leader_epoch)
-                  WHEN NOT array_contains(d.proposed_isr, d.broker_id) THEN 'the leader is not in it'
-                  WHEN size(array_except(d.proposed_isr, s.replicas)) > 0 THEN 'it has a broker that is no replica'
-              END AS problem
-              FROM alter_partition_decided d
-              LEFT JOIN change s ON s.run = d.run AND s.topic_id = d.topic_id AND s.partition = d.partition
-                   AND s.partition_epoch = d.partition_epoch
-              WHERE d.error = 'NONE'
-              UNION ALL
-              SELECT d.run, d.topic, d.partition, d.partition_epoch, d.broker_id, d.proposed_isr,
-                     concat('broker ', r.broker_id, ' was registered under epoch ', r.broker_epoch, ', not ',
-                            d.member.broker_epochs)
-              FROM (SELECT *, explode(arrays_zip(proposed_isr, broker_epochs)) AS member
-                    FROM alter_partition_decided WHERE error = 'NONE') d
-              JOIN change n ON n.run = d.run AND n.topic_id = d.topic_id AND n.partition = d.partition
-                   AND n.partition_epoch = d.partition_epoch + 1 AND n.reason = 'alter_partition'
-              JOIN (SELECT *, lead(metadata_offset) OVER (PARTITION BY run, broker_id ORDER BY metadata_offset)
-                              AS next_offset FROM broker_registered) r
-                   ON r.run = d.run AND r.broker_id = d.member.proposed_isr AND r.metadata_offset < n.metadata_offset
-                   AND (r.next_offset IS NULL OR n.metadata_offset < r.next_offset)
-                   AND r.broker_epoch <> d.member.broker_epochs)
-        WHERE problem IS NOT NULL
-    """,
-)
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    states: dict[tuple[str, int], PartitionChanged] = {
+        (change.new.topic_id, change.new.partition_epoch): change.new for change in facts.changes
+    }
+    for decided in facts.events.of(AlterPartitionDecided):
+        event = decided.event
+        if event.error != NO_ERROR:
+            continue
+        on = states.get((event.topic_id, event.partition_epoch))
+        made = states.get((event.topic_id, event.partition_epoch + 1))
+        for problem in (_problem(event, on), *_stale_members(event, made, facts.cluster)):
+            if problem is not None:
+                yield Finding(
+                    event.partition_epoch,
+                    f"{facts}: an AlterPartition of broker {event.broker_id} to ISR {listed(event.proposed_isr)} on "
+                    f"partition epoch {event.partition_epoch} was accepted, though {problem}",
+                )
+
+
+def _problem(event: AlterPartitionDecided, on: PartitionChanged | None) -> str | None:
+    if on is None:
+        return "there was no such epoch"
+    if on.leader != event.broker_id:
+        return f"{broker(on.leader)} led"
+    if on.leader_epoch != event.leader_epoch:
+        return f"the leader epoch was {on.leader_epoch}"
+    if event.broker_id not in event.proposed_isr:
+        return "the leader is not in it"
+    if set(event.proposed_isr) - set(on.replicas):
+        return "it has a broker that is no replica"
+    return None
+
+
+def _stale_members(event: AlterPartitionDecided, made: PartitionChanged | None, cluster: ClusterFacts) -> Iterator[str]:
+    if made is None or made.reason is not ChangeReason.ALTER_PARTITION:
+        return
+    registered = {
+        registration.event.broker_id: registration.event.broker_epoch
+        for registration in cluster.registrations
+        if registration.event.metadata_offset < made.metadata_offset
+    }
+    for member, broker_epoch in zip(event.proposed_isr, event.broker_epochs, strict=False):
+        if broker_epoch is not None and registered.get(member, broker_epoch) != broker_epoch:
+            yield f"broker {member} was registered under epoch {registered[member]}, not {broker_epoch}"
+
+
+CHECK = PartitionCheck(check_id="M10", name="APAccept", premises=frozenset({Premise.PROPOSAL_ACCEPTED}), find=_find)

@@ -3,19 +3,27 @@
 Where a reassignment may be cancelled with no replica in sync, one that remains is put into the ISR (S39).
 """
 
-from emulator.verification.check import Check, Premise
-from emulator.verification.sentences import listed
+from collections.abc import Iterator
 
-CHECK = Check(
-    check_id="M11",
-    name="ISRGrowth",
-    premises=frozenset({Premise.ISR_GREW}),
-    query=f"""
-        SELECT run, topic, partition, metadata_offset AS position,
-               concat(topic, '-', partition, ' at metadata offset ', metadata_offset, ' (', replace(reason, '_', ' '),
-                      '): the ISR grew from ', {listed("old.isr")}, ' to ', {listed("isr")}) AS sentence
-        FROM change
-        WHERE size(array_except(isr, old.isr)) > 0 AND reason <> 'alter_partition'
-              AND NOT (election IN ('elr', 'unclean', 'last_known_leader') AND isr <=> array(leader))
-    """,
-)
+from emulator.core.events import Election
+from emulator.core.types import ChangeReason
+from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.partition_facts import PartitionFacts
+from emulator.verification.sentences import listed, words
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    for change in facts.changes:
+        new, old = change.new, change.old
+        if old is None or not set(new.isr) - set(old.isr) or new.reason is ChangeReason.ALTER_PARTITION:
+            continue
+        is_election = change.is_unclean or new.election is Election.ELR
+        if not is_election or new.isr != (new.leader,):
+            yield Finding(
+                new.metadata_offset,
+                f"{facts} at metadata offset {new.metadata_offset} ({words(new.reason)}): the ISR grew from "
+                f"{listed(old.isr)} to {listed(new.isr)}",
+            )
+
+
+CHECK = PartitionCheck(check_id="M11", name="ISRGrowth", premises=frozenset({Premise.ISR_GREW}), find=_find)

@@ -1,19 +1,31 @@
 """M12 BrokerEpoch: each registration of a broker gets an epoch of its own, higher than all before."""
 
-from emulator.verification.check import Check, Premise
+from collections import Counter
+from collections.abc import Iterator
 
-CHECK = Check(
-    check_id="M12",
-    name="BrokerEpoch",
-    premises=frozenset({Premise.TWO_REGISTRATIONS}),
-    query="""
-        SELECT run, '' AS topic, 0 AS partition, metadata_offset AS position,
-               concat('broker ', broker_id, ' was registered at metadata offset ', metadata_offset, ' under epoch ',
-                      broker_epoch, IF(broker_epoch <= before, concat(', after epoch ', before),
-                      ', which another registration has as well')) AS sentence
-        FROM (SELECT *, lag(broker_epoch) OVER (PARTITION BY run, broker_id ORDER BY metadata_offset) AS before,
-                     count(*) OVER (PARTITION BY run, broker_epoch) AS holders
-              FROM broker_registered)
-        WHERE broker_epoch <= before OR holders > 1
-    """,
-)
+from emulator.verification.check import ClusterCheck, Finding, Premise
+from emulator.verification.cluster_facts import ClusterFacts
+
+
+def _find(cluster: ClusterFacts) -> Iterator[Finding]:
+    last: dict[int, int] = {}
+    holders = Counter(registration.event.broker_epoch for registration in cluster.registrations)
+    for registration in cluster.registrations:
+        event = registration.event
+        before = last.get(event.broker_id)
+        if before is not None and event.broker_epoch <= before:
+            problem = f", after epoch {before}"
+        elif holders[event.broker_epoch] > 1:
+            problem = ", which another registration has as well"
+        else:
+            problem = None
+        if problem is not None:
+            yield Finding(
+                event.metadata_offset,
+                f"broker {event.broker_id} was registered at metadata offset {event.metadata_offset} under epoch "
+                f"{event.broker_epoch}{problem}",
+            )
+        last[event.broker_id] = event.broker_epoch
+
+
+CHECK = ClusterCheck(check_id="M12", name="BrokerEpoch", premises=frozenset({Premise.TWO_REGISTRATIONS}), find=_find)

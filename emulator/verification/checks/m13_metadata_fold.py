@@ -1,27 +1,38 @@
 """M13 MetadataFold: brokers act only on what the controller committed."""
 
-from emulator.verification.check import Check, Evidence, Premise
+from collections.abc import Iterator
+
+from emulator.core.events import BecameFollower, BecameLeader
+from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from emulator.verification.partition_facts import PartitionFacts
 from emulator.verification.sentences import broker
 
-CHECK = Check(
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    states = {(change.new.topic_id, change.new.partition_epoch): change.new for change in facts.changes}
+    roles: list[tuple[int, BecameLeader | BecameFollower, int | None]] = [
+        *((role.node, role.event, role.node) for role in facts.events.of(BecameLeader)),
+        *((role.node, role.event, role.event.leader) for role in facts.events.of(BecameFollower)),
+    ]
+    for node, event, leader in roles:
+        state = states.get((event.topic_id, event.partition_epoch))
+        if state is None:
+            problem = "which the controller never committed"
+        elif (state.leader, state.leader_epoch) != (leader, event.leader_epoch):
+            problem = f"and the controller had committed leader {broker(state.leader)} of epoch {state.leader_epoch}"
+        else:
+            continue
+        yield Finding(
+            event.partition_epoch,
+            f"{facts}: broker {node} acted on partition epoch {event.partition_epoch} with leader {broker(leader)} of "
+            f"epoch {event.leader_epoch}, {problem}",
+        )
+
+
+CHECK = PartitionCheck(
     check_id="M13",
     name="MetadataFold",
     needs=frozenset({Evidence.EVENTS}),
     premises=frozenset({Premise.LED}),
-    query=f"""
-        SELECT r.run, r.topic, r.partition, r.partition_epoch AS position,
-               concat(r.topic, '-', r.partition, ': broker ', r.node, ' acted on partition epoch ', r.partition_epoch,
-                      ' with leader ', {broker("r.leader")}, ' of epoch ', r.leader_epoch, IF(c.run IS NULL,
-                      ', which the controller never committed',
-                      concat(', and the controller had committed leader ', {broker("c.leader")}, ' of epoch ',
-                             c.leader_epoch))) AS sentence
-        FROM (SELECT run, topic, topic_id, partition, node, partition_epoch, leader_epoch, node AS leader
-              FROM became_leader
-              UNION ALL
-              SELECT run, topic, topic_id, partition, node, partition_epoch, leader_epoch, leader
-              FROM became_follower) r
-        LEFT JOIN change c ON c.run = r.run AND c.topic_id = r.topic_id AND c.partition = r.partition
-             AND c.partition_epoch = r.partition_epoch
-        WHERE c.run IS NULL OR c.leader_epoch <> r.leader_epoch OR NOT (c.leader <=> r.leader)
-    """,
+    find=_find,
 )

@@ -1,37 +1,57 @@
 """M15 TopicId: a topic that is created again under its name has nothing of the one before (KIP-516)."""
 
-from emulator.verification.check import Check, Evidence, Premise
+from collections.abc import Iterator
 
-CHECK = Check(
+from emulator.core.events import BatchAppended, BecameFollower, BecameLeader, LogOpened
+from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from emulator.verification.partition_facts import PartitionFacts
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    for position, node, what, topic_id in (*_first_logs(facts), *_never_opened(facts), *_unknown_topics(facts)):
+        yield Finding(position, f"{facts}: broker {node} {what} topic id {topic_id}")
+
+
+_Misuse = tuple[int, int, str, str]
+"""Offset, node, what it did, and the topic id."""
+
+
+def _first_logs(facts: PartitionFacts) -> Iterator[_Misuse]:
+    seen: set[tuple[int, str]] = set()
+    for opened in facts.events.of(LogOpened):
+        key, end = (opened.node, opened.event.topic_id), opened.event.log_end_offset
+        if key not in seen and end > 0:
+            yield end, opened.node, f"found {end} records where none can be, in its first log of", opened.event.topic_id
+        seen.add(key)
+
+
+def _never_opened(facts: PartitionFacts) -> Iterator[_Misuse]:
+    opened: dict[tuple[int, int, str], int] = {}
+    for log in facts.events.of(LogOpened):
+        opened.setdefault((log.node, log.incarnation, log.event.topic_id), log.sequence)
+    led = [(role, role.event.epoch_start_offset) for role in facts.events.of(BecameLeader)]
+    followed = [(role, role.event.log_end_offset) for role in facts.events.of(BecameFollower)]
+    for role, end in (*led, *followed):
+        topic_id = role.event.topic_id
+        if end > 0 and opened.get((role.node, role.incarnation, topic_id), role.sequence) >= role.sequence:
+            yield end, role.node, f"used a log of {end} records that it never opened as one of", topic_id
+
+
+def _unknown_topics(facts: PartitionFacts) -> Iterator[_Misuse]:
+    first: dict[tuple[int, str], int] = {}
+    for appended in facts.events.of(BatchAppended):
+        event = appended.event
+        if event.topic_id not in facts.states:
+            key = (appended.node, event.topic_id)
+            first[key] = min(first.get(key, event.base_offset), event.base_offset)
+    for (node, topic_id), base_offset in first.items():
+        yield base_offset, node, "appended to a log of", topic_id
+
+
+CHECK = PartitionCheck(
     check_id="M15",
     name="TopicId",
     needs=frozenset({Evidence.EVENTS}),
     premises=frozenset({Premise.LOG_OPENED}),
-    query="""
-        SELECT run, topic, partition, position,
-               concat(topic, '-', partition, ': broker ', node, ' ', what, ' topic id ', coalesce(topic_id, 'none'))
-                   AS sentence
-        FROM (SELECT o.run, o.topic, o.partition, o.log_end_offset AS position, o.node, o.topic_id,
-                     concat('found ', o.log_end_offset, ' records where none can be, in its first log of') AS what
-              FROM (SELECT *, row_number() OVER (PARTITION BY run, node, topic_id, partition
-                                                 ORDER BY incarnation, sequence) AS place FROM log_opened) o
-              WHERE o.place = 1 AND o.log_end_offset > 0
-              UNION ALL
-              SELECT r.run, r.topic, r.partition, r.log_end_offset, r.node, r.topic_id,
-                     concat('used a log of ', r.log_end_offset, ' records that it never opened as one of')
-              FROM (SELECT run, topic, topic_id, partition, node, incarnation, sequence, epoch_start_offset
-                           AS log_end_offset FROM became_leader
-                    UNION ALL
-                    SELECT run, topic, topic_id, partition, node, incarnation, sequence, log_end_offset
-                    FROM became_follower) r
-              LEFT ANTI JOIN log_opened o ON o.run = r.run AND o.node = r.node AND o.incarnation = r.incarnation
-                   AND o.topic_id = r.topic_id AND o.partition = r.partition AND o.sequence < r.sequence
-              WHERE r.log_end_offset > 0
-              UNION ALL
-              SELECT b.run, b.topic, b.partition, min(b.base_offset), b.node, b.topic_id, 'appended to a log of'
-              FROM batch_appended b
-              LEFT ANTI JOIN partition_changed p ON p.run = b.run AND p.topic_id = b.topic_id AND p.topic = b.topic
-                   AND p.partition = b.partition
-              GROUP BY b.run, b.topic, b.partition, b.node, b.topic_id)
-    """,
+    find=_find,
 )

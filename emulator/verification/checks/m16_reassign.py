@@ -1,30 +1,41 @@
 """M16 Reassign: a reassignment completes only when every target replica is in sync (KIP-455, KAFKA-15665)."""
 
-from emulator.verification.check import Check, Premise
+from collections.abc import Iterator
+
+from emulator.core.events import PartitionChanged
+from emulator.core.types import ChangeReason
+from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.partition_facts import PartitionFacts
 from emulator.verification.sentences import listed
 
-CHECK = Check(
-    check_id="M16",
-    name="Reassign",
-    premises=frozenset({Premise.REASSIGNMENT_COMPLETED}),
-    query=f"""
-        SELECT run, topic, partition, metadata_offset AS position,
-               concat(topic, '-', partition, ' at metadata offset ', metadata_offset, ': from replicas ',
-                      {listed("old.replicas")}, ' (adding ', {listed("old.adding_replicas")}, ', removing ',
-                      {listed("old.removing_replicas")}, ') to ', {listed("replicas")}, ' with ISR ', {listed("isr")},
-                      ', ', problem) AS sentence
-        FROM (SELECT *, CASE
-                  WHEN is_completed AND size(array_except(replicas, isr)) > 0
-                      THEN concat('without ', array_join(CAST(array_except(replicas, isr) AS ARRAY<STRING>), ', '),
-                                  ' in the ISR')
-                  WHEN is_completed AND size(array_union(array_except(replicas, old.replicas),
-                       array_intersect(replicas, old.removing_replicas))) > 0
-                      THEN 'which is not the target'
-                  WHEN size(array_except(old.replicas, replicas)) > 0 AND leader_epoch = old.leader_epoch
-                      THEN 'in the same leader epoch'
-              END AS problem
-              FROM (SELECT *, reason <> 'reassignment' AND size(adding_replicas) + size(removing_replicas) = 0
-                           AND size(old.adding_replicas) + size(old.removing_replicas) > 0 AS is_completed FROM change))
-        WHERE problem IS NOT NULL
-    """,
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    for change in facts.changes:
+        new, old = change.new, change.old
+        problem = None if old is None else _problem(new, old)
+        if old is not None and problem is not None:
+            yield Finding(
+                new.metadata_offset,
+                f"{facts} at metadata offset {new.metadata_offset}: from replicas {listed(old.replicas)} (adding "
+                f"{listed(old.adding_replicas)}, removing {listed(old.removing_replicas)}) to {listed(new.replicas)} "
+                f"with ISR {listed(new.isr)}, {problem}",
+            )
+
+
+def _problem(new: PartitionChanged, old: PartitionChanged) -> str | None:
+    was_moving = bool(old.adding_replicas or old.removing_replicas)
+    is_moving = bool(new.adding_replicas or new.removing_replicas)
+    if was_moving and not is_moving and new.reason is not ChangeReason.REASSIGNMENT:
+        missing = [replica for replica in new.replicas if replica not in new.isr]
+        if missing:
+            return f"without {', '.join(map(str, missing))} in the ISR"
+        if set(new.replicas) - set(old.replicas) or set(new.replicas) & set(old.removing_replicas):
+            return "which is not the target"
+    if set(old.replicas) - set(new.replicas) and new.leader_epoch == old.leader_epoch:
+        return "in the same leader epoch"
+    return None
+
+
+CHECK = PartitionCheck(
+    check_id="M16", name="Reassign", premises=frozenset({Premise.REASSIGNMENT_COMPLETED}), find=_find
 )

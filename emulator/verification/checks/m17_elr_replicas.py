@@ -1,17 +1,21 @@
 """M17 ELRReplicas: no replica that was reassigned away stays in an ELR (KIP-966)."""
 
-from emulator.verification.check import Check, Premise
+from collections.abc import Iterator
+
+from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.partition_facts import PartitionFacts
 from emulator.verification.sentences import listed
 
-CHECK = Check(
-    check_id="M17",
-    name="ELRReplicas",
-    premises=frozenset({Premise.ELR}),
-    query=f"""
-        SELECT run, topic, partition, metadata_offset AS position,
-               concat(topic, '-', partition, ' at metadata offset ', metadata_offset, ': ELR ', {listed("elr")},
-                      ' has members that are not among the replicas ', {listed("replicas")}) AS sentence
-        FROM partition_changed
-        WHERE size(array_except(elr, replicas)) > 0
-    """,
-)
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    for change in facts.changes:
+        state = change.new
+        if set(state.elr) - set(state.replicas):
+            yield Finding(
+                state.metadata_offset,
+                f"{facts} at metadata offset {state.metadata_offset}: ELR {listed(state.elr)} has members that are "
+                f"not among the replicas {listed(state.replicas)}",
+            )
+
+
+CHECK = PartitionCheck(check_id="M17", name="ELRReplicas", premises=frozenset({Premise.ELR}), find=_find)

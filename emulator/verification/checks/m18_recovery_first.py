@@ -1,28 +1,49 @@
 """M18 RecoveryFirst: an uncleanly elected leader recovers before it serves (KIP-704)."""
 
-from emulator.verification.check import Check, Premise
+from collections.abc import Iterator
 
-CHECK = Check(
-    check_id="M18",
-    name="RecoveryFirst",
-    premises=frozenset({Premise.RECOVERY_STARTED}),
-    query="""
-        SELECT s.run, s.topic, s.partition, b.base_offset AS position,
-               concat(s.topic, '-', s.partition, ': broker ', s.node, ' ', b.what, ' offset ', b.base_offset,
-                      ' while it still recovered in epoch ', s.leader_epoch) AS sentence
-        FROM recovery_started s
-        LEFT JOIN (SELECT run, node, incarnation, topic_id, partition, leader_epoch, min(sequence) AS sequence
-                   FROM recovery_finished GROUP BY run, node, incarnation, topic_id, partition, leader_epoch) f
-             ON f.run = s.run AND f.node = s.node AND f.incarnation = s.incarnation AND f.topic_id = s.topic_id
-             AND f.partition = s.partition AND f.leader_epoch = s.leader_epoch AND f.sequence > s.sequence
-        JOIN (SELECT run, node, incarnation, sequence, topic_id, partition, leader_epoch, base_offset,
-                     'appended at' AS what
-              FROM batch_appended WHERE role = 'leader'
-              UNION ALL
-              SELECT run, node, incarnation, sequence, topic_id, partition, leader_epoch, base_offset, 'acknowledged'
-              FROM produce_answered WHERE error = 'NONE') b
-             ON b.run = s.run AND b.node = s.node AND b.incarnation = s.incarnation AND b.topic_id = s.topic_id
-             AND b.partition = s.partition AND b.leader_epoch = s.leader_epoch AND b.sequence > s.sequence
-             AND (f.run IS NULL OR b.sequence < f.sequence)
-    """,
-)
+from emulator.core.events import AppendRole, BatchAppended, ProduceAnswered, RecoveryFinished, RecoveryStarted
+from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.partition_facts import NO_ERROR, PartitionFacts
+
+_Term = tuple[int, int, str, int | None]
+"""Node, incarnation, topic id and leader epoch."""
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    started = facts.events.of(RecoveryStarted)
+    if not started:
+        return
+    finished: dict[_Term, int] = {}
+    for end in facts.events.of(RecoveryFinished):
+        finished.setdefault((end.node, end.incarnation, end.event.topic_id, end.event.leader_epoch), end.sequence)
+    served = _served(facts)
+    for start in started:
+        term = (start.node, start.incarnation, start.event.topic_id, start.event.leader_epoch)
+        end_sequence = finished.get(term)
+        for sequence, what, base_offset in served.get(term, ()):
+            is_through = end_sequence is not None and start.sequence < end_sequence < sequence
+            if sequence > start.sequence and not is_through:
+                yield Finding(
+                    base_offset,
+                    f"{facts}: broker {start.node} {what} offset {base_offset} while it still recovered in epoch "
+                    f"{start.event.leader_epoch}",
+                )
+
+
+def _served(facts: PartitionFacts) -> dict[_Term, list[tuple[int, str, int]]]:
+    served: dict[_Term, list[tuple[int, str, int]]] = {}
+    for appended in facts.events.of(BatchAppended):
+        batch = appended.event
+        if batch.role is AppendRole.LEADER:
+            term = (appended.node, appended.incarnation, batch.topic_id, batch.leader_epoch)
+            served.setdefault(term, []).append((appended.sequence, "appended at", batch.base_offset))
+    for answered in facts.events.of(ProduceAnswered):
+        answer = answered.event
+        if answer.error == NO_ERROR and answer.base_offset is not None:
+            answer_term = (answered.node, answered.incarnation, answer.topic_id, answer.leader_epoch)
+            served.setdefault(answer_term, []).append((answered.sequence, "acknowledged", answer.base_offset))
+    return served
+
+
+CHECK = PartitionCheck(check_id="M18", name="RecoveryFirst", premises=frozenset({Premise.RECOVERY_STARTED}), find=_find)

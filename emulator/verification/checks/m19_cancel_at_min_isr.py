@@ -1,22 +1,36 @@
 """M19 CancelAtMinISR: a reassignment is cancelled only if what remains has min ISR members in sync (KIP-966)."""
 
-from emulator.verification.check import Check, Premise
+from collections.abc import Iterator
+
+from emulator.core.events import PartitionChanged
+from emulator.core.types import ChangeReason
+from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.partition_facts import PartitionFacts
 from emulator.verification.sentences import listed
 
-CHECK = Check(
-    check_id="M19",
-    name="CancelAtMinISR",
-    premises=frozenset({Premise.REASSIGNMENT_CANCELLED}),
-    query=f"""
-        SELECT run, topic, partition, metadata_offset AS position,
-               concat(topic, '-', partition, ' at metadata offset ', metadata_offset,
-                      ': the reassignment that was adding ', {listed("old.adding_replicas")}, ' was cancelled with ',
-                      'ISR ', {listed("isr")}, ', fewer than the ', least(effective_min_isr, size(replicas)),
-                      ' members required') AS sentence
-        FROM change
-        WHERE reason = 'reassignment' AND size(adding_replicas) + size(removing_replicas) = 0
-              AND size(old.adding_replicas) + size(old.removing_replicas) > 0
-              AND array_sort(replicas) = array_sort(array_except(old.replicas, old.adding_replicas))
-              AND size(isr) < least(effective_min_isr, size(replicas))
-    """,
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    for change in facts.changes:
+        new, old = change.new, change.old
+        if old is None or not _is_cancelled(new, old):
+            continue
+        required = min(new.effective_min_isr, len(new.replicas))
+        if len(new.isr) < required:
+            yield Finding(
+                new.metadata_offset,
+                f"{facts} at metadata offset {new.metadata_offset}: the reassignment that was adding "
+                f"{listed(old.adding_replicas)} was cancelled with ISR {listed(new.isr)}, fewer than the {required} "
+                "members required",
+            )
+
+
+def _is_cancelled(new: PartitionChanged, old: PartitionChanged) -> bool:
+    was_moving = bool(old.adding_replicas or old.removing_replicas)
+    is_moving = bool(new.adding_replicas or new.removing_replicas)
+    is_back = set(new.replicas) == set(old.replicas) - set(old.adding_replicas)
+    return was_moving and not is_moving and is_back and new.reason is ChangeReason.REASSIGNMENT
+
+
+CHECK = PartitionCheck(
+    check_id="M19", name="CancelAtMinISR", premises=frozenset({Premise.REASSIGNMENT_CANCELLED}), find=_find
 )

@@ -1,20 +1,33 @@
 """M1 Members: the ISR is a part of the replicas, has nothing in common with the ELR, and the leader is in it."""
 
-from emulator.verification.check import Check, Premise
+from collections.abc import Iterator
+
+from emulator.core.events import PartitionChanged
+from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.partition_facts import PartitionFacts
 from emulator.verification.sentences import broker, listed
 
-CHECK = Check(
-    check_id="M1",
-    name="Members",
-    premises=frozenset({Premise.COMMITTED}),
-    query=f"""
-        SELECT run, topic, partition, metadata_offset AS position,
-               concat(topic, '-', partition, ' at metadata offset ', metadata_offset, ': leader ', {broker("leader")},
-                      ', replicas ', {listed("replicas")}, ', ISR ', {listed("isr")}, ', ELR ', {listed("elr")}, ': ',
-                      CASE WHEN size(array_except(isr, replicas)) > 0 THEN 'the ISR has members that are no replicas'
-                           WHEN arrays_overlap(isr, elr) THEN 'ISR and ELR overlap'
-                           ELSE 'the leader is not in the ISR' END) AS sentence
-        FROM partition_changed
-        WHERE size(array_except(isr, replicas)) > 0 OR arrays_overlap(isr, elr) OR NOT array_contains(isr, leader)
-    """,
-)
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    for change in facts.changes:
+        state = change.new
+        problem = _problem(state)
+        if problem is not None:
+            yield Finding(
+                state.metadata_offset,
+                f"{facts} at metadata offset {state.metadata_offset}: leader {broker(state.leader)}, replicas "
+                f"{listed(state.replicas)}, ISR {listed(state.isr)}, ELR {listed(state.elr)}: {problem}",
+            )
+
+
+def _problem(state: PartitionChanged) -> str | None:
+    if set(state.isr) - set(state.replicas):
+        return "the ISR has members that are no replicas"
+    if set(state.isr) & set(state.elr):
+        return "ISR and ELR overlap"
+    if state.leader is not None and state.leader not in state.isr:
+        return "the leader is not in the ISR"
+    return None
+
+
+CHECK = PartitionCheck(check_id="M1", name="Members", premises=frozenset({Premise.COMMITTED}), find=_find)

@@ -1,22 +1,35 @@
 """M4 CandidateFloor: a partition keeps enough candidates for what its min ISR promises (KIP-966)."""
 
-from emulator.verification.check import Check, Premise
-from emulator.verification.sentences import listed
+from collections.abc import Iterator
+from typing import Final
 
-CHECK = Check(
-    check_id="M4",
-    name="CandidateFloor",
-    premises=frozenset({Premise.BELOW_MIN_ISR}),
-    query=f"""
-        SELECT run, topic, partition, metadata_offset AS position,
-               concat(topic, '-', partition, ' at metadata offset ', metadata_offset, ' (', replace(reason, '_', ' '),
-                      '): ISR ', {listed("isr")}, ' and ELR ', {listed("elr")}, ' have fewer than the ',
-                      effective_min_isr, ' members required, before it was ISR ', {listed("old.isr")}, ' and ELR ',
-                      {listed("old.elr")}) AS sentence
-        FROM change
-        WHERE has_elr AND size(isr) + size(elr) < effective_min_isr
-              AND size(old.isr) + size(old.elr) >= effective_min_isr AND old.effective_min_isr = effective_min_isr
-              AND election NOT IN ('unclean', 'last_known_leader') AND size(array_except(old.replicas, replicas)) = 0
-              AND reason NOT IN ('broker_registered', 'min_isr_changed', 'features_changed', 'unregistered')
-    """,
+from emulator.core.types import ChangeReason
+from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.partition_facts import PartitionFacts
+from emulator.verification.sentences import listed, words
+
+_TAKES_SOME_AWAY: Final = (
+    ChangeReason.BROKER_REGISTERED,
+    ChangeReason.MIN_ISR_CHANGED,
+    ChangeReason.FEATURES_CHANGED,
+    ChangeReason.UNREGISTERED,
 )
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    for change in facts.changes:
+        new, old = change.new, change.old
+        if old is None or not change.has_elr or change.is_unclean or new.reason in _TAKES_SOME_AWAY:
+            continue
+        had_enough = len(old.isr) + len(old.elr) >= new.effective_min_isr == old.effective_min_isr
+        has_enough = len(new.isr) + len(new.elr) >= new.effective_min_isr
+        if had_enough and not has_enough and set(old.replicas) <= set(new.replicas):
+            yield Finding(
+                new.metadata_offset,
+                f"{facts} at metadata offset {new.metadata_offset} ({words(new.reason)}): ISR {listed(new.isr)} and "
+                f"ELR {listed(new.elr)} have fewer than the {new.effective_min_isr} members required, before it was "
+                f"ISR {listed(old.isr)} and ELR {listed(old.elr)}",
+            )
+
+
+CHECK = PartitionCheck(check_id="M4", name="CandidateFloor", premises=frozenset({Premise.BELOW_MIN_ISR}), find=_find)

@@ -7,73 +7,110 @@ created later or deleted before are not concerned, nor is anybody while the feat
 removes it belongs to the same batch of records, so the state before that batch does not count.
 """
 
-from emulator.verification.check import Check, Premise
+from collections.abc import Iterator
+from itertools import zip_longest
+from typing import Final
+
+import msgspec
+
+from emulator.core.events import AlterPartitionDecided, PartitionChanged
+from emulator.core.types import ChangeReason
+from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.cluster_facts import ClusterFacts
+from emulator.verification.partition_facts import UNCLEAN, PartitionFacts
 from emulator.verification.sentences import broker, listed
 
-_CHANGE = """
-    SELECT c.*, coalesce(lead(c.metadata_offset) OVER w, d.metadata_offset) AS next_offset,
-           lead(c.reason) OVER w AS next_reason, lead(c.broker_id) OVER w AS next_broker,
-           min(c.metadata_offset) OVER (PARTITION BY c.run, c.topic_id, c.partition) AS created_offset
-    FROM partition_changed c LEFT JOIN topic_deleted d ON d.run = c.run AND d.topic_id = c.topic_id
-    WINDOW w AS (PARTITION BY c.run, c.topic_id, c.partition ORDER BY c.metadata_offset)
-"""
+_NEVER: Final = 2**62
+_VOUCHED_BY: Final = ("NONE", "NEW_LEADER_ELECTED")
+"""NEW_LEADER_ELECTED tells of a change that was made, and that ended the leadership of the one who asked for it."""
 
-# A rule of ELR: it counts while the feature is on, and a downgrade ends it.
-_UNCLEAN = """
-    SELECT r.run, r.broker_id, r.broker_epoch, r.metadata_offset,
-           least(max(r.next_registration), min(IF(f.feature_level = 0 AND f.metadata_offset > r.metadata_offset,
-                                                  f.metadata_offset, NULL))) AS ended
-    FROM (SELECT *, lead(metadata_offset) OVER (PARTITION BY run, broker_id ORDER BY metadata_offset)
-                    AS next_registration FROM broker_registered) r
-    LEFT JOIN feature_changed f ON f.run = r.run AND f.name = 'eligible.leader.replicas.version'
-    WHERE r.stored_broker_epoch IS NOT NULL AND NOT (r.previous_broker_epoch <=> r.stored_broker_epoch)
-    GROUP BY r.run, r.broker_id, r.broker_epoch, r.metadata_offset
-    HAVING NOT (max_by(f.feature_level, IF(f.metadata_offset < r.metadata_offset, f.metadata_offset, NULL)) <=> 0)
-"""
+_Vouched = dict[tuple[str, int, int], set[int | None]]
+"""By topic id, partition epoch after it and broker: the broker epochs that AlterPartitions named."""
 
-# NEW_LEADER_ELECTED tells of a change that was made, and that ended the leadership of the one who asked for it.
-_VOUCHED = """
-    SELECT run, topic_id, partition, partition_epoch + 1 AS partition_epoch, member.proposed_isr AS broker_id,
-           member.broker_epochs AS broker_epoch
-    FROM (SELECT *, explode(arrays_zip(proposed_isr, broker_epochs)) AS member FROM alter_partition_decided
-          WHERE error IN ('NONE', 'NEW_LEADER_ELECTED'))
-"""
 
-# Offset from which the broker is a candidate again.
-_READMITTED = """
-    SELECT u.run, u.broker_id, u.metadata_offset AS registered, c.topic_id, c.partition,
-           min(c.metadata_offset) AS metadata_offset
-    FROM unclean u
-    JOIN change c ON c.run = u.run AND c.metadata_offset > u.metadata_offset
-    LEFT JOIN vouched v ON v.run = c.run AND v.topic_id = c.topic_id AND v.partition = c.partition
-         AND v.partition_epoch = c.partition_epoch AND v.broker_id = u.broker_id
-         AND coalesce(v.broker_epoch, u.broker_epoch) = u.broker_epoch
-    WHERE (c.reason = 'alter_partition' AND v.run IS NOT NULL)
-          OR (c.election IN ('unclean', 'last_known_leader') AND c.leader = u.broker_id)
-          OR (c.reason = 'reassignment' AND array_contains(c.isr, u.broker_id))
-    GROUP BY u.run, u.broker_id, u.metadata_offset, c.topic_id, c.partition
-"""
+class _Exclusion(msgspec.Struct, frozen=True, kw_only=True):
+    """A broker registered uncleanly; ``until`` is the metadata offset at which that ends for all partitions."""
 
-CHECK = Check(
-    check_id="M5",
-    name="UncleanExclusion",
-    premises=frozenset({Premise.UNCLEAN_REGISTRATION}),
-    query=f"""
-        WITH change AS ({_CHANGE}), unclean AS ({_UNCLEAN}), vouched AS ({_VOUCHED}), readmitted AS ({_READMITTED})
-        SELECT c.run, c.topic, c.partition, c.metadata_offset AS position,
-               concat(c.topic, '-', c.partition, ' at metadata offset ', c.metadata_offset, ': leader ',
-                      {broker("c.leader")}, ', ISR ', {listed("c.isr")}, ', ELR ', {listed("c.elr")},
-                      ', though broker ', u.broker_id, ' registered uncleanly at metadata offset ', u.metadata_offset,
-                      ' and was not readmitted since') AS sentence
-        FROM unclean u
-        JOIN change c ON c.run = u.run AND c.created_offset < u.metadata_offset
-             AND (c.leader <=> u.broker_id OR array_contains(c.isr, u.broker_id) OR array_contains(c.elr, u.broker_id))
-        LEFT JOIN readmitted r ON r.run = u.run AND r.broker_id = u.broker_id AND r.registered = u.metadata_offset
-             AND r.topic_id = c.topic_id AND r.partition = c.partition
-        WHERE c.metadata_offset < least(u.ended, r.metadata_offset,
-                                        {2**62})
-              AND coalesce(c.next_offset, {2**62}) > u.metadata_offset
-              AND (c.metadata_offset > u.metadata_offset
-                   OR NOT (c.next_reason <=> 'broker_registered' AND c.next_broker <=> u.broker_id))
-    """,
+    broker_id: int
+    broker_epoch: int
+    since: int
+    until: int
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    vouched = _vouched(facts)
+    for topic_id in facts.states:
+        changes = [change.new for change in facts.changes if change.new.topic_id == topic_id]
+        gone_at = facts.cluster.deleted_topics.get(topic_id, _NEVER)
+        for excluded in _exclusions(facts.cluster):
+            if changes[0].metadata_offset >= excluded.since:
+                continue
+            readmitted = next((c.metadata_offset for c in changes if _readmits(c, excluded, vouched)), _NEVER)
+            for state, after in zip_longest(changes, changes[1:]):
+                ended = gone_at if after is None else after.metadata_offset
+                if not excluded.since < ended or state.metadata_offset >= min(excluded.until, readmitted):
+                    continue
+                if state.metadata_offset < excluded.since and _removes(after, excluded):
+                    continue
+                if excluded.broker_id in (state.leader, *state.isr, *state.elr):
+                    yield _finding(facts, state, excluded)
+
+
+def _exclusions(cluster: ClusterFacts) -> Iterator[_Exclusion]:
+    downgrades = [change.metadata_offset for change in cluster.elr_levels if change.feature_level == 0]
+    registrations = [registration.event for registration in cluster.registrations]
+    for number, event in enumerate(registrations):
+        since = event.metadata_offset
+        is_clean = event.stored_broker_epoch in (None, event.previous_broker_epoch)
+        if is_clean or not cluster.has_elr(since):
+            continue
+        again = [r.metadata_offset for r in registrations[number + 1 :] if r.broker_id == event.broker_id]
+        ends = [*again, *(offset for offset in downgrades if offset > since)]
+        yield _Exclusion(
+            broker_id=event.broker_id,
+            broker_epoch=event.broker_epoch,
+            since=since,
+            until=min(ends, default=_NEVER),
+        )
+
+
+def _vouched(facts: PartitionFacts) -> _Vouched:
+    vouched: _Vouched = {}
+    for decided in facts.events.of(AlterPartitionDecided):
+        event = decided.event
+        if event.error in _VOUCHED_BY:
+            for member, broker_epoch in zip_longest(event.proposed_isr, event.broker_epochs):
+                vouched.setdefault((event.topic_id, event.partition_epoch + 1, member), set()).add(broker_epoch)
+    return vouched
+
+
+def _readmits(change: PartitionChanged, excluded: _Exclusion, vouched: _Vouched) -> bool:
+    if change.metadata_offset <= excluded.since:
+        return False
+    epochs = vouched.get((change.topic_id, change.partition_epoch, excluded.broker_id), set())
+    is_vouched_for = change.reason is ChangeReason.ALTER_PARTITION and bool(epochs & {None, excluded.broker_epoch})
+    is_elected = change.election in UNCLEAN and change.leader == excluded.broker_id
+    is_put_back = change.reason is ChangeReason.REASSIGNMENT and excluded.broker_id in change.isr
+    return is_vouched_for or is_elected or is_put_back
+
+
+def _removes(change: PartitionChanged | None, excluded: _Exclusion) -> bool:
+    return (
+        change is not None
+        and change.reason is ChangeReason.BROKER_REGISTERED
+        and change.broker_id == excluded.broker_id
+    )
+
+
+def _finding(facts: PartitionFacts, state: PartitionChanged, excluded: _Exclusion) -> Finding:
+    return Finding(
+        state.metadata_offset,
+        f"{facts} at metadata offset {state.metadata_offset}: leader {broker(state.leader)}, ISR {listed(state.isr)}, "
+        f"ELR {listed(state.elr)}, though broker {excluded.broker_id} registered uncleanly at metadata offset "
+        f"{excluded.since} and was not readmitted since",
+    )
+
+
+CHECK = PartitionCheck(
+    check_id="M5", name="UncleanExclusion", premises=frozenset({Premise.UNCLEAN_REGISTRATION}), find=_find
 )

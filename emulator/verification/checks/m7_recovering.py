@@ -3,27 +3,38 @@
 Kafka keeps that record, too, though it acts on it nowhere: what a leader must not do meanwhile is M18.
 """
 
-from emulator.verification.check import Check, Premise
-from emulator.verification.sentences import broker, listed
+from collections.abc import Iterator
 
-CHECK = Check(
-    check_id="M7",
-    name="Recovering",
-    premises=frozenset({Premise.UNCLEAN_ELECTION}),
-    query=f"""
-        SELECT run, topic, partition, metadata_offset AS position,
-               concat(topic, '-', partition, ' at metadata offset ', metadata_offset, ' (', replace(reason, '_', ' '),
-                      '): ', CASE WHEN size(isr) > 1 AND leader_recovery_state = 1
-                           THEN concat('RECOVERING with ISR ', {listed("isr")})
-                           WHEN leader_recovery_state = 0 AND election IN ('unclean', 'last_known_leader')
-                           THEN concat({broker("leader")}, ' was elected uncleanly and need not recover')
-                           WHEN leader_recovery_state = 0 THEN 'RECOVERED without an AlterPartition of the leader'
-                           ELSE 'RECOVERING without an unclean election' END) AS sentence
-        FROM change
-        WHERE leader_recovery_state = 1 AND size(isr) > 1
-              OR leader_recovery_state = 0 AND leader IS NOT NULL AND election IN ('unclean', 'last_known_leader')
-              OR old.leader_recovery_state = 1 AND leader_recovery_state = 0 AND reason <> 'alter_partition'
-              OR old.leader_recovery_state = 0 AND leader_recovery_state = 1
-                 AND election NOT IN ('unclean', 'last_known_leader')
-    """,
-)
+from emulator.core.types import ChangeReason, LeaderRecoveryState
+from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.partition_facts import Change, PartitionFacts
+from emulator.verification.sentences import broker, listed, words
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    for change in facts.changes:
+        problem = _problem(change)
+        if problem is not None:
+            new = change.new
+            yield Finding(
+                new.metadata_offset,
+                f"{facts} at metadata offset {new.metadata_offset} ({words(new.reason)}): {problem}",
+            )
+
+
+def _problem(change: Change) -> str | None:
+    new = change.new
+    was = None if change.old is None else change.old.leader_recovery_state
+    if new.leader_recovery_state is LeaderRecoveryState.RECOVERING:
+        if len(new.isr) > 1:
+            return f"RECOVERING with ISR {listed(new.isr)}"
+        if was is LeaderRecoveryState.RECOVERED and not change.is_unclean:
+            return "RECOVERING without an unclean election"
+        return None
+    was_ended = was is LeaderRecoveryState.RECOVERING and new.reason is not ChangeReason.ALTER_PARTITION
+    if change.is_unclean and (new.leader is not None or was_ended):
+        return f"{broker(new.leader)} was elected uncleanly and need not recover"
+    return "RECOVERED without an AlterPartition of the leader" if was_ended else None
+
+
+CHECK = PartitionCheck(check_id="M7", name="Recovering", premises=frozenset({Premise.UNCLEAN_ELECTION}), find=_find)

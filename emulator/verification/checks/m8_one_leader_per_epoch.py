@@ -1,22 +1,32 @@
 """M8 OneLeaderPerEpoch: an epoch has one leader, and every batch of that epoch comes from it."""
 
-from emulator.verification.check import Check, Premise
+from collections.abc import Iterator
 
-CHECK = Check(
-    check_id="M8",
-    name="OneLeaderPerEpoch",
-    premises=frozenset({Premise.LED}),
-    query="""
-        SELECT run, max(topic) AS topic, partition, leader_epoch AS position,
-               concat(max(topic), '-', partition, ' epoch ', leader_epoch, ' has more than one leader: ',
-                      array_join(sort_array(collect_set(concat('broker ', leader, ' ', source))), ', ')) AS sentence
-        FROM (SELECT run, topic, topic_id, partition, leader_epoch, leader, 'by the controller' AS source
-              FROM partition_changed WHERE leader IS NOT NULL
-              UNION ALL
-              SELECT run, topic, topic_id, partition, leader_epoch, node, 'by its own word' FROM became_leader
-              UNION ALL
-              SELECT DISTINCT run, topic, topic_id, partition, leader_epoch, node, 'by what it appended'
-              FROM batch_appended WHERE role = 'leader')
-        GROUP BY run, topic_id, partition, leader_epoch HAVING count(DISTINCT leader) > 1
-    """,
-)
+from emulator.core.events import AppendRole, BatchAppended, BecameLeader
+from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.partition_facts import PartitionFacts
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    leaders: dict[tuple[str, int], set[tuple[int, str]]] = {}
+    for change in facts.changes:
+        new = change.new
+        if new.leader is not None:
+            leaders.setdefault((new.topic_id, new.leader_epoch), set()).add((new.leader, "by the controller"))
+    for led in facts.events.of(BecameLeader):
+        key = (led.event.topic_id, led.event.leader_epoch)
+        leaders.setdefault(key, set()).add((led.node, "by its own word"))
+    appending = {
+        (appended.event.topic_id, appended.event.leader_epoch, appended.node)
+        for appended in facts.events.of(BatchAppended)
+        if appended.event.role is AppendRole.LEADER
+    }
+    for topic_id, appended_epoch, node in appending:
+        leaders.setdefault((topic_id, appended_epoch), set()).add((node, "by what it appended"))
+    for (_, leader_epoch), found in leaders.items():
+        if len({leader for leader, _ in found}) > 1:
+            told = ", ".join(sorted(f"broker {leader} {source}" for leader, source in found))
+            yield Finding(leader_epoch, f"{facts} epoch {leader_epoch} has more than one leader: {told}")
+
+
+CHECK = PartitionCheck(check_id="M8", name="OneLeaderPerEpoch", premises=frozenset({Premise.LED}), find=_find)

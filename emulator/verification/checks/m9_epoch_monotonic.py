@@ -1,38 +1,47 @@
 """M9 EpochMono: partition epochs rise by one with each change, leader epochs by one with each change of leader."""
 
-from emulator.verification.check import Check, Premise
-from emulator.verification.sentences import broker
+from collections.abc import Iterator
 
-CHECK = Check(
-    check_id="M9",
-    name="EpochMono",
-    premises=frozenset({Premise.CHANGED}),
-    query=f"""
-        WITH change AS (
-            SELECT *, lag(struct(leader, leader_epoch, partition_epoch)) OVER (
-                       PARTITION BY run, topic_id, partition ORDER BY metadata_offset) AS old
-            FROM partition_changed),
-        applied AS (
-            SELECT *, max(partition_epoch) OVER (PARTITION BY run, topic_id, partition, node, incarnation
-                       ORDER BY sequence ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
-            FROM (SELECT run, topic, topic_id, partition, node, incarnation, sequence, partition_epoch
-                  FROM became_leader
-                  UNION ALL
-                  SELECT run, topic, topic_id, partition, node, incarnation, sequence, partition_epoch
-                  FROM became_follower))
-        SELECT run, topic, partition, metadata_offset AS position,
-               concat(topic, '-', partition, ' at metadata offset ', metadata_offset, ': leader epoch ',
-                      old.leader_epoch, ' to ', leader_epoch,
-                      ', partition epoch ', old.partition_epoch, ' to ', partition_epoch,
-                      ', leader ', {broker("old.leader")}, ' to ', {broker("leader")}) AS sentence
-        FROM change
-        WHERE old IS NOT NULL AND (partition_epoch <> old.partition_epoch + 1
-              OR leader_epoch NOT IN (old.leader_epoch, old.leader_epoch + 1)
-              OR (NOT (leader <=> old.leader) AND leader_epoch <> old.leader_epoch + 1))
-        UNION ALL
-        SELECT run, topic, partition, partition_epoch,
-               concat(topic, '-', partition, ': broker ', node, ' applied partition epoch ', partition_epoch, ' after ',
-                      before)
-        FROM applied WHERE partition_epoch < before
-    """,
-)
+from emulator.core.events import BecameFollower, BecameLeader
+from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.event_table import place_of
+from emulator.verification.partition_facts import PartitionFacts
+from emulator.verification.sentences import broker
+from emulator.verification.timeline import CollectedEvent
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    for change in facts.changes:
+        new, old = change.new, change.old
+        if old is None:
+            continue
+        rise = new.leader_epoch - old.leader_epoch
+        is_another = new.leader != old.leader
+        if new.partition_epoch != old.partition_epoch + 1 or rise not in (0, 1) or (is_another and rise != 1):
+            yield Finding(
+                new.metadata_offset,
+                f"{facts} at metadata offset {new.metadata_offset}: leader epoch {old.leader_epoch} to "
+                f"{new.leader_epoch}, partition epoch {old.partition_epoch} to {new.partition_epoch}, leader "
+                f"{broker(old.leader)} to {broker(new.leader)}",
+            )
+    yield from _went_back(facts)
+
+
+def _went_back(facts: PartitionFacts) -> Iterator[Finding]:
+    highest: dict[tuple[str, int, int], int] = {}
+    roles: list[CollectedEvent[BecameLeader] | CollectedEvent[BecameFollower]] = [
+        *facts.events.of(BecameLeader),
+        *facts.events.of(BecameFollower),
+    ]
+    for role in sorted(roles, key=place_of):
+        process = (role.event.topic_id, role.node, role.incarnation)
+        partition_epoch, before = role.event.partition_epoch, highest.get(process, -1)
+        if partition_epoch < before:
+            yield Finding(
+                partition_epoch,
+                f"{facts}: broker {role.node} applied partition epoch {partition_epoch} after {before}",
+            )
+        highest[process] = max(before, partition_epoch)
+
+
+CHECK = PartitionCheck(check_id="M9", name="EpochMono", premises=frozenset({Premise.CHANGED}), find=_find)

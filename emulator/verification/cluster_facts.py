@@ -1,0 +1,156 @@
+"""What a run's evidence says about the cluster as a whole: processes, registrations, features, what each node applied.
+
+This part of a run is small however long the run is, and every partition is judged beside it.
+"""
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from functools import cached_property
+from itertools import accumulate
+from typing import Final
+
+import msgspec
+
+from emulator.core.events import (
+    BrokerFenced,
+    BrokerRegistered,
+    BrokerUnfenced,
+    ControlledShutdownStarted,
+    FeatureChanged,
+    IncarnationEnd,
+    IncarnationEnded,
+    MetadataApplied,
+    NodeStarted,
+    TopicDeleted,
+)
+from emulator.verification.event_table import EventTable
+from emulator.verification.timeline import CollectedEvent
+
+ELR_FEATURE: Final = "eligible.leader.replicas.version"
+
+_Process = tuple[int, int]
+"""Node and incarnation."""
+
+
+class AppliedMetadata(msgspec.Struct, frozen=True, kw_only=True):
+    """The last metadata that a node acted on: up to ``end_offset``, exclusive."""
+
+    incarnation: int
+    end_offset: int
+
+
+class ClusterFacts:
+    """The facts of one run that belong to no single partition."""
+
+    def __init__(self) -> None:
+        self.events = EventTable()
+        self.node_directories: set[int] = set()
+
+    @cached_property
+    def started(self) -> Mapping[_Process, CollectedEvent[NodeStarted]]:
+        """The first line of each process."""
+        return {(start.node, start.incarnation): start for start in self.events.of(NodeStarted)}
+
+    @cached_property
+    def last_incarnation(self) -> Mapping[int, int]:
+        """The last incarnation of each node."""
+        return dict(sorted(self.started))
+
+    @cached_property
+    def killed(self) -> frozenset[_Process]:
+        """Processes that did not stop in order."""
+        ends = (end.event for end in self.events.of(IncarnationEnded))
+        return frozenset(
+            (end.ended_node, end.ended_incarnation) for end in ends if end.end is not IncarnationEnd.STOPPED
+        )
+
+    @cached_property
+    def registrations(self) -> tuple[CollectedEvent[BrokerRegistered], ...]:
+        """Registrations in the controller's order."""
+        return tuple(sorted(self.events.of(BrokerRegistered), key=lambda each: each.event.metadata_offset))
+
+    @cached_property
+    def registered_at(self) -> Mapping[_Process, int]:
+        """Metadata offset at which each process was first registered."""
+        processes = {(start.node, start.event.incarnation_id): process for process, start in self.started.items()}
+        registered: dict[_Process, int] = {}
+        for registration in self.registrations:
+            event = registration.event
+            process = processes.get((event.broker_id, event.incarnation_id))
+            if process is not None:
+                registered.setdefault(process, event.metadata_offset)
+        return registered
+
+    @cached_property
+    def deleted_topics(self) -> Mapping[str, int]:
+        """Metadata offset at which each topic id was deleted."""
+        return {deleted.event.topic_id: deleted.event.metadata_offset for deleted in self.events.of(TopicDeleted)}
+
+    @cached_property
+    def elr_levels(self) -> tuple[FeatureChanged, ...]:
+        """Changes of the feature of eligible leader replicas, in order."""
+        changes = (change.event for change in self.events.of(FeatureChanged))
+        return tuple(sorted((c for c in changes if c.name == ELR_FEATURE), key=lambda c: c.metadata_offset))
+
+    def has_elr(self, metadata_offset: int) -> bool:
+        """Whether the cluster had eligible leader replicas: the feature can be downgraded while the switch stays on."""
+        before = [change for change in self.elr_levels if change.metadata_offset <= metadata_offset]
+        return not before or before[-1].feature_level != 0 or before[-1].metadata_offset == metadata_offset
+
+    def is_active(self, broker: int, metadata_offset: int) -> bool:
+        """Whether a broker was registered, unfenced and not leaving when a record was committed."""
+        return any(since < metadata_offset < until for since, until in self._active.get(broker, ()))
+
+    @cached_property
+    def _active(self) -> Mapping[int, list[tuple[int, float]]]:
+        # A broker that was leaving stays inactive until it registers again, even if it is unfenced meanwhile.
+        leaving: dict[tuple[int, int], int] = {}
+        steps: dict[int, list[tuple[int, int | None]]] = {}
+        for shutdown in self.events.of(ControlledShutdownStarted):
+            key = (shutdown.event.broker_id, shutdown.event.broker_epoch)
+            leaving[key] = min(leaving.get(key, shutdown.event.metadata_offset), shutdown.event.metadata_offset)
+        others = [
+            *((each.event.broker_id, each.event.metadata_offset) for each in self.events.of(BrokerRegistered)),
+            *((each.event.broker_id, each.event.metadata_offset) for each in self.events.of(BrokerFenced)),
+            *((each.event.broker_id, each.event.metadata_offset) for each in self.events.of(ControlledShutdownStarted)),
+        ]
+        for other, metadata_offset in others:
+            steps.setdefault(other, []).append((metadata_offset, None))
+        for unfenced in self.events.of(BrokerUnfenced):
+            event = unfenced.event
+            steps.setdefault(event.broker_id, []).append((event.metadata_offset, event.broker_epoch))
+        active: dict[int, list[tuple[int, float]]] = {}
+        for broker, found in steps.items():
+            ordered = sorted(found, key=lambda step: step[0])
+            ends = [float(offset) for offset, _ in ordered[1:]] + [float("inf")]
+            for (since, broker_epoch), until in zip(ordered, ends, strict=True):
+                if broker_epoch is not None and since < leaving.get((broker, broker_epoch), float("inf")):
+                    active.setdefault(broker, []).append((since, until))
+        return active
+
+    @cached_property
+    def last_applied(self) -> Mapping[int, AppliedMetadata]:
+        """What each node's last process acted on in the end."""
+        return {
+            applied.node: AppliedMetadata(incarnation=applied.incarnation, end_offset=applied.event.end_offset)
+            for applied in self.events.of(MetadataApplied)
+        }
+
+    def applied_before(self, node: int, incarnation: int, sequence: int) -> int | None:
+        """The metadata that a process had applied (exclusive) when it wrote its line of this number."""
+        sequences, offsets = self._applied.get((node, incarnation), ((), ()))
+        count = bisect_left(sequences, sequence)
+        return offsets[count - 1] if count else None
+
+    @cached_property
+    def _applied(self) -> Mapping[_Process, tuple[tuple[int, ...], tuple[int, ...]]]:
+        found: dict[_Process, list[CollectedEvent[MetadataApplied]]] = {}
+        for applied in self.events.of(MetadataApplied):
+            found.setdefault((applied.node, applied.incarnation), []).append(applied)
+        return {
+            process: (
+                tuple(each.sequence for each in applied),
+                tuple(accumulate((each.event.end_offset for each in applied), max)),
+            )
+            for process, applied in found.items()
+        }

@@ -1,0 +1,168 @@
+"""Judges one run, in one process: reads its evidence, asks every check, tells what was lost.
+
+This is what a Spark task does. It raises nothing about a run: one that cannot be judged is ``unknown``, and does not
+take the others with it.
+"""
+
+import gc
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Final, assert_never
+
+import msgspec
+
+from emulator.core.promises import PROMISES, is_promised
+from emulator.verification.acks_comparison import REPORT, compare_acks
+from emulator.verification.check import Check, ClusterCheck, Evidence, Finding, PartitionCheck, Premise
+from emulator.verification.checks import CHECKS
+from emulator.verification.evidence import find_doubts
+from emulator.verification.guarantee import Guarantee
+from emulator.verification.premise_census import find_premises
+from emulator.verification.run_directory import RunDirectory
+from emulator.verification.run_facts import RunFacts
+from emulator.verification.run_plan import RunPlan, differences
+from emulator.verification.run_reader import RunEvidence, read_run
+from emulator.verification.story import describe_leaders, describe_losses
+from emulator.verification.verdict import (
+    CheckResult,
+    CheckStatus,
+    RecordCounts,
+    Verdict,
+    VerdictReport,
+    decide,
+    outcome_of,
+)
+
+EXAMPLES_MAX: Final = 10
+"""Findings of a check that a report lists per run; all are counted."""
+
+
+class Judgement(msgspec.Struct, frozen=True, kw_only=True):
+    """What a task has to say of the run that has this number in its plan."""
+
+    number: int
+    report: VerdictReport
+
+
+def judge(plan: RunPlan) -> Judgement:
+    """Judges a run whose files were listed before."""
+    # The facts of a run have no cycles worth looking for, and looking takes a third of the time.
+    gc.disable()
+    try:
+        evidence = read_run(plan.run)
+        unread = tuple(differences(plan, evidence.sizes))
+        report = report_unjudged(plan.run, unread) if unread else report_on(plan.run, evidence)
+    except Exception as error:
+        report = report_unjudged(plan.run, (f"verification failed: {type(error).__name__}: {error}",))
+    finally:
+        gc.enable()
+    return Judgement(number=plan.number, report=report)
+
+
+def report_on(run: RunDirectory, evidence: RunEvidence) -> VerdictReport:
+    """Returns the report on a run, by what was read of it."""
+    facts, timeline = evidence.facts, evidence.timeline
+    doubts = find_doubts(evidence)
+    switches = dict(timeline.switches())
+    doubtful = frozenset(doubt.about for doubt in doubts if doubt.about is not None)
+    premises = find_premises(facts)
+    checks = tuple(_ask(check, facts, switches, doubtful, premises) for check in CHECKS)
+    losses = describe_losses(facts, timeline)
+    unknown_reasons = tuple(doubt.sentence for doubt in doubts)
+    kinds = {loss.guarantee for loss in losses}
+    verdict = decide(checks, unknown_reasons)
+    return VerdictReport(
+        run=str(run.path),
+        scenario=run.scenario,
+        era=run.era,
+        switches=switches,
+        verdict=verdict,
+        guarantee=next((kind for kind in Guarantee if kind in kinds), None),
+        unknown_reasons=unknown_reasons,
+        checks=checks,
+        counts=tuple(_record_counts(evidence)),
+        losses=losses,
+        leaders=describe_leaders(timeline),
+        acks_comparison=compare_acks(facts) if run.report == REPORT else None,
+        seed=run.seed,
+        started=run.started,
+        duration_s=run.duration_s,
+        outcome=outcome_of(verdict),
+    )
+
+
+def report_unjudged(run: RunDirectory, reasons: tuple[str, ...]) -> VerdictReport:
+    """Returns the report on a run of which nothing can be said, for ``reasons``."""
+    return VerdictReport(
+        run=str(run.path),
+        scenario=run.scenario,
+        era=run.era,
+        switches={},
+        verdict=Verdict.UNKNOWN,
+        guarantee=None,
+        unknown_reasons=reasons,
+        checks=tuple(_result(check, CheckStatus.UNKNOWN) for check in CHECKS),
+        counts=(),
+        losses=(),
+        leaders=(),
+        seed=run.seed,
+        started=run.started,
+        duration_s=run.duration_s,
+        outcome=outcome_of(Verdict.UNKNOWN),
+    )
+
+
+def _ask(
+    check: PartitionCheck | ClusterCheck,
+    facts: RunFacts,
+    switches: dict[str, str],
+    doubtful: frozenset[Evidence],
+    premises: frozenset[Premise],
+) -> CheckResult:
+    if not is_promised(check.check_id, switches):
+        return _result(check, CheckStatus.NOT_PROMISED)
+    if check.needs & doubtful:
+        return _result(check, CheckStatus.UNKNOWN)
+    findings = _findings(check, facts)
+    if findings:
+        return _result(check, CheckStatus.VIOLATED, findings=findings)
+    missing = next((premise for premise in Premise if premise in check.premises - premises), None)
+    return _result(check, CheckStatus.OK if missing is None else CheckStatus.NOT_ASKED, missing=missing)
+
+
+def _findings(check: PartitionCheck | ClusterCheck, facts: RunFacts) -> list[Finding]:
+    """All findings of a check, by partition, position and sentence."""
+    match check:
+        case ClusterCheck():
+            return sorted(check.find(facts.cluster))
+        case PartitionCheck():
+            return [finding for partition in facts.partitions() for finding in sorted(check.find(partition))]
+        case _:
+            assert_never(check)
+
+
+def _result(
+    check: Check, status: CheckStatus, *, findings: Sequence[Finding] = (), missing: Premise | None = None
+) -> CheckResult:
+    promise = PROMISES[check.check_id]
+    return CheckResult(
+        check_id=check.check_id,
+        name=check.name,
+        kind=promise.kind,
+        statement=promise.statement,
+        status=status,
+        count=len(findings),
+        examples=tuple(finding.sentence for finding in findings[:EXAMPLES_MAX]),
+        not_asked_because=None if missing is None else missing.value,
+    )
+
+
+def _record_counts(evidence: RunEvidence) -> Iterator[RecordCounts]:
+    lost: Counter[int] = Counter()
+    for partition in evidence.facts.partitions():
+        for each in partition.lost:
+            lost[each.batch.acks] += each.batch.record_count
+    history = evidence.history
+    for acks, sent in sorted(history.sent.items()):
+        acked = history.acked.get(acks, 0)
+        yield RecordCounts(acks=acks, sent=sent, acked=acked, lost=lost[acks], never_acked=max(sent - acked, 0))

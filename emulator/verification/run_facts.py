@@ -1,0 +1,57 @@
+"""All facts of one run: those of the cluster, and those of each partition."""
+
+from typing import Final
+
+from emulator.core.events import Event, PartitionChanged, PartitionEvent
+from emulator.verification.cluster_facts import ClusterFacts
+from emulator.verification.event_table import place_of
+from emulator.verification.log_reader import FinalBatch, FinalLog
+from emulator.verification.partition_facts import PartitionFacts
+from emulator.verification.timeline import COLLECTED, CollectedEvent, Timeline
+
+_COLLECTED: Final = frozenset(COLLECTED)
+
+
+class RunFacts:
+    """The facts of one run, filled line by line."""
+
+    def __init__(self) -> None:
+        self.cluster = ClusterFacts()
+        self._partitions: dict[tuple[str, int], PartitionFacts] = {}
+        self._collected: list[CollectedEvent[Event]] = []
+
+    def partition(self, topic: str, partition: int) -> PartitionFacts:
+        """Returns the facts of a partition, which are new if nothing named it yet."""
+        facts = self._partitions.get((topic, partition))
+        if facts is None:
+            facts = self._partitions[topic, partition] = PartitionFacts(self.cluster, topic, partition)
+        return facts
+
+    def partitions(self) -> tuple[PartitionFacts, ...]:
+        """The facts of all partitions, by name."""
+        return tuple(self._partitions[key] for key in sorted(self._partitions))
+
+    def add_event(self, collected: CollectedEvent[Event]) -> None:
+        """Takes an event; ``order_events`` is called after the last one."""
+        event = collected.event
+        if isinstance(event, PartitionEvent):
+            self.partition(event.topic, event.partition).events.add(collected)
+        if not isinstance(event, PartitionEvent) or isinstance(event, PartitionChanged):
+            self.cluster.events.add(collected)
+        if type(event) in _COLLECTED:
+            self._collected.append(collected)
+
+    def order_events(self) -> Timeline:
+        """Puts all events into their nodes' order, and returns those that are the run's timeline."""
+        self.cluster.events.sort()
+        for facts in self._partitions.values():
+            facts.events.sort()
+        return Timeline(events=tuple(sorted(self._collected, key=place_of)))
+
+    def add_final(self, found: FinalBatch | FinalLog) -> None:
+        """Takes what a final log holds."""
+        facts = self.partition(found.topic, found.partition)
+        if isinstance(found, FinalLog):
+            facts.final_logs.append(found)
+        else:
+            facts.final_batches.append(found)

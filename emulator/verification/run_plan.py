@@ -1,0 +1,75 @@
+"""What is to be read of a run, by the listing of its directory: which files, and how large each of them is.
+
+The driver plans and reads no evidence; a task reads, and says how much of each file it got. Whatever differs makes the
+verdict ``unknown``: a worker that sees another directory, or a part of it, would otherwise find nothing lost.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from emulator.verification.log_reader import log_files
+from emulator.verification.run_directory import RunDirectory
+
+
+class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What a task has to read of one run.
+
+    Attributes:
+        number: of the run among those that are verified together.
+        sizes: bytes of each file, by its path in the run's directory.
+    """
+
+    number: int
+    run: RunDirectory
+    sizes: Mapping[str, int]
+
+
+class ReadLedger:
+    """Reads files of a run, and keeps count."""
+
+    def __init__(self, run: Path) -> None:
+        self._run = run
+        self.sizes: dict[str, int] = {}
+
+    def read(self, path: Path) -> bytes:
+        """Returns what is in a file.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        content = path.read_bytes()
+        self.sizes[str(path.relative_to(self._run))] = len(content)
+        return content
+
+    def lines(self, path: Path) -> Iterator[bytes]:
+        """Yields the lines of a file with their ends, and none where there is no file."""
+        size = 0
+        try:
+            with path.open("rb") as file:
+                for line in file:
+                    size += len(line)
+                    yield line
+        except FileNotFoundError:
+            return
+        self.sizes[str(path.relative_to(self._run))] = size
+
+
+def plan_run(number: int, run: RunDirectory) -> RunPlan:
+    """Lists what there is to read of a run."""
+    files = [*run.event_files(), *run.histories]
+    for _, directory in run.node_directories():
+        files.extend(log_files(directory))
+    return RunPlan(number=number, run=run, sizes={str(p.relative_to(run.path)): p.stat().st_size for p in files})
+
+
+def differences(plan: RunPlan, read: Mapping[str, int]) -> Iterator[str]:
+    """Yields a sentence for each file of which not all was read, or more than was planned."""
+    for name in sorted(plan.sizes.keys() | read.keys()):
+        planned, found = plan.sizes.get(name), read.get(name)
+        if planned != found:
+            yield (
+                f"{name} was {'not there' if planned is None else f'{planned} bytes long'} when verification was "
+                f"planned, and {'was not read' if found is None else f'{found} bytes of it were read'}"
+            )

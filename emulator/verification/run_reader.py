@@ -1,0 +1,57 @@
+"""Reads a run: its events, its clients' histories and its final logs, file by file, once."""
+
+import msgspec
+
+from emulator.verification.census import FileCensus, HistoryCensus
+from emulator.verification.line_reader import LineReader
+from emulator.verification.log_reader import read_node_logs
+from emulator.verification.run_directory import RunDirectory
+from emulator.verification.run_facts import RunFacts
+from emulator.verification.run_plan import ReadLedger
+from emulator.verification.timeline import Timeline
+
+
+class RunEvidence(msgspec.Struct, frozen=True, kw_only=True):
+    """All that was read of one run.
+
+    Attributes:
+        files: each event file, as far as it was one.
+        contradictions: what controller processes said of one record, where they disagree.
+        sizes: bytes that were read of each file, by its path in the run's directory.
+    """
+
+    facts: RunFacts
+    timeline: Timeline
+    files: tuple[FileCensus, ...]
+    history: HistoryCensus
+    contradictions: tuple[str, ...]
+    sizes: dict[str, int]
+
+
+def read_run(run: RunDirectory) -> RunEvidence:
+    """Reads all evidence; what is missing from the directory is missing from the result.
+
+    Raises:
+        OSError: a file is there and cannot be read.
+    """
+    ledger, facts = ReadLedger(run.path), RunFacts()
+    reader = LineReader(facts)
+    for path in run.event_files():
+        reader.read_events(path.name, ledger.lines(path))
+    for path in run.histories:
+        reader.read_history(path.name, ledger.lines(path))
+    timeline = facts.order_events()
+    taken_over = timeline.logs_taken_over()
+    for node, directory in run.node_directories():
+        facts.cluster.node_directories.add(node)
+        for found in read_node_logs(node=node, directory=directory, read=ledger.read):
+            topic_id = taken_over.get((node, found.topic, found.partition, found.topic_id or ""))
+            facts.add_final(found if topic_id is None else msgspec.structs.replace(found, topic_id=topic_id))
+    return RunEvidence(
+        facts=facts,
+        timeline=timeline,
+        files=tuple(reader.files),
+        history=reader.history,
+        contradictions=tuple(reader.contradictions),
+        sizes=ledger.sizes,
+    )
