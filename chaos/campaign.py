@@ -86,9 +86,9 @@ def play_and_verify(
         on_phase("verify")
         with starter.at_work() as spark:
             reports = verify_runs(directories, spark=spark)
+        return tuple(_result(order, report) for order, report in zip(orders, reports, strict=True))
     finally:
         starter.stop()
-    return tuple(_result(order, report) for order, report in zip(orders, reports, strict=True))
 
 
 def run_orders(campaign: Campaign) -> tuple[RunOrder, ...]:

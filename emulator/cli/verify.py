@@ -35,9 +35,9 @@ def verify(runs: tuple[Path, ...], master: str | None, output: Output) -> int:
         try:
             with starter.at_work() as spark:
                 reports = verify_runs(runs, spark=spark)
+            for path, report in zip(runs, reports, strict=True):
+                write_verdict(report, path.resolve())
+            print_verdicts(reports, output=output)
         finally:
             starter.stop()
-        for path, report in zip(runs, reports, strict=True):
-            write_verdict(report, path.resolve())
-    print_verdicts(reports, output=output)
     return verdicts_exit_code(reports)

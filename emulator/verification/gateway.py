@@ -65,7 +65,8 @@ _NICE = 5
 """Enough for the nodes to come first. More would be a trap: an ordinary user cannot take it back, and on a machine that
 is busy with something else the JVM would hardly run at all."""
 _POLL_INTERVAL_S = 0.02
-_STOP_TIMEOUT_S = 5.0
+STOP_TIMEOUT_S = 5.0
+"""How long a JVM may take to end."""
 
 
 class GatewayError(EmulatorError):
@@ -92,13 +93,14 @@ class SparkGateway:
         self._log_path = log_path
 
     @classmethod
-    def start(cls, *, java: Java, log_path: Path, heap_mb: int) -> "SparkGateway":
+    def start(cls, *, java: Java, log_path: Path, heap_mb: int, options: tuple[str, ...] = ()) -> "SparkGateway":
         """Start the JVM and return at once; it needs seconds of a core, which it takes at a low priority.
 
         Args:
             java: from ``find_java``.
             log_path: file that receives what the JVM prints; its directory must exist.
             heap_mb: upper bound of the Java heap, in MiB.
+            options: further ones for the JVM.
 
         Raises:
             MissingToolError: pyspark is not installed.
@@ -117,7 +119,7 @@ class SparkGateway:
         }
         with log_path.open("ab") as log:
             process = subprocess.Popen(
-                die_with_parent(_command(java=java, spark_home=spark_home, heap_mb=heap_mb)),
+                die_with_parent(_command(java=java, spark_home=spark_home, heap_mb=heap_mb, options=options)),
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
@@ -168,14 +170,14 @@ class SparkGateway:
             with contextlib.suppress(PermissionError, ProcessLookupError):
                 os.setpriority(os.PRIO_PROCESS, int(thread.name), priority)
 
-    def stop(self) -> None:
-        """End the JVM, by force after five seconds, and remove what it left. Safe to call twice."""
+    def stop(self, *, timeout_s: float = STOP_TIMEOUT_S) -> None:
+        """End the JVM, by force after ``timeout_s`` seconds, and remove what it left. Safe to call twice."""
         for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"):
             os.environ.pop(name, None)
         if self._process.stdin is not None:
             self._process.stdin.close()
         try:
-            self._process.wait(timeout=_STOP_TIMEOUT_S)
+            self._process.wait(timeout=timeout_s)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -189,13 +191,14 @@ def _spark_home() -> Path:
     return Path(spec.origin).parent
 
 
-def _command(*, java: Java, spark_home: Path, heap_mb: int) -> list[str]:
+def _command(*, java: Java, spark_home: Path, heap_mb: int, options: tuple[str, ...]) -> list[str]:
     return [
         str(java.executable),
         "-cp",
         f"{spark_home}/jars/*",
         f"-Xmx{heap_mb}m",
         *_OPTIONS,
+        *options,
         *(f"--add-opens={package}=ALL-UNNAMED" for package in PACKAGES_OPENED),
         "org.apache.spark.deploy.SparkSubmit",
         "pyspark-shell",

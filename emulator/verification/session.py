@@ -1,8 +1,8 @@
 """The one Spark session of this process, started early and in the background.
 
 A session costs several seconds, most of them inside a JVM that nobody waits for. ``SparkSessionStarter.start`` launches
-the JVM at the lowest priority and returns at once; a thread connects to it and rehearses, so that classes are loaded
-and the first real query is quick. ``session()`` waits for the result::
+the JVM at a low priority and returns at once; a thread connects to it and rehearses, so that classes are loaded and
+workers are at hand. ``session()`` waits for the result::
 
     starter = SparkSessionStarter(log_path=run_directory / "spark.log", rehearsal=rehearse)
     starter.start()                    # main thread; clusters run meanwhile
@@ -10,8 +10,8 @@ and the first real query is quick. ``session()`` waits for the result::
     reports = verify_runs(paths, spark=spark)
     starter.stop()
 
-Settings follow what was measured on small inputs: no UI, in-memory catalog, no adaptive execution, four shuffle
-partitions. ``pyspark`` is imported in the thread, never by importing this module.
+Settings follow what was measured on small inputs: no UI, an in-memory catalog, workers forked from a process that has
+imported the checks. ``pyspark`` is imported in the thread, never by importing this module.
 """
 
 import contextlib
@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from emulator.core.errors import EmulatorError
-from emulator.verification.gateway import SparkGateway
+from emulator.verification.class_archive import ClassArchive, find_class_archive
+from emulator.verification.gateway import STOP_TIMEOUT_S, SparkGateway
 from emulator.verification.java import find_java
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ _END_TIMEOUT_S: Final = 0.5
 
 _NO_ROOM: Final = "No space left on device"
 
+_ARCHIVE_TIMEOUT_S: Final = 120.0
+"""Longest wait for a JVM that writes the class archive as it ends, on such a machine."""
+
 _SETTINGS: Final = {
     "spark.app.name": "laststand",
     "spark.python.daemon.module": "emulator.verification.worker_daemon",
@@ -47,15 +51,7 @@ _SETTINGS: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.default.parallelism": "2",
-    "spark.sql.adaptive.enabled": "false",
     "spark.sql.catalogImplementation": "in-memory",
-    "spark.sql.shuffle.partitions": "4",
-    "spark.sql.session.timeZone": "UTC",
-    # Hundreds of small files share a task: opening one is cheap on a local disk.
-    "spark.sql.files.openCostInBytes": "65536",
-    # Listing files is the driver's work: a job for it costs more.
-    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
 }
 
 
@@ -94,14 +90,16 @@ class SparkSessionStarter:
             log_path: file that receives what the JVM prints; its directory must exist.
             master: Spark's master URL.
             heap_mb: upper bound of the Java heap, in MiB.
-            rehearsal: queries to run in the background before the session counts as there, such as
-                ``verify.rehearse``: worth it where other things go on meanwhile.
+            rehearsal: what to run in the background before the session counts as there, such as
+                ``verify.rehearse``: worth it where other things go on meanwhile. They come first, so that such a JVM
+                writes no class archive.
         """
         self._log_path = log_path
         self._master = master
         self._heap_mb = heap_mb
         self._rehearsal = rehearsal
         self._gateway: SparkGateway | None = None
+        self._written_archive: ClassArchive | None = None
         self._thread: threading.Thread | None = None
         self._session: SparkSession | None = None
         self._failure: Exception | None = None
@@ -112,7 +110,13 @@ class SparkSessionStarter:
         Raises:
             MissingToolError: no Java, or no pyspark.
         """
-        self._gateway = SparkGateway.start(java=find_java(), log_path=self._log_path, heap_mb=self._heap_mb)
+        java = find_java()
+        archive = find_class_archive(java)
+        options = () if archive is None else archive.options_to_use()
+        if archive is not None and not archive.is_there and self._rehearsal is None:
+            self._written_archive = archive
+            options = archive.options_to_write()
+        self._gateway = SparkGateway.start(java=java, log_path=self._log_path, heap_mb=self._heap_mb, options=options)
         self._thread = threading.Thread(target=self._connect, args=(self._gateway,), name="spark", daemon=True)
         self._thread.start()
 
@@ -183,7 +187,13 @@ class SparkSessionStarter:
                 self._session.stop()
             _forget_gateway()
             self._session = None
-        self._gateway.stop()
+        self._gateway.stop(timeout_s=STOP_TIMEOUT_S if self._written_archive is None else _ARCHIVE_TIMEOUT_S)
+        if self._written_archive is not None:
+            if self._gateway.exit_code() == 0:
+                self._written_archive.keep()
+            else:
+                self._written_archive.drop()
+            self._written_archive = None
         self._gateway = None
 
     def __enter__(self) -> "SparkSession":

@@ -1,0 +1,75 @@
+"""The archive of Spark's classes, which halves what a JVM costs to start (application class data sharing).
+
+It is kept in the user's cache, by Java and pyspark. A JVM that is asked to writes it as it ends, which makes that one
+slower; later ones map it into memory. It is never required: a JVM ignores one that does not fit, and where the cache
+cannot be written there is none.
+"""
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+from emulator.verification.java import Java
+
+_QUIET: Final = ("-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off", "-Xlog:class+path=off")
+"""An archive that does not fit is no trouble that anybody has to hear of."""
+
+
+class ClassArchive:
+    """The archive for one Java, whether it is there or not."""
+
+    def __init__(self, path: Path) -> None:
+        """Use ``find_class_archive``."""
+        self.path = path
+        self._incomplete = path.with_suffix(f".{os.getpid()}")
+
+    @property
+    def is_there(self) -> bool:
+        """Whether a JVM can use it."""
+        return self.path.exists()
+
+    def options_to_use(self) -> tuple[str, ...]:
+        """Returns options for a JVM that uses the archive if it is there."""
+        return (f"-XX:SharedArchiveFile={self.path}", *_QUIET) if self.is_there else ()
+
+    def options_to_write(self) -> tuple[str, ...]:
+        """Returns options for a JVM that writes the archive as it ends."""
+        return (f"-XX:ArchiveClassesAtExit={self._incomplete}", *_QUIET)
+
+    def keep(self) -> None:
+        """Takes over what a JVM has written; does nothing if it wrote none."""
+        with contextlib.suppress(OSError):
+            self._incomplete.replace(self.path)
+
+    def drop(self) -> None:
+        """Removes what a JVM wrote that was ended by force."""
+        with contextlib.suppress(OSError):
+            self._incomplete.unlink(missing_ok=True)
+
+
+def find_class_archive(java: Java, environment: Mapping[str, str] | None = None) -> ClassArchive | None:
+    """Returns the archive for a Java, or ``None`` where the user has no cache that can be written.
+
+    Args:
+        java: that runs Spark.
+        environment: where ``XDG_CACHE_HOME`` and ``HOME`` are read; the process's own by default.
+    """
+    variables = os.environ if environment is None else environment
+    home = variables.get("HOME")
+    cache = variables.get("XDG_CACHE_HOME") or (f"{home}/.cache" if home else None)
+    if cache is None:
+        return None
+    directory = Path(cache) / "laststand"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        built = java.executable.resolve().stat().st_mtime_ns
+    except OSError:
+        return None
+    if not os.access(directory, os.W_OK):
+        return None
+    identity = hashlib.sha256(f"{java.executable.resolve()} {built}".encode()).hexdigest()[:12]
+    return ClassArchive(directory / f"spark-{version('pyspark')}-java-{java.major}-{identity}.jsa")
