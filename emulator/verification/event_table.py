@@ -1,5 +1,6 @@
 """Events by type, in the order in which their nodes wrote them."""
 
+from collections import defaultdict
 from typing import TypeVar, cast
 
 from emulator.core.events import Event
@@ -12,11 +13,11 @@ class EventTable:
     """Events of some part of a run, one list per type, ordered by node, incarnation and sequence."""
 
     def __init__(self) -> None:
-        self._lists: dict[type[Event], list[CollectedEvent[Event]]] = {}
+        self._lists: defaultdict[type[Event], list[CollectedEvent[Event]]] = defaultdict(list)
 
     def add(self, collected: CollectedEvent[Event]) -> None:
         """Takes an event; ``sort`` is called after the last one."""
-        self._lists.setdefault(type(collected.event), []).append(collected)
+        self._lists[type(collected.event)].append(collected)
 
     def sort(self) -> None:
         """Puts every list into its order."""

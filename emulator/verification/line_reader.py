@@ -26,8 +26,12 @@ _ENVELOPE: Final = msgspec.json.Decoder(Envelope)
 _EVENT: Final[msgspec.json.Decoder[e.AnyEvent]] = msgspec.json.Decoder(e.AnyEvent)
 _OPERATION: Final[msgspec.json.Decoder[Operation]] = msgspec.json.Decoder(Operation)
 _KNOWN: Final = frozenset(tag(kind) for kind in EVENT_TYPES)
-_HARNESS_OFFSETS: Final = (e.FaultInjected, e.FaultHealed, e.IncarnationEnded)
-"""Events whose metadata offset is what the harness saw, not the place of a record."""
+_RECORDS: Final = frozenset(kind for kind in EVENT_TYPES if "metadata_offset" in kind.__struct_fields__) - {
+    e.FaultInjected,
+    e.FaultHealed,
+    e.IncarnationEnded,
+}
+"""Events that tell of a record; the metadata offset of the others is what the harness saw."""
 
 
 class LineReader:
@@ -63,7 +67,7 @@ class LineReader:
             except msgspec.ValidationError:
                 (census.incomplete if envelope.type in _KNOWN else census.unknown_types).add(envelope.type)
                 continue
-            if self._is_new(event):
+            if type(event) not in _RECORDS or self._is_new(event):
                 self._facts.add_event(
                     CollectedEvent(
                         node=envelope.node,
@@ -107,10 +111,8 @@ class LineReader:
                 facts.final_reads.append(operation)
 
     def _is_new(self, event: e.Event) -> bool:
-        """Whether no line about this record came before."""
-        offset = getattr(event, "metadata_offset", None)
-        if offset is None or isinstance(event, _HARNESS_OFFSETS):
-            return True
+        """Whether no line came before about the record that an event tells of."""
+        offset = getattr(event, "metadata_offset", 0)
         key = (type(event), offset, getattr(event, "topic_id", ""), getattr(event, "partition", 0))
         before = self._committed.setdefault(key, event)
         if before is event:

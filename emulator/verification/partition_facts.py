@@ -252,8 +252,11 @@ class PartitionFacts:
     def acked(self) -> tuple[AckedBatch, ...]:
         """Every batch that a producer was told is in the log, but for those of deleted topics."""
         appended: dict[tuple[str | None, int | None, int, int | None], int] = {}
+        acknowledging = {sent.node for sent in self.sent}
         for each in self.events.of(BatchAppended):
             event = each.event
+            if each.node not in acknowledging:
+                continue
             key = (event.topic_id, each.node, event.base_offset, event.crc)
             if appended.get(key, -1) < event.leader_epoch:
                 appended[key] = event.leader_epoch

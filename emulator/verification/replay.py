@@ -5,9 +5,8 @@ killed finds the log as it opens it. A log begins where one of its name was dele
 strays are left alone, a topic that is created again continues the log of the deleted one.
 """
 
-from collections.abc import Iterator
-from operator import attrgetter
-from typing import Final, NamedTuple
+from operator import itemgetter
+from typing import Final, NamedTuple, assert_never
 
 import msgspec
 
@@ -18,7 +17,6 @@ from emulator.core.events import (
     LogDeleted,
     LogOpened,
     LogTruncated,
-    PartitionEvent,
     PowerLost,
 )
 from emulator.verification.log_reader import FinalBatch
@@ -46,6 +44,11 @@ class BatchFields(NamedTuple):
             batch.topic_id, batch.base_offset, batch.last_offset, batch.leader_epoch, batch.crc, batch.record_count
         )
 
+    @classmethod
+    def of_event(cls, batch: BatchAppended, topic_id: str) -> "BatchFields":
+        """Returns those of a batch that was appended to a log which is used for ``topic_id`` in the end."""
+        return cls(topic_id, batch.base_offset, batch.last_offset, batch.leader_epoch, batch.crc, batch.record_count)
+
 
 class ReplayedLog(msgspec.Struct, frozen=True, kw_only=True):
     """What one node's events say about the log that has the partition's name at the end.
@@ -66,98 +69,73 @@ class ReplayedLog(msgspec.Struct, frozen=True, kw_only=True):
     deleted_below: int = 0
 
 
-class _Step(msgspec.Struct, frozen=True, gc=False):
-    """Something that moves the end of a log or says for which topic it is used.
+_StepEvent = BatchAppended | LogTruncated | LogDeleted | LogOpened | BecameFollower | BecameLeader | PowerLost
+"""What moves the end of a log, or says for which topic it is used."""
 
-    Attributes:
-        cut: where it cuts the log, if it does.
-        batch: what it appends.
-        is_end: whether the log is gone after it.
-    """
-
-    incarnation: int
-    sequence: int
-    topic_id: str
-    log_end_offset: int
-    cut: int | None = None
-    batch: BatchAppended | None = None
-    is_end: bool = False
+_Step = tuple[int, int, _StepEvent]
+"""Incarnation, sequence and event."""
 
 
 def replay_logs(facts: PartitionFacts) -> dict[int, ReplayedLog]:
     """Returns, by node, what its log must be."""
     steps: dict[int, list[_Step]] = {}
-    for node, step in _steps(facts):
-        steps.setdefault(node, []).append(step)
+    collected: list[CollectedEvent[_StepEvent]] = [
+        *facts.events.of(BatchAppended),
+        *facts.events.of(LogTruncated),
+        *facts.events.of(LogDeleted),
+        *facts.events.of(LogOpened),
+        *facts.events.of(BecameFollower),
+        *facts.events.of(BecameLeader),
+    ]
+    for each in collected:
+        steps.setdefault(each.node, []).append((each.incarnation, each.sequence, each.event))
+    for lost in facts.events.of(PowerLost):
+        steps.setdefault(lost.event.lost_node, []).append((lost.event.lost_incarnation, _LIMIT, lost.event))
     return {node: _replay(facts, node, taken) for node, taken in steps.items()}
 
 
 def _replay(facts: PartitionFacts, node: int, steps: list[_Step]) -> ReplayedLog:
-    steps.sort(key=attrgetter("incarnation", "sequence"), reverse=True)
-    topic_id = next((step for step in steps if step.sequence < _LIMIT), steps[0]).topic_id
+    steps.sort(key=itemgetter(0, 1), reverse=True)
+    own = [(incarnation, event) for incarnation, sequence, event in steps if sequence < _LIMIT]
+    topic_id = own[0][1].topic_id if own else steps[0][2].topic_id
     expected: list[BatchFields] = []
     topic_ids: set[str] = set()
     ends: dict[int, int] = {}
-    last_incarnation: int | None = None
     cut = _LIMIT
-    for step in steps:
-        batch = step.batch
-        if batch is not None and batch.last_offset < cut:
-            expected.append(
-                BatchFields(
-                    topic_id, batch.base_offset, batch.last_offset, batch.leader_epoch, batch.crc, batch.record_count
-                )
-            )
-        if step.sequence < _LIMIT:
-            ends.setdefault(step.incarnation, step.log_end_offset)
-            last_incarnation = step.incarnation if last_incarnation is None else last_incarnation
-        if step.is_end:
+    for incarnation, sequence, event in steps:
+        if isinstance(event, BatchAppended):
+            if event.last_offset < cut:
+                expected.append(BatchFields.of_event(event, topic_id))
+            end = event.last_offset + 1
+        else:
+            end = _end_after(event)
+        if sequence < _LIMIT:
+            ends.setdefault(incarnation, end)
+        if isinstance(event, LogDeleted):
             break
-        topic_ids.add(step.topic_id)
-        if step.cut is not None:
-            cut = min(cut, step.cut)
+        topic_ids.add(event.topic_id)
+        was_killed = (node, incarnation - 1) in facts.cluster.killed
+        if isinstance(event, LogTruncated | PowerLost) or (isinstance(event, LogOpened) and was_killed):
+            cut = min(cut, end)
     killed = [end for incarnation, end in ends.items() if (node, incarnation) in facts.cluster.killed]
     return ReplayedLog(
         topic_id=topic_id,
         expected=frozenset(expected),
-        last_incarnation=last_incarnation,
+        last_incarnation=own[0][0] if own else None,
         seen_up_to=min(killed, default=_LIMIT),
         deleted_below=max((facts.deleted_below.get(used_for, 0) for used_for in topic_ids), default=0),
     )
 
 
-def _steps(facts: PartitionFacts) -> Iterator[tuple[int, _Step]]:
-    for appended in facts.events.of(BatchAppended):
-        yield appended.node, _step(appended, appended.event.last_offset + 1, batch=appended.event)
-    for truncated in facts.events.of(LogTruncated):
-        end = truncated.event.new_end_offset
-        yield truncated.node, _step(truncated, end, cut=end)
-    for deleted in facts.events.of(LogDeleted):
-        yield (
-            deleted.node,
-            _Step(deleted.incarnation, deleted.sequence, deleted.event.topic_id, 0, is_end=True),
-        )
-    for opened in facts.events.of(LogOpened):
-        end = opened.event.log_end_offset
-        was_killed = (opened.node, opened.incarnation - 1) in facts.cluster.killed
-        yield opened.node, _step(opened, end, cut=end if was_killed else None)
-    for followed in facts.events.of(BecameFollower):
-        yield followed.node, _step(followed, followed.event.log_end_offset)
-    for led in facts.events.of(BecameLeader):
-        yield led.node, _step(led, led.event.epoch_start_offset)
-    for lost in facts.events.of(PowerLost):
-        event = lost.event
-        end = event.new_end_offset
-        yield event.lost_node, _Step(event.lost_incarnation, _LIMIT, event.topic_id, end, cut=end)
-
-
-def _step(
-    collected: CollectedEvent[PartitionEvent],
-    log_end_offset: int,
-    *,
-    cut: int | None = None,
-    batch: BatchAppended | None = None,
-) -> _Step:
-    return _Step(
-        collected.incarnation, collected.sequence, collected.event.topic_id, log_end_offset, cut=cut, batch=batch
-    )
+def _end_after(event: LogTruncated | LogDeleted | LogOpened | BecameFollower | BecameLeader | PowerLost) -> int:
+    match event:
+        case LogTruncated() | PowerLost():
+            return event.new_end_offset
+        case LogDeleted():
+            return 0
+        case LogOpened() | BecameFollower():
+            return event.log_end_offset
+        case BecameLeader():
+            return event.epoch_start_offset
+        case _:
+            assert_never(event)

@@ -34,11 +34,12 @@ class RunFacts:
     def add_event(self, collected: CollectedEvent[Event]) -> None:
         """Takes an event; ``order_events`` is called after the last one."""
         event = collected.event
+        kind = type(event)
         if isinstance(event, PartitionEvent):
             self.partition(event.topic, event.partition).events.add(collected)
-        if not isinstance(event, PartitionEvent) or isinstance(event, PartitionChanged):
+        if kind is PartitionChanged or not isinstance(event, PartitionEvent):
             self.cluster.events.add(collected)
-        if type(event) in _COLLECTED:
+        if kind in _COLLECTED:
             self._collected.append(collected)
 
     def order_events(self) -> Timeline:
