@@ -19,6 +19,7 @@ def verify(runs: tuple[Path, ...], master: str | None, output: Output) -> int:
     from emulator.cli.play import told_if_unjudged
     from emulator.cli.requirements import require_spark
     from emulator.cli.results import print_verdicts, verdicts_exit_code
+    from emulator.verification.class_archive import ArchiveUse
     from emulator.verification.run_directory import open_run_directory
     from emulator.verification.session import DEFAULT_MASTER, SparkSessionStarter
     from emulator.verification.verdict import write_verdict
@@ -28,7 +29,9 @@ def verify(runs: tuple[Path, ...], master: str | None, output: Output) -> int:
         open_run_directory(path)
     require_spark()
     starter = SparkSessionStarter(
-        log_path=runs[0].resolve() / "spark.log", master=DEFAULT_MASTER if master is None else master
+        log_path=runs[0].resolve() / "spark.log",
+        master=DEFAULT_MASTER if master is None else master,
+        archive_use=ArchiveUse.WRITE,
     )
     with told_if_unjudged(runs):
         starter.start()

@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import os
 from collections.abc import Mapping
+from enum import Enum
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
@@ -17,6 +18,16 @@ from emulator.verification.java import Java
 
 _QUIET: Final = ("-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off", "-Xlog:class+path=off")
 """An archive that does not fit is no trouble that anybody has to hear of."""
+
+
+class ArchiveUse(Enum):
+    """What a process does about the archive."""
+
+    READ = "read"
+    """It uses one that is there."""
+
+    WRITE = "write"
+    """It also has the JVM write one where there is none, and ends that JVM in order, with time to do so."""
 
 
 class ClassArchive:

@@ -10,8 +10,8 @@ workers are at hand. ``session()`` waits for the result::
     reports = verify_runs(paths, spark=spark)
     starter.stop()
 
-Settings follow what was measured on small inputs: no UI, an in-memory catalog, workers forked from a process that has
-imported the checks. ``pyspark`` is imported in the thread, never by importing this module.
+Settings follow what was measured on small inputs: no UI, in-memory catalog, no adaptive execution, four shuffle
+partitions, workers forked from a process that has imported the checks. ``pyspark`` is imported in the thread, never by importing this module.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from emulator.core.errors import EmulatorError
-from emulator.verification.class_archive import ClassArchive, find_class_archive
+from emulator.verification.class_archive import ArchiveUse, ClassArchive, find_class_archive
 from emulator.verification.gateway import STOP_TIMEOUT_S, SparkGateway
 from emulator.verification.java import find_java
 
@@ -51,7 +51,17 @@ _SETTINGS: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.adaptive.enabled": "false",
     "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.session.timeZone": "UTC",
+    # Hundreds of small files share a task: opening one is cheap on a local disk.
+    "spark.sql.files.openCostInBytes": "65536",
+    # Evidence that is missing is never passed over, whatever the default of a cluster is.
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    # Listing files is the driver's work: a job for it costs more.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
 }
 
 
@@ -83,6 +93,7 @@ class SparkSessionStarter:
         master: str = DEFAULT_MASTER,
         heap_mb: int = DEFAULT_HEAP_MB,
         rehearsal: "Callable[[SparkSession], None] | None" = None,
+        archive_use: ArchiveUse = ArchiveUse.READ,
     ) -> None:
         """Nothing is started yet.
 
@@ -91,13 +102,14 @@ class SparkSessionStarter:
             master: Spark's master URL.
             heap_mb: upper bound of the Java heap, in MiB.
             rehearsal: what to run in the background before the session counts as there, such as
-                ``verify.rehearse``: worth it where other things go on meanwhile. They come first, so that such a JVM
-                writes no class archive.
+                ``verify.rehearse``: worth it where other things go on meanwhile.
+            archive_use: ``WRITE`` only where nothing else waits for this process: the first time costs seconds.
         """
         self._log_path = log_path
         self._master = master
         self._heap_mb = heap_mb
         self._rehearsal = rehearsal
+        self._archive_use = archive_use
         self._gateway: SparkGateway | None = None
         self._written_archive: ClassArchive | None = None
         self._thread: threading.Thread | None = None
@@ -113,7 +125,7 @@ class SparkSessionStarter:
         java = find_java()
         archive = find_class_archive(java)
         options = () if archive is None else archive.options_to_use()
-        if archive is not None and not archive.is_there and self._rehearsal is None:
+        if archive is not None and not archive.is_there and self._archive_use is ArchiveUse.WRITE:
             self._written_archive = archive
             options = archive.options_to_write()
         self._gateway = SparkGateway.start(java=java, log_path=self._log_path, heap_mb=self._heap_mb, options=options)
