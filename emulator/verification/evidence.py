@@ -191,7 +191,9 @@ def _about_reads(facts: RunFacts) -> Iterator[Doubt]:
             continue
         error = max((read.error for read in partition.final_reads if read.error is not None), default=None)
         why = "" if error is None else f": {error}"
-        yield Doubt(about=None, sentence=f"the final consumer did not read {partition}{why}")
+        yield Doubt(
+            about=None, sentence=f"the final consumer did not read {partition.topic}-{partition.partition}{why}"
+        )
     for node, count in sorted(missing.items()):
         yield Doubt(
             about=Evidence.FINAL_LOGS, sentence=f"the logs of broker {node} are missing ({count} partitions' replicas)"

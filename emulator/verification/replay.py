@@ -1,8 +1,7 @@
 """What must have become of each replica's log, by its node's own events: the oracle's replay of them.
 
-Batches are appended, cut off by a truncation, lost with the page cache, deleted; a process that follows one that was
-killed finds the log as it opens it. A log begins where one of its name was deleted, and not with another topic: where
-strays are left alone, a topic that is created again continues the log of the deleted one.
+Everything that moves the end of a log counts, in the order of its node's file, from the last deletion on. A process
+that follows one that was killed finds the log as it opens it; a power loss comes after all events of its process.
 """
 
 from operator import itemgetter

@@ -69,7 +69,8 @@ def differences(plan: RunPlan, read: Mapping[str, int]) -> Iterator[str]:
     for name in sorted(plan.sizes.keys() | read.keys()):
         planned, found = plan.sizes.get(name), read.get(name)
         if planned != found:
-            yield (
-                f"{name} was {'not there' if planned is None else f'{planned} bytes long'} when verification was "
-                f"planned, and {'was not read' if found is None else f'{found} bytes of it were read'}"
-            )
+            yield f"verification was to read {_size(planned)} of {name}, and read {_size(found)}"
+
+
+def _size(size: int | None) -> str:
+    return "nothing" if size is None else f"{size} bytes"

@@ -11,7 +11,8 @@ workers are at hand. ``session()`` waits for the result::
     starter.stop()
 
 Settings follow what was measured on small inputs: no UI, in-memory catalog, no adaptive execution, four shuffle
-partitions, workers forked from a process that has imported the checks. ``pyspark`` is imported in the thread, never by importing this module.
+partitions, workers forked from a process that has imported the checks. ``pyspark`` is imported in the thread, never by
+importing this module.
 """
 
 import contextlib

@@ -39,13 +39,14 @@ def verify_runs(paths: Sequence[Path], *, spark: "SparkSession") -> tuple[Verdic
 def judge_runs(plans: Sequence[RunPlan], *, spark: "SparkSession") -> tuple[VerdictReport, ...]:
     """Has planned runs judged; one that no task can judge is ``unknown``, and the others are judged all the same."""
     from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
 
     try:
         reports = _judge_on(spark, plans)
-    except Py4JError as error:
+    except (Py4JError, PySparkException):
         if len(plans) > 1:
             return tuple(report for plan in plans for report in judge_runs((plan,), spark=spark))
-        return (report_unjudged(plans[0].run, (f"the task that read the run failed: {_first_line(error)}",)),)
+        return (report_unjudged(plans[0].run, ("the task that judged the run failed; spark.log says why",)),)
     return tuple(
         reports.get(plan.number) or report_unjudged(plan.run, ("no task reported on this run",)) for plan in plans
     )
@@ -63,10 +64,6 @@ def _judge_on(spark: "SparkSession", plans: Sequence[RunPlan]) -> dict[int, Verd
 
 def _judge_all(plans: Sequence[RunPlan]) -> list[Judgement]:
     return [judge(plan) for plan in plans]
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]
 
 
 def rehearse(spark: "SparkSession") -> None:

@@ -1,10 +1,13 @@
 """E1 LogAgreement: final logs are what the event logs say must have become of them.
 
-Each node's events about one of its logs are replayed in the order of its own file (``replay``). What remains must be in
-the final log, field by field. The other way round, a process that was killed may leave a batch whose event it could not
-write any more: such a batch begins where the events of that incarnation end; or it may have cut or deleted a log and
-not have come to say so: then the next process finds the log as it opens it, or none. Anything else is a disagreement,
-and final logs decide all other checks.
+Each node's events about one of its logs are replayed in the order of its own file: batches appended, cut off by a
+truncation, lost with the page cache, deleted. What remains must be in the final log, field by field. The other way
+round, a process that was killed may leave a batch whose event it could not write any more: such a batch begins where
+the events of that incarnation end; or it may have cut or deleted a log and not have come to say so: then the next
+process finds the log as it opens it, or none. Anything else is a disagreement, and final logs decide all other checks.
+
+A log begins where one of its name was deleted, and not with another topic: where strays are left alone, a topic that is
+created again continues the log of the deleted one.
 """
 
 from collections.abc import Iterator

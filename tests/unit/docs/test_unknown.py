@@ -9,6 +9,7 @@ import pytest
 _ROOT = Path(__file__).parents[3]
 _PAGE = (_ROOT / "docs/unknown.md").read_text(encoding="utf-8")
 _VERIFICATION = _ROOT / "emulator/verification"
+_MODULES = ("evidence", "fencings", "judge", "line_reader", "run_plan", "verify")
 _GAP = "…"
 
 
@@ -31,6 +32,8 @@ def _sentences(source: str) -> Iterator[str]:
         match node:
             case ast.Call(func=ast.Name(id="Doubt"), keywords=keywords):
                 found = next(each.value for each in keywords if each.arg == "sentence")
+            case ast.Call(func=ast.Name(id="report_unjudged"), args=[_, ast.Tuple(elts=[value])]):
+                found = value
             case ast.Yield(value=ast.expr() as value):
                 found = value
             case ast.Call(func=ast.Attribute(attr="append", value=ast.Name(id="sentences")), args=[value]):
@@ -43,7 +46,7 @@ def _sentences(source: str) -> Iterator[str]:
 
 
 def doubts() -> list[str]:
-    sources = [(_VERIFICATION / f"{name}.py").read_text() for name in ("evidence", "fencings", "line_reader")]
+    sources = [(_VERIFICATION / f"{name}.py").read_text() for name in _MODULES]
     return sorted({sentence for source in sources for sentence in _sentences(source)})
 
 

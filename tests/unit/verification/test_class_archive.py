@@ -1,0 +1,64 @@
+"""The archive of Spark's classes: kept in the user's cache, used where it is there, and never required."""
+
+import sys
+from pathlib import Path
+
+import msgspec
+
+from emulator.verification.class_archive import ClassArchive, find_class_archive
+from emulator.verification.java import Java
+
+JAVA = Java(executable=Path(sys.executable), major=17, origin="PATH")
+
+
+def found(cache: Path) -> ClassArchive:
+    archive = find_class_archive(JAVA, {"XDG_CACHE_HOME": str(cache)})
+    assert archive is not None
+    return archive
+
+
+def written_by_jvm(archive: ClassArchive) -> Path:
+    (option,) = (each for each in archive.options_to_write() if each.startswith("-XX:ArchiveClassesAtExit="))
+    path = Path(option.partition("=")[2])
+    path.write_text("classes")
+    return path
+
+
+def test_what_a_jvm_wrote_is_used_by_the_next(tmp_path: Path) -> None:
+    archive = found(tmp_path)
+    assert archive.options_to_use() == ()
+    written_by_jvm(archive)
+    archive.keep()
+    assert f"-XX:SharedArchiveFile={archive.path}" in found(tmp_path).options_to_use()
+    assert list((tmp_path / "laststand").iterdir()) == [archive.path]
+
+
+def test_what_a_jvm_did_not_finish_is_removed(tmp_path: Path) -> None:
+    archive = found(tmp_path)
+    written_by_jvm(archive)
+    archive.drop()
+    assert list((tmp_path / "laststand").iterdir()) == []
+
+
+def test_a_jvm_that_wrote_nothing_leaves_no_archive(tmp_path: Path) -> None:
+    archive = found(tmp_path)
+    archive.keep()
+    assert not archive.is_there
+
+
+def test_another_java_has_another_archive(tmp_path: Path) -> None:
+    other = find_class_archive(msgspec.structs.replace(JAVA, major=25), {"XDG_CACHE_HOME": str(tmp_path)})
+    assert other is not None
+    assert other.path != found(tmp_path).path
+
+
+def test_it_is_in_the_home_directory_where_no_cache_is_named(tmp_path: Path) -> None:
+    archive = find_class_archive(JAVA, {"HOME": str(tmp_path)})
+    assert archive is not None
+    assert archive.path.parent == tmp_path / ".cache" / "laststand"
+
+
+def test_there_is_none_without_a_cache_that_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert find_class_archive(JAVA, {"XDG_CACHE_HOME": str(tmp_path / "file")}) is None
+    assert find_class_archive(JAVA, {}) is None

@@ -1,0 +1,76 @@
+"""Runs that are verified together do not depend on each other: one that breaks its task is unknown, and no other."""
+
+import os
+import signal
+import sys
+from collections.abc import KeysView
+from pathlib import Path
+
+import msgspec
+import pytest
+from pyspark.sql import SparkSession
+
+from emulator.verification.run_directory import open_run_directory
+from emulator.verification.run_plan import plan_run
+from emulator.verification.verdict import Verdict
+from emulator.verification.verify import judge_runs, verify_runs
+from tests.verification.conftest import Judge
+from tests.verification.run_builder import healthy, last_replica_standing
+
+pytestmark = pytest.mark.spark
+
+
+class EndsItsTask(dict[str, int]):
+    """Sizes that end the task that compares them."""
+
+    def keys(self) -> KeysView[str]:  # type: ignore[override]
+        sys.exit("enough")
+
+
+class KillsItsWorker(dict[str, int]):
+    """Sizes that kill the process of the task that compares them, as the kernel does for want of memory."""
+
+    def keys(self) -> KeysView[str]:  # type: ignore[override]
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError("killed")
+
+
+def test_a_run_that_cannot_be_read_leaves_the_others_alone(judge: Judge, tmp_path: Path) -> None:
+    runs = {name: healthy(tmp_path / name / "1").finish() for name in ("first", "broken", "last")}
+    (runs["broken"] / "events/7-0.jsonl").mkdir()
+    verdicts = {name: report.verdict for name, report in judge(runs).items()}
+    assert verdicts == {"first": Verdict.VALID, "broken": Verdict.UNKNOWN, "last": Verdict.VALID}
+
+
+@pytest.mark.parametrize("deadly", [EndsItsTask, KillsItsWorker])
+def test_a_run_that_ends_its_worker_leaves_the_others_alone(
+    deadly: type[dict[str, int]], spark: SparkSession, tmp_path: Path
+) -> None:
+    plans = [
+        plan_run(number, open_run_directory(healthy(tmp_path / str(number) / "1").finish())) for number in range(3)
+    ]
+    plans[1] = msgspec.structs.replace(plans[1], sizes=deadly(plans[1].sizes))
+    reports = judge_runs(plans, spark=spark)
+    assert [report.verdict for report in reports] == [Verdict.VALID, Verdict.UNKNOWN, Verdict.VALID]
+    assert reports[1].unknown_reasons == ("the task that judged the run failed; spark.log says why",)
+
+
+def test_reports_come_in_the_order_of_the_runs(spark: SparkSession, tmp_path: Path) -> None:
+    runs = [
+        last_replica_standing(tmp_path / str(number) / "1", era="kafka-3.9" if number % 3 else "kip-966").finish()
+        for number in range(9)
+    ]
+    reports = verify_runs(runs, spark=spark)
+    assert [report.run for report in reports] == [str(run) for run in runs]
+    assert [report.verdict for report in reports] == [
+        Verdict.VIOLATION if number % 3 else Verdict.VALID for number in range(9)
+    ]
+
+
+def test_nothing_to_verify_is_no_report(spark: SparkSession) -> None:
+    assert verify_runs([], spark=spark) == ()
+
+
+def test_a_worker_has_the_checks_before_its_first_task(spark: SparkSession) -> None:
+    modules = spark.sparkContext.parallelize([0], 1).map(lambda _: sorted(sys.modules)).collect()[0]
+    assert "emulator.verification.checks.e1_log_agreement" in modules
