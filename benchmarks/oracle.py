@@ -1,4 +1,4 @@
-"""Speed and memory of verification: a large log, two runs as in the demo, and ``laststand verify`` of one and a hundred.
+"""Speed and memory of verification: a large log, two runs as in the demo, ``laststand verify`` of one and a hundred.
 
 The latter two are whole processes as a user waits for them, the start of Spark included, wall and CPU time of all their
 processes. The figures before are those of one verification in a session that is already there, as a scenario finds it

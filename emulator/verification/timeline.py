@@ -1,7 +1,7 @@
 """The small part of a run that is kept event by event: what controller and harness decided, and what logs lost.
 
-Elections, registrations, fencings, ends of processes, faults, steps and truncations: from these the story of a loss is told,
-and by these the guarantee is judged. Batches, acknowledgements and high watermarks are in ``partition_facts``.
+Elections, registrations, fencings, ends of processes, faults, steps and truncations: from these the story of a loss is
+told, and by these the guarantee is judged. Batches, acknowledgements and high watermarks are in ``partition_facts``.
 """
 
 from collections.abc import Iterator, Mapping

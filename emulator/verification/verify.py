@@ -38,12 +38,12 @@ def verify_runs(paths: Sequence[Path], *, spark: "SparkSession") -> tuple[Verdic
 
 def judge_runs(plans: Sequence[RunPlan], *, spark: "SparkSession") -> tuple[VerdictReport, ...]:
     """Has planned runs judged; one that no task can judge is ``unknown``, and the others are judged all the same."""
-    from py4j.protocol import Py4JError
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     try:
         reports = _judge_on(spark, plans)
-    except (Py4JError, PySparkException):
+    except (Py4JJavaError, PySparkException):
         if len(plans) > 1:
             return tuple(report for plan in plans for report in judge_runs((plan,), spark=spark))
         return (report_unjudged(plans[0].run, ("the task that judged the run failed; spark.log says why",)),)
