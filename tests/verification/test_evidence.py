@@ -185,7 +185,7 @@ UNKNOWN: Mapping[str, Build] = {
     "events with a gap": edit("events/1-0.jsonl", lambda lines: lines[:2] + lines[3:]),
     "events with a broken line": edit("events/1-0.jsonl", lambda lines: [lines[0], "{oops\n", *lines[1:]]),
     "events of an unknown type": edit(
-        "events/1-0.jsonl", lambda lines: [*lines[:1], lines[1].replace("LogOpened", "LogOpend"), *lines[2:]]
+        "events/1-0.jsonl", lambda lines: [line.replace("LogOpened", "LogOpend", 1) for line in lines]
     ),
     "events without a field": edit(
         "events/1-0.jsonl", lambda lines: [without_field(x) if "BatchAppended" in x else x for x in lines]

@@ -14,7 +14,7 @@ from tests.verification.conftest import Judge
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
-SEEDS: Final = (1, 2, 3, 5, 10, 60, 85, 94, 117, 119, 132, 133, 187, 222, 260)
+SEEDS: Final = (1, 2, 5, 10, 60, 85, 94, 117, 132, 187, 199)
 """Of 1 to 300, each in the era of its number: those where the two once disagreed, and some of every other kind."""
 
 EVIDENCE_LOST: Final = ("nothing is known of the metadata records", "and no fault explains that")
