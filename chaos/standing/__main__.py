@@ -53,7 +53,7 @@ def main() -> int:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            launcher.tell(f"a cluster stands in {directory.parent} already")
+            launcher.tell(f"a cluster is up in {directory.parent} already")
             return _EXIT_NOT_STARTED
         return asyncio.run(_run(order, launcher))
 

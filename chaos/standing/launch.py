@@ -74,12 +74,12 @@ def order_again(directory: Path, *, toxiproxy: Path | None) -> StandingOrder:
     """
     order, state = read_order(directory), read_state(directory)
     if is_standing(directory):
-        raise NotStartedError(f"the cluster in {directory} stands already")
+        raise NotStartedError(f"the cluster in {directory} is up already")
     if state is None:
         raise NotStartedError(f"the cluster in {directory} never came up; see {directory / _LOG_FILE}")
     if state.ended is Ended.DOWN or (directory / _FINAL_READ_FILE).exists():
         raise NotStartedError(
-            f"the cluster in {directory} was taken down, and its record is closed; judge it with: "
+            f"the cluster in {directory} was taken down, and its record is closed; verify it with: "
             f"laststand verify {directory}; a cluster that shall start again is ended with: laststand stop"
         )
     has_proxies = order.toxiproxy is not None

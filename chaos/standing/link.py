@@ -95,7 +95,7 @@ def not_connected(directory: Path, error: OSError) -> NoClusterError:
     if not isinstance(error, FileNotFoundError):
         reason = (
             f"the supervisor of the cluster in {directory} is gone ({SOCKET_FILE} is a leftover), and every process of "
-            f"the cluster with it; {again}, or judge what it left with: laststand verify {directory}"
+            f"the cluster with it; {again}, or verify what it left with: laststand verify {directory}"
         )
     elif state is not None and state.ended is Ended.STOPPED:
         reason = f"the cluster in {directory} was stopped; {again}"

@@ -15,7 +15,7 @@ from emulator.cli.tables import print_json
 @click.option("--as-is", is_flag=True, help="Do not heal, resume or start anything first.")
 @json_option
 def down(place: Path, *, as_is: bool, output: Output) -> int:
-    """End CLUSTER, by default the latest one, for good, and say how to judge what it left.
+    """End CLUSTER, by default the latest one, for good, and say how to verify what it left.
 
     Clients finish, links are healed, nodes that are down or paused run again, and every partition gets a leader and a
     full ISR; a fresh consumer reads every partition; then brokers, controller and proxies stop in order.

@@ -73,7 +73,7 @@ def up(
 
     A supervisor in the background owns them all. It listens in the cluster's directory, where the other commands find
     it; everything that happens is on record there as in a run. ``laststand stop`` and ``start`` pause it. End it with
-    ``laststand down``, then judge it with ``laststand verify``. If the supervisor is killed, nothing of the cluster is
+    ``laststand down``, then verify it with ``laststand verify``. If the supervisor is killed, nothing of the cluster is
     left running.
     """
     from chaos.play.run_directory import LATEST, check_store, new_directory
@@ -96,7 +96,7 @@ def up(
     latest = store / folder / LATEST
     if (latest / ORDER_FILE).is_file() and is_standing(latest.resolve()):
         raise UserError(
-            f"a cluster stands in {latest.resolve()} already; end it with: laststand down {latest.resolve()}, "
+            f"a cluster is up in {latest.resolve()} already; stop it with: laststand down {latest.resolve()}, "
             "or give this one another --name"
         )
     toxiproxy = None if no_proxies else str(require_toxiproxy())

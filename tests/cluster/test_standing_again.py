@@ -111,7 +111,7 @@ def test_logs_tell_what_a_node_did(terminal: Terminal) -> None:
 def test_a_cluster_goes_on_after_a_stop_and_after_its_supervisor_died(terminal: Terminal) -> None:
     before = addresses(terminal)
     assert "--from excludes --brokers" in terminal.type("up", "--from", "blue", "--brokers", "3", code=254)
-    assert "stands already" in terminal.type("start", "blue", code=254)
+    assert "is up already" in terminal.type("start", "blue", code=254)
     blue(terminal, "produce", "orders", stdin=lines(51, 100))
 
     assert "laststand start" in terminal.type("stop", "blue")
