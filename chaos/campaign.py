@@ -20,7 +20,7 @@ from chaos.scenario.scenario import Scenario
 from emulator.core.switches import Switches
 from emulator.plan.drivers import DriverName
 from emulator.verification.session import SparkSessionStarter
-from emulator.verification.verdict import Outcome, VerdictReport, write_verdict
+from emulator.verification.verdict import Expected, VerdictReport, write_verdict
 from emulator.verification.verify import rehearse, verify_runs
 
 
@@ -137,10 +137,10 @@ async def _play_all(orders: Sequence[RunOrder], on_status: Callable[[RunStatus],
     return tuple(run.problem for run in runs)
 
 
-def worst(results: tuple[EraResult, ...]) -> Outcome:
+def worst(results: tuple[EraResult, ...]) -> Expected:
     """Returns the outcome of all: missed if any is missed, else undecided if any is, else met."""
     outcomes = {result.report.outcome for result in results}
-    for outcome in (Outcome.MISSED, Outcome.UNDECIDED):
+    for outcome in (Expected.MISSED, Expected.UNDECIDED):
         if outcome in outcomes:
             return outcome
-    return Outcome.MET
+    return Expected.MET

@@ -2,23 +2,23 @@
 
 from chaos.scenario.scenario import Expectation
 from emulator.core.promises import PromiseKind
-from emulator.verification.verdict import CheckStatus, Outcome, Verdict, VerdictReport, outcome_of
+from emulator.verification.verdict import CheckStatus, Expected, Verdict, VerdictReport, expected_of
 
 
-def compare(report: VerdictReport, expected: Expectation | None) -> tuple[Outcome, tuple[str, ...]]:
+def compare(report: VerdictReport, expected: Expectation | None) -> tuple[Expected, tuple[str, ...]]:
     """Returns the outcome, and a description of every difference.
 
     Without an expectation the verdict decides: valid counts as met, violation as missed. An unknown verdict is
     undecided, unless unknown was expected.
     """
     if expected is None:
-        return outcome_of(report.verdict), ()
+        return expected_of(report.verdict), ()
     if report.verdict is Verdict.UNKNOWN and expected.verdict.value != Verdict.UNKNOWN.value:
-        return Outcome.UNDECIDED, (f"the verdict is unknown, expected {expected.verdict.value}",)
+        return Expected.UNDECIDED, (f"the verdict is unknown, expected {expected.verdict.value}",)
     misses = tuple(_misses(report, expected))
     if not misses:
-        return Outcome.MET, ()
-    return Outcome.MISSED, misses
+        return Expected.MET, ()
+    return Expected.MISSED, misses
 
 
 def _misses(report: VerdictReport, expected: Expectation) -> list[str]:

@@ -10,7 +10,7 @@ from emulator.cli.acks_table import acks_table
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output
 from emulator.cli.tables import print_table
-from emulator.verification.verdict import Outcome, Verdict, VerdictReport, summary
+from emulator.verification.verdict import Expected, Verdict, VerdictReport, summary
 
 if TYPE_CHECKING:
     from chaos.campaign import EraResult
@@ -36,12 +36,12 @@ def verdicts_exit_code(reports: Sequence[VerdictReport]) -> ExitCode:
     return ExitCode.UNKNOWN if Verdict.UNKNOWN in verdicts else ExitCode.VALID
 
 
-def outcome_exit_code(outcome: Outcome) -> ExitCode:
+def outcome_exit_code(outcome: Expected) -> ExitCode:
     """Returns what ``run`` exits with."""
     return {
-        Outcome.MET: ExitCode.VALID,
-        Outcome.MISSED: ExitCode.VIOLATION,
-        Outcome.UNDECIDED: ExitCode.UNKNOWN,
+        Expected.MET: ExitCode.VALID,
+        Expected.MISSED: ExitCode.VIOLATION,
+        Expected.UNDECIDED: ExitCode.UNKNOWN,
     }[outcome]
 
 

@@ -30,7 +30,7 @@ from emulator.verification.verdict import (
     Verdict,
     VerdictReport,
     decide,
-    outcome_of,
+    expected_of,
 )
 
 EXAMPLES_MAX: Final = 10
@@ -87,7 +87,7 @@ def report_on(run: RunDirectory, evidence: RunEvidence) -> VerdictReport:
         seed=run.seed,
         started=run.started,
         duration_s=run.duration_s,
-        outcome=outcome_of(verdict),
+        outcome=expected_of(verdict),
     )
 
 
@@ -108,7 +108,7 @@ def report_unjudged(run: RunDirectory, reasons: tuple[str, ...]) -> VerdictRepor
         seed=run.seed,
         started=run.started,
         duration_s=run.duration_s,
-        outcome=outcome_of(Verdict.UNKNOWN),
+        outcome=expected_of(Verdict.UNKNOWN),
     )
 
 

@@ -33,7 +33,7 @@ class Verdict(Enum):
     UNKNOWN = "unknown"
 
 
-class Outcome(Enum):
+class Expected(Enum):
     """Whether a run came to what was expected of it."""
 
     MET = "met"
@@ -173,7 +173,7 @@ class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
     seed: int | None = None
     started: str | None = None
     duration_s: float | None = None
-    outcome: Outcome
+    outcome: Expected
     misses: tuple[str, ...] = ()
 
     @property
@@ -195,15 +195,15 @@ def decide(checks: tuple[CheckResult, ...], unknown_reasons: tuple[str, ...]) ->
     return Verdict.VALID
 
 
-def outcome_of(verdict: Verdict) -> Outcome:
+def expected_of(verdict: Verdict) -> Expected:
     """Returns the outcome of a run of which nothing was expected: the verdict decides."""
     match verdict:
         case Verdict.VALID:
-            return Outcome.MET
+            return Expected.MET
         case Verdict.VIOLATION:
-            return Outcome.MISSED
+            return Expected.MISSED
         case Verdict.UNKNOWN:
-            return Outcome.UNDECIDED
+            return Expected.UNDECIDED
         case _:
             assert_never(verdict)
 
@@ -257,12 +257,12 @@ def _case(suite: ElementTree.Element, report: VerdictReport) -> ElementTree.Elem
     for name, value in _properties(report):
         ElementTree.SubElement(properties, "property", name=name, value=_xml(value))
     match report.outcome:
-        case Outcome.MET:
+        case Expected.MET:
             pass
-        case Outcome.MISSED:
+        case Expected.MISSED:
             message = "; ".join(report.misses) or _headline(report)
             ElementTree.SubElement(case, "failure", message=_xml(message)).text = _xml("\n".join(_failure_text(report)))
-        case Outcome.UNDECIDED:
+        case Expected.UNDECIDED:
             doubts = _doubts(report)
             ElementTree.SubElement(case, "error", message=_xml(doubts[0])).text = _xml("\n".join(doubts))
         case _:

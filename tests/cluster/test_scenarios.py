@@ -16,7 +16,7 @@ from chaos.scenario.scenario_file import find_scenario, load_scenario, scenario_
 from emulator.cluster.toxiproxy_build import find_toxiproxy
 from emulator.core.switches import era_switches
 from emulator.plan.drivers import DriverName
-from emulator.verification.verdict import Outcome, VerdictReport
+from emulator.verification.verdict import Expected, VerdictReport
 from emulator.verification.verify import verify_runs
 from tests.documented_scenarios import STEP_CATALOGUE, documented_scenarios
 
@@ -81,7 +81,7 @@ def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Jud
 def assert_as_expected(judged: Judged, driver: DriverName, name: str, era: str) -> None:
     played, report = judged[driver, name, era]
     outcome, misses = compare(report, played.scenario.expectation(era))
-    assert (outcome, misses) == (Outcome.MET, ())
+    assert (outcome, misses) == (Expected.MET, ())
 
 
 @pytest.mark.parametrize(("name", "era"), IN_VIRTUAL_TIME)

@@ -27,7 +27,7 @@ from emulator.cli.results import verdicts_exit_code
 from emulator.cluster.toxiproxy_build import find_toxiproxy
 from emulator.core.switches import era_switches
 from emulator.verification.guarantee import Guarantee
-from emulator.verification.verdict import CheckStatus, Outcome, Verdict, VerdictReport
+from emulator.verification.verdict import CheckStatus, Expected, Verdict, VerdictReport
 from emulator.verification.verify import verify_runs
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -247,11 +247,11 @@ def test_controls_are_what_their_scenarios_expect(control: str, reports: dict[st
     outcome, misses = compare(report, load_scenario(find_scenario(CONTROLS[name][0])).expectation(era))
     assert report.unknown_reasons == ()
     if name == "undetected":
-        assert (outcome, report.verdict, report.guarantee) == (Outcome.MISSED, Verdict.VIOLATION, Guarantee.BROKEN)
+        assert (outcome, report.verdict, report.guarantee) == (Expected.MISSED, Verdict.VIOLATION, Guarantee.BROKEN)
         # All since the second leader was elected; a log that has to be cut then is synced, and keeps what is older.
         assert report.lost_records >= 500
     else:
-        assert (outcome, misses) == (Outcome.MET, ())
+        assert (outcome, misses) == (Expected.MET, ())
         assert (report.lost_records == 0) == (report.verdict is Verdict.VALID)
 
 

@@ -13,7 +13,7 @@ from chaos.play.run_order import RunOrder
 from chaos.scenario.scenario_file import find_scenario, load_scenario
 from emulator.core.switches import era_switches
 from emulator.plan.drivers import DriverName
-from emulator.verification.verdict import Outcome
+from emulator.verification.verdict import Expected
 from tests.verification.conftest import Judge
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -52,5 +52,5 @@ def test_the_stories_have_the_same_verdicts_in_virtual_time_as_on_processes(tmp_
     for order in played:
         report = reports[str(order.directory)]
         assert report.unknown_reasons == ()
-        assert compare(report, order.scenario.expectation(order.era)) == (Outcome.MET, ()), order.directory
+        assert compare(report, order.scenario.expectation(order.era)) == (Expected.MET, ()), order.directory
         assert report.lost_records == len(lost_records_of(order.directory))

@@ -12,15 +12,15 @@ from emulator.verification.losses import LossClass
 from emulator.verification.verdict import (
     CheckResult,
     CheckStatus,
+    Expected,
     Loss,
     OffsetRange,
-    Outcome,
     RecordCounts,
     Verdict,
     VerdictReport,
     decide,
+    expected_of,
     junit,
-    outcome_of,
     summary,
     write_verdict,
 )
@@ -64,7 +64,7 @@ def report(*statuses: CheckStatus, unknown_reasons: tuple[str, ...] = (), story:
         counts=(RecordCounts(acks=-1, sent=10, acked=10, lost=0, never_acked=0),),
         losses=(loss,) if story else (),
         leaders=(),
-        outcome=outcome_of(decide(checks, unknown_reasons)),
+        outcome=expected_of(decide(checks, unknown_reasons)),
     )
 
 
@@ -99,15 +99,15 @@ def case_of(written: VerdictReport) -> ElementTree.Element:
 @pytest.mark.parametrize(
     ("statuses", "outcome", "verdict_tags"),
     [
-        ((CheckStatus.OK,), Outcome.MET, set()),
-        ((CheckStatus.OK,), Outcome.MISSED, {"failure"}),
-        ((CheckStatus.VIOLATED,), Outcome.MET, set()),
-        ((CheckStatus.VIOLATED,), Outcome.MISSED, {"failure"}),
-        ((CheckStatus.UNKNOWN,), Outcome.UNDECIDED, {"error"}),
+        ((CheckStatus.OK,), Expected.MET, set()),
+        ((CheckStatus.OK,), Expected.MISSED, {"failure"}),
+        ((CheckStatus.VIOLATED,), Expected.MET, set()),
+        ((CheckStatus.VIOLATED,), Expected.MISSED, {"failure"}),
+        ((CheckStatus.UNKNOWN,), Expected.UNDECIDED, {"error"}),
     ],
 )
 def test_junit_passes_a_run_that_came_to_what_was_expected(
-    statuses: tuple[CheckStatus, ...], outcome: Outcome, verdict_tags: set[str]
+    statuses: tuple[CheckStatus, ...], outcome: Expected, verdict_tags: set[str]
 ) -> None:
     written = msgspec.structs.replace(report(*statuses, story=2), outcome=outcome)
     root = ElementTree.fromstring(junit((written,)))
@@ -123,7 +123,7 @@ def test_junit_passes_a_run_that_came_to_what_was_expected(
 
 def test_a_failure_in_junit_tells_what_was_missed_and_the_story_of_the_first_loss() -> None:
     missed = msgspec.structs.replace(
-        report(CheckStatus.VIOLATED, story=2), outcome=Outcome.MISSED, misses=("1 record lost, expected ==0",)
+        report(CheckStatus.VIOLATED, story=2), outcome=Expected.MISSED, misses=("1 record lost, expected ==0",)
     )
     failure = case_of(missed).find("failure")
     assert failure is not None

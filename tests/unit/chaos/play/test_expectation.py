@@ -7,7 +7,7 @@ from chaos.scenario.scenario import Expectation, Lost, VerdictName
 from emulator.core.promises import PromiseKind
 from emulator.verification.guarantee import Guarantee
 from emulator.verification.losses import LossClass
-from emulator.verification.verdict import CheckResult, CheckStatus, Loss, Outcome, Verdict, VerdictReport, outcome_of
+from emulator.verification.verdict import CheckResult, CheckStatus, Expected, Loss, Verdict, VerdictReport, expected_of
 
 
 def check(check_id: str, status: CheckStatus, kind: PromiseKind = PromiseKind.OUTCOME) -> CheckResult:
@@ -37,7 +37,7 @@ def report(verdict: Verdict, *, lost: int = 0, checks: tuple[CheckResult, ...] =
         counts=(),
         losses=(loss,) if lost else (),
         leaders=(),
-        outcome=outcome_of(verdict),
+        outcome=expected_of(verdict),
     )
 
 
@@ -59,23 +59,23 @@ LOSS = report(Verdict.VIOLATION, lost=1500, checks=(D1, check("D5", CheckStatus.
 @pytest.mark.parametrize(
     ("found", "wanted", "outcome"),
     [
-        (report(Verdict.VALID), None, Outcome.MET),
-        (LOSS, None, Outcome.MISSED),
-        (report(Verdict.UNKNOWN), None, Outcome.UNDECIDED),
-        (report(Verdict.VALID), expected(VerdictName.VALID), Outcome.MET),
-        (LOSS, expected(VerdictName.VALID), Outcome.MISSED),
-        (report(Verdict.UNKNOWN), expected(VerdictName.VALID), Outcome.UNDECIDED),
-        (report(Verdict.UNKNOWN), expected(VerdictName.VIOLATION), Outcome.UNDECIDED),
-        (report(Verdict.UNKNOWN), expected(VerdictName.UNKNOWN), Outcome.MET),
-        (LOSS, expected(VerdictName.VIOLATION, checks=("D1",), at_least=1500, guarantee=True), Outcome.MET),
-        (LOSS, expected(VerdictName.VIOLATION, checks=("D4",)), Outcome.MISSED),
-        (LOSS, expected(VerdictName.VIOLATION, at_least=1501), Outcome.MISSED),
-        (report(Verdict.VIOLATION, checks=(D1,)), expected(VerdictName.VIOLATION, guarantee=True), Outcome.MISSED),
-        (report(Verdict.VALID), expected(VerdictName.VIOLATION, checks=("D1",)), Outcome.MISSED),
+        (report(Verdict.VALID), None, Expected.MET),
+        (LOSS, None, Expected.MISSED),
+        (report(Verdict.UNKNOWN), None, Expected.UNDECIDED),
+        (report(Verdict.VALID), expected(VerdictName.VALID), Expected.MET),
+        (LOSS, expected(VerdictName.VALID), Expected.MISSED),
+        (report(Verdict.UNKNOWN), expected(VerdictName.VALID), Expected.UNDECIDED),
+        (report(Verdict.UNKNOWN), expected(VerdictName.VIOLATION), Expected.UNDECIDED),
+        (report(Verdict.UNKNOWN), expected(VerdictName.UNKNOWN), Expected.MET),
+        (LOSS, expected(VerdictName.VIOLATION, checks=("D1",), at_least=1500, guarantee=True), Expected.MET),
+        (LOSS, expected(VerdictName.VIOLATION, checks=("D4",)), Expected.MISSED),
+        (LOSS, expected(VerdictName.VIOLATION, at_least=1501), Expected.MISSED),
+        (report(Verdict.VIOLATION, checks=(D1,)), expected(VerdictName.VIOLATION, guarantee=True), Expected.MISSED),
+        (report(Verdict.VALID), expected(VerdictName.VIOLATION, checks=("D1",)), Expected.MISSED),
     ],
 )
 def test_a_verdict_is_held_against_what_was_expected(
-    found: VerdictReport, wanted: Expectation | None, outcome: Outcome
+    found: VerdictReport, wanted: Expectation | None, outcome: Expected
 ) -> None:
     assert compare(found, wanted)[0] is outcome
 
@@ -83,5 +83,5 @@ def test_a_verdict_is_held_against_what_was_expected(
 def test_a_rule_check_that_fires_is_not_the_outcome_check_that_was_expected() -> None:
     found = report(Verdict.VIOLATION, checks=(check("M8", CheckStatus.VIOLATED, PromiseKind.RULE),))
     outcome, misses = compare(found, expected(VerdictName.VIOLATION, checks=("M8",)))
-    assert outcome is Outcome.MISSED
+    assert outcome is Expected.MISSED
     assert misses == ("M8 did not fire",)
