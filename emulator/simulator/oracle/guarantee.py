@@ -1,18 +1,17 @@
 """The guarantee, kept up to date while the run goes on.
 
-It covers a record if at every moment from its commit up to the election of the first leader that lacks it no more
-replicas of the partition were *outstanding* than min(min ISR, replication factor) - 1, at its least since the commit,
-as configured, and if no unclean election was *accepted* meanwhile. A replica is outstanding from the end of an
-incarnation without clean shutdown until a committed ISR contains it after its new registration. An incarnation that was
-registered and stopped before it heard of that leaves no proof of a clean shutdown either (KIP-966: the previous broker
-epoch is the proof; S44). An unclean election, that of a last known leader included, is accepted where the configuration
-prefers it to waiting, or where an administrator has asked for one.
+It covers a record if at every moment from its acknowledgement up to the election of the first leader that lacks it no
+more replicas of the partition were *outstanding* than min(min ISR, replication factor) - 1, both as configured at that
+moment or at the acknowledgement, whichever is less, and if no unclean election was *accepted* meanwhile. A replica is
+outstanding from the end of an incarnation without clean shutdown until a committed ISR contains it after its new
+registration. An incarnation that was registered and stopped before it heard of that leaves no proof of a clean shutdown
+either (KIP-966: the previous broker epoch is the proof; S44). An unclean election, that of a last known leader
+included, is accepted where the configuration prefers it to waiting, or where an administrator has asked for one.
 
 Everything that begins an excuse is what was configured, asked for or broken. What the judged cluster says of itself
 (registrations, ISRs, that an election was unclean) can only end one or deny it. Moments are numbers of events.
 """
 
-from itertools import accumulate
 from typing import Final, NamedTuple
 
 from emulator.core.events import BrokerRegistered, Election, IncarnationEnd, IncarnationEnded, PartitionChanged
@@ -161,8 +160,8 @@ class GuaranteeLedger:
             return False
         ends = [span.since for span in self._spans[1:]] + [_NEVER]
         within = [span for span, end in zip(self._spans, ends, strict=True) if span.since <= until and end >= since]
-        least = accumulate((span.allowed for span in within), min)
-        return all(span.outstanding <= allowed for span, allowed in zip(within, least, strict=True))
+        at_first = next((span.allowed for span in reversed(self._spans) if span.since <= since), _NEVER)
+        return all(span.outstanding <= min(span.allowed, at_first) for span in within)
 
 
 def _up_to(broker_id: BrokerId, incarnation: int) -> frozenset[IncarnationId]:

@@ -198,17 +198,12 @@ class Oracle:
         if self._cluster.clients.producer_acks[client] is not Acks.ALL:
             return
         self.tally.acks += 1
-        truth = self.truths[name]
-        acknowledgement = truth.acknowledgements.get(record.operation_id)
-        last_offset = Offset(base_offset + record.record_count - 1)
-        moment = self.alarm_log.moment if acknowledgement is None else acknowledgement.moment
-        if last_offset < truth.high_watermark:
-            moment = min(moment, truth.committed_since(last_offset))
+        acknowledgement = self.truths[name].acknowledgements.get(record.operation_id)
         promise = PromisedBatch(
             base_offset=base_offset,
-            last_offset=last_offset,
+            last_offset=Offset(base_offset + record.record_count - 1),
             crc=record.attempts[-1].crc,
-            moment=moment,
+            moment=self.alarm_log.moment if acknowledgement is None else acknowledgement.moment,
             leader_epoch=None if acknowledgement is None else acknowledgement.leader_epoch,
         )
         self.checks.durability.acked(name, promise)
