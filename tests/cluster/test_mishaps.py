@@ -92,7 +92,7 @@ def kill_jvm(mark: str) -> None:
     while time.monotonic() < deadline:
         for process in survivors(mark):
             try:
-                if process.name() == "java":
+                if process.name() == "java" and "-cp" in process.cmdline():  # not the question for its version
                     process.kill()
                     return
             except psutil.Error:

@@ -109,7 +109,7 @@ def test_with_them_nothing_is_gone_and_writes_resume_under_the_eligible_member(s
     report = story.report(ELR)
     assert (report.verdict, report.guarantee, report.losses) == (Verdict.VALID, None, ())
     assert report.unknown_reasons == ()
-    assert all(check.status is CheckStatus.OK for check in report.checks)
+    assert {check.status for check in report.checks} <= {CheckStatus.OK, CheckStatus.NOT_ASKED}
     acked = [counts.acked for counts in report.counts if counts.acks == -1]
     assert acked[0] >= 1500
 

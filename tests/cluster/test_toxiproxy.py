@@ -229,10 +229,10 @@ async def test_links_are_found_by_either_end_and_exist_once(proxies: Toxiproxy, 
 
 
 async def test_hundreds_of_links_are_one_request(proxies: Toxiproxy, echo: Echo) -> None:
-    many = {Link(NodeId(a), NodeId(b)): echo.address for a in range(16) for b in range(16) if a != b}
+    many = {Link(NodeId(a), NodeId(b)): echo.address for a in range(2, 18) for b in range(2, 18) if a != b}
     await proxies.create(many)
     assert len({proxies.port(link) for link in many}) == 240
-    last = Link(NodeId(15), NodeId(14))
+    last = Link(NodeId(17), NodeId(16))
     assert await proxies.probe(last, timeout_s=DEADLINE_S) is ProbeOutcome.PASSES
 
 

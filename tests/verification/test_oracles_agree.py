@@ -82,6 +82,10 @@ def disagreements(played: Played, report: VerdictReport) -> Iterator[str]:
 def is_beyond_comparison(check_id: str, played: Played, report: VerdictReport) -> bool:
     if check_id == "D1" and {loss.loss_class for loss in report.losses} == _UNAVAILABLE:
         return True
+    # After an unclean election that nobody accepted the guarantee holds for the simulator's oracle (S42). Verification
+    # asks D2 of clean elections only; what such an election lost, both find by D1.
+    if check_id == "D2" and "D1" in played.found:
+        return True
     # Where a log is used for another topic than its own (S27), whose records it holds is a matter of definition.
     return "M15" in played.found and PROMISES[check_id].kind is PromiseKind.OUTCOME
 
