@@ -18,7 +18,7 @@ from emulator.core.client.settings import ConsumerSettings, ProducerSettings
 from emulator.core.errors import ConfigError
 from emulator.core.events import ClusterSettled, Event, StepReached
 from emulator.core.types import Acks, NodeId, TopicPartition
-from emulator.plan.actions import Action, ElectLeaders
+from emulator.plan.actions import Action, ElectLeaders, Wait
 from emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
 from emulator.plan.plan import Plan
 from emulator.plan.steps import action_text
@@ -200,6 +200,9 @@ class Simulation:
         if isinstance(action, ElectLeaders):
             self.oracle.asked(action)
         outcome = perform_and_record(self.cluster, action)
+        # As in the plan that an exploration leaves: without what was not enabled, and with consecutive waits merged.
+        if isinstance(action, Wait) or not outcome.took_effect:
+            return outcome.took_effect
         self._steps_played += 1
         step = StepReached(
             cause_id=self.cluster.event_log.cause_id,
