@@ -56,6 +56,14 @@ class FileCensus(msgspec.Struct, kw_only=True):
     torn: str | None = None
     parts: dict[tuple[int, int], PartCensus] = msgspec.field(default_factory=dict)
 
+    def add(self, envelope: Envelope) -> None:
+        """Counts a line."""
+        self.lines += 1
+        part = self.parts.get((envelope.node, envelope.incarnation))
+        if part is None:
+            part = self.parts[envelope.node, envelope.incarnation] = PartCensus()
+        part.add(envelope)
+
 
 class HistoryCensus(msgspec.Struct, kw_only=True):
     """The clients' histories together.

@@ -41,6 +41,9 @@ NO_ERROR: Final = "NONE"
 UNCLEAN: Final = (Election.UNCLEAN, Election.LAST_KNOWN_LEADER)
 _MIN_ISR: Final = "min.insync.replicas"
 
+_Copy = tuple[str | None, int, int | None, int]
+"""Topic id, base offset, CRC and last offset of a batch."""
+
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
     """A committed change of a partition.
@@ -307,21 +310,18 @@ class PartitionFacts:
         return tuple(self._lost())
 
     def _lost(self) -> Iterator[LostBatch]:
-        copies: dict[tuple[str | None, int, int | None, int], set[int]] = {}
-        for batch in self.final_batches:
-            key = (batch.topic_id, batch.base_offset, batch.crc, batch.last_offset)
-            copies.setdefault(key, set()).add(batch.node)
-        read = {(batch.base_offset, batch.crc) for batch in self.received if batch.phase == "final"}
-        for acked in self.acked:
+        suspects = [acked for acked in self.acked if not self._is_kept(acked)]
+        copies: dict[_Copy, set[int]] = {(a.topic_id, a.base_offset, a.crc, a.last_offset): set() for a in suspects}
+        for batch in self.final_batches if suspects else ():
+            held_by = copies.get((batch.topic_id, batch.base_offset, batch.crc, batch.last_offset))
+            if held_by is not None:
+                held_by.add(batch.node)
+        for acked in suspects:
             state = self.states.get(acked.topic_id or "")
             if state is None or acked.last_offset < self.deleted_below.get(state.topic_id, 0):
                 continue
-            holders = copies.get((acked.topic_id, acked.base_offset, acked.crc, acked.last_offset), set())
-            lacking = (
-                None
-                if acked.acked_epoch is None
-                else self.first_lacking(acked.topic_id, after_epoch=acked.acked_epoch, last_offset=acked.last_offset)
-            )
+            holders = copies[acked.topic_id, acked.base_offset, acked.crc, acked.last_offset]
+            lacking = self._first_lacking(acked)
             settled = self.settled.get(state.topic_id)
             if settled is not None:
                 loss_class = classify_settled(
@@ -329,7 +329,7 @@ class PartitionFacts:
                     leader=settled.leader,
                     holders=holders,
                     was_lacking=lacking is not None,
-                    is_missed=self.is_all_read and (acked.base_offset, acked.crc) not in read,
+                    is_missed=self._is_missed(acked),
                 )
             elif self.missing_replicas(state):
                 loss_class = None
@@ -343,6 +343,27 @@ class PartitionFacts:
                     lacking=lacking,
                     settled=settled,
                 )
+
+    def _is_kept(self, acked: AckedBatch) -> bool:
+        """Whether a batch is where it must be, so that nobody has to ask who else has it: so it is with almost all."""
+        copy = (acked.topic_id, acked.base_offset, acked.crc, acked.last_offset)
+        return copy in self._settled_copies and self._first_lacking(acked) is None and not self._is_missed(acked)
+
+    def _first_lacking(self, acked: AckedBatch) -> LeaderTerm | None:
+        if acked.acked_epoch is None:
+            return None
+        return self.first_lacking(acked.topic_id, after_epoch=acked.acked_epoch, last_offset=acked.last_offset)
+
+    def _is_missed(self, acked: AckedBatch) -> bool:
+        return self.is_all_read and (acked.base_offset, acked.crc) not in self._read_at_the_end
+
+    @cached_property
+    def _settled_copies(self) -> frozenset[_Copy]:
+        return frozenset((b.topic_id, b.base_offset, b.crc, b.last_offset) for b in self.settled_batches)
+
+    @cached_property
+    def _read_at_the_end(self) -> frozenset[tuple[int, int]]:
+        return frozenset((batch.base_offset, batch.crc) for batch in self.received if batch.phase == "final")
 
     def missing_replicas(self, state: PartitionChanged) -> tuple[int, ...]:
         """Replicas that left no directory."""

@@ -5,7 +5,7 @@ that follows one that was killed finds the log as it opens it; a power loss come
 """
 
 from operator import itemgetter
-from typing import Final, NamedTuple, assert_never
+from typing import Final, assert_never
 
 import msgspec
 
@@ -26,7 +26,7 @@ _LIMIT: Final = 2**62
 """Above every offset, and after every event: a power loss comes after all events of its process."""
 
 
-class BatchFields(NamedTuple):
+class BatchFields(msgspec.Struct, frozen=True):
     """What two accounts of one batch must agree on."""
 
     topic_id: str | None
@@ -54,7 +54,7 @@ class ReplayedLog(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         topic_id: the topic that its broker last used it for.
-        expected: the batches that it must hold.
+        expected: the batches that it must hold, in the order in which they were appended.
         last_incarnation: of the last process that wrote of it; ``None`` if none did.
         seen_up_to: where the events of a killed process end, at the least: from there on, and only there, the log may
             go on without events.
@@ -62,7 +62,7 @@ class ReplayedLog(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     topic_id: str | None = None
-    expected: frozenset[BatchFields] = frozenset()
+    expected: tuple[BatchFields, ...] = ()
     last_incarnation: int | None = None
     seen_up_to: int = _LIMIT
     deleted_below: int = 0
@@ -119,7 +119,7 @@ def _replay(facts: PartitionFacts, node: int, steps: list[_Step]) -> ReplayedLog
     killed = [end for incarnation, end in ends.items() if (node, incarnation) in facts.cluster.killed]
     return ReplayedLog(
         topic_id=topic_id,
-        expected=frozenset(expected),
+        expected=tuple(reversed(expected)),
         last_incarnation=own[0][0] if own else None,
         seen_up_to=min(killed, default=_LIMIT),
         deleted_below=max((facts.deleted_below.get(used_for, 0) for used_for in topic_ids), default=0),

@@ -6,11 +6,15 @@ verdict ``unknown``: a worker that sees another directory, or a part of it, woul
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from emulator.verification.log_reader import log_files
 from emulator.verification.run_directory import RunDirectory
+
+_BLOCK_BYTES: Final = 1 << 20
+"""Enough for what a block costs beside its lines not to matter, little enough to read one again line by line."""
 
 
 class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,14 +47,15 @@ class ReadLedger:
         self.sizes[str(path.relative_to(self._run))] = len(content)
         return content
 
-    def lines(self, path: Path) -> Iterator[bytes]:
-        """Yields the lines of a file with their ends, and none where there is no file."""
+    def blocks(self, path: Path) -> Iterator[bytes]:
+        """Yields a file in blocks of whole lines, the last of which may be torn, and none where there is no file."""
         size = 0
         try:
             with path.open("rb") as file:
-                for line in file:
-                    size += len(line)
-                    yield line
+                while block := file.read(_BLOCK_BYTES):
+                    block += file.readline()
+                    size += len(block)
+                    yield block
         except FileNotFoundError:
             return
         self.sizes[str(path.relative_to(self._run))] = size

@@ -37,9 +37,9 @@ def read_run(run: RunDirectory) -> RunEvidence:
     ledger, facts = ReadLedger(run.path), RunFacts()
     reader = LineReader(facts)
     for path in run.event_files():
-        reader.read_events(path.name, ledger.lines(path))
+        reader.read_events(path.name, ledger.blocks(path))
     for path in run.histories:
-        reader.read_history(path.name, ledger.lines(path))
+        reader.read_history(path.name, ledger.blocks(path))
     timeline = facts.order_events()
     taken_over = timeline.logs_taken_over()
     for node, directory in run.node_directories():

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import msgspec
 
 from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.comparison import only_in_each
 from emulator.verification.log_reader import FinalBatch
 from emulator.verification.partition_facts import PartitionFacts
 from emulator.verification.sentences import span
@@ -38,21 +39,26 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                 continue
             below = min(replica.high_watermark, reference.high_watermark)
             above = max(replica.log_start_offset, reference.log_start_offset)
-            held = {
-                node: {
-                    (b.base_offset, b.last_offset, b.leader_epoch, b.crc, b.record_count)
-                    for b in batches.get((topic_id, node), [])
-                    if above <= b.base_offset and b.last_offset < below
-                }
-                for node in (replica.node, reference.node)
-            }
-            for node, other in ((replica.node, reference.node), (reference.node, replica.node)):
-                for base_offset, last_offset, leader_epoch, crc, _ in held[node] - held[other]:
+            held = [_within(batches.get((topic_id, each.node), []), above, below) for each in (replica, reference)]
+            only_in_replica, only_in_reference = only_in_each(*held)
+            for node, other, only in (
+                (replica.node, reference.node, only_in_replica),
+                (reference.node, replica.node, only_in_reference),
+            ):
+                for base_offset, last_offset, leader_epoch, crc, _ in only:
                     yield Finding(
                         base_offset,
                         f"{facts} {span(base_offset, last_offset)}: broker {node} has a batch of epoch {leader_epoch} "
                         f"with CRC {crc} below the common high watermark that broker {other} does not have there",
                     )
+
+
+def _within(batches: list[FinalBatch], above: int, below: int) -> list[tuple[int, int, int, int, int]]:
+    return [
+        (b.base_offset, b.last_offset, b.leader_epoch, b.crc, b.record_count)
+        for b in batches
+        if above <= b.base_offset and b.last_offset < below
+    ]
 
 
 def _replicas(facts: PartitionFacts) -> dict[_Key, _Replica]:

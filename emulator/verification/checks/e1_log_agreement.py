@@ -14,28 +14,29 @@ from collections.abc import Iterator
 
 from emulator.core.events import LogTruncated, PowerLost
 from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from emulator.verification.comparison import only_in_each
 from emulator.verification.partition_facts import PartitionFacts
 from emulator.verification.replay import BatchFields, ReplayedLog, replay_logs
 from emulator.verification.sentences import span
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
-    final: dict[int, set[BatchFields]] = {}
+    final: dict[int, list[BatchFields]] = {}
     for stored in facts.final_batches:
-        final.setdefault(stored.node, set()).add(BatchFields.of_final(stored))
+        final.setdefault(stored.node, []).append(BatchFields.of_final(stored))
     replayed = replay_logs(facts)
     undone = _undone(facts)
     for node in sorted(replayed.keys() | final.keys()):
-        log, found = replayed.get(node, ReplayedLog()), final.get(node, set())
+        log, found = replayed.get(node, ReplayedLog()), final.get(node, [])
         if _is_gone(facts, node, log):
             continue
-        for batch in log.expected ^ found:
-            if batch.last_offset >= undone.get((batch.topic_id, node), batch.last_offset + 1):
-                continue
-            if batch in found:
-                if batch.topic_id != log.topic_id or batch.base_offset < log.seen_up_to:
-                    yield _finding(facts, batch, f"final log of broker {node}", "that its event log does not have")
-            elif batch.last_offset >= log.deleted_below:
+        only_by_events, only_in_log = only_in_each(log.expected, found)
+        for batch in only_in_log:
+            is_explained = batch.topic_id == log.topic_id and batch.base_offset >= log.seen_up_to
+            if not is_explained and not _is_undone(batch, node, undone):
+                yield _finding(facts, batch, f"final log of broker {node}", "that its event log does not have")
+        for batch in only_by_events:
+            if batch.last_offset >= log.deleted_below and not _is_undone(batch, node, undone):
                 explained = "that its final log does not have, and nothing explains it"
                 yield _finding(facts, batch, f"event log of broker {node}", explained)
     for final_log in facts.final_logs:
@@ -53,6 +54,10 @@ def _finding(facts: PartitionFacts, batch: BatchFields, log: str, problem: str) 
         f"{facts} {span(batch.base_offset, batch.last_offset)}: the {log} has a batch of epoch {batch.leader_epoch} "
         f"with CRC {batch.crc} {problem}",
     )
+
+
+def _is_undone(batch: BatchFields, node: int, undone: dict[tuple[str | None, int], int]) -> bool:
+    return batch.last_offset >= undone.get((batch.topic_id, node), batch.last_offset + 1)
 
 
 def _undone(facts: PartitionFacts) -> dict[tuple[str | None, int], int]:
