@@ -398,6 +398,34 @@ class FeatureChanged(Event, frozen=True, kw_only=True):
     feature_level: int
 
 
+class LogDirectoriesChanged(Event, frozen=True, kw_only=True):
+    """A broker process registered again, with other log directories."""
+
+    metadata_offset: MetadataOffset
+    broker_id: BrokerId
+    broker_epoch: BrokerEpoch
+    log_dirs: tuple[str, ...]
+
+
+class ElrCleared(Event, frozen=True, kw_only=True):
+    """ELR and what is remembered beside it are empty, of one topic or (``None``) of all.
+
+    Each partition of which that changed something has a ``PartitionChanged`` with the same offset.
+    """
+
+    metadata_offset: MetadataOffset
+    topic_id: TopicId | None
+
+
+class ProducerIdsAllocated(Event, frozen=True, kw_only=True):
+    """A broker got a block of producer ids; ``next_producer_id`` is the first that nobody has."""
+
+    metadata_offset: MetadataOffset
+    broker_id: BrokerId
+    broker_epoch: BrokerEpoch
+    next_producer_id: ProducerId
+
+
 class Election(Enum):
     """How the leader of a committed partition change came to be."""
 
@@ -678,6 +706,9 @@ ControllerEvent: TypeAlias = (
     | TopicDeleted
     | ConfigChanged
     | FeatureChanged
+    | LogDirectoriesChanged
+    | ElrCleared
+    | ProducerIdsAllocated
     | PartitionChanged
     | UncleanLeaderElected
     | UncleanRecoveryStarted

@@ -25,6 +25,7 @@ from emulator.core.events import (
 )
 from emulator.verification.event_table import EventTable
 from emulator.verification.timeline import CollectedEvent
+from emulator.verification.vocabulary import COMMITTED
 
 ELR_FEATURE: Final = "eligible.leader.replicas.version"
 
@@ -80,6 +81,12 @@ class ClusterFacts:
             if process is not None:
                 registered.setdefault(process, event.metadata_offset)
         return registered
+
+    @cached_property
+    def committed_offsets(self) -> frozenset[int]:
+        """Offsets of the metadata records that the controller told of."""
+        told = (each.event for kind in COMMITTED for each in self.events.of(kind))
+        return frozenset(getattr(event, "metadata_offset") for event in told)  # noqa: B009 - of COMMITTED, by its definition
 
     @cached_property
     def deleted_topics(self) -> Mapping[str, int]:

@@ -14,23 +14,14 @@ from typing import Final
 import msgspec
 
 from emulator.core.events import (
-    BrokerFenced,
-    BrokerRegistered,
-    BrokerUnfenced,
     ClientStarted,
-    ConfigChanged,
-    ControlledShutdownStarted,
     FaultInjected,
-    FeatureChanged,
     IncarnationEnd,
     IncarnationEnded,
     IncarnationStarted,
     NodeStarted,
     NodeStopped,
-    PartitionChanged,
     RunEnded,
-    TopicCreated,
-    TopicDeleted,
 )
 from emulator.verification.census import FileCensus, HistoryCensus
 from emulator.verification.check import Evidence
@@ -43,20 +34,6 @@ from emulator.verification.vocabulary import tag
 
 _SHOWN_CHARACTERS: Final = 80
 _KILLED: Final = frozenset({IncarnationEnd.KILLED, IncarnationEnd.POWER_LOST})
-
-
-# Every record but a block of producer ids leaves at least one event.
-_COMMITTED: Final = (
-    BrokerRegistered,
-    BrokerFenced,
-    BrokerUnfenced,
-    ControlledShutdownStarted,
-    TopicCreated,
-    TopicDeleted,
-    ConfigChanged,
-    FeatureChanged,
-    PartitionChanged,
-)
 
 
 class Doubt(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,22 +119,16 @@ def _file_problems(census: FileCensus, end: IncarnationEnd | None) -> Iterator[s
 
 
 def _about_controller(evidence: RunEvidence) -> Iterator[Doubt]:
-    """A controller that died between a record's fsync and its event leaves a hole where the next one goes on."""
+    """Every metadata record leaves an event with its offset, so that one which is missing leaves a hole."""
     for sentence in evidence.contradictions:
         yield Doubt(about=Evidence.EVENTS, sentence=sentence)
-    offsets: dict[int, list[int]] = {}
-    for collected in evidence.timeline.events:
-        if isinstance(collected.event, _COMMITTED):
-            offsets.setdefault(collected.incarnation, []).append(collected.event.metadata_offset)
     known = -1
-    for incarnation, noted in sorted(offsets.items()):
-        if known >= 0 and min(noted) > known + 1:
+    for offset in sorted(evidence.facts.cluster.committed_offsets):
+        if offset > known + 1:
             yield Doubt(
-                about=Evidence.EVENTS,
-                sentence=f"nothing is known of the metadata records {known + 1}-{min(noted) - 1}, "
-                f"committed before the controller's incarnation {incarnation}",
+                about=Evidence.EVENTS, sentence=f"nothing is known of the metadata records {known + 1}-{offset - 1}"
             )
-        known = max(known, *noted)
+        known = offset
 
 
 def _about_history(timeline: Timeline, census: HistoryCensus) -> Iterator[Doubt]:

@@ -18,7 +18,7 @@ from emulator.verification.census import Envelope, FileCensus, HistoryCensus
 from emulator.verification.client_history import poll, received_batch, sent_batch
 from emulator.verification.run_facts import RunFacts
 from emulator.verification.timeline import CollectedEvent
-from emulator.verification.vocabulary import EVENT_TYPES, tag
+from emulator.verification.vocabulary import COMMITTED, EVENT_TYPES, tag
 
 _Line = TypeVar("_Line")
 
@@ -28,12 +28,7 @@ _ENVELOPE: Final = msgspec.json.Decoder(Envelope)
 _EVENT: Final[msgspec.json.Decoder[e.AnyEvent]] = msgspec.json.Decoder(e.AnyEvent)
 _OPERATION: Final[msgspec.json.Decoder[Operation]] = msgspec.json.Decoder(Operation)
 _KNOWN: Final = frozenset(tag(kind) for kind in EVENT_TYPES)
-_RECORDS: Final = frozenset(kind for kind in EVENT_TYPES if "metadata_offset" in kind.__struct_fields__) - {
-    e.FaultInjected,
-    e.FaultHealed,
-    e.IncarnationEnded,
-}
-"""Events that tell of a record; the metadata offset of the others is what the harness saw."""
+_RECORDS: Final = frozenset(COMMITTED)
 
 
 class LineReader:

@@ -147,6 +147,18 @@ def controller_forgets_a_record(path: Path) -> Path:
     return run.finish()
 
 
+def without_one_event(kind: str) -> Build:
+    """An event of the controller is gone, and those after it are numbered as if it had never been."""
+
+    def spoil(run: Path) -> None:
+        path = run / f"events/{CONTROLLER}-0.jsonl"
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        lines.remove(next(line for line in lines if line["type"] == kind))
+        path.write_text("".join(json.dumps(line | {"sequence": n}) + "\n" for n, line in enumerate(lines)))
+
+    return spoiled(spoil)
+
+
 def with_a_client(path: Path, change: Callable[[list[dict[str, object]]], list[dict[str, object]]]) -> Path:
     """The sends are those of a client that came by itself: the harness noted it, and it has a history of its own."""
     run = healthy(path)
@@ -207,6 +219,7 @@ UNKNOWN: Mapping[str, Build] = {
     "nothing acked": nothing_acked,
     "not read at the end": not_read_at_the_end,
     "controller forgot a record": controller_forgets_a_record,
+    **{f"without a {kind}": without_one_event(kind) for kind in ("BrokerRegistered", "BrokerUnfenced")},
     "switches differ": built(no_switches_in_common),
     "logs of a broker missing": spoiled(lambda run: (run / "nodes/2").rename(run / "nodes/gone")),
 }

@@ -17,10 +17,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 SEEDS: Final = (1, 2, 5, 10, 60, 85, 94, 117, 132, 187, 199)
 """Of 1 to 300, each in the era of its number: those where the two once disagreed, and some of every other kind."""
 
-EVIDENCE_LOST: Final = ("nothing is known of the metadata records", "and no fault explains that")
-"""Doubts that only who reads a run from disk can have: what a controller committed last before it was killed may have
-left no event, and a session that ends by delays alone has no fault beside it.
-"""
+EVIDENCE_LOST: Final = ("and no fault explains that",)
+"""Doubts that only who reads a run from disk can have: a session that ends by delays alone has no fault beside it."""
 
 
 def era_of(seed: int) -> str:

@@ -1,8 +1,9 @@
 """From a replayed decision to lines of the event log.
 
 Called right after the replay, when the image shows what the record made of the partition; the events wait until the
-record is durable. The partitions that a record touched come from the image's own difference, so that a ClearElr, which
-names none, becomes one event per partition.
+record is durable. Every record leaves an event with its offset: a log of events that skips one is not whole. The
+partitions that a record touched come from the image's own difference, so that a ClearElr, which names none, has one
+event more per partition.
 """
 
 from emulator.core.controller.decision import (
@@ -23,8 +24,11 @@ from emulator.core.events import (
     ControlledShutdownStarted,
     ControllerEvent,
     Election,
+    ElrCleared,
     FeatureChanged,
+    LogDirectoriesChanged,
     PartitionChanged,
+    ProducerIdsAllocated,
     TopicCreated,
     TopicDeleted,
     UncleanLeaderElected,
@@ -62,12 +66,12 @@ def committed_events(
         InvariantError: the decision has no cause, or one of the wrong kind.
     """
     match decision.record:
-        case PartitionRecord() | PartitionChangeRecord() | ClearElrRecord():
-            changes = [
-                _partition_changed(partition, change, decision=decision, offset=offset, view=view, cause_id=cause_id)
-                for partition, change in delta.partitions.items()
-            ]
+        case PartitionRecord() | PartitionChangeRecord():
+            changes = _partitions_changed(decision, offset=offset, delta=delta, view=view, cause_id=cause_id)
             return [*changes, *(event for change in changes for event in _unclean_leader(change, decision.cause))]
+        case ClearElrRecord(topic_id=topic_id):
+            cleared = ElrCleared(cause_id=cause_id, metadata_offset=offset, topic_id=topic_id)
+            return [cleared, *_partitions_changed(decision, offset=offset, delta=delta, view=view, cause_id=cause_id)]
         case RegisterBrokerRecord() as record:
             cause = _registration_cause(decision.cause)
             return [
@@ -114,8 +118,25 @@ def committed_events(
             ]
         case FeatureLevelRecord(name=name, feature_level=level):
             return [FeatureChanged(cause_id=cause_id, metadata_offset=offset, name=name, feature_level=level)]
-        case ProducerIdsRecord():
-            return []
+        case ProducerIdsRecord() as record:
+            return [
+                ProducerIdsAllocated(
+                    cause_id=cause_id,
+                    metadata_offset=offset,
+                    broker_id=record.broker_id,
+                    broker_epoch=record.broker_epoch,
+                    next_producer_id=record.next_producer_id,
+                )
+            ]
+
+
+def _partitions_changed(
+    decision: Decision, *, offset: MetadataOffset, delta: ImageDelta, view: ClusterView, cause_id: CauseId
+) -> list[PartitionChanged]:
+    return [
+        _partition_changed(partition, change, decision=decision, offset=offset, view=view, cause_id=cause_id)
+        for partition, change in delta.partitions.items()
+    ]
 
 
 def _partition_changed(
@@ -191,6 +212,16 @@ def _broker_changed(
     record: BrokerRegistrationChangeRecord, *, cause: Cause | None, offset: MetadataOffset, cause_id: CauseId
 ) -> list[ControllerEvent]:
     events: list[ControllerEvent] = []
+    if isinstance(record.log_dirs, tuple):
+        events.append(
+            LogDirectoriesChanged(
+                cause_id=cause_id,
+                metadata_offset=offset,
+                broker_id=record.broker_id,
+                broker_epoch=record.broker_epoch,
+                log_dirs=record.log_dirs,
+            )
+        )
     if record.fenced is True:
         events.append(
             BrokerFenced(

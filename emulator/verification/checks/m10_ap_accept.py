@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from emulator.core.events import AlterPartitionDecided, PartitionChanged
 from emulator.core.types import ChangeReason
-from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
 from emulator.verification.cluster_facts import ClusterFacts
 from emulator.verification.partition_facts import NO_ERROR, PartitionFacts
 from emulator.verification.sentences import broker, listed
@@ -56,4 +56,10 @@ def _stale_members(event: AlterPartitionDecided, made: PartitionChanged | None, 
             yield f"broker {member} was registered under epoch {registered[member]}, not {broker_epoch}"
 
 
-CHECK = PartitionCheck(check_id="M10", name="APAccept", premises=frozenset({Premise.PROPOSAL_ACCEPTED}), find=_find)
+CHECK = PartitionCheck(
+    check_id="M10",
+    name="APAccept",
+    needs=frozenset({Evidence.EVENTS}),
+    premises=frozenset({Premise.PROPOSAL_ACCEPTED}),
+    find=_find,
+)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from emulator.core.events import Election
 from emulator.core.types import ChangeReason
-from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
 from emulator.verification.partition_facts import PartitionFacts
 from emulator.verification.sentences import listed, words
 
@@ -26,4 +26,10 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             )
 
 
-CHECK = PartitionCheck(check_id="M11", name="ISRGrowth", premises=frozenset({Premise.ISR_GREW}), find=_find)
+CHECK = PartitionCheck(
+    check_id="M11",
+    name="ISRGrowth",
+    needs=frozenset({Evidence.EVENTS}),
+    premises=frozenset({Premise.ISR_GREW}),
+    find=_find,
+)

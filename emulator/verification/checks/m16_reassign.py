@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from emulator.core.events import PartitionChanged
 from emulator.core.types import ChangeReason
-from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
 from emulator.verification.partition_facts import PartitionFacts
 from emulator.verification.sentences import listed
 
@@ -37,5 +37,9 @@ def _problem(new: PartitionChanged, old: PartitionChanged) -> str | None:
 
 
 CHECK = PartitionCheck(
-    check_id="M16", name="Reassign", premises=frozenset({Premise.REASSIGNMENT_COMPLETED}), find=_find
+    check_id="M16",
+    name="Reassign",
+    needs=frozenset({Evidence.EVENTS}),
+    premises=frozenset({Premise.REASSIGNMENT_COMPLETED}),
+    find=_find,
 )

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from emulator.core.events import PartitionChanged
 from emulator.core.types import ChangeReason
-from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
 from emulator.verification.partition_facts import PartitionFacts
 from emulator.verification.sentences import listed
 
@@ -32,5 +32,9 @@ def _is_cancelled(new: PartitionChanged, old: PartitionChanged) -> bool:
 
 
 CHECK = PartitionCheck(
-    check_id="M19", name="CancelAtMinISR", premises=frozenset({Premise.REASSIGNMENT_CANCELLED}), find=_find
+    check_id="M19",
+    name="CancelAtMinISR",
+    needs=frozenset({Evidence.EVENTS}),
+    premises=frozenset({Premise.REASSIGNMENT_CANCELLED}),
+    find=_find,
 )

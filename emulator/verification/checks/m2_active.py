@@ -6,7 +6,7 @@ the feature of ELR is off, the last member stays in the ISR though it is fenced;
 
 from collections.abc import Iterator
 
-from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
 from emulator.verification.partition_facts import PartitionFacts
 from emulator.verification.sentences import listed
 
@@ -28,4 +28,10 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             )
 
 
-CHECK = PartitionCheck(check_id="M2", name="Active", premises=frozenset({Premise.COMMITTED}), find=_find)
+CHECK = PartitionCheck(
+    check_id="M2",
+    name="Active",
+    needs=frozenset({Evidence.EVENTS}),
+    premises=frozenset({Premise.COMMITTED}),
+    find=_find,
+)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from emulator.core.types import ChangeReason
-from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
 from emulator.verification.partition_facts import PartitionFacts
 from emulator.verification.sentences import listed, words
 
@@ -32,4 +32,10 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             )
 
 
-CHECK = PartitionCheck(check_id="M4", name="CandidateFloor", premises=frozenset({Premise.BELOW_MIN_ISR}), find=_find)
+CHECK = PartitionCheck(
+    check_id="M4",
+    name="CandidateFloor",
+    needs=frozenset({Evidence.EVENTS}),
+    premises=frozenset({Premise.BELOW_MIN_ISR}),
+    find=_find,
+)

@@ -15,7 +15,7 @@ import msgspec
 
 from emulator.core.events import AlterPartitionDecided, PartitionChanged
 from emulator.core.types import ChangeReason
-from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
 from emulator.verification.cluster_facts import ClusterFacts
 from emulator.verification.partition_facts import UNCLEAN, PartitionFacts
 from emulator.verification.sentences import broker, listed
@@ -112,5 +112,9 @@ def _finding(facts: PartitionFacts, state: PartitionChanged, excluded: _Exclusio
 
 
 CHECK = PartitionCheck(
-    check_id="M5", name="UncleanExclusion", premises=frozenset({Premise.UNCLEAN_REGISTRATION}), find=_find
+    check_id="M5",
+    name="UncleanExclusion",
+    needs=frozenset({Evidence.EVENTS}),
+    premises=frozenset({Premise.UNCLEAN_REGISTRATION}),
+    find=_find,
 )

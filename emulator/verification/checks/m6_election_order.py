@@ -5,7 +5,7 @@ from typing import Final
 
 from emulator.core.events import Election, PartitionChanged
 from emulator.core.types import ChangeReason
-from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
 from emulator.verification.cluster_facts import ClusterFacts
 from emulator.verification.partition_facts import UNCLEAN, PartitionFacts
 from emulator.verification.sentences import broker, listed
@@ -52,4 +52,10 @@ def _problem(new: PartitionChanged, old: PartitionChanged, leader: int, cluster:
     return "was elected, though there was no candidate" if new.election is Election.NO_CANDIDATE else None
 
 
-CHECK = PartitionCheck(check_id="M6", name="ElectionOrder", premises=frozenset({Premise.ELECTED}), find=_find)
+CHECK = PartitionCheck(
+    check_id="M6",
+    name="ElectionOrder",
+    needs=frozenset({Evidence.EVENTS}),
+    premises=frozenset({Premise.ELECTED}),
+    find=_find,
+)

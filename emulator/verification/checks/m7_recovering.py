@@ -6,7 +6,7 @@ Kafka keeps that record, too, though it acts on it nowhere: what a leader must n
 from collections.abc import Iterator
 
 from emulator.core.types import ChangeReason, LeaderRecoveryState
-from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
 from emulator.verification.partition_facts import Change, PartitionFacts
 from emulator.verification.sentences import broker, listed, words
 
@@ -37,4 +37,10 @@ def _problem(change: Change) -> str | None:
     return "RECOVERED without an AlterPartition of the leader" if was_ended else None
 
 
-CHECK = PartitionCheck(check_id="M7", name="Recovering", premises=frozenset({Premise.UNCLEAN_ELECTION}), find=_find)
+CHECK = PartitionCheck(
+    check_id="M7",
+    name="Recovering",
+    needs=frozenset({Evidence.EVENTS}),
+    premises=frozenset({Premise.UNCLEAN_ELECTION}),
+    find=_find,
+)

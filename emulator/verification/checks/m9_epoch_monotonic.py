@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from emulator.core.events import BecameFollower, BecameLeader
-from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
 from emulator.verification.event_table import place_of
 from emulator.verification.partition_facts import PartitionFacts
 from emulator.verification.sentences import broker
@@ -44,4 +44,10 @@ def _went_back(facts: PartitionFacts) -> Iterator[Finding]:
         highest[process] = max(before, partition_epoch)
 
 
-CHECK = PartitionCheck(check_id="M9", name="EpochMono", premises=frozenset({Premise.CHANGED}), find=_find)
+CHECK = PartitionCheck(
+    check_id="M9",
+    name="EpochMono",
+    needs=frozenset({Evidence.EVENTS}),
+    premises=frozenset({Premise.CHANGED}),
+    find=_find,
+)

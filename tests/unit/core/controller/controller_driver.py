@@ -106,8 +106,10 @@ class ControllerDriver:
     def _take(self, effects: list[ControllerEffect]) -> None:
         for effect in effects:
             match effect:
-                case AppendMetadata(batch=batch):
+                case AppendMetadata(batch=batch, events=events):
                     assert not self.log or batch.base_offset == self.log[-1].end_offset
+                    told = {getattr(event, "metadata_offset", None) for event in events} - {None}
+                    assert told == set(range(batch.base_offset, batch.end_offset)), "a record without an event"
                     self.log.append(batch)
                 case PublishMetadata(batch=batch):
                     assert batch.end_offset <= self.synced, "published before it was durable"

@@ -33,7 +33,7 @@ from emulator.core.admin_messages import (
 from emulator.core.controller.elect_leaders import ELECT_LIMIT
 from emulator.core.effective_config import effective_topic_properties
 from emulator.core.errors import ErrorCode
-from emulator.core.events import ConfigChanged, PartitionChanged
+from emulator.core.events import ConfigChanged, ElrCleared, PartitionChanged
 from emulator.core.metadata_version import ELR, ELR_VERSION, LATEST, METADATA_VERSION
 from emulator.core.properties import NodeProperties
 from emulator.core.switches import ClearElr, Switches
@@ -251,10 +251,16 @@ def test_a_new_min_isr_and_the_elr(rule: ClearElr, min_isr: str, elr: tuple[int,
     assert after.elr == ids(*elr)
     assert after.leader_epoch == before.leader_epoch
     if not elr:
-        config, change = made.events[-2:]
-        assert isinstance(config, ConfigChanged)
+        *config, change = made.events[-3 if rule is ClearElr.ALWAYS else -2 :]
+        assert [type(event) for event in config] == [ConfigChanged, ElrCleared][: len(config)]
         assert isinstance(change, PartitionChanged)
         assert (change.reason, change.elr) == ("min_isr_changed", ())
+
+
+def test_clearing_an_elr_is_written_down_where_there_was_none() -> None:
+    made = driver(switches=Switches(clear_elr_on_min_isr_change=ClearElr.ALWAYS))
+    set_configs(made, setting(MIN_ISR, "3"))
+    assert [type(event) for event in made.events[-2:]] == [ConfigChanged, ElrCleared]
 
 
 def test_a_cluster_default_leaves_topics_alone_that_have_their_own() -> None:

@@ -18,11 +18,20 @@ from emulator.core.events import (
     BrokerFenced,
     BrokerRegistered,
     Election,
+    LogDirectoriesChanged,
     PartitionChanged,
+    ProducerIdsAllocated,
     TopicCreated,
 )
 from emulator.core.inputs import MetadataSynced, RequestReceived, ShutdownRequested
-from emulator.core.messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse, MetadataRequest
+from emulator.core.messages import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    MetadataRequest,
+)
+from emulator.core.metadata_version import BROKER_FEATURES
 from emulator.core.properties import NodeProperties
 from emulator.core.records import MetadataBatch
 from emulator.core.switches import ERAS, SessionCheck, Switches, with_switch
@@ -412,8 +421,25 @@ def test_producer_id_blocks_are_given_once() -> None:
         request = AllocateProducerIdsRequest(broker_id=node, broker_epoch=made.broker_epochs[node])
         starts.append(made.ask(request, AllocateProducerIdsResponse).producer_id_start)
     assert starts == [0, 1000]
+    blocks = [event for event in made.events if isinstance(event, ProducerIdsAllocated)]
+    assert [(block.broker_id, block.next_producer_id) for block in blocks] == [(0, 1000), (1, 2000)]
     stale = AllocateProducerIdsRequest(broker_id=ids(0)[0], broker_epoch=BrokerEpoch(0))
     assert made.ask(stale, AllocateProducerIdsResponse).error is ErrorCode.STALE_BROKER_EPOCH
+
+
+def test_a_process_that_registers_again_with_other_log_directories_is_written_down() -> None:
+    made = booted()
+    [node] = ids(0)
+    request = BrokerRegistrationRequest(
+        broker_id=node,
+        cluster_id=CLUSTER,
+        incarnation_id=made.image.brokers[node].incarnation_id,
+        log_dirs=("another",),
+        features=BROKER_FEATURES,
+    )
+    assert made.ask(request, BrokerRegistrationResponse).error is ErrorCode.NONE
+    [changed] = [event for event in made.events if isinstance(event, LogDirectoriesChanged)]
+    assert (changed.broker_id, changed.log_dirs) == (0, ("another",))
 
 
 def test_a_controller_asserts_that_broker_epochs_rise() -> None:

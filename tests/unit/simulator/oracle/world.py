@@ -105,8 +105,9 @@ class World:
         self.happens(msgspec.structs.replace(_APPENDED, **fields), node=broker)
 
     def changes(self, **fields: object) -> None:
-        """Lets the oracle see the partition's last change again, with other values."""
-        self.happens(msgspec.structs.replace(self.last(PartitionChanged), **fields))
+        """Lets the oracle see the partition's last change again as the controller's last record, with other values."""
+        offset = self.cluster.controller_node.durable.next_offset - 1
+        self.happens(msgspec.structs.replace(self.last(PartitionChanged), **{"metadata_offset": offset, **fields}))
 
     def commits(self, **fields: object) -> None:
         """Puts another state of the partition into the controller, and lets the oracle see it."""
