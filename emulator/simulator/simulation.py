@@ -122,6 +122,7 @@ class Simulation:
         self.has_crashed = False
         self.skipped: list[int] = []
         self._steps_played = 0
+        self._is_written = journal is not None
         self._excuses = 0
         self._unread: tuple[TopicPartition, ...] = ()
         self._lost_when_read: tuple[LostBatch, ...] = ()
@@ -201,17 +202,18 @@ class Simulation:
             self.oracle.asked(action)
         outcome = perform_and_record(self.cluster, action)
         # As in the plan that an exploration leaves: without what was not enabled, and with consecutive waits merged.
-        if isinstance(action, Wait) or not outcome.took_effect:
-            return outcome.took_effect
+        if outcome.took_effect and not isinstance(action, Wait):
+            self._note_step(action, outcome.seen)
+        return outcome.took_effect
+
+    def _note_step(self, action: Action, seen: str) -> None:
         self._steps_played += 1
+        if not self._is_written:  # The text of an action takes longer than most of what it does.
+            return
         step = StepReached(
-            cause_id=self.cluster.event_log.cause_id,
-            step=self._steps_played,
-            text=action_text(action),
-            seen=outcome.seen,
+            cause_id=self.cluster.event_log.cause_id, step=self._steps_played, text=action_text(action), seen=seen
         )
         self.cluster.event_log.note(step)
-        return outcome.took_effect
 
     def play_plan(self) -> None:
         """Begins, performs the plan's actions, and finishes."""
