@@ -161,6 +161,7 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             maximal_isr="on",
             ap_partition_epoch_check="on",
             elr_within_replicas="on",
+            refusals_are_final="on",
             answers_await_metadata="on",
         ),
         "H5": _rule(

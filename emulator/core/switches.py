@@ -149,6 +149,9 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
     progress_of_this_term: bool = True
     """A leader that was not leader in the epoch just before counts on nothing that followers told it (S43)."""
 
+    refusals_are_final: bool = True
+    """A refusal that a leader goes back on moves the partition epoch on: no other copy of the change applies (S45)."""
+
     answers_await_metadata: bool = True
     """A leader takes an accepted ISR once it knows all that the controller knew when it accepted it (S38)."""
 
@@ -176,6 +179,7 @@ ERAS: Final = MappingProxyType(
             downgrade_ignores_elr=False,
             truncation_sync=False,
             progress_of_this_term=False,
+            refusals_are_final=False,
             answers_await_metadata=False,
             produce_topic_id=False,
         ),
@@ -197,6 +201,7 @@ ERAS: Final = MappingProxyType(
             downgrade_ignores_elr=False,
             truncation_sync=False,
             progress_of_this_term=False,
+            refusals_are_final=False,
             answers_await_metadata=False,
             produce_topic_id=False,
         ),
@@ -216,6 +221,7 @@ ERAS: Final = MappingProxyType(
             truncation_sync=False,
             roles_after_registration=False,
             progress_of_this_term=False,
+            refusals_are_final=False,
             answers_await_metadata=False,
             produce_topic_id=False,
         ),
@@ -232,6 +238,7 @@ ERAS: Final = MappingProxyType(
             truncation_sync=False,
             roles_after_registration=False,
             progress_of_this_term=False,
+            refusals_are_final=False,
             answers_await_metadata=False,
         ),
         "kip-966": Switches(),

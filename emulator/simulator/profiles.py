@@ -265,6 +265,7 @@ PROFILES: Final = {
                 "race_expand": 8,
                 "race_cut": 8,
                 "race_roles": 8,
+                "race_refusal": 8,
                 "race_term": 8,
                 "hold_stream": 4,
                 "depose": 4,

@@ -17,6 +17,7 @@ from emulator.plan.actions import (
     Pause,
     Produce,
     Release,
+    ReleaseNewest,
     Resume,
     Start,
     SyncDisk,
@@ -187,6 +188,36 @@ def _race_readers(view: ClusterView) -> Actions:
     ]
 
 
+def _race_refusal(view: ClusterView) -> Actions:
+    """S45: an AlterPartition that adds a follower is in flight; a copy is refused, for the follower is fenced then."""
+    led = view.draw_led_partition()
+    if led is None or len(led.state.replicas) < 3:
+        return []
+    name, leader, state = led
+    joining = view.network.choice([replica for replica in state.replicas if replica != leader])
+    proposals = Channel(leader, CONTROLLER, "AlterPartition", Way.REQUEST)
+    heartbeats = Channel(joining, CONTROLLER, "BrokerHeartbeat", Way.REQUEST)
+    return [
+        Cut(link=Link(joining, leader)),
+        Produce(partition=name, producer=PRODUCER_LEADER, records=1),
+        Wait(duration_ms=view.schedule.randint(400, 500)),
+        Hold(channel=proposals),
+        HealLink(link=Link(joining, leader)),
+        Wait(duration_ms=view.schedule.randint(20, 60)),
+        Hold(channel=heartbeats),
+        Wait(duration_ms=view.schedule.randint(480, 600)),
+        ReleaseNewest(channel=proposals),
+        Wait(duration_ms=view.schedule.randint(2, 10)),
+        Cut(link=Link(joining, leader)),
+        Produce(partition=name, producer=PRODUCER_ALL, records=1),
+        Wait(duration_ms=view.schedule.randint(10, 40)),
+        Release(channel=heartbeats),
+        Wait(duration_ms=view.schedule.randint(5, 40)),
+        Release(channel=proposals),
+        Wait(duration_ms=view.schedule.randint(2, 20)),
+    ]
+
+
 RACES: Final[Mapping[str, Move]] = MappingProxyType(
     {
         "race_readers": _race_readers,
@@ -194,6 +225,7 @@ RACES: Final[Mapping[str, Move]] = MappingProxyType(
         "race_expand": _race_expand,
         "race_cut": _race_cut,
         "race_roles": _race_roles,
+        "race_refusal": _race_refusal,
     }
 )
 """By the name that profiles use."""

@@ -2,19 +2,23 @@
 
 The first check that fails answers, in the order of Kafka's ``ReplicationControlManager``. An epoch from the future
 means that *this controller* is behind, hence NOT_CONTROLLER. There is no idempotency: a proposal that was applied and
-is sent again carries an old partition epoch.
+is sent again carries an old partition epoch. So does one that was refused for a member that may not join *now*: the
+leader goes back to the ISR before, and an earlier copy of the proposal may still be under way (S45). Kafka leaves the
+partition epoch as it is.
 """
 
 from typing import Final
 
 import msgspec
 
-from emulator.core.controller.decision import Decision
+from emulator.core.controller.decision import Decision, PartitionCause
 from emulator.core.controller.partition_change import PartitionTarget
 from emulator.core.controller.view import ClusterView
 from emulator.core.errors import ErrorCode
+from emulator.core.events import Election
 from emulator.core.image import PartitionState
 from emulator.core.messages import AlterPartitionData, AlterPartitionRequest, AlterPartitionResult, IsrMember
+from emulator.core.records import PartitionChangeRecord
 from emulator.core.types import BrokerId, ChangeReason, LeaderRecoveryState, TopicPartition
 
 _LEADER_RECOVERY_STATE_SINCE: Final = 1
@@ -23,7 +27,7 @@ _BROKER_EPOCHS_SINCE: Final = 3
 
 
 class AlterOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """Verdict on one partition: an error, or the partition and what is written (nothing if it is as proposed)."""
+    """Verdict on one partition, and what is written; ``partition`` is ``None`` beside an error."""
 
     error: ErrorCode
     partition: TopicPartition | None = None
@@ -51,6 +55,7 @@ def alter_partition(view: ClusterView, request: AlterPartitionRequest, data: Alt
     if error is ErrorCode.NONE and not all(_is_eligible(view, request, member) for member in data.new_isr):
         is_named = request.api_version >= _TOPIC_IDS_SINCE
         error = ErrorCode.INELIGIBLE_REPLICA if is_named else ErrorCode.OPERATION_NOT_ATTEMPTED
+        return AlterOutcome(error=error, decisions=_outdate_copies(view, request, partition, state))
     if error is not ErrorCode.NONE:
         return AlterOutcome(error=error)
     target = PartitionTarget(
@@ -63,6 +68,22 @@ def alter_partition(view: ClusterView, request: AlterPartitionRequest, data: Alt
         partition, target, reason=ChangeReason.ALTER_PARTITION, broker_id=request.broker_id
     )
     return AlterOutcome(error=ErrorCode.NONE, partition=partition, decisions=tuple(decisions))
+
+
+def _outdate_copies(
+    view: ClusterView, request: AlterPartitionRequest, partition: TopicPartition, state: PartitionState
+) -> tuple[Decision, ...]:
+    """Returns the change that leaves all as it is, but for the partition epoch."""
+    if not view.switches.refusals_are_final:
+        return ()
+    cause = PartitionCause(
+        reason=ChangeReason.ALTER_PARTITION,
+        election=Election.NONE,
+        broker_id=request.broker_id,
+        effective_min_isr=view.effective_min_isr(partition),
+    )
+    record = PartitionChangeRecord(topic_id=state.topic_id, partition=partition.partition)
+    return (Decision(record=record, cause=cause),)
 
 
 def alter_partition_result(

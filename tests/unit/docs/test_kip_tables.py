@@ -50,6 +50,7 @@ def test_every_section_is_read(name: str, sections: int) -> None:
         ("kip-497", "maximal_isr"),
         ("kip-497", "ap_partition_epoch_check"),
         ("kip-497", "ap_broker_epoch_check"),
+        ("kip-497", "refusals_are_final"),
         ("kip-497", "answers_await_metadata"),
         ("kip-966", "elr"),
         ("kip-966", "hw_requires_min_isr"),

@@ -316,6 +316,19 @@ def test_a_member_of_an_earlier_incarnation_is_refused_unless_the_check_is_off()
         assert made.alter(0, (0, 1, 2)).partitions[0].error is error
 
 
+@pytest.mark.parametrize(("refusals_are_final", "late"), [("on", "INVALID_UPDATE_VERSION"), ("off", "NONE")])
+def test_a_copy_of_a_refused_proposal_is_not_carried_out_later(refusals_are_final: str, late: str) -> None:
+    made = booted(switches=with_switch(ERAS["kip-966"], "refusals_are_final", refusals_are_final))
+    made.alter(0, (0, 1))
+    proposal = made.alter_request(0, (0, 1, 2))
+    made.heartbeat(2, "fence")
+    refused = made.responses[made.send(proposal)]
+    assert [result.error.name for result in getattr(refused, "partitions", ())] == ["INELIGIBLE_REPLICA"]
+    made.heartbeat(2)
+    copy = made.responses[made.send(proposal)]
+    assert [result.error.name for result in getattr(copy, "partitions", ())] == [late]
+
+
 def test_a_partition_named_twice_in_one_request_is_judged_twice() -> None:
     made = booted()
     request = made.alter_request(0, (0, 1))
