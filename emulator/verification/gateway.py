@@ -93,7 +93,17 @@ class SparkGateway:
         self._log_path = log_path
 
     @classmethod
-    def start(cls, *, java: Java, log_path: Path, heap_mb: int, options: tuple[str, ...] = ()) -> "SparkGateway":
+    def start(
+        cls,
+        *,
+        java: Java,
+        log_path: Path,
+        heap_mb: int,
+        options: tuple[str, ...] = (),
+        submitted: tuple[str, ...] = (),
+        address: str | None = "127.0.0.1",
+        work_directory: Path | None = None,
+    ) -> "SparkGateway":
         """Start the JVM and return at once; it needs seconds of a core, which it takes at a low priority.
 
         Args:
@@ -101,6 +111,9 @@ class SparkGateway:
             log_path: file that receives what the JVM prints; its directory must exist.
             heap_mb: upper bound of the Java heap, in MiB.
             options: further ones for the JVM.
+            submitted: options as ``spark-submit`` has them: a cluster's master and settings.
+            address: of this machine, that Spark listens at; Spark's own choice if ``None``.
+            work_directory: where temporary files go; that of the system if ``None``.
 
         Raises:
             MissingToolError: pyspark is not installed.
@@ -109,17 +122,23 @@ class SparkGateway:
         if threading.current_thread() is not threading.main_thread():
             raise InvariantError("a process that dies with its parent is started from the main thread only")
         spark_home = _spark_home()
-        directory = Path(tempfile.mkdtemp(prefix="laststand-spark-"))
+        directory = Path(tempfile.mkdtemp(prefix="laststand-spark-", dir=work_directory))
         environment = {
             **os.environ,
             "SPARK_HOME": str(spark_home),
-            "SPARK_LOCAL_IP": "127.0.0.1",
+            **({} if address is None else {"SPARK_LOCAL_IP": address}),
             "SPARK_CONNECT_MODE": "0",
             "_PYSPARK_DRIVER_CONN_INFO_PATH": str(directory / "connection"),
         }
         with log_path.open("ab") as log:
             process = subprocess.Popen(
-                die_with_parent(_command(java=java, spark_home=spark_home, heap_mb=heap_mb, options=options)),
+                die_with_parent(
+                    [
+                        *_command(java=java, spark_home=spark_home, heap_mb=heap_mb, options=options),
+                        *submitted,
+                        "pyspark-shell",
+                    ]
+                ),
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
@@ -129,6 +148,11 @@ class SparkGateway:
         # Before the JVM has threads: they inherit it.
         os.setpriority(os.PRIO_PROCESS, process.pid, _NICE)
         return cls(process=process, directory=directory, log_path=log_path)
+
+    @property
+    def directory(self) -> Path:
+        """For what is needed as long as the JVM runs."""
+        return self._directory
 
     @property
     def pid(self) -> int:
@@ -160,7 +184,6 @@ class SparkGateway:
         port, length = struct.unpack_from(">ii", raw)
         os.environ["PYSPARK_GATEWAY_PORT"] = str(port)
         os.environ["PYSPARK_GATEWAY_SECRET"] = raw[8 : 8 + length].decode()
-        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
     def hurry(self) -> None:
@@ -201,5 +224,4 @@ def _command(*, java: Java, spark_home: Path, heap_mb: int, options: tuple[str, 
         *options,
         *(f"--add-opens={package}=ALL-UNNAMED" for package in PACKAGES_OPENED),
         "org.apache.spark.deploy.SparkSubmit",
-        "pyspark-shell",
     ]

@@ -4,6 +4,7 @@ The driver plans and reads no evidence; a task reads, and says how much of each 
 verdict ``unknown``: a worker that sees another directory, or a part of it, would otherwise find nothing lost.
 """
 
+import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -71,6 +72,9 @@ def plan_run(number: int, run: RunDirectory) -> RunPlan:
 
 def differences(plan: RunPlan, read: Mapping[str, int]) -> Iterator[str]:
     """Yields a sentence for each file of which not all was read, or more than was planned."""
+    if plan.sizes and not read:
+        yield f"{socket.gethostname()}, which was to verify the run, sees no file of it"
+        return
     for name in sorted(plan.sizes.keys() | read.keys()):
         planned, found = plan.sizes.get(name), read.get(name)
         if planned != found:

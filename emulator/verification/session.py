@@ -17,14 +17,16 @@ importing this module.
 
 import contextlib
 import logging
+import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from emulator.core.errors import EmulatorError
 from emulator.verification.class_archive import ArchiveUse, ClassArchive, find_class_archive
+from emulator.verification.executors import find_driver_address, is_local, prepare_executors, reason_of
 from emulator.verification.gateway import STOP_TIMEOUT_S, SparkGateway
 from emulator.verification.java import find_java
 
@@ -47,11 +49,8 @@ _ARCHIVE_TIMEOUT_S: Final = 120.0
 
 _SETTINGS: Final = {
     "spark.app.name": "laststand",
-    "spark.python.daemon.module": "emulator.verification.worker_daemon",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.shuffle.partitions": "4",
@@ -64,6 +63,14 @@ _SETTINGS: Final = {
     # Listing files is the driver's work: a job for it costs more.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
 }
+
+_LOCAL_SETTINGS: Final = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # A cluster's executors fork their workers before they have the code.
+    "spark.python.daemon.module": "emulator.verification.worker_daemon",
+}
+_PYTHON_SETTING: Final = "spark.pyspark.python"
 
 
 class SparkSessionError(EmulatorError):
@@ -95,6 +102,9 @@ class SparkSessionStarter:
         heap_mb: int = DEFAULT_HEAP_MB,
         rehearsal: "Callable[[SparkSession], None] | None" = None,
         archive_use: ArchiveUse = ArchiveUse.READ,
+        conf: Mapping[str, str] | None = None,
+        driver_address: str | None = None,
+        work_directory: Path | None = None,
     ) -> None:
         """Nothing is started yet.
 
@@ -105,12 +115,18 @@ class SparkSessionStarter:
             rehearsal: what to run in the background before the session counts as there, such as
                 ``verify.rehearse``: worth it where other things go on meanwhile.
             archive_use: ``WRITE`` only where nothing else waits for this process: the first time costs seconds.
+            conf: Spark's settings, which come before those of this module.
+            driver_address: of this machine, where a cluster's executors reach it; found out if not given.
+            work_directory: for Spark's temporary files; must exist. That of the system if not given.
         """
         self._log_path = log_path
         self._master = master
         self._heap_mb = heap_mb
         self._rehearsal = rehearsal
         self._archive_use = archive_use
+        self._conf = dict(conf or {})
+        self._driver_address = driver_address
+        self._work_directory = work_directory
         self._gateway: SparkGateway | None = None
         self._written_archive: ClassArchive | None = None
         self._thread: threading.Thread | None = None
@@ -122,16 +138,37 @@ class SparkSessionStarter:
 
         Raises:
             MissingToolError: no Java, or no pyspark.
+            ConfigError: the master is none, or does not answer.
         """
         java = find_java()
+        address = self._driver_address or find_driver_address(self._master)
         archive = find_class_archive(java)
         options = () if archive is None else archive.options_to_use()
         if archive is not None and not archive.is_there and self._archive_use is ArchiveUse.WRITE:
             self._written_archive = archive
             options = archive.options_to_write()
-        self._gateway = SparkGateway.start(java=java, log_path=self._log_path, heap_mb=self._heap_mb, options=options)
-        self._thread = threading.Thread(target=self._connect, args=(self._gateway,), name="spark", daemon=True)
+        settings = self._settings(address)
+        self._gateway = SparkGateway.start(
+            java=java,
+            log_path=self._log_path,
+            heap_mb=self._heap_mb,
+            options=options,
+            submitted=() if is_local(self._master) else _submitted(self._master, settings),
+            address=address,
+            work_directory=self._work_directory,
+        )
+        self._thread = threading.Thread(target=self._connect, args=(self._gateway, settings), name="spark", daemon=True)
         self._thread.start()
+
+    def _settings(self, address: str | None) -> dict[str, str]:
+        settings = dict(_SETTINGS)
+        if is_local(self._master):
+            settings.update(_LOCAL_SETTINGS)
+        elif address is not None:
+            settings["spark.driver.host"] = address
+        if self._work_directory is not None:
+            settings["spark.local.dir"] = str(self._work_directory)
+        return {**settings, **self._conf}
 
     def session(self) -> "SparkSession":
         """Gives the JVM its normal priority back and waits for the session; starts it if nobody has.
@@ -147,7 +184,7 @@ class SparkSessionStarter:
         self._gateway.hurry()
         self._await_session(self._gateway, self._thread)
         if self._failure is not None:
-            raise SparkSessionError(reason=str(self._failure), log_path=self._log_path) from self._failure
+            raise SparkSessionError(reason=reason_of(self._failure), log_path=self._log_path) from self._failure
         if self._session is None:
             raise SparkSessionError(reason=f"no session after {START_TIMEOUT_S:.0f} s", log_path=self._log_path)
         return self._session
@@ -215,10 +252,12 @@ class SparkSessionStarter:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _connect(self, gateway: SparkGateway) -> None:
+    def _connect(self, gateway: SparkGateway, settings: Mapping[str, str]) -> None:
         try:
             gateway.attach(timeout_s=START_TIMEOUT_S)
-            session = _session(self._master)
+            session = _session(self._master, settings)
+            if not is_local(self._master):
+                prepare_executors(session, gateway.directory)
             if self._rehearsal is not None:
                 self._rehearsal(session)
             self._session = session
@@ -226,13 +265,20 @@ class SparkSessionStarter:
             self._failure = error
 
 
-def _session(master: str) -> "SparkSession":
+def _submitted(master: str, settings: Mapping[str, str]) -> tuple[str, ...]:
+    given = (word for key, value in settings.items() for word in ("--conf", f"{key}={value}"))
+    return ("--master", master, *given)
+
+
+def _session(master: str, settings: Mapping[str, str]) -> "SparkSession":
     from pyspark.sql import SparkSession
 
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it prints tracebacks where a JVM ends
 
+    if _PYTHON_SETTING in settings:
+        os.environ["PYSPARK_PYTHON"] = settings[_PYTHON_SETTING]
     builder = SparkSession.builder.master(master)
-    for key, value in _SETTINGS.items():
+    for key, value in settings.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 

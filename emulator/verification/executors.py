@@ -1,0 +1,127 @@
+"""A Spark cluster's side of a verification: the driver's address, the code that executors run, and whether they can.
+
+Executors need a Python of the driver's minor version with msgspec, crc32c and PyYAML. Laststand's own code is sent to
+them with each application, as an archive that they import, so that they run what the driver runs.
+"""
+
+import re
+import socket
+import time
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import emulator
+from emulator.core.errors import ConfigError, EmulatorError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ANSWER_TIMEOUT_S: Final = 5.0
+"""How long a master may take to accept a connection."""
+EXECUTOR_TIMEOUT_S: Final = 60.0
+"""How long a cluster may take to give an application its first executor."""
+
+_LOOK_INTERVAL_S: Final = 0.2
+_LOCAL: Final = re.compile(r"local(\[[0-9*]+(,[0-9]+)?\])?")
+_STANDALONE: Final = re.compile(r"spark://(?P<hosts>[^:/,\s]+:[0-9]+(,[^:/,\s]+:[0-9]+)*)")
+_ELSEWHERE: Final = re.compile(r"yarn|k8s://\S+|local-cluster\[[0-9]+,[0-9]+,[0-9]+\]")
+_ERROR: Final = re.compile(r"^\s*((?:\w+\.)*\w*Error: .+?)\s*$", re.MULTILINE)
+
+
+class ExecutorsError(EmulatorError):
+    """A cluster gave no executor, or one that cannot verify."""
+
+
+def is_local(master: str) -> bool:
+    """Whether a master is this process's own JVM."""
+    return _LOCAL.fullmatch(master) is not None
+
+
+def find_driver_address(master: str) -> str | None:
+    """Returns the address of this machine that a master, and so its executors, can reach.
+
+    Args:
+        master: Spark's master URL.
+
+    Returns:
+        ``None`` where Spark has to choose: with YARN and Kubernetes.
+
+    Raises:
+        ConfigError: this is no master URL, or nothing answers there.
+    """
+    if is_local(master):
+        return "127.0.0.1"
+    standalone = _STANDALONE.fullmatch(master)
+    if standalone is None:
+        if _ELSEWHERE.fullmatch(master) is None:
+            raise ConfigError(key="--master", value=master, expected="local[N], spark://HOST:PORT, yarn or k8s://URL")
+        return None
+    for host, port in (place.split(":") for place in standalone["hosts"].split(",")):
+        try:
+            with socket.create_connection((host, int(port)), timeout=ANSWER_TIMEOUT_S) as connection:
+                return str(connection.getsockname()[0])
+        except (OSError, OverflowError):
+            continue
+    raise ConfigError(key="--master", value=master, expected="a Spark master that answers there")
+
+
+def pack_code(archive: Path) -> None:
+    """Writes this program's code into an archive that Python can import from.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    package = Path(emulator.__file__).parent
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+        for path in sorted(package.rglob("*.py")):
+            packed.write(path, path.relative_to(package.parent))
+
+
+def prepare_executors(spark: "SparkSession", directory: Path) -> None:
+    """Sends the code to a cluster's executors, and makes sure that there is one that can run it.
+
+    Args:
+        spark: a session on a cluster.
+        directory: where the archive is written for Spark to serve it.
+
+    Raises:
+        ExecutorsError: no executor came, or one cannot verify.
+        OSError: the archive cannot be written.
+    """
+    archive = directory / "laststand-code.zip"
+    pack_code(archive)
+    context = spark.sparkContext
+    context.addPyFile(str(archive))
+    _await_executor(spark)
+    slices = max(context.defaultParallelism, 1)
+    try:
+        context.parallelize(range(slices), slices).map(_probe).collect()
+    except Exception as error:  # whatever Python or Java says of the executors
+        raise ExecutorsError(f"the executors cannot verify: {reason_of(error)}") from error
+
+
+def reason_of(error: Exception) -> str:
+    """Returns in one line what PySpark or Java say in many."""
+    text = str(error)
+    told = _ERROR.findall(text)
+    if told:
+        return str(told[-1])
+    lines = [line.strip(": ") for line in text.splitlines() if line.strip()]
+    java = [line for line in lines if re.match(r"(\w+\.)+\w*Exception: ", line)]
+    return (java or lines or [type(error).__name__])[0]
+
+
+def _await_executor(spark: "SparkSession") -> None:
+    deadline = time.monotonic() + EXECUTOR_TIMEOUT_S
+    context = spark.sparkContext._jsc.sc()
+    while not context.isStopped() and len(context.statusTracker().getExecutorInfos()) < 2:  # the driver is one
+        if time.monotonic() > deadline:
+            raise ExecutorsError(f"the cluster gave no executor within {EXECUTOR_TIMEOUT_S:.0f} s")
+        time.sleep(_LOOK_INTERVAL_S)
+    if context.isStopped():
+        raise ExecutorsError("the cluster ended the application")
+
+
+def _probe(_: int) -> None:
+    import emulator.verification.judge  # noqa: F401 - fails where an executor lacks a library

@@ -1,0 +1,39 @@
+"""How far the Spark jobs of this process have come, by Spark's own count of tasks."""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOOK_INTERVAL_S: Final = 1.0
+
+
+@contextlib.contextmanager
+def told_progress(spark: "SparkSession", on_progress: Callable[[int, int], None]) -> Iterator[None]:
+    """Has somebody told, about every second, how many tasks of the stages under way are done, and of how many.
+
+    Args:
+        spark: the session that works meanwhile.
+        on_progress: called in a thread of its own.
+    """
+    is_over = threading.Event()
+    thread = threading.Thread(target=_watch, args=(spark, on_progress, is_over), name="progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def _watch(spark: "SparkSession", on_progress: Callable[[int, int], None], is_over: threading.Event) -> None:
+    tracker = spark.sparkContext.statusTracker()
+    while not is_over.wait(_LOOK_INTERVAL_S):
+        # A JVM that ends meanwhile is told of by whoever waits for the job.
+        with contextlib.suppress(Exception):
+            stages = [info for each in tracker.getActiveStageIds() if (info := tracker.getStageInfo(each)) is not None]
+            if stages:
+                on_progress(sum(s.numCompletedTasks for s in stages), sum(s.numTasks for s in stages))

@@ -1,0 +1,82 @@
+"""What is found out about a Spark cluster before it is given work."""
+
+import socket
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from emulator.core.errors import ConfigError
+from emulator.verification.executors import find_driver_address, is_local, pack_code, reason_of
+
+
+@pytest.mark.parametrize(
+    ("master", "expected"),
+    [("local", True), ("local[2]", True), ("local[*]", True), ("local[4,2]", True), ("local-cluster[1,1,900]", False)],
+)
+def test_a_local_master_is_this_process(master: str, *, expected: bool) -> None:
+    assert is_local(master) is expected
+
+
+def test_the_address_is_the_one_that_the_master_sees() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert find_driver_address(f"spark://127.0.0.1:1,127.0.0.1:{port}") == "127.0.0.1"
+
+
+@pytest.mark.parametrize("master", ["yarn", "k8s://https://somewhere:6443", "local-cluster[2,1,900]"])
+def test_elsewhere_spark_chooses(master: str) -> None:
+    assert find_driver_address(master) is None
+
+
+@pytest.mark.parametrize(
+    ("master", "expected"),
+    [
+        ("spark://127.0.0.1:1", "a Spark master that answers there"),
+        ("spark://127.0.0.1:99999", "a Spark master that answers there"),
+        ("spark://127.0.0.1", "local[N], spark://HOST:PORT, yarn or k8s://URL"),
+        ("mesos://somewhere:5050", "local[N], spark://HOST:PORT, yarn or k8s://URL"),
+        ("", "local[N], spark://HOST:PORT, yarn or k8s://URL"),
+    ],
+)
+def test_no_master_is_told_before_anything_starts(master: str, expected: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        find_driver_address(master)
+    assert raised.value.expected == expected
+
+
+def test_packed_code_is_all_that_a_task_imports(tmp_path: Path) -> None:
+    archive = tmp_path / "code.zip"
+    pack_code(archive)
+    assert "emulator/verification/judge.py" in zipfile.ZipFile(archive).namelist()
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from emulator.verification import judge; print(judge.__file__)"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", program, str(archive)], capture_output=True, text=True, cwd=tmp_path, check=True
+    )
+    assert told.stdout.strip() == f"{archive}/emulator/verification/judge.py"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.\n"
+            ': org.apache.spark.SparkException: Job aborted\n  File "x.py", line 1\n'
+            "ModuleNotFoundError: No module named 'msgspec'\n\n\tat org.apache.spark.Task.run(Task.scala:1)\n",
+            "ModuleNotFoundError: No module named 'msgspec'",
+        ),
+        (
+            "An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.\n"
+            ": org.apache.spark.SparkException: Could not parse Master URL: 'foo'\n\tat org.apache.A.b(A.scala:1)",
+            "org.apache.spark.SparkException: Could not parse Master URL: 'foo'",
+        ),
+        ("it did not work", "it did not work"),
+        ("", "RuntimeError"),
+    ],
+)
+def test_an_error_of_many_lines_has_one_reason(text: str, expected: str) -> None:
+    assert reason_of(RuntimeError(text)) == expected

@@ -1,0 +1,155 @@
+"""A standalone Spark cluster on loopback judges as this process does, wherever its executors have their files."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pyspark
+import pytest
+from pyspark.sql import SparkSession
+
+from emulator.parent_death import die_with_parent
+from emulator.verification.java import find_java
+from emulator.verification.verdict import write_verdict
+from emulator.verification.verify import verify_runs
+from tests.verification.run_builder import healthy, last_replica_standing
+
+pytestmark = pytest.mark.spark
+
+_START_TIMEOUT_S: Final = 60
+_SPARK_HOME: Final = Path(pyspark.__file__).parent
+_LIBRARIES: Final = _SPARK_HOME.parent
+"""On a path, and not as a site: what is installed from here in place is not found."""
+
+
+class Cluster:
+    """A master and its workers; each worker's executors are processes of their own."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self.master = self._start("master", "Master", "--port", "0", found=r"Starting Spark master at (spark://\S+)")
+
+    def add_worker(self, name: str, *, prefix: tuple[str, ...] = ()) -> None:
+        """Starts a worker with one core, and waits until the master has it."""
+        work = str(self.directory / name)
+        options = ("--port", "0", "--cores", "1", "--memory", "600m", "--work-dir", work, self.master)
+        self._start(name, "Worker", *options, found="Successfully registered with (master)", prefix=prefix)
+
+    def stop(self) -> None:
+        """Ends all of it."""
+        for process in self._processes:
+            process.terminate()
+        for process in self._processes:
+            process.wait(timeout=30)
+
+    def _start(self, name: str, role: str, *options: str, found: str, prefix: tuple[str, ...] = ()) -> str:
+        log = self.directory / f"{name}.log"
+        program = f"org.apache.spark.deploy.{role.lower()}.{role}"
+        listening = ("--host", "127.0.0.1", "--webui-port", "0")
+        command = [str(find_java().executable), "-Xmx256m", "-cp", f"{_SPARK_HOME}/jars/*", program, *listening]
+        environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.directory),
+            "SPARK_HOME": str(_SPARK_HOME),
+            "SPARK_SCALA_VERSION": "2.13",  # as bin/load-spark-env.sh says
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "PYTHONPATH": str(_LIBRARIES),
+        }
+        with log.open("wb") as written:
+            process = subprocess.Popen(
+                die_with_parent([*prefix, *command, *options]), stdout=written, stderr=written, env=environment
+            )
+        self._processes.append(process)
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        while time.monotonic() < deadline:
+            match = re.search(found, log.read_text())
+            if match is not None:
+                return match[1]
+            if process.poll() is not None:
+                break
+            time.sleep(0.05)
+        raise AssertionError(log.read_text())
+
+
+@pytest.fixture(scope="module")
+def hidden(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The driver's directory for temporary files, which the second worker does not see."""
+    return tmp_path_factory.mktemp("hidden")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory, hidden: Path) -> Iterator[Cluster]:
+    started = Cluster(tmp_path_factory.mktemp("cluster"))
+    try:
+        started.add_worker("seeing")
+        started.add_worker("blind", prefix=_without(hidden))
+        yield started
+    finally:
+        started.stop()
+
+
+def _without(directory: Path) -> tuple[str, ...]:
+    """The start of a command that runs with another, empty directory in place of one."""
+    unshare = ("unshare", "--mount") if os.geteuid() == 0 else ("unshare", "--user", "--map-root-user", "--mount")
+    if shutil.which("unshare") is None or subprocess.run([*unshare, "true"], check=False).returncode:
+        pytest.skip("this system lets nobody hide a directory from a process")
+    return (*unshare, "sh", "-c", f'mount -t tmpfs none "{directory}" && exec "$@"', "sh")
+
+
+def verify(runs: list[Path], *options: str, temporary: Path, python: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "emulator.cli", "verify", *map(str, runs), *options]
+    environment = {**os.environ, "TMPDIR": str(temporary), "PYSPARK_PYTHON": python}
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=110)
+
+
+def base_python() -> str:
+    """The Python that this environment was made from, which has none of its packages."""
+    return str(Path(os.path.realpath(sys.executable)))
+
+
+@pytest.mark.timeout(240)
+def test_a_cluster_without_the_code_writes_the_verdicts_that_this_process_writes(
+    cluster: Cluster, hidden: Path, spark: SparkSession, tmp_path: Path
+) -> None:
+    runs = [healthy(tmp_path / str(number) / "1").finish() for number in range(4)]
+    runs.append(last_replica_standing(tmp_path / "lost" / "1", era="kafka-3.9").finish())
+    for run, report in zip(runs, verify_runs(runs, spark=spark), strict=True):
+        write_verdict(report, run)
+    expected = [(run / "verdict.json").read_bytes() for run in runs]
+    assert json.loads(expected[-1])["verdict"] == "violation"
+    for run in runs:
+        (run / "verdict.json").unlink()
+    unseen = [healthy(hidden / str(number) / "1").finish() for number in range(6)]
+    options = ("--master", cluster.master, "--conf", "spark.executor.memory=500m", "--work-dir", str(hidden / "work"))
+    result = verify([*runs, *unseen], *options, temporary=hidden, python=base_python())
+    assert result.returncode == 1, result.stderr
+    assert [(run / "verdict.json").read_bytes() for run in runs] == expected
+    executors = [path.parent.parent.parent.name for path in cluster.directory.rglob("laststand-code.zip")]
+    assert sorted(set(executors)) == ["blind", "seeing"]
+    # What the second worker was to judge of these it could not find, and says so.
+    reasons = [json.loads((run / "verdict.json").read_bytes())["unknown_reasons"] for run in unseen]
+    assert {len(each) for each in reasons} == {0, 1}
+    assert all("sees no file of it" in reason for each in reasons for reason in each)
+
+
+@pytest.mark.timeout(240)
+def test_executors_that_cannot_verify_are_told_in_a_line(cluster: Cluster, hidden: Path, tmp_path: Path) -> None:
+    run = healthy(tmp_path / "1").finish()
+    options = ("--master", cluster.master, "--conf", "spark.executor.memory=500m")
+    libraries = ":".join(map(str, (_SPARK_HOME / "python/lib").glob("*.zip")))
+    empty = tmp_path / "python"
+    empty.write_text(f'#!/bin/sh\nPYTHONPATH={libraries} exec {base_python()} "$@"\n')
+    empty.chmod(0o755)
+    result = verify([run], *options, temporary=hidden, python=str(empty))
+    assert result.returncode == 2
+    assert "the executors cannot verify: " in result.stderr
+    assert "No module named" in result.stderr
+    assert len(result.stderr.splitlines()) == 2
