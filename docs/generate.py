@@ -15,6 +15,9 @@ import msgspec
 
 from chaos.scenario import conditions
 from chaos.scenario.scenario_file import BROKERS_MAX, DEFAULT_RECORD_SIZE, scenario_names
+from emulator.analysis.catalogue import ALL_EVENTS, EVENT_TABLES, FILLED, own_columns
+from emulator.analysis.schema import Column, columns_of
+from emulator.analysis.tables import TABLES_VERSION, Envelope, EventRow, Identity, Moment
 from emulator.core.admin_messages import RequestedElection
 from emulator.core.client.settings import CONSUMER_PROPERTIES, PRODUCER_PROPERTIES, consumer_settings, producer_settings
 from emulator.core.effective_config import NODE_PROPERTY_OF
@@ -450,10 +453,63 @@ def _settings(struct: type[msgspec.Struct], values: Mapping[str, object], names:
     return _table(("Property", "Default", "Allowed"), rows)
 
 
+# --- Tables -------------------------------------------------------------------------------------------------------
+
+
+def tables_page() -> str:
+    """Returns the tables that runs become: each with its columns, their types, units and meanings."""
+    parts = [
+        _GENERATED,
+        "# The tables of runs\n\n",
+        _prose(
+            "`laststand.read_runs` and `laststand sql` read any number of run directories into these tables. "
+            "In SQL each table is a view of its name; in "
+            "Python `runs.faults` is a DataFrame, and so is `runs.events['LogTruncated']`, which SQL calls "
+            f"`log_truncated`. This is version {TABLES_VERSION} (`runs.tables_version`): a version gains tables and "
+            "columns, and loses none."
+        ),
+        "\n",
+        _prose(
+            "A run that cannot be read whole (files are missing, lines are torn or of another version, the run goes "
+            "on) is refused. One that is whole and proves nothing, as a fault had no effect, is read; `verdicts` says "
+            "so."
+        ),
+        "\n## Every row\n\n",
+        _columns((*columns_of(Identity), *columns_of(Moment))),
+    ]
+    for name, (struct, _) in FILLED.items():
+        parts += [f"\n## {name}\n\n", _prose(_first_paragraph(struct)), "\n", _columns(own_columns(name))]
+    parts += [f"\n## {ALL_EVENTS}\n\n", _prose(_first_paragraph(EventRow)), "\n", _columns(own_columns(ALL_EVENTS))]
+    shared = {column.name for column in (*columns_of(Envelope), *columns_of(EventRow))}
+    parts += [
+        "\n## Events by type\n\n",
+        _prose(
+            "A table for each type of event. It has the columns of `events`, as far as they are said to apply, and its "
+            "own."
+        ),
+    ]
+    for name, kind in EVENT_TABLES.items():
+        own = tuple(column for column in own_columns(name) if column.name not in shared)
+        about = "" if "topic" in kind.__struct_fields__ else " Without `topic`, `partition`, `topic_id`."
+        parts += [f"\n### {name}\n\n", _prose(_first_paragraph(kind) + about)]
+        parts += ["\n", _columns(own)] if own else []
+    return "".join(parts)
+
+
+def _first_paragraph(struct: type[msgspec.Struct]) -> str:
+    return _one_line((inspect.getdoc(struct) or "").partition("\n\n")[0].replace("``", "`"))
+
+
+def _columns(columns: Iterable[Column]) -> str:
+    rows = ((_code(each.name), _code(each.spark_type), each.unit, each.meaning) for each in columns)
+    return _table(("Column", "Type", "Unit", "Meaning"), rows)
+
+
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "checks.md": checks_page,
     "scenarios.md": scenarios_page,
     "properties.md": properties_page,
+    "tables.md": tables_page,
 }
 """By file name, what its content must be."""
 

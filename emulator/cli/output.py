@@ -1,4 +1,4 @@
-"""The option that every verb has: ``--json``."""
+"""How results are printed: ``--json``, which every verb has, and ``--csv``."""
 
 from enum import Enum
 
@@ -11,6 +11,8 @@ class Output(Enum):
 
     TEXT = "text"
     JSON = "json"
+    CSV = "csv"
+    """Where ``csv_option`` is."""
 
 
 json_option = click.option(
@@ -22,6 +24,16 @@ json_option = click.option(
     help="Print results as JSON.",
 )
 """Adds ``--json``; the function gets ``output``."""
+
+
+csv_option = click.option(
+    "--csv",
+    "output",
+    flag_value=Output.CSV,
+    type=click.UNPROCESSED,
+    help="Print results as CSV with a header.",
+)
+"""Adds ``--csv`` beside ``json_option``."""
 
 
 def report_done(text: str, document: object, output: Output) -> None:

@@ -11,8 +11,8 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-Cell: TypeAlias = str | int | None
-"""What a column holds; ``None`` is printed as ``-``."""
+Cell: TypeAlias = str | int | float | None
+"""What a column holds; ``None`` is printed as ``-``, a fraction with three decimals."""
 
 PAGE_WIDTH: Final = 160
 _ANY_WIDTH: Final = 10_000
@@ -28,13 +28,23 @@ def print_listing(header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None
     """Prints rows without lines around them, numbers to the right; only a terminal that is too narrow folds them."""
     listing = Table(box=None, pad_edge=False, padding=(0, _COLUMN_GAP, 0, 0), header_style="")
     for heading, *cells in zip(header, *rows, strict=True):
-        is_number = bool(cells) and all(isinstance(cell, int | None) for cell in cells)
+        is_number = bool(cells) and all(isinstance(cell, int | float | None) for cell in cells)
         listing.add_column(Text(heading), justify="right" if is_number else "left", overflow="fold")
     for row in rows:
-        listing.add_row(*(Text("-" if cell is None else str(cell)) for cell in row))
+        listing.add_row(*(Text(_text(cell)) for cell in row))
     unlimited = Console(width=_ANY_WIDTH)
     widest = Measurement.get(unlimited, unlimited.options, listing).maximum
     print_table(listing, page_width=widest + _COLUMN_GAP)  # the measure leaves out the gap behind an empty last column
+
+
+def _text(cell: Cell) -> str:
+    match cell:
+        case None:
+            return "-"
+        case float():
+            return f"{cell:.3f}"
+        case _:
+            return str(cell)
 
 
 def print_json(value: object) -> None:

@@ -9,7 +9,7 @@ _IMPORT = """
 import sys
 import laststand
 assert not {"pyspark", "py4j", "emulator"} & set(sys.modules), "heavy"
-assert laststand.__all__ == ["spark"]
+assert laststand.__all__ == ["read_runs", "spark"]
 """
 
 _SESSION = """

@@ -103,7 +103,14 @@ class Partition(msgspec.Struct, kw_only=True):
 class RunBuilder:
     """One run directory in the making."""
 
-    def __init__(self, path: Path, *, era: str = "kip-966", switches: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        era: str = "kip-966",
+        switches: dict[str, str] | None = None,
+        begin_s: float | None = None,
+    ) -> None:
         self.path = path
         self.era = era
         self.report: str | None = None
@@ -119,6 +126,7 @@ class RunBuilder:
         self.high_watermarks: dict[tuple[str, int, int, int], int] = {}
         self.metadata_offset = 0
         self.sent = 0
+        self.time_ns = None if begin_s is None else round(begin_s * 1e9)
         self.positions: dict[tuple[str, str, int], int] = {}
         self.start(HARNESS, role="harness")
         self.start(CONTROLLER, role="controller")
@@ -129,8 +137,13 @@ class RunBuilder:
         """Appends an event to the node's current file."""
         key = (node, self.incarnations[node])
         lines = self.files.setdefault(key, [])
-        envelope = {"run": "r", "node": node, "incarnation": key[1], "sequence": len(lines), "time_ns": len(lines)}
+        time_ns = len(lines) if self.time_ns is None else self.time_ns
+        envelope = {"run": "r", "node": node, "incarnation": key[1], "sequence": len(lines), "time_ns": time_ns}
         lines.append(envelope | msgspec.to_builtins(event))
+
+    def at(self, seconds: float) -> None:
+        """Sets the clock: all that follows happens then. Without it each file counts its lines."""
+        self.time_ns = round(seconds * 1e9)
 
     def start(self, node: int, *, role: str = "broker") -> None:
         """Starts a process; the harness notes it."""
@@ -569,6 +582,7 @@ class RunBuilder:
         records: int = 10,
         acks: int = -1,
         outcome: OperationType = OperationType.OK,
+        begun_s: float | None = None,
     ) -> Batch:
         """A producer sends a batch, the leader and ``to`` (default: the ISR) append it, and it is answered."""
         p = self.partitions[topic, partition]
@@ -578,7 +592,7 @@ class RunBuilder:
             self.append(node, batch, topic, partition, leader=node == p.leader)
         if acks != 0 and outcome is OperationType.OK:
             self.answer(batch, topic, partition, acks=acks)
-        self.operate(batch, topic, partition, acks=acks, outcome=outcome)
+        self.operate(batch, topic, partition, acks=acks, outcome=outcome, begun_s=begun_s)
         return batch
 
     def answer(self, batch: Batch, topic: str = "orders", partition: int = 0, *, acks: int = -1) -> None:
@@ -669,8 +683,9 @@ class RunBuilder:
         *,
         acks: int = -1,
         outcome: OperationType = OperationType.OK,
+        begun_s: float | None = None,
     ) -> None:
-        """Writes both lines of a send."""
+        """Writes both lines of a send, the first with an earlier time where one is given."""
         p = self.partitions[topic, partition]
         common: dict[str, object] = {
             "f": "send",
@@ -692,13 +707,15 @@ class RunBuilder:
             "crc": batch.crc,
             "outcome": "NONE" if outcome is OperationType.OK else "REQUEST_TIMED_OUT",
         }
-        self.record(common | {"type": "invoke", "base_offset": None, "attempts": [], "error": None})
+        begun = {} if begun_s is None else {"time_ns": round(begun_s * 1e9)}
+        self.record(common | begun | {"type": "invoke", "base_offset": None, "attempts": [], "error": None})
         base = batch.base_offset if outcome is OperationType.OK and acks != 0 else None
         self.record(common | {"type": outcome.value, "base_offset": base, "attempts": [attempt], "error": None})
 
     def record(self, line: dict[str, object]) -> None:
         """Appends a line to the history."""
-        self.history.append({"index": len(self.history), "time_ns": len(self.history), **line})
+        time_ns = len(self.history) if self.time_ns is None else self.time_ns
+        self.history.append({"index": len(self.history), "time_ns": time_ns, **line})
 
     def poll(
         self,

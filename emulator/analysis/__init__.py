@@ -1,0 +1,25 @@
+"""Runs as Spark tables, for questions of your own.
+
+::
+
+    from laststand import read_runs, spark
+
+    runs = read_runs(spark(), ["store/kip-966/last-replica-standing/latest"])
+    runs.partition_changes.select("time_s", "leader", "isr", "elr").show()
+    runs.events["LogTruncated"].groupBy("reason").count().show()
+
+docs/tables.md describes the tables, docs/analyses.md the analyses that come along.
+"""
+
+from emulator.analysis.runs import BrokenRun, BrokenRunsError, OnBroken, ReadingError, Runs, read_runs
+from emulator.analysis.tables import TABLES_VERSION
+
+__all__ = [
+    "TABLES_VERSION",
+    "BrokenRun",
+    "BrokenRunsError",
+    "OnBroken",
+    "ReadingError",
+    "Runs",
+    "read_runs",
+]

@@ -1,0 +1,38 @@
+"""The rows of event tables: every event with the place where it was written down."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from emulator.analysis.run_source import RunSource
+from emulator.analysis.tables import Envelope
+from emulator.core.events import Event, PartitionEvent
+from emulator.core.types import NodeId
+from emulator.verification.timeline import CollectedEvent
+from emulator.verification.vocabulary import tag
+
+_ENCODER: Final = msgspec.json.Encoder()
+
+
+def events_of(source: RunSource, kind: type[Event]) -> Iterator[CollectedEvent[Event]]:
+    """Yields the events of one type, in each node's order."""
+    facts = source.evidence.facts
+    if issubclass(kind, PartitionEvent):
+        for partition in facts.partitions():
+            yield from partition.events.of(kind)
+    else:
+        yield from facts.cluster.events.of(kind)
+
+
+def encode_event(collected: CollectedEvent[Event]) -> bytes:
+    """Returns an event with its envelope as a JSON object."""
+    envelope = Envelope(
+        node=NodeId(collected.node),
+        incarnation=collected.incarnation,
+        sequence=collected.sequence,
+        type=tag(type(collected.event)),
+    )
+    # The event names its type, too: two keys of one name would be two columns.
+    own = _ENCODER.encode(collected.event).partition(b",")[2]
+    return _ENCODER.encode(envelope)[:-1] + b"," + own

@@ -1,0 +1,90 @@
+"""The plan's faults as rows, each with its targets, its begin and its end.
+
+The harness writes a line per target. Lines of one fault that follow each other directly were one action.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from emulator.analysis.run_source import RunSource
+from emulator.analysis.schema import Nanoseconds
+from emulator.analysis.tables import FaultRow
+from emulator.core.events import FaultHealed, FaultInjected
+from emulator.core.types import NodeId
+from emulator.verification.timeline import CollectedEvent
+
+_EVERYTHING: Final = "all"
+_ANY_LINK_FAULT: Final = "heal"
+_NODE_ID: Final = re.compile(r"\d+")
+
+
+class _Target(msgspec.Struct, kw_only=True):
+    injected: CollectedEvent[FaultInjected]
+    healed: CollectedEvent[FaultHealed] | None = None
+
+
+def fault_rows(source: RunSource) -> Iterator[tuple[Nanoseconds, FaultRow]]:
+    """Yields every fault, in the order in which they began, with the time of its begin."""
+    actions: list[list[_Target]] = []
+    for collected in _fault_events(source):
+        match collected.event:
+            case FaultInjected():
+                target = _Target(injected=collected)
+                if actions and _are_one_action(actions[-1][-1].injected, collected):
+                    actions[-1].append(target)
+                else:
+                    actions.append([target])
+            case FaultHealed():
+                for target in (each for action in actions for each in action if each.healed is None):
+                    if _mends(collected.event, target.injected.event):
+                        target.healed = collected
+            case _:
+                pass
+    for action in actions:
+        yield Nanoseconds(action[0].injected.time_ns), _row(action, source)
+
+
+def _fault_events(source: RunSource) -> list[CollectedEvent[FaultInjected] | CollectedEvent[FaultHealed]]:
+    events = source.evidence.facts.cluster.events
+    found: list[CollectedEvent[FaultInjected] | CollectedEvent[FaultHealed]] = []
+    found.extend(events.of(FaultInjected))
+    found.extend(events.of(FaultHealed))
+    return sorted(found, key=lambda each: (each.incarnation, each.sequence))
+
+
+def _are_one_action(earlier: CollectedEvent[FaultInjected], later: CollectedEvent[FaultInjected]) -> bool:
+    return (
+        (later.incarnation, later.sequence) == (earlier.incarnation, earlier.sequence + 1)
+        and later.event.fault == earlier.event.fault
+        and later.event.cause_id == earlier.event.cause_id
+    )
+
+
+def _mends(healed: FaultHealed, injected: FaultInjected) -> bool:
+    return healed.target in (_EVERYTHING, injected.target) and healed.fault in (
+        _EVERYTHING,
+        _ANY_LINK_FAULT,
+        injected.fault,
+    )
+
+
+def _row(action: list[_Target], source: RunSource) -> FaultRow:
+    first = action[0].injected
+    ends = [target.healed for target in action if target.healed is not None]
+    last = max(ends, key=lambda healed: healed.time_ns) if len(ends) == len(action) else None
+    nodes = {int(word) for target in action for word in _NODE_ID.findall(target.injected.event.target)}
+    effects = [target.injected.event.bit for target in action if target.injected.event.bit is not None]
+    return FaultRow(
+        fault=first.event.fault,
+        targets=tuple(target.injected.event.target for target in action),
+        nodes=tuple(NodeId(node) for node in sorted(nodes)),
+        end_s=None if last is None else source.clock.seconds(last.time_ns),
+        duration_s=None if last is None else source.clock.span(first.time_ns, last.time_ns),
+        had_effect=bool(effects),
+        effect=effects[0] if effects else None,
+        metadata_offset=first.event.metadata_offset,
+        healed_metadata_offset=None if last is None else last.event.metadata_offset,
+    )

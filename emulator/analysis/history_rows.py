@@ -1,0 +1,83 @@
+"""The clients' histories as rows: one per operation, with begin and end."""
+
+from collections.abc import Iterator
+
+from emulator.analysis.run_source import RunClock, RunSource
+from emulator.analysis.schema import Milliseconds, Nanoseconds, Records, Seconds
+from emulator.analysis.tables import HistoryRow
+from emulator.core.history import FinalReadOperation, OperationType, PollOperation, SendOperation
+
+
+def history_rows(source: RunSource) -> Iterator[tuple[Nanoseconds, HistoryRow]]:
+    """Yields every operation, with the time of its begin; in a run that is whole, each send has an outcome."""
+    begun: dict[str, int] = {}
+    for operation in source.operations:
+        match operation:
+            case SendOperation(type=OperationType.INVOKE):
+                begun[operation.operation_id] = operation.time_ns
+            case SendOperation():
+                begun_ns = begun[operation.operation_id]
+                yield Nanoseconds(begun_ns), _send(operation, begun_ns, source.clock)
+            case PollOperation():
+                yield Nanoseconds(operation.time_ns), _poll(operation, source.clock.seconds(operation.time_ns))
+            case FinalReadOperation():
+                yield Nanoseconds(operation.time_ns), _final_read(operation, source.clock.seconds(operation.time_ns))
+
+
+def _send(told: SendOperation, begun_ns: int, clock: RunClock) -> HistoryRow:
+    return HistoryRow(
+        kind="send",
+        process=told.process,
+        operation_id=told.operation_id,
+        topic=told.topic,
+        partition=told.partition,
+        topic_id=told.topic_id,
+        outcome=told.type.value,
+        end_s=clock.seconds(told.time_ns),
+        latency_ms=Milliseconds((told.time_ns - begun_ns) / 1e6),
+        error=told.error,
+        acks=told.acks,
+        first_record_id=told.first_record_id,
+        record_count=Records(told.record_count),
+        base_offset=told.base_offset,
+        attempts=told.attempts,
+        node=told.attempts[-1].node if told.attempts else None,
+    )
+
+
+def _poll(operation: PollOperation, end_s: Seconds) -> HistoryRow:
+    return HistoryRow(
+        kind="poll",
+        process=operation.process,
+        operation_id=operation.operation_id,
+        topic=operation.topic,
+        partition=operation.partition,
+        topic_id=operation.topic_id,
+        outcome=operation.type.value,
+        end_s=end_s,
+        error=operation.error,
+        record_count=Records(sum(batch.record_count for batch in operation.batches)),
+        phase=operation.phase,
+        node=operation.node,
+        position=operation.position,
+        seek=operation.seek,
+        high_watermark=operation.high_watermark,
+        log_start_offset=operation.log_start_offset,
+        batches=operation.batches,
+    )
+
+
+def _final_read(operation: FinalReadOperation, end_s: Seconds) -> HistoryRow:
+    return HistoryRow(
+        kind="final_read",
+        process=operation.process,
+        operation_id=operation.operation_id,
+        topic=operation.topic,
+        partition=operation.partition,
+        topic_id=operation.topic_id,
+        outcome=operation.type.value,
+        end_s=end_s,
+        error=operation.error,
+        start_offset=operation.start_offset,
+        end_offset=operation.end_offset,
+    )

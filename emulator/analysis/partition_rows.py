@@ -1,0 +1,168 @@
+"""What happened to each partition, as rows: its committed states, its periods of availability, its high watermarks."""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import accumulate, groupby, pairwise
+from typing import Final
+
+import msgspec
+
+from emulator.analysis.run_source import RunSource
+from emulator.analysis.schema import Nanoseconds, Records
+from emulator.analysis.tables import AvailabilityRow, HighWatermarkRow, PartitionChangeRow
+from emulator.core.events import (
+    FollowerHighWatermarkUpdated,
+    HighWatermarkAdvanced,
+    PartitionChanged,
+    TopicDeleted,
+)
+from emulator.core.history import OperationType, SendOperation
+from emulator.core.types import BrokerId, NodeId
+from emulator.verification.timeline import CollectedEvent
+
+_ACKS_ALL: Final = -1
+_WRITABLE: Final = "writable"
+_BELOW_MIN_ISR: Final = "below_min_isr"
+_LEADERLESS: Final = "leaderless"
+
+
+class _Span(msgspec.Struct, frozen=True, kw_only=True):
+    """A committed state of one topic incarnation's partition, the one before it, and until when it lasted."""
+
+    event: PartitionChanged
+    previous: PartitionChanged | None
+    begin_ns: int
+    end_ns: int
+
+
+def partition_change_rows(source: RunSource) -> Iterator[tuple[Nanoseconds, PartitionChangeRow]]:
+    """Yields every committed state, with the time at which it was committed."""
+    for span in _spans(source):
+        event, previous = span.event, span.previous
+        yield (
+            Nanoseconds(span.begin_ns),
+            PartitionChangeRow(
+                topic=event.topic,
+                partition=event.partition,
+                topic_id=event.topic_id,
+                metadata_offset=event.metadata_offset,
+                end_s=source.clock.seconds(span.end_ns),
+                reason=event.reason.value,
+                election=event.election.value,
+                broker_id=event.broker_id,
+                effective_min_isr=event.effective_min_isr,
+                leader=event.leader,
+                previous_leader=None if previous is None else previous.leader,
+                leader_epoch=event.leader_epoch,
+                partition_epoch=event.partition_epoch,
+                replicas=event.replicas,
+                isr=event.isr,
+                previous_isr=() if previous is None else previous.isr,
+                elr=event.elr,
+                previous_elr=() if previous is None else previous.elr,
+                last_known_elr=event.last_known_elr,
+                last_known_leader=event.last_known_leader,
+                leader_recovery_state=event.leader_recovery_state.value,
+                adding_replicas=event.adding_replicas,
+                removing_replicas=event.removing_replicas,
+            ),
+        )
+
+
+def availability_rows(source: RunSource) -> Iterator[tuple[Nanoseconds, AvailabilityRow]]:
+    """Yields every period of every partition, with the time at which it began."""
+    acked_all = _AckedRecords(source, acks=(_ACKS_ALL,))
+    acked = _AckedRecords(source, acks=(_ACKS_ALL, 1))
+    for (_, state), spans in groupby(_spans(source), key=lambda span: (span.event.topic_id, _state(span.event))):
+        period = list(spans)
+        event, begin_ns, end_ns = period[0].event, period[0].begin_ns, period[-1].end_ns
+        place = (event.topic, event.partition, begin_ns, end_ns)
+        yield (
+            Nanoseconds(begin_ns),
+            AvailabilityRow(
+                topic=event.topic,
+                partition=event.partition,
+                topic_id=event.topic_id,
+                state=state,
+                end_s=source.clock.seconds(end_ns),
+                duration_s=source.clock.span(begin_ns, end_ns),
+                leaders=_leaders(period),
+                acked_records=acked.between(*place),
+                acked_all_records=acked_all.between(*place),
+            ),
+        )
+
+
+def high_watermark_rows(source: RunSource) -> Iterator[tuple[Nanoseconds, HighWatermarkRow]]:
+    """Yields every change of a high watermark, with its time."""
+    for partition in source.evidence.facts.partitions():
+        for advanced in partition.events.of(HighWatermarkAdvanced):
+            yield Nanoseconds(advanced.time_ns), _high_watermark(advanced, role="leader")
+        for updated in partition.events.of(FollowerHighWatermarkUpdated):
+            yield Nanoseconds(updated.time_ns), _high_watermark(updated, role="follower")
+
+
+def _high_watermark(
+    collected: CollectedEvent[HighWatermarkAdvanced] | CollectedEvent[FollowerHighWatermarkUpdated], *, role: str
+) -> HighWatermarkRow:
+    event = collected.event
+    return HighWatermarkRow(
+        node=NodeId(collected.node),
+        topic=event.topic,
+        partition=event.partition,
+        topic_id=event.topic_id,
+        role=role,
+        old=event.old,
+        new=event.new,
+        log_end_offset=event.log_end_offset,
+        leader_epoch=event.leader_epoch,
+    )
+
+
+def _spans(source: RunSource) -> Iterator[_Span]:
+    deleted = {each.event.topic_id: each.time_ns for each in source.evidence.facts.cluster.events.of(TopicDeleted)}
+    for partition in source.evidence.facts.partitions():
+        ordered = sorted(
+            partition.events.of(PartitionChanged), key=lambda each: (each.event.topic_id, each.event.metadata_offset)
+        )
+        for topic_id, found in groupby(ordered, key=lambda each: each.event.topic_id):
+            changes = list(found)
+            last_end_ns = deleted.get(topic_id, source.clock.end_ns)
+            ends = [*(change.time_ns for change in changes[1:]), last_end_ns]
+            before = [None, *(change.event for change in changes)]
+            for change, previous, end_ns in zip(changes, before, ends, strict=False):
+                yield _Span(event=change.event, previous=previous, begin_ns=change.time_ns, end_ns=end_ns)
+
+
+def _state(event: PartitionChanged) -> str:
+    if event.leader is None:
+        return _LEADERLESS
+    return _WRITABLE if len(event.isr) >= min(event.effective_min_isr, len(event.replicas)) else _BELOW_MIN_ISR
+
+
+def _leaders(period: list[_Span]) -> tuple[BrokerId, ...]:
+    led = [span.event.leader for span in period if span.event.leader is not None]
+    return tuple(leader for before, leader in pairwise([None, *led]) if leader is not None and leader != before)
+
+
+class _AckedRecords:
+    """How many records were acknowledged in a span of time."""
+
+    def __init__(self, source: RunSource, *, acks: tuple[int, ...]) -> None:
+        found: dict[tuple[str, int], list[tuple[int, int]]] = {}
+        for operation in source.operations:
+            if isinstance(operation, SendOperation) and operation.type is OperationType.OK and operation.acks in acks:
+                place = (operation.topic, operation.partition)
+                found.setdefault(place, []).append((operation.time_ns, operation.record_count))
+        self._times: dict[tuple[str, int], list[int]] = {}
+        self._sums: dict[tuple[str, int], list[int]] = {}
+        for place, acknowledged in found.items():
+            acknowledged.sort()
+            self._times[place] = [time_ns for time_ns, _ in acknowledged]
+            self._sums[place] = [0, *accumulate(count for _, count in acknowledged)]
+
+    def between(self, topic: str, partition: int, begin_ns: int, end_ns: int) -> Records:
+        """Records acknowledged from ``begin_ns`` up to, not including, ``end_ns``."""
+        times = self._times.get((topic, partition), [])
+        sums = self._sums.get((topic, partition), [0])
+        return Records(sums[bisect_left(times, end_ns)] - sums[bisect_left(times, begin_ns)])

@@ -1,0 +1,86 @@
+"""One run as the tables are filled from it: its evidence, its clients' operations, its clock.
+
+A run of which not all can be read fills no tables: figures without a part of the evidence would be wrong and would not
+look so. A run that is whole and proves nothing (a fault had no effect, say) fills them, and its verdict says so.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from emulator.analysis.schema import Nanoseconds, Seconds
+from emulator.core.events import NodeStarted
+from emulator.core.history import Operation
+from emulator.verification.evidence import find_doubts
+from emulator.verification.run_directory import RunDirectory
+from emulator.verification.run_plan import RunPlan, differences
+from emulator.verification.run_reader import RunEvidence, read_run
+
+_OPERATION: msgspec.json.Decoder[Operation] = msgspec.json.Decoder(Operation)
+
+
+class RunClock(msgspec.Struct, frozen=True, kw_only=True):
+    """The first and last moment of a run, by the clock of its events."""
+
+    begin_ns: Nanoseconds
+    end_ns: Nanoseconds
+
+    def seconds(self, time_ns: int) -> Seconds:
+        """Returns the time since the run's first event."""
+        return self.span(self.begin_ns, time_ns)
+
+    def span(self, begin_ns: int, end_ns: int) -> Seconds:
+        """Returns the time between two moments."""
+        return Seconds((end_ns - begin_ns) / 1e9)
+
+
+class RunSource(msgspec.Struct, frozen=True, kw_only=True):
+    """What the tables of one run are filled from.
+
+    Attributes:
+        operations: lines of the clients' histories, in the order of each history.
+    """
+
+    run: RunDirectory
+    evidence: RunEvidence
+    operations: tuple[Operation, ...]
+    clock: RunClock
+
+
+class BrokenRunError(Exception):
+    """A run that fills no tables; the text says why."""
+
+
+def read_source(plan: RunPlan) -> RunSource:
+    """Reads a run.
+
+    Raises:
+        BrokenRunError: not all of its evidence is there and can be read.
+        OSError: a file cannot be read.
+    """
+    evidence = read_run(plan.run)
+    faults = [
+        *(doubt.sentence for doubt in find_doubts(evidence) if doubt.about is not None),
+        *differences(plan, evidence.sizes),
+    ]
+    if faults:
+        more = f" (and {len(faults) - 1} more such reasons)" if len(faults) > 1 else ""
+        raise BrokenRunError(f"{faults[0]}{more}")
+    operations = tuple(_operations(plan.run))
+    return RunSource(run=plan.run, evidence=evidence, operations=operations, clock=_clock(evidence, operations))
+
+
+def _operations(run: RunDirectory) -> Iterator[Operation]:
+    for path in run.histories:
+        with path.open("rb") as lines:
+            for line in lines:
+                yield _OPERATION.decode(line)
+
+
+def _clock(evidence: RunEvidence, operations: tuple[Operation, ...]) -> RunClock:
+    begins = [started.time_ns for started in evidence.facts.cluster.events.of(NodeStarted)]
+    ends = [collected.time_ns for collected in evidence.timeline.events]
+    return RunClock(
+        begin_ns=Nanoseconds(min(begins)),
+        end_ns=Nanoseconds(max(*ends, *(operation.time_ns for operation in operations))),
+    )

@@ -1,0 +1,232 @@
+"""``read_runs``: run directories as Spark DataFrames.
+
+The driver lists files; Spark tasks read each run once and keep its rows, compressed, in memory or on local disks. A
+DataFrame takes its rows from there when it is used, and not before.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from emulator.analysis.catalogue import ALL_EVENTS, EVENT_TABLES, TABLE_NAMES, table_columns
+from emulator.analysis.filling import BROKEN, Block, fill_from
+from emulator.analysis.schema import ddl_of
+from emulator.core.errors import ConfigError, EmulatorError
+from emulator.verification.run_directory import open_run_directory
+from emulator.verification.run_plan import RunPlan, plan_run
+
+if TYPE_CHECKING:
+    from pyspark import RDD
+    from pyspark.sql import DataFrame, SparkSession
+
+_SLICES_PER_CORE: Final = 4
+"""Enough for the cores to end at about the same time."""
+
+
+class OnBroken(Enum):
+    """What becomes of runs that cannot be read whole."""
+
+    REFUSE = "refuse"
+    """Nothing is read at all."""
+
+    SKIP = "skip"
+    """They are left out, and ``Runs.broken`` names them."""
+
+
+class BrokenRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that was left out, and why."""
+
+    path: Path
+    reason: str
+
+
+class BrokenRunsError(EmulatorError):
+    """Runs that cannot be read whole."""
+
+    def __init__(self, broken: Sequence[BrokenRun]) -> None:
+        others = f", nor {len(broken) - 1} other runs" if len(broken) > 1 else ""
+        super().__init__(f"{broken[0].path} cannot be analyzed{others}: {broken[0].reason}")
+        self.broken = tuple(broken)
+
+
+class ReadingError(EmulatorError):
+    """A task that read runs failed, for no reason that has to do with a run."""
+
+
+class EventFrames(Mapping[str, "DataFrame"]):
+    """DataFrames of events by the name of their type, such as ``LogTruncated``: made when they are asked for."""
+
+    def __init__(self, runs: "Runs") -> None:
+        self._runs = runs
+        self._names = {kind.__name__: name for name, kind in EVENT_TABLES.items()}
+
+    def __getitem__(self, kind: str) -> "DataFrame":
+        """Returns the events of a type.
+
+        Raises:
+            KeyError: there is no such type.
+        """
+        return self._runs.table(self._names[kind])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+class Runs:
+    """Any number of runs as tables; docs/tables.md describes them.
+
+    Every row has ``run``, ``scenario``, ``era`` and ``seed``, and its time in ``time_ns`` and ``time_s``.
+
+    Attributes:
+        broken: runs that were left out.
+        events: events by the name of their type.
+    """
+
+    def __init__(self, spark: "SparkSession", blocks: "RDD[Block]", broken: tuple[BrokenRun, ...]) -> None:
+        """Made by ``read_runs``."""
+        self._spark = spark
+        self._blocks = blocks
+        self._frames: dict[str, DataFrame] = {}
+        self.broken = broken
+        self.events = EventFrames(self)
+
+    def table(self, name: str) -> "DataFrame":
+        """Returns the table of that name: one of those below, ``events``, or a type of events in snake case.
+
+        Raises:
+            KeyError: there is no such table.
+        """
+        if name not in self._frames:
+            self._frames[name] = self._frame(name)
+        return self._frames[name]
+
+    @property
+    def runs(self) -> "DataFrame":
+        """One row per run: begin and end, also of its workload."""
+        return self.table("runs")
+
+    @property
+    def history(self) -> "DataFrame":
+        """The clients' operations."""
+        return self.table("history")
+
+    @property
+    def replica_batches(self) -> "DataFrame":
+        """The final logs, batch by batch."""
+        return self.table("replica_batches")
+
+    @property
+    def faults(self) -> "DataFrame":
+        """The plan's faults: targets, begin and end."""
+        return self.table("faults")
+
+    @property
+    def partition_changes(self) -> "DataFrame":
+        """The committed states of partitions: leader, ISR, ELR."""
+        return self.table("partition_changes")
+
+    @property
+    def high_watermarks(self) -> "DataFrame":
+        """Changes of high watermarks, of leaders and followers."""
+        return self.table("high_watermarks")
+
+    @property
+    def verdicts(self) -> "DataFrame":
+        """One row per run: how verification judges it."""
+        return self.table("verdicts")
+
+    @property
+    def lost_records(self) -> "DataFrame":
+        """Acknowledged batches that are not where they must be."""
+        return self.table("lost_records")
+
+    @property
+    def availability(self) -> "DataFrame":
+        """Periods in which a partition was writable, below min ISR or leaderless."""
+        return self.table("availability")
+
+    def create_views(self, names: Iterable[str] = TABLE_NAMES) -> None:
+        """Makes tables temporary views of their names, for SQL.
+
+        Raises:
+            KeyError: there is no such table.
+        """
+        for name in names:
+            self.table(name).createOrReplaceTempView(name)
+
+    def release(self) -> None:
+        """Frees what is kept of the runs; the DataFrames read them anew if they are used again."""
+        self._blocks.unpersist()
+
+    def _frame(self, name: str) -> "DataFrame":
+        names = frozenset(EVENT_TABLES) if name == ALL_EVENTS else frozenset((name,))
+        schema = ddl_of(table_columns(name))
+        lines = self._blocks.filter(lambda block: block.table in names).flatMap(Block.lines)
+        return self._spark.read.schema(schema).option("mode", "FAILFAST").json(lines)
+
+
+def read_runs(spark: "SparkSession", paths: Sequence[Path | str], *, on_broken: OnBroken = OnBroken.REFUSE) -> Runs:
+    """Reads run directories into tables.
+
+    Args:
+        spark: the session, as ``laststand.spark()`` starts it.
+        paths: run directories, visible to Spark's workers; a run that is named twice is read once.
+        on_broken: what to do about runs that are missing or cannot be read whole.
+
+    Raises:
+        BrokenRunsError: there are such runs, and they are not to be left out.
+        ReadingError: a task failed.
+    """
+    plans, missing = _plan([Path(path) for path in paths])
+    blocks = _read(spark, plans)
+    broken = (*missing, *_broken_runs(blocks, plans))
+    if broken and on_broken is OnBroken.REFUSE:
+        blocks.unpersist()
+        raise BrokenRunsError(broken)
+    return Runs(spark, blocks, broken)
+
+
+def _plan(paths: Sequence[Path]) -> tuple[tuple[RunPlan, ...], tuple[BrokenRun, ...]]:
+    plans: dict[Path, RunPlan] = {}
+    missing = []
+    for path in paths:
+        try:
+            run = open_run_directory(path)
+            if run.path not in plans:
+                plans[run.path] = plan_run(len(plans), run)
+        except ConfigError:
+            missing.append(BrokenRun(path=path, reason="it is no run directory (events/, history.jsonl, nodes/)"))
+        except OSError as error:
+            missing.append(BrokenRun(path=path, reason=f"{error.strerror}: {error.filename}"))
+    return tuple(plans.values()), tuple(missing)
+
+
+def _read(spark: "SparkSession", plans: Sequence[RunPlan]) -> "RDD[Block]":
+    from pyspark import StorageLevel
+
+    context = spark.sparkContext
+    slices = max(1, min(len(plans), context.defaultParallelism * _SLICES_PER_CORE))
+    # Small runs share a task, and the largest ones are dealt out first.
+    ordered = sorted(plans, key=lambda plan: sum(plan.sizes.values()), reverse=True)
+    dealt = [ordered[number::slices] for number in range(slices)]
+    return context.parallelize(dealt, slices).flatMap(fill_from).persist(StorageLevel.MEMORY_AND_DISK)
+
+
+def _broken_runs(blocks: "RDD[Block]", plans: Sequence[RunPlan]) -> tuple[BrokenRun, ...]:
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        found = blocks.filter(lambda block: block.table == BROKEN).collect()
+    except (Py4JJavaError, PySparkException) as error:
+        raise ReadingError("a task that read runs failed; spark.log says why") from error
+    return tuple(
+        BrokenRun(path=plans[block.number].run.path, reason=block.lines()[0])
+        for block in sorted(found, key=lambda block: block.number)
+    )

@@ -1,0 +1,58 @@
+"""Runs as tables, for the verbs that ask about them."""
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from emulator.cli.user_error import UserError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from emulator.analysis import Runs
+
+skip_broken_option = click.option(
+    "--skip-broken",
+    is_flag=True,
+    help="Leave out runs that are missing or cannot be read whole, instead of refusing all.",
+)
+"""Adds ``--skip-broken``; the function gets ``skip_broken``."""
+
+
+@contextlib.contextmanager
+def tables_of(paths: Sequence[Path], *, skip_broken: bool) -> "Iterator[tuple[SparkSession, Runs]]":
+    """Yields a Spark session and the runs as tables in it; names on stderr the runs that were left out.
+
+    Raises:
+        UserError: a run is missing or cannot be read whole, or none is left.
+    """
+    from emulator.analysis import BrokenRunsError, OnBroken, read_runs
+    from emulator.cli.requirements import require_spark
+    from emulator.verification.session import SparkSessionStarter
+
+    for path in paths:
+        if not path.is_dir() and not skip_broken:
+            raise UserError(f"{path}: no such directory")
+    require_spark()
+    place = Path(tempfile.mkdtemp(prefix="laststand-"))
+    starter = SparkSessionStarter(log_path=place / "spark.log")
+    starter.start()
+    try:
+        with starter.at_work() as spark:
+            try:
+                runs = read_runs(spark, paths, on_broken=OnBroken.SKIP if skip_broken else OnBroken.REFUSE)
+            except BrokenRunsError as error:
+                raise UserError(f"{error}; --skip-broken leaves out such runs") from error
+            for broken in runs.broken:
+                click.echo(f"left out: {broken.path}: {broken.reason}", err=True)
+            if len(runs.broken) == len(paths):
+                raise UserError("no run is left")
+            yield spark, runs
+    finally:
+        starter.stop()
+    shutil.rmtree(place, ignore_errors=True)

@@ -1,0 +1,53 @@
+"""``laststand sql``: a query over run directories."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TextIO
+
+import click
+
+from emulator.cli.output import Output, csv_option, json_option
+from emulator.cli.run_tables import skip_broken_option, tables_of
+from emulator.cli.user_error import UserError
+
+
+@click.command(short_help="Query run directories with SQL.")
+@click.argument("words", metavar="RUN... QUERY", nargs=-1, required=True, type=click.Path())
+@click.option("--file", type=click.File(encoding="utf-8"), help="Read the query from this file, or - for stdin.")
+@skip_broken_option
+@csv_option
+@json_option
+def sql(words: tuple[str, ...], *, file: TextIO | None, skip_broken: bool, output: Output) -> None:
+    """Print the answer to QUERY, in Spark's SQL, over all RUN directories together.
+
+    The tables are runs, history, replica_batches, faults, partition_changes, high_watermarks, verdicts, lost_records,
+    availability, events, and one for each type of event, such as log_truncated. docs/tables.md describes them; so does
+    DESCRIBE.
+    """
+    from emulator.cli.frames import explained, print_frame
+
+    paths, query = _divide(words, file)
+    with tables_of(paths, skip_broken=skip_broken) as (spark, runs):
+        runs.create_views(_tables_in(query))
+        with explained():
+            frame = spark.sql(query)
+        print_frame(frame, output=output)
+
+
+def _divide(words: Sequence[str], file: TextIO | None) -> tuple[list[Path], str]:
+    """Returns the runs and the query."""
+    runs, query = (words[:-1], words[-1]) if file is None else (words, file.read())
+    if not runs or (file is None and Path(query).is_dir()):
+        raise UserError('the runs or the query are missing: laststand sql RUN... "SELECT ..."')
+    if not query.strip():
+        raise UserError("the query is empty")
+    return [Path(run) for run in runs], query.strip().rstrip(";")
+
+
+def _tables_in(query: str) -> Sequence[str]:
+    """Returns the tables that a query names, or all of them where it names none: SHOW TABLES does not."""
+    from emulator.analysis.catalogue import TABLE_NAMES
+
+    words = set(re.findall(r"\w+", query.lower()))
+    return [name for name in TABLE_NAMES if name in words] or TABLE_NAMES

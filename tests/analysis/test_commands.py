@@ -1,0 +1,108 @@
+"""``laststand sql``, ``export`` and ``analyze`` over hand-written runs, in the session of the tests."""
+
+import contextlib
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+from pyspark.sql import SparkSession
+
+from emulator.cli.main import cli
+from emulator.cli.user_error import UserError
+from emulator.verification import session
+
+
+@pytest.fixture(autouse=True)
+def one_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gives the verbs the session of the tests: there is one per process."""
+
+    class Starter:
+        def __init__(self, **_: object) -> None:
+            pass
+
+        def start(self) -> None:
+            pass
+
+        def stop(self) -> None:
+            pass
+
+        @contextlib.contextmanager
+        def at_work(self) -> Iterator[SparkSession]:
+            yield spark
+
+    monkeypatch.setattr(session, "SparkSessionStarter", Starter)
+
+
+def run_cli(*arguments: str | Path, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(cli, [str(each) for each in arguments], input=stdin)
+
+
+def complaint(*arguments: str | Path) -> str:
+    """Returns the one line of a user error, which ``main`` prints before it exits with 254."""
+    result = run_cli(*arguments)
+    assert isinstance(result.exception, UserError | click.ClickException), result
+    assert result.stdout == ""
+    text = str(result.exception)
+    assert "\n" not in text
+    return text
+
+
+def test_sql_prints_a_table(failover_run: Path) -> None:
+    result = run_cli("sql", failover_run, "SELECT fault, targets, duration_s, had_effect FROM faults ORDER BY time_s;")
+    assert result.exception is None
+    assert [line.rstrip() for line in result.stdout.splitlines()] == [
+        "fault       targets  duration_s  had_effect",
+        "isolate     [0]          11.000  true",
+        "isolate     [1]           7.000  true",
+        "power_loss  [2]           2.000  true",
+    ]
+
+
+def test_sql_prints_json_and_csv(failover_run: Path) -> None:
+    query = "SELECT time_s, leader, isr, leader is null AS leaderless FROM partition_changes WHERE election = 'elr'"
+    assert json.loads(run_cli("sql", "--json", failover_run, query).stdout) == [
+        {"time_s": 15.0, "leader": 1, "isr": [1], "leaderless": False}
+    ]
+    rows = list(csv.reader(io.StringIO(run_cli("sql", "--csv", failover_run, query).stdout)))
+    assert rows == [["time_s", "leader", "isr", "leaderless"], ["15.0", "1", "[1]", "false"]]
+
+
+def test_sql_reads_the_query_from_a_file(failover_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "query.sql").write_text("SELECT count(*) AS n FROM power_lost\n")
+    result = run_cli("sql", "--json", failover_run, failover_run, "--file", tmp_path / "query.sql")
+    assert json.loads(result.stdout) == [{"n": 1}]
+    assert json.loads(run_cli("sql", "--json", failover_run, "--file", "-", stdin="SELECT 1 AS n").stdout) == [{"n": 1}]
+
+
+def test_sql_lists_the_tables(failover_run: Path) -> None:
+    tables = run_cli("sql", failover_run, "SHOW TABLES").stdout
+    assert {"runs", "faults", "log_truncated"} <= set(tables.split())
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("SELECT nothing FROM faults", "[UNRESOLVED_COLUMN"),
+        ("SELECT * FROM nowhere", "[TABLE_OR_VIEW_NOT_FOUND]"),
+        ("SELEC 1", "[PARSE_SYNTAX_ERROR]"),
+        ("SELECT 1 / (count(*) - 3) FROM faults", "[DIVIDE_BY_ZERO]"),
+        (" ", "the query is empty"),
+    ],
+)
+def test_a_query_that_spark_refuses_is_one_line(failover_run: Path, query: str, reason: str) -> None:
+    assert complaint("sql", failover_run, query).startswith(reason)
+
+
+def test_runs_that_cannot_be_read_are_one_line(failover_run: Path, tmp_path: Path) -> None:
+    assert complaint("sql", tmp_path / "nowhere", "SELECT 1").endswith("nowhere: no such directory")
+    assert "it is no run directory" in complaint("sql", tmp_path, "SELECT 1")
+    assert complaint("sql", failover_run).startswith("the runs or the query are missing")
+    assert complaint("sql", "--skip-broken", tmp_path, "SELECT 1") == "no run is left"
+    result = run_cli("sql", "--json", "--skip-broken", tmp_path, failover_run, "SELECT count(*) AS n FROM runs")
+    assert json.loads(result.stdout) == [{"n": 1}]
+    assert result.stderr.startswith(f"left out: {tmp_path}: it is no run directory")
