@@ -4,8 +4,10 @@ import dataclasses
 import math
 import re
 import shlex
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -18,6 +20,7 @@ from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
 from emulator.cli.requirements import check_new, require_driver
 from emulator.cli.settings import PROFILE_NAMES, era_option, set_option
+from emulator.cli.spark_options import SparkChoice, spark_options
 from emulator.cli.user_error import UserError
 from emulator.plan.plan import Plan
 
@@ -51,6 +54,7 @@ _PROGRESS_S: Final = 5.0
 @click.option("--keep-going", is_flag=True, help="Collect one example per distinct finding.")
 @click.option("--limit", type=click.FloatRange(min=0), metavar="SECONDS", help="Stop exploring after this time.")
 @click.option("--out", type=click.Path(path_type=Path), help="With --seed: write the run into this new directory.")
+@spark_options
 @json_option
 def simulate(
     scenario: str | None,
@@ -64,13 +68,15 @@ def simulate(
     keep_going: bool,
     limit: float | None,
     out: Path | None,
+    spark_choice: SparkChoice,
     output: Output,
 ) -> int:
     """Explore schedules of faults on a simulated cluster; shrink and print the first that breaks a promise.
 
     With SCENARIO, a file or a name under chaos/scenarios, the cluster and its topics are that scenario's, except for
     the timeouts that simulated clusters set themselves; its steps are not played (run --driver simulator does that).
-    An interrupted sweep prints its results so far, with findings as whole plans.
+    An interrupted sweep prints its results so far, with findings as whole plans. With --master a Spark cluster plays
+    the seeds (docs/scale.md); the results are the same.
 
     Exit code of a sweep: 0 nothing was found, 1 something was, 2 too little happened to prove anything, 130
     interrupted. A finding breaks a promise although the guarantee held. With --seed: 0 the run is valid, 1 it is a
@@ -85,21 +91,26 @@ def simulate(
     if seed is not None:
         if seeds is not None:
             raise UserError("--seed and --seeds exclude each other")
-        if jobs > 1 or keep_going or limit is not None:
-            raise UserError("--seed plays one schedule; --jobs, --keep-going and --limit need --seeds")
+        if jobs > 1 or keep_going or limit is not None or spark_choice.master is not None:
+            raise UserError("--seed plays one schedule; --jobs, --keep-going, --limit and --master need --seeds")
         if out is not None:
             check_new(out)
         return _play_one(explore(seed, options), out, output)
     if out is not None:
         raise UserError("--out needs --seed: a sweep writes no runs")
-    report = sweep(
+    if jobs > 1 and spark_choice.master is not None:
+        raise UserError("--jobs and --master exclude each other")
+    if spark_choice.master is None and spark_choice.is_given:
+        raise UserError("--conf, --driver-address and --work-dir need --master")
+    told = partial(
+        sweep,
         _range(_DEFAULT_SEEDS if seeds is None else seeds),
         options,
-        jobs=jobs,
         keep_going=keep_going,
         limit_s=limit,
         on_progress=_progress(),
     )
+    report = told(jobs=jobs) if spark_choice.master is None else _on_spark(spark_choice, told)
     if output is Output.TEXT:
         _print_report(report)
     found = _shrink_all(report)
@@ -116,6 +127,29 @@ def simulate(
     if report.findings:
         return ExitCode.VIOLATION
     return ExitCode.UNKNOWN if report.too_little else ExitCode.VALID
+
+
+def _on_spark(choice: SparkChoice, told: "Callable[..., SweepReport]") -> "SweepReport":
+    """Has a Spark cluster play what ``told`` sweeps."""
+    from emulator.cli.failure import CommandFailedError
+    from emulator.cli.requirements import require_spark
+    from emulator.cli.spark_sweep import spark_batches
+    from emulator.verification.class_archive import ArchiveUse
+    from emulator.verification.session import SparkLostError, SparkSessionError
+
+    require_spark()
+    with tempfile.TemporaryDirectory(prefix="laststand-") as log_directory:
+        starter = choice.starter(
+            log_directory=Path(log_directory), archive_use=ArchiveUse.READ, imported="emulator.simulator.sweep"
+        )
+        starter.start()
+        try:
+            with starter.at_work() as spark:
+                return told(batches=partial(spark_batches, spark))
+        except (SparkSessionError, SparkLostError) as error:
+            raise CommandFailedError(f"unknown: {error}", exit_code=ExitCode.UNKNOWN) from None
+        finally:
+            starter.stop()
 
 
 def _sweep_options(era: str | None, settings: tuple[str, ...], profiles: tuple[str, ...]) -> "SweepOptions":

@@ -112,11 +112,15 @@ class SweepReport(msgspec.Struct, kw_only=True):
     is_interrupted: bool = False
 
 
-class _Batch(msgspec.Struct, frozen=True, kw_only=True):
+class Batch(msgspec.Struct, frozen=True, kw_only=True):
     """What a process brings back: its schedules, and the most memory that it has had."""
 
     schedules: list[Schedule]
     memory_mb: float
+
+
+Batches = Callable[[Iterator[int], SweepOptions], Iterator[Batch]]
+"""Plays seeds, in batches of any size, and yields the results in the order of the seeds."""
 
 
 class _Tally:
@@ -182,9 +186,10 @@ def _ranked(counts: Counter[int], rank: int) -> int:
     raise IndexError(rank)
 
 
-def _explore_batch(seeds: Sequence[int], options: SweepOptions) -> _Batch:
+def explore_batch(seeds: Sequence[int], options: SweepOptions) -> Batch:
+    """Plays seeds, in this process."""
     schedules = [_light(explore(seed, options)) for seed in seeds]
-    return _Batch(schedules=schedules, memory_mb=_memory_mb())
+    return Batch(schedules=schedules, memory_mb=_memory_mb())
 
 
 def _memory_mb() -> float:
@@ -213,10 +218,12 @@ def sweep(
     keep_going: bool = False,
     limit_s: float | None = None,
     on_progress: Callable[[SweepReport], None] = lambda _: None,
+    batches: Batches | None = None,
 ) -> SweepReport:
     """Explores seeds until they are through, the time is over, or (unless ``keep_going``) something was found.
 
-    What was found until a KeyboardInterrupt is reported, too.
+    What was found until a KeyboardInterrupt is reported, too. ``batches`` plays them elsewhere than in ``jobs``
+    processes of this machine.
     """
     tally = _Tally(options)
     started = time.monotonic()
@@ -226,7 +233,7 @@ def sweep(
         return is_late or (bool(tally.report.findings) and not keep_going)
 
     try:
-        for batch in _batches(seeds, options, jobs):
+        for batch in _batches(seeds, options, jobs) if batches is None else batches(seeds, options):
             tally.report.memory_mb = max(tally.report.memory_mb, batch.memory_mb, _memory_mb())
             for schedule in batch.schedules:
                 tally.add(schedule)
@@ -240,17 +247,17 @@ def sweep(
     return tally.finished()
 
 
-def _batches(seeds: Iterator[int], options: SweepOptions, jobs: int) -> Iterator[_Batch]:
+def _batches(seeds: Iterator[int], options: SweepOptions, jobs: int) -> Iterator[Batch]:
     if jobs == 1:
         while batch := list(islice(seeds, BATCH)):
-            yield _explore_batch(batch, options)
+            yield explore_batch(batch, options)
         return
     with ProcessPoolExecutor(jobs, initializer=_die_of_interruptions) as pool:
-        waiting: list[Future[_Batch]] = []
+        waiting: list[Future[Batch]] = []
         try:
             while True:
                 while len(waiting) < 2 * jobs and (batch := list(islice(seeds, BATCH))):
-                    waiting.append(pool.submit(_explore_batch, batch, options))
+                    waiting.append(pool.submit(explore_batch, batch, options))
                 if not waiting:
                     return
                 yield waiting.pop(0).result()

@@ -1,9 +1,10 @@
-"""A Spark cluster's side of a verification: the driver's address, the code that executors run, and whether they can.
+"""A Spark cluster's side of the work: the driver's address, the code that executors run, and whether they can.
 
 Executors need a Python of the driver's minor version with msgspec, crc32c and PyYAML. Laststand's own code is sent to
 them with each application, as an archive that they import, so that they run what the driver runs.
 """
 
+import importlib
 import re
 import socket
 import time
@@ -30,7 +31,7 @@ _ERROR: Final = re.compile(r"^\s*((?:\w+\.)*\w*Error: .+?)\s*$", re.MULTILINE)
 
 
 class ExecutorsError(EmulatorError):
-    """A cluster gave no executor, or one that cannot verify."""
+    """A cluster gave no executor, or one that cannot do the work."""
 
 
 def is_local(master: str) -> bool:
@@ -78,15 +79,16 @@ def pack_code(archive: Path) -> None:
             packed.write(path, path.relative_to(package.parent))
 
 
-def prepare_executors(spark: "SparkSession", directory: Path) -> None:
+def prepare_executors(spark: "SparkSession", directory: Path, *, imported: str) -> None:
     """Sends the code to a cluster's executors, and makes sure that there is one that can run it.
 
     Args:
         spark: a session on a cluster.
         directory: where the archive is written for Spark to serve it.
+        imported: the module that tasks come from.
 
     Raises:
-        ExecutorsError: no executor came, or one cannot verify.
+        ExecutorsError: no executor came, or one cannot import the module.
         OSError: the archive cannot be written.
     """
     archive = directory / "laststand-code.zip"
@@ -96,9 +98,9 @@ def prepare_executors(spark: "SparkSession", directory: Path) -> None:
     _await_executor(spark)
     slices = max(context.defaultParallelism, 1)
     try:
-        context.parallelize(range(slices), slices).map(_probe).collect()
+        context.parallelize([imported] * slices, slices).map(_probe).collect()
     except Exception as error:  # whatever Python or Java says of the executors
-        raise ExecutorsError(f"the executors cannot verify: {reason_of(error)}") from error
+        raise ExecutorsError(f"the executors cannot import {imported}: {reason_of(error)}") from error
 
 
 def reason_of(error: Exception) -> str:
@@ -123,5 +125,5 @@ def _await_executor(spark: "SparkSession") -> None:
         raise ExecutorsError("the cluster ended the application")
 
 
-def _probe(_: int) -> None:
-    import emulator.verification.judge  # noqa: F401 - fails where an executor lacks a library
+def _probe(imported: str) -> None:
+    importlib.import_module(imported)  # fails where an executor lacks a library

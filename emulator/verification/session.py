@@ -105,6 +105,7 @@ class SparkSessionStarter:
         conf: Mapping[str, str] | None = None,
         driver_address: str | None = None,
         work_directory: Path | None = None,
+        imported: str = "emulator.verification.judge",
     ) -> None:
         """Nothing is started yet.
 
@@ -118,6 +119,7 @@ class SparkSessionStarter:
             conf: Spark's settings, which come before those of this module.
             driver_address: of this machine, where a cluster's executors reach it; found out if not given.
             work_directory: for Spark's temporary files; must exist. That of the system if not given.
+            imported: the module that a cluster's executors must be able to import.
         """
         self._log_path = log_path
         self._master = master
@@ -127,6 +129,7 @@ class SparkSessionStarter:
         self._conf = dict(conf or {})
         self._driver_address = driver_address
         self._work_directory = work_directory
+        self._imported = imported
         self._gateway: SparkGateway | None = None
         self._written_archive: ClassArchive | None = None
         self._thread: threading.Thread | None = None
@@ -257,7 +260,7 @@ class SparkSessionStarter:
             gateway.attach(timeout_s=START_TIMEOUT_S)
             session = _session(self._master, settings)
             if not is_local(self._master):
-                prepare_executors(session, gateway.directory)
+                prepare_executors(session, gateway.directory, imported=self._imported)
             if self._rehearsal is not None:
                 self._rehearsal(session)
             self._session = session

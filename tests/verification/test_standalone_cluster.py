@@ -104,9 +104,9 @@ def _without(directory: Path) -> tuple[str, ...]:
     return (*unshare, "sh", "-c", f'mount -t tmpfs none "{directory}" && exec "$@"', "sh")
 
 
-def verify(runs: list[Path], *options: str, temporary: Path, python: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "emulator.cli", "verify", *map(str, runs), *options]
+def laststand(*arguments: str, temporary: Path, python: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "TMPDIR": str(temporary), "PYSPARK_PYTHON": python}
+    command = [sys.executable, "-m", "emulator.cli", *arguments]
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=110)
 
 
@@ -129,7 +129,7 @@ def test_a_cluster_without_the_code_writes_the_verdicts_that_this_process_writes
         (run / "verdict.json").unlink()
     unseen = [healthy(hidden / str(number) / "1").finish() for number in range(6)]
     options = ("--master", cluster.master, "--conf", "spark.executor.memory=500m", "--work-dir", str(hidden / "work"))
-    result = verify([*runs, *unseen], *options, temporary=hidden, python=base_python())
+    result = laststand("verify", *map(str, [*runs, *unseen]), *options, temporary=hidden, python=base_python())
     assert result.returncode == 1, result.stderr
     assert [(run / "verdict.json").read_bytes() for run in runs] == expected
     executors = [path.parent.parent.parent.name for path in cluster.directory.rglob("laststand-code.zip")]
@@ -141,6 +141,18 @@ def test_a_cluster_without_the_code_writes_the_verdicts_that_this_process_writes
 
 
 @pytest.mark.timeout(240)
+def test_a_cluster_finds_what_this_process_finds(cluster: Cluster, hidden: Path) -> None:
+    sweep = ("simulate", "--seeds", "1..60", "--era", "kafka-0.10", "--profile", "elections", "--keep-going")
+    expected = laststand(*sweep, temporary=hidden, python=sys.executable)
+    options = ("--master", cluster.master, "--conf", "spark.executor.memory=500m")
+    found = laststand(*sweep, *options, temporary=hidden, python=base_python())
+    assert (found.returncode, expected.returncode) == (1, 1), found.stderr
+    # The first line has speed and memory, and that of a shrunk plan the seconds that it took.
+    unlike = re.compile(r"in [0-9.]+ s$|^60 schedules .*$", re.MULTILINE)
+    assert unlike.sub("", found.stdout) == unlike.sub("", expected.stdout)
+
+
+@pytest.mark.timeout(240)
 def test_executors_that_cannot_verify_are_told_in_a_line(cluster: Cluster, hidden: Path, tmp_path: Path) -> None:
     run = healthy(tmp_path / "1").finish()
     options = ("--master", cluster.master, "--conf", "spark.executor.memory=500m")
@@ -148,8 +160,8 @@ def test_executors_that_cannot_verify_are_told_in_a_line(cluster: Cluster, hidde
     empty = tmp_path / "python"
     empty.write_text(f'#!/bin/sh\nPYTHONPATH={libraries} exec {base_python()} "$@"\n')
     empty.chmod(0o755)
-    result = verify([run], *options, temporary=hidden, python=str(empty))
+    result = laststand("verify", str(run), *options, temporary=hidden, python=str(empty))
     assert result.returncode == 2
-    assert "the executors cannot verify: " in result.stderr
+    assert "the executors cannot import emulator.verification.judge: " in result.stderr
     assert "No module named" in result.stderr
     assert len(result.stderr.splitlines()) == 2

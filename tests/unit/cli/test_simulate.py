@@ -56,7 +56,20 @@ def test_what_means_nothing_here_is_refused(option: str, complaint: str) -> None
     check_refused(laststand("simulate", option), complaint)
 
 
-@pytest.mark.parametrize("options", [["--jobs=2"], ["--keep-going"], ["--limit=1"]])
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--jobs=2", "--master=local[2]"], "--jobs and --master exclude each other"),
+        (["--conf=spark.executor.memory=1g"], "need --master"),
+        (["--driver-address=localhost"], "need --master"),
+        (["--conf=memory=1g"], "expected spark.KEY=VALUE"),
+    ],
+)
+def test_options_of_spark_go_with_a_master(options: list[str], complaint: str) -> None:
+    check_refused(laststand("simulate", "--seeds=1..2", *options), complaint)
+
+
+@pytest.mark.parametrize("options", [["--jobs=2"], ["--keep-going"], ["--limit=1"], ["--master=local[2]"]])
 def test_one_schedule_takes_no_options_of_a_sweep(options: list[str]) -> None:
     check_refused(laststand("simulate", "--seed=1", *options), "need --seeds")
 

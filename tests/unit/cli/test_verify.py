@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from emulator.cli.spark_options import parse_conf
 from emulator.cli.user_error import UserError
-from emulator.cli.verify import parse_conf, verify
+from emulator.cli.verify import verify
 from emulator.core.errors import ConfigError
 
 

@@ -1,0 +1,34 @@
+"""A sweep on Spark gives what a sweep in processes of this machine gives."""
+
+from functools import partial
+
+import msgspec
+import pytest
+from pyspark.sql import SparkSession
+
+from emulator.cli.spark_sweep import spark_batches
+from emulator.simulator.explorer import SweepOptions
+from emulator.simulator.sweep import SweepReport, sweep
+
+pytestmark = pytest.mark.spark
+
+LOSING = SweepOptions(era="kafka-0.10", properties=(("min.insync.replicas", "1"),), profiles=("elections",))
+HOLDING = SweepOptions(profiles=("steady",))
+
+
+def told(report: SweepReport) -> SweepReport:
+    """A report without what the machine says."""
+    return msgspec.structs.replace(report, seconds=0.0, memory_mb=0.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "keep_going", "found"), [(LOSING, False, True), (LOSING, True, True), (HOLDING, False, False)]
+)
+def test_spark_and_processes_tell_the_same(
+    spark: SparkSession, options: SweepOptions, *, keep_going: bool, found: bool
+) -> None:
+    seeds = range(1, 101)
+    expected = sweep(iter(seeds), options, jobs=1, keep_going=keep_going)
+    assert bool(expected.findings) is found
+    distributed = sweep(iter(seeds), options, keep_going=keep_going, batches=partial(spark_batches, spark))
+    assert told(distributed) == told(expected)
