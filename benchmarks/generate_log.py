@@ -1,13 +1,14 @@
-"""Writes a run directory of any size: three brokers, one partition, acks=all, nothing lost.
+"""Writes a run directory of any size: three brokers, partitions that broker 0 leads, acks=all, nothing lost.
 
 Seven events per batch: appended three times, answered once, the leader's high watermark and two followers'. The final
 logs hold real batches, so that verification does all of its work.
 """
 
+import contextlib
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final, NamedTuple
 
 import msgspec
 from crc32c import crc32c
@@ -17,39 +18,67 @@ _BROKERS: Final = (0, 1, 2)
 _CONTROLLER: Final = 100
 _HARNESS: Final = 2000
 _RECORDS: Final = 10
+_PRODUCER: Final = 7
 _POLLED_AT_ONCE: Final = 500
-_PARTITION: Final = {"topic": "orders", "partition": 0, "topic_id": "AAAAAAAAAAAAAAAAAAAAAA"}
+_TOPIC: Final = {"topic": "orders", "topic_id": "AAAAAAAAAAAAAAAAAAAAAA"}
+PARTITIONS: Final = 12
 _SWITCHES: Final = {"elr": "on", "hw_requires_min_isr": "on", "unclean_detection": "on"}
 _ENCODER: Final = msgspec.json.Encoder()
 
 _Line = dict[str, object]
 
 
-def generate_run(path: Path, *, events: int) -> None:
-    """Writes a run with about ``events`` events (a few dozen at least) into ``path``, which must not exist."""
+class _Batch(NamedTuple):
+    partition: int
+    base_offset: int
+    crc: int
+    content: bytes
+
+
+def generate_run(path: Path, *, events: int, partitions: int = PARTITIONS) -> None:
+    """Writes a run with about ``events`` events (a few dozen at least) into ``path``, which must not exist.
+
+    Args:
+        path: the run directory.
+        events: how many.
+        partitions: of the one topic; batches go to them in turn.
+    """
     (path / "events").mkdir(parents=True)
     (path / "cluster.yaml").write_text("era: kip-966\n")
     (path / "scenario.yaml").write_text("name: generated\n")
-    batches = tuple(_batches(max(events // EVENTS_PER_BATCH, 1)))
+    count = max(events // EVENTS_PER_BATCH, partitions)
+
+    def batches() -> Iterator[_Batch]:
+        return (_batch(number, partitions) for number in range(count))
+
     for node in _BROKERS:
-        _write_events(path, node, _broker_events(node, batches))
+        _write_events(path, node, _broker_events(node, batches(), partitions))
         data = path / "nodes" / str(node) / "data"
-        (data / "orders-0").mkdir(parents=True)
+        data.mkdir(parents=True)
         (data / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":1}')
-        (data / "orders-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {_PARTITION['topic_id']}\n")
-        (data / "orders-0" / f"{0:020}.log").write_bytes(b"".join(content for _, _, content in batches))
-    _write_events(path, _CONTROLLER, _controller_events())
-    _write_events(path, _HARNESS, _harness_events())
+        with contextlib.ExitStack() as stack:
+            logs = [stack.enter_context(_new_log(data / f"orders-{number}")) for number in range(partitions)]
+            for batch in batches():
+                logs[batch.partition].write(batch.content)
+    _write_events(path, _CONTROLLER, _controller_events(partitions))
+    _write_events(path, _HARNESS, _harness_events(len(_BROKERS) + partitions))
     with (path / "history.jsonl").open("wb") as file:
-        for index, line in enumerate(_history(batches)):
+        for index, line in enumerate(_history(batches, count, partitions)):
             file.write(_ENCODER.encode({"index": index, "time_ns": index, **line}) + b"\n")
 
 
-def _batches(count: int) -> Iterator[tuple[int, int, bytes]]:
-    for number in range(count):
-        body = struct.pack(">hiqqqhii", 0, _RECORDS - 1, 0, 0, 7, 0, number * _RECORDS, _RECORDS)
-        crc = crc32c(body)
-        yield number * _RECORDS, crc, struct.pack(">qiibI", number * _RECORDS, len(body) + 9, 0, 2, crc) + body
+def _batch(number: int, partitions: int) -> _Batch:
+    turn, partition = divmod(number, partitions)
+    base_offset = turn * _RECORDS
+    body = struct.pack(">hiqqqhii", 0, _RECORDS - 1, 0, partition, _PRODUCER, 0, base_offset, _RECORDS)
+    crc = crc32c(body)
+    return _Batch(partition, base_offset, crc, struct.pack(">qiibI", base_offset, len(body) + 9, 0, 2, crc) + body)
+
+
+def _new_log(directory: Path) -> BinaryIO:
+    directory.mkdir()
+    (directory / "partition.metadata").write_text(f"version: 0\ntopic_id: {_TOPIC['topic_id']}\n")
+    return (directory / f"{0:020}.log").open("wb")
 
 
 def _write_events(path: Path, node: int, events: Iterator[_Line]) -> None:
@@ -65,20 +94,26 @@ def _started(node: int, role: str) -> _Line:
     return {"type": "NodeStarted", "role": role, **identity}
 
 
-def _broker_events(node: int, batches: tuple[tuple[int, int, bytes], ...]) -> Iterator[_Line]:
+def _of(partition: int) -> _Line:
+    return {**_TOPIC, "partition": partition}
+
+
+def _broker_events(node: int, batches: Iterator[_Batch], partitions: int) -> Iterator[_Line]:
     leads = node == _BROKERS[0]
     yield _started(node, "broker")
     opened = {"log_start_offset": 0, "log_end_offset": 0, "high_watermark": 0, "recovery_point": 0, "epochs": []}
-    yield {"type": "LogOpened", **_PARTITION, "is_clean": True, **opened}
+    for number in range(partitions):
+        yield {"type": "LogOpened", **_of(number), "is_clean": True, **opened}
     if leads:
-        yield {"type": "MetadataApplied", "start_offset": 0, "end_offset": 4}
+        yield {"type": "MetadataApplied", "start_offset": 0, "end_offset": len(_BROKERS) + partitions}
         role = {"leader_epoch": 0, "partition_epoch": 0, "epoch_start_offset": 0, "high_watermark": 0, "isr": _BROKERS}
-        yield {"type": "BecameLeader", **_PARTITION, **role}
-    for base_offset, crc, _ in batches:
+        for number in range(partitions):
+            yield {"type": "BecameLeader", **_of(number), **role}
+    for partition, base_offset, crc, _ in batches:
         end = base_offset + _RECORDS
         yield {
             "type": "BatchAppended",
-            **_PARTITION,
+            **_of(partition),
             "role": "leader" if leads else "follower",
             "base_offset": base_offset,
             "last_offset": end - 1,
@@ -86,17 +121,17 @@ def _broker_events(node: int, batches: tuple[tuple[int, int, bytes], ...]) -> It
             "current_leader_epoch": 0,
             "crc": crc,
             "record_count": _RECORDS,
-            "producer_id": 7,
+            "producer_id": _PRODUCER,
             "producer_epoch": 0,
             "base_sequence": base_offset,
         }
         if not leads:
             moved = {"old": base_offset, "new": end, "log_end_offset": end, "leader_epoch": 0}
-            yield {"type": "FollowerHighWatermarkUpdated", **_PARTITION, **moved}
+            yield {"type": "FollowerHighWatermarkUpdated", **_of(partition), **moved}
             continue
         yield {
             "type": "HighWatermarkAdvanced",
-            **_PARTITION,
+            **_of(partition),
             "old": base_offset,
             "new": end,
             "leader_epoch": 0,
@@ -110,7 +145,7 @@ def _broker_events(node: int, batches: tuple[tuple[int, int, bytes], ...]) -> It
         answer = {"acks": -1, "error": "NONE", "base_offset": base_offset, "record_count": _RECORDS}
         yield {
             "type": "ProduceAnswered",
-            **_PARTITION,
+            **_of(partition),
             **answer,
             "high_watermark": end,
             "committed_isr": _BROKERS,
@@ -119,88 +154,102 @@ def _broker_events(node: int, batches: tuple[tuple[int, int, bytes], ...]) -> It
     yield {"type": "NodeStopped"}
 
 
-def _controller_events() -> Iterator[_Line]:
+def _controller_events(partitions: int) -> Iterator[_Line]:
     yield _started(_CONTROLLER, "controller")
     for node in _BROKERS:
         registered = {"broker_id": node, "broker_epoch": node, "incarnation_id": f"i{node}"}
         before = {"previous_broker_epoch": None, "stored_broker_epoch": None, "is_clean": True}
         yield {"type": "BrokerRegistered", "metadata_offset": node, **registered, **before}
-    yield {
-        "type": "PartitionChanged",
-        **_PARTITION,
-        "metadata_offset": len(_BROKERS),
-        "reason": "created",
-        "election": "none",
-        "broker_id": None,
-        "effective_min_isr": 2,
-        "leader": _BROKERS[0],
-        "leader_epoch": 0,
-        "partition_epoch": 0,
-        "replicas": _BROKERS,
-        "isr": _BROKERS,
-        "elr": (),
-        "last_known_elr": (),
-        "last_known_leader": None,
-        "leader_recovery_state": 0,
-    }
+    for number in range(partitions):
+        yield {
+            "type": "PartitionChanged",
+            **_of(number),
+            "metadata_offset": len(_BROKERS) + number,
+            "reason": "created",
+            "election": "none",
+            "broker_id": None,
+            "effective_min_isr": 2,
+            "leader": _BROKERS[0],
+            "leader_epoch": 0,
+            "partition_epoch": 0,
+            "replicas": _BROKERS,
+            "isr": _BROKERS,
+            "elr": (),
+            "last_known_elr": (),
+            "last_known_leader": None,
+            "leader_recovery_state": 0,
+        }
     yield {"type": "NodeStopped"}
 
 
-def _harness_events() -> Iterator[_Line]:
+def _harness_events(metadata_end: int) -> Iterator[_Line]:
     yield _started(_HARNESS, "harness")
     nodes = (*_BROKERS, _CONTROLLER)
     for node in nodes:
         name = f"{node}-0.jsonl"
         yield {"type": "IncarnationStarted", "started_node": node, "started_incarnation": 0, "event_file": name}
     for node in nodes:
-        end = {"ended_node": node, "ended_incarnation": 0, "end": "stopped", "exit_code": 0, "metadata_offset": 4}
+        end = {
+            "ended_node": node,
+            "ended_incarnation": 0,
+            "end": "stopped",
+            "exit_code": 0,
+            "metadata_offset": metadata_end,
+        }
         yield {"type": "IncarnationEnded", **end}
     yield {"type": "RunEnded", "problem": None}
     yield {"type": "NodeStopped"}
 
 
-def _history(batches: tuple[tuple[int, int, bytes], ...]) -> Iterator[_Line]:
-    for number, (base_offset, crc, _) in enumerate(batches):
+def _history(batches: Callable[[], Iterator[_Batch]], count: int, partitions: int) -> Iterator[_Line]:
+    for number, (partition, base_offset, crc, _) in enumerate(batches()):
         send: _Line = {
             "f": "send",
             "process": "producer-0",
             "operation_id": f"producer-0:{number}",
-            **_PARTITION,
+            **_of(partition),
             "acks": -1,
-            "first_record_id": base_offset,
+            "first_record_id": number * _RECORDS,
             "record_count": _RECORDS,
         }
-        attempt = {"node": _BROKERS[0], "leader_epoch": 0, "producer_id": 7, "producer_epoch": 0}
+        attempt = {"node": _BROKERS[0], "leader_epoch": 0, "producer_id": _PRODUCER, "producer_epoch": 0}
         tried = {**attempt, "base_sequence": base_offset, "crc": crc, "outcome": "NONE"}
         yield {**send, "type": "invoke"}
         yield {**send, "type": "ok", "base_offset": base_offset, "attempts": [tried]}
-    for start in range(0, len(batches), _POLLED_AT_ONCE):
+    for partition in range(partitions):
+        yield from _final_reads(partition, range(partition, count, partitions), partitions)
+
+
+def _final_reads(partition: int, numbers: range, partitions: int) -> Iterator[_Line]:
+    end = len(numbers) * _RECORDS
+    for start in range(0, len(numbers), _POLLED_AT_ONCE):
+        polled = numbers[start : start + _POLLED_AT_ONCE]
         yield {
             "f": "poll",
             "type": "ok",
             "process": "final",
-            "operation_id": f"final:{start}",
+            "operation_id": f"final:{partition}:{start}",
             "phase": "final",
-            **_PARTITION,
+            **_of(partition),
             "node": _BROKERS[0],
             "position": start * _RECORDS,
             "seek": start == 0,
-            "high_watermark": len(batches) * _RECORDS,
+            "high_watermark": end,
             "log_start_offset": 0,
             "leader_epoch": 0,
             "batches": [
                 {
-                    "base_offset": base_offset,
-                    "last_offset": base_offset + _RECORDS - 1,
+                    "base_offset": batch.base_offset,
+                    "last_offset": batch.base_offset + _RECORDS - 1,
                     "leader_epoch": 0,
-                    "crc": crc,
+                    "crc": batch.crc,
                     "producer": "producer-0",
-                    "first_record_id": base_offset,
+                    "first_record_id": number * _RECORDS,
                     "record_count": _RECORDS,
                 }
-                for base_offset, crc, _ in batches[start : start + _POLLED_AT_ONCE]
+                for number, batch in ((number, _batch(number, partitions)) for number in polled)
             ],
         }
-    whole = {"start_offset": 0, "end_offset": len(batches) * _RECORDS, "error": None}
-    read = {"f": "final_read", "type": "ok", "process": "final", "operation_id": "final:end"}
-    yield {**read, **_PARTITION, **whole}
+    whole = {"start_offset": 0, "end_offset": end, "error": None}
+    read = {"f": "final_read", "type": "ok", "process": "final", "operation_id": f"final:{partition}:end"}
+    yield {**read, **_of(partition), **whole}

@@ -8,7 +8,7 @@ One tear is normal: the last line of a process that was killed while it wrote. E
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -26,8 +26,7 @@ from emulator.core.events import (
 from emulator.verification.census import FileCensus, HistoryCensus
 from emulator.verification.check import Evidence
 from emulator.verification.fencings import unexplained_fencings
-from emulator.verification.partition_facts import ACKS_ALL
-from emulator.verification.run_facts import RunFacts
+from emulator.verification.partition_facts import ACKS_ALL, PartitionFacts
 from emulator.verification.run_reader import RunEvidence
 from emulator.verification.timeline import Timeline
 from emulator.verification.vocabulary import tag
@@ -43,15 +42,52 @@ class Doubt(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str
 
 
+class Readings(msgspec.Struct, frozen=True, kw_only=True):
+    """What was to be read of a partition and was not.
+
+    Attributes:
+        missing: brokers whose replica left no directory, once for each topic of that name.
+        is_unread: whether records were acknowledged with acks=all and not read at the end; ``error`` is why.
+    """
+
+    topic: str
+    partition: int
+    missing: tuple[int, ...]
+    is_unread: bool
+    error: str | None
+
+
+def readings_of(facts: PartitionFacts) -> Readings:
+    """Returns what was not read of a partition."""
+    missing = tuple(node for state in facts.states.values() for node in facts.missing_replicas(state))
+    return Readings(
+        topic=facts.topic,
+        partition=facts.partition,
+        missing=missing,
+        is_unread=not facts.is_all_read and any(acked.acks == ACKS_ALL for acked in facts.acked),
+        error=max((read.error for read in facts.final_reads if read.error is not None), default=None),
+    )
+
+
 def find_doubts(evidence: RunEvidence) -> tuple[Doubt, ...]:
-    """Returns the doubts about a run, in a fixed order."""
+    """Returns the doubts about a run that was read by one process, in a fixed order."""
+    return doubts_of(evidence, [readings_of(partition) for partition in evidence.facts.partitions()])
+
+
+def doubts_of(evidence: RunEvidence, readings: Sequence[Readings]) -> tuple[Doubt, ...]:
+    """Returns the doubts about a run, in a fixed order.
+
+    Args:
+        evidence: its files, its history and its timeline.
+        readings: of its partitions, by name.
+    """
     timeline = evidence.timeline
     return (
         *_about_harness(timeline),
         *_about_files(timeline, evidence.files),
         *_about_controller(evidence),
         *_about_history(timeline, evidence.history),
-        *_about_reads(evidence.facts),
+        *_about_reads(readings),
         *(Doubt(about=None, sentence=sentence) for sentence in unexplained_fencings(timeline)),
     )
 
@@ -154,17 +190,13 @@ def _about_history(timeline: Timeline, census: HistoryCensus) -> Iterator[Doubt]
         yield Doubt(about=None, sentence="no record was acknowledged with acks=all")
 
 
-def _about_reads(facts: RunFacts) -> Iterator[Doubt]:
+def _about_reads(readings: Sequence[Readings]) -> Iterator[Doubt]:
     missing: Counter[int] = Counter()
-    for partition in facts.partitions():
-        missing.update(node for state in partition.states.values() for node in partition.missing_replicas(state))
-        if partition.is_all_read or not any(acked.acks == ACKS_ALL for acked in partition.acked):
-            continue
-        error = max((read.error for read in partition.final_reads if read.error is not None), default=None)
-        why = "" if error is None else f": {error}"
-        yield Doubt(
-            about=None, sentence=f"the final consumer did not read {partition.topic}-{partition.partition}{why}"
-        )
+    for each in readings:
+        missing.update(each.missing)
+        if each.is_unread:
+            why = "" if each.error is None else f": {each.error}"
+            yield Doubt(about=None, sentence=f"the final consumer did not read {each.topic}-{each.partition}{why}")
     for node, count in sorted(missing.items()):
         yield Doubt(
             about=Evidence.FINAL_LOGS, sentence=f"the logs of broker {node} are missing ({count} partitions' replicas)"

@@ -7,22 +7,31 @@ take the others with it.
 import gc
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Final, assert_never
+from typing import assert_never
 
 import msgspec
 
 from emulator.core.promises import PROMISES, is_promised
 from emulator.verification.acks_comparison import REPORT, compare_acks
-from emulator.verification.check import Check, ClusterCheck, Evidence, Finding, PartitionCheck, Premise
+from emulator.verification.census import HistoryCensus
+from emulator.verification.check import Check, ClusterCheck, PartitionCheck, Premise
 from emulator.verification.checks import CHECKS
-from emulator.verification.evidence import find_doubts
+from emulator.verification.cluster_facts import ClusterFacts
+from emulator.verification.evidence import doubts_of, find_doubts
 from emulator.verification.guarantee import Guarantee
-from emulator.verification.premise_census import find_premises
+from emulator.verification.partition_judgement import (
+    EXAMPLES_MAX,
+    NO_FINDINGS,
+    Findings,
+    PartitionJudgement,
+    first_of,
+    judge_partition,
+)
+from emulator.verification.premise_census import premises_of_cluster
 from emulator.verification.run_directory import RunDirectory
-from emulator.verification.run_facts import RunFacts
 from emulator.verification.run_plan import RunPlan, differences
 from emulator.verification.run_reader import RunEvidence, read_run
-from emulator.verification.story import describe_leaders, describe_losses
+from emulator.verification.story import describe_leaders
 from emulator.verification.verdict import (
     CheckResult,
     CheckStatus,
@@ -32,9 +41,6 @@ from emulator.verification.verdict import (
     decide,
     expected_of,
 )
-
-EXAMPLES_MAX: Final = 10
-"""Findings of a check that a report lists per run; all are counted."""
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,14 +66,40 @@ def judge(plan: RunPlan) -> Judgement:
 
 
 def report_on(run: RunDirectory, evidence: RunEvidence) -> VerdictReport:
-    """Returns the report on a run, by what was read of it."""
-    facts, timeline = evidence.facts, evidence.timeline
-    doubts = find_doubts(evidence)
+    """Returns the report on a run that one process has read."""
+    doubtful = frozenset(doubt.about for doubt in find_doubts(evidence) if doubt.about is not None)
+    judged = [judge_partition(facts, evidence.timeline, doubtful) for facts in evidence.facts.partitions()]
+    return put_together(run, evidence, judged)
+
+
+def put_together(run: RunDirectory, evidence: RunEvidence, judged: Sequence[PartitionJudgement]) -> VerdictReport:
+    """Returns the report on a run by what was found of its partitions.
+
+    Args:
+        run: the run.
+        evidence: its cluster, its timeline, its files and its history; of its partitions only what a comparison of
+            acks asks for.
+        judged: its partitions, by name.
+    """
+    timeline, cluster = evidence.timeline, evidence.facts.cluster
+    doubts = doubts_of(evidence, [partition.readings for partition in judged])
     switches = dict(timeline.switches())
     doubtful = frozenset(doubt.about for doubt in doubts if doubt.about is not None)
-    premises = find_premises(facts)
-    checks = tuple(_ask(check, facts, switches, doubtful, premises) for check in CHECKS)
-    losses = describe_losses(facts, timeline)
+    premises = premises_of_cluster(cluster).union(*(partition.premises for partition in judged))
+
+    def ask(check: PartitionCheck | ClusterCheck) -> CheckResult:
+        if not is_promised(check.check_id, switches):
+            return _result(check, CheckStatus.NOT_PROMISED)
+        if check.needs & doubtful:
+            return _result(check, CheckStatus.UNKNOWN)
+        findings = _findings(check, cluster, judged)
+        if findings.count:
+            return _result(check, CheckStatus.VIOLATED, findings=findings)
+        missing = next((premise for premise in Premise if premise in check.premises - premises), None)
+        return _result(check, CheckStatus.OK if missing is None else CheckStatus.NOT_ASKED, missing=missing)
+
+    checks = tuple(map(ask, CHECKS))
+    losses = tuple(loss for partition in judged for loss in partition.losses)
     unknown_reasons = tuple(doubt.sentence for doubt in doubts)
     kinds = {loss.guarantee for loss in losses}
     verdict = decide(checks, unknown_reasons)
@@ -80,10 +112,10 @@ def report_on(run: RunDirectory, evidence: RunEvidence) -> VerdictReport:
         guarantee=next((kind for kind in Guarantee if kind in kinds), None),
         unknown_reasons=unknown_reasons,
         checks=checks,
-        counts=tuple(_record_counts(evidence)),
+        counts=tuple(_record_counts(evidence.history, judged)),
         losses=losses,
         leaders=describe_leaders(timeline),
-        acks_comparison=compare_acks(facts) if run.report == REPORT else None,
+        acks_comparison=compare_acks(evidence.facts) if run.report == REPORT else None,
         seed=run.seed,
         started=run.started,
         duration_s=run.duration_s,
@@ -112,37 +144,23 @@ def report_unjudged(run: RunDirectory, reasons: tuple[str, ...]) -> VerdictRepor
     )
 
 
-def _ask(
-    check: PartitionCheck | ClusterCheck,
-    facts: RunFacts,
-    switches: dict[str, str],
-    doubtful: frozenset[Evidence],
-    premises: frozenset[Premise],
-) -> CheckResult:
-    if not is_promised(check.check_id, switches):
-        return _result(check, CheckStatus.NOT_PROMISED)
-    if check.needs & doubtful:
-        return _result(check, CheckStatus.UNKNOWN)
-    findings = _findings(check, facts)
-    if findings:
-        return _result(check, CheckStatus.VIOLATED, findings=findings)
-    missing = next((premise for premise in Premise if premise in check.premises - premises), None)
-    return _result(check, CheckStatus.OK if missing is None else CheckStatus.NOT_ASKED, missing=missing)
-
-
-def _findings(check: PartitionCheck | ClusterCheck, facts: RunFacts) -> list[Finding]:
+def _findings(
+    check: PartitionCheck | ClusterCheck, cluster: ClusterFacts, judged: Sequence[PartitionJudgement]
+) -> Findings:
     """All findings of a check, by partition, position and sentence."""
     match check:
         case ClusterCheck():
-            return sorted(check.find(facts.cluster))
+            return first_of(check.find(cluster))
         case PartitionCheck():
-            return [finding for partition in facts.partitions() for finding in sorted(check.find(partition))]
+            found = [each for partition in judged if (each := partition.findings.get(check.check_id)) is not None]
+            examples = tuple(sentence for each in found for sentence in each.examples)
+            return Findings(count=sum(each.count for each in found), examples=examples[:EXAMPLES_MAX])
         case _:
             assert_never(check)
 
 
 def _result(
-    check: Check, status: CheckStatus, *, findings: Sequence[Finding] = (), missing: Premise | None = None
+    check: Check, status: CheckStatus, *, findings: Findings = NO_FINDINGS, missing: Premise | None = None
 ) -> CheckResult:
     promise = PROMISES[check.check_id]
     return CheckResult(
@@ -151,18 +169,16 @@ def _result(
         kind=promise.kind,
         statement=promise.statement,
         status=status,
-        count=len(findings),
-        examples=tuple(finding.sentence for finding in findings[:EXAMPLES_MAX]),
+        count=findings.count,
+        examples=findings.examples,
         not_asked_because=None if missing is None else missing.value,
     )
 
 
-def _record_counts(evidence: RunEvidence) -> Iterator[RecordCounts]:
+def _record_counts(history: HistoryCensus, judged: Sequence[PartitionJudgement]) -> Iterator[RecordCounts]:
     lost: Counter[int] = Counter()
-    for partition in evidence.facts.partitions():
-        for each in partition.lost:
-            lost[each.batch.acks] += each.batch.record_count
-    history = evidence.history
+    for partition in judged:
+        lost.update(partition.lost)
     for acks, sent in sorted(history.sent.items()):
         acked = history.acked.get(acks, 0)
         yield RecordCounts(acks=acks, sent=sent, acked=acked, lost=lost[acks], never_acked=max(sent - acked, 0))

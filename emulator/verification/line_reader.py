@@ -53,7 +53,7 @@ class LineReader:
         self.files.append(census)
         for block in blocks:
             try:
-                envelopes, events = _decode(_ENVELOPE, block), _decode(_EVENT, block)
+                envelopes, events = decode_block(_ENVELOPE, block), decode_block(_EVENT, block)
             except (msgspec.DecodeError, UnicodeDecodeError):
                 for line in _lines(block):
                     self._read_event(line, census)
@@ -101,7 +101,7 @@ class LineReader:
 
     def _operations(self, block: bytes) -> list[Operation]:
         try:
-            operations = _decode(_OPERATION, block)
+            operations = decode_block(_OPERATION, block)
             self.history.lines += len(operations)
         except (msgspec.DecodeError, UnicodeDecodeError):
             operations = []
@@ -143,13 +143,15 @@ class LineReader:
         return False
 
 
-def _decode(decoder: "msgspec.json.Decoder[_Line]", block: bytes) -> list[_Line]:
+def decode_block(decoder: "msgspec.json.Decoder[_Line]", block: bytes) -> list[_Line]:
     """Decodes a block of lines at once, which costs half of line by line.
 
     Raises:
         msgspec.DecodeError: a line is not what it should be, or a value is not one line.
         UnicodeDecodeError: a line is no text.
     """
+    if not block:
+        return []
     decoded = decoder.decode_lines(block)
     # The decoder skips empty lines, and takes several values on a line or one on several.
     lines = block.count(b"\n") + (not block.endswith(b"\n"))

@@ -74,7 +74,11 @@ def log_files(directory: Path) -> Iterator[Path]:
 
 
 def read_node_logs(
-    *, node: int, directory: Path, read: Callable[[Path], bytes] = Path.read_bytes
+    *,
+    node: int,
+    directory: Path,
+    read: Callable[[Path], bytes] = Path.read_bytes,
+    only: tuple[str, int] | None = None,
 ) -> Iterator[FinalBatch | FinalLog]:
     """Yields, log by log, the batches and then the log itself.
 
@@ -82,11 +86,14 @@ def read_node_logs(
         node: the node, copied.
         directory: the node's directory, which holds its log directory ``data``.
         read: returns what is in a file, or raises ``OSError``; called for each file once.
+        only: topic and number of the partition whose log is read, if not all are.
     """
     data = directory / "data"
     is_clean = (data / _CLEAN_SHUTDOWN_FILE).exists()
     starts = _log_starts(_text_lines(data / _LOG_START_FILE, read))
     for topic, partition, log in _logs(data):
+        if only not in (None, (topic, partition)):
+            continue
         yield from _read_log(
             node=node,
             topic=topic,
@@ -96,6 +103,11 @@ def read_node_logs(
             is_clean=is_clean,
             read=read,
         )
+
+
+def logged_partitions(directory: Path) -> Iterator[tuple[str, int]]:
+    """Yields topic and number of each partition that a node's directory has a log of."""
+    return ((topic, partition) for topic, partition, _ in _logs(directory / "data"))
 
 
 def _logs(data: Path) -> Iterator[tuple[str, int, Path]]:

@@ -31,7 +31,6 @@ from emulator.core.types import ChangeReason
 from emulator.verification.check import Premise
 from emulator.verification.cluster_facts import ClusterFacts
 from emulator.verification.partition_facts import ACKS_ALL, NO_ERROR, Change, PartitionFacts
-from emulator.verification.run_facts import RunFacts
 
 _COMMITTED: Final[tuple[type[Event], ...]] = (
     BrokerRegistered,
@@ -50,15 +49,16 @@ _ANY_OF: Final[tuple[tuple[type[Event], Premise], ...]] = (
 )
 
 
-def find_premises(facts: RunFacts) -> frozenset[Premise]:
-    """Returns what the run has."""
-    found = set(_of_cluster(facts.cluster))
-    for partition in facts.partitions():
-        found.update(_of_events(partition))
-        found.update(_of_history(partition))
-        found.update(_of_final_logs(partition))
-        for change in partition.changes:
-            found.update(_of_change(change))
+def premises_of_cluster(cluster: ClusterFacts) -> frozenset[Premise]:
+    """Returns what the cluster of a run has."""
+    return frozenset(_of_cluster(cluster))
+
+
+def premises_of_partition(facts: PartitionFacts) -> frozenset[Premise]:
+    """Returns what one of its partitions has."""
+    found = {*_of_events(facts), *_of_history(facts), *_of_final_logs(facts)}
+    for change in facts.changes:
+        found.update(_of_change(change))
     return frozenset(found)
 
 

@@ -41,12 +41,7 @@ def read_run(run: RunDirectory) -> RunEvidence:
     for path in run.histories:
         reader.read_history(path.name, ledger.blocks(path))
     timeline = facts.order_events()
-    taken_over = timeline.logs_taken_over()
-    for node, directory in run.node_directories():
-        facts.cluster.node_directories.add(node)
-        for found in read_node_logs(node=node, directory=directory, read=ledger.read):
-            topic_id = taken_over.get((node, found.topic, found.partition, found.topic_id or ""))
-            facts.add_final(found if topic_id is None else msgspec.structs.replace(found, topic_id=topic_id))
+    read_final_logs(run, facts, timeline, ledger)
     return RunEvidence(
         facts=facts,
         timeline=timeline,
@@ -55,3 +50,19 @@ def read_run(run: RunDirectory) -> RunEvidence:
         contradictions=tuple(reader.contradictions),
         sizes=ledger.sizes,
     )
+
+
+def read_final_logs(
+    run: RunDirectory, facts: RunFacts, timeline: Timeline, ledger: ReadLedger, *, only: tuple[str, int] | None = None
+) -> None:
+    """Adds what the replicas' final logs hold: of all partitions, or of one.
+
+    Raises:
+        OSError: a file is there and cannot be read.
+    """
+    taken_over = timeline.logs_taken_over()
+    for node, directory in run.node_directories():
+        facts.cluster.node_directories.add(node)
+        for found in read_node_logs(node=node, directory=directory, read=ledger.read, only=only):
+            topic_id = taken_over.get((node, found.topic, found.partition, found.topic_id or ""))
+            facts.add_final(found if topic_id is None else msgspec.structs.replace(found, topic_id=topic_id))

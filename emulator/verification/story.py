@@ -22,7 +22,6 @@ from emulator.core.events import (
 from emulator.verification.guarantee import judge_guarantee
 from emulator.verification.losses import LossClass
 from emulator.verification.partition_facts import ACKS_ALL, AckedBatch, LostBatch, PartitionFacts
-from emulator.verification.run_facts import RunFacts
 from emulator.verification.timeline import CollectedEvent, Timeline
 from emulator.verification.verdict import Loss, OffsetRange
 
@@ -77,13 +76,9 @@ class _Holding(msgspec.Struct):
     appended: dict[int, _Place] = msgspec.field(default_factory=dict)
 
 
-def describe_losses(facts: RunFacts, timeline: Timeline) -> tuple[Loss, ...]:
-    """Returns the lost acks=all records, by partition, offsets and fate."""
-    return tuple(
-        _loss(fate, timeline)
-        for partition in facts.partitions()
-        for fate in sorted(_fates(partition), key=lambda fate: fate.offsets[0].first)
-    )
+def losses_of_partition(facts: PartitionFacts, timeline: Timeline) -> tuple[Loss, ...]:
+    """Returns the lost acks=all records of a partition, by offsets and fate."""
+    return tuple(_loss(fate, timeline) for fate in sorted(_fates(facts), key=lambda fate: fate.offsets[0].first))
 
 
 def _fates(facts: PartitionFacts) -> Iterator[_Fate]:

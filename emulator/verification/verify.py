@@ -1,7 +1,8 @@
 """Verifies runs: plans what to read, has a Spark task judge each run, and makes sure that each was judged whole.
 
 The driver lists files and reads no evidence. A task reads one run and judges it in plain Python (``judge``), in a
-process that is forked from one that has imported the checks (``worker_daemon``).
+process that is forked from one that has imported the checks (``worker_daemon``). A large run is judged by many tasks
+(``sliced``).
 """
 
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from emulator.verification.judge import Judgement, judge, report_unjudged
 from emulator.verification.run_directory import open_run_directory
 from emulator.verification.run_plan import RunPlan, plan_run
+from emulator.verification.sliced import is_large, judge_sliced
 from emulator.verification.verdict import VerdictReport
 
 if TYPE_CHECKING:
@@ -38,18 +40,38 @@ def verify_runs(paths: Sequence[Path], *, spark: "SparkSession") -> tuple[Verdic
 
 def judge_runs(plans: Sequence[RunPlan], *, spark: "SparkSession") -> tuple[VerdictReport, ...]:
     """Has planned runs judged; one that no task can judge is ``unknown``, and the others are judged all the same."""
+    sliced = {plan.number: report for plan in plans if is_large(plan) and (report := _sliced(plan, spark)) is not None}
+    whole = [plan for plan in plans if plan.number not in sliced]
+    reports = {**sliced, **(_judged_whole(whole, spark) if whole else {})}
+    return tuple(
+        reports.get(plan.number) or report_unjudged(plan.run, ("no task reported on this run",)) for plan in plans
+    )
+
+
+def _sliced(plan: RunPlan, spark: "SparkSession") -> VerdictReport | None:
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     try:
-        reports = _judge_on(spark, plans)
+        return judge_sliced(plan, spark=spark)
+    except (Py4JJavaError, PySparkException):
+        return _failed(plan)
+
+
+def _judged_whole(plans: Sequence[RunPlan], spark: "SparkSession") -> dict[int, VerdictReport]:
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        return _judge_on(spark, plans)
     except (Py4JJavaError, PySparkException):
         if len(plans) > 1:
-            return tuple(report for plan in plans for report in judge_runs((plan,), spark=spark))
-        return (report_unjudged(plans[0].run, ("the task that judged the run failed; spark.log says why",)),)
-    return tuple(
-        reports.get(plan.number) or report_unjudged(plan.run, ("no task reported on this run",)) for plan in plans
-    )
+            return {number: report for plan in plans for number, report in _judged_whole((plan,), spark).items()}
+        return {plans[0].number: _failed(plans[0])}
+
+
+def _failed(plan: RunPlan) -> VerdictReport:
+    return report_unjudged(plan.run, ("the task that judged the run failed; spark.log says why",))
 
 
 def _judge_on(spark: "SparkSession", plans: Sequence[RunPlan]) -> dict[int, VerdictReport]:

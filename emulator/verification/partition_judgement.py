@@ -1,0 +1,85 @@
+"""What is found of one partition, in a form that is small however much the partition holds.
+
+A large run is judged partition by partition, in different processes; what they found is put together by ``judge``.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from emulator.core.promises import is_promised
+from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from emulator.verification.checks import CHECKS
+from emulator.verification.evidence import Readings, readings_of
+from emulator.verification.partition_facts import PartitionFacts
+from emulator.verification.premise_census import premises_of_partition
+from emulator.verification.story import losses_of_partition
+from emulator.verification.timeline import Timeline
+from emulator.verification.verdict import Loss
+
+EXAMPLES_MAX: Final = 10
+"""Findings of a check that a report lists per run; all are counted."""
+
+
+class Findings(msgspec.Struct, frozen=True, kw_only=True):
+    """How many findings a check has, and the sentences of the first of them."""
+
+    count: int
+    examples: tuple[str, ...]
+
+
+NO_FINDINGS: Final = Findings(count=0, examples=())
+
+
+def first_of(found: Iterable[Finding]) -> Findings:
+    """Counts findings, and keeps the first by position."""
+    ordered = sorted(found)
+    return Findings(count=len(ordered), examples=tuple(finding.sentence for finding in ordered[:EXAMPLES_MAX]))
+
+
+class PartitionJudgement(msgspec.Struct, frozen=True, kw_only=True):
+    """What is found of one partition.
+
+    Attributes:
+        findings: by check, where there are any.
+        lost: records by acks.
+    """
+
+    topic: str
+    partition: int
+    findings: dict[str, Findings]
+    premises: frozenset[Premise]
+    readings: Readings
+    losses: tuple[Loss, ...]
+    lost: dict[int, int]
+
+
+def judge_partition(facts: PartitionFacts, timeline: Timeline, doubtful: frozenset[Evidence]) -> PartitionJudgement:
+    """Asks every check of a partition that the run promises and that its evidence can answer.
+
+    Args:
+        facts: of the partition.
+        timeline: of its run.
+        doubtful: evidence that is not whole.
+    """
+    switches = timeline.switches()
+    findings = {}
+    for check in CHECKS:
+        if isinstance(check, PartitionCheck) and is_promised(check.check_id, switches) and not check.needs & doubtful:
+            found = first_of(check.find(facts))
+            if found.count:
+                findings[check.check_id] = found
+    lost: Counter[int] = Counter()
+    for each in facts.lost:
+        lost[each.batch.acks] += each.batch.record_count
+    return PartitionJudgement(
+        topic=facts.topic,
+        partition=facts.partition,
+        findings=findings,
+        premises=premises_of_partition(facts),
+        readings=readings_of(facts),
+        losses=losses_of_partition(facts, timeline),
+        lost=dict(lost),
+    )

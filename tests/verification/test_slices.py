@@ -1,0 +1,162 @@
+"""A run that is read in slices and judged partition by partition is judged as one that a single process reads."""
+
+import contextlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from emulator.simulator.explorer import SweepOptions, explore
+from emulator.simulator.run_writer import write_run
+from emulator.verification.judge import judge
+from emulator.verification.run_directory import open_run_directory
+from emulator.verification.run_plan import RunPlan, plan_run
+from emulator.verification.run_slices import Slice, SortedSlice, UnfitError, slices_of, sort_slice, summary_of
+from emulator.verification.slice_judgement import MergedSlices, PartitionOutcome, finish, judge_lines, merge_slices
+from emulator.verification.sliced import judge_sliced
+from emulator.verification.verdict import Verdict, VerdictReport
+from tests.verification.run_builder import healthy, last_replica_standing
+from tests.verification.test_checks import FIRES, HOLDS, NOT_ASKED
+
+WRITTEN = {
+    **{f"fires: {name}": build for name, (build, _) in FIRES.items()},
+    **{f"holds: {name}": build for name, build in HOLDS.items()},
+    **{f"not asked: {name}": build for name, (build, _) in NOT_ASKED.items()},
+}
+SIMULATED = {
+    "kafka-0.10": SweepOptions(era="kafka-0.10", properties=(("min.insync.replicas", "1"),), profiles=("elections",)),
+    "kip-966": SweepOptions(),
+}
+
+Sliced = tuple[MergedSlices, list[PartitionOutcome]]
+
+
+def planned(path: Path) -> RunPlan:
+    return plan_run(0, open_run_directory(path))
+
+
+def lines_of(found: Iterable[SortedSlice], name: tuple[str, int]) -> list[tuple[Slice, bytes]]:
+    return [(each.census.slice, each.partitions[name]) for each in found if name in each.partitions]
+
+
+def slice_and_judge(plan: RunPlan, slice_bytes: int) -> Sliced:
+    """What Spark has done in tasks, one after the other; slices come in another order than they were dealt."""
+    found = [sort_slice(plan.run, piece) for piece in reversed(slices_of(plan, slice_bytes=slice_bytes))]
+    merged = merge_slices(plan.run, map(summary_of, found))
+    return merged, [judge_lines(plan.run, name, merged.rare, lines_of(found, name)) for name in merged.names]
+
+
+def sliced(plan: RunPlan, slice_bytes: int) -> VerdictReport:
+    return finish(plan, *slice_and_judge(plan, slice_bytes))
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_hand_written_runs_are_judged_the_same(name: str, tmp_path: Path) -> None:
+    plan = planned(WRITTEN[name](tmp_path / "run"))
+    expected = judge(plan).report
+
+    @settings(max_examples=4, deadline=None, database=None)
+    @given(st.integers(min_value=1, max_value=5000))
+    def check(slice_bytes: int) -> None:
+        try:
+            report = sliced(plan, slice_bytes)
+        except UnfitError:
+            assert expected.verdict is Verdict.UNKNOWN
+        else:
+            assert report == expected
+
+    check()
+
+
+@pytest.mark.parametrize("options", SIMULATED)
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(min_value=1, max_value=400), slice_bytes=st.integers(min_value=200, max_value=100_000))
+def test_simulated_runs_are_judged_the_same(
+    options: str, seed: int, slice_bytes: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    run = tmp_path_factory.mktemp("simulated") / "run"
+    write_run(explore(seed, SIMULATED[options]).plan, run, name="simulated", seed=seed)
+    plan = planned(run)
+    expected = judge(plan).report
+    try:
+        report = sliced(plan, slice_bytes)
+    except UnfitError:
+        assert expected.verdict is Verdict.UNKNOWN
+    else:
+        assert report == expected
+
+
+def without_last_line(path: Path) -> None:
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+
+
+def with_torn_line(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def with_line_twice(path: Path) -> None:
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:3], lines[2], *lines[3:]]))
+
+
+def with_foreign_line(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b'{"type":"Nonsense"}\n')
+
+
+@pytest.mark.parametrize("alter", [without_last_line, with_torn_line, with_line_twice, with_foreign_line])
+@pytest.mark.parametrize("file", ["events/1-0.jsonl", "events/100-0.jsonl", "history.jsonl"])
+def test_a_run_with_a_fault_in_its_form_is_unfit_or_judged_the_same(
+    file: str, alter: Callable[[Path], None], tmp_path: Path
+) -> None:
+    run = healthy(tmp_path / "run").finish()
+    alter(run / file)
+    plan = planned(run)
+    expected = judge(plan).report
+    assert expected.verdict is not Verdict.VALID
+    with contextlib.suppress(UnfitError):
+        assert sliced(plan, 700) == expected
+
+
+def test_whoever_reads_less_than_was_planned_makes_the_verdict_unknown(tmp_path: Path) -> None:
+    plan = planned(healthy(tmp_path / "run").finish())
+    merged, outcomes = slice_and_judge(plan, 1000)
+    assert finish(plan, merged, outcomes).verdict is Verdict.VALID
+    [outcome] = outcomes
+    size = merged.sizes["history.jsonl"]
+    fewer_bytes = {**merged.sizes, "history.jsonl": size - 1}
+    less = {
+        "read of a slice": (
+            msgspec.structs.replace(merged, sizes=fewer_bytes),
+            outcomes,
+        ),
+        "no file": (msgspec.structs.replace(merged, sizes={}), outcomes),
+        "lines of a partition": (merged, [msgspec.structs.replace(outcome, lines=outcome.lines - 1)]),
+        "bytes of a partition": (merged, [msgspec.structs.replace(outcome, line_bytes=0)]),
+        "no final log": (merged, [msgspec.structs.replace(outcome, sizes={})]),
+        "no partition": (merged, []),
+    }
+    for name, (sliced_run, found) in less.items():
+        report = finish(plan, sliced_run, found)
+        assert report.verdict is Verdict.UNKNOWN, name
+        assert "verification was to" in report.unknown_reasons[0]
+
+
+@pytest.mark.spark
+def test_spark_judges_in_slices_as_one_process_does(spark: SparkSession, tmp_path: Path) -> None:
+    for run in (
+        last_replica_standing(tmp_path / "lost", era="kafka-3.9").finish(),
+        last_replica_standing(tmp_path / "kept", era="kip-966").finish(),
+    ):
+        plan = planned(run)
+        assert judge_sliced(plan, spark=spark, slice_bytes=4000) == judge(plan).report
+
+
+@pytest.mark.spark
+def test_spark_leaves_a_run_with_a_fault_in_its_form_to_one_process(spark: SparkSession, tmp_path: Path) -> None:
+    run = healthy(tmp_path / "run").finish()
+    with_foreign_line(run / "events/1-0.jsonl")
+    assert judge_sliced(planned(run), spark=spark, slice_bytes=4000) is None
