@@ -91,7 +91,7 @@ class SortedSlice(msgspec.Struct, frozen=True, kw_only=True):
     """The lines of a slice.
 
     Attributes:
-        rare: of events that are no partition's alone.
+        rare: of events that are no partition's alone, and of a history those that are about no partition.
         mentioned: partitions that rare events are about.
         partitions: frequent events or operations of each partition.
     """
@@ -123,8 +123,8 @@ class _EventLine(Envelope, frozen=True, kw_only=True):
 
 class _OperationLine(msgspec.Struct, frozen=True, kw_only=True):
     index: int
-    topic: str
-    partition: int
+    topic: str | None = None
+    partition: int | None = None
 
 
 _EVENT_LINE: Final = msgspec.json.Decoder(_EventLine)
@@ -238,13 +238,17 @@ def _sorted_operations(piece: Slice, whole: bytes) -> SortedSlice:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UnfitError(f"{piece.path} has a line that is no operation") from error
     first = lines[0].index if lines else 0
+    rare: list[bytes] = []
     sorted_lines: dict[PartitionName, list[bytes]] = {}
     for number, (line, text) in enumerate(zip(lines, whole.split(b"\n"), strict=False), first):
         if line.index != number:
             raise UnfitError(f"{piece.path} is not numbered in steps of one")
-        sorted_lines.setdefault((line.topic, line.partition), []).append(text)
+        if line.topic is None or line.partition is None:
+            rare.append(text)
+        else:
+            sorted_lines.setdefault((line.topic, line.partition), []).append(text)
     census = SliceCensus(slice=piece, size=len(whole), lines=len(lines), first=first, last=first + len(lines) - 1)
-    return SortedSlice(census=census, rare=b"", mentioned=frozenset(), partitions=_all_joined(sorted_lines))
+    return SortedSlice(census=census, rare=_joined(rare), mentioned=frozenset(), partitions=_all_joined(sorted_lines))
 
 
 def _joined(lines: list[bytes]) -> bytes:

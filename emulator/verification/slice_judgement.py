@@ -33,7 +33,7 @@ class MergedSlices(msgspec.Struct, frozen=True, kw_only=True):
     """A run without its partitions' own lines.
 
     Attributes:
-        rare: lines of rare events, by the path of their file.
+        rare: lines that are no partition's alone, by the path of their file.
         files: what each event file was found to be; ``history``: the clients' histories, but for their sends.
         names: of all partitions that anything tells of, in order.
         lines: that each partition has; ``line_bytes``: bytes of them.
@@ -131,7 +131,7 @@ def _read_rare(run: RunDirectory, rare: Mapping[str, bytes]) -> tuple[RunFacts, 
 
     Args:
         run: the run.
-        rare: lines by the path of their event file.
+        rare: lines that are no partition's alone, by the path of their file.
     """
     facts = RunFacts()
     reader = LineReader(facts)
@@ -149,7 +149,7 @@ def judge_lines(
     Args:
         run: the run.
         name: of the partition.
-        rare: lines by the path of their event file.
+        rare: lines that are no partition's alone, by the path of their file.
         lines: the partition's own, in any order.
 
     Raises:
@@ -204,6 +204,8 @@ def finish(plan: RunPlan, merged: MergedSlices, outcomes: Sequence[PartitionOutc
     if unread:
         return report_unjudged(plan.run, unread)
     facts, reader = _read_rare(plan.run, merged.rare)
+    for path in plan.run.histories:
+        reader.read_history(path.name, [merged.rare.get(str(path.relative_to(plan.run.path)), b"")])
     _check_fit(reader)
     sent, acked = Counter[int](), Counter[int]()
     for outcome in outcomes:
