@@ -1,6 +1,7 @@
 """What a fault acts on: real processes, what they committed, and the harness's log."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from chaos.play.barriers import Observation
@@ -64,3 +65,30 @@ class FaultTarget:
                 exit_code=process_end.exit_code,
                 metadata_offset=committed,
             )
+
+    async def take_down(
+        self,
+        nodes: Sequence[NodeId],
+        end: Callable[[NodeId], Awaitable[ProcessEnd | None]],
+        *,
+        fault: str,
+        recorded_as: IncarnationEnd,
+    ) -> list[ProcessEnd]:
+        """Ends the processes of nodes together and records that, at one metadata offset.
+
+        Args:
+            nodes: those that run are down by ``fault`` from now on.
+            end: ends one node's process; ``None`` if none ran.
+            fault: its name.
+            recorded_as: how the harness's log names the end.
+
+        Returns:
+            The ends of those that ran, in the order of ``nodes``.
+        """
+        ends = await asyncio.gather(*(end(node_id) for node_id in nodes))
+        committed = await self.committed_end()
+        for node_id, process_end in zip(nodes, ends, strict=True):
+            if process_end is not None:
+                self.downed[node_id] = fault
+                self.note_end(node_id, recorded_as, process_end, committed)
+        return [process_end for process_end in ends if process_end is not None]

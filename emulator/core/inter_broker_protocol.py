@@ -11,6 +11,7 @@ from typing import Final, NewType
 import msgspec
 
 from emulator.core.errors import ConfigError
+from emulator.core.metadata_version import LEVELS as METADATA_VERSIONS
 
 IbpLevel = NewType("IbpLevel", int)
 """Index into ``VERSIONS``; compares as the versions do."""
@@ -35,27 +36,7 @@ VERSIONS: Final = (
     "2.8-IV0",
     "2.8-IV1",
     "3.0-IV0",
-    "3.0-IV1",
-    "3.1-IV0",
-    "3.2-IV0",
-    "3.3-IV0",
-    "3.3-IV1",
-    "3.3-IV2",
-    "3.3-IV3",
-    "3.4-IV0",
-    "3.5-IV0",
-    "3.5-IV1",
-    "3.5-IV2",
-    "3.6-IV0",
-    "3.6-IV1",
-    "3.6-IV2",
-    "3.7-IV0",
-    "3.7-IV1",
-    "3.7-IV2",
-    "3.7-IV3",
-    "3.7-IV4",
-    "3.8-IV0",
-    "3.9-IV0",
+    *METADATA_VERSIONS[1 : METADATA_VERSIONS.index("3.9-IV0") + 1],
 )
 
 

@@ -12,17 +12,13 @@ from emulator.plan.actions import Outcome, Start, Stop, no_op
 @executes(Stop)
 async def stop(target: FaultTarget, action: Stop[NodeId]) -> Outcome:
     """Stops nodes in order. One that does not end in time is killed and counts as crashed."""
-    ends = await asyncio.gather(*(target.cluster.stop_node(node_id) for node_id in action.nodes))
-    committed = await target.committed_end()
-    stopped = []
-    for node_id, end in zip(action.nodes, ends, strict=True):
-        if end is not None:
-            target.downed[node_id] = "stop"
-            target.note_end(node_id, IncarnationEnd.STOPPED, end, committed)
-            stopped.append(f"process {end.pid} {end.cause.value}")
+    stopped = await target.take_down(
+        action.nodes, target.cluster.stop_node, fault="stop", recorded_as=IncarnationEnd.STOPPED
+    )
     if not stopped:
         return no_op("nothing ran")
-    return Outcome(took_effect=True, bit=len(stopped) == len(action.nodes), seen="; ".join(stopped))
+    seen = "; ".join(f"process {end.pid} {end.cause.value}" for end in stopped)
+    return Outcome(took_effect=True, bit=len(stopped) == len(action.nodes), seen=seen)
 
 
 @executes(Start)

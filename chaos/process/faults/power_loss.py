@@ -23,19 +23,16 @@ async def power_loss(target: FaultTarget, action: PowerLoss[NodeId]) -> Outcome:
     Raises:
         StorageError: a node's files cannot be read or changed.
     """
-    ends = await asyncio.gather(*(target.cluster.kill_node(node_id) for node_id in action.nodes))
-    committed = await target.committed_end()
-    for node_id, end in zip(action.nodes, ends, strict=True):
-        target.downed[node_id] = "power_loss"
-        if end is not None:
-            target.note_end(node_id, IncarnationEnd.POWER_LOST, end, committed)
+    killed = await target.take_down(
+        action.nodes, target.cluster.kill_node, fault="power_loss", recorded_as=IncarnationEnd.POWER_LOST
+    )
+    target.downed.update(dict.fromkeys(action.nodes, "power_loss"))
     reports = [await _lose(target, node_id, action.loss) for node_id in action.nodes]
-    killed = sum(end is not None for end in ends)
     lost = sum(loss.length_before - loss.length_after for report in reports for loss in report.lost_bytes)
     names = sum(len(report.lost_names) for report in reports)
     if not killed and not any(report.has_bitten for report in reports):
         return no_op("nothing ran, and everything was synced")
-    seen = f"{killed} processes killed, {lost} unsynced bytes and {names} unsynced names lost"
+    seen = f"{len(killed)} processes killed, {lost} unsynced bytes and {names} unsynced names lost"
     return Outcome(took_effect=True, bit=True, seen=seen)
 
 

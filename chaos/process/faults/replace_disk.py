@@ -23,10 +23,10 @@ async def replace_disk(target: FaultTarget, action: ReplaceDisk[NodeId]) -> Outc
 
 
 async def _replace(target: FaultTarget, node_id: NodeId) -> bool:
-    end = await target.cluster.kill_node(node_id)
+    await target.take_down(
+        [node_id], target.cluster.kill_node, fault="replace_disk", recorded_as=IncarnationEnd.POWER_LOST
+    )
     target.downed[node_id] = "replace_disk"
-    if end is not None:
-        target.note_end(node_id, IncarnationEnd.POWER_LOST, end, await target.committed_end())
     layout = target.cluster.layout
     gone = [path for path in (layout.data_directory(node_id), layout.ledger_directory(node_id)) if path.is_dir()]
     for path in gone:

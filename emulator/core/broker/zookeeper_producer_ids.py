@@ -4,23 +4,17 @@ One node has the block that was taken last; whoever needs one sets the next bloc
 whose answer was lost is recognised by its content: no other broker writes this broker's id.
 """
 
-from collections import deque
-from typing import Final, NamedTuple
+from typing import Final
 
+from emulator.core.broker.producer_id_blocks import ProducerIdBlocks
 from emulator.core.broker.turn import Turn
-from emulator.core.effects import SendResponse
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import InitProducerIdRequest, InitProducerIdResponse
-from emulator.core.types import BrokerId, CauseId, ProducerEpoch, ProducerId, RequestId
+from emulator.core.messages import InitProducerIdRequest
+from emulator.core.types import BrokerId, RequestId
 from emulator.core.zookeeper.nodes import paths
 from emulator.core.zookeeper.nodes.small_nodes import ProducerIdBlock, decode_producer_ids, encode_producer_ids
 from emulator.core.zookeeper.operations import DataRead, DataSet, GetData, Program, SetData
 
 BLOCK_SIZE: Final = 1000
-WAITING_MAX: Final = 1000
-"""Requests that may wait for a block; more are answered with a retriable error."""
-
-_EPOCH_MAX: Final = 2**15 - 1
 
 
 def take_block(broker_id: BrokerId) -> Program[ProducerIdBlock]:
@@ -41,13 +35,8 @@ def take_block(broker_id: BrokerId) -> Program[ProducerIdBlock]:
             return asked
 
 
-class _Waiting(NamedTuple):
-    request_id: RequestId
-    cause_id: CauseId
-
-
 class ZooKeeperProducerIds:
-    """The block at hand, and who waits for the next.
+    """Takes a block while producers wait for one.
 
     Attributes:
         wants_block: whether one is to be taken; whoever takes it clears the mark.
@@ -56,53 +45,24 @@ class ZooKeeperProducerIds:
     def __init__(self) -> None:
         self.wants_block = False
         self._is_under_way = False
-        self._next = 0
-        self._end = 0
-        self._waiting: deque[_Waiting] = deque()
+        self._blocks = ProducerIdBlocks()
 
     def handle_request(self, turn: Turn, request_id: RequestId, request: InitProducerIdRequest) -> None:
-        """Answers with the same id under the next epoch, or with a fresh id, once there is a block (KIP-360)."""
-        waiting = _Waiting(request_id, turn.cause_id)
-        epoch = request.producer_epoch
-        if request.producer_id is not None and epoch is not None and epoch + 1 < _EPOCH_MAX:
-            _answer(turn, waiting, request.producer_id, ProducerEpoch(epoch + 1))
-        elif self._next < self._end:
-            self._hand_out(turn, waiting)
-        elif len(self._waiting) >= WAITING_MAX:
-            _refuse(turn, waiting)
-        else:
-            self._waiting.append(waiting)
+        """Answers, at once or when a block has been taken."""
+        if self._blocks.handle_request(turn, request_id, request, may_wait=True):
             self._ask()
 
     def handle_block(self, turn: Turn, block: ProducerIdBlock) -> None:
         """Serves those who wait."""
         self._is_under_way = False
-        self._next, self._end = block.start, block.end + 1
-        while self._waiting and self._next < self._end:
-            self._hand_out(turn, self._waiting.popleft())
-        if self._waiting:
+        if self._blocks.handle_block(turn, start=block.start, end=block.end + 1):
             self._ask()
 
     def give_up(self, turn: Turn) -> None:
         """No block will come: everyone who waits may try again."""
         self._is_under_way = self.wants_block = False
-        while self._waiting:
-            _refuse(turn, self._waiting.popleft())
+        self._blocks.give_up(turn)
 
     def _ask(self) -> None:
         if not self._is_under_way:
             self._is_under_way = self.wants_block = True
-
-    def _hand_out(self, turn: Turn, waiting: _Waiting) -> None:
-        _answer(turn, waiting, ProducerId(self._next), ProducerEpoch(0))
-        self._next += 1
-
-
-def _answer(turn: Turn, waiting: _Waiting, producer_id: ProducerId, producer_epoch: ProducerEpoch) -> None:
-    response = InitProducerIdResponse(error=ErrorCode.NONE, producer_id=producer_id, producer_epoch=producer_epoch)
-    turn.send(SendResponse(request_id=waiting.request_id, response=response, cause_id=waiting.cause_id))
-
-
-def _refuse(turn: Turn, waiting: _Waiting) -> None:
-    response = InitProducerIdResponse(error=ErrorCode.BROKER_NOT_AVAILABLE)
-    turn.send(SendResponse(request_id=waiting.request_id, response=response, cause_id=waiting.cause_id))
