@@ -26,9 +26,15 @@ def _scenarios() -> Iterator[Scenario]:
                 yield read_scenario(path, block)
 
 
-def documented_commands(document: str, first: str) -> str:
-    """Returns the block of a document that begins with a command, as a reader would paste it into a shell."""
+def documented_blocks(document: str, first: str) -> list[str]:
+    """Returns the code blocks of a document that begin with a text, as a reader would copy them."""
     text = (ROOT / document).read_text(encoding="utf-8")
     blocks: list[str] = re.findall(r"^```\w*\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
-    (block,) = (block for block in blocks if block.startswith(first))
-    return block
+    return [block for block in blocks if block.startswith(first)]
+
+
+def documented_commands_beside_kafkas(document: str) -> list[str]:
+    """Returns the commands of laststand in the tables of a document, whose rows begin with what is done in Kafka."""
+    text = (ROOT / document).read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| `k")]
+    return [command for row in rows for command in re.findall(r"`(laststand [a-z][^`]*)`", row)]

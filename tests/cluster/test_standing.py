@@ -16,7 +16,6 @@ from chaos.scenario.conditions import Until
 from chaos.scenario.scenario_file import load_scenario
 from emulator.plan.actions import AlterConfig, CreateTopic, Cut, ElectLeaders, HealAll, Kill, Reassign, Start
 from tests.cluster.survivors import MARK, await_end, survivors
-from tests.documented_scenarios import documented_commands
 
 pytestmark = pytest.mark.cluster
 
@@ -183,23 +182,3 @@ def test_interrupting_up_leaves_nothing(terminal: Terminal) -> None:
         up.send_signal(signal.SIGINT)
         assert up.wait(DEADLINE_S) == 130
     assert await_end(terminal.mark) == []
-
-
-@pytest.mark.spark
-@pytest.mark.timeout(400)
-def test_the_block_of_readme_shows_something_when_it_is_pasted_at_full_speed(terminal: Terminal) -> None:
-    block = documented_commands("README.md", ".venv/bin/laststand up")
-    script = block.replace(".venv/bin/laststand", f"{sys.executable} -m emulator.cli")
-    result = subprocess.run(
-        ["bash", "-e", "-c", script],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=terminal.directory,
-        env={**os.environ, "PYTHONPATH": str(ROOT), MARK: terminal.mark},
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
-    candidates = result.stdout.partition("WOULD LOSE")[2].splitlines()
-    assert "1000 of 1 (paused) from 0 on" in candidates[1]
-    assert "VALID: standing" in result.stdout
-    assert "1000 acked, 0 lost" in result.stdout

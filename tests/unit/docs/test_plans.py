@@ -27,5 +27,5 @@ def test_the_examples_are_one_plan_in_both_forms() -> None:
     assert lines is not None
     assert document is not None
     plan = parse_plan(lines[1])
-    assert len(plan.actions) == 4
+    assert len(plan.actions) == 3
     assert read_plan_yaml(Path("plan.yaml"), document[1]) == plan

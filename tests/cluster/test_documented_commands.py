@@ -1,0 +1,243 @@
+"""Every command that README and docs show does what it says when it is pasted into a shell.
+
+A reader's directory has the checkout's ``.venv`` and ``tests``, and the files that the text around a command shows.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.cluster import test_story
+from tests.cluster.survivors import DEADLINE_S, MARK, await_end, survivors
+from tests.documented_scenarios import ROOT, documented_blocks, documented_commands_beside_kafkas
+from tests.unit.docs.test_commands import SHOWN
+from tests.unit.docs.test_commands import commands as shown_commands
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+
+COMMAND_S: Final = 240.0
+
+BLOCKS: Final = {
+    "scenario": ("README.md", ".venv/bin/laststand run paused-leader.yaml"),
+    "one rule": ("README.md", ".venv/bin/laststand run kip-497"),
+    "by hand": ("README.md", ".venv/bin/laststand up"),
+    "switch": ("README.md", ".venv/bin/laststand run kip-966"),
+    "explore": ("README.md", ".venv/bin/laststand simulate"),
+    "plans": ("docs/plans.md", "laststand simulate"),
+    "simulator": ("emulator/simulator/README.md", "laststand simulate"),
+    "install": ("docs/install.md", "pip wheel"),
+    "completion": ("docs/install.md", 'eval "$(laststand completion bash)"'),
+    "walk: begin": ("docs/standing-cluster.md", "$ laststand up"),
+    "walk: leader": ("docs/standing-cluster.md", "$ laststand chaos isolate 'leader"),
+    "walk: power": ("docs/standing-cluster.md", "$ laststand chaos isolate 1"),
+    "walk: heal": ("docs/standing-cluster.md", "$ laststand chaos heal"),
+    "walk: end": ("docs/standing-cluster.md", "$ laststand down"),
+}
+"""Where the commands are: the document, and how their block begins."""
+
+FROM_KAFKA: Final = "from-kafka.md"
+
+FILES: Final = {
+    "lines": "".join(f"key-{number}:value {number}\n" for number in range(200)),
+    "partitions.json": '{"partitions": [{"topic": "orders", "partition": 0}]}',
+    "moves.json": '{"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [2, 1, 0]}]}',
+}
+"""What a reader who comes from Kafka has."""
+
+EXIT_CODES: Final = {
+    "run kip-497/leader-cut-off --set maximal_isr=proposed": {1},
+    "run kip-966/last-replica-standing --set unclean_detection=off": {1},
+    "simulate --seeds 1..200 --set elr=off": {1},
+    "simulate --seeds 1..1000 --set elr=off": {1},
+    "simulate --set elr=off": {1},
+    "replay tests/simulation/regressions/s09-ap-partition-epoch-check-off.txt": {1},
+    "simulate kip-966/last-replica-standing --era kafka-3.9": {0, 1},
+    "elect-leaders --election-type unclean --topic orders --partition 0": {0, 1},
+    "reassign --reassignment-json-file moves.json --verify": {0, 2},
+    "reassign --reassignment-json-file moves.json --cancel": {0, 1},
+    "reassign --topic orders --partition 0 --replicas 2,1 --verify": {0, 2},
+}
+"""What else than 0 a command ends with, by its arguments: it finds something, or something was over before."""
+
+
+class Reader:
+    """Somebody who pastes commands, one after the other."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.mark = uuid.uuid4().hex
+        (directory / ".venv").symlink_to(Path(sys.executable).parent.parent)
+        for name in ("tests", "Makefile"):
+            (directory / name).symlink_to(ROOT / name)
+        for name, text in FILES.items():
+            (directory / name).write_text(text)
+
+    def start(self, command: str) -> "subprocess.Popen[str]":
+        """Starts a command in a session of its own, as a job of a shell has its own group."""
+        programs = self.directory / ".venv/bin"
+        return subprocess.Popen(
+            ["bash", "-o", "pipefail", "-c", command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self.directory,
+            env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", MARK: self.mark},
+            start_new_session=True,
+        )
+
+    def paste(self, command: str, stdin: str = "") -> str:
+        """Returns what a command printed; it must end as documented."""
+        with self.start(command) as process:
+            try:
+                out, err = process.communicate(stdin, timeout=COMMAND_S)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                raise
+        assert process.returncode in EXIT_CODES.get(arguments(command), {0}), f"{command}\n{out}{err}"
+        assert "Traceback" not in err, f"{command}\n{err}"
+        return out + err
+
+    def paste_all(self, text: str) -> dict[str, str]:
+        """Returns what each command of a block printed, by command."""
+        return {command: self.paste(command) for command in dict.fromkeys(commands(text))}
+
+    def watch(self, command: str) -> None:
+        """Starts what only Ctrl-C ends, and ends it once the cluster knows of it."""
+        with self.start(command) as process:
+            deadline = time.monotonic() + DEADLINE_S
+            while not json.loads(self.paste("laststand status --json"))["clients"]:
+                assert time.monotonic() < deadline, command
+                assert process.poll() is None, command
+            os.killpg(process.pid, signal.SIGINT)
+            _, err = process.communicate(timeout=COMMAND_S)
+        assert process.returncode == 128 + signal.SIGINT, err
+        assert "Traceback" not in err
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Iterator[Reader]:
+    """Whatever a failed test leaves running is ended."""
+    someone = Reader(tmp_path)
+    yield someone
+    for process in survivors(someone.mark):
+        process.kill()
+    assert await_end(someone.mark) == []
+
+
+def block(name: str) -> str:
+    """Returns a block of ``BLOCKS``."""
+    (found,) = documented_blocks(*BLOCKS[name])
+    return found
+
+
+def commands(text: str) -> list[str]:
+    """Returns the command lines of a block; where some have a prompt, the others are output."""
+    lines = [line.partition("  #")[0].rstrip() for line in text.replace("\\\n", " ").splitlines()]
+    prompted = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+    return prompted or [line for line in lines if line and not line.startswith("#")]
+
+
+def arguments(command: str) -> str:
+    """Returns a line's arguments of laststand; those of the last one, if there are several."""
+    return re.split(r"(?:^|[ /(])laststand ", command)[-1]
+
+
+def test_the_demo_is_the_story_that_is_played_elsewhere() -> None:
+    demo = subprocess.run(["make", "--dry-run", "demo"], cwd=ROOT, capture_output=True, text=True, check=True)
+    eras = f"--era {test_story.ISR_ONLY} --era {test_story.ELR}"
+    assert demo.stdout.splitlines()[-1] == f".venv/bin/laststand run {test_story.STORY} {eras}"
+
+
+@pytest.mark.spark
+def test_a_scenario_from_readme_can_be_run(reader: Reader) -> None:
+    (scenario,) = documented_blocks("README.md", "name: paused-leader")
+    (reader.directory / "paused-leader.yaml").write_text(scenario)
+    (told,) = reader.paste_all(block("scenario")).values()
+    assert "valid, 0 acks=all records lost, as expected" in told
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ["one rule", "switch"])
+def test_a_rule_that_is_switched_off_loses_records(name: str, reader: Reader) -> None:
+    assert "VIOLATION" in list(reader.paste_all(block(name)).values())[-1]
+
+
+@pytest.mark.spark
+def test_readme_explores_in_virtual_time(reader: Reader) -> None:
+    told = list(reader.paste_all(block("explore")).values())
+    assert "cluster brokers=" in told[1], "a finding is printed as a plan"
+
+
+@pytest.mark.spark
+def test_readmes_standing_cluster_can_be_broken_by_hand_at_full_speed(reader: Reader) -> None:
+    told = reader.paste(f"set -e; {block('by hand')}")
+    candidates = told.partition("WOULD LOSE")[2].splitlines()
+    assert "1000 of 1 (paused) from 0 on" in candidates[1]
+    assert "VALID: standing" in told
+    assert "1000 acked, 0 lost" in told
+
+
+@pytest.mark.spark
+def test_the_walk_through_can_be_walked(reader: Reader) -> None:
+    told = {}
+    for part in ("begin", "leader", "power", "heal", "end"):
+        told.update(reader.paste_all(block(f"walk: {part}")))
+    assert "500 of 1 (running) from 1000 on" in told["laststand elect-leaders --dry-run --topic orders --partition 0"]
+    verdict = told["laststand verify store/standing/latest"]
+    assert "acks=all: 1500 records sent, 1500 acked, 0 lost" in verdict
+    assert "acks=1: 20 records sent, 20 acked, 20 lost" in verdict
+
+
+@pytest.mark.spark
+def test_plans_are_written_and_replayed(reader: Reader) -> None:
+    (plan,) = documented_blocks("docs/plans.md", "# A follower")
+    (reader.directory / "plan.txt").write_text(plan)
+    reader.paste_all(block("plans") + block("simulator"))
+
+
+def test_what_is_needed_is_found_and_the_shell_completes(reader: Reader) -> None:
+    *_, setup = commands(block("install"))  # the lines before are what tests/packaging does, with a download
+    assert "missing" not in reader.paste(setup)
+    for command in commands(block("completion")):
+        reader.paste(f"{command}; complete -p laststand")
+
+
+def test_what_kafkas_tools_do_is_done(reader: Reader) -> None:
+    """Each row stands alone: a topic is there, or not, as its command needs it."""
+    *rows, up, stop, stop_broker, status, kill = documented_commands_beside_kafkas(f"docs/{FROM_KAFKA}")
+    reader.paste(f"{up} --set broker.session.timeout.ms=2000 --set broker.heartbeat.interval.ms=250")
+    for command in rows:
+        reader.paste("laststand topics delete orders --if-exists" if _creates(command) else _MAKE_ORDERS)
+        if _needs_ctrl_c(command):
+            reader.watch(command)
+        else:
+            reader.paste(command, stdin=FILES["lines"])
+    for command in (kill, "laststand chaos start 1", stop_broker, status, stop):
+        reader.paste(command)
+
+
+_MAKE_ORDERS: Final = "laststand topics create orders --replication-factor 3 --if-not-exists"
+
+
+def _creates(command: str) -> bool:
+    return "topics create" in command
+
+
+def _needs_ctrl_c(command: str) -> bool:
+    return "laststand consume" in command and "--max-messages" not in command and "--timeout-ms" not in command
+
+
+def test_every_command_that_is_shown_is_in_a_block_that_is_pasted() -> None:
+    pasted = {each for name in BLOCKS for each in shown_commands(f"```\n{block(name)}```")}
+    assert {each for path, each in SHOWN if path.name != FROM_KAFKA} - pasted == set()
