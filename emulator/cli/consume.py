@@ -15,6 +15,7 @@ import msgspec
 from emulator.cli.completion import complete_topics
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
+from emulator.cli.signals import CLOSED_PIPE_EXIT_CODE
 from emulator.cli.standing import directory_option, locate, partitions_of, working
 from emulator.cli.user_error import UserError
 from emulator.core.types import Offset, TopicPartition
@@ -142,7 +143,7 @@ def consume(
         if group_file is not None:
             group_file.store(printer.positions)
         click.echo(f"Processed a total of {printer.count} messages", err=True)
-    return ExitCode.VALID
+    return ExitCode.VALID if printer.is_read else CLOSED_PIPE_EXIT_CODE
 
 
 class Printer:
@@ -153,6 +154,7 @@ class Printer:
         printed_bytes: of lines.
         positions: where it goes on, by partition.
         is_done: set when there are enough, or nobody reads the lines any more.
+        is_read: whether somebody reads the lines.
     """
 
     def __init__(self, *, form: LineForm, max_messages: int | None) -> None:
@@ -160,6 +162,7 @@ class Printer:
         self.printed_bytes = 0
         self.positions: dict[TopicPartition, Offset] = {}
         self.is_done = asyncio.Event()
+        self.is_read = True
         self._form = form
         self._max_messages = max_messages
 
@@ -175,6 +178,7 @@ class Printer:
         except BrokenPipeError:
             # The interpreter flushes once more at its end, and would complain.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            self.is_read = False
             self.is_done.set()
             return
         self.count += len(wanted)

@@ -28,7 +28,7 @@ from emulator.storage.record_batch import describe_header
 from emulator.storage.record_codec import Compression, ProducerFields, RecordContent, build_batch
 
 BATCH_BYTES_MAX: Final = 262_144
-"""Keys and values of one batch if nothing is said; a larger record has a batch of its own (Kafka's ``batch.size``).
+"""Encoded size of one batch if nothing is said; a larger record has a batch of its own (Kafka's ``batch.size``).
 
 Kafka's default is 16 KB. What is typed is sent as it comes, so only a pipe or a file fills a batch, and there each
 batch costs a line of history and of event log."""
@@ -42,6 +42,14 @@ ConsoleRecord: TypeAlias = tuple[bytes | None, bytes]
 Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 
 _POSITIVE: Final = 0x7FFFFFFF
+
+_RECORD_OVERHEAD: Final = 21
+"""Bytes of a record beside key, value and headers, at most (Kafka's ``DefaultRecord.MAX_RECORD_OVERHEAD``)."""
+
+_HEADER_OVERHEAD: Final = 10
+"""Bytes of a header beside its key and value, at most: two lengths."""
+
+_RECORD_ID_MAX: Final = 2**63 - 1
 
 
 class Tally(msgspec.Struct, kw_only=True):
@@ -77,7 +85,7 @@ class ConsoleProducer:
         partitions: of the topic.
         links: how to reach the cluster.
         history: gets every invocation and outcome.
-        batch_bytes_max: keys and values of one batch.
+        batch_bytes_max: encoded size of one batch, before compression.
         compression: of batches.
         headers: that every record has beside its identity.
         timestamp_ms: of every record; when it is sent, if not given.
@@ -107,6 +115,7 @@ class ConsoleProducer:
         self._batch_bytes_max = batch_bytes_max
         self._compression = compression
         self._headers = headers
+        self._record_overhead = record_overhead(((IDENTITY_HEADER, identity_text(name, _RECORD_ID_MAX)), *headers))
         self._timestamp_ms = timestamp_ms
         self._waiting_bytes = 0
         self._has_room = asyncio.Event()
@@ -146,10 +155,13 @@ class ConsoleProducer:
                 partition = self._partitions[place_of_key(record[0], len(self._partitions))]
                 by_partition.setdefault(partition, []).append(record)
         for partition, chosen in sorted(by_partition.items()):
-            for batch in split_into_batches(chosen, bytes_max=self._batch_bytes_max):
+            for batch in self._batches_of(chosen):
                 self._offer(partition, batch)
-        for batch in split_into_batches(keyless, bytes_max=self._batch_bytes_max):
+        for batch in self._batches_of(keyless):
             self._offer(self._take_turn(), batch)
+
+    def _batches_of(self, records: Sequence[ConsoleRecord]) -> list[Sequence[ConsoleRecord]]:
+        return split_into_batches(records, bytes_max=self._batch_bytes_max, record_overhead=self._record_overhead)
 
     async def finish(self, *, timeout_ms: int) -> int:
         """Waits for the outcome of what was sent; returns how many records had none in time and were given up."""
@@ -228,14 +240,28 @@ def place_of_key(key: bytes, partitions: int) -> int:
     return (key_hash & _POSITIVE) % partitions
 
 
+def record_overhead(headers: Headers) -> int:
+    """Returns how many bytes a record with these headers has beside its key and value, at most."""
+    return _RECORD_OVERHEAD + sum(_HEADER_OVERHEAD + len(key.encode()) + len(value or b"") for key, value in headers)
+
+
 def split_into_batches(
-    records: Sequence[ConsoleRecord], *, bytes_max: int = BATCH_BYTES_MAX
+    records: Sequence[ConsoleRecord], *, bytes_max: int, record_overhead: int
 ) -> list[Sequence[ConsoleRecord]]:
-    """Returns records in order, in batches of at most ``bytes_max`` bytes or of one record."""
+    """Returns records in order, in batches of at most ``bytes_max`` encoded bytes or of one record.
+
+    Short lines consist mostly of overhead: a batch that is measured by keys and values alone can be larger than a
+    broker takes.
+
+    Args:
+        records: keys and values.
+        bytes_max: of a batch before compression, without its header.
+        record_overhead: bytes of each record beside its key and value.
+    """
     batches: list[Sequence[ConsoleRecord]] = []
     size = start = 0
     for position, (key, value) in enumerate(records):
-        length = len(value) if key is None else len(key) + len(value)
+        length = record_overhead + (len(value) if key is None else len(key) + len(value))
         if size + length > bytes_max and position > start:
             batches.append(records[start:position])
             start, size = position, 0

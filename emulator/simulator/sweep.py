@@ -5,6 +5,7 @@ processes. Of a clean schedule only counts are kept, as histograms: a sweep of a
 medians the same time.
 """
 
+import multiprocessing
 import resource
 import signal
 import time
@@ -197,10 +198,15 @@ def _memory_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _KIB_PER_MB
 
 
+_INTERRUPTIONS: Final = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+
+
 def _die_of_interruptions() -> None:
     """Makes a process of the pool die at once, and quietly, when its group is interrupted: the parent reports."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    for number in _INTERRUPTIONS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _INTERRUPTIONS)
 
 
 def _light(schedule: Schedule) -> Schedule:
@@ -256,10 +262,14 @@ def _batches(seeds: Iterator[int], options: SweepOptions, jobs: int) -> Iterator
         waiting: list[Future[Batch]] = []
         try:
             while True:
+                # An interruption between the fork of a worker and its entry in the pool's books would leave an orphan.
+                signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTIONS)
                 while len(waiting) < 2 * jobs and (batch := list(islice(seeds, BATCH))):
                     waiting.append(pool.submit(explore_batch, batch, options))
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, _INTERRUPTIONS)
                 if not waiting:
                     return
                 yield waiting.pop(0).result()
         finally:
-            pool.shutdown(cancel_futures=True)
+            for worker in multiprocessing.active_children():
+                worker.kill()  # nobody waits for what is under way
