@@ -1,6 +1,7 @@
 """Real processes as a target: faults on processes, files and proxies, each of which verifies that it took effect."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -94,6 +95,7 @@ class ProcessTarget:
         links = self.faults.cluster.toxiproxy
         broken = () if links is None else links.broken
         before = await self.committed_end()
+        begun_ns = time.monotonic_ns()
         outcome = await execute(self.faults, action)
         after = await self.committed_end()
         for event in fault_events(
@@ -103,6 +105,7 @@ class ProcessTarget:
             before=before,
             after=after,
             broken=broken,
+            begun_ns=begun_ns,
         ):
             self.note(event)
         return outcome

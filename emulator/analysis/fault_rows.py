@@ -44,7 +44,8 @@ def fault_rows(source: RunSource) -> Iterator[tuple[Nanoseconds, FaultRow]]:
             case _:
                 pass
     for action in actions:
-        yield Nanoseconds(action[0].injected.time_ns), _row(action, source)
+        begin_ns = _begin_ns(action[0].injected)
+        yield begin_ns, _row(action, begin_ns, source)
 
 
 def _fault_events(source: RunSource) -> list[CollectedEvent[FaultInjected] | CollectedEvent[FaultHealed]]:
@@ -71,7 +72,13 @@ def _mends(healed: FaultHealed, injected: FaultInjected) -> bool:
     )
 
 
-def _row(action: list[_Target], source: RunSource) -> FaultRow:
+def _begin_ns(injected: CollectedEvent[FaultInjected]) -> Nanoseconds:
+    """The harness writes its line once it has seen the effect, which may take a second."""
+    begun_ns = injected.event.begun_ns
+    return Nanoseconds(injected.time_ns if begun_ns is None else begun_ns)
+
+
+def _row(action: list[_Target], begin_ns: Nanoseconds, source: RunSource) -> FaultRow:
     first = action[0].injected
     ends = [target.healed for target in action if target.healed is not None]
     last = max(ends, key=lambda healed: healed.time_ns) if len(ends) == len(action) else None
@@ -81,8 +88,9 @@ def _row(action: list[_Target], source: RunSource) -> FaultRow:
         fault=first.event.fault,
         targets=tuple(target.injected.event.target for target in action),
         nodes=tuple(NodeId(node) for node in sorted(nodes)),
+        effect_s=source.clock.seconds(action[-1].injected.time_ns) if effects else None,
         end_s=None if last is None else source.clock.seconds(last.time_ns),
-        duration_s=None if last is None else source.clock.span(first.time_ns, last.time_ns),
+        duration_s=None if last is None else source.clock.span(begin_ns, last.time_ns),
         had_effect=bool(effects),
         effect=effects[0] if effects else None,
         metadata_offset=first.event.metadata_offset,

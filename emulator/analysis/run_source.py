@@ -4,7 +4,9 @@ A run of which not all can be read fills no tables: figures without a part of th
 look so. A run that is whole and proves nothing (a fault had no effect, say) fills them, and its verdict says so.
 """
 
+import typing
 from collections.abc import Iterator
+from typing import Final
 
 import msgspec
 
@@ -16,7 +18,14 @@ from emulator.verification.run_directory import RunDirectory
 from emulator.verification.run_plan import RunPlan, differences
 from emulator.verification.run_reader import RunEvidence, read_run
 
-_OPERATION: msgspec.json.Decoder[Operation] = msgspec.json.Decoder(Operation)
+
+class _Line(msgspec.Struct, frozen=True):
+    f: str
+
+
+_LINE: Final = msgspec.json.Decoder(_Line)
+_OPERATION: Final[msgspec.json.Decoder[Operation]] = msgspec.json.Decoder(Operation)
+_OPERATIONS: Final = frozenset(kind.__struct_config__.tag for kind in typing.get_args(Operation))
 
 
 class RunClock(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +83,8 @@ def _operations(run: RunDirectory) -> Iterator[Operation]:
     for path in run.histories:
         with path.open("rb") as lines:
             for line in lines:
-                yield _OPERATION.decode(line)
+                if _LINE.decode(line).f in _OPERATIONS:
+                    yield _OPERATION.decode(line)
 
 
 def _clock(evidence: RunEvidence, operations: tuple[Operation, ...]) -> RunClock:

@@ -4,6 +4,7 @@ The driver lists files; Spark tasks read each run once and keep its rows, compre
 DataFrame takes its rows from there when it is used, and not before.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
@@ -159,6 +160,20 @@ class Runs:
         """
         for name in names:
             self.table(name).createOrReplaceTempView(name)
+
+    def sql(self, query: str, **frames: "DataFrame") -> "DataFrame":
+        """Returns the answer to a query over the tables.
+
+        Args:
+            query: Spark's SQL; ``{name}`` stands for the frame of that name, where there are any.
+            frames: further tables.
+
+        Raises:
+            pyspark.errors.PySparkException: Spark refused the query.
+        """
+        words = set(re.findall(r"\w+", query.lower()))
+        self.create_views([name for name in TABLE_NAMES if name in words] or TABLE_NAMES)
+        return self._spark.sql(query, None, **frames)
 
     def release(self) -> None:
         """Frees what is kept of the runs; the DataFrames read them anew if they are used again."""

@@ -174,7 +174,8 @@ class FaultRow(msgspec.Struct, frozen=True, kw_only=True):
         fault: its name.
         targets: nodes and links that it was done to, as plans write them: 2, 0->100.
         nodes: the nodes among the targets, and at the ends of links among them.
-        end_s: when the last of its targets was healed; null: never.
+        effect_s: when it was seen to take effect; null: it had none.
+        end_s: when the last of its targets was seen to be healed; null: never.
         duration_s: from begin to end; null: it never ended.
         had_effect: whether it was seen to take effect.
         effect: how that was seen.
@@ -185,6 +186,7 @@ class FaultRow(msgspec.Struct, frozen=True, kw_only=True):
     fault: str
     targets: tuple[str, ...]
     nodes: tuple[NodeId, ...]
+    effect_s: Seconds | None
     end_s: Seconds | None
     duration_s: Seconds | None
     had_effect: bool

@@ -5,8 +5,9 @@ import csv
 import logging
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, assert_never
 
+import click
 import msgspec
 
 from emulator.cli.output import Output
@@ -15,6 +16,8 @@ from emulator.cli.user_error import UserError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+_IDENTITY: Final = ("run", "scenario", "era", "seed")
 
 
 @contextlib.contextmanager
@@ -49,6 +52,27 @@ def print_frame(frame: "DataFrame", *, output: Output) -> None:
             _print_csv(frame.columns, rows)
         case Output.TEXT:
             print_listing(frame.columns, [[_cell(row[name]) for name in frame.columns] for row in rows])
+        case _:
+            assert_never(output)
+
+
+def print_analysis(frame: "DataFrame", *, output: Output) -> None:
+    """Prints an analysis; as text, which run all of its rows are of is one line above the table.
+
+    Raises:
+        UserError: Spark could not compute it.
+    """
+    identity = [name for name in _IDENTITY if name in frame.columns]
+    if output is not Output.TEXT or not identity:
+        print_frame(frame, output=output)
+        return
+    with explained():
+        frame = frame.cache()
+        described = frame.select(*identity).distinct().collect()
+    if len(described) == 1:
+        click.echo(", ".join(f"{name} {_cell(described[0][name])}" for name in identity))
+        frame = frame.drop(*identity)
+    print_frame(frame, output=output)
 
 
 def _print_csv(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> None:

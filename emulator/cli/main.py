@@ -9,6 +9,7 @@ from typing import Final
 
 import click
 
+from emulator.cli.analyze import analyze
 from emulator.cli.catalogue import checks, eras, scenarios
 from emulator.cli.chaos import chaos
 from emulator.cli.completion import completion
@@ -17,6 +18,7 @@ from emulator.cli.consume import consume
 from emulator.cli.down import down
 from emulator.cli.elect_leaders import elect_leaders
 from emulator.cli.exit_codes import ExitCode
+from emulator.cli.export import export
 from emulator.cli.features import features
 from emulator.cli.inspect import inspect
 from emulator.cli.logs import logs
@@ -50,7 +52,7 @@ def cli() -> None:
 
 
 cli.add_section("Runs", run, verify, replay, simulate)
-cli.add_section("Analysis", sql)
+cli.add_section("Analysis", analyze, sql, export)
 cli.add_section("Catalogue", scenarios, eras, checks)
 cli.add_section("Standing cluster", up, status, logs, stop, start, down, ps)
 cli.add_section("Topics and records", topics, produce, consume, inspect)

@@ -12,8 +12,6 @@ import click
 from emulator.cli.user_error import UserError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from emulator.analysis import Runs
 
 skip_broken_option = click.option(
@@ -25,8 +23,8 @@ skip_broken_option = click.option(
 
 
 @contextlib.contextmanager
-def tables_of(paths: Sequence[Path], *, skip_broken: bool) -> "Iterator[tuple[SparkSession, Runs]]":
-    """Yields a Spark session and the runs as tables in it; names on stderr the runs that were left out.
+def tables_of(paths: Sequence[Path], *, skip_broken: bool) -> "Iterator[Runs]":
+    """Yields the runs as tables in a Spark session; names on stderr the runs that were left out.
 
     Raises:
         UserError: a run is missing or cannot be read whole, or none is left.
@@ -52,7 +50,7 @@ def tables_of(paths: Sequence[Path], *, skip_broken: bool) -> "Iterator[tuple[Sp
                 click.echo(f"left out: {broken.path}: {broken.reason}", err=True)
             if len(runs.broken) == len(paths):
                 raise UserError("no run is left")
-            yield spark, runs
+            yield runs
     finally:
         starter.stop()
     shutil.rmtree(place, ignore_errors=True)

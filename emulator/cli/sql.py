@@ -1,6 +1,5 @@
 """``laststand sql``: a query over run directories."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
@@ -28,10 +27,9 @@ def sql(words: tuple[str, ...], *, file: TextIO | None, skip_broken: bool, outpu
     from emulator.cli.frames import explained, print_frame
 
     paths, query = _divide(words, file)
-    with tables_of(paths, skip_broken=skip_broken) as (spark, runs):
-        runs.create_views(_tables_in(query))
+    with tables_of(paths, skip_broken=skip_broken) as runs:
         with explained():
-            frame = spark.sql(query)
+            frame = runs.sql(query)
         print_frame(frame, output=output)
 
 
@@ -43,11 +41,3 @@ def _divide(words: Sequence[str], file: TextIO | None) -> tuple[list[Path], str]
     if not query.strip():
         raise UserError("the query is empty")
     return [Path(run) for run in runs], query.strip().rstrip(";")
-
-
-def _tables_in(query: str) -> Sequence[str]:
-    """Returns the tables that a query names, or all of them where it names none: SHOW TABLES does not."""
-    from emulator.analysis.catalogue import TABLE_NAMES
-
-    words = set(re.findall(r"\w+", query.lower()))
-    return [name for name in TABLE_NAMES if name in words] or TABLE_NAMES

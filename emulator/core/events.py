@@ -624,15 +624,21 @@ class PowerLost(PartitionEvent, frozen=True, kw_only=True):
 
 
 class FaultInjected(Event, frozen=True, kw_only=True):
-    """The plan broke something. ``bit`` is how it was seen to take effect; ``None`` means it was a no-op.
+    """The plan broke something, and it was seen to take effect.
 
-    ``metadata_offset`` is what the controller had committed before (exclusive), where the harness knows it.
+    Attributes:
+        fault: name of the fault.
+        target: a node, or a link such as ``0->100``.
+        bit: how it was seen to take effect; ``None`` means it was a no-op.
+        metadata_offset: what the controller had committed before (exclusive), where the harness knows it.
+        begun_ns: when the harness began to break it, by the clock of ``time_ns``; ``None`` where that took no time.
     """
 
     fault: str
     target: str
     bit: str | None
     metadata_offset: MetadataOffset | None = None
+    begun_ns: int | None = None
 
 
 class FaultHealed(Event, frozen=True, kw_only=True):

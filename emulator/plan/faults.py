@@ -98,6 +98,7 @@ def fault_events(
     before: MetadataOffset,
     after: MetadataOffset,
     broken: Collection[Link[NodeId]],
+    begun_ns: int | None = None,
 ) -> Iterator[Event]:
     """Yields the events that put an action on record.
 
@@ -108,8 +109,16 @@ def fault_events(
         before: metadata offset that was committed before it was done.
         after: likewise when it was done.
         broken: links on which anything was wrong before.
+        begun_ns: when it was begun, by the machine's monotonic clock; ``None`` where it took no time.
     """
     for fault in faults_of(action):
-        yield FaultInjected(cause_id=cause_id, fault=fault.name, target=fault.target, bit=bit, metadata_offset=before)
+        yield FaultInjected(
+            cause_id=cause_id,
+            fault=fault.name,
+            target=fault.target,
+            bit=bit,
+            metadata_offset=before,
+            begun_ns=begun_ns,
+        )
     for fault in ended_by(action, broken=broken):
         yield FaultHealed(cause_id=cause_id, fault=fault.name, target=fault.target, seen=bit, metadata_offset=after)

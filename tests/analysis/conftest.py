@@ -27,7 +27,8 @@ def rows_of() -> Callable[..., list[Row]]:
     """Returns some columns of a DataFrame as dictionaries, ordered by time where there is one."""
 
     def rows(frame: DataFrame, *names: str) -> list[Row]:
-        ordered = frame.orderBy("time_s") if "time_s" in frame.columns else frame
+        order = [name for name in ("time_s", "replica") if name in frame.columns]
+        ordered = frame.orderBy(*order) if order else frame
         return [row.asDict(recursive=True) for row in ordered.select(*names or ordered.columns).collect()]
 
     return rows

@@ -23,7 +23,7 @@ def failover(path: Path) -> Path:
          4.0  broker 0 is isolated
          6.0  fenced; broker 1 leads, ISR 1 2
          6.5  10 records, acks=all, answered after 0.5 s
-         8.0  broker 1 is isolated
+         8.0  broker 1 is isolated, as is seen at 8.5
         10.0  fenced; broker 2 leads, ISR 2, ELR 1
         10.2  10 records, acks=1, answered after 0.1 s
         11.0  10 records, acks=all, never acknowledged (fails at 12.0)
@@ -51,8 +51,8 @@ def failover(path: Path) -> Path:
     second = sent_at(run, 6.5, 7.0)
     run.poll([second])
 
-    run.at(8.0)
-    run.fault("isolate", "1")
+    run.at(8.5)
+    run.fault("isolate", "1", begun_s=8.0)
     run.step("{isolate: {node: 1}}")
     run.at(10.0)
     run.fence(1)

@@ -12,9 +12,14 @@ import pytest
 from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 
+from emulator.analysis import Runs
+from emulator.analysis.analyses import ANALYSES
+from emulator.analysis.catalogue import TABLE_NAMES
+from emulator.cli.analyze import SUMMARIES
 from emulator.cli.main import cli
 from emulator.cli.user_error import UserError
 from emulator.verification import session
+from tests.verification.run_builder import healthy
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +44,7 @@ def one_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run_cli(*arguments: str | Path, stdin: str | None = None) -> Result:
-    return CliRunner().invoke(cli, [str(each) for each in arguments], input=stdin)
+    return CliRunner().invoke(cli, [str(each) for each in arguments], input=stdin, standalone_mode=False)
 
 
 def complaint(*arguments: str | Path) -> str:
@@ -106,3 +111,51 @@ def test_runs_that_cannot_be_read_are_one_line(failover_run: Path, tmp_path: Pat
     result = run_cli("sql", "--json", "--skip-broken", tmp_path, failover_run, "SELECT count(*) AS n FROM runs")
     assert json.loads(result.stdout) == [{"n": 1}]
     assert result.stderr.startswith(f"left out: {tmp_path}: it is no run directory")
+
+
+def test_analyze_names_the_run_once_above_its_table(failover_run: Path) -> None:
+    result = run_cli("analyze", "elections", failover_run)
+    assert [line.rstrip() for line in result.stdout.splitlines()] == [
+        f"run {failover_run}, scenario failover, era kip-966, seed None",
+        "reason           election      elections  partitions  first_s  last_s",
+        "broker_fenced    isr                   2           1    5.000   9.000",
+        "broker_fenced    no_candidate          1           1   12.000  12.000",
+        "broker_unfenced  elr                   1           1   15.000  15.000",
+    ]
+
+
+def test_analyze_prints_rows_of_several_runs_with_their_names(failover_run: Path, tmp_path: Path) -> None:
+    other = healthy(tmp_path / "healthy" / "1").finish()
+    rows = list(csv.DictReader(io.StringIO(run_cli("analyze", "--csv", "acks-outcomes", failover_run, other).stdout)))
+    assert sorted((row["scenario"], row["acks"], row["sent"]) for row in rows) == [
+        ("failover", "-1", "40"),
+        ("failover", "1", "10"),
+        ("healthy", "-1", "30"),
+    ]
+    table = run_cli("analyze", "acks-outcomes", failover_run, other).stdout
+    assert table.split()[:4] == ["run", "scenario", "era", "seed"]
+
+
+def test_every_analysis_is_a_command(failover_run: Path) -> None:
+    assert tuple(SUMMARIES) == tuple(ANALYSES)
+    help_text = run_cli("analyze", "--help").stdout
+    assert all(f"{name:<16} {summary}" in help_text for name, summary in SUMMARIES.items())
+    assert "'nothing' is not one of" in complaint("analyze", "nothing", failover_run)
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "json"])
+def test_export_writes_each_table(
+    spark: SparkSession, runs: Runs, failover_run: Path, tmp_path: Path, file_format: str
+) -> None:
+    directory = tmp_path / "tables"
+    result = run_cli("export", failover_run, directory, "--to", file_format, "--json")
+    assert json.loads(result.stdout)["directory"] == str(directory)
+    assert sorted(path.name for path in directory.iterdir()) == sorted(TABLE_NAMES)
+    for name in ("faults", "history", "batch_appended"):
+        read = spark.read.schema(runs.table(name).schema).format(file_format).load(str(directory / name))
+        assert sorted(map(str, read.collect())) == sorted(map(str, runs.table(name).collect()))
+
+
+def test_export_overwrites_nothing(failover_run: Path, tmp_path: Path) -> None:
+    assert complaint("export", failover_run, tmp_path) == f"{tmp_path}: exists; expected a new directory"
+    assert complaint("export", failover_run).startswith("the runs or the directory are missing")

@@ -246,8 +246,11 @@ class RunBuilder:
             self.unfence(node)
         return self
 
-    def fault(self, name: str, target: str, *, bit: str | None = "probe timed out") -> None:
-        self.note(HARNESS, e.FaultInjected(cause_id=CAUSE, fault=name, target=target, bit=bit))
+    def fault(
+        self, name: str, target: str, *, bit: str | None = "probe timed out", begun_s: float | None = None
+    ) -> None:
+        begun_ns = None if begun_s is None else round(begun_s * 1e9)
+        self.note(HARNESS, e.FaultInjected(cause_id=CAUSE, fault=name, target=target, bit=bit, begun_ns=begun_ns))
 
     def heal(self, name: str, target: str) -> None:
         self.note(HARNESS, e.FaultHealed(cause_id=CAUSE, fault=name, target=target, seen="probe succeeded"))

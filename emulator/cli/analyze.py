@@ -1,0 +1,46 @@
+"""``laststand analyze``: the analyses that come along."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import click
+
+from emulator.cli.output import Output, csv_option, json_option
+from emulator.cli.run_tables import skip_broken_option, tables_of
+
+SUMMARIES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "isr-sizes": "ISR and ELR sizes over time",
+        "elections": "elections by reason and outcome",
+        "failovers": "from each fault to the new leader and the first ack",
+        "failover-times": "the same over many runs: median and 95th percentile",
+        "replica-lag": "how far behind each replica was at each election",
+        "records-at-risk": "acknowledged records in one log only, or on no disk",
+        "acks-outcomes": "unacknowledged and lost records by acks",
+        "elr-cost": "what the ELR kept, how long partitions waited for it",
+    }
+)
+"""By name of an analysis, what it tells."""
+
+_HELP: Final = f"""Print an analysis of all RUN directories together; docs/analyses.md explains them.
+
+\b
+{chr(10).join(f"{name:<16} {summary}" for name, summary in SUMMARIES.items())}
+"""
+
+
+@click.command(short_help="Analyze run directories.", help=_HELP)
+@click.argument("name", metavar="NAME", type=click.Choice(tuple(SUMMARIES)))
+@click.argument("paths", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@skip_broken_option
+@csv_option
+@json_option
+def analyze(name: str, paths: tuple[Path, ...], *, skip_broken: bool, output: Output) -> None:
+    """Prints the analysis of that name."""
+    from emulator.analysis.analyses import ANALYSES
+    from emulator.cli.frames import print_analysis
+
+    with tables_of(paths, skip_broken=skip_broken) as runs:
+        print_analysis(ANALYSES[name](runs), output=output)
