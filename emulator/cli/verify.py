@@ -10,37 +10,54 @@ import click
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
 from emulator.cli.spark_options import SparkChoice, spark_options
+from emulator.cli.user_error import UserError
 
 _PROGRESS_S: Final = 5.0
 
 
 @click.command(short_help="Verify run directories.")
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("runs", nargs=-1, type=click.Path(path_type=Path))
+@click.option(
+    "--watch",
+    "watched",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Stay, and verify each run below DIR when it ends.",
+)
 @spark_options
 @json_option
-def verify(runs: tuple[Path, ...], spark_choice: SparkChoice, output: Output) -> int:
+def verify(runs: tuple[Path, ...], watched: Path | None, spark_choice: SparkChoice, output: Output) -> int:
     """Verify RUN directories, all in one Spark job, and write verdict.json and junit.xml into each.
 
     Of several RUNs, one that is no run directory is named, and the others are verified. Without --master two threads of
     this machine do the work, with it a Spark cluster (docs/scale.md).
+
+    With --watch one session verifies runs as they end, until the process that started it is gone; with --json it prints
+    a line for each.
 
     Exit code: 1 if any is a violation, else 2 if any is unknown or no run, else 0.
     """
     from emulator.cli.play import told_if_unjudged
     from emulator.cli.requirements import require_spark
     from emulator.cli.results import print_verdicts, verdicts_exit_code
+    from emulator.cli.watch import watch
     from emulator.verification.class_archive import ArchiveUse
     from emulator.verification.job_progress import told_progress
     from emulator.verification.verdict import write_verdict
     from emulator.verification.verify import verify_runs
 
-    found = _existing(runs)
+    if bool(runs) is (watched is not None):
+        raise UserError("expected either RUN or --watch DIR")
+    found = [] if watched is not None else _existing(runs)
     require_spark()
     starter = spark_choice.starter(
-        log_directory=found[0], archive_use=ArchiveUse.WRITE, imported="emulator.verification.judge"
+        log_directory=watched or found[0], archive_use=ArchiveUse.WRITE, imported="emulator.verification.judge"
     )
     starter.start()
     try:
+        if watched is not None:
+            with told_if_unjudged([]), starter.at_work() as spark:
+                return verdicts_exit_code(watch(spark, watched, output=output))
         with told_if_unjudged(found):
             with starter.at_work() as spark, told_progress(spark, _progress()):
                 reports = verify_runs(found, spark=spark)

@@ -32,10 +32,16 @@ def verify_runs(paths: Sequence[Path], *, spark: "SparkSession") -> tuple[Verdic
     Raises:
         ConfigError: one of ``paths`` is no run directory.
     """
-    plans = tuple(plan_run(number, open_run_directory(path)) for number, path in enumerate(paths))
-    if not plans:
-        return ()
-    return judge_runs(plans, spark=spark)
+    plans: list[RunPlan] = []
+    unplanned: dict[int, VerdictReport] = {}
+    for number, path in enumerate(paths):
+        run = open_run_directory(path)
+        try:
+            plans.append(plan_run(number, run))
+        except OSError as error:
+            unplanned[number] = report_unjudged(run, (f"verification failed: {type(error).__name__}: {error}",))
+    reports = {plan.number: report for plan, report in zip(plans, judge_runs(plans, spark=spark), strict=True)}
+    return tuple((reports | unplanned)[number] for number in range(len(paths)))
 
 
 def judge_runs(plans: Sequence[RunPlan], *, spark: "SparkSession") -> tuple[VerdictReport, ...]:

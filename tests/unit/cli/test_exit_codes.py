@@ -48,7 +48,7 @@ def check_refused(result: subprocess.CompletedProcess[str], complaint: str) -> N
         (["run", STORY, "--driver", "docker"], "not implemented"),
         (["run", STORY, "--driver", "abacus"], "is not one of"),
         (["run", STORY, "--seed", "-1"], "--seed"),
-        (["verify"], "Missing argument"),
+        (["verify"], "expected either RUN or --watch DIR"),
         (["verify", "/no/such/run"], "expected a run directory"),
     ],
 )

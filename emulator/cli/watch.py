@@ -1,0 +1,49 @@
+"""``laststand verify --watch``: one session that judges runs as they end."""
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+import msgspec
+
+from emulator.cli.output import Output
+from emulator.cli.results import print_verdicts
+from emulator.verification.ended_runs import EndedRuns
+from emulator.verification.verdict import VerdictReport, write_verdict
+from emulator.verification.verify import verify_runs
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOOK_INTERVAL_S: Final = 0.5
+
+
+def watch(spark: "SparkSession", directory: Path, *, output: Output) -> list[VerdictReport]:
+    """Judges each run below a directory when it ends, and prints its verdict, until whoever started this is gone.
+
+    Returns:
+        What was judged.
+    """
+    owner = os.getppid()
+    ended = EndedRuns(directory)
+    reports: list[VerdictReport] = []
+    click.echo(f"watching {directory}", err=True)
+    while os.getppid() == owner:
+        runs = ended.look()
+        if not runs:
+            time.sleep(_LOOK_INTERVAL_S)
+            continue
+        for run, report in zip(runs, verify_runs(runs, spark=spark), strict=True):
+            write_verdict(report, run)
+            _print(report, output)
+            reports.append(report)
+    return reports
+
+
+def _print(report: VerdictReport, output: Output) -> None:
+    if output is Output.JSON:
+        click.echo(msgspec.json.encode(report))  # a line for each
+    else:
+        print_verdicts([report], output=output)

@@ -1,0 +1,73 @@
+"""Notices runs that end below a directory.
+
+A run has ended when its harness has said so (``RunEnded``) and writes nothing more. One whose harness was killed never
+ends. A run that has a ``verdict.json`` was judged before.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from emulator.core.events import RunEnded
+from emulator.verification.verdict import VERDICT_FILE
+from emulator.verification.vocabulary import tag
+
+_TAIL_BYTES: Final = 1 << 16
+"""What a harness may write after the end of a run, and more."""
+_END: Final = tag(RunEnded).encode()
+
+_Signature = tuple[tuple[str, int, int], ...]
+"""Name, size and time of change of each event file."""
+
+
+class EndedRuns:
+    """The runs below a directory; each is told of once."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._seen: dict[Path, _Signature] = {}
+        self._told: set[Path] = set()
+
+    def look(self) -> list[Path]:
+        """Returns the runs that have ended and have not changed since the look before."""
+        ended = []
+        for run in _runs(self._directory):
+            if run in self._told:
+                continue
+            signature = _signature(run)
+            if self._seen.get(run) == signature and _has_end(run):
+                ended.append(run)
+                self._told.add(run)
+            self._seen[run] = signature
+        return ended
+
+
+def _runs(directory: Path) -> Iterator[Path]:
+    for path, folders, files in os.walk(directory):
+        if "events" in folders:
+            folders.clear()  # what a run contains is no run
+            if VERDICT_FILE not in files:
+                yield Path(path)
+        folders.sort()
+
+
+def _signature(run: Path) -> _Signature:
+    try:
+        with os.scandir(run / "events") as entries:
+            return tuple(sorted((e.name, e.stat().st_size, e.stat().st_mtime_ns) for e in entries))
+    except OSError:
+        return ()
+
+
+def _has_end(run: Path) -> bool:
+    return any(_END in _tail(path) for path in (run / "events").glob("*.jsonl"))
+
+
+def _tail(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            return file.read()
+    except OSError:
+        return b""
