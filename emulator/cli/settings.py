@@ -21,6 +21,7 @@ PROFILE_NAMES: Final = (
     "min-isr",
     "reassignment",
     "administrator",
+    "features",
     "races",
     "cancelled",
     "downgrade",

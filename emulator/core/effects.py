@@ -203,7 +203,12 @@ class CloseLogs(Effect, frozen=True, kw_only=True):
 
 
 class StopNode(Effect, frozen=True, kw_only=True):
-    """End the process in order, without touching logs (the controller, or a broker that never loaded any)."""
+    """End the process in order, without touching logs (the controller, or a broker that never loaded any).
+
+    With ``proven_epoch`` the clean-shutdown files, which are still there, get this epoch first.
+    """
+
+    proven_epoch: BrokerEpoch | None = None
 
 
 ControllerEffect: TypeAlias = (

@@ -149,6 +149,9 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
     progress_of_this_term: bool = True
     """A leader that was not leader in the epoch just before counts on nothing that followers told it (S43)."""
 
+    untouched_logs_stay_proven: bool = True
+    """A broker that stops before it opens its logs renews the proof that they were closed in order (S46)."""
+
     refusals_are_final: bool = True
     """A refusal that a leader goes back on moves the partition epoch on: no other copy of the change applies (S45)."""
 
@@ -179,6 +182,7 @@ ERAS: Final = MappingProxyType(
             downgrade_ignores_elr=False,
             truncation_sync=False,
             progress_of_this_term=False,
+            untouched_logs_stay_proven=False,
             refusals_are_final=False,
             answers_await_metadata=False,
             produce_topic_id=False,
@@ -201,6 +205,7 @@ ERAS: Final = MappingProxyType(
             downgrade_ignores_elr=False,
             truncation_sync=False,
             progress_of_this_term=False,
+            untouched_logs_stay_proven=False,
             refusals_are_final=False,
             answers_await_metadata=False,
             produce_topic_id=False,
@@ -221,6 +226,7 @@ ERAS: Final = MappingProxyType(
             truncation_sync=False,
             roles_after_registration=False,
             progress_of_this_term=False,
+            untouched_logs_stay_proven=False,
             refusals_are_final=False,
             answers_await_metadata=False,
             produce_topic_id=False,
@@ -238,6 +244,7 @@ ERAS: Final = MappingProxyType(
             truncation_sync=False,
             roles_after_registration=False,
             progress_of_this_term=False,
+            untouched_logs_stay_proven=False,
             refusals_are_final=False,
             answers_await_metadata=False,
         ),

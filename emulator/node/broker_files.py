@@ -75,6 +75,15 @@ class BrokerFiles:
         """Returns what the clean-shutdown files prove; to be asked before logs are loaded."""
         return previous_broker_epoch(directory.clean_shutdown_epoch() for directory in self._directories)
 
+    def renew_proof(self, broker_epoch: BrokerEpoch) -> None:
+        """Writes another epoch into the clean-shutdown files; for logs that were not loaded.
+
+        Raises:
+            StorageError: a file could not be written; it proves nothing any more.
+        """
+        for directory in self._directories:
+            directory.renew_clean_shutdown(broker_epoch)
+
     def load(self) -> tuple[LoadedLog, ...]:
         """Opens and where needed recovers every log; may take long.
 

@@ -340,6 +340,7 @@ class BrokerShell:
         match effect:
             case CloseLogs(broker_epoch=broker_epoch):
                 self._files.close(broker_epoch)
-            case StopNode():
-                pass
+            case StopNode(proven_epoch=proven_epoch):
+                if proven_epoch is not None:
+                    self._files.renew_proof(proven_epoch)
         self._stopped.set()

@@ -126,7 +126,9 @@ class BrokerEffects:
             case CloseLogs(broker_epoch=broker_epoch):
                 disk.close(broker_epoch)
                 self._end(node, IncarnationEnd.STOPPED)
-            case StopNode():
+            case StopNode(proven_epoch=proven_epoch):
+                if proven_epoch is not None:
+                    disk.renew_proof(proven_epoch)
                 self._end(node, IncarnationEnd.STOPPED)
             case _:
                 raise InvariantError(f"a broker has no effect {effect}")

@@ -82,6 +82,16 @@ class ClusterView:
         state = self.cluster.state(name)
         return None if state is None or state.leader is None else LedPartition(name, state.leader, state)
 
+    def past_session_ms(self, percent: int = 130) -> int:
+        """Draws a time in which a session ends: from a little more than the timeout up to that part of it."""
+        timeout_ms = self.cluster.properties.broker_session_timeout_ms
+        return self.schedule.randint(timeout_ms * 105 // 100, timeout_ms * percent // 100)
+
+    def past_lag_ms(self) -> int:
+        """Draws a time after which a follower that does not fetch has to leave the ISR."""
+        lag_ms = self.cluster.properties.replica_lag_time_max_ms
+        return self.schedule.randint(lag_ms + 20, lag_ms + 220)
+
     def may_crash(self, node: BrokerNode) -> bool:
         """Whether the guarantee still covers the partitions of a broker that ends uncleanly now."""
         if self.budget is Budget.BEYOND:

@@ -283,6 +283,11 @@ class Disk:
         self._clean_epoch = broker_epoch
         self._is_clean = True
 
+    def renew_proof(self, broker_epoch: BrokerEpoch) -> None:
+        """Writes another epoch into the clean-shutdown file, which must be there."""
+        assert self._is_clean
+        self._clean_epoch = broker_epoch
+
     def lose_power(self, keep: Keep, exact: ExactLoss) -> None:
         """Loses what is not synced of every log."""
         for log in self.logs.values():

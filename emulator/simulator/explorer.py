@@ -23,6 +23,7 @@ from emulator.simulator.journal import Journal
 from emulator.simulator.moves import MOVES
 from emulator.simulator.profiles import PROFILES, PROGRESS, Profile, swarm
 from emulator.simulator.simulation import Halts, Simulation, SimulationResult
+from emulator.simulator.spreads import draw_properties
 
 _REPLICATION_FACTOR: Final = 3
 _STEPS_MIN: Final = 250
@@ -80,11 +81,12 @@ def explore(seed: int, options: SweepOptions, *, journal: Journal | None = None)
     name = options.profiles[topology.randrange(len(options.profiles))]
     profile = swarm(PROFILES[name], topology)
     cluster = _draw_cluster(profile, topology) if options.cluster is None else options.cluster
+    drawn = {**draw_properties(profile.spreads, Random(f"{seed}/properties")), **dict(profile.properties)}
     plan = msgspec.structs.replace(
         cluster,
         era=options.era,
         switches=options.switches,
-        properties=tuple({**dict(profile.properties), **dict(cluster.properties), **dict(options.properties)}.items()),
+        properties=tuple({**drawn, **dict(cluster.properties), **dict(options.properties)}.items()),
     )
     simulation = Simulation(plan, journal=journal)
     simulation.begin()
@@ -206,7 +208,7 @@ def elect_weak_candidates(simulation: Simulation) -> list[Action]:
         actions: list[Action] = [
             *(Cut(link=Link(broker_id, other)) for other in others),
             *(Cut(link=Link(other, CONTROLLER)) for other in others),
-            Wait(duration_ms=700),
+            Wait(duration_ms=simulation.cluster.properties.broker_session_timeout_ms * 7 // 4),
         ]
         played += [action for action in actions if simulation.play(action)]
     return played

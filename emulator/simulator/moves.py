@@ -10,6 +10,7 @@ from typing import Final
 
 from emulator.simulator.administrator_moves import ADMINISTRATOR_MOVES
 from emulator.simulator.cluster_view import Move
+from emulator.simulator.late_metadata_moves import LATE_METADATA_MOVES
 from emulator.simulator.network_moves import NETWORK_MOVES
 from emulator.simulator.process_moves import PROCESS_MOVES
 from emulator.simulator.progress_moves import PROGRESS_MOVES
@@ -23,6 +24,7 @@ MOVES: Final[Mapping[str, Move]] = MappingProxyType(
         **NETWORK_MOVES,
         **PROCESS_MOVES,
         **REQUEST_MOVES,
+        **LATE_METADATA_MOVES,
         **ADMINISTRATOR_MOVES,
         **RACES,
         **UNCLEAN_RACES,

@@ -137,7 +137,7 @@ def _lag(view: ClusterView) -> Actions:
     return [
         Cut(link=Link(view.network.choice(followers), leader)),
         Produce(partition=name, producer=PRODUCER_LEADER, records=1),  # an idle partition never lags
-        Wait(duration_ms=view.schedule.randint(320, 520)),
+        Wait(duration_ms=view.past_lag_ms()),
     ]
 
 
@@ -156,7 +156,7 @@ def _fork(view: ClusterView) -> Actions:
         Produce(partition=name, producer=PRODUCER_LEADER, records=view.workload.choice((1, 2))),
         Wait(duration_ms=view.schedule.randint(3, 20)),
         Cut(link=Link(leader, CONTROLLER)),
-        Wait(duration_ms=view.schedule.randint(420, 520)),
+        Wait(duration_ms=view.past_session_ms()),
         HealNodes(nodes=(leader,)),
         Wait(duration_ms=view.schedule.randint(5, 60)),
     ]

@@ -50,7 +50,7 @@ def _bounce(view: ClusterView) -> Actions:
     if view.storage.random() < 0.2:
         crash = Kill(nodes=(victim.node_id,))
     start = Start(nodes=(victim.node_id,))
-    return [crash, start, Wait(duration_ms=view.schedule.randint(420, 700))]
+    return [crash, start, Wait(duration_ms=view.past_session_ms(175))]
 
 
 def _crash_within(view: ClusterView) -> Actions:

@@ -44,6 +44,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
         budget: whether moves may break more than the guarantee covers.
         fates: what may become of truncations that were not synced, when the power goes.
         properties: of every node, by Kafka's name.
+        spreads: names of ``spreads.SPREADS``, from which half of the schedules draw further properties.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     budget: Budget = Budget.WITHIN
     fates: tuple[TruncationFate, ...] = (TruncationFate.KEPT, TruncationFate.UNDONE)
     properties: tuple[tuple[str, str], ...] = ()
+    spreads: tuple[str, ...] = ()
 
 
 _COMMON: Final = {
@@ -71,6 +73,9 @@ _COMMON: Final = {
     "bounce": 2,
 }
 
+_WITHOUT_CRASHES: Final = {name: weight for name, weight in _COMMON.items() if name != "bounce"}
+"""No broker ends uncleanly: what is promised then holds without eligible leader replicas, too."""
+
 READS_FROM_FOLLOWERS: Final = (("broker.rack", "rack-{node}"), ("replica.selector.class", RACK_AWARE))
 """Every broker is in a rack of its own, and so is a consumer beside it (KIP-392)."""
 
@@ -79,12 +84,14 @@ PROFILES: Final = {
     for profile in (
         Profile(
             name="steady",
+            spreads=("times", "limits"),
             weights={**_COMMON, "slow": 3, "hold_fetch": 3, "reset": 3, "lose_held": 1, "clock": 1, "stop": 1},
             partitions=2,
             min_isr=(1, 2),
         ),
         Profile(
             name="isr-churn",
+            spreads=("times",),
             weights={
                 **_COMMON,
                 "lag": 8,
@@ -105,10 +112,12 @@ PROFILES: Final = {
         ),
         Profile(
             name="elections",
+            spreads=("times", "limits"),
             weights={
                 **_COMMON,
                 "depose": 9,
                 "expire": 3,
+                "behind": 3,
                 "hold_stream": 8,
                 "hold_fetch": 4,
                 "release_newest": 4,
@@ -122,6 +131,7 @@ PROFILES: Final = {
         ),
         Profile(
             name="restarts",
+            spreads=("times", "limits"),
             weights={
                 **_COMMON,
                 "kill": 4,
@@ -131,6 +141,7 @@ PROFILES: Final = {
                 "stop": 3,
                 "sync": 2,
                 "replace_disk": 2,
+                "race_proof": 2,
                 "expire": 3,
                 "depose": 3,
                 "hold_stream": 2,
@@ -140,6 +151,7 @@ PROFILES: Final = {
         ),
         Profile(
             name="controller",
+            spreads=("times",),
             weights={
                 **_COMMON,
                 "kill_controller": 5,
@@ -156,6 +168,7 @@ PROFILES: Final = {
         ),
         Profile(
             name="partitions",
+            spreads=("times", "limits"),
             weights={
                 **_COMMON,
                 "isolate": 6,
@@ -174,6 +187,7 @@ PROFILES: Final = {
         ),
         Profile(
             name="last-standing",
+            spreads=("times",),
             weights={
                 **_COMMON,
                 "isolate": 9,
@@ -230,6 +244,7 @@ PROFILES: Final = {
         ),
         Profile(
             name="administrator",
+            spreads=("times", "limits"),
             weights={
                 **_COMMON,
                 "elect_preferred": 2,
@@ -242,6 +257,9 @@ PROFILES: Final = {
                 "cluster_min_isr": 2,
                 "min_isr": 2,
                 "strategy": 2,
+                "broker_config": 2,
+                "unregister": 2,
+                "behind": 6,
                 "hold_stream": 5,
                 "release_newest": 3,
                 "cut": 4,
@@ -254,6 +272,31 @@ PROFILES: Final = {
                 "kill_controller": 2,
             },
             brokers=(3, 4, 5),
+            partitions=2,
+            moves=34,
+        ),
+        Profile(
+            name="features",
+            spreads=("times",),
+            weights={
+                **_WITHOUT_CRASHES,
+                "features": 6,
+                "behind": 5,
+                "elect_member": 5,
+                "resize": 3,
+                "reassign": 3,
+                "cluster_min_isr": 2,
+                "broker_config": 2,
+                "hold_alter_partition": 4,
+                "hold_stream": 4,
+                "release_newest": 3,
+                "cut": 4,
+                "expire": 4,
+                "lag": 4,
+                "stop": 2,
+                "kill_controller": 1,
+            },
+            brokers=(3, 4),
             partitions=2,
             moves=34,
         ),
@@ -297,6 +340,7 @@ PROFILES: Final = {
         ),
         Profile(
             name="all-down",
+            spreads=("times",),
             weights={
                 **_COMMON,
                 "power_loss_all": 4,
@@ -335,6 +379,7 @@ PROFILES: Final = {
         ),
         Profile(
             name="unclean",
+            spreads=("times",),
             weights={
                 **_COMMON,
                 "power_loss": 5,

@@ -18,12 +18,14 @@ from emulator.plan.actions import (
     Produce,
     Release,
     ReleaseNewest,
+    ReplaceDisk,
     Resume,
     Start,
+    Stop,
     SyncDisk,
     Wait,
 )
-from emulator.plan.channels import Channel, Link, Way
+from emulator.plan.channels import STREAM, Channel, Link, Way
 from emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
 from emulator.plan.nodes import CLIENT, CONTROLLER
 from emulator.simulator.cluster_view import Actions, ClusterView, Move
@@ -218,6 +220,32 @@ def _race_refusal(view: ClusterView) -> Actions:
     ]
 
 
+def _race_proof(view: ClusterView) -> Actions:
+    """S46: a member loses its log, the others stop in order, and one of them makes a start that comes to nothing."""
+    led = view.draw_led_partition()
+    if led is None or len(led.state.isr) < 3:
+        return []
+    lost = view.storage.choice(led.state.isr)
+    others = [member for member in led.state.isr if member != lost]
+    if not view.may_crash(view.cluster.nodes[lost]):
+        return []
+    stream = Channel(others[-1], CONTROLLER, STREAM, Way.RESPONSE)
+    return [
+        Produce(partition=led.name, producer=PRODUCER_ALL, records=1),
+        Wait(duration_ms=view.schedule.randint(5, 20)),
+        view.storage.choice((ReplaceDisk(nodes=(lost,)), view.draw_power_loss((lost,)))),
+        *(action for member in others for action in (Stop(nodes=(member,)), Wait(duration_ms=60))),
+        Hold(channel=stream),
+        Start(nodes=(others[-1],)),
+        Wait(duration_ms=view.past_session_ms()),
+        Stop(nodes=(others[-1],)),
+        Wait(duration_ms=view.schedule.randint(1, 20)),
+        Release(channel=stream),
+        Start(nodes=(lost, *others)),
+        Wait(duration_ms=view.past_session_ms(175)),
+    ]
+
+
 RACES: Final[Mapping[str, Move]] = MappingProxyType(
     {
         "race_readers": _race_readers,
@@ -226,6 +254,7 @@ RACES: Final[Mapping[str, Move]] = MappingProxyType(
         "race_cut": _race_cut,
         "race_roles": _race_roles,
         "race_refusal": _race_refusal,
+        "race_proof": _race_proof,
     }
 )
 """By the name that profiles use."""

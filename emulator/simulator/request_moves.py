@@ -1,6 +1,7 @@
 """Requests of an administrator, one a move, at any moment and beside any fault; what they ask for is drawn.
 
-Races, in which a request comes at the one dangerous moment, are in ``administrator_moves``.
+Races, in which a request comes at the one dangerous moment, are in ``administrator_moves``; several requests of which
+some brokers hear late, and at once, in ``late_metadata_moves``.
 """
 
 from collections.abc import Mapping
@@ -9,10 +10,24 @@ from typing import Final
 
 from emulator.core.admin_messages import RequestedElection
 from emulator.core.effective_config import CLUSTER
-from emulator.core.types import ConfigResource
-from emulator.plan.actions import AlterConfig, CancelReassignment, CreatePartitions, ElectLeaders, Reassign
-from emulator.plan.administration_fields import ConfigChange
-from emulator.plan.lines import MIN_ISR
+from emulator.core.metadata_version import ELR_VERSION, LATEST, METADATA_VERSION
+from emulator.core.types import ConfigResource, FeatureUpgradeType
+from emulator.plan.actions import (
+    Action,
+    AlterConfig,
+    CancelReassignment,
+    CreatePartitions,
+    ElectLeaders,
+    Kill,
+    Reassign,
+    Start,
+    Stop,
+    UnregisterBroker,
+    UpdateFeature,
+    Wait,
+)
+from emulator.plan.administration_fields import ConfigChange, FeatureLevel
+from emulator.plan.lines import MIN_ISR, elr_feature
 from emulator.simulator.cluster_view import Actions, ClusterView, Move
 
 _PARTITIONS_MAX: Final = 4
@@ -86,6 +101,45 @@ def _strategy(view: ClusterView) -> Actions:
     return [_set(ConfigResource.TOPIC, topic, "unclean.recovery.strategy", view.schedule.choice(("None", "Balanced")))]
 
 
+def _broker_config(view: ClusterView) -> Actions:
+    """Changes what one broker alone goes by, or takes that away again; of min ISR this is refused while ELR is on."""
+    broker = str(view.schedule.choice(view.brokers).broker_id)
+    choices = ((MIN_ISR, ("1", "2", "3")), ("unclean.recovery.strategy", ("None", "Balanced")))
+    key, values = view.schedule.choice(choices)
+    return [_set(ConfigResource.BROKER, broker, key, view.schedule.choice((None, *values)))]
+
+
+def _unregister(view: ClusterView) -> Actions:
+    """Has a broker forgotten, which counts as its failure: only another process of it is registered again."""
+    victim = view.draw_victim()
+    if victim is None:
+        return []
+    node = victim.node_id
+    pause = Wait(duration_ms=view.schedule.randint(1, 150))
+    forget: list[Action] = [UnregisterBroker(broker_id=victim.broker_id), pause]
+    match view.schedule.choice(("stop", "kill", "power", "nothing")):
+        case "stop":
+            return [*forget, Stop(nodes=(node,)), Wait(duration_ms=view.past_session_ms()), Start(nodes=(node,))]
+        case "kill":
+            return [*forget, Kill(nodes=(node,)), Start(nodes=(node,))]
+        case "power":
+            return [*forget, view.draw_power_loss((node,)), Start(nodes=(node,))]
+        case _:
+            return forget
+
+
+def _features(view: ClusterView) -> Actions:
+    """Takes features down or up again: eligible leader replicas, and perhaps the metadata version beneath them."""
+    pause = Wait(duration_ms=view.schedule.randint(1, 60))
+    if view.cluster.image.feature_level(ELR_VERSION) == 0:
+        raised = UpdateFeature(target=FeatureLevel(METADATA_VERSION, LATEST))
+        return [raised, pause, elr_feature(1)]
+    if view.schedule.random() < 0.5:
+        return [elr_feature(0)]
+    level = FeatureLevel(METADATA_VERSION, view.schedule.randint(1, LATEST - 1))
+    return [elr_feature(0), pause, UpdateFeature(target=level, upgrade_type=FeatureUpgradeType.UNSAFE_DOWNGRADE)]
+
+
 def _set(resource: ConfigResource, name: str, key: str, value: str | None) -> AlterConfig:
     return AlterConfig(config=ConfigChange(resource=resource, name=name, changes=((key, value),)))
 
@@ -100,6 +154,9 @@ REQUEST_MOVES: Final[Mapping[str, Move]] = MappingProxyType(
         "create_partitions": _create_partitions,
         "cluster_min_isr": _cluster_min_isr,
         "strategy": _strategy,
+        "broker_config": _broker_config,
+        "unregister": _unregister,
+        "features": _features,
     }
 )
 """By the name that profiles use."""

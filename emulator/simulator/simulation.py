@@ -250,6 +250,12 @@ class Simulation:
             cluster.processes.set_clock_rate(node, 1_000_000)
             node.pending_crash = None
             cluster.processes.resume(node)
+            if (
+                node.broker is not None
+                and node.broker.broker_epoch is not None
+                and broker_id not in cluster.image.brokers
+            ):
+                cluster.processes.stop(broker_id)  # unregistered, it is of no use until it is started again
             cluster.processes.start(broker_id)
         left = self._converge()
         self._unread = excused(cluster)

@@ -4,7 +4,8 @@ Its *existence*, whatever is in it, says that the logs of its directory were clo
 *content*, ``{"version":0,"brokerEpoch":N}``, is the proof that a registration shows the controller (KIP-966).
 
 Life cycle: read for the registration, deleted (and the directory synced, so that it cannot come back) before the
-directory's logs are opened, written after all of them were flushed and closed without error.
+directory's logs are opened, written after all of them were flushed and closed without error. A process that stops
+before it opens them writes its own epoch into it.
 """
 
 from collections.abc import Iterable

@@ -108,6 +108,15 @@ class LogDirectory:
         """Returns the broker epoch in the clean-shutdown file; see ``clean_shutdown.read_broker_epoch``."""
         return clean_shutdown.read_broker_epoch(self._filesystem, self.path)
 
+    def renew_clean_shutdown(self, broker_epoch: BrokerEpoch) -> None:
+        """Writes another epoch into the clean-shutdown file, if there is one; for logs that were not loaded.
+
+        Raises:
+            StorageError: it could not be written, and proves nothing any more.
+        """
+        if clean_shutdown.is_clean(self._filesystem, self.path):
+            clean_shutdown.write(self._filesystem, self.path, broker_epoch)
+
     # --- Loading --------------------------------------------------------------------------------------------------
 
     def load_logs(self, settings_of: Callable[[str], LogSettings]) -> tuple[LoadedLog, ...]:

@@ -28,6 +28,9 @@ from emulator.verification.timeline import CollectedEvent
 from emulator.verification.vocabulary import COMMITTED
 
 ELR_FEATURE: Final = "eligible.leader.replicas.version"
+METADATA_VERSION: Final = "metadata.version"
+_LEADER_RECOVERY: Final = 3
+"""Level of ``metadata.version`` 3.2-IV0, below which no partition is RECOVERING (KIP-704)."""
 
 _Process = tuple[int, int]
 """Node and incarnation."""
@@ -96,8 +99,20 @@ class ClusterFacts:
     @cached_property
     def elr_levels(self) -> tuple[FeatureChanged, ...]:
         """Changes of the feature of eligible leader replicas, in order."""
+        return self._levels(ELR_FEATURE)
+
+    @cached_property
+    def _metadata_versions(self) -> tuple[FeatureChanged, ...]:
+        return self._levels(METADATA_VERSION)
+
+    def _levels(self, name: str) -> tuple[FeatureChanged, ...]:
         changes = (change.event for change in self.events.of(FeatureChanged))
-        return tuple(sorted((c for c in changes if c.name == ELR_FEATURE), key=lambda c: c.metadata_offset))
+        return tuple(sorted((c for c in changes if c.name == name), key=lambda c: c.metadata_offset))
+
+    def has_recovery_state(self, metadata_offset: int) -> bool:
+        """Whether the finalized ``metadata.version`` knows partitions that are RECOVERING."""
+        before = [change for change in self._metadata_versions if change.metadata_offset < metadata_offset]
+        return not before or before[-1].feature_level >= _LEADER_RECOVERY
 
     def has_elr(self, metadata_offset: int) -> bool:
         """Whether the cluster had eligible leader replicas: the feature can be downgraded while the switch stays on."""

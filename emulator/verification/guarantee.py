@@ -10,9 +10,9 @@ leader that lacks it,
 
 A replica is outstanding from the end of an incarnation without clean shutdown, whether bytes were lost or not, until a
 committed ISR contains it after its new registration. An incarnation that was registered and stopped before it heard of
-that leaves no proof of a clean shutdown either (KIP-966: the previous broker epoch is the proof; S44). Everything is
-placed by metadata offsets: an acknowledgement by the metadata that its leader had applied by then (never later than the
-truth), an end by what the harness noted.
+that leaves no proof of a clean shutdown either (KIP-966: the previous broker epoch is the proof; S44), nor can one that
+an administrator has unregistered, from then on. Everything is placed by metadata offsets: an acknowledgement by the
+metadata that its leader had applied by then (never later than the truth), an end by what the harness noted.
 
 Whatever begins an excuse is what was configured, asked for or broken. What the judged cluster says of itself can only
 end an excuse or deny one; the README lists each input.
@@ -26,6 +26,7 @@ import msgspec
 import yaml
 
 from emulator.core.events import (
+    BrokerFenced,
     BrokerRegistered,
     BrokerStateChanged,
     Election,
@@ -36,6 +37,7 @@ from emulator.core.events import (
     PartitionChanged,
     StepReached,
 )
+from emulator.core.types import FenceReason
 from emulator.verification.configuration import Configuration
 from emulator.verification.timeline import Timeline
 
@@ -127,8 +129,8 @@ def _judgement(worst: _Outage, *, unaccepted: Sequence[PartitionChanged]) -> Gua
     if worst.excess[0] > 0:
         return GuaranteeJudgement(
             guarantee=Guarantee.EXCEEDED,
-            reason=f"{names} {were} outstanding at once, each since an end without clean shutdown; "
-            f"min ISR allows {allowed}",
+            reason=f"{names} {were} outstanding at once, each since an end without clean shutdown or since it was "
+            f"unregistered; min ISR allows {allowed}",
         )
     elected = "no election was unclean"
     if unaccepted:
@@ -213,15 +215,20 @@ def _absences(timeline: Timeline, changes: Sequence[PartitionChanged]) -> Iterat
             ),
             default=None,
         )
-        back = (
-            None
-            if registered is None
-            else min(
-                (c.metadata_offset for c in changes if c.metadata_offset > registered and end.ended_node in c.isr),
-                default=None,
-            )
-        )
-        yield _Absence(node=end.ended_node, since=known, until=back)
+        yield _Absence(node=end.ended_node, since=known, until=_back(changes, end.ended_node, registered))
+    for forgotten in timeline.of(BrokerFenced):
+        if forgotten.reason is FenceReason.UNREGISTERED:
+            broker_id, since = forgotten.broker_id, forgotten.metadata_offset
+            again = min((at for broker, _, at in registrations if broker == broker_id and at > since), default=None)
+            yield _Absence(node=broker_id, since=since, until=_back(changes, broker_id, again))
+
+
+def _back(changes: Sequence[PartitionChanged], broker_id: int, registered: int | None) -> int | None:
+    """Returns the offset of the first committed ISR that contains a broker after its registration at an offset."""
+    if registered is None:
+        return None
+    isrs = ((change.metadata_offset, change.isr) for change in changes if change.metadata_offset > registered)
+    return min((offset for offset, isr in isrs if broker_id in isr), default=None)
 
 
 # --- Which unclean elections were accepted ------------------------------------------------------------------------

@@ -52,11 +52,13 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         new: the state after it.
         old: the state before it; ``None`` where the partition was created.
         has_elr: whether the cluster had eligible leader replicas then.
+        has_recovery_state: whether the metadata version knew partitions that are RECOVERING.
     """
 
     new: PartitionChanged
     old: PartitionChanged | None
     has_elr: bool
+    has_recovery_state: bool
 
     @property
     def is_unclean(self) -> bool:
@@ -165,7 +167,14 @@ class PartitionFacts:
         for collected in sorted(self.events.of(PartitionChanged), key=lambda each: each.event.metadata_offset):
             new = collected.event
             old = before.get(new.topic_id)
-            changes.append(Change(new=new, old=old, has_elr=self.cluster.has_elr(new.metadata_offset)))
+            changes.append(
+                Change(
+                    new=new,
+                    old=old,
+                    has_elr=self.cluster.has_elr(new.metadata_offset),
+                    has_recovery_state=self.cluster.has_recovery_state(new.metadata_offset),
+                )
+            )
             before[new.topic_id] = new
         return tuple(changes)
 

@@ -943,17 +943,27 @@ def broker_notices_a_stray(path: Path) -> Path:
     return run.finish()
 
 
-def set_elr_level(run: RunBuilder, level: int) -> None:
+def set_feature_level(run: RunBuilder, name: str, level: int) -> None:
     run.note(
         CONTROLLER,
         e.FeatureChanged(
-            cause_id=CAUSE,
-            metadata_offset=MetadataOffset(run.metadata_offset),
-            name="eligible.leader.replicas.version",
-            feature_level=level,
+            cause_id=CAUSE, metadata_offset=MetadataOffset(run.metadata_offset), name=name, feature_level=level
         ),
     )
     run.metadata_offset += 1
+
+
+def set_elr_level(run: RunBuilder, level: int) -> None:
+    set_feature_level(run, "eligible.leader.replicas.version", level)
+
+
+def unclean_leader_of_a_metadata_version(path: Path, level: int) -> Path:
+    """It does not recover; before 3.2-IV0, level 3, there was no such state."""
+    run = healthy(path)
+    set_feature_level(run, "metadata.version", level)
+    run.alter(reason="elect_leaders", leader=1, election=e.Election.UNCLEAN, isr=(1,))
+    run.expand((0, 1, 2))
+    return run.finish()
 
 
 def eligible_leader_replicas_are_downgraded(path: Path) -> Path:
@@ -1245,6 +1255,10 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "reassigned in one epoch": (replica_leaves_in_the_same_epoch, frozenset({"M16"})),
     "called off with nobody in sync": (cancellation_hands_the_isr_over, frozenset({"M2", "M11", "M19"})),
     "called off under min isr": (reassignment_is_called_off_under_min_isr, frozenset({"M19"})),
+    "unclean leader that need not recover": (
+        lambda p: unclean_leader_of_a_metadata_version(p, 3),
+        frozenset({"M7"}),
+    ),
     "stray deleted too early": (lambda p: broker_deletes_a_stray(p, waited_ms=500), frozenset({"L7"})),
     "lost under the id of a deleted topic": (client_behind_a_deleted_topic_loses, frozenset({"C2", "D1"})),
     "recovering in company, no gate": (
@@ -1277,6 +1291,7 @@ HOLDS: Mapping[str, Build] = {
     "reassignment": reassignment_completes,
     "reassignment under way": reassignment_is_under_way,
     "recovery step": uncleanly_elected_leader_recovers,
+    "unclean leader of an old metadata version": lambda path: unclean_leader_of_a_metadata_version(path, 2),
     "downgrade": eligible_leader_replicas_are_downgraded,
     "downgrade and upgrade": fenced_member_stays_past_an_upgrade,
     "sequence numbers wrap": sequence_numbers_wrap,

@@ -89,7 +89,7 @@ from emulator.core.messages import (
 )
 from emulator.core.properties import TopicProperties
 from emulator.core.timers import Timed
-from emulator.core.types import BrokerId, BrokerState, MetadataOffset, TopicPartition
+from emulator.core.types import BrokerEpoch, BrokerId, BrokerState, MetadataOffset, TopicPartition
 
 
 class _Logs(Enum):
@@ -131,6 +131,11 @@ class Broker:
         )
         self._logs = _Logs.UNTOUCHED
         self._has_exited = False
+
+    @property
+    def broker_epoch(self) -> BrokerEpoch | None:
+        """As granted by the controller; ``None`` before it is registered."""
+        return self._lifecycle.broker_epoch
 
     @property
     def state(self) -> BrokerState:
@@ -415,4 +420,14 @@ class Broker:
             turn.exit(CloseLogs(broker_epoch=self._lifecycle.broker_epoch))
         else:
             # Checkpoints of logs that were never opened must not be overwritten with nothing.
-            turn.exit(StopNode())
+            turn.exit(StopNode(proven_epoch=self._proven_epoch()))
+
+    def _proven_epoch(self) -> BrokerEpoch | None:
+        """Returns the epoch that proves that logs are as the process before left them: closed, and not opened since.
+
+        KIP-966 has every process write its epoch when it stops in order; Kafka writes none where logs were not loaded
+        (``LogManager.shutdown``).
+        """
+        was_proven = self._config.previous_broker_epoch is not None and self._logs is _Logs.UNTOUCHED
+        is_renewed = was_proven and self._config.switches.untouched_logs_stay_proven
+        return self._lifecycle.broker_epoch if is_renewed else None

@@ -28,7 +28,7 @@ from emulator.core.events import (
     PartitionChanged,
 )
 from emulator.core.image import PartitionState
-from emulator.core.metadata_version import ELR_VERSION
+from emulator.core.metadata_version import ELR_VERSION, LEADER_RECOVERY, METADATA_VERSION
 from emulator.core.types import BrokerEpoch, BrokerId, LeaderRecoveryState, PartitionEpoch, TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.oracle.alarm_log import AlarmLog
@@ -59,6 +59,7 @@ class ControllerRules:
         self._unfenced: set[BrokerId] = set()
         self._last_contact_ms: dict[BrokerId, int] = {}
         self._has_elr = True
+        self._has_recovery_state = True
         self._kept: dict[TopicPartition, set[BrokerId]] = {}
 
     def attach(self, cluster: SimulatedCluster) -> None:
@@ -67,7 +68,9 @@ class ControllerRules:
         self._has_elr = cluster.switches.elr
 
     def feature_changed(self, event: FeatureChanged) -> None:
-        """Rules about eligible leader replicas end with their feature, and start afresh with it."""
+        """Rules about eligible leader replicas end with their feature; RECOVERING needs a metadata version."""
+        if event.name == METADATA_VERSION:
+            self._has_recovery_state = event.feature_level >= LEADER_RECOVERY
         if event.name == ELR_VERSION:
             self._has_elr = self._cluster.switches.elr and event.feature_level > 0
             self._has_floor.clear()
@@ -185,7 +188,8 @@ class ControllerRules:
         is_told = event.reason == _PROPOSED and event.broker_id == before.leader
         if is_recovering and (len(event.isr) > 1 or (event.leader is not None and event.isr != (event.leader,))):
             self._alarm_log.report("M7", name, f"{name} recovers beside others: {event.describe()}")
-        if not is_recovering and event.leader is not None and event.election in _UNCLEAN:
+        must_recover = self._has_recovery_state and event.leader is not None and event.election in _UNCLEAN
+        if must_recover and not is_recovering:
             self._alarm_log.report("M7", name, f"{name} need not recover from an unclean election: {event.describe()}")
         if is_recovering and not was and event.election not in _UNCLEAN:
             self._alarm_log.report("M7", name, f"{name} recovers from no unclean election: {event.describe()}")

@@ -3,7 +3,7 @@
 Events about a topic that was deleted concern no promise any more: one of the same name makes its own.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from emulator.core.errors import ErrorCode
 from emulator.core.events import (
@@ -42,10 +42,10 @@ from emulator.core.events import (
     UncleanRecoveryDropped,
     UncleanRecoveryStarted,
 )
-from emulator.core.types import BrokerId, NodeId, TopicId, TopicPartition
+from emulator.core.types import BrokerId, FenceReason, NodeId, TopicId, TopicPartition
 from emulator.plan.nodes import CONTROLLER
 from emulator.simulator.oracle.checks import Checks
-from emulator.simulator.oracle.guarantee import ProvenShutdowns
+from emulator.simulator.oracle.guarantee import GuaranteeLedger, ProvenShutdowns
 from emulator.simulator.oracle.truth import Acknowledgement
 
 
@@ -135,8 +135,12 @@ class EventRouter:
         self._checks.controller.ended(event)
 
     def _ended_without_proof(self, event: IncarnationEnded) -> None:
-        for ledger in (self._checks.outstanding, *(truth.ledger for truth in self._checks.truths.values())):
+        for ledger in self._ledgers():
             ledger.ended(event, moment=self._checks.alarm_log.moment)
+
+    def _ledgers(self) -> Iterator[GuaranteeLedger]:
+        yield self._checks.outstanding
+        yield from (truth.ledger for truth in self._checks.truths.values())
 
     def _state_changed(self, node_id: NodeId, event: Event) -> None:
         assert isinstance(event, BrokerStateChanged)
@@ -161,6 +165,9 @@ class EventRouter:
         assert isinstance(event, BrokerFenced | ControlledShutdownStarted)
         self._checks.tally.superseded(event.broker_id, self._checks.cluster.nodes[event.broker_id].broker)
         self._checks.tally.fenced(event)
+        if isinstance(event, BrokerFenced) and event.reason is FenceReason.UNREGISTERED:
+            for ledger in self._ledgers():
+                ledger.unregistered(event.broker_id, moment=self._checks.alarm_log.moment)
         self._checks.controller.fenced(event)
 
     def _unfenced(self, _: NodeId, event: Event) -> None:

@@ -5,7 +5,8 @@ more replicas of the partition were *outstanding* than min(min ISR, replication 
 moment or at the acknowledgement, whichever is less, and if no unclean election was *accepted* meanwhile. A replica is
 outstanding from the end of an incarnation without clean shutdown until a committed ISR contains it after its new
 registration. An incarnation that was registered and stopped before it heard of that leaves no proof of a clean shutdown
-either (KIP-966: the previous broker epoch is the proof; S44). An unclean election, that of a last known leader
+either (KIP-966: the previous broker epoch is the proof; S44), nor can one that an administrator has unregistered. An
+unclean election, that of a last known leader
 included, is accepted where the configuration prefers it to waiting, or where an administrator has asked for one.
 
 Everything that begins an excuse is what was configured, asked for or broken. What the judged cluster says of itself
@@ -19,6 +20,7 @@ from emulator.core.types import BrokerId, IncarnationId, LeaderEpoch, MetadataOf
 from emulator.simulator.nodes import incarnation_name
 
 _NEVER: Final = 1 << 62
+_NO_INCARNATION: Final = -1
 _UNCLEAN = (Election.UNCLEAN, Election.LAST_KNOWN_LEADER)
 
 
@@ -91,6 +93,12 @@ class GuaranteeLedger:
             return
         self._ended[event.ended_node] = event.ended_incarnation
         self._registered.discard(event.ended_node)
+        self._review(moment)
+
+    def unregistered(self, broker_id: BrokerId, *, moment: int) -> None:
+        """An administrator has had a broker forgotten: nothing that it shows proves anything when it returns."""
+        self._ended.setdefault(broker_id, _NO_INCARNATION)
+        self._registered.discard(broker_id)
         self._review(moment)
 
     def registered(self, event: BrokerRegistered) -> None:

@@ -32,7 +32,7 @@ def _problem(change: Change) -> str | None:
             return "RECOVERING without an unclean election"
         return None
     was_ended = was is LeaderRecoveryState.RECOVERING and new.reason is not ChangeReason.ALTER_PARTITION
-    if change.is_unclean and (new.leader is not None or was_ended):
+    if change.is_unclean and change.has_recovery_state and (new.leader is not None or was_ended):
         return f"{broker(new.leader)} was elected uncleanly and need not recover"
     return "RECOVERED without an AlterPartition of the leader" if was_ended else None
 

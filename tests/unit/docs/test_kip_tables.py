@@ -55,6 +55,7 @@ def test_every_section_is_read(name: str, sections: int) -> None:
         ("kip-966", "elr"),
         ("kip-966", "hw_requires_min_isr"),
         ("kip-966", "unclean_detection"),
+        ("kip-966", "untouched_logs_stay_proven"),
         ("kip-966", "maximal_isr"),
         ("kip-966", "last_known"),
         ("kip-704", "recovering_gate"),

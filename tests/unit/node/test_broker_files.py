@@ -4,7 +4,7 @@ import pytest
 
 from emulator.core.errors import StorageError
 from emulator.core.properties import NodeProperties, topic_properties
-from emulator.core.types import NodeId, TopicId, TopicPartition
+from emulator.core.types import BrokerEpoch, NodeId, TopicId, TopicPartition
 from emulator.node.broker_files import BrokerFiles
 from emulator.storage.checkpoints import HIGH_WATERMARK_CHECKPOINT
 from emulator.storage.memory_filesystem import MemoryFileSystem
@@ -40,6 +40,17 @@ def test_new_logs_go_to_the_directory_that_has_fewest() -> None:
     filesystem = with_four_logs("/a", "/b")
     for path, partitions in (("/a", ORDERS[0::2]), ("/b", ORDERS[1::2])):
         assert all(filesystem.is_directory(f"{path}/{partition}") for partition in partitions)
+
+
+def test_a_renewed_epoch_is_in_every_directory() -> None:
+    filesystem = MemoryFileSystem()
+    files = opened(filesystem, "/a", "/b")
+    files.load()
+    files.close(BrokerEpoch(5))
+    files = opened(filesystem, "/a", "/b")
+    files.renew_proof(BrokerEpoch(8))
+    files.close(None)
+    assert opened(filesystem, "/a", "/b").previous_broker_epoch() == 8
 
 
 def test_a_directory_that_cannot_be_loaded_is_left_out_and_named() -> None:

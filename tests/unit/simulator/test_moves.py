@@ -1,6 +1,7 @@
 """Every move has one name, and profiles weigh exactly the moves that there are."""
 
 from emulator.simulator.administrator_moves import ADMINISTRATOR_MOVES
+from emulator.simulator.late_metadata_moves import LATE_METADATA_MOVES
 from emulator.simulator.moves import MOVES
 from emulator.simulator.network_moves import NETWORK_MOVES
 from emulator.simulator.process_moves import PROCESS_MOVES
@@ -12,7 +13,16 @@ from emulator.simulator.unclean_races import UNCLEAN_RACES
 
 
 def test_no_name_is_in_two_tables() -> None:
-    tables = (PROGRESS_MOVES, NETWORK_MOVES, PROCESS_MOVES, REQUEST_MOVES, ADMINISTRATOR_MOVES, RACES, UNCLEAN_RACES)
+    tables = (
+        PROGRESS_MOVES,
+        NETWORK_MOVES,
+        PROCESS_MOVES,
+        REQUEST_MOVES,
+        LATE_METADATA_MOVES,
+        ADMINISTRATOR_MOVES,
+        RACES,
+        UNCLEAN_RACES,
+    )
     assert sum(len(table) for table in tables) == len(MOVES)
 
 

@@ -61,6 +61,25 @@ def test_close_before_load_touches_nothing() -> None:
     assert read_offsets(filesystem, f"{ROOT}/{RECOVERY_POINT_CHECKPOINT}") == {PARTITION: 5}
 
 
+def test_an_epoch_that_is_renewed_before_load_survives_a_power_loss() -> None:
+    filesystem = durable_directory(ROOT)
+    directory, _ = _load(filesystem)
+    directory.close_logs(BrokerEpoch(12))
+    directory = LogDirectory.open(filesystem, ROOT)
+    directory.renew_clean_shutdown(BrokerEpoch(13))
+    directory.close_logs(None)
+    filesystem.lose_power(keep=Keep.NONE, seed=1)
+    filesystem.restart()
+    assert clean_shutdown.read_broker_epoch(filesystem, ROOT) == 13
+
+
+def test_logs_that_were_loaded_are_not_proven_by_renewal() -> None:
+    filesystem = durable_directory(ROOT)
+    directory, _ = _load(filesystem)
+    directory.renew_clean_shutdown(BrokerEpoch(13))
+    assert not clean_shutdown.is_clean(filesystem, ROOT)
+
+
 def test_deleted_and_stray_directories_are_set_aside() -> None:
     filesystem = durable_directory(ROOT)
     directory, _ = _load(filesystem)

@@ -75,6 +75,25 @@ def two_are_stopped_before_they_are_registered(run: RunBuilder) -> None:
     elect(run, 1, e.Election.ISR)
 
 
+def one_is_killed_and_one_is_unregistered(run: RunBuilder) -> None:
+    """Whatever a broker shows that was forgotten, nothing proves any more that it kept its log."""
+    run.fence(2, reason="unregistered")
+    run.alter(reason="unregistered", broker=2, isr=(0, 1))
+    run.end(0, e.IncarnationEnd.KILLED)
+    elect(run, 1, e.Election.ISR)
+
+
+def one_is_killed_after_an_unregistered_one_is_back(run: RunBuilder) -> None:
+    run.fence(2, reason="unregistered")
+    run.alter(reason="unregistered", broker=2, isr=(0, 1))
+    run.end(2, e.IncarnationEnd.STOPPED)
+    run.restart(2)
+    run.unfence(2)
+    run.expand((0, 1, 2))
+    run.end(0, e.IncarnationEnd.KILLED)
+    elect(run, 1, e.Election.ISR)
+
+
 def two_are_killed_in_turn(run: RunBuilder) -> None:
     run.end(2, e.IncarnationEnd.KILLED)
     run.restart(2)
@@ -213,6 +232,8 @@ def other_brokers_are_killed(run: RunBuilder) -> None:
         (two_are_stopped, Guarantee.BROKEN),
         (two_are_stopped_before_they_hear_of_their_registration, Guarantee.EXCEEDED),
         (two_are_stopped_before_they_are_registered, Guarantee.BROKEN),
+        (one_is_killed_and_one_is_unregistered, Guarantee.EXCEEDED),
+        (one_is_killed_after_an_unregistered_one_is_back, Guarantee.BROKEN),
         (two_are_killed_in_turn, Guarantee.BROKEN),
         (second_is_killed_before_the_first_is_back, Guarantee.EXCEEDED),
         (eligible_replica_is_killed_before_the_last_in_the_isr_loses_power, Guarantee.EXCEEDED),

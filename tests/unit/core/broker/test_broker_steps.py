@@ -1,6 +1,7 @@
 """A whole broker, input by input: start, shutdown, waiting requests, order of effects."""
 
 import msgspec
+import pytest
 
 from emulator.core.batch import BatchDescriptor
 from emulator.core.broker import Broker, BrokerConfig
@@ -71,6 +72,7 @@ from tests.unit.core.broker.hosting import FIRST, NAME, OWN, TOPIC_ID
 
 CAUSE = CauseId("unit")
 OWN_EPOCH = BrokerEpoch(5)
+PREVIOUS_EPOCH = BrokerEpoch(2)
 EVERY_RULE_ON = Switches()
 
 
@@ -87,7 +89,9 @@ def registered(broker_id: BrokerId, epoch: int, *, fenced: bool = False) -> Regi
 class Life:
     """Broker 0 with everything around it played by the test."""
 
-    def __init__(self, switches: Switches = EVERY_RULE_ON) -> None:
+    def __init__(
+        self, switches: Switches = EVERY_RULE_ON, *, previous_broker_epoch: BrokerEpoch | None = PREVIOUS_EPOCH
+    ) -> None:
         self.now_ms = 0
         self.broker = Broker(
             BrokerConfig(
@@ -95,7 +99,7 @@ class Life:
                 controller_id=NodeId(100),
                 cluster_id="unit",
                 incarnation_id=IncarnationId("incarnation-0"),
-                previous_broker_epoch=BrokerEpoch(2),
+                previous_broker_epoch=previous_broker_epoch,
                 switches=switches,
             )
         )
@@ -289,6 +293,20 @@ def test_without_that_rule_logs_are_opened_as_soon_as_the_metadata_is_there() ->
     life.step(MetadataStreamOpened(cause_id=CAUSE, end_offset=MetadataOffset(1)))
     before = msgspec.structs.replace(registered(OWN, 3), incarnation_id=IncarnationId("the-one-before"))
     assert loads_logs(life.metadata(before))
+
+
+@pytest.mark.parametrize(
+    ("previous_broker_epoch", "rule", "proven_epoch"),
+    [(BrokerEpoch(2), True, OWN_EPOCH), (None, True, None), (BrokerEpoch(2), False, None)],
+)
+def test_shutdown_before_logs_were_opened_renews_the_proof_that_they_are_in_order(
+    previous_broker_epoch: BrokerEpoch | None, *, rule: bool, proven_epoch: BrokerEpoch | None
+) -> None:
+    life = Life(Switches(untouched_logs_stay_proven=rule), previous_broker_epoch=previous_broker_epoch)
+    life.step(Started(cause_id=CAUSE))
+    life.register()
+    effects = life.step(ShutdownRequested(cause_id=CAUSE))
+    assert effects[-1] == StopNode(proven_epoch=proven_epoch)
 
 
 def test_shutdown_before_logs_were_opened_leaves_them_alone() -> None:

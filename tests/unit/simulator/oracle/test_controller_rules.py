@@ -1,14 +1,17 @@
 """What a controller may commit: each check in a cluster in which it must fire."""
 
 import msgspec
+import pytest
 
 from emulator.core.events import (
     AlterPartitionDecided,
     BrokerRegistered,
     Election,
+    FeatureChanged,
     IncarnationEnd,
     IncarnationEnded,
 )
+from emulator.core.metadata_version import METADATA_VERSION
 from emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -336,6 +339,17 @@ def test_a_proposal_in_order_may_be_accepted() -> None:
     world = World()
     decides(world)
     assert world.oracle.alarms == []
+
+
+@pytest.mark.parametrize(("level", "fires"), [(3, True), (2, False)])
+def test_an_unclean_leader_recovers_where_the_metadata_version_has_a_state_for_it(level: int, *, fires: bool) -> None:
+    world = World()
+    version = FeatureChanged(
+        cause_id=CAUSE, metadata_offset=MetadataOffset(80), name=METADATA_VERSION, feature_level=level
+    )
+    world.happens(version)
+    returns_uncleanly(world)
+    assert ("M7" in world.fired) is fires
 
 
 def test_a_reassignment_may_be_called_off_at_min_isr() -> None:

@@ -122,6 +122,19 @@ def test_an_administrator_accepts_one_unclean_election_at_a_time() -> None:
     assert ledger.held(25, 30)
 
 
+def test_an_unregistered_broker_is_outstanding_until_it_is_registered_and_in_sync_again() -> None:
+    ledger = Ledger()
+    ledger.change(changed(0), moment=1)
+    ledger.unregistered(BROKERS[0], moment=2)
+    ledger.end(1, moment=3)
+    assert not ledger.held(2, 3)
+    assert ledger.outstanding() == (0, 1)
+    ledger.registered(registered(0))
+    ledger.change(changed(1), moment=4)
+    assert ledger.outstanding() == (1,)
+    assert ledger.held(5, 6)
+
+
 def test_min_isr_is_what_is_configured_whatever_the_controller_decides_by() -> None:
     ledger = Ledger()
     ledger.change(changed(1), moment=10)

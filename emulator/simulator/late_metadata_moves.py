@@ -1,0 +1,92 @@
+"""Requests of which some brokers hear late, and at once: their metadata is held while one after another is carried out.
+
+All requests are drawn before the first is made, so that the later ones go by metadata that is old by then. What such a
+broker does meanwhile, and what it makes of the difference, is where roles and terms have gone by unseen.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from emulator.core.admin_messages import RequestedElection
+from emulator.plan.actions import Action, Cut, ElectLeaders, HealLink, Hold, Produce, Reassign, Release, Wait
+from emulator.plan.channels import STREAM, Channel, Link, Way
+from emulator.plan.fields import PRODUCER_ALL
+from emulator.plan.nodes import CONTROLLER
+from emulator.simulator.administrator_moves import ADMINISTRATOR_MOVES
+from emulator.simulator.cluster_view import Actions, ClusterView, LedPartition, Move
+from emulator.simulator.request_moves import REQUEST_MOVES
+
+_Change: TypeAlias = Callable[[ClusterView, LedPartition], Actions]
+
+
+def _there_and_back(view: ClusterView, led: LedPartition) -> Actions:
+    """Another member leads for a while."""
+    others = [member for member in led.state.isr if member != led.leader]
+    if not others:
+        return []
+    return [
+        _designated(led, view.schedule.choice(others)),
+        Wait(duration_ms=view.schedule.choice((0, 1, 3, 30, 100))),
+        _designated(led, led.leader),
+    ]
+
+
+def _away_and_back(view: ClusterView, led: LedPartition) -> Actions:
+    """A replica is moved away, which deletes its log, and assigned again."""
+    moved = view.schedule.choice(led.state.replicas)
+    stay = tuple(replica for replica in led.state.replicas if replica != moved)
+    if not stay:
+        return []
+    return [
+        Reassign(partition=led.name, replicas=stay),
+        Wait(duration_ms=view.schedule.choice((0, 1, 3, 30, 100))),
+        Reassign(partition=led.name, replicas=view.schedule.choice(((moved, *stay), (*stay, moved)))),
+    ]
+
+
+def _designated(led: LedPartition, leader: int) -> ElectLeaders:
+    member = next(replica for replica in led.state.replicas if replica == leader)
+    return ElectLeaders(election=RequestedElection.DESIGNATED, partitions=(led.name,), leader=member)
+
+
+def _any(name: str) -> _Change:
+    move = REQUEST_MOVES.get(name) or ADMINISTRATOR_MOVES[name]
+    return lambda view, _: move(view)
+
+
+_CHANGES: Final[tuple[_Change, ...]] = (
+    _there_and_back,
+    _there_and_back,
+    _away_and_back,
+    _away_and_back,
+    *map(_any, ("elect_member", "elect_preferred", "resize", "reassign", "cancel", "min_isr", "cluster_min_isr")),
+    *map(_any, ("recreate", "create_partitions")),
+)
+
+
+def _behind(view: ClusterView) -> Actions:
+    """Some brokers hear nothing of two or three requests; a link between two of them may be cut meanwhile."""
+    led = view.draw_led_partition()
+    if led is None:
+        return []
+    late = view.network.sample(view.brokers, view.network.randint(1, len(view.brokers)))
+    streams = [Channel(node.node_id, CONTROLLER, STREAM, Way.RESPONSE) for node in late]
+    actions: list[Action] = [Hold(channel=stream) for stream in streams]
+    link = None
+    if view.network.random() < 0.6 and len(view.brokers) > 1:
+        source, target = view.network.sample([node.node_id for node in view.brokers], 2)
+        link = Link(source, target)
+        actions.append(Cut(link=link))
+    for change in view.schedule.choices(_CHANGES, k=view.schedule.randint(2, 3)):
+        if view.workload.random() < 0.6:
+            actions.append(Produce(partition=led.name, producer=PRODUCER_ALL, records=view.workload.choice((1, 1, 2))))
+        actions += [*change(view, led), Wait(duration_ms=view.schedule.choice((0, 2, 5, 20, 60)))]
+    actions += [Release(channel=stream) for stream in view.network.sample(streams, len(streams))]
+    if link is not None and view.network.random() < 0.5:
+        actions += [Wait(duration_ms=view.schedule.randint(1, 40)), HealLink(link=link)]
+    return actions
+
+
+LATE_METADATA_MOVES: Final[Mapping[str, Move]] = MappingProxyType({"behind": _behind})
+"""By the name that profiles use."""
