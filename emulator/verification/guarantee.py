@@ -3,8 +3,9 @@
 The guarantee holds for a record if, from its acknowledgement up to and including the committed election of the first
 leader that lacks it,
 
-- at no moment more replicas of the partition were *outstanding* than min(min ISR, replication factor) - 1, both as
-  configured at that moment or at the acknowledgement, whichever is less, and
+- at no moment more replicas of the partition were *outstanding* than min(min ISR, replication factor) - 1 allows: the
+  least min ISR that was configured since the acknowledgement, and the replication factor at the acknowledgement or at
+  that moment, whichever is less, and
 - no unclean election was *accepted*, that of a last-known leader included: by a configuration that prefers an unclean
   leader to none, or by an administrator who asked for one.
 
@@ -20,6 +21,7 @@ end an excuse or deny one; the README lists each input.
 
 from collections.abc import Iterator, Sequence
 from enum import Enum
+from itertools import accumulate
 from typing import Final
 
 import msgspec
@@ -165,23 +167,22 @@ def _worst_outage(
         *(change.metadata_offset + 1 for change in changes),
     }
 
-    def allowed(at: int) -> int:
-        replicas = _replicas(changes, at)
-        return min(configuration.min_isr(changes[0].topic, replicas, at=at), len(replicas)) - 1
+    def min_isr(at: int) -> int:
+        return configuration.min_isr(changes[0].topic, _replicas(changes, at), at=at)
 
-    def outage(at: int) -> _Outage:
+    def outage(at: int, least_min_isr: int) -> _Outage:
         replicas = _replicas(changes, at)
         outstanding = frozenset(
             absence.node
             for absence in absences
             if absence.node in replicas and absence.since <= at and (absence.until is None or at < absence.until)
         )
-        return _Outage(outstanding=outstanding, allowed=min(allowed(acked_at), allowed(at)))
+        replication_factor = min(len(replicas), len(_replicas(changes, acked_at)))
+        return _Outage(outstanding=outstanding, allowed=min(least_min_isr, replication_factor) - 1)
 
-    return max(
-        (outage(moment) for moment in sorted(moments) if acked_at <= moment <= last or moment == acked_at),
-        key=lambda each: each.excess,
-    )
+    within = [moment for moment in sorted(moments) if acked_at <= moment <= max(last, acked_at)]
+    least = accumulate(map(min_isr, within), min)
+    return max(map(outage, within, least), key=lambda each: each.excess)
 
 
 def _replicas(changes: Sequence[PartitionChanged], at: int) -> tuple[int, ...]:

@@ -1,9 +1,9 @@
 """The guarantee, kept up to date while the run goes on.
 
-It covers a record if at every moment from its acknowledgement up to the election of the first leader that lacks it no
-more replicas of the partition were *outstanding* than min(min ISR, replication factor) - 1, both as configured at that
-moment or at the acknowledgement, whichever is less, and if no unclean election was *accepted* meanwhile. A replica is
-outstanding from the end of an incarnation without clean shutdown until a committed ISR contains it after its new
+It covers a record if at every moment from its commit up to the election of the first leader that lacks it no more
+replicas of the partition were *outstanding* than min(min ISR, replication factor) - 1 allows: the least min ISR that was
+configured since the commit, and the replication factor at the commit or at that moment, whichever is less; and if no
+unclean election was *accepted* meanwhile. A replica is outstanding from the end of an incarnation without clean shutdown until a committed ISR contains it after its new
 registration. An incarnation that was registered and stopped before it heard of that leaves no proof of a clean shutdown
 either (KIP-966: the previous broker epoch is the proof; S44), nor can one that an administrator has unregistered. An
 unclean election, that of a last known leader
@@ -13,6 +13,7 @@ Everything that begins an excuse is what was configured, asked for or broken. Wh
 (registrations, ISRs, that an election was unclean) can only end one or deny it. Moments are numbers of events.
 """
 
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from emulator.core.events import BrokerRegistered, Election, IncarnationEnd, IncarnationEnded, PartitionChanged
@@ -25,11 +26,12 @@ _UNCLEAN = (Election.UNCLEAN, Election.LAST_KNOWN_LEADER)
 
 
 class _Span(NamedTuple):
-    """From ``since`` until the next span begins, so many replicas were outstanding and so many might be."""
+    """From ``since`` until the next span begins, so many replicas were outstanding, under this configuration."""
 
     since: int
     outstanding: int
-    allowed: int
+    min_isr: int
+    replication_factor: int
 
 
 class ProvenShutdowns:
@@ -71,6 +73,7 @@ class GuaranteeLedger:
 
     def __init__(self) -> None:
         self.allowed = 0
+        self._min_isr = 1
         self.elected_at: dict[LeaderEpoch, int] = {}
         self.replicas: tuple[BrokerId, ...] = ()
         self._ended: dict[NodeId, int] = {}
@@ -133,6 +136,7 @@ class GuaranteeLedger:
 
     def configured(self, min_isr: int, *, offset: MetadataOffset, moment: int) -> None:
         """Min ISR or the replicas may have changed, by the record at an offset."""
+        self._min_isr = min_isr
         allowed = min(min_isr, len(self.replicas)) - 1
         if allowed != self.allowed:
             self.allowed = allowed
@@ -144,7 +148,12 @@ class GuaranteeLedger:
         return tuple(sorted(node for node in self._ended if node in self.replicas))
 
     def _review(self, moment: int) -> None:
-        span = _Span(since=moment, outstanding=len(self.outstanding()), allowed=self.allowed)
+        span = _Span(
+            since=moment,
+            outstanding=len(self.outstanding()),
+            min_isr=self._min_isr,
+            replication_factor=len(self.replicas),
+        )
         if not self._spans or self._spans[-1][1:] != span[1:]:
             self._spans.append(span)
 
@@ -168,8 +177,14 @@ class GuaranteeLedger:
             return False
         ends = [span.since for span in self._spans[1:]] + [_NEVER]
         within = [span for span, end in zip(self._spans, ends, strict=True) if span.since <= until and end >= since]
-        at_first = next((span.allowed for span in reversed(self._spans) if span.since <= since), _NEVER)
-        return all(span.outstanding <= min(span.allowed, at_first) for span in within)
+        if not within:
+            return True
+        factor = within[0].replication_factor
+        least_min_isr = accumulate((span.min_isr for span in within), min)
+        return all(
+            span.outstanding < min(min_isr, factor, span.replication_factor)
+            for span, min_isr in zip(within, least_min_isr, strict=True)
+        )
 
 
 def _up_to(broker_id: BrokerId, incarnation: int) -> frozenset[IncarnationId]:

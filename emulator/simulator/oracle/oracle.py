@@ -198,12 +198,15 @@ class Oracle:
         if self._cluster.clients.producer_acks[client] is not Acks.ALL:
             return
         self.tally.acks += 1
-        acknowledgement = self.truths[name].acknowledgements.get(record.operation_id)
+        truth = self.truths[name]
+        acknowledgement = truth.acknowledgements.get(record.operation_id)
+        last_offset = Offset(base_offset + record.record_count - 1)
+        moment = self.alarm_log.moment if acknowledgement is None else acknowledgement.moment
         promise = PromisedBatch(
             base_offset=base_offset,
-            last_offset=Offset(base_offset + record.record_count - 1),
+            last_offset=last_offset,
             crc=record.attempts[-1].crc,
-            moment=self.alarm_log.moment if acknowledgement is None else acknowledgement.moment,
+            moment=min(moment, truth.committed_since(last_offset)) if last_offset < truth.high_watermark else moment,
             leader_epoch=None if acknowledgement is None else acknowledgement.leader_epoch,
         )
         self.checks.durability.acked(name, promise)

@@ -100,17 +100,19 @@ class PartitionTruth:
     def expose(self, batch: PolledBatch, *, moment: int, leader_epoch: LeaderEpoch | None) -> None:
         """A consumer was given a batch, or a part of one, in a leader epoch.
 
-        What is not committed, or known to be lost by now, promises nothing: that it was given is what D16 is about.
+        What is not committed, or known to be lost by now, promises nothing: that it was given is what D16 is about. It
+        counts from its commit on: under the min ISR of that time it was replicated.
         """
         if self.committed.get(batch.last_offset) != (batch.leader_epoch, batch.crc):
             return
+        is_passed = batch.last_offset < self.high_watermark
         self.exposed.setdefault(
             batch.base_offset,
             PromisedBatch(
                 base_offset=batch.base_offset,
                 last_offset=batch.last_offset,
                 crc=batch.crc,
-                moment=moment,
+                moment=min(moment, self.committed_since(batch.last_offset)) if is_passed else moment,
                 leader_epoch=leader_epoch,
             ),
         )

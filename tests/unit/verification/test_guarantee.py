@@ -204,6 +204,21 @@ def min_isr_is_raised_meanwhile(run: RunBuilder) -> None:
     elect(run, 1, e.Election.ISR)
 
 
+def min_isr_was_lowered_for_a_while(run: RunBuilder) -> None:
+    run.configure("orders", "min.insync.replicas", "1")
+    run.configure("orders", "min.insync.replicas", "2")
+    run.end(0, e.IncarnationEnd.KILLED)
+    elect(run, 1, e.Election.ISR)
+
+
+def moved_to_one_replica_for_a_while(run: RunBuilder) -> None:
+    """The replication factor counts as it was at the acknowledgement and as it is."""
+    run.alter(reason="reassignment", replicas=(0,), isr=(0,))
+    run.alter(reason="reassignment", replicas=(0, 1, 2), isr=(0,))
+    run.end(0, e.IncarnationEnd.KILLED)
+    elect(run, 1, e.Election.ISR)
+
+
 def moved_to_one_replica_meanwhile(run: RunBuilder) -> None:
     run.alter(reason="reassignment", replicas=(0,), isr=(0,))
     run.end(0, e.IncarnationEnd.KILLED)
@@ -251,6 +266,8 @@ def other_brokers_are_killed(run: RunBuilder) -> None:
         (the_controller_says_that_min_isr_is_one, Guarantee.BROKEN),
         (min_isr_is_lowered_meanwhile, Guarantee.EXCEEDED),
         (min_isr_is_raised_meanwhile, Guarantee.EXCEEDED),
+        (min_isr_was_lowered_for_a_while, Guarantee.EXCEEDED),
+        (moved_to_one_replica_for_a_while, Guarantee.BROKEN),
         (moved_to_one_replica_meanwhile, Guarantee.EXCEEDED),
         (former_replica_is_killed, Guarantee.BROKEN),
         (other_brokers_are_killed, Guarantee.BROKEN),

@@ -247,3 +247,23 @@ def test_the_guarantee_holds_again_when_replicas_are_back_after_an_unclean_elect
     assert not ledger.held(25, 25)
     assert not ledger.held(30, 30)
     assert ledger.held(41, 50)
+
+
+def test_the_least_min_isr_since_the_commit_counts() -> None:
+    ledger = Ledger()
+    ledger.change(changed(1), moment=10)
+    ledger.configured(1, offset=MetadataOffset(7), moment=20)
+    ledger.configured(2, offset=MetadataOffset(8), moment=30)
+    ledger.end(0, moment=40)
+    assert not ledger.held(15, 40)
+    assert ledger.held(35, 40)
+
+
+def test_a_replication_factor_between_commit_and_loss_excuses_nothing() -> None:
+    ledger = Ledger()
+    ledger.change(changed(1), moment=10)
+    ledger.change(changed(2, replicas=BROKERS[:1]), moment=20)
+    ledger.change(changed(3), moment=30)
+    ledger.end(0, moment=40)
+    assert ledger.held(15, 40)
+    assert not ledger.held(25, 40)
