@@ -267,6 +267,8 @@ def _print_report(report: "SweepReport") -> None:
     click.echo("coverage: " + (", ".join(f"{mark} {count}" for mark, count in report.marks.items()) or "none"))
     if report.too_little:
         click.echo(f"unknown: too little of {', '.join(report.too_little)} to prove anything")
+    if report.gaps:
+        click.echo(f"conjunctions that never occurred: {', '.join(report.gaps)}")
     if report.excuses:
         click.echo(f"partitions left without a candidate, as the protocol allows: {report.excuses}")
     if report.exceeded:

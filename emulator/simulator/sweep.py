@@ -19,6 +19,7 @@ import msgspec
 
 from emulator.core.switches import DEFAULT_ERA
 from emulator.simulator.explorer import Schedule, SweepOptions, explore
+from emulator.simulator.oracle.conjunctions import CONJUNCTIONS, MUST_OCCUR
 from emulator.simulator.oracle.finding import Guarantee
 from emulator.simulator.profiles import PROFILES
 
@@ -29,6 +30,9 @@ _KIB_PER_MB: Final = 1024
 
 PROOF_SCHEDULES: Final = 1000
 """From so many schedules over all profiles and their clusters on, too little progress makes a sweep ``unknown``."""
+
+CONJUNCTION_SCHEDULES: Final = 5_000
+"""From so many such schedules on, a conjunction that never occurred is told."""
 
 PROGRESS_MIN: Final = {"acks": 20, "elections": 2, "unclean_restarts": 1, "truncations": 1}
 """Medians per schedule below which a green sweep proves nothing."""
@@ -92,7 +96,9 @@ class SweepReport(msgspec.Struct, kw_only=True):
         medians: per schedule.
         findings: schedules with findings; the first only, or one per distinct finding.
         found: number of schedules with findings.
-        too_little: medians below ``PROGRESS_MIN`` and marks of ``COVERAGE`` never hit, where they are asked for.
+        too_little: medians below ``PROGRESS_MIN``, marks of ``COVERAGE`` never hit and pairs of ``MUST_OCCUR`` never
+            met, where they are asked for.
+        gaps: conjunctions that never occurred, where the sweep is long enough for them.
         is_interrupted: whether a KeyboardInterrupt ended it.
     """
 
@@ -110,6 +116,7 @@ class SweepReport(msgspec.Struct, kw_only=True):
     findings: list[Schedule] = []
     found: int = 0
     too_little: list[str] = []
+    gaps: list[str] = []
     is_interrupted: bool = False
 
 
@@ -168,6 +175,9 @@ class _Tally:
         ]
         if is_broad and self._options.era == DEFAULT_ERA and not self._options.switches:
             report.too_little += [mark for mark in COVERAGE if not self._marks[mark]]
+            if report.schedules >= CONJUNCTION_SCHEDULES:
+                report.too_little += [pair for pair in MUST_OCCUR if not self._marks[pair]]
+                report.gaps = [pair for pair in CONJUNCTIONS if not self._marks[pair]]
         return report
 
 

@@ -8,13 +8,14 @@ and about to execute what has arrived once it is resumed. A *losing* link delive
 """
 
 from collections.abc import Callable
+from enum import Enum
 from functools import cache, partial
 from typing import Generic, Protocol
 
 from emulator.core.effects import SendRequest, SendResponse
 from emulator.core.inputs import RequestFailed, RequestReceived, ResponseReceived
 from emulator.core.messages import ProduceRequest, Request, Response
-from emulator.core.types import Acks, CauseId, CorrelationId, NodeId, RequestFailure, RequestId
+from emulator.core.types import Acks, CauseId, NodeId, RequestFailure, RequestId
 from emulator.plan.channels import Channel, Way
 from emulator.simulator.event_queue import EventQueue
 from emulator.simulator.network import KEEPALIVE_MS, LATENCY_MS, Network
@@ -56,15 +57,27 @@ class NodeAsker(Generic[InputT]):
 class _Asked:
     """A request that was not answered yet; ``channel`` is the one that its answer will take."""
 
-    __slots__ = ("asker", "channel", "correlation_id", "destination")
+    __slots__ = ("asker", "channel", "effect", "sent_ms")
 
-    def __init__(
-        self, asker: Asker, destination: NodeId, correlation_id: CorrelationId, channel: Channel[NodeId]
-    ) -> None:
+    def __init__(self, asker: Asker, effect: SendRequest, channel: Channel[NodeId], *, sent_ms: int) -> None:
         self.asker = asker
-        self.destination = destination
-        self.correlation_id = correlation_id
+        self.effect = effect
         self.channel = channel
+        self.sent_ms = sent_ms
+
+
+class RequestFate(Enum):
+    """What became of a request that did not simply arrive."""
+
+    LATE = "late"
+    """It arrived later than without a fault, perhaps after its sender had given it up."""
+
+    LOST = "lost"
+    """Its sender gave it up."""
+
+
+def _unobserved(sender: NodeId, request: Request, sent_ms: int, fate: RequestFate) -> None:
+    """Nobody wants to know."""
 
 
 class Parked:
@@ -90,6 +103,7 @@ class Wire:
     Attributes:
         answers: for requests that bypass all links (``None``: connection closed).
         parked: requests that nodes have received and not answered yet.
+        on_end: called with sender, request and when it was sent for each request that arrives late or is lost.
     """
 
     def __init__(
@@ -102,6 +116,7 @@ class Wire:
     ) -> None:
         self.answers: dict[RequestId, Response | None] = {}
         self.parked: dict[RequestId, Parked] = {}
+        self.on_end: Callable[[NodeId, Request, int, RequestFate], None] = _unobserved
         self._queue = queue
         self._network = network
         self._receive = receive
@@ -119,9 +134,10 @@ class Wire:
         self._last_id += 1
         request_id = RequestId(self._last_id)
         channel, answers = self._channels_of(asker.node_id, effect.destination, effect.request)
-        self._asked[request_id] = _Asked(asker, effect.destination, effect.correlation_id, answers)
+        sent_ms = self._queue.now_ms
+        self._asked[request_id] = _Asked(asker, effect, answers, sent_ms=sent_ms)
         received = RequestReceived(cause_id=effect.cause_id, request_id=request_id, request=effect.request)
-        self.travel(channel, partial(self._arrive, channel, received))
+        self.travel(channel, partial(self._arrive, channel, received, sent_ms))
         self._queue.after(effect.timeout_ms, partial(self._fail, request_id, RequestFailure.TIMED_OUT))
 
     def _channels_of(
@@ -156,7 +172,9 @@ class Wire:
         else:
             self._queue.at(self._network.arrival_ms(channel, now_ms=self._queue.now_ms), delivery)
 
-    def _arrive(self, channel: Channel[NodeId], received: RequestReceived) -> None:
+    def _arrive(self, channel: Channel[NodeId], received: RequestReceived, sent_ms: int) -> None:
+        if self._queue.now_ms > sent_ms + LATENCY_MS:
+            self.on_end(channel.source, received.request, sent_ms, RequestFate.LATE)
         if (channel.source, channel.target) in self._network.cuts:
             self._fail_later(received.request_id, KEEPALIVE_MS)
         elif not self._hand_over(channel.target, channel.api, received):
@@ -195,7 +213,7 @@ class Wire:
         if asked is not None:
             asked.asker.conclude(
                 ResponseReceived(
-                    cause_id=effect.cause_id, correlation_id=asked.correlation_id, response=effect.response
+                    cause_id=effect.cause_id, correlation_id=asked.effect.correlation_id, response=effect.response
                 )
             )
 
@@ -215,8 +233,9 @@ class Wire:
     def _fail(self, request_id: RequestId, failure: RequestFailure) -> None:
         asked = self._asked.pop(request_id, None)
         if asked is not None:
+            self.on_end(asked.asker.node_id, asked.effect.request, asked.sent_ms, RequestFate.LOST)
             asked.asker.conclude(
-                RequestFailed(cause_id=_NETWORK_CAUSE, correlation_id=asked.correlation_id, failure=failure)
+                RequestFailed(cause_id=_NETWORK_CAUSE, correlation_id=asked.effect.correlation_id, failure=failure)
             )
 
     def fall_silent(self, node_id: NodeId) -> None:
@@ -248,7 +267,7 @@ class Wire:
         request_ids = [
             request_id
             for request_id, asked in self._asked.items()
-            if asked.asker.node_id == source and asked.destination == destination
+            if asked.asker.node_id == source and asked.effect.destination == destination
         ]
         for request_id in request_ids:
             self._fail_later(request_id, LATENCY_MS)
@@ -262,7 +281,7 @@ class Wire:
         for request_id, asked in list(self._asked.items()):
             if asked.asker.node_id == node_id:
                 del self._asked[request_id]
-            elif asked.destination == node_id:
+            elif asked.effect.destination == node_id:
                 self._fail_later(request_id, LATENCY_MS)
 
 

@@ -8,6 +8,7 @@ from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.oracle.alarm_log import AlarmLog
 from emulator.simulator.oracle.clients import ClientChecks
 from emulator.simulator.oracle.configuration import Configuration
+from emulator.simulator.oracle.conjunctions import Conjunctions
 from emulator.simulator.oracle.controller_rules import ControllerRules
 from emulator.simulator.oracle.copies import Copies
 from emulator.simulator.oracle.durability import DurabilityChecks
@@ -36,6 +37,7 @@ class Checks:
         copies: who held which batch.
         losses: what was acknowledged and is lost.
         tally: what the run was like.
+        conjunctions: what happened at once.
     """
 
     def __init__(self, on_alarm: Callable[[Alarm], None] | None) -> None:
@@ -47,6 +49,7 @@ class Checks:
         )
         self.alarm_log = AlarmLog(self.truths, lambda: self.cluster.steps, on_alarm)
         self.tally = Tally()
+        self.conjunctions = Conjunctions(self.tally.mark, lambda: self.cluster.now_ms)
         self.copies = Copies()
         self.losses = LossLedger()
         self.durability = DurabilityChecks(self.alarm_log, self.truths, self.copies)

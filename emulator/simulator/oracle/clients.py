@@ -164,9 +164,10 @@ class ClientChecks:
             return
         name = record.partition
         observed = self._observed.get(name, set())
-        for promise in self._truths[name].ever_acked.values():
+        truth = self._truths[name]
+        for promise in truth.ever_acked.values():
             is_passed = record.start_offset <= promise.base_offset and promise.last_offset < record.end_offset
             if is_passed and (promise.last_offset, promise.crc) not in observed:
                 sentence = f"{name} {promise.base_offset}..{promise.last_offset} (batch {promise.crc}) was acknowledged"
                 read = f"{client} read {record.start_offset}..{record.end_offset}, and no consumer was given it"
-                self._alarm_log.report("C2", name, f"{sentence}; {read}", since=promise.moment)
+                self._alarm_log.report("C2", name, f"{sentence}; {read}", since=truth.counts_since(promise))

@@ -126,7 +126,7 @@ class DurabilityChecks:
                 is_earlier = promise.leader_epoch is not None and promise.leader_epoch < event.leader_epoch
                 if is_earlier and promise.last_offset >= max(end_offset, truth.log_start_offset):
                     sentence = f"{name}: {what}, without {promise.base_offset}..{promise.last_offset}"
-                    since = self._made_at(name, promise)
+                    since = self._truths[name].counts_since(promise)
                     self._alarm_log.report(
                         check_id, name, f"{sentence} (batch {promise.crc})", since=since, until=until
                     )
@@ -146,18 +146,9 @@ class DurabilityChecks:
             name,
             f"{name} {promise.base_offset}..{promise.last_offset} (batch {promise.crc}), {what}, is not on leader "
             f"{node.node_id}, whose log ends at {node.disk.logs[name].log_end_offset}",
-            since=self._made_at(name, promise),
+            since=self._truths[name].counts_since(promise),
             until=self._elected_at(name),
         )
-
-    def _made_at(self, name: TopicPartition, promise: PromisedBatch) -> int:
-        """Returns when a promise begins to count: when it was made, or its maker deposed before that.
-
-        Another batch may be committed at that offset: a deposed leader acknowledges until it hears of its successor.
-        """
-        if promise.leader_epoch is None:
-            return promise.moment
-        return min(promise.moment, self._truths[name].ledger.deposed_at(promise.leader_epoch))
 
     def _since(self, name: TopicPartition, offset: Offset, moment: int) -> int:
         """Returns the same for a committed record: by the leader that it was committed by."""
@@ -255,5 +246,7 @@ class DurabilityChecks:
             is_there = promise.base_offset < truth.log_start_offset or (promise.last_offset, promise.crc) in held
             if not is_there and self._copies.outlived_power_losses(name, promise):
                 sentence = f"{name} {promise.base_offset}..{promise.last_offset} (batch {promise.crc})"
-                self._alarm_log.report("D4", name, f"{sentence} is on no replica", since=self._made_at(name, promise))
+                self._alarm_log.report(
+                    "D4", name, f"{sentence} is on no replica", since=self._truths[name].counts_since(promise)
+                )
                 break

@@ -151,6 +151,7 @@ class EventRouter:
         assert isinstance(event, BrokerRegistered)
         self._checks.tally.superseded(event.broker_id, self._checks.cluster.nodes[event.broker_id].broker)
         self._checks.tally.registered(event)
+        self._checks.conjunctions.registered(event)
         end = self._shutdowns.registered(event)
         if end is not None:
             self._ended_without_proof(end)
@@ -195,6 +196,7 @@ class EventRouter:
         assert isinstance(event, TopicDeleted)
         self._topic_ids.pop(event.topic, None)
         self._checks.configuration.deleted(event.topic)
+        self._checks.conjunctions.deleted(event)
         for name in [name for name in self._checks.truths if name.topic == event.topic]:
             del self._checks.truths[name]
             self._checks.durability.forget(name)
@@ -206,6 +208,7 @@ class EventRouter:
     def _applied(self, node_id: NodeId, event: Event) -> None:
         assert isinstance(event, MetadataApplied)
         self.has_applied_metadata = True
+        self._checks.conjunctions.applied(BrokerId(node_id), event)
         self._checks.metadata.applied(self._checks.cluster.nodes[BrokerId(node_id)], event)
 
     def _counted(self, _: NodeId, __: TopicPartition, event: Event) -> None:
@@ -223,6 +226,7 @@ class EventRouter:
             moment=self._checks.alarm_log.moment,
         )
         self._checks.tally.partition_changed(event)
+        self._checks.conjunctions.changed(name, event)
         self._checks.controller.committed(name, event)
 
     def _decided(self, _: NodeId, name: TopicPartition, event: Event) -> None:
@@ -241,6 +245,7 @@ class EventRouter:
     def _log_deleted(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
         assert isinstance(event, LogDeleted)
         self._checks.logs.deleted(node_id, name, event)
+        self._checks.conjunctions.log_changed(node_id, name, event)
         self._checks.metadata.log_deleted(self._checks.cluster.nodes[BrokerId(node_id)], name, event)
 
     def _stray_detected(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
@@ -269,6 +274,7 @@ class EventRouter:
     def _truncated(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
         assert isinstance(event, LogTruncated)
         self._checks.logs.truncated(node_id, name, event)
+        self._checks.conjunctions.log_changed(node_id, name, event)
         self._checks.tally.truncated(node_id, event, high_watermark=self._checks.truths[name].high_watermark)
 
     def _power_lost(self, _: NodeId, name: TopicPartition, event: Event) -> None:

@@ -1,13 +1,13 @@
 """The guarantee, kept up to date while the run goes on.
 
 It covers a record if at every moment from its commit up to the election of the first leader that lacks it no more
-replicas of the partition were *outstanding* than min(min ISR, replication factor) - 1 allows: the least min ISR that was
-configured since the commit, and the replication factor at the commit or at that moment, whichever is less; and if no
-unclean election was *accepted* meanwhile. A replica is outstanding from the end of an incarnation without clean shutdown until a committed ISR contains it after its new
-registration. An incarnation that was registered and stopped before it heard of that leaves no proof of a clean shutdown
-either (KIP-966: the previous broker epoch is the proof; S44), nor can one that an administrator has unregistered. An
-unclean election, that of a last known leader
-included, is accepted where the configuration prefers it to waiting, or where an administrator has asked for one.
+replicas of the partition were *outstanding* than min(min ISR, replication factor) - 1 allows: the least min ISR that
+was configured since the commit, and the replication factor at the commit or at that moment, whichever is less; and if
+no unclean election was *accepted* meanwhile. A replica is outstanding from the end of an incarnation without clean
+shutdown until a committed ISR contains it after its new registration. An incarnation that was registered and stopped
+before it heard of that leaves no proof of a clean shutdown either (KIP-966: the previous broker epoch is the proof;
+S44), nor can one that an administrator has unregistered. An unclean election, that of a last known leader included, is
+accepted where the configuration prefers it to waiting, or where an administrator has asked for one.
 
 Everything that begins an excuse is what was configured, asked for or broken. What the judged cluster says of itself
 (registrations, ISRs, that an election was unclean) can only end one or deny it. Moments are numbers of events.

@@ -55,6 +55,7 @@ class Oracle:
         self._cluster = cluster
         self.checks.attach(cluster)
         cluster.on_response = self.responded
+        cluster.wire.on_end = self.checks.conjunctions.request_ended
 
     @property
     def alarms(self) -> list[Alarm]:

@@ -97,6 +97,15 @@ class PartitionTruth:
         """Returns the moment at which the record at ``offset``, below the high watermark, was committed."""
         return self._moments[bisect_right(self._marks, offset)]
 
+    def counts_since(self, promise: PromisedBatch) -> int:
+        """Returns when a promise begins to count: when it was made, or its maker deposed before that.
+
+        Another batch may be committed at that offset: a deposed leader acknowledges until it hears of its successor.
+        """
+        if promise.leader_epoch is None:
+            return promise.moment
+        return min(promise.moment, self.ledger.deposed_at(promise.leader_epoch))
+
     def expose(self, batch: PolledBatch, *, moment: int, leader_epoch: LeaderEpoch | None) -> None:
         """A consumer was given a batch, or a part of one, in a leader epoch.
 

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from emulator.simulator.explorer import SweepOptions
+from emulator.simulator.oracle.conjunctions import CONJUNCTIONS, MUST_OCCUR
 from emulator.simulator.sweep import PROGRESS_MIN, SweepReport, median, sweep
 
 
@@ -38,3 +39,13 @@ def test_an_interrupted_sweep_reports_what_it_has() -> None:
     assert report.is_interrupted
     assert report.schedules == 10
     assert set(report.medians) == set(PROGRESS_MIN)
+
+
+def test_a_long_sweep_tells_which_conjunctions_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    short = sweep(iter(range(1, 4)), SweepOptions())
+    assert (short.gaps, short.too_little) == ([], [])
+    monkeypatch.setattr("emulator.simulator.sweep.PROOF_SCHEDULES", 3)
+    monkeypatch.setattr("emulator.simulator.sweep.CONJUNCTION_SCHEDULES", 3)
+    report = sweep(iter(range(1, 4)), SweepOptions())
+    assert set(MUST_OCCUR) & set(report.too_little)
+    assert set(report.too_little) & set(MUST_OCCUR) <= set(report.gaps) <= set(CONJUNCTIONS)

@@ -22,6 +22,7 @@ from emulator.core.types import (
     LeaderRecoveryState,
     MetadataOffset,
     NodeId,
+    Offset,
     PartitionEpoch,
     TopicId,
 )
@@ -29,6 +30,7 @@ from emulator.plan.nodes import CONTROLLER
 from emulator.simulator.nodes import incarnation_name
 from emulator.simulator.oracle.configuration import Configuration
 from emulator.simulator.oracle.guarantee import GuaranteeLedger
+from emulator.simulator.oracle.truth import PartitionTruth, PromisedBatch
 
 BROKERS = tuple(BrokerId(NodeId(number)) for number in range(3))
 
@@ -267,3 +269,16 @@ def test_a_replication_factor_between_commit_and_loss_excuses_nothing() -> None:
     ledger.end(0, moment=40)
     assert ledger.held(15, 40)
     assert not ledger.held(25, 40)
+
+
+def test_a_promise_counts_from_the_deposition_of_the_leader_that_made_it() -> None:
+    ledger = Ledger()
+    ledger.change(changed(1), moment=10)
+    ledger.change(changed(2), moment=20)
+    truth = PartitionTruth(ledger)
+
+    def promise(leader_epoch: int | None) -> PromisedBatch:
+        epoch = None if leader_epoch is None else LeaderEpoch(leader_epoch)
+        return PromisedBatch(base_offset=Offset(0), last_offset=Offset(0), crc=1, moment=30, leader_epoch=epoch)
+
+    assert [truth.counts_since(promise(epoch)) for epoch in (1, 2, None)] == [20, 30, 30]

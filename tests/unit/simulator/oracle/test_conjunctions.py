@@ -1,0 +1,230 @@
+"""What happened at once: each kind of pair in the events that make it one, and in those that do not."""
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from emulator.core.events import (
+    BrokerRegistered,
+    Election,
+    LogTruncated,
+    MetadataApplied,
+    PartitionChanged,
+    TopicDeleted,
+)
+from emulator.core.messages import AlterPartitionData, AlterPartitionRequest
+from emulator.core.types import (
+    BrokerEpoch,
+    BrokerId,
+    CauseId,
+    ChangeReason,
+    IncarnationId,
+    LeaderEpoch,
+    LeaderRecoveryState,
+    MetadataOffset,
+    NodeId,
+    Offset,
+    PartitionEpoch,
+    TopicId,
+    TopicPartition,
+    TruncationReason,
+)
+from emulator.simulator.oracle.conjunctions import CONJUNCTIONS, MUST_OCCUR, Conjunctions
+from emulator.simulator.wire import RequestFate
+
+CAUSE = CauseId("test")
+NAME = TopicPartition("orders", 0)
+FIRST, SECOND, THIRD = BROKERS = tuple(BrokerId(NodeId(number)) for number in range(3))
+
+
+class Watched:
+    """A partition whose changes are committed one by one, the first led by broker 0."""
+
+    def __init__(self) -> None:
+        self.marks: Counter[str] = Counter()
+        self.now_ms = 0
+        self.offset = 10
+        self.leader_epoch = 0
+        self.conjunctions = Conjunctions(lambda pair: self.marks.update((pair,)), lambda: self.now_ms)
+        self.change(FIRST, ChangeReason.CREATED)
+        self.apply(FIRST, since=1)
+
+    def change(
+        self,
+        leader: BrokerId,
+        reason: ChangeReason = ChangeReason.ELECT_LEADERS,
+        *,
+        replicas: tuple[BrokerId, ...] = BROKERS,
+        isr: tuple[BrokerId, ...] = BROKERS,
+        topic_id: str = "orders-id",
+    ) -> None:
+        self.now_ms += 1
+        event = PartitionChanged(
+            cause_id=CAUSE,
+            topic=NAME.topic,
+            partition=NAME.partition,
+            topic_id=TopicId(topic_id),
+            metadata_offset=MetadataOffset(self.offset),
+            reason=reason,
+            election=Election.ISR,
+            broker_id=None,
+            effective_min_isr=2,
+            leader=leader,
+            leader_epoch=LeaderEpoch(self.leader_epoch),
+            partition_epoch=PartitionEpoch(self.offset),
+            replicas=replicas,
+            isr=isr,
+            elr=(),
+            last_known_elr=(),
+            last_known_leader=None,
+            leader_recovery_state=LeaderRecoveryState.RECOVERED,
+            adding_replicas=(),
+            removing_replicas=(),
+        )
+        self.conjunctions.changed(NAME, event)
+        self.offset += 1
+        self.leader_epoch += 1
+
+    def apply(self, broker_id: BrokerId, *, since: int) -> None:
+        applied = MetadataApplied(
+            cause_id=CAUSE, start_offset=MetadataOffset(since), end_offset=MetadataOffset(self.offset)
+        )
+        self.conjunctions.applied(broker_id, applied)
+
+    def cut(self, node_id: NodeId) -> None:
+        self.now_ms += 1
+        cut = LogTruncated(
+            cause_id=CAUSE,
+            topic=NAME.topic,
+            partition=NAME.partition,
+            topic_id=TopicId("orders-id"),
+            reason=TruncationReason.DIVERGING_EPOCH,
+            old_end_offset=Offset(2),
+            new_end_offset=Offset(1),
+            high_watermark=Offset(1),
+            leader=SECOND,
+            leader_epoch=LeaderEpoch(1),
+        )
+        self.conjunctions.log_changed(node_id, NAME, cut)
+
+    def delete(self) -> None:
+        gone = TopicDeleted(
+            cause_id=CAUSE, metadata_offset=MetadataOffset(self.offset), topic="orders", topic_id=TopicId("orders-id")
+        )
+        self.conjunctions.deleted(gone)
+        self.offset += 1
+
+    def register(self, broker_id: BrokerId) -> None:
+        self.now_ms += 1
+        event = BrokerRegistered(
+            cause_id=CAUSE,
+            metadata_offset=MetadataOffset(self.offset),
+            broker_id=broker_id,
+            incarnation_id=IncarnationId("next"),
+            broker_epoch=BrokerEpoch(9),
+            previous_broker_epoch=None,
+            stored_broker_epoch=None,
+            is_clean=True,
+        )
+        self.conjunctions.registered(event)
+
+    def ask(self, fate: RequestFate, *, sent_ms: int) -> None:
+        data = AlterPartitionData(
+            topic=NAME.topic,
+            topic_id=TopicId("orders-id"),
+            partition=NAME.partition,
+            leader_epoch=LeaderEpoch(0),
+            partition_epoch=PartitionEpoch(0),
+            new_isr=(),
+        )
+        request = AlterPartitionRequest(broker_id=FIRST, broker_epoch=BrokerEpoch(1), partitions=(data,))
+        self.conjunctions.request_ended(FIRST, request, sent_ms, fate)
+
+
+def another_leads(watched: Watched) -> None:
+    watched.change(SECOND)
+    watched.change(FIRST)
+
+
+def a_follower_cuts_its_log(watched: Watched) -> None:
+    watched.change(SECOND)
+    watched.cut(THIRD)
+    watched.change(FIRST)
+
+
+def a_follower_is_moved_away(watched: Watched) -> None:
+    watched.change(FIRST, ChangeReason.REASSIGNMENT, replicas=(FIRST, SECOND), isr=(FIRST, SECOND))
+    watched.change(FIRST, ChangeReason.REASSIGNMENT, isr=(FIRST, SECOND))
+
+
+def it_is_made_anew(watched: Watched) -> None:
+    watched.delete()
+    watched.change(FIRST, ChangeReason.ALTER_PARTITION, topic_id="another-id")
+
+
+def two_lead_in_between(watched: Watched) -> None:
+    watched.change(SECOND)
+    watched.change(THIRD)
+    watched.change(FIRST)
+
+
+def it_leaves_and_returns(watched: Watched) -> None:
+    watched.change(FIRST, ChangeReason.BROKER_FENCED, isr=(FIRST, SECOND))
+    watched.change(FIRST, ChangeReason.ALTER_PARTITION)
+
+
+@pytest.mark.parametrize(
+    ("play", "broker_id", "pairs"),
+    [
+        (another_leads, FIRST, {"elect_leaders+another_led"}),
+        (another_leads, SECOND, {"elect_leaders+led_itself"}),
+        (another_leads, THIRD, {"elect_leaders+followed_two"}),
+        (a_follower_cuts_its_log, FIRST, {"elect_leaders+another_led", "elect_leaders+follower_cut_log"}),
+        (a_follower_is_moved_away, FIRST, {"reassignment+follower_moved_away"}),
+        (a_follower_is_moved_away, THIRD, {"reassignment+moved_away"}),
+        (it_is_made_anew, FIRST, {"alter_partition+topic_recreated"}),
+        (two_lead_in_between, SECOND, {"elect_leaders+led_itself", "elect_leaders+followed_two"}),
+        (it_leaves_and_returns, THIRD, {"broker_fenced+left_isr", "alter_partition+left_isr"}),
+        (it_leaves_and_returns, SECOND, set()),
+    ],
+)
+def test_what_a_difference_hides(play: Callable[[Watched], None], broker_id: BrokerId, pairs: set[str]) -> None:
+    watched = Watched()
+    since = watched.offset
+    play(watched)
+    watched.apply(broker_id, since=since)
+    assert set(watched.marks) == {f"coalesced:{pair}" for pair in pairs}
+    assert set(watched.marks) <= set(CONJUNCTIONS)
+
+
+def test_changes_that_are_applied_one_by_one_hide_nothing() -> None:
+    watched = Watched()
+    for leader in (SECOND, FIRST):
+        since = watched.offset
+        watched.change(leader)
+        watched.apply(FIRST, since=since)
+    assert not watched.marks
+
+
+@pytest.mark.parametrize("fate", RequestFate)
+def test_which_epoch_changed_under_a_request(fate: RequestFate) -> None:
+    watched = Watched()
+    sent_ms = watched.now_ms
+    watched.ask(fate, sent_ms=sent_ms)
+    assert not watched.marks
+    watched.register(FIRST)
+    watched.ask(fate, sent_ms=sent_ms)
+    assert set(watched.marks) == {f"request:AlterPartition_{fate.value}+broker_epoch"}
+    watched.change(SECOND)
+    watched.ask(fate, sent_ms=sent_ms)
+    assert len(watched.marks) == 3
+    assert set(watched.marks) <= set(CONJUNCTIONS)
+    watched.marks.clear()
+    watched.ask(fate, sent_ms=watched.now_ms)
+    assert not watched.marks
+
+
+def test_what_must_occur_is_counted() -> None:
+    assert set(MUST_OCCUR) < set(CONJUNCTIONS)
+    assert len(set(CONJUNCTIONS)) == len(CONJUNCTIONS)
