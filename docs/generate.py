@@ -462,8 +462,8 @@ def tables_page() -> str:
         _GENERATED,
         "# The tables of runs\n\n",
         _prose(
-            "`laststand.read_runs` and `laststand sql` read any number of run directories into these tables. "
-            "In SQL each table is a view of its name; in "
+            "`laststand.read_runs` and `laststand sql` read any number of run directories into these tables; "
+            "[analyses.md](analyses.md) has questions that they answer. In SQL each table is a view of its name; in "
             "Python `runs.faults` is a DataFrame, and so is `runs.events['LogTruncated']`, which SQL calls "
             f"`log_truncated`. This is version {TABLES_VERSION} (`runs.tables_version`): a version gains tables and "
             "columns, and loses none."

@@ -18,6 +18,7 @@ from emulator.analysis.analyses import (
     records_at_risk,
     replica_lag,
 )
+from emulator.core import events as e
 from tests.analysis.conftest import Row
 from tests.analysis.stories import sent_at
 from tests.verification.run_builder import RunBuilder
@@ -155,6 +156,22 @@ def test_acks_outcomes(runs: Runs, rows_of: RowsOf) -> None:
 def test_elr_cost(runs: Runs, rows_of: RowsOf) -> None:
     names = ("time_s", "waited_s", "elr", "last_leader", "leader", "election", "kept")
     assert values(rows_of(elr_cost(runs), *names)) == [(12.0, 3.0, [1, 2], 2, 1, "elr", 20)]
+
+
+@pytest.mark.parametrize(("reason", "waits"), [("broker_fenced", 1), ("controlled_shutdown", 0)])
+def test_elr_cost_knows_a_wait_without_end_from_an_orderly_stop(
+    spark: SparkSession, tmp_path: Path, rows_of: RowsOf, reason: str, waits: int
+) -> None:
+    run = RunBuilder(tmp_path / "s" / "1", begin_s=0.0)
+    run.start_brokers(0, 1, 2)
+    run.create_topic()
+    run.at(1.0)
+    run.send()
+    run.at(2.0)
+    run.alter(reason=reason, broker=0, leader=None, election=e.Election.NO_CANDIDATE, isr=(), elr=(0, 1))
+    run.at(5.0)
+    found = rows_of(elr_cost(read_runs(spark, [run.finish()])), "waited_s", "elr", "last_leader", "leader", "kept")
+    assert values(found) == [(3.0, [0, 1], 0, None, None)] * waits
 
 
 @pytest.mark.parametrize("name", sorted(set(ANALYSES) - {"failover-times"}))

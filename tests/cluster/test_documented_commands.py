@@ -31,6 +31,9 @@ BLOCKS: Final = {
     "scenario": ("README.md", ".venv/bin/laststand run paused-leader.yaml"),
     "one rule": ("README.md", ".venv/bin/laststand run kip-497"),
     "by hand": ("README.md", ".venv/bin/laststand up"),
+    "tables": ("README.md", ".venv/bin/laststand sql"),
+    "analysis": ("docs/analyses.md", "$ laststand analyze"),
+    "query": ("docs/analyses.md", "$ laststand sql"),
     "switch": ("README.md", ".venv/bin/laststand run kip-966"),
     "explore": ("README.md", ".venv/bin/laststand simulate"),
     "plans": ("docs/plans.md", "laststand simulate"),
@@ -171,6 +174,18 @@ def test_a_scenario_from_readme_can_be_run(reader: Reader) -> None:
 @pytest.mark.parametrize("name", ["one rule", "switch"])
 def test_a_rule_that_is_switched_off_loses_records(name: str, reader: Reader) -> None:
     assert "VIOLATION" in list(reader.paste_all(block(name)).values())[-1]
+
+
+@pytest.mark.spark
+def test_runs_are_queried_analyzed_and_exported(reader: Reader) -> None:
+    story = f"{test_story.STORY} --era {test_story.ISR_ONLY} --era {test_story.ELR}"
+    reader.paste(f"laststand run {story} --driver simulator --no-verify")
+    told = list(reader.paste_all(block("tables")).values())
+    assert test_story.ISR_ONLY in told[0]
+    assert "power_loss" in told[1]
+    assert (reader.directory / "tables/lost_records").is_dir()
+    assert "elr_size" in reader.paste_all(block("analysis")).popitem()[1]
+    assert "leaderless" in reader.paste_all(block("query")).popitem()[1]
 
 
 @pytest.mark.spark

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 _QUERY: Final = """
 WITH waits AS (
     SELECT a.run, a.scenario, a.era, a.seed, a.topic, a.partition, a.topic_id, a.time_s, a.end_s, a.duration_s,
-           max_by(c.elr, size(c.elr)) AS elr, min_by(c.previous_leader, c.metadata_offset) AS last_leader
+           max_by(c.elr, size(c.elr)) AS elr, min_by(c.previous_leader, c.metadata_offset) AS last_leader,
+           min_by(c.reason, c.metadata_offset) AS reason
     FROM availability a
     JOIN partition_changes c ON c.run = a.run AND c.topic_id = a.topic_id AND c.partition = a.partition
         AND c.leader IS NULL AND c.time_s >= a.time_s AND c.time_s < a.end_s
@@ -39,6 +40,7 @@ LEFT JOIN {lag} l ON l.run = w.run AND l.topic = w.topic AND l.partition = w.par
     AND l.leader_epoch = n.leader_epoch AND l.is_leader
 LEFT JOIN {lag} p ON p.run = w.run AND p.topic = w.topic AND p.partition = w.partition AND p.time_s = n.time_s
     AND p.leader_epoch = n.leader_epoch AND p.replica = w.last_leader
+WHERE n.leader IS NOT NULL OR w.reason <> 'controlled_shutdown'
 ORDER BY run, time_s, topic, partition
 """
 
@@ -47,6 +49,6 @@ def elr_cost(runs: Runs) -> "DataFrame":
     """Returns every time that a partition with an ELR had no leader: how long it waited, how many records that kept.
 
     ``kept`` is 0 where the leader did not come from the ELR. ``leader``, ``election`` and ``kept`` are null where the
-    run ended first.
+    run ended first; the orderly stop of all brokers at the end of a run is left out.
     """
     return runs.sql(_QUERY, lag=replica_lag(runs))

@@ -190,3 +190,11 @@ def test_the_help_names_every_era(verb: str) -> None:
     assert command is not None
     text = " ".join(command.get_help(click.Context(command, info_name=verb)).split())
     assert [era for era in ERAS if era not in text] == []
+
+
+def test_every_analysis_has_a_section_with_its_output() -> None:
+    from emulator.cli.analyze import SUMMARIES
+
+    page = (_ROOT / "docs/analyses.md").read_text(encoding="utf-8")
+    sections = {section.partition("\n")[0]: section for section in page.split("\n## ")}
+    assert [name for name in SUMMARIES if not _BLOCK.search(sections.get(name, ""))] == []
