@@ -42,6 +42,16 @@ def test_a_run_that_cannot_be_read_leaves_the_others_alone(judge: Judge, tmp_pat
     assert verdicts == {"first": Verdict.VALID, "broken": Verdict.UNKNOWN, "last": Verdict.VALID}
 
 
+def test_a_run_whose_files_cannot_be_listed_leaves_the_others_alone(judge: Judge, tmp_path: Path) -> None:
+    runs = {name: healthy(tmp_path / name / "1").finish() for name in ("first", "broken", "last")}
+    (runs["broken"] / "events/7-0.jsonl").symlink_to("nowhere")
+    reports = judge(runs)
+    verdicts = {name: report.verdict for name, report in reports.items()}
+    assert verdicts == {"first": Verdict.VALID, "broken": Verdict.UNKNOWN, "last": Verdict.VALID}
+    assert reports["broken"].unknown_reasons[0].startswith("verification failed: FileNotFoundError: ")
+    assert reports["broken"].run == str(runs["broken"])
+
+
 @pytest.mark.parametrize("deadly", [EndsItsTask, KillsItsWorker])
 def test_a_run_that_ends_its_worker_leaves_the_others_alone(
     deadly: type[dict[str, int]], spark: SparkSession, tmp_path: Path
