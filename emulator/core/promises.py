@@ -238,6 +238,10 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         "M19": _rule(
             "A reassignment that is cancelled leaves min ISR members in the ISR.", cancel_requires_min_isr="on"
         ),
+        "M20": _rule(
+            "An unclean recovery elects the longest log of the highest epoch among the replicas that answered; with "
+            "strategy Balanced the last known ELR and leader are among them."
+        ),
         "L1": _liveness("Every broker has applied all metadata."),
         "L2": _liveness("Every broker runs and is unfenced."),
         "L3": _liveness("Every partition has a leader, unless no replica may lead it."),

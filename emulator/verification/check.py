@@ -53,6 +53,7 @@ class Premise(Enum):
     TWO_CONTROLLERS = "only one controller process committed records"
     ELECTED = "no leader was elected"
     UNCLEAN_ELECTION = "no election was unclean"
+    LOGS_COMPARED = "no unclean recovery compared logs"
     RECOVERY_STARTED = "no uncleanly elected leader began to recover"
     BELOW_MIN_ISR = "no ISR fell below min ISR"
     ELR = "no partition had eligible leader replicas"

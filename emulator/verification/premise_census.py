@@ -25,6 +25,8 @@ from emulator.core.events import (
     PartitionChanged,
     RecoveryStarted,
     TopicDeleted,
+    UncleanLeaderElected,
+    UncleanMethod,
 )
 from emulator.core.history import FinalReadOperation, OperationType
 from emulator.core.types import ChangeReason
@@ -56,7 +58,7 @@ def premises_of_cluster(cluster: ClusterFacts) -> frozenset[Premise]:
 
 def premises_of_partition(facts: PartitionFacts) -> frozenset[Premise]:
     """Returns what one of its partitions has."""
-    found = {*_of_events(facts), *_of_history(facts), *_of_final_logs(facts)}
+    found = {*_of_events(facts), *_of_elections(facts), *_of_history(facts), *_of_final_logs(facts)}
     for change in facts.changes:
         found.update(_of_change(change))
     return frozenset(found)
@@ -125,6 +127,11 @@ def _of_history(facts: PartitionFacts) -> Iterator[Premise]:
                     yield Premise.READ_AT_THE_END
             case _:
                 pass
+
+
+def _of_elections(facts: PartitionFacts) -> Iterator[Premise]:
+    if any(each.event.method is UncleanMethod.LONGEST_LOG for each in facts.events.of(UncleanLeaderElected)):
+        yield Premise.LOGS_COMPARED
 
 
 def _of_final_logs(facts: PartitionFacts) -> Iterator[Premise]:

@@ -13,6 +13,7 @@ from emulator.core import events as e
 from emulator.core.history import OperationType
 from emulator.core.promises import PROMISES
 from emulator.core.types import (
+    BrokerEpoch,
     BrokerId,
     LeaderEpoch,
     LeaderRecoveryState,
@@ -21,6 +22,7 @@ from emulator.core.types import (
     NodeId,
     Offset,
     PartitionEpoch,
+    RecoveryStrategy,
     StrayCleanup,
     StrayReason,
     TopicId,
@@ -647,6 +649,54 @@ def uncleanly_elected_leader_recovers(path: Path) -> Path:
     return run.finish()
 
 
+def recovery_compares_logs(path: Path, *answers: tuple[int, int, int]) -> Path:
+    """Everybody was gone; broker 1 is elected by what replicas answered: broker, epoch and end of its log."""
+    run = healthy(path)
+    for broker in (0, 1, 2):
+        run.fault("isolate", str(broker))
+        run.fence(broker)
+    run.alter(
+        reason="broker_registered",
+        broker=0,
+        leader=None,
+        election=e.Election.NO_CANDIDATE,
+        isr=(),
+        elr=(),
+        last_known_leader=0,
+    )
+    for broker in (0, 1, 2):
+        run.unfence(broker)
+    offset = MetadataOffset(run.metadata_offset)
+    elect_uncleanly(run)
+    run.note(
+        CONTROLLER,
+        e.UncleanLeaderElected(
+            cause_id=CAUSE,
+            topic="orders",
+            partition=0,
+            topic_id=ORDERS_ID,
+            metadata_offset=offset,
+            leader=BrokerId(NodeId(1)),
+            leader_epoch=LeaderEpoch(2),
+            method=e.UncleanMethod.LONGEST_LOG,
+            strategy=RecoveryStrategy.BALANCED,
+            candidates=tuple(BrokerId(NodeId(broker)) for broker, _, _ in answers),
+            draw=None,
+            must_hear_from=(),
+            answers=tuple(
+                e.ReplicaAnswer(BrokerId(NodeId(broker)), BrokerEpoch(1), LeaderEpoch(epoch), Offset(end))
+                for broker, epoch, end in answers
+            ),
+            discarded=(),
+            why="test",
+        ),
+    )
+    finish_recovery(run)
+    run.expand((1,))
+    run.expand((0, 1, 2))
+    return run.finish()
+
+
 def recovering_leader_has_company(path: Path, switches: dict[str, str] | None = None) -> Path:
     run = healthy(path, switches=switches)
     elect_uncleanly(run)
@@ -1255,6 +1305,10 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "reassigned in one epoch": (replica_leaves_in_the_same_epoch, frozenset({"M16"})),
     "called off with nobody in sync": (cancellation_hands_the_isr_over, frozenset({"M2", "M11", "M19"})),
     "called off under min isr": (reassignment_is_called_off_under_min_isr, frozenset({"M19"})),
+    "shorter log elected": (lambda p: recovery_compares_logs(p, (0, 0, 31), (1, 0, 30)), frozenset({"M20"})),
+    "lower epoch elected": (lambda p: recovery_compares_logs(p, (0, 1, 20), (1, 0, 30)), frozenset({"M20"})),
+    "elected without an answer": (lambda p: recovery_compares_logs(p, (0, 0, 30)), frozenset({"M20"})),
+    "last leader not waited for": (lambda p: recovery_compares_logs(p, (1, 0, 30), (2, 0, 30)), frozenset({"M20"})),
     "unclean leader that need not recover": (
         lambda p: unclean_leader_of_a_metadata_version(p, 3),
         frozenset({"M7"}),
@@ -1297,6 +1351,7 @@ HOLDS: Mapping[str, Build] = {
     "sequence numbers wrap": sequence_numbers_wrap,
     "stray noticed": broker_notices_a_stray,
     "stray deleted in time": lambda path: broker_deletes_a_stray(path, waited_ms=1000),
+    "longest log elected": lambda path: recovery_compares_logs(path, (0, 0, 30), (1, 0, 30)),
     "called off at min isr": lambda path: reassignment_is_called_off(path, isr=(0, 1)),
     "log taken over": new_topic_takes_the_log_over,
     "log taken over with its batches": lambda path: new_topic_goes_on_with_the_log(path, kept_batches=2),
@@ -1309,12 +1364,12 @@ NOT_ASKED: Mapping[str, tuple[Build, frozenset[str]]] = {
     "nothing fails": (
         lambda path: healthy(path).finish(),
         frozenset({"D2", "D11", "D15", "L7", "L8"})
-        | {f"M{number}" for number in (3, 4, 5, 6, 7, 9, 10, 11, 14, 16, 17, 18, 19)},
+        | {f"M{number}" for number in (3, 4, 5, 6, 7, 9, 10, 11, 14, 16, 17, 18, 19, 20)},
     ),
     "reassignment is never settled": (
         reassignment_is_under_way,
         frozenset({"D2", "D11", "D15", "L7", "L8"})
-        | {f"M{number}" for number in (3, 4, 5, 6, 7, 10, 11, 14, 16, 17, 18, 19)},
+        | {f"M{number}" for number in (3, 4, 5, 6, 7, 10, 11, 14, 16, 17, 18, 19, 20)},
     ),
 }
 """Runs, and the checks that have nothing to look at there."""

@@ -26,12 +26,14 @@ from emulator.core.events import (
     FeatureChanged,
     IncarnationEnded,
     PartitionChanged,
+    UncleanLeaderElected,
 )
 from emulator.core.image import PartitionState
 from emulator.core.metadata_version import ELR_VERSION, LEADER_RECOVERY, METADATA_VERSION
 from emulator.core.types import BrokerEpoch, BrokerId, LeaderRecoveryState, PartitionEpoch, TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.oracle.alarm_log import AlarmLog
+from emulator.simulator.oracle.recovery_rule import recovery_problem
 
 _UNCLEAN: Final = (Election.UNCLEAN, Election.LAST_KNOWN_LEADER)
 _FROM_OUTSIDE: Final = (Election.ELR, *_UNCLEAN)
@@ -97,6 +99,14 @@ class ControllerRules:
             self._check_growth(name, before, event)
             self._check_unclean(name, event)
             self._check_cancellation(name, before, event)
+
+    def elected_uncleanly(self, name: TopicPartition, event: UncleanLeaderElected) -> None:
+        """The partition's last change elected a leader that may lack records: M20."""
+        after = self._last.get(name)
+        before = None if after is None else self._states.get((name, PartitionEpoch(after.partition_epoch - 1)))
+        problem = recovery_problem(event, before)
+        if problem is not None:
+            self._alarm_log.report("M20", name, f"{name}: {problem}: {event.describe()}")
 
     def deleted(self, topic: str) -> None:
         """A topic is gone."""

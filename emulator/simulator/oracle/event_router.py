@@ -95,7 +95,7 @@ class EventRouter:
             RecoveryFinished: self._counted,
             StrayDeleted: self._stray_deleted,
             StrayDetected: self._stray_detected,
-            UncleanLeaderElected: self._counted,
+            UncleanLeaderElected: self._elected_uncleanly,
             UncleanRecoveryDropped: self._counted,
             UncleanRecoveryStarted: self._counted,
         }
@@ -228,6 +228,11 @@ class EventRouter:
         self._checks.tally.partition_changed(event)
         self._checks.conjunctions.changed(name, event)
         self._checks.controller.committed(name, event)
+
+    def _elected_uncleanly(self, _: NodeId, name: TopicPartition, event: Event) -> None:
+        assert isinstance(event, UncleanLeaderElected)
+        self._checks.tally.seen(event)
+        self._checks.controller.elected_uncleanly(name, event)
 
     def _decided(self, _: NodeId, name: TopicPartition, event: Event) -> None:
         assert isinstance(event, AlterPartitionDecided)

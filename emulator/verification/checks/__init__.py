@@ -45,6 +45,7 @@ from emulator.verification.checks import (
     m17_elr_replicas,
     m18_recovery_first,
     m19_cancel_at_min_isr,
+    m20_longest_log,
 )
 
 CHECKS: Final[tuple[PartitionCheck | ClusterCheck, ...]] = (
@@ -87,6 +88,7 @@ CHECKS: Final[tuple[PartitionCheck | ClusterCheck, ...]] = (
     m17_elr_replicas.CHECK,
     m18_recovery_first.CHECK,
     m19_cancel_at_min_isr.CHECK,
+    m20_longest_log.CHECK,
     l7_clean.CHECK,
     l8_reassign_ends.CHECK,
 )

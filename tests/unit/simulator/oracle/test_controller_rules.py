@@ -10,6 +10,9 @@ from emulator.core.events import (
     FeatureChanged,
     IncarnationEnd,
     IncarnationEnded,
+    ReplicaAnswer,
+    UncleanLeaderElected,
+    UncleanMethod,
 )
 from emulator.core.metadata_version import METADATA_VERSION
 from emulator.core.types import (
@@ -20,7 +23,10 @@ from emulator.core.types import (
     LeaderRecoveryState,
     MetadataOffset,
     NodeId,
+    Offset,
     PartitionEpoch,
+    RecoveryStrategy,
+    TopicId,
 )
 from tests.unit.simulator.oracle.world import (
     CAUSE,
@@ -151,6 +157,66 @@ def unclean_and_not_alone(world: World) -> None:
         isr=(FOLLOWER, OTHER),
         leader_recovery_state=RECOVERING,
     )
+
+
+def recovers_by_answers(world: World, *answers: tuple[BrokerId, int | None, int]) -> None:
+    """Broker 2 is elected by the longest log, and broker 0 is remembered as the leader before."""
+    loses_everybody(world)
+    world.changes(
+        partition_epoch=PartitionEpoch(2),
+        leader_epoch=LeaderEpoch(1),
+        leader=None,
+        reason="broker_fenced",
+        election=Election.NO_CANDIDATE,
+        isr=(),
+        last_known_leader=LEADER,
+    )
+    world.changes(
+        partition_epoch=PartitionEpoch(3),
+        leader_epoch=LeaderEpoch(2),
+        leader=OTHER,
+        election=Election.UNCLEAN,
+        reason="unclean_recovery",
+        isr=(OTHER,),
+        leader_recovery_state=RECOVERING,
+    )
+    event = UncleanLeaderElected(
+        cause_id=CAUSE,
+        topic=NAME.topic,
+        partition=NAME.partition,
+        topic_id=TopicId("id-of-orders"),
+        metadata_offset=MetadataOffset(95),
+        leader=OTHER,
+        leader_epoch=LeaderEpoch(2),
+        method=UncleanMethod.LONGEST_LOG,
+        strategy=RecoveryStrategy.BALANCED,
+        candidates=tuple(broker for broker, _, _ in answers),
+        draw=None,
+        must_hear_from=(),
+        answers=tuple(
+            ReplicaAnswer(broker, BrokerEpoch(1), None if epoch is None else LeaderEpoch(epoch), Offset(end))
+            for broker, epoch, end in answers
+        ),
+        discarded=(),
+        why="test",
+    )
+    world.happens(event)
+
+
+def elects_a_shorter_log(world: World) -> None:
+    recovers_by_answers(world, (LEADER, 0, 7), (OTHER, 0, 5))
+
+
+def elects_a_lower_epoch(world: World) -> None:
+    recovers_by_answers(world, (LEADER, 1, 5), (OTHER, 0, 7))
+
+
+def elects_who_said_nothing(world: World) -> None:
+    recovers_by_answers(world, (LEADER, 0, 7))
+
+
+def elects_before_the_last_leader_answered(world: World) -> None:
+    recovers_by_answers(world, (FOLLOWER, 0, 3), (OTHER, 0, 5))
 
 
 def leads_without_election(world: World) -> None:
@@ -327,6 +393,10 @@ CASES = (
     ("M12", registers_during_the_session),
     ("M17", elr_is_no_replica),
     ("M19", called_off_under_min_isr),
+    ("M20", elects_a_shorter_log),
+    ("M20", elects_a_lower_epoch),
+    ("M20", elects_who_said_nothing),
+    ("M20", elects_before_the_last_leader_answered),
 )
 
 
@@ -350,6 +420,12 @@ def test_an_unclean_leader_recovers_where_the_metadata_version_has_a_state_for_i
     world.happens(version)
     returns_uncleanly(world)
     assert ("M7" in world.fired) is fires
+
+
+def test_the_longest_log_may_lead_once_the_last_leader_answered() -> None:
+    world = World()
+    recovers_by_answers(world, (LEADER, None, 0), (OTHER, 0, 5))
+    assert "M20" not in world.fired
 
 
 def test_a_reassignment_may_be_called_off_at_min_isr() -> None:
