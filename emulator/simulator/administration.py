@@ -33,6 +33,7 @@ def ask_controller(cluster: SimulatedCluster, action: Administration) -> Outcome
     reason = _pointless(cluster, action)
     if reason is not None:
         return no_op(reason)
+    cluster.administered += 1
     requests = requests_of(action, cluster.image, topic_id=_new_topic_id(cluster, action))
     for request, cause in zip(requests, _causes(action), strict=True):
         cluster.clients.ask(CONTROLLER, request, cause=cause)
@@ -81,7 +82,7 @@ def _new_topic_id(cluster: SimulatedCluster, action: Administration) -> TopicId:
             pass
         case _:
             name = ""
-    return TopicId(f"id-of-{name}-{cluster.steps}")
+    return TopicId(f"id-of-{name}-{cluster.administered}")
 
 
 def _causes(action: Administration) -> tuple[str, ...]:

@@ -58,6 +58,7 @@ class SimulatedCluster:
         clients: producers, consumers, and requests from outside.
         event_log: where nodes and the harness write.
         steps: of all nodes together.
+        administered: how often administrators asked the controller for something.
         on_response: called with each response of a broker, while the effects of its step are executed.
         is_halted: ``run`` and ``run_until`` return at once while this is set, so that the state can be inspected.
     """
@@ -75,6 +76,7 @@ class SimulatedCluster:
         self.switches = switches
         self.properties = properties
         self.steps = 0
+        self.administered = 0
         self.on_response: Callable[[BrokerNode, Response], None] | None = None
         self.is_halted = False
         self.nodes = {BrokerId(NodeId(index)): BrokerNode(BrokerId(NodeId(index))) for index in range(brokers)}

@@ -23,6 +23,9 @@ _TRANSIENT: Final = frozenset({"D6", "D16"})
 """What a run may show for a time and not leave behind: replicas that disagree until one truncates, and what a consumer
 was given of a log that was not yet what had been committed. The alarms name them; the verdict is about what is left."""
 
+_STILL_DIFFERENT: Final = "L6"
+"""Replicas differ at the end, so what is transient elsewhere was left behind."""
+
 
 class RunVerdict(Enum):
     """What is known about a run."""
@@ -67,6 +70,7 @@ def judge(
     *,
     switches: Switches,
     unread: tuple[TopicPartition, ...],
+    acks: int,
 ) -> Judgement:
     """Returns the verdict on a run that is over.
 
@@ -75,11 +79,19 @@ def judge(
         lost: everything that is lost.
         switches: the rules.
         unread: partitions that nobody could read at the end.
+        acks: batches acknowledged with acks=all; a run without any proves nothing.
     """
-    violated = {alarm.check_id for alarm in alarms if _counts(alarm, switches)}
+    differing = {alarm.partition for alarm in alarms if alarm.check_id == _STILL_DIFFERENT}
+    violated = {
+        alarm.check_id
+        for alarm in alarms
+        if _counts(alarm, switches) and (alarm.check_id not in _TRANSIENT or alarm.partition in differing)
+    }
     if lost:
         violated.add("D1")
     doubts = tuple(f"{name} ended without a leader, as the protocol allows, so nobody could read it" for name in unread)
+    if not acks:
+        doubts = ("no record was acknowledged with acks=all", *doubts)
     guarantee = None
     if lost:
         guarantee = LossGuarantee.BROKEN if any(each.is_covered for each in lost) else LossGuarantee.EXCEEDED
@@ -94,7 +106,7 @@ def judge(
 
 
 def _counts(alarm: Alarm, switches: Switches) -> bool:
-    if PROMISES[alarm.check_id].judged_by is not JudgedBy.BOTH or alarm.check_id in _TRANSIENT:
+    if PROMISES[alarm.check_id].judged_by is not JudgedBy.BOTH or not alarm.leaves_evidence:
         return False
     if alarm.check_id in _EXCUSED_BEYOND and alarm.guarantee is Guarantee.EXCEEDED:
         return False

@@ -338,7 +338,13 @@ class Simulation:
         at_the_end = self.oracle.lost(unread=self._unread)
         # What the last leader lacks while it is read may be on the one that leads when everybody stops.
         lost = {(each.partition, each.base_offset, each.crc): each for each in (*self._lost_when_read, *at_the_end)}
-        return judge(tuple(self.oracle.alarms), tuple(lost.values()), switches=self._rules, unread=self._unread)
+        return judge(
+            tuple(self.oracle.alarms),
+            tuple(lost.values()),
+            switches=self._rules,
+            unread=self._unread,
+            acks=self.oracle.tally.acks,
+        )
 
     def outcome(self) -> SimulationResult:
         """Returns the result of the run: until ``finish`` so far, then for good, whatever ``stop`` adds."""

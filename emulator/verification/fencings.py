@@ -8,7 +8,8 @@ proves nothing. A fencing of broker b, committed at metadata offset m, is explai
   explains nothing more once b was unfenced again after the heal.
 
 Faults carry the metadata offset that was committed when they were injected and healed. Where the harness did not know
-it, the nearest one that it noted in its own file bounds it: the last before an injection, the next after a heal.
+it, the nearest one that it noted in its own file bounds it: the last before an injection, the next after a heal. So it
+is where a controller's own disk was held up when a fault was healed: what it had decided by then is committed later.
 """
 
 import re
@@ -77,11 +78,13 @@ def _faults(timeline: Timeline) -> list[_Fault]:
                 nodes = frozenset(int(word) for word in _NODE_ID.findall(injected.target))
                 faults.append(_Fault(name=injected.fault, target=injected.target, nodes=nodes, injected=known))
             case FaultHealed() as healed:
-                mended = [fault for fault in faults if fault.healed is None and _mends(healed, fault)]
-                if healed.metadata_offset is None:
+                lasting = [fault for fault in faults if fault.healed is None]
+                mended = [fault for fault in lasting if _mends(healed, fault)]
+                if healed.metadata_offset is None or any(_holds_up_commits(fault) for fault in lasting):
                     waiting.extend(mended)
-                for fault in mended:
-                    fault.healed = healed.metadata_offset
+                else:
+                    for fault in mended:
+                        fault.healed = healed.metadata_offset
             case IncarnationEnded(metadata_offset=int() as offset):
                 known = max(known, offset)
                 for fault in waiting:
@@ -94,6 +97,10 @@ def _faults(timeline: Timeline) -> list[_Fault]:
 
 def _mends(healed: FaultHealed, fault: _Fault) -> bool:
     return healed.target in ("all", fault.target) and healed.fault in ("all", "heal", fault.name)
+
+
+def _holds_up_commits(fault: _Fault) -> bool:
+    return fault.target in {f"{node}{_LINK}{node}" for node in fault.nodes if node >= CONTROLLER_ID_MIN}
 
 
 def _explains(fault: _Fault, fenced: BrokerFenced, timeline: Timeline) -> bool:

@@ -252,8 +252,13 @@ class RunBuilder:
         begun_ns = None if begun_s is None else round(begun_s * 1e9)
         self.note(HARNESS, e.FaultInjected(cause_id=CAUSE, fault=name, target=target, bit=bit, begun_ns=begun_ns))
 
-    def heal(self, name: str, target: str) -> None:
-        self.note(HARNESS, e.FaultHealed(cause_id=CAUSE, fault=name, target=target, seen="probe succeeded"))
+    def heal(self, name: str, target: str, *, committed: int | None = None) -> None:
+        """A fault is healed, at ``committed`` if the harness knows where committed metadata ends."""
+        offset = None if committed is None else MetadataOffset(committed)
+        healed = e.FaultHealed(
+            cause_id=CAUSE, fault=name, target=target, seen="probe succeeded", metadata_offset=offset
+        )
+        self.note(HARNESS, healed)
 
     def power_loss(self, node: int, *, keep: int = 0) -> None:
         """Kills the node; its logs keep what is below offset ``keep``."""

@@ -127,6 +127,21 @@ def fenced_again_without_a_fault(path: Path) -> Path:
     return run.finish()
 
 
+def fenced_twice_during_a_fault(path: Path, *, is_disk_held: bool) -> Path:
+    """What the controller decided before the heal is committed after it, where its disk is held up."""
+    run = healthy(path)
+    if is_disk_held:
+        run.fault("hold", f"{CONTROLLER}->{CONTROLLER}")
+    run.fault("isolate", "2")
+    run.heal("isolate", "2", committed=0)
+    if is_disk_held:
+        run.heal("hold", f"{CONTROLLER}->{CONTROLLER}", committed=0)
+    for _ in range(2):
+        run.fence(2)
+        run.unfence(2)
+    return run.finish()
+
+
 def torn(path: Path, *, how: e.IncarnationEnd) -> Path:
     run = healthy(path)
     run.end(2, how)
@@ -216,6 +231,7 @@ UNKNOWN: Mapping[str, Build] = {
     "fencing by a held channel between brokers": fault_then_fencing("hold", "0->1", broker=1),
     "fencing by another broker's clock": fault_then_fencing("clock", "0", broker=1),
     "fenced again without a fault": fenced_again_without_a_fault,
+    "fenced again after the heal": lambda path: fenced_twice_during_a_fault(path, is_disk_held=False),
     "nothing acked": nothing_acked,
     "not read at the end": not_read_at_the_end,
     "controller forgot a record": controller_forgets_a_record,
@@ -233,6 +249,9 @@ EXPLAINED: Mapping[str, Build] = {
         for fault in ("hold", "slow", "reset", "throttle", "lose_responses")
     },
     "fencing by a paused controller": fault_then_fencing("pause", str(CONTROLLER), broker=1),
+    "fencings while the controller's disk is held up": lambda path: fenced_twice_during_a_fault(
+        path, is_disk_held=True
+    ),
     "fencing on request": built(lambda run: run.fence(1, reason="requested")),
     "fencing after a kill": killed_then_fenced,
     "a history of each client": lambda path: with_a_client(path, lambda sends: sends),

@@ -1,5 +1,6 @@
 """``simulate`` and ``verify`` come to the same verdict, guarantee and lost records on the same run."""
 
+import shutil
 from pathlib import Path
 from typing import Final
 
@@ -14,11 +15,11 @@ from tests.verification.conftest import Judge
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
-SEEDS: Final = (1, 2, 5, 10, 60, 85, 94, 117, 132, 187, 199)
-"""Of 1 to 300, each in the era of its number: those where the two once disagreed, and some of every other kind."""
+SEEDS: Final = range(1, 301)
+"""Of all profiles, each in the era of its number."""
 
-EVIDENCE_LOST: Final = ("and no fault explains that",)
-"""Doubts that only who reads a run from disk can have: a session that ends by delays alone has no fault beside it."""
+BATCH: Final = 50
+"""How many runs are on the disk at a time."""
 
 
 def era_of(seed: int) -> str:
@@ -40,21 +41,23 @@ def disagreements(judgements: dict[str, Judgement], reports: dict[str, VerdictRe
         f"{name}: simulate says {judgement}, verify {verified(reports[name])} {reports[name].unknown_reasons[:1]}"
         for name, judgement in judgements.items()
         if simulated(judgement) != verified(reports[name])
-        and not all(any(lost in reason for lost in EVIDENCE_LOST) for reason in reports[name].unknown_reasons or ("",))
     ]
 
 
-def test_simulate_and_verify_come_to_the_same_verdict(tmp_path: Path, judge: Judge) -> None:
+@pytest.mark.parametrize("seeds", [SEEDS[first : first + BATCH] for first in range(0, len(SEEDS), BATCH)], ids=str)
+def test_simulate_and_verify_come_to_the_same_verdict(seeds: range, tmp_path: Path, judge: Judge) -> None:
     judgements, directories = {}, {}
-    for seed in SEEDS:
+    for seed in seeds:
         era = era_of(seed)
         name = f"{era}-{seed}"
         directories[name] = tmp_path / name
         plan = explore(seed, SweepOptions(era=era)).plan
         judgements[name] = write_run(plan, directories[name], name=name, seed=seed).judgement()
     reports = judge(directories)
+    for directory in directories.values():
+        shutil.rmtree(directory)
     assert disagreements(judgements, reports) == []
-    assert {report.verdict.value for report in reports.values()} == {"valid", "violation", "unknown"}
+    assert {report.verdict.value for report in reports.values()} >= {"valid", "violation"}
     assert {judgement.guarantee for judgement in judgements.values()} > {None}
 
 

@@ -48,6 +48,7 @@ class AlarmLog:
         *,
         since: int = 0,
         until: int | None = None,
+        leaves_evidence: bool = True,
     ) -> None:
         """Raises an alarm.
 
@@ -57,6 +58,7 @@ class AlarmLog:
             sentence: what is wrong.
             since: the moment from which an outcome was promised.
             until: the moment up to which the guarantee had to hold; now, if ``None``.
+            leaves_evidence: whether what a run leaves on disk shows it, too.
         """
         key = (check_id, partition, sentence)
         if key in self._reported:
@@ -73,6 +75,7 @@ class AlarmLog:
             guarantee=Guarantee.HOLDS if holds else Guarantee.EXCEEDED,
             sentence=sentence,
             step=self._steps(),
+            leaves_evidence=leaves_evidence,
         )
         self.alarms.append(alarm)
         if self._on_alarm is not None:

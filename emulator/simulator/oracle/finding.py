@@ -30,6 +30,7 @@ class Alarm(msgspec.Struct, frozen=True, kw_only=True):
         guarantee: whether it had to hold.
         sentence: what is wrong.
         step: of the cluster, when it fired.
+        leaves_evidence: whether what a run leaves on disk shows it, too.
     """
 
     check_id: str
@@ -38,6 +39,7 @@ class Alarm(msgspec.Struct, frozen=True, kw_only=True):
     guarantee: Guarantee
     sentence: str
     step: int
+    leaves_evidence: bool = True
 
     def __str__(self) -> str:
         return f"{self.check_id} at step {self.step}: {self.sentence}"

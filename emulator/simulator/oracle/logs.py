@@ -153,13 +153,16 @@ class LogChecks:
             is_lost = lost is not None and (lost.leader_epoch, lost.crc) == (leader_epoch, crc)
             if truth.committed.get(last_offset) == (leader_epoch, crc) or is_lost:
                 moment = lost.moment if lost is not None and is_lost else truth.committed_since(last_offset)
+                elected = truth.ledger.elected_at.get(event.leader_epoch)
                 self._alarm_log.report(
                     "D15",
                     name,
                     f"{name}: broker {node_id} cut off {base_offset}..{last_offset} (batch {crc}), which was"
                     f" committed: {event.describe()}",
                     since=min(moment, truth.ledger.deposed_at(leader_epoch)),
-                    until=truth.ledger.elected_at.get(event.leader_epoch),
+                    until=elected,
+                    # Within an epoch no file tells whether a batch was committed before or after a follower cut it off.
+                    leaves_evidence=elected is None or moment < elected,
                 )
 
     def _check_topic(self, node_id: NodeId, name: TopicPartition, topic_id: TopicId) -> None:
