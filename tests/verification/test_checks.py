@@ -452,6 +452,31 @@ def appended_in_vain_and_again(path: Path) -> Path:
     return run.finish()
 
 
+def cut_off_by_two_of_whom_one_leads_later(path: Path) -> Path:
+    """What a leader calls committed is what it has, not what it had at those offsets before it truncated."""
+    run = healthy(path)
+    late = run.new_batch()
+    run.append(0, late, leader=True)
+    run.append(1, late)
+    run.operate(late, outcome=OperationType.INFO)
+    run.fault("isolate", "0")
+    run.fence(0)
+    run.alter(reason="broker_fenced", broker=0, leader=2, election=e.Election.ISR, isr=(1, 2))
+    run.truncate(1, late.base_offset)
+    batches = [run.send()]
+    run.alter(reason="elect_leaders", leader=1, election=e.Election.ISR, isr=(1, 2))
+    batches.append(run.send())
+    run.alter(reason="elect_leaders", leader=2, election=e.Election.ISR, isr=(1, 2))
+    run.heal("isolate", "0")
+    run.unfence(0)
+    run.truncate(0, late.base_offset)
+    for batch in batches:
+        run.append(0, batch)
+    run.expand((1, 2, 0))
+    run.poll(batches)
+    return run.finish()
+
+
 def controller_notes_its_records_twice(path: Path) -> Path:
     run = healthy(path)
     run.fault("kill", str(CONTROLLER))
@@ -1334,6 +1359,7 @@ HOLDS: Mapping[str, Build] = {
     "acked by a later attempt": acked_by_a_later_attempt,
     "acked by a later attempt of a client behind": acked_by_a_later_attempt_of_a_client_behind,
     "appended in vain and again": appended_in_vain_and_again,
+    "cut off by two of whom one leads later": cut_off_by_two_of_whom_one_leads_later,
     "controller notes its records twice": controller_notes_its_records_twice,
     "unclean broker is vouched for": unclean_broker_leaves_and_is_vouched_for,
     "unclean broker, no ELR": unclean_broker_stays_without_the_feature,

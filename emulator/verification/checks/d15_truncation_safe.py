@@ -3,7 +3,7 @@
 Within one epoch nothing says whether the leader committed a batch before a follower cut it off.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from emulator.core.events import BatchAppended, HighWatermarkAdvanced, LogTruncated
 from emulator.verification.check import Finding, PartitionCheck, Premise
@@ -31,9 +31,9 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             )
 
         offsets = {
-            batch.event.base_offset
+            batch.base_offset
             for batch in _cut_off(facts, truncation)
-            if any(counts(epoch) for epoch in committed.get(_identity(batch.event), ()))
+            if any(counts(epoch) for epoch in committed.get(_identity(batch), ()))
         }
         if offsets:
             yield Finding(
@@ -44,18 +44,15 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             )
 
 
-def _cut_off(
-    facts: PartitionFacts, truncation: CollectedEvent[LogTruncated]
-) -> Iterator[CollectedEvent[BatchAppended]]:
-    cut, place = truncation.event, (truncation.incarnation, truncation.sequence)
-    for batch in facts.events.of(BatchAppended):
-        if (
-            batch.node == truncation.node
-            and batch.event.topic_id == cut.topic_id
-            and batch.event.base_offset >= cut.new_end_offset
-            and batch.event.last_offset < cut.old_end_offset
-            and (batch.incarnation, batch.sequence) < place
-        ):
+def _cut_off(facts: PartitionFacts, truncation: CollectedEvent[LogTruncated]) -> Iterator[BatchAppended]:
+    cut = truncation.event
+    appended = [
+        batch
+        for batch in facts.events.of(BatchAppended)
+        if batch.node == truncation.node and batch.event.topic_id == cut.topic_id
+    ]
+    for batch in _log_at((truncation.incarnation, truncation.sequence), appended):
+        if batch.base_offset >= cut.new_end_offset and batch.last_offset < cut.old_end_offset:
             yield batch
 
 
@@ -68,12 +65,27 @@ def _committed_epochs(facts: PartitionFacts) -> dict[_Identity, set[int]]:
         new, place = epochs.get(event.leader_epoch, (0, (-1, -1)))
         told = (advanced.incarnation, advanced.sequence)
         epochs[event.leader_epoch] = (max(new, event.new), max(place, told))
-    committed: dict[_Identity, set[int]] = {}
+    appended: dict[tuple[str, int], list[CollectedEvent[BatchAppended]]] = {}
     for batch in facts.events.of(BatchAppended):
-        for epoch, (new, place) in terms.get((batch.event.topic_id, batch.node), {}).items():
-            if new > batch.event.last_offset and (batch.incarnation, batch.sequence) < place:
-                committed.setdefault(_identity(batch.event), set()).add(epoch)
+        appended.setdefault((batch.event.topic_id, batch.node), []).append(batch)
+    committed: dict[_Identity, set[int]] = {}
+    for log, epochs in terms.items():
+        for epoch, (new, place) in epochs.items():
+            for there in _log_at(place, appended.get(log, [])):
+                if new > there.last_offset:
+                    committed.setdefault(_identity(there), set()).add(epoch)
     return committed
+
+
+def _log_at(place: tuple[int, int], appended: Sequence[CollectedEvent[BatchAppended]]) -> list[BatchAppended]:
+    """What was in a log at a moment; an append below its end tells that what had been there was gone."""
+    log: list[BatchAppended] = []
+    for batch in sorted(appended, key=lambda batch: (batch.incarnation, batch.sequence)):
+        if (batch.incarnation, batch.sequence) < place:
+            while log and log[-1].last_offset >= batch.event.base_offset:
+                log.pop()
+            log.append(batch.event)
+    return log
 
 
 def _identity(batch: BatchAppended) -> _Identity:
