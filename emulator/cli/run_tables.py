@@ -2,6 +2,7 @@
 
 import contextlib
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -31,7 +32,7 @@ def tables_of(paths: Sequence[Path], *, skip_broken: bool) -> "Iterator[Runs]":
     """
     from emulator.analysis import BrokenRunsError, OnBroken, read_runs
     from emulator.cli.requirements import require_spark
-    from emulator.verification.session import SparkSessionStarter
+    from emulator.verification.session import SparkLostError, SparkSessionError, SparkSessionStarter
 
     for path in paths:
         if not path.is_dir() and not skip_broken:
@@ -53,4 +54,5 @@ def tables_of(paths: Sequence[Path], *, skip_broken: bool) -> "Iterator[Runs]":
             yield runs
     finally:
         starter.stop()
-    shutil.rmtree(place, ignore_errors=True)
+        if not isinstance(sys.exception(), SparkSessionError | SparkLostError):  # these name the log
+            shutil.rmtree(place, ignore_errors=True)

@@ -4,6 +4,7 @@ import contextlib
 import csv
 import io
 import json
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -101,6 +102,15 @@ def test_sql_lists_the_tables(failover_run: Path) -> None:
 )
 def test_a_query_that_spark_refuses_is_one_line(failover_run: Path, query: str, reason: str) -> None:
     assert complaint("sql", failover_run, query).startswith(reason)
+
+
+def test_nothing_is_left_in_the_directory_for_temporary_files(
+    failover_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    complaint("sql", failover_run, "SELEC 1")
+    assert run_cli("sql", failover_run, "SELECT 1").exception is None
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_runs_that_cannot_be_read_are_one_line(failover_run: Path, tmp_path: Path) -> None:
