@@ -13,6 +13,8 @@ from typing import BinaryIO, Final, NamedTuple
 import msgspec
 from crc32c import crc32c
 
+from emulator.storage.file_digest import FileDigest, content_of
+
 EVENTS_PER_BATCH: Final = 7
 _BROKERS: Final = (0, 1, 2)
 _CONTROLLER: Final = 100
@@ -61,10 +63,16 @@ def generate_run(path: Path, *, events: int, partitions: int = PARTITIONS) -> No
             for batch in batches():
                 logs[batch.partition].write(batch.content)
     _write_events(path, _CONTROLLER, _controller_events(partitions))
-    _write_events(path, _HARNESS, _harness_events(len(_BROKERS) + partitions))
     with (path / "history.jsonl").open("wb") as file:
+        digest = FileDigest()
         for index, line in enumerate(_history(batches, count, partitions)):
-            file.write(_ENCODER.encode({"index": index, "time_ns": index, **line}) + b"\n")
+            content = _ENCODER.encode({"index": index, "time_ns": index, **line}) + b"\n"
+            digest.update(content)
+            file.write(content)
+        index = digest.lines
+        seal = {"f": "sealed", "index": index, "time_ns": index, "lines": index, "digest": digest.hexdigest()}
+        file.write(_ENCODER.encode(seal) + b"\n")
+    _write_events(path, _HARNESS, _harness_events(path, len(_BROKERS) + partitions))
 
 
 def _batch(number: int, partitions: int) -> _Batch:
@@ -83,9 +91,18 @@ def _new_log(directory: Path) -> BinaryIO:
 
 def _write_events(path: Path, node: int, events: Iterator[_Line]) -> None:
     with (path / "events" / f"{node}-0.jsonl").open("wb") as file:
-        for sequence, event in enumerate(events):
-            envelope = {"run": "generated", "node": node, "incarnation": 0, "sequence": sequence, "time_ns": sequence}
-            file.write(_ENCODER.encode({**envelope, "cause_id": "g", **event}) + b"\n")
+        digest = FileDigest()
+        envelope = {"run": "generated", "node": node, "incarnation": 0}
+        for event in events:
+            content = _line(envelope, digest.lines, event)
+            digest.update(content)
+            file.write(content)
+        seal = {"type": "FileSealed", "lines": digest.lines, "digest": digest.hexdigest()}
+        file.write(_line(envelope, digest.lines, seal))
+
+
+def _line(envelope: _Line, sequence: int, event: _Line) -> bytes:
+    return _ENCODER.encode({**envelope, "sequence": sequence, "time_ns": sequence, "cause_id": "g", **event}) + b"\n"
 
 
 def _started(node: int, role: str) -> _Line:
@@ -182,7 +199,7 @@ def _controller_events(partitions: int) -> Iterator[_Line]:
     yield {"type": "NodeStopped"}
 
 
-def _harness_events(metadata_end: int) -> Iterator[_Line]:
+def _harness_events(run: Path, metadata_end: int) -> Iterator[_Line]:
     yield _started(_HARNESS, "harness")
     nodes = (*_BROKERS, _CONTROLLER)
     for node in nodes:
@@ -197,6 +214,10 @@ def _harness_events(metadata_end: int) -> Iterator[_Line]:
             "metadata_offset": metadata_end,
         }
         yield {"type": "IncarnationEnded", **end}
+    for path in (*sorted((run / "events").iterdir()), run / "history.jsonl"):
+        if path.name != f"{_HARNESS}-0.jsonl":
+            lines, digest = content_of(path)
+            yield {"type": "FileVouched", "file": str(path.relative_to(run)), "lines": lines, "digest": digest}
     yield {"type": "RunEnded", "problem": None}
     yield {"type": "NodeStopped"}
 

@@ -18,7 +18,7 @@ from chaos.process.client_link import ClientLink
 from emulator.client.config import ClientConfig, ProducerConfig
 from emulator.cluster.supervisor import Supervisor
 from emulator.core.client.settings import ProducerSettings
-from emulator.core.history import Operation, OperationType, SendOperation
+from emulator.core.history import HistoryLine, OperationType, SendOperation
 from emulator.core.types import Acks, CauseId, TopicPartition
 
 RECORD_SIZE: Final = 1024
@@ -110,7 +110,7 @@ class LoadClient:
         """
         invoked: dict[CauseId, int] = {}
         completed: list[Completion] = []
-        decoder: msgspec.json.Decoder[Operation] = msgspec.json.Decoder(Operation)
+        decoder: msgspec.json.Decoder[HistoryLine] = msgspec.json.Decoder(HistoryLine)
         for operation in decoder.decode_lines(self._history.read_bytes()):
             match operation:
                 case SendOperation(type=OperationType.INVOKE):

@@ -11,10 +11,10 @@ from typing import Final, NamedTuple
 import msgspec
 
 from emulator.client.config import FINAL_CONSUMER
-from emulator.core.history import Operation, OperationType, PollOperation, SendOperation
+from emulator.core.history import HistoryLine, OperationType, PollOperation, SendOperation
 from emulator.core.types import Acks
 
-_OPERATION: Final[msgspec.json.Decoder[Operation]] = msgspec.json.Decoder(Operation)
+_LINE: Final[msgspec.json.Decoder[HistoryLine]] = msgspec.json.Decoder(HistoryLine)
 
 
 class RecordName(NamedTuple):
@@ -26,7 +26,7 @@ class RecordName(NamedTuple):
     record_id: int
 
 
-def lost_records(operations: Iterable[Operation]) -> frozenset[RecordName]:
+def lost_records(operations: Iterable[HistoryLine]) -> frozenset[RecordName]:
     """Returns the lost records of a whole history, which ends with the final read."""
     acked: set[RecordName] = set()
     read: set[RecordName] = set()
@@ -57,4 +57,4 @@ def lost_records_of(run: Path) -> frozenset[RecordName]:
         OSError: it has no history that can be read.
         msgspec.MsgspecError: a line of it is none.
     """
-    return lost_records(_OPERATION.decode_lines((run / "history.jsonl").read_bytes()))
+    return lost_records(_LINE.decode_lines((run / "history.jsonl").read_bytes()))

@@ -15,8 +15,10 @@ import yaml
 
 from chaos.scenario.conditions import Until
 from chaos.scenario.conditions_yaml import until_entry
+from emulator.core.events import StepReached
 from emulator.core.switches import Switches, switch_texts
-from emulator.plan.actions import Action, ActionTemplate, Outcome, nodes_of
+from emulator.core.types import CauseId
+from emulator.plan.actions import Action, ActionTemplate, ElectLeaders, Outcome, nodes_of
 from emulator.plan.fields import plain
 from emulator.plan.steps import action_text, flow_text
 
@@ -36,6 +38,17 @@ class PlayedStep:
         if isinstance(self.action, Until) or any(not isinstance(node, int) for node in nodes_of(self.action)):
             return None
         return cast(Action, self.action)
+
+    def reached(self, step: int, *, cause_id: CauseId) -> StepReached:
+        """Returns the event that the step, of this position in the plan, is done."""
+        elections = self.action.unclean_elections if isinstance(self.action, ElectLeaders) else ()
+        return StepReached(
+            cause_id=cause_id,
+            step=step,
+            text=self.text,
+            seen=self.outcome.seen,
+            unclean_elections=tuple(map(str, elections)),
+        )
 
     @property
     def text(self) -> str:

@@ -28,7 +28,6 @@ from chaos.play.target import Target
 from chaos.play.topics import create_topics
 from chaos.scenario.scenario import Ending
 from emulator.core.errors import EmulatorError
-from emulator.core.events import StepReached
 from emulator.core.types import CauseId
 from emulator.plan.nodes import CONTROLLER
 
@@ -157,7 +156,7 @@ class Run:
                 self._fail(f"step {number} {step.text}: {error}")
                 return
             self._played.append(played)
-            target.note(StepReached(cause_id=target.cause_id, step=number, text=played.text, seen=played.outcome.seen))
+            target.note(played.reached(number, cause_id=target.cause_id))
             self._tell(number, step.text, seen=played.outcome.seen)
 
     async def _end(self, target: Target, player: StepPlayer) -> None:

@@ -5,6 +5,7 @@ from typing import Final
 
 from emulator.core.events import (
     Event,
+    FileVouched,
     IncarnationEnd,
     IncarnationEnded,
     IncarnationStarted,
@@ -24,6 +25,7 @@ from emulator.core.types import (
     TopicPartition,
 )
 from emulator.node.event_writer import EventWriter
+from emulator.storage.file_digest import content_of
 
 HARNESS: Final = NodeId(2000)
 """Stands for the harness on its lines; it is no node of the cluster."""
@@ -44,7 +46,8 @@ class HarnessLog:
 
     def __init__(self, events: Path, *, run: str, wall_time_ns: int, incarnation: int = 0) -> None:
         self.cause_id = CauseId("harness")
-        path = events / f"harness-{incarnation}.jsonl"
+        self._run_directory = events.parent
+        self._path = path = events / f"harness-{incarnation}.jsonl"
         self._writer = EventWriter(str(path), run=run, node_id=HARNESS, incarnation=incarnation)
         self.note(
             NodeStarted(
@@ -121,9 +124,19 @@ class HarnessLog:
         self._writer.flush()
 
     def close(self, *, problem: str | None) -> None:
-        """The run is over; nothing is written after this."""
+        """The run is over, and everybody else has written what there is; nothing is written after this."""
+        self._vouch()
         self.note(RunEnded(cause_id=self.cause_id, problem=problem))
         self.suspend()
+
+    def _vouch(self) -> None:
+        directory = self._run_directory
+        events, histories = directory.glob("events/*.jsonl"), directory.glob("history/*.jsonl")
+        for path in sorted((*events, *histories, *directory.glob("history.jsonl"))):
+            if path != self._path:
+                lines, digest = content_of(path)
+                name = str(path.relative_to(directory))
+                self.note(FileVouched(cause_id=self.cause_id, file=name, lines=lines, digest=digest))
 
     def suspend(self) -> None:
         """This harness ends and the run does not: another one goes on with it."""

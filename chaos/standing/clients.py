@@ -12,13 +12,15 @@ from typing import Final
 
 import msgspec
 
+from emulator.client.history import seal
 from emulator.core.errors import EmulatorError
-from emulator.core.history import Operation, OperationType, SendOperation
+from emulator.core.history import HistoryLine, HistorySealed, OperationType, SendOperation
+from emulator.storage.file_digest import FileDigest
 
 HISTORY_FOLDER: Final = "history"
 """Folder of the clients' histories in a run directory."""
 
-_OPERATION: Final[msgspec.json.Decoder[Operation]] = msgspec.json.Decoder(Operation)
+_LINE: Final[msgspec.json.Decoder[HistoryLine]] = msgspec.json.Decoder(HistoryLine)
 _ENCODER: Final = msgspec.json.Encoder()
 
 
@@ -84,7 +86,7 @@ def _complete_left(path: Path) -> int:
 
 
 def complete_history(path: Path) -> int:
-    """Gives every unfinished send in a dead client's history the outcome ``info``; returns their number.
+    """Gives every unfinished send in a dead client's history the outcome ``info``, and seals it; returns their number.
 
     A client that ended before its first line has an empty history. A torn last line is removed: its operation was never
     sent, since a client writes before it sends.
@@ -94,9 +96,11 @@ def complete_history(path: Path) -> int:
     except FileNotFoundError:
         content = b""
     whole = content[: content.rfind(b"\n") + 1]
-    operations = _OPERATION.decode_lines(whole)
+    lines = _LINE.decode_lines(whole)
+    if any(isinstance(line, HistorySealed) for line in lines):
+        return 0
     unfinished: dict[str, SendOperation] = {}
-    for operation in operations:
+    for operation in lines:
         if isinstance(operation, SendOperation):
             if operation.type is OperationType.INVOKE:
                 unfinished[operation.operation_id] = operation
@@ -105,12 +109,15 @@ def complete_history(path: Path) -> int:
     endings = [
         msgspec.structs.replace(
             send,
-            index=len(operations) + position,
+            index=len(lines) + position,
             time_ns=time.monotonic_ns(),
             type=OperationType.INFO,
             error="CLIENT_GONE",
         )
         for position, send in enumerate(unfinished.values())
     ]
-    path.write_bytes(whole + _ENCODER.encode_lines(endings))
+    completed = whole + _ENCODER.encode_lines(endings)
+    digest = FileDigest()
+    digest.update(completed)
+    path.write_bytes(completed + seal(digest, index=digest.lines))
     return len(endings)

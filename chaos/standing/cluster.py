@@ -37,7 +37,7 @@ from emulator.client.config import ClientConfig
 from emulator.cluster.child import ProcessEnd
 from emulator.cluster.process_cluster import ProcessCluster
 from emulator.core.errors import EmulatorError, ErrorCode
-from emulator.core.events import ClientStarted, IncarnationEnd, StepReached
+from emulator.core.events import ClientStarted, IncarnationEnd
 from emulator.core.types import CauseId, NodeId
 from emulator.plan.actions import ActionTemplate, Administration, CreateTopic, Kill, Start, Stop, effective, no_op
 from emulator.plan.nodes import CLIENT
@@ -265,9 +265,8 @@ class StandingCluster:
     def _put_on_record(self, played: PlayedStep) -> None:
         self._played.append(played)
         self._steps += 1
-        number, seen = self._steps, played.outcome.seen
-        self._log.note(StepReached(cause_id=self._log.cause_id, step=number, text=played.text, seen=seen))
-        _log.info("step=%d %s -> %s", number, played.text, seen)
+        self._log.note(played.reached(self._steps, cause_id=self._log.cause_id))
+        _log.info("step=%d %s -> %s", self._steps, played.text, played.outcome.seen)
         write_plan(
             self._order.path / PLAN_FILE,
             scenario_text=self._order.scenario_text(),

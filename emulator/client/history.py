@@ -15,8 +15,9 @@ import msgspec
 
 from emulator.core.client.history_lines import final_read_line, poll_line, send_line
 from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
-from emulator.core.history import Operation
+from emulator.core.history import HistorySealed, Operation
 from emulator.core.types import Acks
+from emulator.storage.file_digest import FileDigest
 
 _ENCODER: Final = msgspec.json.Encoder()
 
@@ -32,6 +33,7 @@ class History:
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
         fcntl.flock(self._descriptor, fcntl.LOCK_SH)
         self._next_index = 0
+        self._digest = FileDigest()
         self._lines: list[Operation] = []
 
     def __enter__(self) -> "History":
@@ -41,6 +43,8 @@ class History:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.flush()
+        if error is None:
+            self._write(seal(self._digest, index=self._next_index))
         os.close(self._descriptor)
 
     def add_send(self, recorded: SendRecorded, *, process: str, acks: Acks) -> None:
@@ -61,11 +65,27 @@ class History:
         """Writes the lines added since the last call."""
         if not self._lines:
             return
-        payload = memoryview(_ENCODER.encode_lines(self._lines))
+        payload = _ENCODER.encode_lines(self._lines)
         self._lines.clear()
-        while payload:
-            payload = payload[os.write(self._descriptor, payload) :]
+        self._digest.update(payload)
+        self._write(payload)
+
+    def _write(self, payload: bytes) -> None:
+        rest = memoryview(payload)
+        while rest:
+            rest = rest[os.write(self._descriptor, rest) :]
 
     def _add(self, operation: Operation) -> None:
         self._lines.append(operation)
         self._next_index += 1
+
+
+def seal(digest: FileDigest, *, index: int) -> bytes:
+    """Returns the line that seals a history which ends here.
+
+    Args:
+        digest: of all its lines.
+        index: how many there are.
+    """
+    line = HistorySealed(index=index, time_ns=time.monotonic_ns(), lines=digest.lines, digest=digest.hexdigest())
+    return _ENCODER.encode(line) + b"\n"

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import signal
 from typing import Final, assert_never
 
 from emulator.client.config import ClientConfig, ConsumerConfig, final_consumer
@@ -49,7 +50,7 @@ class ClientProcess:
         self._harness: asyncio.StreamWriter
 
     async def run(self) -> None:
-        """Dials the harness and executes its commands until the end of the connection.
+        """Dials the harness and executes its commands until the end of the connection, or SIGTERM.
 
         Raises:
             OSError: the connection failed.
@@ -58,6 +59,7 @@ class ClientProcess:
         commands, self._harness = await asyncio.open_connection(
             _LOOPBACK, self._config.control_port, limit=_COMMAND_LENGTH_MAX
         )
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, commands.feed_eof)
         async with asyncio.TaskGroup() as tasks:
             reporter = tasks.create_task(self._report_counts())
             self._tell(Ready())

@@ -100,7 +100,19 @@ class NodeStarted(Event, frozen=True, kw_only=True):
 
 
 class NodeStopped(Event, frozen=True, kw_only=True):
-    """Last line of a node that ended in order."""
+    """Last event of a node that ended in order."""
+
+
+class FileSealed(Event, frozen=True, kw_only=True):
+    """Last line of a file that its writer closed.
+
+    Attributes:
+        lines: how many stand before it.
+        digest: of those lines, line ends included: SHA-256, in hexadecimal digits, over the SHA-256 of each MiB.
+    """
+
+    lines: int
+    digest: str
 
 
 # --- Broker -------------------------------------------------------------------------------------------------------
@@ -654,11 +666,17 @@ class FaultHealed(Event, frozen=True, kw_only=True):
 
 
 class StepReached(Event, frozen=True, kw_only=True):
-    """A step of the plan is done: its position, its text, and what it saw."""
+    """A step of the plan is done: its position, its text, and what it saw.
+
+    Attributes:
+        unclean_elections: partitions (``orders-0``) for which it asked the controller for a leader, an unclean one if
+            need be.
+    """
 
     step: int
     text: str
     seen: str
+    unclean_elections: tuple[str, ...] = ()
 
 
 class ClusterSettled(Event, frozen=True, kw_only=True):
@@ -670,8 +688,22 @@ class ClusterSettled(Event, frozen=True, kw_only=True):
     metadata_offset: MetadataOffset
 
 
+class FileVouched(Event, frozen=True, kw_only=True):
+    """What the harness found in a file of evidence when its writer had ended: whole lines, without the seal.
+
+    Attributes:
+        file: relative to the run's directory.
+        lines: how many.
+        digest: of them, as in ``FileSealed``.
+    """
+
+    file: str
+    lines: int
+    digest: str
+
+
 class RunEnded(Event, frozen=True, kw_only=True):
-    """Last line of the harness. ``problem`` says why the plan did not reach its end, if it did not."""
+    """Last but one event of the harness. ``problem`` says why the plan did not reach its end, if it did not."""
 
     problem: str | None
 
@@ -679,6 +711,7 @@ class RunEnded(Event, frozen=True, kw_only=True):
 BrokerEvent: TypeAlias = (
     NodeStarted
     | NodeStopped
+    | FileSealed
     | BrokerStateChanged
     | MetadataApplied
     | LogOpened
@@ -704,6 +737,7 @@ BrokerEvent: TypeAlias = (
 ControllerEvent: TypeAlias = (
     NodeStarted
     | NodeStopped
+    | FileSealed
     | BrokerRegistered
     | BrokerFenced
     | BrokerUnfenced
@@ -725,6 +759,8 @@ ControllerEvent: TypeAlias = (
 
 HarnessEvent: TypeAlias = (
     NodeStarted
+    | NodeStopped
+    | FileSealed
     | IncarnationStarted
     | ClientStarted
     | IncarnationEnded
@@ -733,6 +769,7 @@ HarnessEvent: TypeAlias = (
     | FaultHealed
     | StepReached
     | ClusterSettled
+    | FileVouched
     | RunEnded
 )
 

@@ -124,4 +124,20 @@ class FinalReadOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f
 
 
 Operation: TypeAlias = SendOperation | PollOperation | FinalReadOperation
-"""Every kind of line of ``history.jsonl``."""
+"""What clients do."""
+
+
+class HistorySealed(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", tag="sealed"):
+    """Last line of a history that its writer closed: how many lines stand before it, and their digest.
+
+    ``digest`` as in ``emulator.core.events.FileSealed``.
+    """
+
+    index: int
+    time_ns: int
+    lines: int
+    digest: str
+
+
+HistoryLine: TypeAlias = Operation | HistorySealed
+"""Every kind of line of a history."""

@@ -1,7 +1,8 @@
 """The event log of one incarnation: JSON lines, one write per turn of the process, before the turn's messages leave.
 
 A line is the event's own JSON with an envelope spliced in front. A process that is killed loses nothing that it had
-written; a power loss does not touch this file. The last line of a killed process may be torn.
+written; a power loss does not touch this file. The last line of a killed process may be torn; that of one that ended in
+order seals the file.
 """
 
 import os
@@ -11,8 +12,9 @@ from typing import Final
 import msgspec
 
 from emulator.core.errors import StorageError
-from emulator.core.events import Event
-from emulator.core.types import NodeId
+from emulator.core.events import Event, FileSealed
+from emulator.core.types import CauseId, NodeId
+from emulator.storage.file_digest import FileDigest
 
 _ENCODER: Final = msgspec.json.Encoder()
 _EVENT_STARTS: Final = b'"type":'
@@ -47,6 +49,8 @@ class EventWriter:
         except OSError as error:
             raise StorageError(path=path, reason=error.strerror or "cannot be made") from error
         self._path = path
+        self._node_id = node_id
+        self._digest = FileDigest()
         envelope = _ENCODER.encode({"run": run, "node": node_id, "incarnation": incarnation})
         self._prefix = envelope[:-1] + b',"sequence":'
         self._sequence = 0
@@ -71,7 +75,9 @@ class EventWriter:
             lines += (prefix, b"%d" % sequence, stamp, encode_event(event), b"\n")
         self._sequence += len(self._events)
         self._events.clear()
-        rest = memoryview(b"".join(lines))
+        content = b"".join(lines)
+        self._digest.update(content)
+        rest = memoryview(content)
         try:
             while rest:
                 rest = rest[os.write(self._descriptor, rest) :]
@@ -79,6 +85,9 @@ class EventWriter:
             raise StorageError(path=self._path, reason=error.strerror or "write failed") from error
 
     def close(self) -> None:
-        """Closes the file after a last write."""
+        """Closes the file after a last write, and a line that seals it."""
+        self.flush()
+        cause_id = CauseId(f"seal-{self._node_id}")
+        self.add(FileSealed(cause_id=cause_id, lines=self._digest.lines, digest=self._digest.hexdigest()))
         self.flush()
         os.close(self._descriptor)

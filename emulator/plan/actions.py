@@ -563,6 +563,11 @@ class ElectLeaders(AdminAction, frozen=True, kw_only=True, tag="elect_leaders"):
     partitions: Annotated[tuple[TopicPartition, ...], PartitionSet()]
     leader: Annotated[BrokerId | None, OptionalBrokerId("leader")] = None
 
+    @property
+    def unclean_elections(self) -> tuple[TopicPartition, ...]:
+        """The partitions that may get an unclean leader by it."""
+        return () if self.election is RequestedElection.PREFERRED else self.partitions
+
     def problems(self) -> Iterator[str]:
         """Yields why the arguments do not go together."""
         if (self.leader is not None) != (self.election is RequestedElection.DESIGNATED):

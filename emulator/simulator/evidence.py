@@ -20,13 +20,13 @@ from emulator.client.records import record_value
 from emulator.core.batch import BatchDescriptor
 from emulator.core.client.history_lines import final_read_line, poll_line, send_line
 from emulator.core.client.steps import BatchContent, FinalReadRecorded, PollRecorded, SendRecorded
-from emulator.core.events import Event, NodeStopped, RunEnded
-from emulator.core.history import Operation
-from emulator.core.types import Acks, CauseId, NodeId
-from emulator.plan.nodes import HARNESS
+from emulator.core.history import HistorySealed, Operation
+from emulator.core.types import Acks
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.disk import StoredLog
+from emulator.simulator.event_files import NS_PER_MS, write_event_files
 from emulator.simulator.journal import HistoryEntry, Journal
+from emulator.storage.file_digest import FileDigest
 from emulator.storage.record_batch import describe_header, stamp
 from emulator.storage.record_codec import ProducerFields, RecordContent, build_batch
 
@@ -34,7 +34,6 @@ _ENCODER: Final = msgspec.json.Encoder()
 _RECORD_SIZE: Final = 91
 """Makes a batch as long as one of ``batch_registry`` that has no bytes, so that segments are the same."""
 
-_NS: Final = 1_000_000
 _LOG_FILE: Final = "00000000000000000000.log"
 
 
@@ -94,8 +93,8 @@ def write_evidence(
         OSError: something cannot be written, or exists.
     """
     (directory / "events").mkdir(parents=True, exist_ok=True)
-    _write_events(journal, directory, problem=problem)
-    (directory / "history.jsonl").write_bytes(_ENCODER.encode_lines(operations(journal, acks)))
+    _write_history(journal, directory, acks)
+    write_event_files(journal, directory, problem=problem)
     for node in cluster.nodes.values():
         data = directory / "nodes" / str(node.node_id) / "data"
         data.mkdir(parents=True)
@@ -105,28 +104,13 @@ def write_evidence(
             (data / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":0}')
 
 
-def _write_events(journal: Journal, directory: Path, *, problem: str | None) -> None:
-    files: dict[tuple[NodeId, int], list[bytes]] = {}
-    last_ms = journal.entries[-1].now_ms
-
-    def add(node_id: NodeId, incarnation: int, event: Event, now_ms: int) -> None:
-        lines = files.setdefault((node_id, incarnation), [])
-        envelope = {
-            "run": directory.name,
-            "node": node_id,
-            "incarnation": incarnation,
-            "sequence": len(lines),
-            "time_ns": now_ms * _NS,
-        }
-        lines.append(_ENCODER.encode(envelope)[:-1] + b"," + _ENCODER.encode(event)[1:] + b"\n")
-
-    for now_ms, node_id, incarnation, event in journal.entries:
-        add(node_id, incarnation, event, now_ms)
-    add(HARNESS, 0, RunEnded(cause_id=CauseId("harness"), problem=problem), last_ms)
-    add(HARNESS, 0, NodeStopped(cause_id=CauseId("harness")), last_ms)
-    for (node_id, incarnation), lines in files.items():
-        file_name = "harness-0.jsonl" if node_id == HARNESS else f"{node_id}-{incarnation}.jsonl"
-        (directory / "events" / file_name).write_bytes(b"".join(lines))
+def _write_history(journal: Journal, directory: Path, acks: Mapping[str, Acks]) -> None:
+    content = _ENCODER.encode_lines(operations(journal, acks))
+    digest = FileDigest()
+    digest.update(content)
+    time_ns = journal.entries[-1].now_ms * NS_PER_MS
+    seal = HistorySealed(index=digest.lines, time_ns=time_ns, lines=digest.lines, digest=digest.hexdigest())
+    (directory / "history.jsonl").write_bytes(content + _ENCODER.encode(seal) + b"\n")
 
 
 def operations(journal: Journal, acks: Mapping[str, Acks]) -> tuple[Operation, ...]:
@@ -136,7 +120,7 @@ def operations(journal: Journal, acks: Mapping[str, Acks]) -> tuple[Operation, .
 
 def _operation(index: int, entry: HistoryEntry, acks: Mapping[str, Acks]) -> Operation:
     now_ms, client, record = entry
-    time_ns = now_ms * _NS
+    time_ns = now_ms * NS_PER_MS
     match record:
         case SendRecorded():
             return send_line(record, index=index, time_ns=time_ns, process=client, acks=acks[client])

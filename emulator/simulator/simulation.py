@@ -211,7 +211,11 @@ class Simulation:
         if not self._is_written:  # The text of an action takes longer than most of what it does.
             return
         step = StepReached(
-            cause_id=self.cluster.event_log.cause_id, step=self._steps_played, text=action_text(action), seen=seen
+            cause_id=self.cluster.event_log.cause_id,
+            step=self._steps_played,
+            text=action_text(action),
+            seen=seen,
+            unclean_elections=tuple(map(str, action.unclean_elections)) if isinstance(action, ElectLeaders) else (),
         )
         self.cluster.event_log.note(step)
 

@@ -1,8 +1,15 @@
 """What was found in each file of a run's evidence, for ``evidence`` to judge whether it is whole."""
 
+from typing import Final
+
 import msgspec
 
-from emulator.core.history import OperationType, SendOperation
+from emulator.core.events import FileSealed
+from emulator.core.history import HistorySealed, OperationType, SendOperation
+from emulator.verification.vocabulary import tag
+
+SEAL: Final = tag(FileSealed)
+HISTORY_SEAL: Final = tag(HistorySealed)
 
 
 class Envelope(msgspec.Struct, frozen=True, kw_only=True):
@@ -12,11 +19,19 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True):
     incarnation: int
     sequence: int
     type: str
+    run: str = ""
     time_ns: int = 0
 
 
 class PartCensus(msgspec.Struct, kw_only=True):
-    """The lines of one incarnation in a file. ``is_gapless``: they are numbered from 0 in steps of one."""
+    """The lines of one incarnation in a file.
+
+    Attributes:
+        first: number of the first line; ``last`` that of the last one.
+        is_gapless: whether they are numbered from 0 in steps of one.
+        first_type: of the first event; ``last_type`` of the last one but for the seal.
+        is_sealed: whether the last line is the seal.
+    """
 
     count: int = 0
     first: int | None = None
@@ -24,13 +39,17 @@ class PartCensus(msgspec.Struct, kw_only=True):
     is_gapless: bool = True
     first_type: str | None = None
     last_type: str | None = None
+    is_sealed: bool = False
 
     def add(self, envelope: Envelope) -> None:
         """Counts a line."""
         if self.first is None:
             self.first, self.first_type = envelope.sequence, envelope.type
         self.is_gapless = self.is_gapless and envelope.sequence == self.count
-        self.last, self.last_type = envelope.sequence, envelope.type
+        self.last = envelope.sequence
+        self.is_sealed = envelope.type == SEAL
+        if not self.is_sealed:
+            self.last_type = envelope.type
         self.count += 1
 
 
@@ -44,6 +63,7 @@ class FileCensus(msgspec.Struct, kw_only=True):
         unknown_types: event types outside the vocabulary.
         incomplete: types of events with missing or impossible fields.
         torn: text after the last line end that is no event; a killed process may leave some.
+        runs: ids of the runs that lines name.
         parts: by node and incarnation.
     """
 
@@ -54,11 +74,13 @@ class FileCensus(msgspec.Struct, kw_only=True):
     unknown_types: set[str] = msgspec.field(default_factory=set)
     incomplete: set[str] = msgspec.field(default_factory=set)
     torn: str | None = None
+    runs: set[str] = msgspec.field(default_factory=set)
     parts: dict[tuple[int, int], PartCensus] = msgspec.field(default_factory=dict)
 
     def add(self, envelope: Envelope) -> None:
         """Counts a line."""
         self.lines += 1
+        self.runs.add(envelope.run)
         part = self.parts.get((envelope.node, envelope.incarnation))
         if part is None:
             part = self.parts[envelope.node, envelope.incarnation] = PartCensus()
@@ -69,7 +91,7 @@ class HistoryCensus(msgspec.Struct, kw_only=True):
     """The clients' histories together.
 
     Attributes:
-        files: their names.
+        seals: by file, its last line if that is its seal.
         lines: of all of them; ``corrupt`` are no operations.
         last: number of the last line.
         is_gapless: whether each is numbered from 0 in steps of one.
@@ -77,7 +99,7 @@ class HistoryCensus(msgspec.Struct, kw_only=True):
         sent: records by acks; ``acked``: those that were acknowledged.
     """
 
-    files: set[str] = msgspec.field(default_factory=set)
+    seals: dict[str, HistorySealed | None] = msgspec.field(default_factory=dict)
     lines: int = 0
     last: int | None = None
     corrupt: int = 0

@@ -15,6 +15,7 @@ import msgspec
 
 from emulator.core.events import (
     ClientStarted,
+    Event,
     FaultInjected,
     IncarnationEnd,
     IncarnationEnded,
@@ -23,23 +24,19 @@ from emulator.core.events import (
     NodeStopped,
     RunEnded,
 )
+from emulator.core.types import NodeRole
 from emulator.verification.census import FileCensus, HistoryCensus
 from emulator.verification.check import Evidence
+from emulator.verification.doubt import Doubt
 from emulator.verification.fencings import unexplained_fencings
 from emulator.verification.partition_facts import ACKS_ALL, PartitionFacts
 from emulator.verification.run_reader import RunEvidence
+from emulator.verification.seals import seal_doubts
 from emulator.verification.timeline import Timeline
 from emulator.verification.vocabulary import tag
 
 _SHOWN_CHARACTERS: Final = 80
 _KILLED: Final = frozenset({IncarnationEnd.KILLED, IncarnationEnd.POWER_LOST})
-
-
-class Doubt(msgspec.Struct, frozen=True, kw_only=True):
-    """One reason why a run proves nothing. ``about`` is ``None`` where no single kind of evidence is concerned."""
-
-    about: Evidence | None
-    sentence: str
 
 
 class Readings(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +84,7 @@ def doubts_of(evidence: RunEvidence, readings: Sequence[Readings]) -> tuple[Doub
         *_about_files(timeline, evidence.files),
         *_about_controller(evidence),
         *_about_history(timeline, evidence.history),
+        *seal_doubts(evidence),
         *_about_reads(readings),
         *(Doubt(about=None, sentence=sentence) for sentence in unexplained_fencings(timeline)),
     )
@@ -125,11 +123,25 @@ def _about_files(timeline: Timeline, files: tuple[FileCensus, ...]) -> Iterator[
     announced = {process.event_file.rpartition("/")[2]: process for process in timeline.of(IncarnationStarted)}
     for name in sorted(announced.keys() - found.keys()):
         yield Doubt(about=Evidence.EVENTS, sentence=f"event file {name} is missing or empty")
+    harness = {(told.node, told.incarnation) for told in timeline.events if _is_of_harness(told.event)}
+    if len(set[str]().union(*(census.runs for census in files))) > 1:
+        yield Doubt(about=Evidence.EVENTS, sentence="the events are not all of one run")
     for name, census in sorted(found.items()):
         process = announced.get(name)
-        end = None if process is None else ends.get((process.started_node, process.started_incarnation))
+        end = None
+        if process is not None:
+            key = (process.started_node, process.started_incarnation)
+            end = ends.get(key)
+            if census.parts and key not in census.parts:
+                yield Doubt(about=Evidence.EVENTS, sentence=f"event file {name} has the events of another process")
+        elif not census.parts.keys() <= harness:
+            yield Doubt(about=Evidence.EVENTS, sentence=f"event file {name} is of no process that the harness started")
         for sentence in _file_problems(census, end):
             yield Doubt(about=Evidence.EVENTS, sentence=f"event file {name} {sentence}")
+
+
+def _is_of_harness(event: Event) -> bool:
+    return isinstance(event, NodeStarted) and event.role is NodeRole.HARNESS
 
 
 def _file_problems(census: FileCensus, end: IncarnationEnd | None) -> Iterator[str]:
@@ -169,7 +181,7 @@ def _about_controller(evidence: RunEvidence) -> Iterator[Doubt]:
 
 def _about_history(timeline: Timeline, census: HistoryCensus) -> Iterator[Doubt]:
     for client in timeline.of(ClientStarted):
-        if client.history_file.rpartition("/")[2] not in census.files:
+        if client.history_file.rpartition("/")[2] not in census.seals:
             yield Doubt(about=Evidence.HISTORY, sentence=f"history file {client.history_file} is missing")
     if census.lines == 0:
         yield Doubt(about=Evidence.HISTORY, sentence="the history is missing or empty")

@@ -25,7 +25,6 @@ from itertools import accumulate
 from typing import Final
 
 import msgspec
-import yaml
 
 from emulator.core.events import (
     BrokerFenced,
@@ -44,9 +43,6 @@ from emulator.verification.configuration import Configuration
 from emulator.verification.timeline import Timeline
 
 _UNCLEAN: Final = (Election.UNCLEAN, Election.LAST_KNOWN_LEADER)
-_REQUEST: Final = "elect_leaders"
-_CLEAN_REQUEST: Final = "preferred"
-_EVERY_PARTITION: Final = "all"
 
 
 class Guarantee(Enum):
@@ -261,18 +257,11 @@ def _requests(timeline: Timeline, partition: str) -> Iterator[int]:
     known = before = 0
     for told in timeline.events:
         match told.event:
-            case StepReached(text=text):
-                if _asks_for_unclean_election(text, partition):
+            case StepReached(unclean_elections=asked):
+                if partition in asked:
                     yield before
                 before = known
             case IncarnationEnded() | FaultInjected() | FaultHealed():
                 known = max(known, told.event.metadata_offset or 0)
             case _:
                 pass
-
-
-def _asks_for_unclean_election(step: str, partition: str) -> bool:
-    if _REQUEST not in step:
-        return False
-    request = yaml.safe_load(step).get(_REQUEST, {})
-    return request.get("type") != _CLEAN_REQUEST and request.get("partition") in (partition, _EVERY_PARTITION)

@@ -13,7 +13,15 @@ from typing import Final, TypeVar
 import msgspec
 
 from emulator.core import events as e
-from emulator.core.history import FinalReadOperation, Operation, OperationType, PollOperation, SendOperation
+from emulator.core.history import (
+    FinalReadOperation,
+    HistoryLine,
+    HistorySealed,
+    Operation,
+    OperationType,
+    PollOperation,
+    SendOperation,
+)
 from emulator.verification.census import Envelope, FileCensus, HistoryCensus
 from emulator.verification.client_history import poll, received_batch, sent_batch
 from emulator.verification.run_facts import RunFacts
@@ -26,7 +34,7 @@ _SAMPLES_MAX: Final = 3
 
 _ENVELOPE: Final = msgspec.json.Decoder(Envelope)
 _EVENT: Final[msgspec.json.Decoder[e.AnyEvent]] = msgspec.json.Decoder(e.AnyEvent)
-_OPERATION: Final[msgspec.json.Decoder[Operation]] = msgspec.json.Decoder(Operation)
+_HISTORY: Final[msgspec.json.Decoder[HistoryLine]] = msgspec.json.Decoder(HistoryLine)
 _KNOWN: Final = frozenset(tag(kind) for kind in EVENT_TYPES)
 _RECORDS: Final = frozenset(COMMITTED)
 
@@ -90,28 +98,32 @@ class LineReader:
 
     def read_history(self, name: str, blocks: Iterable[bytes]) -> None:
         """Reads a history file of that name, in blocks of whole lines."""
-        self.history.files.add(name)
+        self.history.seals[name] = None
         next_index = 0
         for block in blocks:
-            for operation in self._operations(block):
-                self.history.is_gapless = self.history.is_gapless and operation.index == next_index
-                self.history.last = operation.index
+            for line in self._history_lines(block):
+                self.history.is_gapless = self.history.is_gapless and line.index == next_index
                 next_index += 1
-                self._add_operation(operation, history=name)
+                if isinstance(line, HistorySealed):
+                    self.history.seals[name] = line
+                    continue
+                self.history.last = line.index
+                self.history.seals[name] = None
+                self._add_operation(line, history=name)
 
-    def _operations(self, block: bytes) -> list[Operation]:
+    def _history_lines(self, block: bytes) -> list[HistoryLine]:
         try:
-            operations = decode_block(_OPERATION, block)
-            self.history.lines += len(operations)
+            found = decode_block(_HISTORY, block)
+            self.history.lines += len(found)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            operations = []
+            found = []
             for line in _lines(block):
                 self.history.lines += 1
                 try:
-                    operations.append(_OPERATION.decode(line))
+                    found.append(_HISTORY.decode(line))
                 except (msgspec.DecodeError, UnicodeDecodeError):
                     self.history.corrupt += 1
-        return operations
+        return found
 
     def _add_operation(self, operation: Operation, *, history: str) -> None:
         facts = self._facts.partition(operation.topic, operation.partition)

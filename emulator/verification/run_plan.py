@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from emulator.verification.lines_digest import FileContent, LinesDigest
 from emulator.verification.log_reader import log_files
 from emulator.verification.run_directory import RunDirectory
 
@@ -32,11 +33,17 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadLedger:
-    """Reads files of a run, and keeps count."""
+    """Reads files of a run, and keeps count.
+
+    Attributes:
+        sizes: bytes of each file that was read, by its path in the run's directory.
+        contents: of each file of lines, by the same path.
+    """
 
     def __init__(self, run: Path) -> None:
         self._run = run
         self.sizes: dict[str, int] = {}
+        self.contents: dict[str, FileContent] = {}
 
     def read(self, path: Path) -> bytes:
         """Returns what is in a file.
@@ -51,15 +58,19 @@ class ReadLedger:
     def blocks(self, path: Path) -> Iterator[bytes]:
         """Yields a file in blocks of whole lines, the last of which may be torn, and none where there is no file."""
         size = 0
+        digest = LinesDigest()
         try:
             with path.open("rb") as file:
                 while block := file.read(_BLOCK_BYTES):
                     block += file.readline()
                     size += len(block)
+                    digest.add(block)
                     yield block
         except FileNotFoundError:
             return
-        self.sizes[str(path.relative_to(self._run))] = size
+        name = str(path.relative_to(self._run))
+        self.sizes[name] = size
+        self.contents[name] = digest.finish()
 
 
 def plan_run(number: int, run: RunDirectory) -> RunPlan:

@@ -4,6 +4,7 @@ import msgspec
 
 from emulator.verification.census import FileCensus, HistoryCensus
 from emulator.verification.line_reader import LineReader
+from emulator.verification.lines_digest import FileContent
 from emulator.verification.log_reader import read_node_logs
 from emulator.verification.run_directory import RunDirectory
 from emulator.verification.run_facts import RunFacts
@@ -18,6 +19,7 @@ class RunEvidence(msgspec.Struct, frozen=True, kw_only=True):
         files: each event file, as far as it was one.
         contradictions: what controller processes said of one record, where they disagree.
         sizes: bytes that were read of each file, by its path in the run's directory.
+        contents: how many lines each file of lines has, and their digest, by the same path.
     """
 
     facts: RunFacts
@@ -26,6 +28,7 @@ class RunEvidence(msgspec.Struct, frozen=True, kw_only=True):
     history: HistoryCensus
     contradictions: tuple[str, ...]
     sizes: dict[str, int]
+    contents: dict[str, FileContent]
 
 
 def read_run(run: RunDirectory) -> RunEvidence:
@@ -49,6 +52,7 @@ def read_run(run: RunDirectory) -> RunEvidence:
         history=reader.history,
         contradictions=tuple(reader.contradictions),
         sizes=ledger.sizes,
+        contents=ledger.contents,
     )
 
 

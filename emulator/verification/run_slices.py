@@ -22,7 +22,8 @@ import msgspec
 
 from emulator.core.errors import EmulatorError
 from emulator.core.events import BatchAppended, FollowerHighWatermarkUpdated, HighWatermarkAdvanced, ProduceAnswered
-from emulator.verification.census import Envelope
+from emulator.core.history import HistorySealed
+from emulator.verification.census import HISTORY_SEAL, SEAL, Envelope
 from emulator.verification.line_reader import decode_block
 from emulator.verification.run_directory import RunDirectory
 from emulator.verification.run_plan import RunPlan
@@ -73,6 +74,9 @@ class SliceCensus(msgspec.Struct, frozen=True, kw_only=True):
         size: bytes that were read.
         process: node and incarnation; ``None`` where there are none.
         first: number of the first line, if there is a line; ``last`` of the last one.
+        last_type: of the last event but for a seal, if there is one; ``is_sealed``: whether the last line is a seal.
+        seal: of a history, where the last line is one.
+        runs: ids of the runs that lines name.
         torn: text after the file's last line end that is no event.
     """
 
@@ -84,6 +88,9 @@ class SliceCensus(msgspec.Struct, frozen=True, kw_only=True):
     last: int = -1
     first_type: str | None = None
     last_type: str | None = None
+    is_sealed: bool = False
+    seal: HistorySealed | None = None
+    runs: frozenset[str] = frozenset()
     torn: str | None = None
 
 
@@ -123,12 +130,14 @@ class _EventLine(Envelope, frozen=True, kw_only=True):
 
 class _OperationLine(msgspec.Struct, frozen=True, kw_only=True):
     index: int
+    f: str
     topic: str | None = None
     partition: int | None = None
 
 
 _EVENT_LINE: Final = msgspec.json.Decoder(_EventLine)
 _OPERATION_LINE: Final = msgspec.json.Decoder(_OperationLine)
+_HISTORY_SEAL: Final = msgspec.json.Decoder(HistorySealed)
 
 
 def slices_of(plan: RunPlan, *, slice_bytes: int = SLICE_BYTES) -> list[Slice]:
@@ -224,7 +233,9 @@ def _sorted_events(piece: Slice, whole: bytes, *, size: int, torn: str | None) -
         first=first.sequence,
         last=lines[-1].sequence,
         first_type=first.type,
-        last_type=lines[-1].type,
+        last_type=next((line.type for line in lines[:-3:-1] if line.type != SEAL), None),
+        is_sealed=lines[-1].type == SEAL,
+        runs=frozenset(line.run for line in lines),
         torn=torn,
     )
     return SortedSlice(
@@ -239,15 +250,19 @@ def _sorted_operations(piece: Slice, whole: bytes) -> SortedSlice:
         raise UnfitError(f"{piece.path} has a line that is no operation") from error
     first = lines[0].index if lines else 0
     rare: list[bytes] = []
+    seal: HistorySealed | None = None
     sorted_lines: dict[PartitionName, list[bytes]] = {}
     for number, (line, text) in enumerate(zip(lines, whole.split(b"\n"), strict=False), first):
         if line.index != number:
             raise UnfitError(f"{piece.path} is not numbered in steps of one")
+        seal = _HISTORY_SEAL.decode(text) if line.f == HISTORY_SEAL else None
         if line.topic is None or line.partition is None:
             rare.append(text)
         else:
             sorted_lines.setdefault((line.topic, line.partition), []).append(text)
-    census = SliceCensus(slice=piece, size=len(whole), lines=len(lines), first=first, last=first + len(lines) - 1)
+    census = SliceCensus(
+        slice=piece, size=len(whole), lines=len(lines), first=first, last=first + len(lines) - 1, seal=seal
+    )
     return SortedSlice(census=census, rare=_joined(rare), mentioned=frozenset(), partitions=_all_joined(sorted_lines))
 
 

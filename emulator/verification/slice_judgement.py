@@ -12,6 +12,7 @@ import msgspec
 from emulator.verification.census import FileCensus, HistoryCensus, PartCensus
 from emulator.verification.judge import put_together, report_unjudged
 from emulator.verification.line_reader import LineReader
+from emulator.verification.lines_digest import FileContent
 from emulator.verification.log_reader import logged_partitions
 from emulator.verification.partition_judgement import PartitionJudgement, judge_partition
 from emulator.verification.run_directory import RunDirectory
@@ -98,7 +99,7 @@ def merge_slices(run: RunDirectory, summaries: Iterable[SliceSummary]) -> Merged
 
 def _censuses(run: RunDirectory, slices: Iterable[SliceCensus]) -> tuple[tuple[FileCensus, ...], HistoryCensus]:
     files = {path.name: FileCensus(file_name=path.name) for path in run.event_files()}
-    history = HistoryCensus(files={path.name for path in run.histories})
+    history = HistoryCensus(seals={path.name: None for path in run.histories})
     next_numbers: Counter[str] = Counter()
     for found in sorted(slices, key=lambda census: census.slice.number):
         path = found.slice.path
@@ -110,7 +111,9 @@ def _censuses(run: RunDirectory, slices: Iterable[SliceCensus]) -> tuple[tuple[F
                 _add_slice(files[Path(path).name], found)
             case FileKind.HISTORY:
                 history.lines += found.lines
-                history.last = found.last if found.lines else history.last
+                if found.lines:
+                    history.last = found.last
+                    history.seals[Path(path).name] = found.seal
     return tuple(files.values()), history
 
 
@@ -123,7 +126,9 @@ def _add_slice(census: FileCensus, found: SliceCensus) -> None:
     if len(census.parts) > 1:
         raise UnfitError(f"{census.file_name} has several processes' events")
     part.count += found.lines
-    part.last, part.last_type = found.last, found.last_type
+    census.runs |= found.runs
+    part.last, part.is_sealed = found.last, found.is_sealed
+    part.last_type = found.last_type or part.last_type
 
 
 def _read_rare(run: RunDirectory, rare: Mapping[str, bytes]) -> tuple[RunFacts, LineReader]:
@@ -189,13 +194,19 @@ def _check_fit(reader: LineReader) -> None:
         raise UnfitError("a line is no operation, or a send has no outcome")
 
 
-def finish(plan: RunPlan, merged: MergedSlices, outcomes: Sequence[PartitionOutcome]) -> VerdictReport:
+def finish(
+    plan: RunPlan,
+    merged: MergedSlices,
+    outcomes: Sequence[PartitionOutcome],
+    contents: Mapping[str, FileContent],
+) -> VerdictReport:
     """Returns the report on a run.
 
     Args:
         plan: what was to be read.
         merged: what was read in slices.
         outcomes: of all partitions, in order.
+        contents: how many lines each file of lines has, and their digest.
 
     Raises:
         UnfitError: a rare event is not what it should be.
@@ -219,6 +230,7 @@ def finish(plan: RunPlan, merged: MergedSlices, outcomes: Sequence[PartitionOutc
         history=history,
         contradictions=tuple(reader.contradictions),
         sizes=merged.sizes,
+        contents=dict(contents),
     )
     return put_together(plan.run, evidence, [outcome.judgement for outcome in outcomes])
 

@@ -1,13 +1,15 @@
 """Has Spark judge one large run in many tasks: its slices first, then its partitions (``run_slices``)."""
 
 import gc
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from emulator.verification.acks_comparison import REPORT
+from emulator.verification.lines_digest import FileContent
 from emulator.verification.run_directory import RunDirectory
-from emulator.verification.run_plan import RunPlan
+from emulator.verification.run_plan import ReadLedger, RunPlan
 from emulator.verification.run_slices import (
     SLICE_BYTES,
     PartitionName,
@@ -67,7 +69,12 @@ def judge_sliced(plan: RunPlan, *, spark: "SparkSession", slice_bytes: int = SLI
         judged = [outcome for outcome in outcomes if outcome is not None]
         if len(judged) < len(outcomes):
             return None
-        return context.parallelize([0], 1).map(lambda _: _fit(lambda: finish(plan, merged, judged))).collect()[0]
+        paths = sorted({piece.path for piece in slices})
+        contents = dict(
+            context.parallelize(paths, len(paths)).map(lambda path: (path, content_of(run, path))).collect()
+        )
+        final = context.parallelize([0], 1).map(lambda _: _fit(lambda: finish(plan, merged, judged, contents)))
+        return final.collect()[0]
     finally:
         found.unpersist()
 
@@ -84,6 +91,13 @@ def _judged(
     own = [text for _, text in lines]
     for name in names:
         yield _fit(partial(judge_lines, run, name, rare.value, own))
+
+
+def content_of(run: RunDirectory, path: str) -> FileContent:
+    """Returns what a file of lines holds, whole: a slice has only a part of it."""
+    ledger = ReadLedger(run.path)
+    deque(ledger.blocks(run.path / path), maxlen=0)
+    return ledger.contents[path]
 
 
 def _fit(step: Callable[[], _Result]) -> _Result | None:

@@ -15,8 +15,8 @@ import psutil
 import pytest
 
 from chaos.scenario.scenario_file import load_scenario
-from emulator.core.events import AnyEvent, NodeStopped, RunEnded
-from emulator.core.history import Operation
+from emulator.core.events import AnyEvent, FileSealed, NodeStopped, RunEnded
+from emulator.core.history import HistoryLine
 from tests.cluster.survivors import DEADLINE_S, MARK, await_end, survivors
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]
@@ -149,9 +149,9 @@ def check_kept(run: Path, *, interrupted: bool, has_played: bool) -> None:
     events = msgspec.json.Decoder(AnyEvent).decode_lines((run / "events/harness-0.jsonl").read_bytes())
     problem = next(event.problem for event in events if isinstance(event, RunEnded))
     assert problem == ("interrupted" if interrupted else None)
-    assert isinstance(events[-1], NodeStopped)
+    assert [type(event) for event in events[-2:]] == [NodeStopped, FileSealed]
     assert not (run / "verdict.json").exists()
     if has_played:
         played = [step.text for step in load_scenario(run / "plan.yaml").steps]
         assert played[1:] == ["{cut: {from: client, to: 1}}", "{pause: {node: 1}}"]
-        assert msgspec.json.Decoder(Operation).decode_lines((run / "history.jsonl").read_bytes())
+        assert msgspec.json.Decoder(HistoryLine).decode_lines((run / "history.jsonl").read_bytes())

@@ -14,13 +14,14 @@ from chaos.scenario.scenario_file import load_scenario, read_scenario
 from emulator.core.events import (
     AnyEvent,
     FaultInjected,
+    FileSealed,
     IncarnationEnd,
     IncarnationEnded,
     NodeStarted,
     NodeStopped,
     RunEnded,
 )
-from emulator.core.history import FinalReadOperation, Operation, OperationType, SendOperation
+from emulator.core.history import FinalReadOperation, HistoryLine, OperationType, SendOperation
 from emulator.core.switches import Switches
 
 pytestmark = pytest.mark.cluster
@@ -35,7 +36,7 @@ workload: {producers: [{acks: all, rate: 200}, {acks: 0, rate: 20}, {acks: 1, ra
 """
 
 _EVENT: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
-_OPERATION: msgspec.json.Decoder[Operation] = msgspec.json.Decoder(Operation)
+_LINE: msgspec.json.Decoder[HistoryLine] = msgspec.json.Decoder(HistoryLine)
 
 
 class Played:
@@ -48,8 +49,8 @@ class Played:
     def events(self, name: str) -> list[AnyEvent]:
         return _EVENT.decode_lines((self.directory / "events" / name).read_bytes())
 
-    def history(self) -> list[Operation]:
-        return _OPERATION.decode_lines((self.directory / "history.jsonl").read_bytes())
+    def history(self) -> list[HistoryLine]:
+        return _LINE.decode_lines((self.directory / "history.jsonl").read_bytes())
 
 
 async def play(store: Path, steps: str) -> Played:
@@ -88,7 +89,7 @@ async def test_a_run_leaves_its_whole_directory(tmp_path: Path) -> None:
     assert files == {"harness-0.jsonl", "100-0.jsonl", "0-0.jsonl", "1-0.jsonl", "1-1.jsonl"}
     for name in files - {"1-0.jsonl"}:
         assert isinstance(played.events(name)[0], NodeStarted)
-        assert isinstance(played.events(name)[-1], NodeStopped), name
+        assert [type(event) for event in played.events(name)[-2:]] == [NodeStopped, FileSealed], name
     ends = [event for event in played.events("harness-0.jsonl") if isinstance(event, IncarnationEnded)]
     assert [(int(end.ended_node), end.ended_incarnation, end.end) for end in ends] == [
         (1, 0, IncarnationEnd.KILLED),

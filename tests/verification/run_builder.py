@@ -40,6 +40,7 @@ from emulator.core.types import (
     TopicId,
     TruncationReason,
 )
+from tests.verification.resealing import reseal
 
 CONTROLLER = 100
 HARNESS = 1000
@@ -331,9 +332,9 @@ class RunBuilder:
             ),
         )
 
-    def step(self, text: str) -> None:
-        """The harness notes that a step of the plan is done."""
-        self.note(HARNESS, e.StepReached(cause_id=CAUSE, step=1, text=text, seen="done"))
+    def step(self, text: str, *, unclean: tuple[str, ...] = ()) -> None:
+        """The harness notes that a step of the plan is done, which asked for leaders of ``unclean``."""
+        self.note(HARNESS, e.StepReached(cause_id=CAUSE, step=1, text=text, seen="done", unclean_elections=unclean))
 
     def changed(
         self,
@@ -829,6 +830,7 @@ class RunBuilder:
             topic_id = self.partitions[topic, partition].topic_id
             (directory / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n")
             (directory / f"{0:020}.log").write_bytes(b"".join(batch.encode() for batch in log))
+        reseal(self.path)
         return self.path
 
     def _next(self) -> MetadataOffset:

@@ -32,6 +32,7 @@ from emulator.verification.guarantee import Guarantee
 from emulator.verification.losses import LossClass
 from emulator.verification.verdict import CheckStatus, Verdict, VerdictReport
 from tests.verification.conftest import Judge
+from tests.verification.resealing import reseal
 from tests.verification.run_builder import (
     CAUSE,
     CONTROLLER,
@@ -97,7 +98,7 @@ def leader_lacks_records_for_a_time(path: Path) -> Path:
     saved = list(run.logs[1, "orders", 0])
     run.truncate(1, 0)
     run.alter(reason="elect_leaders", leader=1, election=e.Election.UNCLEAN, isr=(1,), recovery=RECOVERING)
-    run.step("{elect_leaders: {type: designated, partition: orders-0, leader: 1}}")
+    run.step("{elect_leaders: {type: designated, partition: orders-0, leader: 1}}", unclean=("orders-0",))
     run.expand((1,))
     run.expand((0, 1, 2))
     run.alter(reason="elect_leaders", leader=0, election=e.Election.ISR, isr=(0, 1, 2))
@@ -426,6 +427,7 @@ def acked_by_a_later_attempt_of_a_client_behind(path: Path) -> Path:
     directory = acked_by_a_later_attempt(path)
     history = directory / "history.jsonl"
     history.write_text(history.read_text().replace('"node": 0, "leader_epoch": 2,', '"node": 0, "leader_epoch": 0,'))
+    reseal(directory)
     return directory
 
 

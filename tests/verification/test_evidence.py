@@ -9,6 +9,7 @@ import pytest
 from emulator.core import events as e
 from emulator.verification.verdict import CheckStatus, Verdict, VerdictReport
 from tests.verification.conftest import Judge
+from tests.verification.resealing import reseal
 from tests.verification.run_builder import CAUSE, CONTROLLER, HARNESS, RunBuilder, healthy, last_replica_standing
 
 pytestmark = pytest.mark.spark
@@ -180,12 +181,13 @@ def with_a_client(path: Path, change: Callable[[list[dict[str, object]]], list[d
     run.note(HARNESS, e.ClientStarted(cause_id=CAUSE, process="producer-0", history_file="history/producer-0.jsonl"))
     directory = run.finish()
     lines = [json.loads(line) for line in (directory / "history.jsonl").read_text().splitlines()]
-    rest = [line for line in lines if "acks" not in line]
+    rest = [line for line in lines if "acks" not in line and line["f"] != "sealed"]
     sends = change([line | {"index": index} for index, line in enumerate(line for line in lines if "acks" in line)])
     (directory / "history").mkdir()
     for name, chosen in (("history.jsonl", rest), ("history/producer-0.jsonl", sends)):
         numbered = [line | {"index": index} for index, line in enumerate(chosen)] if chosen is rest else chosen
         (directory / name).write_text("".join(json.dumps(line) + "\n" for line in numbered))
+    reseal(directory)
     return directory
 
 

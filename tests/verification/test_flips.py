@@ -8,6 +8,7 @@ import pytest
 
 from emulator.verification.verdict import Verdict, VerdictReport
 from tests.verification.conftest import Judge
+from tests.verification.resealing import reseal
 from tests.verification.run_builder import healthy
 
 pytestmark = pytest.mark.spark
@@ -34,6 +35,7 @@ def in_event(field: str, *, node: int = 1, kind: str = "BatchAppended") -> Calla
         line = [line for line in lines if line["type"] == kind][1]
         line[field] = line[field] ^ 1
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        reseal(run)
 
     return flip
 

@@ -13,11 +13,12 @@ from pyspark.sql import SparkSession
 from emulator.simulator.explorer import SweepOptions, explore
 from emulator.simulator.run_writer import write_run
 from emulator.verification.judge import judge
+from emulator.verification.lines_digest import FileContent
 from emulator.verification.run_directory import open_run_directory
 from emulator.verification.run_plan import RunPlan, plan_run
 from emulator.verification.run_slices import Slice, SortedSlice, UnfitError, slices_of, sort_slice, summary_of
 from emulator.verification.slice_judgement import MergedSlices, PartitionOutcome, finish, judge_lines, merge_slices
-from emulator.verification.sliced import judge_sliced
+from emulator.verification.sliced import content_of, judge_sliced
 from emulator.verification.verdict import Verdict, VerdictReport
 from tests.verification.run_builder import healthy, last_replica_standing
 from tests.verification.test_checks import FIRES, HOLDS, NOT_ASKED
@@ -50,8 +51,12 @@ def slice_and_judge(plan: RunPlan, slice_bytes: int) -> Sliced:
     return merged, [judge_lines(plan.run, name, merged.rare, lines_of(found, name)) for name in merged.names]
 
 
+def contents_of(plan: RunPlan) -> dict[str, FileContent]:
+    return {path: content_of(plan.run, path) for path in {piece.path for piece in slices_of(plan)}}
+
+
 def sliced(plan: RunPlan, slice_bytes: int) -> VerdictReport:
-    return finish(plan, *slice_and_judge(plan, slice_bytes))
+    return finish(plan, *slice_and_judge(plan, slice_bytes), contents_of(plan))
 
 
 @pytest.mark.parametrize("name", WRITTEN)
@@ -124,7 +129,7 @@ def test_a_run_with_a_fault_in_its_form_is_unfit_or_judged_the_same(
 def test_whoever_reads_less_than_was_planned_makes_the_verdict_unknown(tmp_path: Path) -> None:
     plan = planned(healthy(tmp_path / "run").finish())
     merged, outcomes = slice_and_judge(plan, 1000)
-    assert finish(plan, merged, outcomes).verdict is Verdict.VALID
+    assert finish(plan, merged, outcomes, contents_of(plan)).verdict is Verdict.VALID
     [outcome] = outcomes
     size = merged.sizes["history.jsonl"]
     fewer_bytes = {**merged.sizes, "history.jsonl": size - 1}
@@ -140,7 +145,7 @@ def test_whoever_reads_less_than_was_planned_makes_the_verdict_unknown(tmp_path:
         "no partition": (merged, []),
     }
     for name, (sliced_run, found) in less.items():
-        report = finish(plan, sliced_run, found)
+        report = finish(plan, sliced_run, found, contents_of(plan))
         assert report.verdict is Verdict.UNKNOWN, name
         assert "verification was to" in report.unknown_reasons[0]
 

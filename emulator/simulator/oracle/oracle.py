@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Final
 
 import emulator
-from emulator.core.admin_messages import RequestedElection
 from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
 from emulator.core.errors import ErrorCode, InvariantError
 from emulator.core.events import Event
@@ -106,9 +105,8 @@ class Oracle:
 
     def asked(self, action: ElectLeaders) -> None:
         """Takes note of what an administrator is about to ask for."""
-        if action.election is not RequestedElection.PREFERRED:
-            for name in action.partitions:
-                self.truths[name].ledger.asked()
+        for name in action.unclean_elections:
+            self.truths[name].ledger.asked()
 
     def responded(self, node: BrokerNode, response: Response) -> None:
         """Takes note of a broker's answer to a request."""

@@ -42,7 +42,7 @@ def test_events_are_text_in_the_order_of_incarnations(tmp_path: Path) -> None:
     directory = run_directory(tmp_path)
     source = Source(directory, "0", wants_events=True, as_text=True)
     for incarnation in (0, 2, 10):
-        start(directory, incarnation).close()
+        start(directory, incarnation)
     shown = list(source.lines())
     assert [line.split()[2] for line in shown] == ["0-0", "0-2", "0-10"]
     assert shown[0].startswith(time.strftime("%Y-%m-", time.gmtime()))

@@ -14,6 +14,8 @@ from tests.verification.run_builder import RunBuilder, last_replica_standing
 
 Play = Callable[[RunBuilder], None]
 
+ORDERS, PAYMENTS = "orders-0", "payments-0"
+
 
 def timeline_of(run: RunBuilder) -> Timeline:
     kinds = {tag(kind): kind for kind in COLLECTED}
@@ -158,12 +160,12 @@ def unclean_election_disabled_again(run: RunBuilder) -> None:
 
 def unclean_election_asked_for(run: RunBuilder) -> None:
     elect(run, 1, e.Election.UNCLEAN)
-    run.step("{elect_leaders: {type: designated, partition: orders-0, leader: 1}}")
+    run.step("{elect_leaders: {type: designated, partition: orders-0, leader: 1}}", unclean=(ORDERS,))
 
 
 def unclean_election_asked_for_everywhere(run: RunBuilder) -> None:
     elect(run, 1, e.Election.UNCLEAN)
-    run.step("{elect_leaders: {type: unclean, partition: all}}")
+    run.step("{elect_leaders: {type: unclean, partition: all}}", unclean=(ORDERS, PAYMENTS))
 
 
 def preferred_leader_asked_for(run: RunBuilder) -> None:
@@ -173,14 +175,14 @@ def preferred_leader_asked_for(run: RunBuilder) -> None:
 
 def unclean_election_asked_for_elsewhere(run: RunBuilder) -> None:
     elect(run, 1, e.Election.UNCLEAN)
-    run.step("{elect_leaders: {type: unclean, partition: orders-1}}")
+    run.step("{elect_leaders: {type: unclean, partition: payments-0}}", unclean=(PAYMENTS,))
 
 
 def unclean_election_asked_for_later(run: RunBuilder) -> None:
     elect(run, 1, e.Election.UNCLEAN)
     run.end(0, e.IncarnationEnd.KILLED)
     run.step("{kill: {node: 0}}")
-    run.step("{elect_leaders: {type: unclean, partition: orders-0}}")
+    run.step("{elect_leaders: {type: unclean, partition: orders-0}}", unclean=(ORDERS,))
 
 
 def the_controller_says_that_min_isr_is_one(run: RunBuilder) -> None:

@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
+import pytest
+
 from chaos.play.recorded_plan import PlayedStep, write_plan
 from chaos.scenario.conditions import BrokerIs, Until
 from chaos.scenario.scenario_file import load_scenario
+from emulator.core.admin_messages import RequestedElection
 from emulator.core.switches import era_switches
-from emulator.core.types import NodeId
-from emulator.plan.actions import Kill, PowerLoss, effective
+from emulator.core.types import CauseId, NodeId, TopicPartition
+from emulator.plan.actions import ElectLeaders, Kill, PowerLoss, effective
 from emulator.plan.nodes import NamedNode
 from emulator.plan.power import DiskLoss
 from emulator.storage.power_loss_plan import Keep
@@ -54,3 +57,13 @@ def test_names_of_nodes_are_recorded_as_ids() -> None:
     barrier = Until(condition=BrokerIs(node=NamedNode(name="first"), unfenced=False))
     played = PlayedStep(action=barrier.with_names({"first": ONE}), outcome=effective("node 1 is fenced"))
     assert played.text == "{until: {node: 1, unfenced: false}}"
+
+
+@pytest.mark.parametrize(
+    ("election", "asked_for"),
+    [(RequestedElection.PREFERRED, ()), (RequestedElection.UNCLEAN, ("orders-0",))],
+)
+def test_a_step_that_may_elect_uncleanly_says_where(election: RequestedElection, asked_for: tuple[str, ...]) -> None:
+    action = ElectLeaders(election=election, partitions=(TopicPartition("orders", 0),))
+    reached = PlayedStep(action=action, outcome=effective("NONE")).reached(4, cause_id=CauseId("step-4"))
+    assert (reached.step, reached.seen, reached.unclean_elections) == (4, "NONE", asked_for)

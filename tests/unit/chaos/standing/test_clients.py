@@ -6,10 +6,11 @@ import msgspec
 import pytest
 
 from chaos.standing.clients import ClientRegister, complete_history
-from emulator.core.history import Operation, OperationType, SendOperation
+from emulator.core.history import HistoryLine, HistorySealed, OperationType, SendOperation
 from emulator.core.types import CauseId
+from emulator.storage.file_digest import content_of
 
-_LINES: msgspec.json.Decoder[Operation] = msgspec.json.Decoder(Operation)
+_LINES: msgspec.json.Decoder[HistoryLine] = msgspec.json.Decoder(HistoryLine)
 
 INVOKE, OK, INFO = OperationType.INVOKE, OperationType.OK, OperationType.INFO
 
@@ -54,7 +55,9 @@ def test_what_has_no_outcome_gets_one(
     operations = [send(index, kind, record) for index, (kind, record) in enumerate(before)]
     path = written(tmp_path / "client-0.jsonl", *operations, torn=torn)
     assert complete_history(path) == len(unfinished)
-    after = _LINES.decode_lines(path.read_bytes())
+    *after, seal = _LINES.decode_lines(path.read_bytes())
+    assert isinstance(seal, HistorySealed)
+    assert (seal.lines, seal.digest) == content_of(path)
     assert after[: len(operations)] == operations
     assert [operation.index for operation in after] == list(range(len(after)))
     endings = [operation for operation in after[len(operations) :] if isinstance(operation, SendOperation)]
@@ -70,6 +73,6 @@ def test_names_are_given_once_and_a_client_without_a_line_is_no_error(tmp_path: 
     assert clients.connected == ("client-0 (produce)", "client-1 (consume)")
     clients.close("client-0")
     assert clients.bury("client-1") == 0
-    assert clients.history_path("client-1").read_bytes() == b""
+    assert content_of(clients.history_path("client-1")).lines == 0
     assert not clients.connected
     assert clients.open("produce") == "client-2"
