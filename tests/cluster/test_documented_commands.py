@@ -157,7 +157,7 @@ def arguments(command: str) -> str:
 
 
 def test_the_demo_is_the_story_that_is_played_elsewhere() -> None:
-    demo = subprocess.run(["make", "--dry-run", "demo"], cwd=ROOT, capture_output=True, text=True, check=True)
+    demo = subprocess.run(["make", "--no-print-directory", "--dry-run", "demo"], cwd=ROOT, capture_output=True, text=True, check=True)
     eras = f"--era {test_story.ISR_ONLY} --era {test_story.ELR}"
     assert demo.stdout.splitlines()[-1] == f".venv/bin/laststand run {test_story.STORY} {eras}"
 
