@@ -13,7 +13,6 @@ from typing import BinaryIO, Final, NamedTuple
 import msgspec
 from crc32c import crc32c
 
-from emulator.core.switches import Switches, switch_texts
 from emulator.storage.file_digest import FileDigest, content_of
 
 EVENTS_PER_BATCH: Final = 7
@@ -25,7 +24,7 @@ _PRODUCER: Final = 7
 _POLLED_AT_ONCE: Final = 500
 _TOPIC: Final = {"topic": "orders", "topic_id": "AAAAAAAAAAAAAAAAAAAAAA"}
 PARTITIONS: Final = 12
-_SWITCHES: Final = switch_texts(Switches())
+_SWITCHES: Final = {"elr": "on", "hw_requires_min_isr": "on", "unclean_detection": "on"}
 _ENCODER: Final = msgspec.json.Encoder()
 
 _Line = dict[str, object]

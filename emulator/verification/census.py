@@ -96,7 +96,6 @@ class HistoryCensus(msgspec.Struct, kw_only=True):
         last: number of the last line.
         is_gapless: whether each is numbered from 0 in steps of one.
         invoked: sends that were begun, and where; ``completed``: those with an outcome.
-        repeated: lines about a send that say again what was said.
         sent: records by acks; ``acked``: those that were acknowledged.
     """
 
@@ -107,19 +106,16 @@ class HistoryCensus(msgspec.Struct, kw_only=True):
     is_gapless: bool = True
     invoked: dict[str, int] = msgspec.field(default_factory=dict)
     completed: set[str] = msgspec.field(default_factory=set)
-    repeated: int = 0
     sent: dict[int, int] = msgspec.field(default_factory=dict)
     acked: dict[int, int] = msgspec.field(default_factory=dict)
 
     def add_invocation(self, send: SendOperation) -> None:
         """Counts a send that was begun."""
-        self.repeated += send.operation_id in self.invoked
         self.invoked[send.operation_id] = send.index
         self.sent[send.acks] = self.sent.get(send.acks, 0) + send.record_count
 
     def add_completion(self, send: SendOperation) -> None:
         """Counts the outcome of a send."""
-        self.repeated += send.operation_id in self.completed
         self.completed.add(send.operation_id)
         if send.type is OperationType.OK:
             self.acked[send.acks] = self.acked.get(send.acks, 0) + send.record_count

@@ -25,7 +25,6 @@ from emulator.core.events import (
     RunEnded,
 )
 from emulator.core.types import NodeRole
-from emulator.verification.accounts import contradictions_of_cluster, contradictions_of_partition
 from emulator.verification.census import FileCensus, HistoryCensus
 from emulator.verification.check import Evidence
 from emulator.verification.doubt import Doubt
@@ -45,7 +44,6 @@ class Readings(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         missing: brokers whose replica left no directory, once for each topic of that name.
-        contradictions: accounts of it that do not agree.
         is_unread: whether records were acknowledged with acks=all and not read at the end; ``error`` is why.
     """
 
@@ -54,7 +52,6 @@ class Readings(msgspec.Struct, frozen=True, kw_only=True):
     missing: tuple[int, ...]
     is_unread: bool
     error: str | None
-    contradictions: tuple[str, ...]
 
 
 def readings_of(facts: PartitionFacts) -> Readings:
@@ -66,7 +63,6 @@ def readings_of(facts: PartitionFacts) -> Readings:
         missing=missing,
         is_unread=not facts.is_all_read and any(acked.acks == ACKS_ALL for acked in facts.acked),
         error=max((read.error for read in facts.final_reads if read.error is not None), default=None),
-        contradictions=tuple(contradictions_of_partition(facts)),
     )
 
 
@@ -89,7 +85,6 @@ def doubts_of(evidence: RunEvidence, readings: Sequence[Readings]) -> tuple[Doub
         *_about_controller(evidence),
         *_about_history(timeline, evidence.history),
         *seal_doubts(evidence),
-        *_about_accounts(evidence, readings),
         *_about_reads(readings),
         *(Doubt(about=None, sentence=sentence) for sentence in unexplained_fencings(timeline)),
     )
@@ -198,8 +193,6 @@ def _about_history(timeline: Timeline, census: HistoryCensus) -> Iterator[Doubt]
         yield Doubt(
             about=Evidence.HISTORY, sentence=f"the history has gaps: {whole} lines, numbered up to {census.last}"
         )
-    if census.repeated:
-        yield Doubt(about=Evidence.HISTORY, sentence=f"{census.repeated} sends were begun or completed more than once")
     if census.invoked.keys() != census.completed:
         yield Doubt(
             about=Evidence.HISTORY,
@@ -207,14 +200,6 @@ def _about_history(timeline: Timeline, census: HistoryCensus) -> Iterator[Doubt]
         )
     if not census.acked.get(ACKS_ALL):
         yield Doubt(about=None, sentence="no record was acknowledged with acks=all")
-
-
-def _about_accounts(evidence: RunEvidence, readings: Sequence[Readings]) -> Iterator[Doubt]:
-    for sentence in contradictions_of_cluster(evidence.facts.cluster, evidence.timeline):
-        yield Doubt(about=Evidence.EVENTS, sentence=sentence)
-    for each in readings:
-        for sentence in each.contradictions:
-            yield Doubt(about=Evidence.EVENTS, sentence=sentence)
 
 
 def _about_reads(readings: Sequence[Readings]) -> Iterator[Doubt]:

@@ -79,7 +79,7 @@ def _faults(timeline: Timeline) -> list[_Fault]:
                 faults.append(_Fault(name=injected.fault, target=injected.target, nodes=nodes, injected=known))
             case FaultHealed() as healed:
                 lasting = [fault for fault in faults if fault.healed is None]
-                mended = [fault for fault in lasting if is_mended_by(healed, fault=fault.name, target=fault.target)]
+                mended = [fault for fault in lasting if _mends(healed, fault)]
                 if healed.metadata_offset is None or any(_holds_up_commits(fault) for fault in lasting):
                     waiting.extend(mended)
                 else:
@@ -95,9 +95,8 @@ def _faults(timeline: Timeline) -> list[_Fault]:
     return faults
 
 
-def is_mended_by(healed: FaultHealed, *, fault: str, target: str) -> bool:
-    """Whether a fault of that name on a target is over."""
-    return healed.target in ("all", target) and healed.fault in ("all", "heal", fault)
+def _mends(healed: FaultHealed, fault: _Fault) -> bool:
+    return healed.target in ("all", fault.target) and healed.fault in ("all", "heal", fault.name)
 
 
 def _holds_up_commits(fault: _Fault) -> bool:

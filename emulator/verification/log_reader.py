@@ -149,9 +149,6 @@ def _read_log(
             header = _HEADER.unpack_from(content, position)
             base_offset, length, leader_epoch, _, crc, attributes, delta = header[:7]
             producer_id, producer_epoch, base_sequence, record_count = header[9:13]
-            if base_offset < end_offset:
-                problem = f"offsets go back at byte {position} of {segment.name}"
-                break
             yield FinalBatch(
                 node=node,
                 topic=topic,

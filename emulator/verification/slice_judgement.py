@@ -190,7 +190,7 @@ def _check_fit(reader: LineReader) -> None:
     history = reader.history
     if any(f.corrupt or f.torn is not None or f.incomplete or f.unknown_types for f in reader.files):
         raise UnfitError("a line is no event of the vocabulary")
-    if history.corrupt or history.repeated or history.invoked.keys() != history.completed:
+    if history.corrupt or history.invoked.keys() != history.completed:
         raise UnfitError("a line is no operation, or a send has no outcome")
 
 

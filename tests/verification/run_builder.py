@@ -253,10 +253,6 @@ class RunBuilder:
         begun_ns = None if begun_s is None else round(begun_s * 1e9)
         self.note(HARNESS, e.FaultInjected(cause_id=CAUSE, fault=name, target=target, bit=bit, begun_ns=begun_ns))
 
-    def settle(self) -> None:
-        """Everything was mended, and the cluster is as it should be."""
-        self.note(HARNESS, e.ClusterSettled(cause_id=CAUSE, metadata_offset=MetadataOffset(self.metadata_offset)))
-
     def heal(self, name: str, target: str, *, committed: int | None = None) -> None:
         """A fault is healed, at ``committed`` if the harness knows where committed metadata ends."""
         offset = None if committed is None else MetadataOffset(committed)
