@@ -40,8 +40,8 @@ types: setup ## check types
 check: lint types conformance ## lint, types and the fast tests, before each commit
 	$(BIN)/python -m pytest -q -n $(JOBS) tests/unit tests/interaction
 
-test: lint types ## everything: what continuous integration runs
-	$(BIN)/python -m pytest -q -n $(JOBS) --durations=10
+test: lint types ## everything: what continuous integration runs; one worker more than cores, as clusters mostly wait
+	$(BIN)/python -m pytest -q -n $(shell expr $(JOBS) + 1) --durations=10
 
 conformance: setup ## run the vectors in VECTORS=DIR against core and storage
 	$(BIN)/python -m tests.conformance.run $(VECTORS)

@@ -1,7 +1,8 @@
-"""What all tests share: their options, one Spark session, and who runs beside whom.
+"""What all tests share: their options, a Spark session, and who runs beside whom.
 
-With several workers (``pytest -n 2``) the modules that use the session go to one of them, others that start clusters
-go to one, and each other module to whoever is free. So there is one session, and few clusters compete for the machine.
+With several workers (``pytest -n 3``) the modules that use a Spark session go to one of them, those that start clusters
+and use one to another, other clusters to a third, and each other module to whoever is free. So there are two sessions
+at most, and few clusters compete for the machine.
 """
 
 from collections.abc import Iterator
@@ -31,9 +32,10 @@ class Scheduling(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         module = nodeid.partition("::")[0]
+        is_cluster = module.startswith(CLUSTER_MODULES)
         if module.startswith(SESSION_MODULES):
-            return "session"
-        return "cluster" if module.startswith(CLUSTER_MODULES) else module
+            return "clusters with a session" if is_cluster else "session"
+        return "cluster" if is_cluster else module
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

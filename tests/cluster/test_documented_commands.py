@@ -88,16 +88,20 @@ class Reader:
     def start(self, command: str) -> "subprocess.Popen[str]":
         """Starts a command in a session of its own, as a job of a shell has its own group."""
         programs = self.directory / ".venv/bin"
-        return subprocess.Popen(
-            ["bash", "-o", "pipefail", "-c", command],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=self.directory,
-            env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", MARK: self.mark},
-            start_new_session=True,
-        )
+        before = signal.signal(signal.SIGINT, signal.SIG_DFL)  # a suite in the background would hand "ignored" down
+        try:
+            return subprocess.Popen(
+                ["bash", "-o", "pipefail", "-c", command],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                cwd=self.directory,
+                env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", MARK: self.mark},
+                start_new_session=True,
+            )
+        finally:
+            signal.signal(signal.SIGINT, before)
 
     def paste(self, command: str, stdin: str = "") -> str:
         """Returns what a command printed; it must end as documented."""
@@ -157,7 +161,9 @@ def arguments(command: str) -> str:
 
 
 def test_the_demo_is_the_story_that_is_played_elsewhere() -> None:
-    demo = subprocess.run(["make", "--no-print-directory", "--dry-run", "demo"], cwd=ROOT, capture_output=True, text=True, check=True)
+    demo = subprocess.run(
+        ["make", "--no-print-directory", "--dry-run", "demo"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     eras = f"--era {test_story.ISR_ONLY} --era {test_story.ELR}"
     assert demo.stdout.splitlines()[-1] == f".venv/bin/laststand run {test_story.STORY} {eras}"
 

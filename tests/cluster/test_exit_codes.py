@@ -9,6 +9,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -44,6 +45,17 @@ LINES: Final = b"".join(b"%d\n" % number for number in range(100_000))
 """More than a pipe holds, so that a consumer has something to write when nobody reads any more."""
 
 
+@contextmanager
+def default_signals() -> Iterator[None]:
+    """A suite in the background, or under nohup, would hand down that they are ignored."""
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGINT, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 class Shell:
     """Where commands are typed: beside a standing cluster of two brokers."""
 
@@ -53,15 +65,16 @@ class Shell:
 
     def start(self, *arguments: str, program: tuple[str, ...] = ("-m", "emulator.cli")) -> "subprocess.Popen[bytes]":
         """Starts a command with a pipe for each stream, in a process group of its own."""
-        return subprocess.Popen(
-            [sys.executable, *program, *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=self.directory,
-            env={**os.environ, "PYTHONPATH": str(ROOT), MARK: self.mark},
-            start_new_session=True,
-        )
+        with default_signals():
+            return subprocess.Popen(
+                [sys.executable, *program, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=self.directory,
+                env={**os.environ, "PYTHONPATH": str(ROOT), MARK: self.mark},
+                start_new_session=True,
+            )
 
     def type(self, *arguments: str, program: tuple[str, ...] = ("-m", "emulator.cli")) -> int:
         """Returns what a command exits with."""
