@@ -635,34 +635,59 @@ class PowerLost(PartitionEvent, frozen=True, kw_only=True):
     new_end_offset: Offset
 
 
+class FaultLink(msgspec.Struct, frozen=True):
+    """Connections that ``source`` dials to ``target``; the clients are one node, 1000."""
+
+    source: NodeId
+    target: NodeId
+
+
 class FaultInjected(Event, frozen=True, kw_only=True):
     """The plan broke something, and it was seen to take effect.
 
     Attributes:
         fault: name of the fault.
-        target: a node, or a link such as ``0->100``.
+        target: a node, or a link such as ``0->100``, in words.
+        nodes: the same, where it is a node.
+        links: the same, where it is a link.
         bit: how it was seen to take effect; ``None`` means it was a no-op.
         metadata_offset: what the controller had committed before (exclusive), where the harness knows it.
-        begun_ns: when the harness began to break it, by the clock of ``time_ns``; ``None`` where that took no time.
+        begun_ns: when it was done, by the clock of ``time_ns``.
+        proved_ns: when it was seen to take effect, by the same clock; ``None`` where it had none.
     """
 
     fault: str
     target: str
+    nodes: tuple[NodeId, ...] = ()
+    links: tuple[FaultLink, ...] = ()
     bit: str | None
     metadata_offset: MetadataOffset | None = None
     begun_ns: int | None = None
+    proved_ns: int | None = None
 
 
 class FaultHealed(Event, frozen=True, kw_only=True):
-    """The plan mended something; ``seen`` is how that showed, ``None`` if it did not.
+    """The plan mended something.
 
-    ``metadata_offset`` is what the controller had committed once it was seen (exclusive), where the harness knows it.
+    Attributes:
+        fault: name of the fault; ``heal`` is every fault of a link, ``all`` every fault there is.
+        target: a node, a link such as ``0->100``, or ``all``, in words.
+        nodes: the same, where it is a node.
+        links: the same, where it is a link; of ``all`` those that were broken.
+        seen: how that showed; ``None`` if it did not.
+        metadata_offset: what the controller had committed once it was seen (exclusive), where the harness knows it.
+        begun_ns: when it was done, by the clock of ``time_ns``.
+        proved_ns: when it was seen, by the same clock; ``None`` if it was not.
     """
 
     fault: str
     target: str
+    nodes: tuple[NodeId, ...] = ()
+    links: tuple[FaultLink, ...] = ()
     seen: str | None
     metadata_offset: MetadataOffset | None = None
+    begun_ns: int | None = None
+    proved_ns: int | None = None
 
 
 class StepReached(Event, frozen=True, kw_only=True):

@@ -29,7 +29,7 @@ class PromiseKind(Enum):
     """A rule of the protocol."""
 
     LIVENESS = "liveness"
-    """What a cluster comes to once every fault is over."""
+    """What a cluster comes to: once every fault is over, or of those whom the faults in force leave in touch."""
 
     CRASH = "crash"
     """The core raises no exception."""
@@ -77,8 +77,8 @@ def _rule(
     return Promise(kind=kind, statement=statement, switches=MappingProxyType(values), judged_by=judged_by)
 
 
-def _liveness(statement: str) -> Promise:
-    return Promise(kind=PromiseKind.LIVENESS, statement=statement, judged_by=JudgedBy.SIMULATOR)
+def _liveness(statement: str, *, judged_by: JudgedBy = JudgedBy.SIMULATOR) -> Promise:
+    return Promise(kind=PromiseKind.LIVENESS, statement=statement, judged_by=judged_by)
 
 
 def _crash(statement: str) -> Promise:
@@ -97,7 +97,6 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         "D3": Promise(
             kind=PromiseKind.CANDIDATE,
             statement="A running member of the ISR or the ELR has every committed record.",
-            judged_by=JudgedBy.SIMULATOR,
         ),
         "D4": _outcome(
             "A record acknowledged with acks=all is on at least one replica, as long as fewer replicas lost unflushed "
@@ -109,15 +108,11 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         "D8": _rule(
             "Leader epochs do not fall along a log, a leader appends in its own epoch, and the epoch cache matches the "
             "log.",
-            judged_by=JudgedBy.SIMULATOR,
             truncation="leader_epoch",
             truncation_sync="on",
             roles_after_registration="on",
         ),
-        "D9": _rule(
-            "Log start offset <= high watermark <= log end offset, and a log has no gaps.",
-            judged_by=JudgedBy.SIMULATOR,
-        ),
+        "D9": _rule("Log start offset <= high watermark <= log end offset, and a log has no gaps."),
         "D10": _outcome(
             "Every batch that is stored, appended by a leader or consumed was sent by a producer to that partition."
         ),
@@ -156,7 +151,6 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         "H4": _rule(
             "The maximal ISR of a leader with enough members in sync contains every member of the controller's ISR and "
             "ELR.",
-            judged_by=JudgedBy.SIMULATOR,
             elr="on",
             maximal_isr="on",
             ap_partition_epoch_check="on",
@@ -242,12 +236,15 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             "An unclean recovery elects the longest log of the highest epoch among the replicas that answered; with "
             "strategy Balanced the last known ELR and leader are among them."
         ),
-        "L1": _liveness("Every broker has applied all metadata."),
-        "L2": _liveness("Every broker runs and is unfenced."),
-        "L3": _liveness("Every partition has a leader, unless no replica may lead it."),
-        "L4": _liveness("Every ISR is all replicas, and no AlterPartition is in flight."),
+        "L1": _liveness("Every broker has applied all metadata.", judged_by=JudgedBy.BOTH),
+        "L2": _liveness("Every broker runs and is unfenced.", judged_by=JudgedBy.BOTH),
+        "L3": _liveness("Every partition has a leader, unless no replica may lead it.", judged_by=JudgedBy.BOTH),
+        "L4": _liveness("Every ISR is all replicas, and no AlterPartition is in flight.", judged_by=JudgedBy.BOTH),
         "L5": _liveness("Every request is answered, or given up by its client."),
-        "L6": _liveness("Replicas are full copies, high watermarks are at the log ends, and a consumer reaches them."),
+        "L6": _liveness(
+            "Replicas are full copies, high watermarks are at the log ends, and a consumer reaches them.",
+            judged_by=JudgedBy.BOTH,
+        ),
         "L7": _rule(
             "No broker removes a log of a partition that is its own, and none keeps one that is not: a stray is "
             "noticed, and deleted no earlier than stray.delete.delay.ms and not long after.",
@@ -256,6 +253,22 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         ),
         "L8": _rule("No partition is adding or removing replicas.", kind=PromiseKind.LIVENESS),
         "L9": _liveness("Nothing goes on changing."),
+        "L10": _liveness(
+            "While the controller runs, a partition is led soon after a member of its ISR or ELR is active, and, while "
+            "the guarantee holds, soon after all replicas are active that are not outstanding."
+        ),
+        "L11": _liveness(
+            "What a leader has is committed soon, while min ISR replicas, the leader among them, are in touch with it "
+            "and with the controller."
+        ),
+        "L12": _liveness(
+            "A broker of which the controller hears nothing is fenced soon; one that is registered and in touch with "
+            "it is unfenced soon."
+        ),
+        "L13": _liveness(
+            "A member of the ISR that cannot fetch what the leader has leaves the ISR soon, while the leader is in "
+            "touch with the controller."
+        ),
         "InvariantError": _crash("No process of the core contradicts itself."),
         "Exception": _crash("No process of the core raises an unexpected exception."),
     }

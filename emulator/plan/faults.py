@@ -7,7 +7,7 @@ well as their beginnings. The target is a node's id, or a link such as ``0->100`
 from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
-from emulator.core.events import Event, FaultHealed, FaultInjected
+from emulator.core.events import Event, FaultHealed, FaultInjected, FaultLink
 from emulator.core.types import CauseId, MetadataOffset, NodeId
 from emulator.plan.actions import (
     Action,
@@ -29,13 +29,28 @@ from emulator.plan.nodes import CONTROLLER
 
 
 class Fault(NamedTuple):
-    """A fault by name, and what it is done to: a node, or a link."""
+    """A fault by name, and what it is done to: a node, a link, or everything (``None``)."""
 
     name: str
-    target: str
+    on: NodeId | Link[NodeId] | None
+
+    @property
+    def target(self) -> str:
+        """What it is done to, in words."""
+        return "all" if self.on is None else str(self.on)
+
+    @property
+    def nodes(self) -> tuple[NodeId, ...]:
+        """The node that it is done to."""
+        return () if self.on is None or isinstance(self.on, Link) else (self.on,)
+
+    @property
+    def links(self) -> tuple[FaultLink, ...]:
+        """The link that it is done to."""
+        return (FaultLink(*self.on),) if isinstance(self.on, Link) else ()
 
 
-EVERYTHING: Final = Fault("all", "all")
+EVERYTHING: Final = Fault("all", None)
 """Stands for all faults where they end together."""
 
 _ANY_LINK_FAULT: Final = "heal"
@@ -49,13 +64,13 @@ def faults_of(action: Action) -> tuple[Fault, ...]:
         case _ if name is None or action.is_repair:
             return ()
         case Expire(nodes=nodes):
-            return tuple(Fault(name, str(Link(node, CONTROLLER))) for node in nodes)
+            return tuple(Fault(name, Link(node, CONTROLLER)) for node in nodes)
         case OnNodes(nodes=nodes) | OnBrokers(nodes=nodes):
-            return tuple(Fault(name, str(node)) for node in nodes)
+            return tuple(Fault(name, node) for node in nodes)
         case OnLink(link=link) | LoseResponses(link=link):
-            return (Fault(name, str(link)),)
+            return (Fault(name, link),)
         case Hold(channel=channel):
-            return (Fault(name, str(Link(channel.source, channel.target))),)
+            return (Fault(name, Link(channel.source, channel.target)),)
         case _:
             raise AssertionError(f"nobody knows the target of {action}")
 
@@ -71,16 +86,16 @@ def ended_by(action: Action, *, broken: Collection[Link[NodeId]]) -> tuple[Fault
         case HealAll():
             return (EVERYTHING,)
         case HealNodes(nodes=nodes):
-            links = tuple(Fault(_ANY_LINK_FAULT, str(link)) for link in sorted(broken) if set(link) & set(nodes))
-            return (*(Fault(_ANY_LINK_FAULT, str(node)) for node in nodes), *links)
+            links = tuple(Fault(_ANY_LINK_FAULT, link) for link in sorted(broken) if set(link) & set(nodes))
+            return (*(Fault(_ANY_LINK_FAULT, node) for node in nodes), *links)
         case HealLink(link=link):
-            return (Fault(_ANY_LINK_FAULT, str(link)),)
+            return (Fault(_ANY_LINK_FAULT, link),)
         case Release(channel=channel, count=None):
-            return (Fault("hold", str(Link(channel.source, channel.target))),)
+            return (Fault("hold", Link(channel.source, channel.target)),)
         case Reset() | Expire():
             return faults_of(action)
         case OnNodes(nodes=nodes) | OnBrokers(nodes=nodes):
-            return tuple(Fault(name, str(node)) for name in _ended_on_nodes(action) for node in nodes)
+            return tuple(Fault(name, node) for name in _ended_on_nodes(action) for node in nodes)
         case _:
             return ()
 
@@ -98,7 +113,8 @@ def fault_events(
     before: MetadataOffset,
     after: MetadataOffset,
     broken: Collection[Link[NodeId]],
-    begun_ns: int | None = None,
+    begun_ns: int,
+    proved_ns: int,
 ) -> Iterator[Event]:
     """Yields the events that put an action on record.
 
@@ -109,16 +125,35 @@ def fault_events(
         before: metadata offset that was committed before it was done.
         after: likewise when it was done.
         broken: links on which anything was wrong before.
-        begun_ns: when it was begun, by the machine's monotonic clock; ``None`` where it took no time.
+        begun_ns: when it was done, by the clock of the events.
+        proved_ns: when it was seen to affect somebody, or not, by the same clock.
     """
+    proved = None if bit is None else proved_ns
     for fault in faults_of(action):
         yield FaultInjected(
             cause_id=cause_id,
             fault=fault.name,
             target=fault.target,
+            nodes=fault.nodes,
+            links=fault.links,
             bit=bit,
             metadata_offset=before,
             begun_ns=begun_ns,
+            proved_ns=proved,
         )
     for fault in ended_by(action, broken=broken):
-        yield FaultHealed(cause_id=cause_id, fault=fault.name, target=fault.target, seen=bit, metadata_offset=after)
+        yield FaultHealed(
+            cause_id=cause_id,
+            fault=fault.name,
+            target=fault.target,
+            nodes=fault.nodes,
+            links=fault.links or _all_links(fault, broken),
+            seen=bit,
+            metadata_offset=after,
+            begun_ns=begun_ns,
+            proved_ns=proved,
+        )
+
+
+def _all_links(fault: Fault, broken: Collection[Link[NodeId]]) -> tuple[FaultLink, ...]:
+    return tuple(FaultLink(*link) for link in sorted(broken)) if fault == EVERYTHING else ()

@@ -17,6 +17,11 @@ class NodeClock:
         self._base_local = 0
         self._rate = NORMAL_RATE_PPM
 
+    @property
+    def keeps_time(self) -> bool:
+        """Whether it runs as fast as virtual time."""
+        return self._rate == NORMAL_RATE_PPM
+
     def local_ms(self, now_ms: int) -> int:
         """Returns the node's time at a virtual time."""
         if self._rate == NORMAL_RATE_PPM:

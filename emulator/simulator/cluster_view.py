@@ -16,7 +16,7 @@ from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.disk import unsynced_batches
 from emulator.simulator.nodes import BrokerNode
 from emulator.simulator.oracle.oracle import Oracle
-from emulator.simulator.profiles import Budget
+from emulator.simulator.profile import Budget
 from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 
 Actions: TypeAlias = Sequence[Action]

@@ -8,10 +8,10 @@ import msgspec
 from emulator.core.events import Event, FileSealed, FileVouched, NodeStopped, RunEnded
 from emulator.core.types import CauseId, NodeId
 from emulator.plan.nodes import HARNESS
+from emulator.simulator.event_log import NS_PER_MS
 from emulator.simulator.journal import Journal
 from emulator.storage.file_digest import FileDigest, content_of
 
-NS_PER_MS: Final = 1_000_000
 _ENCODER: Final = msgspec.json.Encoder()
 _CAUSE: Final = CauseId("harness")
 

@@ -1,11 +1,15 @@
 """Where nodes and the harness write the events of a run; each is passed to the observer."""
 
+from typing import Final
+
 from emulator.core.events import Event
 from emulator.core.types import CauseId
 from emulator.plan.nodes import HARNESS
 from emulator.simulator.event_queue import EventQueue
 from emulator.simulator.nodes import InputT, Node
 from emulator.simulator.observer import Observer
+
+NS_PER_MS: Final = 1_000_000
 
 
 class EventLog:
@@ -23,6 +27,11 @@ class EventLog:
         self.cause_id = CauseId("harness")
         self._queue = queue
         self._observer = observer
+
+    @property
+    def now_ns(self) -> int:
+        """Virtual time, as lines of the event log tell it."""
+        return self._queue.now_ms * NS_PER_MS
 
     def write(self, node: Node[InputT], event: Event) -> None:
         """Writes an event of a node."""

@@ -24,7 +24,8 @@ from emulator.core.history import HistorySealed, Operation
 from emulator.core.types import Acks
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.disk import StoredLog
-from emulator.simulator.event_files import NS_PER_MS, write_event_files
+from emulator.simulator.event_files import write_event_files
+from emulator.simulator.event_log import NS_PER_MS
 from emulator.simulator.journal import HistoryEntry, Journal
 from emulator.storage.file_digest import FileDigest
 from emulator.storage.record_batch import describe_header, stamp

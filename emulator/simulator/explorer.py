@@ -21,7 +21,8 @@ from emulator.plan.topics import PlannedTopic
 from emulator.simulator.cluster_view import ClusterView
 from emulator.simulator.journal import Journal
 from emulator.simulator.moves import MOVES
-from emulator.simulator.profiles import PROFILES, PROGRESS, Profile, swarm
+from emulator.simulator.profile import PROGRESS, Profile, swarm
+from emulator.simulator.profiles import PROFILES
 from emulator.simulator.simulation import Halts, Simulation, SimulationResult
 from emulator.simulator.spreads import draw_properties
 

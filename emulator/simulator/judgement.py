@@ -23,6 +23,10 @@ _TRANSIENT: Final = frozenset({"D6", "D16"})
 """What a run may show for a time and not leave behind: replicas that disagree until one truncates, and what a consumer
 was given of a log that was not yet what had been committed. The alarms name them; the verdict is about what is left."""
 
+_OF_MOMENTS: Final = frozenset({"D3", "D8", "D9", "H4", "L1", "L2", "L3", "L4", "L6"})
+"""The simulator sees them at every moment, verification at the few that leave a trace: where they show there, what they
+lead to shows, too."""
+
 _STILL_DIFFERENT: Final = "L6"
 """Replicas differ at the end, so what is transient elsewhere was left behind."""
 
@@ -106,7 +110,8 @@ def judge(
 
 
 def _counts(alarm: Alarm, switches: Switches) -> bool:
-    if PROMISES[alarm.check_id].judged_by is not JudgedBy.BOTH or not alarm.leaves_evidence:
+    is_shared = PROMISES[alarm.check_id].judged_by is JudgedBy.BOTH and alarm.check_id not in _OF_MOMENTS
+    if not is_shared or not alarm.leaves_evidence:
         return False
     if alarm.check_id in _EXCUSED_BEYOND and alarm.guarantee is Guarantee.EXCEEDED:
         return False

@@ -9,7 +9,22 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from emulator.core.admin_messages import RequestedElection
-from emulator.plan.actions import Action, Cut, ElectLeaders, HealLink, Hold, Produce, Reassign, Release, Wait
+from emulator.core.types import BrokerId
+from emulator.plan.actions import (
+    Action,
+    Cut,
+    ElectLeaders,
+    HealLink,
+    Hold,
+    Produce,
+    Reassign,
+    Release,
+    ReleaseNewest,
+    Start,
+    Stop,
+    UnregisterBroker,
+    Wait,
+)
 from emulator.plan.channels import STREAM, Channel, Link, Way
 from emulator.plan.fields import PRODUCER_ALL
 from emulator.plan.nodes import CONTROLLER
@@ -22,14 +37,51 @@ _Change: TypeAlias = Callable[[ClusterView, LedPartition], Actions]
 
 def _there_and_back(view: ClusterView, led: LedPartition) -> Actions:
     """Another member leads for a while."""
-    others = [member for member in led.state.isr if member != led.leader]
-    if not others:
+    successor = _draw_successor(view, led)
+    if successor is None:
         return []
     return [
-        _designated(led, view.schedule.choice(others)),
+        _designated(led, successor),
         Wait(duration_ms=view.schedule.choice((0, 1, 3, 30, 100))),
         _designated(led, led.leader),
     ]
+
+
+def _stops_as_leader(view: ClusterView, led: LedPartition) -> Actions:
+    """Another member leads until it stops in order, and the leader before leads on."""
+    successor = _draw_successor(view, led)
+    if successor is None:
+        return []
+    return [
+        _designated(led, successor),
+        Wait(duration_ms=view.schedule.choice((1, 3, 30))),
+        Stop(nodes=(successor,)),
+        Wait(duration_ms=view.schedule.choice((3, 30, 100))),
+        _designated(led, led.leader),
+        Start(nodes=(successor,)),
+    ]
+
+
+def _is_unregistered_as_leader(view: ClusterView, led: LedPartition) -> Actions:
+    """Another member leads until it is unregistered, which counts as its failure."""
+    successor = _draw_successor(view, led)
+    if successor is None or not view.may_crash(view.cluster.nodes[successor]):
+        return []
+    return [
+        _designated(led, successor),
+        Wait(duration_ms=view.schedule.choice((1, 3, 30))),
+        UnregisterBroker(broker_id=successor),
+        Wait(duration_ms=view.schedule.choice((1, 3, 30))),
+        _designated(led, led.leader),
+        Stop(nodes=(successor,)),
+        Wait(duration_ms=view.schedule.choice((3, 30, 100))),
+        Start(nodes=(successor,)),
+    ]
+
+
+def _draw_successor(view: ClusterView, led: LedPartition) -> BrokerId | None:
+    others = [member for member in led.state.isr if member != led.leader]
+    return view.schedule.choice(others) if others else None
 
 
 def _away_and_back(view: ClusterView, led: LedPartition) -> Actions:
@@ -60,6 +112,8 @@ _CHANGES: Final[tuple[_Change, ...]] = (
     _there_and_back,
     _away_and_back,
     _away_and_back,
+    _stops_as_leader,
+    _is_unregistered_as_leader,
     *map(_any, ("elect_member", "elect_preferred", "resize", "reassign", "cancel", "min_isr", "cluster_min_isr")),
     *map(_any, ("recreate", "create_partitions")),
 )
@@ -82,7 +136,10 @@ def _behind(view: ClusterView) -> Actions:
         if view.workload.random() < 0.6:
             actions.append(Produce(partition=led.name, producer=PRODUCER_ALL, records=view.workload.choice((1, 1, 2))))
         actions += [*change(view, led), Wait(duration_ms=view.schedule.choice((0, 2, 5, 20, 60)))]
-    actions += [Release(channel=stream) for stream in view.network.sample(streams, len(streams))]
+    for stream in view.network.sample(streams, len(streams)):
+        if view.network.random() < 0.7:
+            actions.append(ReleaseNewest(channel=stream))  # brings everything, and the broker acts on it at once
+        actions.append(Release(channel=stream))
     if link is not None and view.network.random() < 0.5:
         actions += [Wait(duration_ms=view.schedule.randint(1, 40)), HealLink(link=link)]
     return actions

@@ -54,6 +54,11 @@ def _hold_fetch(view: ClusterView) -> Actions:
     return _hold(Channel(view.network.choice(followers), led.leader, "Fetch", way))
 
 
+def _hold_produce(view: ClusterView) -> Actions:
+    led = view.draw_led_partition()
+    return [] if led is None else _hold(Channel(CLIENT, led.leader, "Produce", Way.REQUEST))
+
+
 def _hold_stream(view: ClusterView) -> Actions:
     return _hold(Channel(view.network.choice(view.brokers).node_id, CONTROLLER, STREAM, Way.RESPONSE))
 
@@ -166,6 +171,7 @@ NETWORK_MOVES: Final[Mapping[str, Move]] = MappingProxyType(
     {
         "hold_alter_partition": _hold_alter_partition,
         "hold_fetch": _hold_fetch,
+        "hold_produce": _hold_produce,
         "hold_stream": _hold_stream,
         "hold_sync": _hold_sync,
         "release_one": _release_one,

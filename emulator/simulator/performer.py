@@ -7,7 +7,7 @@ or an open link to a running node.
 
 from typing import Final, assert_never
 
-from emulator.core.events import FaultHealed
+from emulator.core.events import FaultHealed, FaultLink
 from emulator.plan.actions import (
     Action,
     AlterConfig,
@@ -68,6 +68,7 @@ _BIT: Final = "simulated"
 def perform_and_record(cluster: SimulatedCluster, action: Action) -> Outcome:
     """Performs an action, and writes into the event log which faults that began and ended."""
     before, broken = cluster.controller.committed_end_offset, cluster.network.broken
+    begun_ns = cluster.event_log.now_ns
     outcome = perform(cluster, action)
     if outcome.took_effect:
         events = fault_events(
@@ -77,21 +78,29 @@ def perform_and_record(cluster: SimulatedCluster, action: Action) -> Outcome:
             before=before,
             after=cluster.controller.committed_end_offset,
             broken=broken,
+            begun_ns=begun_ns,
+            proved_ns=cluster.event_log.now_ns,
         )
         for event in events:
             cluster.event_log.note(event)
     return outcome
 
 
-def record_healing(cluster: SimulatedCluster) -> None:
-    """Writes into the event log that every fault is over."""
+def heal_and_record(cluster: SimulatedCluster) -> None:
+    """Heals every link, and writes into the event log that every fault is over."""
+    broken = sorted(cluster.network.broken)
+    cluster.links.heal()
+    now_ns = cluster.event_log.now_ns
     cluster.event_log.note(
         FaultHealed(
             cause_id=cluster.event_log.cause_id,
             fault=EVERYTHING.name,
             target=EVERYTHING.target,
+            links=tuple(FaultLink(*link) for link in broken),
             seen=_BIT,
             metadata_offset=cluster.controller.committed_end_offset,
+            begun_ns=now_ns,
+            proved_ns=now_ns,
         )
     )
 

@@ -142,8 +142,11 @@ class Processes:
                 cause_id=self._event_log.cause_id,
                 fault="kill" if loss is None else "power_loss",
                 target=str(node.node_id),
+                nodes=(node.node_id,),
                 bit="simulated",
                 metadata_offset=self._controller_node.controller.committed_end_offset,
+                begun_ns=self._event_log.now_ns,
+                proved_ns=self._event_log.now_ns,
             )
         )
 

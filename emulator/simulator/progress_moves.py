@@ -8,6 +8,7 @@ from emulator.plan.actions import HealAll, HealNodes, Produce, Release, Start, W
 from emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
 from emulator.plan.nodes import CONTROLLER
 from emulator.simulator.cluster_view import Actions, ClusterView, Move
+from emulator.simulator.oracle.promptness import bound_ms
 
 
 def _produce(view: ClusterView) -> Actions:
@@ -31,6 +32,12 @@ def _pass(view: ClusterView) -> Actions:
 
 def _linger(view: ClusterView) -> Actions:
     return [Wait(duration_ms=view.schedule.randint(250, 600))]
+
+
+def _endure(view: ClusterView) -> Actions:
+    """The faults in force last until what is promised in spite of them must have come to pass."""
+    produce = Produce(partition=view.draw_partition(), producer=PRODUCER_LEADER, records=1)
+    return [produce, Wait(duration_ms=bound_ms(view.cluster.properties) + view.schedule.randint(20, 200))]
 
 
 def _start(view: ClusterView) -> Actions:
@@ -62,6 +69,7 @@ PROGRESS_MOVES: Final[Mapping[str, Move]] = MappingProxyType(
         "step": _step,
         "pass": _pass,
         "linger": _linger,
+        "endure": _endure,
         "start": _start,
         "release": _release,
         "rejoin": _rejoin,

@@ -31,7 +31,7 @@ from emulator.simulator.oracle.finding import Alarm, is_finding
 from emulator.simulator.oracle.liveness import CONVERGE_MS, QUIET_MS, excused, pulse
 from emulator.simulator.oracle.losses import LostBatch
 from emulator.simulator.oracle.oracle import Oracle
-from emulator.simulator.performer import perform_and_record, record_healing
+from emulator.simulator.performer import heal_and_record, perform_and_record
 
 PRODUCER: Final = ProducerSettings(
     request_timeout_ms=300, delivery_timeout_ms=1_500, retry_backoff_ms=20, metadata_max_age_ms=2_000
@@ -203,6 +203,7 @@ class Simulation:
         outcome = perform_and_record(self.cluster, action)
         # As in the plan that an exploration leaves: without what was not enabled, and with consecutive waits merged.
         if outcome.took_effect and not isinstance(action, Wait):
+            self.oracle.acted()
             self._note_step(action, outcome.seen)
         return outcome.took_effect
 
@@ -246,8 +247,7 @@ class Simulation:
 
     def _heal(self) -> None:
         cluster = self.cluster
-        cluster.links.heal()
-        record_healing(cluster)
+        heal_and_record(cluster)
         cluster.processes.start_controller()
         cluster.processes.resume(cluster.controller_node)
         for broker_id, node in cluster.nodes.items():

@@ -243,8 +243,8 @@ class ReplicaLog:
                 self.producers.update(self._descriptor(index), now_ms=now_ms)
 
     def _descriptor(self, index: int) -> BatchDescriptor:
+        """Returns what a producer's batch was, but for its CRC."""
         base_offset, next_offset = self._base_offsets[index], self._next_offsets[index]
-        producer_id = self._producer_ids[index]
         return BatchDescriptor(
             base_offset=Offset(base_offset),
             last_offset=Offset(next_offset - 1),
@@ -253,7 +253,7 @@ class ReplicaLog:
             size=self._positions[index + 1] - self._positions[index],
             record_count=next_offset - base_offset,
             max_timestamp_ms=self._timestamps[index],
-            producer_id=None if producer_id == _NO_PRODUCER else ProducerId(producer_id),
+            producer_id=ProducerId(self._producer_ids[index]),
             producer_epoch=ProducerEpoch(self._producer_epochs[index]),
             base_sequence=self._base_sequences[index],
             is_control=bool(self._controls[index]),

@@ -137,9 +137,8 @@ def next_partition_change(
         memory = msgspec.structs.replace(memory, elr=(), last_known_elr=remembered)
     if rules.metadata_level < metadata_version.NO_BUMP_ON_SHRINK:  # 7
         is_bumped = is_bumped or not set(state.isr) <= set(isr)
-    leader = result.leader if is_elected else state.leader
     if is_bumped and rules.elr_enabled:  # 8
-        memory = _remember_leader(state, memory, leader, rules)
+        memory = _remember_leader(state, memory, result.leader)
         if rules.elr_within_replicas:
             memory = _within_replicas(memory, lists.replicas)
 
@@ -147,7 +146,7 @@ def next_partition_change(
         topic_id=state.topic_id,
         replicas=lists.replicas,
         isr=isr,
-        leader=leader,
+        leader=result.leader,
         leader_epoch=state.leader_epoch,
         partition_epoch=state.partition_epoch,
         leader_recovery_state=recovery_state,
@@ -159,7 +158,7 @@ def next_partition_change(
     )
     record = _difference(state, wanted, partition=partition)
     if is_bumped:
-        record = msgspec.structs.replace(record, leader=leader)
+        record = msgspec.structs.replace(record, leader=result.leader)
     if record == PartitionChangeRecord(topic_id=state.topic_id, partition=partition):
         return None
     return PartitionChange(
@@ -249,15 +248,14 @@ def _still_remembered(
     return tuple(broker_id for broker_id in memory.last_known_elr if broker_id not in isr)
 
 
-def _remember_leader(state: PartitionState, memory: _Memory, leader: BrokerId | None, rules: PartitionRules) -> _Memory:
+def _remember_leader(state: PartitionState, memory: _Memory, leader: BrokerId | None) -> _Memory:
     # While leaderless the memory is frozen, even if that broker restarts uncleanly. Kafka would note "no leader" when
     # a change restates the absence of one; that memory could never be used, so it is not kept here.
     if leader is None:
         remembered = state.leader if memory.last_known_leader is None else memory.last_known_leader
         return msgspec.structs.replace(memory, last_known_leader=remembered)
-    # As shipped there is one memory, and a leader ends it; the KIP's other one lasts until the ISR is large enough.
-    last_known_elr = () if rules.last_known is LastKnown.LEADER else memory.last_known_elr
-    return msgspec.structs.replace(memory, last_known_leader=None, last_known_elr=last_known_elr)
+    # The KIP's other memory, which Kafka does not have, lasts until the ISR is large enough.
+    return msgspec.structs.replace(memory, last_known_leader=None)
 
 
 def _difference(state: PartitionState, wanted: PartitionState, *, partition: int) -> PartitionChangeRecord:

@@ -57,9 +57,7 @@ def complete_reassignment(
         return None
     final_replicas = tuple(broker_id for broker_id in replicas if broker_id not in removing)
     final_isr = tuple(broker_id for broker_id in isr if broker_id not in removing)
-    if removing and not (final_replicas and final_isr):
-        return None
-    if not set(final_replicas) <= set(final_isr):
+    if not final_replicas or not set(final_replicas) <= set(final_isr):
         return None
     return CompletedReassignment(replicas=final_replicas, isr=final_isr)
 

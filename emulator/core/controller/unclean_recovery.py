@@ -124,13 +124,9 @@ class UncleanRecoveries:
 
     Args:
         view: what decisions look at.
-
-    Attributes:
-        finished_count: recoveries that chose a leader since this process began.
     """
 
     def __init__(self, view: ClusterView) -> None:
-        self.finished_count = 0
         self._view = view
         self._tasks: dict[TopicPartition, _Task] = {}
         self._requested: dict[TopicPartition, _RequestedRecovery] = {}
@@ -204,8 +200,7 @@ class UncleanRecoveries:
 
     def _task(self, topic_id: TopicId, partition: int) -> _Task | None:
         topic = self._view.image.topic_names.get(topic_id)
-        task = None if topic is None else self._tasks.get(TopicPartition(topic, partition))
-        return task if task is not None and task.topic_id == topic_id else None
+        return None if topic is None else self._tasks.get(TopicPartition(topic, partition))
 
     def _note(self, broker_id: BrokerId, broker_epoch: BrokerEpoch, info: ReplicaLogInfo) -> bool:
         """Returns whether there is no need to ask about this partition again."""
@@ -354,7 +349,6 @@ class UncleanRecoveries:
             return
         counted = tuple(report for report in reports if report.broker_id in task.reports)
         step.decisions += self._elect(partition, choice.leader, task, counted)
-        self.finished_count += 1
         del self._tasks[partition]
         if self._requested.pop(partition, None) is not None:
             step.ended.append(RecoveryEnd(partition=partition, error=ErrorCode.NONE))

@@ -18,6 +18,7 @@ from emulator.simulator.oracle.leader_rules import LeaderRules
 from emulator.simulator.oracle.logs import LogChecks
 from emulator.simulator.oracle.losses import LossLedger
 from emulator.simulator.oracle.metadata import MetadataChecks
+from emulator.simulator.oracle.promptness import Promptness
 from emulator.simulator.oracle.tally import Tally
 from emulator.simulator.oracle.truth import PartitionTruth
 
@@ -58,6 +59,7 @@ class Checks:
         self.metadata = MetadataChecks(self.alarm_log)
         self.leaders = LeaderRules(self.alarm_log, self.metadata.reference)
         self.logs = LogChecks(self.alarm_log, self.truths)
+        self.promptness = Promptness(self.alarm_log, self.truths, self.durability, self.tally.mark)
 
     def attach(self, cluster: SimulatedCluster) -> None:
         """Says which cluster is watched."""
@@ -65,3 +67,4 @@ class Checks:
         self.configuration = Configuration(cluster.properties)
         for checks in (self.durability, self.controller, self.metadata, self.leaders, self.logs):
             checks.attach(cluster)
+        self.promptness.attach(cluster, self.configuration)

@@ -70,9 +70,13 @@ CONJUNCTIONS: Final = (
         for api, epochs in _EPOCHS.items()
         for fate in RequestFate
         for epoch in epochs
+        if (fate, epoch) != (RequestFate.LOST, "broker_epoch")
     ),
 )
-"""All pairs that are counted."""
+"""All pairs that are counted.
+
+Nobody gives up a request after its sender's broker epoch has changed: with that process its requests are gone.
+"""
 
 
 MUST_OCCUR: Final = (
@@ -86,11 +90,15 @@ MUST_OCCUR: Final = (
     "coalesced:broker_fenced+moved_away",
     "coalesced:broker_fenced+topic_recreated",
     "coalesced:broker_unfenced+left_isr",
+    "coalesced:controlled_shutdown+another_led",
     "coalesced:elect_leaders+another_led",
     "coalesced:elect_leaders+follower_cut_log",
     "coalesced:elect_leaders+led_itself",
     "coalesced:reassignment+followed_two",
+    "coalesced:reassignment+follower_moved_away",
     "coalesced:reassignment+moved_away",
+    "coalesced:unregistered+another_led",
+    "coalesced:unregistered+followed_two",
     "request:AlterPartition_late+leader_epoch",
     "request:AlterPartition_late+partition_epoch",
     "request:AlterPartition_lost+leader_epoch",

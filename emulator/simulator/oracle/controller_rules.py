@@ -30,16 +30,13 @@ from emulator.core.events import (
 )
 from emulator.core.image import PartitionState
 from emulator.core.metadata_version import ELR_VERSION, LEADER_RECOVERY, METADATA_VERSION
-from emulator.core.types import BrokerEpoch, BrokerId, LeaderRecoveryState, PartitionEpoch, TopicPartition
+from emulator.core.types import BrokerEpoch, BrokerId, PartitionEpoch, TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.oracle.alarm_log import AlarmLog
+from emulator.simulator.oracle.change_rules import PROPOSED, REASSIGNED, UNCLEAN, change_problems
 from emulator.simulator.oracle.recovery_rule import recovery_problem
 
-_UNCLEAN: Final = (Election.UNCLEAN, Election.LAST_KNOWN_LEADER)
-_FROM_OUTSIDE: Final = (Election.ELR, *_UNCLEAN)
 _REGISTERED: Final = "broker_registered"
-_PROPOSED: Final = "alter_partition"
-_REASSIGNED: Final = "reassignment"
 _REQUESTED: Final = "elect_leaders"
 """An administrator may designate a leader beside candidates (KIP-966)."""
 
@@ -93,12 +90,10 @@ class ControllerRules:
             before = None
         self._check_floor(name, before, event)
         if before is not None:
-            self._check_epochs(name, before, event)
+            for check_id, problem in change_problems(before, event, has_recovery_state=self._has_recovery_state):
+                self._alarm_log.report(check_id, name, f"{name} {problem}")
             self._check_election(name, before, event)
-            self._check_recovery(name, before, event)
-            self._check_growth(name, before, event)
             self._check_unclean(name, event)
-            self._check_cancellation(name, before, event)
 
     def elected_uncleanly(self, name: TopicPartition, event: UncleanLeaderElected) -> None:
         """The partition's last change elected a leader that may lack records: M20."""
@@ -149,7 +144,7 @@ class ControllerRules:
             return
         is_excused = (
             event.reason == _REGISTERED
-            or event.election in _UNCLEAN
+            or event.election in UNCLEAN
             or before is None
             or event.effective_min_isr != before.effective_min_isr
             or not set(before.replicas) <= set(event.replicas)
@@ -159,13 +154,6 @@ class ControllerRules:
             self._alarm_log.report("M4", name, sentence)
         self._has_floor.discard(name)
 
-    def _check_epochs(self, name: TopicPartition, before: PartitionChanged, event: PartitionChanged) -> None:
-        is_new_leader = event.leader != before.leader
-        if event.partition_epoch != before.partition_epoch + 1 or (
-            event.leader_epoch - before.leader_epoch not in ((1,) if is_new_leader else (0, 1))
-        ):
-            self._alarm_log.report("M9", name, f"{name} went from {before.describe()} to {event.describe()}")
-
     def _check_election(self, name: TopicPartition, before: PartitionChanged, event: PartitionChanged) -> None:
         leader = event.leader
         if leader is None or leader == before.leader:
@@ -174,7 +162,7 @@ class ControllerRules:
         is_elr_asked = self._has_elr and not before.isr
         candidates = members or ((self._active & set(before.elr)) - {event.broker_id} if is_elr_asked else set())
         # A proposal may complete a reassignment; whom a cancelled one puts into the ISR is a matter of M11.
-        joined = event.isr if event.reason in (_PROPOSED, _REASSIGNED) else ()
+        joined = event.isr if event.reason in (PROPOSED, REASSIGNED) else ()
         match event.election:
             case Election.ISR if leader not in (*before.isr, *joined):
                 self._alarm_log.report("M6", name, f"{name}: {leader} was elected from ISR {before.isr}")
@@ -192,34 +180,13 @@ class ControllerRules:
             case _:
                 pass
 
-    def _check_recovery(self, name: TopicPartition, before: PartitionChanged, event: PartitionChanged) -> None:
-        was = before.leader_recovery_state is LeaderRecoveryState.RECOVERING
-        is_recovering = event.leader_recovery_state is LeaderRecoveryState.RECOVERING
-        is_told = event.reason == _PROPOSED and event.broker_id == before.leader
-        if is_recovering and (len(event.isr) > 1 or (event.leader is not None and event.isr != (event.leader,))):
-            self._alarm_log.report("M7", name, f"{name} recovers beside others: {event.describe()}")
-        must_recover = self._has_recovery_state and event.leader is not None and event.election in _UNCLEAN
-        if must_recover and not is_recovering:
-            self._alarm_log.report("M7", name, f"{name} need not recover from an unclean election: {event.describe()}")
-        if is_recovering and not was and event.election not in _UNCLEAN:
-            self._alarm_log.report("M7", name, f"{name} recovers from no unclean election: {event.describe()}")
-        if was and not is_recovering and not is_told:
-            self._alarm_log.report("M7", name, f"{name} has recovered, and its leader {before.leader} did not say so")
-
-    def _check_growth(self, name: TopicPartition, before: PartitionChanged, event: PartitionChanged) -> None:
-        gained = set(event.isr) - set(before.isr)
-        if event.election in _FROM_OUTSIDE:
-            gained -= {event.leader}
-        if gained and event.reason != _PROPOSED:
-            self._alarm_log.report("M11", name, f"{name}: {sorted(gained)} joined the ISR by {event.describe()}")
-
     def _check_unclean(self, name: TopicPartition, event: PartitionChanged) -> None:
         excluded = self._unclean.get(name)
         if not excluded:
             return
-        if event.election in _UNCLEAN and event.leader is not None:
+        if event.election in UNCLEAN and event.leader is not None:
             excluded.discard(event.leader)
-        if event.reason in (_PROPOSED, _REASSIGNED):  # vouched for, or put there by a cancellation: see M11
+        if event.reason in (PROPOSED, REASSIGNED):  # vouched for, or put there by a cancellation: see M11
             excluded.difference_update(event.isr)
         back = excluded & {*event.isr, *event.elr}
         if back and event.reason != _REGISTERED:
@@ -227,15 +194,6 @@ class ControllerRules:
                 "M5", name, f"{name}: {sorted(back)} registered uncleanly and are in {event.describe()}"
             )
             excluded -= back
-
-    def _check_cancellation(self, name: TopicPartition, before: PartitionChanged, event: PartitionChanged) -> None:
-        was_moving = bool(before.adding_replicas or before.removing_replicas)
-        is_moving = bool(event.adding_replicas or event.removing_replicas)
-        kept = set(before.replicas) - set(before.adding_replicas)
-        if event.reason != _REASSIGNED or is_moving or not was_moving or set(event.replicas) != kept:
-            return
-        if len(event.isr) < min(event.effective_min_isr, len(event.replicas)):
-            self._alarm_log.report("M19", name, f"{name}: cancelled with too few in sync: {event.describe()}")
 
     # --- Brokers ----------------------------------------------------------------------------------------------------
 
@@ -301,7 +259,7 @@ class ControllerRules:
                 wrong.append("is not from the leader of the time")
             if event.broker_id not in members or not members <= set(before.replicas):
                 wrong.append("names other than replicas, or not the leader")
-            if after is not None and (after.reason, after.broker_id) != (_PROPOSED, event.broker_id):
+            if after is not None and (after.reason, after.broker_id) != (PROPOSED, event.broker_id):
                 wrong.append("came after another change")
         for member, epoch in zip(event.proposed_isr, event.broker_epochs, strict=True):
             registered = self._epochs.get(member)

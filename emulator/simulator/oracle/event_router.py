@@ -186,6 +186,8 @@ class EventRouter:
     def _feature_changed(self, _: NodeId, event: Event) -> None:
         assert isinstance(event, FeatureChanged)
         self._checks.controller.feature_changed(event)
+        for ledger in self._ledgers():
+            ledger.eligibility_ended()
 
     def _topic_created(self, _: NodeId, event: Event) -> None:
         assert isinstance(event, TopicCreated)
@@ -291,6 +293,7 @@ class EventRouter:
     def _became_leader(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
         assert isinstance(event, BecameLeader)
         self._checks.leaders.became_leader(node_id, name, event)
+        self._checks.losses.took_role(name, BrokerId(node_id), event.topic_id)
         node = self._checks.cluster.nodes[BrokerId(node_id)]
         if self.is_current(event.topic, event.topic_id) and self._checks.durability.is_registered(node):
             self._checks.losses.became_leader(name, node.broker_id, event.leader_epoch, event.epoch_start_offset)
@@ -302,6 +305,7 @@ class EventRouter:
     def _became_follower(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
         assert isinstance(event, BecameFollower)
         self._checks.leaders.became_follower(node_id, name, event)
+        self._checks.losses.took_role(name, BrokerId(node_id), event.topic_id)
 
     def _high_watermark_advanced(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
         assert isinstance(event, HighWatermarkAdvanced)
@@ -311,6 +315,7 @@ class EventRouter:
         moment = self._made_at(node_id, name)
         self._checks.truths[name].commit(event.new, log, leader_epoch=event.leader_epoch, moment=moment)
         self._checks.leaders.high_watermark_advanced(node_id, name, event)
+        self._checks.logs.committed(node_id, name, event)
 
     def _proposed(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
         assert isinstance(event, AlterPartitionProposed)

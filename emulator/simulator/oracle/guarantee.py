@@ -6,8 +6,10 @@ was configured since the commit, and the replication factor at the commit or at 
 no unclean election was *accepted* meanwhile. A replica is outstanding from the end of an incarnation without clean
 shutdown until a committed ISR contains it after its new registration. An incarnation that was registered and stopped
 before it heard of that leaves no proof of a clean shutdown either (KIP-966: the previous broker epoch is the proof;
-S44), nor can one that an administrator has unregistered. An unclean election, that of a last known leader included, is
-accepted where the configuration prefers it to waiting, or where an administrator has asked for one.
+S44), nor can one that an administrator has unregistered. A replica that was assigned anew has nothing of what others
+hold: until a committed ISR contains it, it counts neither as outstanding nor towards the replication factor. An unclean
+election, that of a last known leader included, is accepted where the configuration prefers it to waiting, or where an
+administrator has asked for one.
 
 Everything that begins an excuse is what was configured, asked for or broken. What the judged cluster says of itself
 (registrations, ISRs, that an election was unclean) can only end one or deny it. Moments are numbers of events.
@@ -76,11 +78,13 @@ class GuaranteeLedger:
         self._min_isr = 1
         self.elected_at: dict[LeaderEpoch, int] = {}
         self.replicas: tuple[BrokerId, ...] = ()
+        self._added: set[BrokerId] = set()
         self._ended: dict[NodeId, int] = {}
         self._registered: set[NodeId] = set()
         self._spans: list[_Span] = []
         self._limits: list[tuple[MetadataOffset, int]] = []
         self._is_asked = False
+        self._enough_at: int | None = None
         self._accepted: list[int] = []
 
     def successor(self) -> "GuaranteeLedger":
@@ -123,6 +127,9 @@ class GuaranteeLedger:
             accepts_unclean_leaders: whether the configuration prefers an unclean leader to none.
             moment: now.
         """
+        if self.replicas:
+            self._added.update(set(event.replicas) - set(self.replicas))
+        self._added &= set(event.replicas) - set(event.isr)
         self.replicas = event.replicas
         self.elected_at.setdefault(event.leader_epoch, moment)
         for member in event.isr:
@@ -133,26 +140,46 @@ class GuaranteeLedger:
             self._accepted.append(moment)
             self._is_asked = False
         self.configured(min_isr, offset=event.metadata_offset, moment=moment)
+        if len(event.isr) > self.allowed:
+            self._enough_at = moment
 
     def configured(self, min_isr: int, *, offset: MetadataOffset, moment: int) -> None:
         """Min ISR or the replicas may have changed, by the record at an offset."""
+        if min_isr != self._min_isr:
+            self.eligibility_ended()
         self._min_isr = min_isr
-        allowed = min(min_isr, len(self.replicas)) - 1
+        allowed = min(min_isr, len(self.holders)) - 1
         if allowed != self.allowed:
             self.allowed = allowed
             self._limits.append((offset, moment))
         self._review(moment)
 
+    def eligibility_ended(self) -> None:
+        """Whoever was eligible beside the ISR is so no more: min ISR has changed, or the feature."""
+        self._enough_at = None
+
+    def keeps_a_candidate(self, moment: int) -> bool:
+        """Whether a replica that is not outstanding must be in ISR or ELR (KIP-966).
+
+        So it is from the moment at which the ISR was large enough for as long as the guarantee holds.
+        """
+        return self._enough_at is not None and self.held(self._enough_at, moment)
+
+    @property
+    def holders(self) -> tuple[BrokerId, ...]:
+        """The replicas that count: all but those that were assigned anew and that no committed ISR contained since."""
+        return tuple(replica for replica in self.replicas if replica not in self._added)
+
     def outstanding(self) -> tuple[NodeId, ...]:
         """Returns the replicas that are outstanding now."""
-        return tuple(sorted(node for node in self._ended if node in self.replicas))
+        return tuple(sorted(node for node in self._ended if node in self.holders))
 
     def _review(self, moment: int) -> None:
         span = _Span(
             since=moment,
             outstanding=len(self.outstanding()),
             min_isr=self._min_isr,
-            replication_factor=len(self.replicas),
+            replication_factor=len(self.holders),
         )
         if not self._spans or self._spans[-1][1:] != span[1:]:
             self._spans.append(span)

@@ -12,6 +12,7 @@ from emulator.core.broker.partition import Partition
 from emulator.core.events import (
     AppendRole,
     BatchAppended,
+    HighWatermarkAdvanced,
     LogDeleted,
     LogOpened,
     LogTruncated,
@@ -51,6 +52,7 @@ class LogChecks:
         self._logs: dict[tuple[NodeId, TopicPartition], _KnownLog] = {}
         self._strays: dict[tuple[NodeId, TopicPartition, TopicId], int] = {}
         self._batches: dict[tuple[TopicPartition, TopicId], dict[_BatchKey, tuple[int, _BatchKey | None]]] = {}
+        self._cut_off: dict[tuple[TopicPartition, TopicId], dict[tuple[Offset, LeaderEpoch, int], LogTruncated]] = {}
 
     def attach(self, cluster: SimulatedCluster) -> None:
         """Says which cluster is watched."""
@@ -85,8 +87,14 @@ class LogChecks:
             self._strays[node_id, name, event.topic_id] = self._cluster.now_ms
 
     def stray_deleted(self, node_id: NodeId, name: TopicPartition, event: StrayDeleted) -> None:
-        """The files of a stray are gone."""
-        self._strays.pop((node_id, name, event.topic_id), None)
+        """The files of a stray are gone: L7."""
+        since_ms = self._strays.pop((node_id, name, event.topic_id), None)
+        delay_ms = self._cluster.properties.stray_delete_delay_ms
+        if since_ms is not None and self._cluster.now_ms < since_ms + delay_ms:
+            sentence = (
+                f"broker {node_id} deleted a stray of {name} {self._cluster.now_ms - since_ms} ms after it found it"
+            )
+            self._alarm_log.report("L7", name, f"{sentence}, before stray.delete.delay.ms, which is {delay_ms}")
 
     def overdue_strays(self) -> Iterator[tuple[str, TopicPartition | None, str]]:
         """Yields strays that lie there longer than their grace: L7."""
@@ -149,6 +157,7 @@ class LogChecks:
             base_offset, last_offset, leader_epoch, crc = log.batches.pop()
             if truth is None or event.reason in _ON_PURPOSE or last_offset < truth.log_start_offset:
                 continue
+            self._cut_off.setdefault((name, event.topic_id), {})[last_offset, leader_epoch, crc] = event
             lost = truth.lost_commits.get(last_offset)
             is_lost = lost is not None and (lost.leader_epoch, lost.crc) == (leader_epoch, crc)
             if truth.committed.get(last_offset) == (leader_epoch, crc) or is_lost:
@@ -162,7 +171,29 @@ class LogChecks:
                     since=min(moment, truth.ledger.deposed_at(leader_epoch)),
                     until=elected,
                     # Within an epoch no file tells whether a batch was committed before or after a follower cut it off.
-                    leaves_evidence=elected is None or moment < elected,
+                    leaves_evidence=elected is None
+                    or moment < elected
+                    or truth.was_committed_before(event.leader_epoch, last_offset),
+                )
+
+    def committed(self, node_id: NodeId, name: TopicPartition, event: HighWatermarkAdvanced) -> None:
+        """A leader that may be deposed by now commits what a follower of its successor has cut off: D15."""
+        log, cut_off = self._logs.get((node_id, name)), self._cut_off.get((name, event.topic_id))
+        if log is None or not cut_off:
+            return
+        for base_offset, last_offset, leader_epoch, crc in reversed(log.batches):
+            if last_offset < event.old:
+                return
+            cut = cut_off.get((last_offset, leader_epoch, crc))
+            if cut is not None and last_offset < event.new and event.leader_epoch < cut.leader_epoch:
+                ledger = self._truths[name].ledger
+                self._alarm_log.report(
+                    "D15",
+                    name,
+                    f"{name}: leader {node_id} of epoch {event.leader_epoch} commits {base_offset}..{last_offset} "
+                    f"(batch {crc}), which a follower had cut off: {cut.describe()}",
+                    since=ledger.deposed_at(event.leader_epoch),
+                    until=ledger.elected_at.get(cut.leader_epoch),
                 )
 
     def _check_topic(self, node_id: NodeId, name: TopicPartition, topic_id: TopicId) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 import msgspec
 
 from emulator.core.image import PartitionState
-from emulator.core.types import BrokerId, LeaderEpoch, Offset, TopicPartition
+from emulator.core.types import BrokerId, LeaderEpoch, Offset, TopicId, TopicPartition
 from emulator.simulator.nodes import BrokerNode
 from emulator.simulator.oracle.truth import PartitionTruth, PromisedBatch
 
@@ -34,6 +34,11 @@ class LossLedger:
 
     def __init__(self) -> None:
         self._terms: dict[TopicPartition, dict[LeaderEpoch, _Term]] = {}
+        self._used: dict[TopicPartition, dict[BrokerId, TopicId]] = {}
+
+    def took_role(self, name: TopicPartition, broker_id: BrokerId, topic_id: TopicId) -> None:
+        """A broker leads or follows a topic's partition with the log that has its name, whosever it is (S27)."""
+        self._used.setdefault(name, {})[broker_id] = topic_id
 
     def became_leader(
         self, name: TopicPartition, broker_id: BrokerId, leader_epoch: LeaderEpoch, log_end_offset: Offset
@@ -46,6 +51,7 @@ class LossLedger:
     def forget(self, name: TopicPartition) -> None:
         """A partition is gone, and what it promised."""
         self._terms.pop(name, None)
+        self._used.pop(name, None)
 
     def lost(
         self,
@@ -60,7 +66,7 @@ class LossLedger:
             state = states.get(name)
             if state is None:
                 continue
-            holders = [node for node in nodes.values() if _has_log(node, name, state)]
+            holders = [node for node in nodes.values() if self._has_log(node, name, state)]
             leader = None if name in unread else self._last_leader(name)
             for promise in truth.ever_acked.values():
                 if promise.last_offset < truth.log_start_offset:
@@ -88,6 +94,11 @@ class LossLedger:
         )
         return min(lacking, default=None)
 
+    def _has_log(self, node: BrokerNode, name: TopicPartition, state: PartitionState) -> bool:
+        """Whether a broker has a log that is the topic's, or that it last used as such."""
+        log = node.disk.logs.get(name)
+        return log is not None and state.topic_id in (log.topic_id, self._used.get(name, {}).get(node.broker_id))
+
     def _last_leader(self, name: TopicPartition) -> BrokerId | None:
         terms = self._terms.get(name)
         return terms[max(terms)].broker_id if terms else None
@@ -105,11 +116,6 @@ def _holds(node: BrokerNode, name: TopicPartition, promise: PromisedBatch) -> bo
     return any(
         batch.base_offset == promise.base_offset and batch.crc == promise.crc for batch in node.disk.logs[name].batches
     )
-
-
-def _has_log(node: BrokerNode, name: TopicPartition, state: PartitionState) -> bool:
-    log = node.disk.logs.get(name)
-    return log is not None and log.topic_id == state.topic_id
 
 
 def _is_covered(truth: PartitionTruth, promise: PromisedBatch, leader_epoch: LeaderEpoch) -> bool:

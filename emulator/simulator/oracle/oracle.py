@@ -108,6 +108,10 @@ class Oracle:
         for name in action.unclean_elections:
             self.truths[name].ledger.asked()
 
+    def acted(self) -> None:
+        """Takes note that an action changed something."""
+        self.checks.promptness.ask()
+
     def responded(self, node: BrokerNode, response: Response) -> None:
         """Takes note of a broker's answer to a request."""
         if isinstance(response, FetchResponse):
@@ -133,6 +137,7 @@ class Oracle:
         if self._cluster.steps >= self._next_scan:
             self._next_scan = self._cluster.steps + FULL_SCAN_STEPS
             self.scan()
+        self.checks.promptness.time_passed()
 
     # --- Checks -----------------------------------------------------------------------------------------------------
 
@@ -175,6 +180,9 @@ class Oracle:
         """Yields what a healed cluster has not come to yet: property, partition if it is about one, and a sentence."""
         yield from missing(self._cluster)
         yield from self.checks.logs.overdue_strays()
+        for name in excused(self._cluster):
+            if self.checks.promptness.keeps_a_candidate(name):
+                yield "L3", name, f"{name} has no candidate, though the guarantee holds: {self._cluster.state(name)}"
 
     def finish(self) -> None:
         """Checks what can only be said at the end, and everything else once more."""

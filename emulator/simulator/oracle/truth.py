@@ -97,6 +97,10 @@ class PartitionTruth:
         """Returns the moment at which the record at ``offset``, below the high watermark, was committed."""
         return self._moments[bisect_right(self._marks, offset)]
 
+    def was_committed_before(self, leader_epoch: LeaderEpoch, offset: Offset) -> bool:
+        """Whether a leader of an earlier epoch committed an offset, be it that it was deposed by then."""
+        return any(epoch < leader_epoch and end > offset for epoch, end in self.high_watermarks.items())
+
     def counts_since(self, promise: PromisedBatch) -> int:
         """Returns when a promise begins to count: when it was made, or its maker deposed before that.
 

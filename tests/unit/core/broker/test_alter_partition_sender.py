@@ -3,14 +3,29 @@
 And what an answer must not set off that is ahead of the metadata it was given by.
 """
 
+import msgspec
+
+from emulator.core.broker.alter_partition_sender import AlterPartitionSender
+from emulator.core.broker.in_flight_requests import InFlightRequests
+from emulator.core.broker.isr import IsrProposal, PendingShrink
+from emulator.core.broker.turn import Turn
 from emulator.core.effects import SendRequest
 from emulator.core.errors import ErrorCode
 from emulator.core.inputs import RequestFailed, ResponseReceived
 from emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult
 from emulator.core.records import ConfigRecord, PartitionChangeRecord, PartitionRecord, Record
 from emulator.core.switches import Switches, era_switches
-from emulator.core.types import BrokerId, ConfigResource, MetadataOffset, PartitionEpoch, RequestFailure
-from tests.unit.core.broker.hosting import FIRST, NAME, OWN, TOPIC_ID
+from emulator.core.types import (
+    BrokerEpoch,
+    BrokerId,
+    ConfigResource,
+    LeaderEpoch,
+    MetadataOffset,
+    PartitionEpoch,
+    RequestFailure,
+    TopicId,
+)
+from tests.unit.core.broker.hosting import FIRST, NAME, OWN, TOPIC_ID, Hosting
 from tests.unit.core.broker.test_broker_steps import CAUSE, EVERY_RULE_ON, Life, fetch, produce
 
 RAISED = ConfigRecord(resource=ConfigResource.TOPIC, resource_name=NAME.topic, name="min.insync.replicas", value="2")
@@ -62,6 +77,21 @@ def test_a_change_that_the_answer_does_not_name_is_sent_again_at_once() -> None:
     life.answer(sent, AlterPartitionResponse(error=ErrorCode.NONE))
     (again,) = take_alter_partitions(life)
     assert again.request == sent.request
+
+
+def proposal(partition: int, *, topic_id: TopicId | None = TOPIC_ID) -> IsrProposal:
+    return IsrProposal(
+        partition=NAME._replace(partition=partition),
+        topic_id=topic_id,
+        leader_epoch=LeaderEpoch(0),
+        partition_epoch=PartitionEpoch(0),
+        members=(),
+        state=PendingShrink((OWN, FIRST), frozenset({FIRST})),
+    )
+
+
+def at(now_ms: int) -> Turn:
+    return Turn(now_ms=now_ms, cause_id=CAUSE)
 
 
 def accepted(life: Life, *, after: int, partition: int = 0) -> AlterPartitionResponse:
@@ -144,3 +174,54 @@ def test_an_answer_that_waited_is_of_no_effect_once_another_leads() -> None:
     life.metadata(PartitionChangeRecord(topic_id=TOPIC_ID, partition=NAME.partition, leader=FIRST))
     life.metadata(PartitionChangeRecord(topic_id=TOPIC_ID, partition=NAME.partition, leader=OWN, isr=(OWN, FIRST)))
     assert known(life) == ((OWN, FIRST), (OWN, FIRST), 0)
+
+
+def test_a_change_that_comes_up_when_the_backoff_ends_is_sent_with_the_one_that_waited() -> None:
+    sender = AlterPartitionSender(Hosting().config, InFlightRequests())
+    assert sender.submit(proposal(0)) is ErrorCode.NONE
+    sender.send_queued(at(0), BrokerEpoch(5))
+    sender.handle_failure(at(0))
+    assert sender.submit(proposal(1)) is ErrorCode.NONE
+    early, turn = at(49), at(50)
+    sender.send_queued(early, BrokerEpoch(5))
+    assert early.effects() == []
+    sender.send_queued(turn, BrokerEpoch(5))
+    (sent,) = [effect for effect in turn.effects() if isinstance(effect, SendRequest)]
+    assert isinstance(sent.request, AlterPartitionRequest)
+    assert [data.partition for data in sent.request.partitions] == [0, 1]
+
+
+def test_an_answer_settles_only_what_was_asked() -> None:
+    life, sent = shrunk()
+    (result,) = accepted(life, after=0).partitions
+    others = tuple(msgspec.structs.replace(result, partition=number) for number in (7, 0, 0, 8))
+    response = AlterPartitionResponse(error=ErrorCode.NONE, partitions=others, metadata_end_offset=MetadataOffset(0))
+    life.answer(sent, response)
+    assert known(life) == ((OWN,), (OWN,), 1)
+
+
+def test_answers_wait_side_by_side() -> None:
+    other = PartitionRecord(topic_id=TOPIC_ID, partition=1, replicas=(OWN, FIRST), isr=(OWN, FIRST), leader=OWN)
+    life, sent = shrunk(EVERY_RULE_ON, other)
+    life.answer(sent, accepted(life, after=2))
+    (again,) = take_alter_partitions(life)
+    life.answer(again, accepted(life, after=1, partition=1))
+    life.metadata(RAISED, RAISED)
+    isrs = [
+        partition.committed_isr
+        for name in (0, 1)
+        if (partition := life.broker.partition(NAME._replace(partition=name)))
+    ]
+    assert isrs == [(OWN,), (OWN,)]
+
+
+def test_a_request_names_topics_by_id_if_it_has_the_ids_of_all() -> None:
+    sender = AlterPartitionSender(Hosting().config, InFlightRequests())
+    sender.submit(proposal(0))
+    sender.submit(proposal(1, topic_id=None))
+    turn = at(0)
+    sender.send_queued(turn, BrokerEpoch(5))
+    (sent,) = [effect for effect in turn.effects() if isinstance(effect, SendRequest)]
+    assert isinstance(sent.request, AlterPartitionRequest)
+    assert sent.request.api_version == 1
+    assert [data.topic_id for data in sent.request.partitions] == [None, None]

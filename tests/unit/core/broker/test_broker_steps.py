@@ -19,6 +19,7 @@ from emulator.core.effects import (
     WriteHighWatermarks,
 )
 from emulator.core.errors import ErrorCode
+from emulator.core.events import ProduceAnswered
 from emulator.core.inputs import (
     BrokerInput,
     LogsLoaded,
@@ -40,6 +41,7 @@ from emulator.core.messages import (
     FetchRequest,
     FetchResponse,
     ProducePartition,
+    ProducePartitionResponse,
     ProduceRequest,
     ProduceResponse,
     Response,
@@ -467,3 +469,89 @@ def test_an_unreachable_peer_is_told_once_and_asked_again() -> None:
         told += [effect.event.describe() for effect in life.step(failed) if isinstance(effect, RecordEvent)]
         life.advance(200)
     assert told == ["PeerUnreachable peer=100 failure=disconnected"]
+
+
+def test_an_append_that_timed_out_leaves_those_that_wait_beside_it() -> None:
+    life = Life()
+    life.serve()
+    early = life.ask(produce(timeout_ms=300))
+    late = life.ask(produce(timeout_ms=900))
+    life.advance(300)
+    assert error_of(life.answers[early]) is ErrorCode.REQUEST_TIMED_OUT
+    assert late not in life.answers
+    life.ask(fetch(2))
+    assert error_of(life.answers[late]) is ErrorCode.NONE
+
+
+def test_a_timeout_tells_which_partitions_of_the_request_were_refused_at_once() -> None:
+    life = Life()
+    life.serve()
+    (known,) = produce(timeout_ms=300).partitions
+    unknown = msgspec.structs.replace(known, topic="missing")
+    request_id = life.ask(ProduceRequest(acks=-1, timeout_ms=300, partitions=(unknown, known)))
+    life.advance(300)
+    response = life.answers[request_id]
+    assert isinstance(response, ProduceResponse)
+    assert [answer.error for answer in response.partitions] == [
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.REQUEST_TIMED_OUT,
+    ]
+
+
+def test_a_replica_that_asks_a_former_leader_is_told_who_leads() -> None:
+    # KIP-951.
+    life = Life()
+    life.serve()
+    life.metadata(PartitionChangeRecord(topic_id=TOPIC_ID, partition=0, leader=FIRST))
+    answer = life.answers[life.ask(fetch(0))]
+    assert isinstance(answer, FetchResponse)
+    (told,) = answer.partitions
+    assert told.error is ErrorCode.FENCED_LEADER_EPOCH
+    assert (told.current_leader, told.current_leader_epoch) == (FIRST, 1)
+
+
+def told(effects: list[BrokerEffect]) -> list[ProduceAnswered]:
+    events = (effect.event for effect in effects if isinstance(effect, RecordEvent))
+    return [event for event in events if isinstance(event, ProduceAnswered)]
+
+
+def answered(life: Life, request_id: RequestId) -> ProducePartitionResponse:
+    response = life.answers[request_id]
+    assert isinstance(response, ProduceResponse)
+    (answer,) = response.partitions
+    return answer
+
+
+def test_an_answered_append_is_told_with_all_that_the_answer_rests_on() -> None:
+    life = Life()
+    life.serve()
+    life.ask(produce(acks=1))
+    request_id = life.ask(produce())
+    (event,) = told(life.step(RequestReceived(cause_id=CAUSE, request_id=RequestId(77), request=fetch(2))))
+    assert event.describe() == (
+        "ProduceAnswered orders-0 acks=-1 error=NONE base_offset=1 record_count=1 high_watermark=2"
+        " committed_isr=(0,1) leader_epoch=0"
+    )
+    assert (event.topic_id, event.cause_id) == (TOPIC_ID, f"op-{request_id}")
+    answer = answered(life, request_id)
+    assert (answer.error, answer.base_offset, answer.log_start_offset) == (ErrorCode.NONE, 1, 0)
+
+
+def test_a_refused_append_is_told_with_who_leads() -> None:
+    life = Life()
+    life.serve()
+    life.metadata(PartitionChangeRecord(topic_id=TOPIC_ID, partition=0, leader=FIRST))
+    incoming = RequestReceived(cause_id=CAUSE, request_id=RequestId(77), request=produce())
+    (event,) = told(life.step(incoming))
+    assert (event.error, event.base_offset, event.leader_epoch) == ("NOT_LEADER_OR_FOLLOWER", None, 1)
+    answer = answered(life, RequestId(77))
+    assert (answer.current_leader, answer.current_leader_epoch, answer.base_offset) == (FIRST, 1, None)
+
+
+def test_an_append_to_nothing_is_told_without_a_log() -> None:
+    life = Life()
+    life.serve()
+    missing = NAME._replace(topic="missing")
+    incoming = RequestReceived(cause_id=CAUSE, request_id=RequestId(77), request=produce(name=missing))
+    (event,) = told(life.step(incoming))
+    assert (event.topic_id, event.high_watermark, event.committed_isr, event.leader_epoch) == ("", 0, (), None)

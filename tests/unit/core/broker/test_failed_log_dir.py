@@ -2,18 +2,19 @@
 
 from emulator.core.effects import CreateLog, SendRequest
 from emulator.core.errors import ErrorCode
-from emulator.core.inputs import LogsLoaded, MetadataStreamOpened, Started
+from emulator.core.inputs import LoadedLog, LogsLoaded, MetadataStreamOpened, Started
 from emulator.core.messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from emulator.core.records import PartitionRecord, RemoveTopicRecord, TopicRecord
 from emulator.core.types import MetadataOffset, TopicId, TopicPartition
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, TOPIC_ID
 from tests.unit.core.broker.test_broker_steps import CAUSE, OWN_EPOCH, Life, error_of, produce, registered
+from tests.unit.core.broker.test_follower import loaded
 
 NEW_ID = TopicId("id-of-the-next-orders")
 
 
-def returned(*, failed: tuple[str, ...]) -> tuple[Life, list[object], list[str]]:
-    """Comes up as replica of a partition whose log was not found; returns what was wanted, and what was reported."""
+def returned(*, failed: tuple[str, ...], logs: tuple[LoadedLog, ...] = ()) -> tuple[Life, list[object], list[str]]:
+    """Comes up as replica of a partition; returns what was wanted, and what was reported."""
     life = Life()
     life.step(Started(cause_id=CAUSE))
     life.step(MetadataStreamOpened(cause_id=CAUSE, end_offset=MetadataOffset(4)))
@@ -24,7 +25,7 @@ def returned(*, failed: tuple[str, ...]) -> tuple[Life, list[object], list[str]]
         TopicRecord(name=NAME.topic, topic_id=TOPIC_ID),
         PartitionRecord(topic_id=TOPIC_ID, partition=0, replicas=(OWN, FIRST), isr=(OWN, FIRST), leader=OWN),
     )
-    effects: list[object] = list(life.step(LogsLoaded(cause_id=CAUSE, logs=(), failed_log_dirs=failed)))
+    effects: list[object] = list(life.step(LogsLoaded(cause_id=CAUSE, logs=logs, failed_log_dirs=failed)))
     sent = life.take(BrokerHeartbeatRequest)
     response = BrokerHeartbeatResponse(error=ErrorCode.NONE, is_caught_up=True, is_fenced=False)
     effects += life.answer(sent, response)
@@ -65,4 +66,9 @@ def test_a_partition_that_is_new_gets_its_log() -> None:
         )
     )
     assert created(effects) == [NAME]
+    assert error_of(life.answers[life.ask(produce(acks=1))]) is ErrorCode.NONE
+
+
+def test_partitions_whose_logs_were_found_are_served() -> None:
+    life, _, _ = returned(failed=("directory-b",), logs=(loaded(()),))
     assert error_of(life.answers[life.ask(produce(acks=1))]) is ErrorCode.NONE

@@ -5,18 +5,28 @@ import pytest
 
 from emulator.core.batch import BatchDescriptor, EpochEndOffset, EpochEntry
 from emulator.core.broker.epoch_cache import LeaderEpochCache
-from emulator.core.broker.fetcher import FetcherPool, FollowState
+from emulator.core.broker.fetcher import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, FetcherPool, FollowState
 from emulator.core.broker.in_flight_requests import InFlightRequests
 from emulator.core.broker.log_opening import open_log
 from emulator.core.broker.truncation import truncation_target
 from emulator.core.broker.turn import Turn
 from emulator.core.effects import SendRequest, SyncLog, TruncateLog, WriteEpochCheckpoint
 from emulator.core.errors import ErrorCode
+from emulator.core.events import BecameFollower, BecameLeader, LogTruncated
 from emulator.core.inputs import LoadedLog, ProducerSnapshotEntry
-from emulator.core.messages import FetchPartitionResponse, FetchRequest, FetchResponse
+from emulator.core.messages import (
+    EpochPosition,
+    EpochPositionResult,
+    FetchPartitionResponse,
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResult,
+    OffsetForLeaderEpochRequest,
+)
 from emulator.core.switches import Switches, Truncation
-from emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId
-from tests.unit.core.broker.hosting import FIRST, NAME, TOPIC_ID, Hosting, batch, events_of
+from emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId, TruncationReason
+from tests.unit.core.broker.hosting import FIRST, NAME, OWN, SECOND, TOPIC_ID, Hosting, batch, events_of
 
 EVERY_RULE_ON = Switches()
 
@@ -44,6 +54,31 @@ class Following:
         self.pool.send_due(turn, None)
         return turn
 
+    def hear_end(self, request: OffsetForLeaderEpochRequest, **fields: object) -> Turn:
+        (asked,) = request.partitions
+        answer = EpochPositionResult(topic=NAME.topic, partition=NAME.partition, error=ErrorCode.NONE)
+        turn = self.hosting.turn()
+        self.pool.handle_epoch_end(turn, FIRST, asked, msgspec.structs.replace(answer, **fields))
+        self.pool.send_due(turn, None)
+        return turn
+
+    def hear_offset(self, request: ListOffsetsRequest, offset: int) -> Turn:
+        (asked,) = request.partitions
+        result = ListOffsetsResult(
+            topic=NAME.topic, partition=NAME.partition, error=ErrorCode.NONE, offset=Offset(offset)
+        )
+        turn = self.hosting.turn()
+        self.pool.handle_offset(turn, FIRST, asked, result)
+        self.pool.send_due(turn, None)
+        return turn
+
+    def wait(self, ms: int) -> Turn:
+        self.hosting.now_ms += ms
+        turn = self.hosting.turn()
+        self.pool.handle_timer(turn)
+        self.pool.send_due(turn, None)
+        return turn
+
     def has_failed(self) -> bool:
         return self.pool.followed[NAME].state is FollowState.FAILED
 
@@ -51,6 +86,12 @@ class Following:
 def sent(turn: Turn) -> FetchRequest:
     (request,) = [effect.request for effect in turn.effects() if isinstance(effect, SendRequest)]
     assert isinstance(request, FetchRequest)
+    return request
+
+
+def looked_up(turn: Turn) -> OffsetForLeaderEpochRequest:
+    (request,) = [effect.request for effect in turn.effects() if isinstance(effect, SendRequest)]
+    assert isinstance(request, OffsetForLeaderEpochRequest)
     return request
 
 
@@ -125,6 +166,18 @@ def test_batches_below_the_log_end_fail_the_partition_until_the_next_epoch() -> 
     assert not following.has_failed()
 
 
+@pytest.mark.parametrize(("count", "restarts"), [(2, False), (3, True)])
+def test_an_empty_log_starts_anew_at_a_batch_that_spans_its_start(count: int, *, restarts: bool) -> None:
+    # Kafka's ``Partition.doAppendRecordsToFollowerOrFutureReplica``; a batch that ends at the start spans nothing.
+    following = Following(records=0)
+    following.log.restart_at(Offset(5))
+    turn = following.hear(sent(following.follow()), batches=(batch(3, 1, count=count),))
+    cuts = [event for event in events_of(turn) if isinstance(event, LogTruncated)]
+    assert [(cut.new_end_offset, cut.leader) for cut in cuts] == ([(3, FIRST)] if restarts else [])
+    assert following.log.log_end_offset == (6 if restarts else 5)
+    assert following.has_failed() is not restarts
+
+
 def test_gaps_are_accepted() -> None:
     following = Following()
     following.hear(sent(following.follow()), batches=(batch(8, 1),))
@@ -145,6 +198,113 @@ def test_what_a_new_follower_does_first_is_a_switch(
     assert (asked.last_fetched_epoch is not None) == names_epoch
 
 
+def offset_asked(turn: Turn) -> ListOffsetsRequest:
+    (request,) = [effect.request for effect in turn.effects() if isinstance(effect, SendRequest)]
+    assert isinstance(request, ListOffsetsRequest)
+    (position,) = request.partitions
+    assert (request.replica_id, position.current_leader_epoch) == (OWN, 1)
+    return request
+
+
+def out_of_range() -> tuple[Following, ListOffsetsRequest]:
+    """A follower whose fetch at offset 5 its leader cannot serve; it asks for the leader's end (KAFKA-1632)."""
+    following = Following()
+    request = sent(following.follow())
+    asked = offset_asked(following.hear(request, error=ErrorCode.OFFSET_OUT_OF_RANGE))
+    assert asked.partitions[0].timestamp == LATEST_TIMESTAMP
+    return following, asked
+
+
+def test_a_follower_that_has_more_than_its_leader_cuts_at_the_leaders_end() -> None:
+    following, request = out_of_range()
+    turn = following.hear_offset(request, 4)
+    (cut,) = [event for event in events_of(turn) if isinstance(event, LogTruncated)]
+    assert (cut.reason, cut.new_end_offset, cut.leader) == (TruncationReason.OFFSET_OUT_OF_RANGE, 4, FIRST)
+    assert sent(turn).partitions[0].fetch_offset == 4
+
+
+@pytest.mark.parametrize("end_offset", [5, 20])
+def test_a_follower_whose_records_the_leader_has_deleted_starts_again_at_the_leaders_start(end_offset: int) -> None:
+    following, request = out_of_range()
+    asked = offset_asked(following.hear_offset(request, end_offset))
+    assert asked.partitions[0].timestamp == EARLIEST_TIMESTAMP
+    turn = following.hear_offset(asked, 12)
+    (restart,) = [event for event in events_of(turn) if isinstance(event, LogTruncated)]
+    assert (restart.reason, restart.new_end_offset, restart.leader) == (TruncationReason.RESTARTED, 12, FIRST)
+    assert sent(turn).partitions[0].fetch_offset == 12
+
+
+def test_a_follower_with_nothing_to_mend_fetches_again_and_waits_longer_each_time() -> None:
+    # Its leader's log starts where its own ends, at the latest.
+    following, request = out_of_range()
+    waits = []
+    for _ in range(3):
+        turn = following.hear_offset(offset_asked(following.hear_offset(request, 5)), 5)
+        assert not any(isinstance(event, LogTruncated) for event in events_of(turn))
+        deadline_ms = following.pool.timers.earliest_ms
+        assert deadline_ms is not None
+        waits.append(deadline_ms - following.hosting.now_ms)
+        asked = sent(following.wait(waits[-1]))
+        request = offset_asked(following.hear(asked, error=ErrorCode.OFFSET_OUT_OF_RANGE))
+    assert waits == [waits[0], 2 * waits[0], 4 * waits[0]]
+
+
+def test_an_answer_that_nobody_waits_for_any_more_is_dropped() -> None:
+    following, request = out_of_range()
+    following.hear_offset(request, 4)
+    following.hear_offset(request, 0)
+    assert following.log.log_end_offset == 4
+
+
+KIP_101 = Switches(truncation=Truncation.KIP_101)
+
+
+@pytest.mark.parametrize(
+    ("end_offset", "log_end_offset", "reason"),
+    [
+        (3, 3, TruncationReason.DIVERGING_EPOCH),
+        (9, 5, None),  # the leader has more of the epoch
+        (None, 2, TruncationReason.HIGH_WATERMARK),  # the leader does not know the epoch
+    ],
+)
+def test_a_follower_of_kip_101_cuts_at_the_end_of_its_latest_epoch(
+    end_offset: int | None, log_end_offset: int, reason: TruncationReason | None
+) -> None:
+    following = Following(switches=KIP_101)
+    following.log.high_watermark = Offset(2)
+    request = looked_up(following.follow())
+    position = EpochPosition(
+        topic=NAME.topic,
+        partition=NAME.partition,
+        leader_epoch=LeaderEpoch(0),
+        current_leader_epoch=LeaderEpoch(1),
+    )
+    assert request == OffsetForLeaderEpochRequest(partitions=(position,), replica_id=OWN)
+    turn = following.hear_end(request, end_offset=end_offset)
+    assert following.log.log_end_offset == log_end_offset
+    cuts = [event for event in events_of(turn) if isinstance(event, LogTruncated)]
+    assert [(cut.reason, cut.leader, cut.leader_epoch) for cut in cuts] == ([(reason, FIRST, 1)] if reason else [])
+    (asked,) = sent(turn).partitions
+    assert (asked.fetch_offset, asked.last_fetched_epoch) == (log_end_offset, None)
+
+
+def test_an_epoch_lookup_that_fails_is_repeated_after_the_backoff() -> None:
+    following = Following(switches=KIP_101)
+    request = looked_up(following.follow())
+    turn = following.hear_end(request, error=ErrorCode.NOT_LEADER_OR_FOLLOWER, end_offset=Offset(0))
+    assert [effect for effect in turn.effects() if isinstance(effect, SendRequest)] == []
+    assert following.log.log_end_offset == 5
+    assert looked_up(following.wait(following.hosting.config.properties.replica_fetch_backoff_ms)) == request
+
+
+def test_an_epoch_lookup_of_an_earlier_term_is_dropped() -> None:
+    following = Following(switches=KIP_101)
+    request = looked_up(following.follow(leader_epoch=1))
+    following.follow(leader_epoch=2)
+    following.hear_end(request, end_offset=Offset(0))
+    assert following.log.log_end_offset == 5
+
+
 def floor(leader_epoch: int, end_offset: int) -> EpochEndOffset:
     return EpochEndOffset(leader_epoch=LeaderEpoch(leader_epoch), end_offset=Offset(end_offset))
 
@@ -159,6 +319,7 @@ def floor(leader_epoch: int, end_offset: int) -> EpochEndOffset:
         (3, 30, floor(2, 20), (20, False)),  # not in one step: the next fetch finds out more
         (3, 30, floor(3, 40), (30, True)),
         (3, 40, floor(3, 30), (30, True)),
+        (3, 90, floor(3, 80), (50, True)),
     ],
 )
 def test_truncation_targets(
@@ -227,3 +388,50 @@ def test_the_epoch_cache_drops_what_contradicts_a_new_entry() -> None:
     cache = LeaderEpochCache(EpochEntry(LeaderEpoch(epoch), Offset(start)) for epoch, start in ((1, 0), (2, 5), (3, 9)))
     cache.assign(LeaderEpoch(2), Offset(4))
     assert cache.entries == (EpochEntry(LeaderEpoch(1), Offset(0)), EpochEntry(LeaderEpoch(2), Offset(4)))
+
+
+def test_an_epoch_that_a_log_lacks_ends_where_its_next_one_starts() -> None:
+    # ``LeaderEpochFileCache.endOffsetFor``: below all epochs a follower has nothing to keep.
+    cache = LeaderEpochCache(EpochEntry(LeaderEpoch(epoch), Offset(start)) for epoch, start in ((2, 3), (4, 6)))
+    ends = [cache.floor_epoch_end(LeaderEpoch(epoch), log_end_offset=Offset(9)) for epoch in (1, 2, 3, 4, 5)]
+    assert ends == [floor(1, 3), floor(2, 6), floor(2, 6), floor(4, 9), floor(4, 9)]
+    assert LeaderEpochCache().floor_epoch_end(LeaderEpoch(1), log_end_offset=Offset(9)) is None
+
+
+def test_epochs_that_start_above_the_log_start_are_left_alone() -> None:
+    entries = [EpochEntry(LeaderEpoch(2), Offset(3)), EpochEntry(LeaderEpoch(4), Offset(6))]
+    cache = LeaderEpochCache(entries)
+    assert not cache.truncate_from_start(Offset(2))
+    assert list(cache.entries) == entries
+    assert cache.truncate_from_start(Offset(7))
+    assert list(cache.entries) == [EpochEntry(LeaderEpoch(4), Offset(7))]
+
+
+def test_an_epoch_that_starts_where_it_did_is_no_news() -> None:
+    cache = LeaderEpochCache()
+    assert cache.assign(LeaderEpoch(2), Offset(3))
+    assert not cache.assign(LeaderEpoch(2), Offset(3))
+    assert not cache.assign(LeaderEpoch(2), Offset(4))
+    assert cache.assign(LeaderEpoch(2), Offset(2))
+
+
+def test_a_follower_tells_of_each_term_it_follows_in() -> None:
+    hosting = Hosting()
+    turns = [
+        hosting.follow(FIRST, leader_epoch=1, partition_epoch=1),
+        hosting.follow(FIRST, leader_epoch=1, partition_epoch=2),  # the ISR changed
+        hosting.follow(SECOND, leader_epoch=2, partition_epoch=3),
+        hosting.lead(OWN, leader_epoch=3, partition_epoch=4),
+        hosting.lead(OWN, FIRST, leader_epoch=3, partition_epoch=5),
+        hosting.lead(OWN, leader_epoch=4, partition_epoch=6),
+        hosting.follow(FIRST, leader_epoch=4, partition_epoch=7),
+    ]
+    told = [event for turn in turns for event in events_of(turn) if isinstance(event, BecameFollower | BecameLeader)]
+    leaders = [event.leader if isinstance(event, BecameFollower) else OWN for event in told]
+    assert list(zip(leaders, (event.partition_epoch for event in told), strict=True)) == [
+        (FIRST, 1),
+        (SECOND, 3),
+        (OWN, 4),
+        (OWN, 6),
+        (FIRST, 7),
+    ]

@@ -116,6 +116,7 @@ def test_a_refusal_is_answered_by_telling_again() -> None:
     step.answer(step.read(), ErrorCode.OPERATION_NOT_ATTEMPTED)
     assert step.partition.isr_state == Committed((OWN,))
     assert step.partition.is_recovering
+    assert step.hosting.fetch(FIRST, 5).proposals == [], "nobody joins a leader that recovers"
     assert step.wait(RETRY_MS - 1).proposals == []
     step.answer(step.wait(1), ErrorCode.NONE)
     assert not step.partition.is_recovering
@@ -157,6 +158,7 @@ def test_a_bad_batch_ends_the_log_and_the_epoch_starts_there() -> None:
     assert event is not None
     assert (event.old_end_offset, event.log_end_offset) == (5, 3)
     assert TruncateLog(partition=NAME, offset=Offset(3)) in turn.effects()
-    assert [found.reason for found in events_of(turn) if isinstance(found, LogTruncated)] == ["recovered"]
+    (cut,) = [found for found in events_of(turn) if isinstance(found, LogTruncated)]
+    assert (cut.reason, cut.leader, cut.leader_epoch) == ("recovered", OWN, 1)
     assert step.partition.epoch_start_offset == 3
     assert [(entry.leader_epoch, entry.start_offset) for entry in step.partition.log.epochs.entries] == [(0, 0), (1, 3)]

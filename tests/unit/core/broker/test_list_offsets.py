@@ -1,12 +1,15 @@
 """ListOffsets: which check answers first (Kafka's ``Partition.fetchOffsetForTimestamp``, KIP-207, KIP-320)."""
 
+import msgspec
 import pytest
 
+from emulator.core.batch import BatchDescriptor
 from emulator.core.broker.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, list_offsets
+from emulator.core.broker.replica_log import ReplicaLog
 from emulator.core.errors import ErrorCode
 from emulator.core.messages import ListOffsetsPosition, ListOffsetsRequest, ListOffsetsResult
-from emulator.core.types import BrokerId, LeaderEpoch
-from tests.unit.core.broker.hosting import FIRST, NAME, OWN, Hosting
+from emulator.core.types import BrokerId, LeaderEpoch, Offset
+from tests.unit.core.broker.hosting import FIRST, NAME, OWN, TOPIC_ID, Hosting, batch
 
 
 def look_up(
@@ -54,3 +57,38 @@ def test_a_follower_is_never_under_min_isr() -> None:
     assert hosting.partition.is_under_min_isr
     hosting.follow(FIRST, leader_epoch=2, partition_epoch=2)
     assert not hosting.partition.is_under_min_isr
+
+
+def timed(offset: int) -> BatchDescriptor:
+    return msgspec.structs.replace(batch(offset, 5), max_timestamp_ms=1000 + offset)
+
+
+def test_clients_find_no_record_at_or_above_the_high_watermark_by_its_time() -> None:
+    hosting = Hosting()
+    hosting.lead(OWN, FIRST, leader_epoch=5)
+    for offset in range(3):
+        hosting.partition.append_as_leader(hosting.turn(), timed(offset))
+    hosting.fetch(FIRST, 1)
+    assert hosting.high_watermark == 1
+    found = [look_up(hosting, 1000 + offset) for offset in range(3)]
+    assert [(result.error, result.offset, result.leader_epoch) for result in found] == [
+        (ErrorCode.NONE, 0, 5),
+        (ErrorCode.NONE, None, None),
+        (ErrorCode.NONE, None, None),
+    ]
+    assert look_up(hosting, 1002, replica=FIRST).offset == 2
+    assert look_up(hosting, EARLIEST_TIMESTAMP).leader_epoch == 5
+
+
+def test_records_below_the_log_start_are_not_found_by_their_time() -> None:
+    # Segments may still hold them when the log is opened (Kafka's ``UnifiedLog.fetchOffsetByTimestamp``).
+    log = ReplicaLog(NAME, TOPIC_ID)
+    log.load(
+        [msgspec.structs.replace(timed(0), leader_epoch=LeaderEpoch(4)), timed(1), timed(2)],
+        log_start_offset=Offset(1),
+        log_end_offset=Offset(3),
+        producers=(),
+        producers_offset=Offset(0),
+        now_ms=0,
+    )
+    assert log.offset_for_timestamp(1000) == (1, 5)

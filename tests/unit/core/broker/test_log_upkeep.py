@@ -1,6 +1,6 @@
 """What a broker makes of segments that storage dropped, and of a request that names a partition twice."""
 
-from emulator.core.effects import AppendToLog, WriteEpochCheckpoint
+from emulator.core.effects import AppendToLog, RecordEvent, WriteEpochCheckpoint
 from emulator.core.errors import ErrorCode
 from emulator.core.inputs import RequestReceived, SegmentsDeleted
 from emulator.core.messages import ProduceResponse
@@ -33,3 +33,11 @@ def test_a_request_that_names_a_partition_twice_appends_nothing() -> None:
     assert isinstance(answer, ProduceResponse)
     assert [partition.error for partition in answer.partitions] == [ErrorCode.INVALID_REQUEST] * 2
     life.ask(fetch(0))
+
+
+def test_segments_that_end_where_the_log_starts_change_nothing() -> None:
+    life = Life()
+    life.serve()
+    life.ask(produce(acks=1))
+    effects = life.step(SegmentsDeleted(cause_id=CAUSE, partition=NAME, log_start_offset=Offset(0)))
+    assert not any(isinstance(effect, RecordEvent) for effect in effects)

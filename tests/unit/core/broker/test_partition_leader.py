@@ -1,8 +1,10 @@
 """The leader's rules that are most often got wrong (Kafka's ``Partition``, ``AlterPartitionManager``)."""
 
+import msgspec
 import pytest
 
-from emulator.core.broker.isr import Committed, IsrProposal, PendingExpand, PendingShrink
+from emulator.core.broker.follower_state import FollowerState
+from emulator.core.broker.isr import Committed, IsrProposal, IsrState, PendingExpand, PendingShrink, can_expand
 from emulator.core.broker.isr_changes import handle_answer, maybe_shrink_isr
 from emulator.core.broker.produce import commit_result
 from emulator.core.broker.turn import Turn
@@ -43,7 +45,9 @@ def test_a_sent_expansion_does_not_count_towards_min_isr() -> None:
     hosting.lead(OWN)
     turn = hosting.fetch(FIRST, 5)
     assert isinstance(hosting.partition.isr_state, PendingExpand)
-    assert hosting.high_watermark == 0
+    hosting.fetch(FIRST, 4)
+    hosting.fetch(FIRST, 5)
+    assert hosting.high_watermark == 0, "the gate counts the committed ISR, of one, not the maximal, of two"
     (proposal,) = turn.proposals
     answer(hosting, proposal, ErrorCode.NONE, isr=(OWN, FIRST))
     assert hosting.high_watermark == 5
@@ -183,12 +187,92 @@ def test_an_old_partition_epoch_is_ignored() -> None:
     assert hosting.partition.committed_isr == (OWN, FIRST)
 
 
+def test_a_replica_that_restarted_since_its_fetch_does_not_hold_up_commits() -> None:
+    # KIP-903: the fetch was another incarnation's, so this one may not join by it.
+    hosting = Hosting(records=5)
+    hosting.lead(OWN)
+    hosting.partition.note_fetch(
+        hosting.turn(),
+        FIRST,
+        fetch_offset=Offset(5),
+        log_start_offset=Offset(0),
+        broker_epoch=hosting.image.brokers[FIRST].broker_epoch,
+    )
+    hosting.append()
+    assert hosting.high_watermark == 5, "it may join"
+    hosting.register(FIRST, broker_epoch=200)
+    hosting.append()
+    assert hosting.high_watermark == 7
+
+
+def test_metadata_of_the_epochs_at_hand_may_have_another_assignment() -> None:
+    hosting = Hosting(min_insync_replicas=3)
+    hosting.lead(OWN, FIRST)
+    state = hosting.state(leader=OWN, isr=(OWN, FIRST), leader_epoch=1, partition_epoch=1)
+    hosting.partition.become_leader(hosting.turn(), msgspec.structs.replace(state, replicas=(OWN, FIRST)))
+    assert hosting.partition.effective_min_isr == 2
+
+
+def test_a_log_start_that_a_follower_reached_is_looked_at_again() -> None:
+    # DeleteRecords waits for it.
+    hosting = Hosting(records=5)
+    hosting.lead(OWN, FIRST)
+    hosting.fetch(FIRST, 5)
+    assert NAME not in hosting.fetch(FIRST, 5).advanced
+    turn = hosting.turn()
+    hosting.partition.note_fetch(turn, FIRST, fetch_offset=Offset(5), log_start_offset=Offset(2), broker_epoch=None)
+    assert NAME in turn.advanced
+
+
+def test_a_leader_that_is_told_to_follow_under_the_partition_epoch_it_has_does_so() -> None:
+    hosting = Hosting()
+    hosting.lead(OWN, FIRST, partition_epoch=3)
+    hosting.follow(FIRST, leader_epoch=2, partition_epoch=3)
+    assert not hosting.partition.is_leader
+    assert hosting.partition.leader == FIRST
+
+
 def test_a_replica_with_data_of_older_epochs_only_cannot_join() -> None:
     # KAFKA-7128 (S05): the high watermark may lie below the start of the leader's epoch.
     hosting = Hosting(min_insync_replicas=2, records=5)
     hosting.lead(OWN)
     assert hosting.fetch(FIRST, 3).proposals == []
     assert hosting.fetch(FIRST, 5).proposals != []
+
+
+def test_a_replica_that_lacks_committed_records_cannot_join() -> None:
+    # Kafka's ``Partition.isFollowerInSync``: to have the start of the leader's epoch is not enough.
+    hosting = Hosting(records=5)
+    hosting.lead(OWN)
+    hosting.append(count=2)
+    assert hosting.high_watermark == 7
+    assert hosting.fetch(FIRST, 5).proposals == []
+    hosting.append()
+    assert hosting.fetch(FIRST, 7).proposals == []
+    assert hosting.fetch(FIRST, 8).proposals != []
+
+
+@pytest.mark.parametrize(
+    ("state", "log_end_offset", "may_join"),
+    [
+        (Committed((OWN,)), 5, True),
+        (Committed((OWN,)), 6, True),
+        (Committed((OWN,)), 4, False),
+        (Committed((OWN,)), None, False),
+        (Committed((OWN, FIRST)), 5, False),
+        (PendingExpand((OWN,), SECOND), 5, False),
+        (PendingShrink((OWN, SECOND), frozenset({SECOND})), 5, False),
+    ],
+)
+def test_who_may_be_proposed_as_a_member(state: IsrState, log_end_offset: int | None, *, may_join: bool) -> None:
+    # Kafka's ``Partition.needsExpandIsr``, and one change at a time (KIP-497).
+    follower = FollowerState(FIRST)
+    follower.log_end_offset = None if log_end_offset is None else Offset(log_end_offset)
+    registrations = Hosting().image.brokers
+    answer = can_expand(
+        state, follower, high_watermark=Offset(5), epoch_start_offset=Offset(3), registrations=registrations
+    )
+    assert answer is may_join
 
 
 def test_a_fenced_replica_neither_joins_nor_holds_up_commits() -> None:

@@ -1,5 +1,6 @@
 """Requests of administrators to a whole controller: limits, lists that mean all, several things in one request."""
 
+import msgspec
 import pytest
 
 from emulator.core.admin_messages import (
@@ -17,12 +18,16 @@ from emulator.core.admin_messages import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResponse,
+    DescribeFeaturesRequest,
+    DescribeFeaturesResponse,
     ElectablePartition,
     ElectLeadersRequest,
     ElectLeadersResponse,
     FeatureUpdate,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
     ReassignablePartition,
     RequestedElection,
     UnregisterBrokerRequest,
@@ -30,10 +35,12 @@ from emulator.core.admin_messages import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-from emulator.core.controller.elect_leaders import ELECT_LIMIT
+from emulator.core.controller.elect_leaders import ELECT_LIMIT, sweep_preferred, sweep_unclean
+from emulator.core.controller.view import ClusterView
 from emulator.core.effective_config import effective_topic_properties
 from emulator.core.errors import ErrorCode
 from emulator.core.events import ConfigChanged, ElrCleared, PartitionChanged
+from emulator.core.messages import AlterPartitionData, AlterPartitionRequest, AlterPartitionResponse, IsrMember
 from emulator.core.metadata_version import ELR, ELR_VERSION, LATEST, METADATA_VERSION
 from emulator.core.properties import NodeProperties
 from emulator.core.switches import ClearElr, Switches
@@ -49,6 +56,10 @@ def driver(*, switches: Switches | None = None) -> ControllerDriver:
     made.boot(0, 1, 2)
     made.create_topic("orders", ids(0, 1, 2))
     return made
+
+
+def view_of(made: ControllerDriver) -> ClusterView:
+    return ClusterView(image=made.image, properties=made.properties, switches=made.switches, node_id=CONTROLLER)
 
 
 def elect(made: ControllerDriver, election: int, *asked: ElectablePartition) -> ElectLeadersResponse:
@@ -70,6 +81,7 @@ def test_a_designated_leader_is_per_partition_so_not_for_all() -> None:
 def test_all_partitions_means_those_that_need_an_election() -> None:
     made = driver()
     made.create_topic("events", ids(1, 2), ids(2, 1))
+    made.create_topic("adverts", ids(0))  # needs none, and comes first
     made.heartbeat(1, "fence")
     made.heartbeat(1)
 
@@ -95,6 +107,30 @@ def test_a_request_is_served_a_thousand_partitions() -> None:
 
 def test_no_partitions_is_not_all_partitions() -> None:
     assert elect(driver(), RequestedElection.UNCLEAN).partitions == ()
+
+
+def test_the_search_for_preferred_leaders_mends_every_partition_that_it_finds() -> None:
+    made = driver()
+    made.create_topic("events", ids(1, 2), ids(1, 0))
+    made.heartbeat(1, "fence")
+    made.heartbeat(1)
+    names = [TopicPartition("events", index) for index in (0, 1)]
+    for index, name in enumerate(names):
+        state = made.image.partitions[name]
+        member = state.leader
+        assert member is not None
+        isr = tuple(IsrMember(broker_id, made.broker_epochs[broker_id]) for broker_id in (member, *ids(1)))
+        data = AlterPartitionData(
+            topic="events",
+            topic_id=state.topic_id,
+            partition=index,
+            leader_epoch=state.leader_epoch,
+            partition_epoch=state.partition_epoch,
+            new_isr=isr,
+        )
+        request = AlterPartitionRequest(broker_id=member, broker_epoch=made.broker_epochs[member], partitions=(data,))
+        made.ask(request, AlterPartitionResponse)
+    assert len(sweep_preferred(view_of(made))) == 2
 
 
 # --- Partitions ---------------------------------------------------------------------------------------------------
@@ -163,6 +199,21 @@ def test_one_request_may_start_and_cancel_and_fail() -> None:
     ]
 
 
+def test_reassignments_are_listed_of_the_partitions_that_are_named() -> None:
+    made = driver()
+    made.create_topic("events", ids(0), ids(0))
+    moves = tuple(ReassignablePartition(topic="events", partition=index, replicas=ids(1)) for index in (0, 1))
+    made.ask(AlterPartitionReassignmentsRequest(partitions=moves), AlterPartitionReassignmentsResponse)
+
+    def listed(*names: tuple[str, int]) -> list[tuple[str, int]]:
+        request = ListPartitionReassignmentsRequest(partitions=names or None)
+        response = made.ask(request, ListPartitionReassignmentsResponse)
+        return [(moving.topic, moving.partition) for moving in response.partitions]
+
+    assert listed() == [("events", 0), ("events", 1)]
+    assert listed(("events", 1), ("orders", 0), ("nowhere", 0)) == [("events", 1)]
+
+
 def test_the_replica_count_may_be_held_fixed() -> None:
     target = ReassignablePartition(topic="orders", partition=0, replicas=ids(0, 1))
     request = AlterPartitionReassignmentsRequest(partitions=(target,), allow_replication_factor_change=False)
@@ -223,6 +274,7 @@ def test_what_does_not_exist_has_no_configuration(name: str) -> None:
         ErrorCode.BROKER_ID_NOT_REGISTERED,
         ErrorCode.INVALID_REQUEST,
     )
+    assert described.error_message
     assert described.configs == ()
 
 
@@ -356,3 +408,151 @@ def test_topic_ids_that_are_taken_are_refused_in_one_request() -> None:
     response = made.ask(CreateTopicsRequest(topics=twins), CreateTopicsResponse)
 
     assert [result.error for result in response.topics] == [ErrorCode.NONE, ErrorCode.INVALID_REQUEST]
+
+
+@pytest.mark.parametrize(("downgrade_ignores_elr", "elr"), [(True, ()), (False, (1,))])
+def test_an_elr_that_a_downgrade_left_is_gone_when_the_feature_returns(
+    *, downgrade_ignores_elr: bool, elr: tuple[int, ...]
+) -> None:
+    made = driver(switches=Switches(downgrade_ignores_elr=downgrade_ignores_elr))
+    made.heartbeat(2, "fence")
+    made.heartbeat(1, "fence")
+    assert made.image.partitions[ORDERS].elr == (1,)
+    made.ask(update((ELR_VERSION, 0), upgrade_type=FeatureUpgradeType.SAFE_DOWNGRADE), UpdateFeaturesResponse)
+    assert made.image.partitions[ORDERS].elr == (1,), "it goes with the next change"
+    for _ in range(2):  # the second is no upgrade, and forgets nothing
+        made.ask(update((ELR_VERSION, 1), upgrade_type=FeatureUpgradeType.UPGRADE), UpdateFeaturesResponse)
+        assert made.image.partitions[ORDERS].elr == elr
+    cleared = [event for event in made.events if isinstance(event, ElrCleared)]
+    assert len(cleared) == downgrade_ignores_elr
+
+
+def test_a_feature_returns_without_a_word_where_nothing_is_left_over() -> None:
+    made = driver()
+    made.ask(update((ELR_VERSION, 0), upgrade_type=FeatureUpgradeType.SAFE_DOWNGRADE), UpdateFeaturesResponse)
+    made.ask(update((ELR_VERSION, 1), upgrade_type=FeatureUpgradeType.UPGRADE), UpdateFeaturesResponse)
+    assert not any(isinstance(event, ElrCleared) for event in made.events)
+
+
+@pytest.mark.parametrize("upgrade_type", list(FeatureUpgradeType))
+def test_the_level_at_hand_is_no_change_of_any_kind(upgrade_type: FeatureUpgradeType) -> None:
+    response = driver().ask(update((ELR_VERSION, 1), upgrade_type=upgrade_type), UpdateFeaturesResponse)
+    assert response.error is ErrorCode.NONE
+
+
+def test_a_new_min_isr_of_one_topic_leaves_the_elr_of_the_others() -> None:
+    made = driver()
+    made.create_topic("events", ids(0, 1, 2))
+    made.heartbeat(2, "fence")
+    made.heartbeat(1, "fence")
+    events = TopicPartition("events", 0)
+    assert [made.image.partitions[name].elr for name in (ORDERS, events)] == [ids(1), ids(1)]
+    set_configs(made, setting(MIN_ISR, "1"))
+    assert [made.image.partitions[name].elr for name in (ORDERS, events)] == [(), ids(1)]
+
+
+@pytest.mark.parametrize(
+    ("resource", "name", "written"),
+    [
+        (ConfigResource.TOPIC, "orders", 1),
+        (ConfigResource.BROKER, "1", 1),
+        (ConfigResource.BROKER, "", 2),  # again, so that every broker sees it
+    ],
+)
+def test_a_value_that_is_set_again_is_written_again_for_the_cluster_alone(
+    resource: ConfigResource, name: str, written: int
+) -> None:
+    made = driver()
+    before = sum(isinstance(event, ConfigChanged) for event in made.events)
+    change = AlterConfigsResource(resource=resource, resource_name=name, configs=(setting("flush.ms", "77"),))
+    if resource is ConfigResource.BROKER:
+        change = msgspec.structs.replace(change, configs=(setting("log.flush.interval.ms", "77"),))
+    for _ in range(2):
+        request = IncrementalAlterConfigsRequest(resources=(change,))
+        [result] = made.ask(request, IncrementalAlterConfigsResponse).resources
+        assert result.error is ErrorCode.NONE, result
+    assert sum(isinstance(event, ConfigChanged) for event in made.events) - before == written
+
+
+def test_the_search_for_unclean_leaders_mends_every_partition_whose_topic_allows_it() -> None:
+    made = driver()
+    made.create_topic("events", ids(1), ids(1))
+    made.create_topic("payments", ids(1))
+    set_configs(made, setting("unclean.leader.election.enable", "true"), topic="events")
+    for name, state in list(made.image.partitions.items()):
+        made.image.partitions[name] = msgspec.structs.replace(state, leader=None, isr=(), elr=())
+    decisions = sweep_unclean(view_of(made))
+    assert [getattr(decision.record, "leader", None) for decision in decisions] == [1, 1]
+
+
+def test_an_item_may_be_taken_from_a_list() -> None:
+    made = driver()
+    set_configs(made, setting("cleanup.policy", "compact,delete"))
+    absent = AlterableConfig(name="cleanup.policy", operation=ConfigOperation.SUBTRACT, value="missing")
+    assert set_configs(made, absent) is ErrorCode.NONE
+    assert made.image.config(ConfigResource.TOPIC, "orders", "cleanup.policy") == "compact,delete"
+    taken = AlterableConfig(name="cleanup.policy", operation=ConfigOperation.SUBTRACT, value="compact, missing")
+    assert set_configs(made, taken) is ErrorCode.NONE
+    assert made.image.config(ConfigResource.TOPIC, "orders", "cleanup.policy") == "delete"
+    nothing = AlterableConfig(name="cleanup.policy", operation=ConfigOperation.APPEND, value="")
+    assert set_configs(made, nothing) is ErrorCode.NONE
+    given = AlterableConfig(name="cleanup.policy", operation=ConfigOperation.APPEND, value="delete,compact")
+    assert set_configs(made, given) is ErrorCode.NONE
+    assert made.image.config(ConfigResource.TOPIC, "orders", "cleanup.policy") == "delete,compact"
+
+
+def test_what_a_running_node_cannot_change_is_described_as_read_only() -> None:
+    def read_only(resource: ConfigResource, name: str) -> dict[str, bool]:
+        request = DescribeConfigsRequest(resources=(DescribeConfigsResource(resource=resource, resource_name=name),))
+        [described] = driver().ask(request, DescribeConfigsResponse).resources
+        return {config.name: config.read_only for config in described.configs}
+
+    broker = read_only(ConfigResource.BROKER, "1")
+    assert broker["replica.lag.time.max.ms"]
+    assert not broker[MIN_ISR]
+    assert not any(read_only(ConfigResource.TOPIC, "orders").values())
+
+
+def test_a_min_isr_that_the_isr_has_ends_the_memory_of_who_was_eligible() -> None:
+    made = driver()
+    state = made.image.partitions[ORDERS]
+    made.image.partitions[ORDERS] = msgspec.structs.replace(state, isr=ids(0), last_known_elr=ids(1))
+    set_configs(made, setting(MIN_ISR, "1"))
+    assert made.image.partitions[ORDERS].last_known_elr == ()
+
+
+def test_a_cancelled_reassignment_elects_as_its_topic_allows() -> None:
+    # The first that remains is put into the ISR and is down; where losses are allowed, another that remains leads.
+    made = driver(switches=Switches(cancel_requires_min_isr=False))
+    set_configs(made, setting("unclean.leader.election.enable", "true"))
+    made.heartbeat(0, "fence")
+    moving = msgspec.structs.replace(
+        made.image.partitions[ORDERS], adding_replicas=ids(2), isr=ids(2), elr=(), leader=ids(2)[0]
+    )
+    made.image.partitions[ORDERS] = moving
+    target = ReassignablePartition(topic="orders", partition=0, replicas=None)
+    request = AlterPartitionReassignmentsRequest(partitions=(target,))
+    [result] = made.ask(request, AlterPartitionReassignmentsResponse).partitions
+    after = made.image.partitions[ORDERS]
+    assert (result.error, after.replicas, after.leader) == (ErrorCode.NONE, ids(0, 1), 1)
+
+
+@pytest.mark.parametrize(("elr", "highest"), [(True, 1), (False, 0)])
+def test_features_are_described_as_far_as_the_switches_let_them_go(*, elr: bool, highest: int) -> None:
+    described = driver(switches=Switches(elr=elr)).ask(DescribeFeaturesRequest(), DescribeFeaturesResponse).features
+    assert {feature.name: feature.max_supported_version for feature in described} == {
+        ELR_VERSION: highest,
+        METADATA_VERSION: LATEST,
+    }
+
+
+def test_the_search_for_unclean_leaders_begins_by_itself() -> None:
+    made = driver()
+    made.properties = msgspec.structs.replace(made.properties, broker_session_timeout_ms=10**9)
+    made.restart()
+    set_configs(made, setting("unclean.leader.election.enable", "true"))
+    state = made.image.partitions[ORDERS]
+    made.image.partitions[ORDERS] = msgspec.structs.replace(state, leader=None, isr=(), elr=())
+    made.now_ms += made.properties.unclean_leader_election_interval_ms
+    made.fire_timers()
+    assert made.image.partitions[ORDERS].leader == 0

@@ -4,11 +4,17 @@ import msgspec
 import pytest
 
 from emulator.core.admin_messages import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
     CreatableTopic,
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
+    FeatureUpdate,
+    ReassignablePartition,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
 )
 from emulator.core.controller.controller import Controller
 from emulator.core.effects import StopNode
@@ -27,15 +33,27 @@ from emulator.core.inputs import MetadataSynced, RequestReceived, ShutdownReques
 from emulator.core.messages import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
+    AlterPartitionResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
+    FeatureRange,
     MetadataRequest,
 )
-from emulator.core.metadata_version import BROKER_FEATURES
+from emulator.core.metadata_version import BROKER_FEATURES, ELR_VERSION, LATEST, METADATA_VERSION
 from emulator.core.properties import NodeProperties
 from emulator.core.records import MetadataBatch
 from emulator.core.switches import ERAS, SessionCheck, Switches, with_switch
-from emulator.core.types import BrokerEpoch, ConfigResource, MetadataOffset, PartitionEpoch, RequestId, TopicId
+from emulator.core.types import (
+    BrokerEpoch,
+    ConfigResource,
+    FeatureUpgradeType,
+    IncarnationId,
+    LeaderRecoveryState,
+    MetadataOffset,
+    PartitionEpoch,
+    RequestId,
+    TopicId,
+)
 from tests.unit.core.controller.controller_driver import (
     CAUSE,
     CLUSTER,
@@ -316,6 +334,73 @@ def test_a_member_of_an_earlier_incarnation_is_refused_unless_the_check_is_off()
         assert made.alter(0, (0, 1, 2)).partitions[0].error is error
 
 
+@pytest.mark.parametrize(
+    ("api_version", "topic", "topic_id", "error"),
+    [
+        (1, "orders", None, ErrorCode.NONE),
+        (1, "nowhere", "orders-id", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (2, "nowhere", "orders-id", ErrorCode.NONE),
+        (2, "orders", "another", ErrorCode.UNKNOWN_TOPIC_ID),
+        (2, "orders", None, ErrorCode.UNKNOWN_TOPIC_ID),
+    ],
+)
+def test_topics_are_named_by_id_from_version_two_on(
+    api_version: int, topic: str, topic_id: str | None, error: ErrorCode
+) -> None:
+    made = booted()
+    request = made.alter_request(0, (0, 1))
+    wanted = None if topic_id is None else TopicId(topic_id)
+    data = msgspec.structs.replace(request.partitions[0], topic=topic, topic_id=wanted)
+    request = msgspec.structs.replace(request, api_version=api_version, partitions=(data,))
+    (result,) = made.ask(request, AlterPartitionResponse).partitions
+    assert (result.error, result.topic, result.topic_id) == (error, topic, topic_id)
+
+
+@pytest.mark.parametrize(
+    ("api_version", "word"), [(1, ErrorCode.FENCED_LEADER_EPOCH), (2, ErrorCode.NEW_LEADER_ELECTED)]
+)
+def test_a_change_that_moved_the_leadership_says_so_from_version_two_on(api_version: int, word: ErrorCode) -> None:
+    # Broker 0 proposes the ISR that completes the reassignment which takes it out.
+    made = booted()
+    made.alter(0, (0, 1))
+    move = ReassignablePartition(topic="orders", partition=0, replicas=ids(1, 2))
+    made.ask(AlterPartitionReassignmentsRequest(partitions=(move,)), AlterPartitionReassignmentsResponse)
+    proposal = msgspec.structs.replace(made.alter_request(0, (0, 1, 2)), api_version=api_version)
+    (result,) = made.ask(proposal, AlterPartitionResponse).partitions
+    assert (result.error, result.leader, result.isr) == (word, None, ())
+    assert made.image.partitions[ORDERS].leader == 1
+
+
+@pytest.mark.parametrize(
+    ("api_version", "refusal"),
+    [
+        (1, ErrorCode.OPERATION_NOT_ATTEMPTED),
+        (2, ErrorCode.INELIGIBLE_REPLICA),
+        (3, ErrorCode.INELIGIBLE_REPLICA),
+    ],
+)
+def test_a_version_before_topic_ids_has_another_word_for_a_fenced_member(api_version: int, refusal: ErrorCode) -> None:
+    made = booted()
+    made.alter(0, (0, 1))
+    proposal = msgspec.structs.replace(made.alter_request(0, (0, 1, 2)), api_version=api_version)
+    made.heartbeat(2, "fence")
+    assert made.ask(proposal, AlterPartitionResponse).partitions[0].error is refusal
+
+
+@pytest.mark.parametrize(("api_version", "error"), [(0, ErrorCode.NONE), (1, ErrorCode.INVALID_REQUEST)])
+def test_a_version_without_recovery_state_says_that_the_leader_has_recovered(
+    api_version: int, error: ErrorCode
+) -> None:
+    # KIP-704: nobody can begin to recover by a proposal.
+    made = booted()
+    request = made.alter_request(0, (0,))
+    (data,) = request.partitions
+    data = msgspec.structs.replace(data, leader_recovery_state=LeaderRecoveryState.RECOVERING)
+    request = msgspec.structs.replace(request, api_version=api_version, partitions=(data,))
+    assert made.ask(request, AlterPartitionResponse).partitions[0].error is error
+    assert made.image.partitions[ORDERS].leader_recovery_state is LeaderRecoveryState.RECOVERED
+
+
 @pytest.mark.parametrize(("refusals_are_final", "late"), [("on", "INVALID_UPDATE_VERSION"), ("off", "NONE")])
 def test_a_copy_of_a_refused_proposal_is_not_carried_out_later(refusals_are_final: str, late: str) -> None:
     made = booted(switches=with_switch(ERAS["kip-966"], "refusals_are_final", refusals_are_final))
@@ -324,6 +409,8 @@ def test_a_copy_of_a_refused_proposal_is_not_carried_out_later(refusals_are_fina
     made.heartbeat(2, "fence")
     refused = made.responses[made.send(proposal)]
     assert [result.error.name for result in getattr(refused, "partitions", ())] == ["INELIGIBLE_REPLICA"]
+    changes = [event for event in made.events if isinstance(event, PartitionChanged)]
+    assert changes[-1].broker_id == 0, "whose proposal it was, if it changed anything"
     made.heartbeat(2)
     copy = made.responses[made.send(proposal)]
     assert [result.error.name for result in getattr(copy, "partitions", ())] == [late]
@@ -355,6 +442,19 @@ def test_placement_goes_round_the_unfenced_brokers() -> None:
         ids(2, 3),
         ids(3, 0),
         ids(0, 2),
+    ]
+
+
+def test_placement_goes_round_the_fenced_brokers_too() -> None:
+    made = driver()
+    made.boot(0, 1, 2, 3)
+    for broker_id in (1, 2, 3):
+        made.heartbeat(broker_id, "fence")
+    topic = CreatableTopic(name="t", topic_id=TopicId("t-id"), num_partitions=2, replication_factor=4)
+    made.ask(CreateTopicsRequest(topics=(topic,)), CreateTopicsResponse)
+    assert [made.image.partitions[partition].replicas for partition in made.image.partitions_of("t")] == [
+        ids(0, 1, 2, 3),
+        ids(0, 2, 3, 1),
     ]
 
 
@@ -462,3 +562,88 @@ def test_a_controller_asserts_that_broker_epochs_rise() -> None:
     brokers[ids(0)[0]] = msgspec.structs.replace(brokers[ids(0)[0]], broker_epoch=BrokerEpoch(10_000))
     with pytest.raises(InvariantError, match=r"^M12: "):
         made.register(0, incarnation="second")
+
+
+# --- What a registration must say ---------------------------------------------------------------------------------
+
+
+def registration(
+    broker_id: int,
+    *,
+    log_dirs: tuple[str, ...] = ("new",),
+    features: tuple[FeatureRange, ...] = BROKER_FEATURES,
+) -> BrokerRegistrationRequest:
+    [node] = ids(broker_id)
+    return BrokerRegistrationRequest(
+        broker_id=node,
+        cluster_id=CLUSTER,
+        incarnation_id=IncarnationId("unseen"),
+        log_dirs=log_dirs,
+        features=features,
+    )
+
+
+def test_a_process_has_a_session_from_its_registration_on() -> None:
+    # Another one of the same id is refused while it may live, though it has sent no heartbeat yet (KIP-631).
+    made = booted()
+    assert made.register(9, "one").error is ErrorCode.NONE
+    assert made.register(9, "another").error is ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    made.now_ms += made.properties.broker_session_timeout_ms + 1
+    assert made.register(9, "another").error is ErrorCode.NONE
+    assert made.register(9, "a third").error is ErrorCode.DUPLICATE_BROKER_REGISTRATION
+
+
+RESERVED = "AAAAAAAAAAAAAAAAAAAAAQ"
+"""One of the directory ids that Kafka keeps for itself (``DirectoryId.java``)."""
+
+
+@pytest.mark.parametrize(
+    ("log_dirs", "error"),
+    [
+        (("new",), ErrorCode.NONE),
+        (("new", "newer"), ErrorCode.NONE),
+        ((), ErrorCode.INVALID_REGISTRATION),
+        (("new", "new"), ErrorCode.INVALID_REGISTRATION),
+        (("new", RESERVED), ErrorCode.INVALID_REGISTRATION),
+        (("new", "dir-1"), ErrorCode.INVALID_REGISTRATION),  # broker 1 has it
+    ],
+)
+def test_log_directories_are_named_once_and_have_one_owner(log_dirs: tuple[str, ...], error: ErrorCode) -> None:
+    made = booted()
+    assert made.ask(registration(9, log_dirs=log_dirs), BrokerRegistrationResponse).error is error
+
+
+def feature(name: str, low: int, high: int) -> FeatureRange:
+    return FeatureRange(name=name, min_supported_version=low, max_supported_version=high)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "elr", "error"),
+    [
+        ((1, LATEST), (0, 1), ErrorCode.NONE),
+        ((LATEST, LATEST), (1, 1), ErrorCode.NONE),
+        ((LATEST, LATEST + 1), (1, 2), ErrorCode.NONE),
+        ((1, LATEST - 1), (0, 1), ErrorCode.UNSUPPORTED_VERSION),
+        ((LATEST + 1, LATEST + 2), (0, 1), ErrorCode.UNSUPPORTED_VERSION),
+        ((1, LATEST), (0, 0), ErrorCode.UNSUPPORTED_VERSION),
+        ((1, LATEST), None, ErrorCode.UNSUPPORTED_VERSION),
+        (None, (0, 1), ErrorCode.INVALID_REGISTRATION),
+    ],
+)
+def test_a_broker_must_support_the_features_as_they_are(
+    metadata: tuple[int, int] | None, elr: tuple[int, int] | None, error: ErrorCode
+) -> None:
+    ranges = {METADATA_VERSION: metadata, ELR_VERSION: elr}
+    features = tuple(feature(name, *levels) for name, levels in ranges.items() if levels is not None)
+    made = booted()
+    assert made.ask(registration(9, features=features), BrokerRegistrationResponse).error is error
+
+
+@pytest.mark.parametrize("elr", [(), (feature(ELR_VERSION, 1, 1),)])
+def test_what_a_broker_supports_of_a_feature_that_is_off_does_not_matter(elr: tuple[FeatureRange, ...]) -> None:
+    made = booted()
+    off = FeatureUpdate(feature=ELR_VERSION, max_version_level=0, upgrade_type=FeatureUpgradeType.SAFE_DOWNGRADE)
+    made.ask(UpdateFeaturesRequest(feature_updates=(off,)), UpdateFeaturesResponse)
+    assert made.image.feature_level(ELR_VERSION) == 0
+    request = registration(9, features=(feature(METADATA_VERSION, 1, LATEST), *elr))
+    assert made.ask(request, BrokerRegistrationResponse).error is ErrorCode.NONE

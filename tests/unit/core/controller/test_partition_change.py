@@ -33,12 +33,13 @@ OFFLINE = PartitionState(
 def test_a_leader_from_the_elr_that_may_commit_alone_has_no_candidate_beside_it(
     *, min_isr: int, elr: tuple[BrokerId, ...]
 ) -> None:
-    offline = msgspec.structs.replace(OFFLINE, elr=(SECOND, THIRD))
+    offline = msgspec.structs.replace(OFFLINE, elr=(SECOND, THIRD), last_known_elr=(FIRST,))
     target = PartitionTarget(acceptable=frozenset({SECOND}))
     change = next_partition_change(offline, target, partition=0, rules=RULES, min_isr=MinIsr(configured=min_isr))
     assert change is not None
     after = offline.after(change.record)
     assert (after.leader, after.isr, after.elr) == (SECOND, (SECOND,), elr)
+    assert after.last_known_elr == ((FIRST,) if elr else ())
 
 
 @pytest.mark.parametrize(("min_isr", "remembered"), [(1, ()), (2, (THIRD,))])
@@ -74,3 +75,59 @@ def test_min_isr_follows_the_replicas_that_a_change_leaves() -> None:
     assert change is not None
     after = led.after(change.record)
     assert (after.replicas, after.elr, change.effective_min_isr) == ((FIRST,), (), 1)
+
+
+@pytest.mark.parametrize(("replicas", "remembered"), [((FIRST, SECOND), FIRST), ((SECOND, THIRD), None)])
+def test_a_partition_without_leader_remembers_its_last_one_as_long_as_that_is_a_replica(
+    replicas: tuple[BrokerId, ...], remembered: BrokerId | None
+) -> None:
+    # KIP-966, LastKnownLeader: nothing that happens while there is no leader replaces it.
+    offline = msgspec.structs.replace(OFFLINE, elr=(SECOND,), last_known_leader=FIRST)
+    target = PartitionTarget(acceptable=frozenset(), replicas=replicas)
+    change = next_partition_change(offline, target, partition=0, rules=RULES, min_isr=MinIsr(configured=2))
+    assert change is not None
+    after = offline.after(change.record)
+    assert (after.leader, after.leader_epoch, after.last_known_leader) == (None, 4, remembered)
+
+
+def test_a_leader_ends_the_memory_of_the_last_one_and_not_that_of_the_elr() -> None:
+    offline = msgspec.structs.replace(OFFLINE, elr=(SECOND,), last_known_leader=FIRST, last_known_elr=(THIRD,))
+    target = PartitionTarget(acceptable=frozenset({SECOND}))
+    change = next_partition_change(offline, target, partition=0, rules=RULES, min_isr=MinIsr(configured=2))
+    assert change is not None
+    after = offline.after(change.record)
+    assert (after.leader, after.last_known_leader, after.last_known_elr) == (SECOND, None, (THIRD,))
+
+
+def test_a_replica_that_held_nothing_that_counts_is_not_remembered_when_it_restarts_uncleanly() -> None:
+    led = msgspec.structs.replace(OFFLINE, isr=(FIRST, SECOND), leader=FIRST)
+    target = PartitionTarget(acceptable=frozenset({FIRST}), isr=(FIRST,), unclean_replicas=frozenset({THIRD}))
+    change = next_partition_change(led, target, partition=0, rules=RULES, min_isr=MinIsr(configured=2))
+    assert change is not None
+    after = led.after(change.record)
+    assert (after.elr, after.last_known_elr) == ((SECOND,), ())
+
+
+@pytest.mark.parametrize(("elr_within_replicas", "leader"), [(True, FIRST), (False, None)])
+def test_an_eligible_broker_that_is_moved_away_is_not_waited_for(
+    *, elr_within_replicas: bool, leader: BrokerId | None
+) -> None:
+    offline = msgspec.structs.replace(OFFLINE, elr=(THIRD,), last_known_leader=FIRST)
+    target = PartitionTarget(acceptable=frozenset({FIRST}), replicas=(FIRST, SECOND))
+    rules = msgspec.structs.replace(RULES, elr_within_replicas=elr_within_replicas)
+    change = next_partition_change(offline, target, partition=0, rules=rules, min_isr=MinIsr(configured=2))
+    assert change is not None
+    assert offline.after(change.record).leader == leader
+
+
+@pytest.mark.parametrize(("isr", "leader_epoch"), [((FIRST, SECOND), 3), ((FIRST,), 4)])
+def test_in_old_metadata_versions_an_isr_that_shrinks_begins_a_leader_epoch_and_no_other_does(
+    isr: tuple[BrokerId, ...], leader_epoch: int
+) -> None:
+    # KAFKA-15021.
+    led = msgspec.structs.replace(OFFLINE, isr=(FIRST, SECOND), leader=FIRST)
+    target = PartitionTarget(acceptable=frozenset({FIRST, SECOND}), isr=isr, adding_replicas=(THIRD,))
+    rules = msgspec.structs.replace(RULES, metadata_level=metadata_version.NO_BUMP_ON_SHRINK - 1)
+    change = next_partition_change(led, target, partition=0, rules=rules, min_isr=MinIsr(configured=1))
+    assert change is not None
+    assert led.after(change.record).leader_epoch == leader_epoch

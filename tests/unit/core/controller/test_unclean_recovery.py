@@ -25,7 +25,8 @@ from emulator.core.admin_messages import (
     UnregisterBrokerResponse,
 )
 from emulator.core.controller import unclean_recovery
-from emulator.core.controller.unclean_recovery import RETRY_BACKOFF_MS
+from emulator.core.controller.unclean_recovery import RETRY_BACKOFF_MS, UncleanRecoveries
+from emulator.core.controller.view import ClusterView
 from emulator.core.effects import SendRequest
 from emulator.core.errors import ErrorCode, InvariantError
 from emulator.core.events import (
@@ -41,6 +42,7 @@ from emulator.core.image import PartitionState
 from emulator.core.inputs import NumberDrawn, RequestFailed, ResponseReceived
 from emulator.core.messages import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse, ReplicaLogInfo
 from emulator.core.properties import NodeProperties
+from emulator.core.records import PartitionRecord, RemoveTopicRecord, TopicRecord
 from emulator.core.switches import Switches, era_switches
 from emulator.core.types import (
     BrokerEpoch,
@@ -51,9 +53,10 @@ from emulator.core.types import (
     Offset,
     RequestFailure,
     RequestId,
+    TopicId,
     TopicPartition,
 )
-from tests.unit.core.controller.controller_driver import CAUSE, ORDERS, ControllerDriver, ids
+from tests.unit.core.controller.controller_driver import CAUSE, CONTROLLER, ORDERS, ControllerDriver, ids
 
 TIMEOUT_MS = 10_000
 SESSION_MS = 50
@@ -216,7 +219,6 @@ def test_the_last_record_s_epoch_decides_before_the_log_s_length() -> None:
     assert event.why.startswith("it holds leader epoch 2 and ends at 50; broker 1 holds leader epoch 0 and ends at 500")
     changes = [change for change in cluster.events if isinstance(change, PartitionChanged)]
     assert (changes[-1].reason, changes[-1].election) == ("unclean_recovery", Election.UNCLEAN)
-    assert cluster.controller.recoveries.finished_count == 1
     assert cluster.controller.recoveries.next_deadline_ms() is None
 
 
@@ -253,6 +255,24 @@ def test_kafka_s_memory_is_the_last_known_leader_alone() -> None:
 
     [started] = [event for event in cluster.events if isinstance(event, UncleanRecoveryStarted)]
     assert (state(cluster).last_known_elr, started.must_hear_from) == ((), ids(3))
+
+
+def test_the_controller_wants_to_be_woken_at_the_timeout_and_when_a_broker_may_be_asked_again() -> None:
+    cluster = driver(strategy="Aggressive")
+    recoveries = cluster.controller.recoveries
+    assert recoveries.next_deadline_ms() is None
+    lose_all(cluster, 1, 2, 3)
+    begun = [event for event in cluster.events if isinstance(event, UncleanRecoveryStarted)]
+    assert len(begun) == 1
+    timeout_at_ms = recoveries.next_deadline_ms()
+    assert timeout_at_ms is not None
+    assert cluster.now_ms < timeout_at_ms <= cluster.now_ms + TIMEOUT_MS
+    fail(cluster, asked(cluster)[2])
+    assert recoveries.next_deadline_ms() == cluster.now_ms + RETRY_BACKOFF_MS
+    wait(cluster, RETRY_BACKOFF_MS)
+    assert recoveries.next_deadline_ms() == timeout_at_ms
+    cluster.send(elect(RequestedElection.LONGEST_LOG_AGGRESSIVE))
+    assert recoveries.next_deadline_ms() == timeout_at_ms, "the earlier one counts"
 
 
 # --- Aggressive and None ------------------------------------------------------------------------------------------
@@ -297,6 +317,9 @@ def test_without_the_manager_none_does_not_take_the_last_known_leader_either() -
         cluster.restart()
         lose_all(cluster, 1, 2, 3)
         leaders[strategy] = state(cluster).leader
+        told = [(event.method, event.candidates, event.leader) for event in elected(cluster)]
+        expected = [(UncleanMethod.LAST_KNOWN_LEADER, ids(3), 3)] if strategy == "Balanced" else []
+        assert told == expected
         assert asked(cluster) == {}
     assert leaders == {"Balanced": 3, "None": None}
 
@@ -412,6 +435,7 @@ def test_an_answer_of_older_metadata_is_dropped_and_asked_for_again() -> None:
         answer(cluster, requests[broker_id], last_epoch=1, end=10 * broker_id)
     answer(cluster, requests[3], last_epoch=9, end=99, leader_epoch=state(cluster).leader_epoch - 1)
     assert state(cluster).leader is None
+    assert asked(cluster) == {}, "not at once"
 
     wait(cluster, RETRY_BACKOFF_MS)
     answer(cluster, asked(cluster)[3], last_epoch=1, end=15)
@@ -468,9 +492,31 @@ def test_a_replica_that_knows_the_topic_not_yet_is_asked_again() -> None:
     unknown = ReplicaLogInfo(topic_id=state(cluster).topic_id, partition=0, error=ErrorCode.UNKNOWN_TOPIC_ID)
     response = GetReplicaLogInfoResponse(broker_epoch=cluster.broker_epochs[ids(1)[0]], partitions=(unknown,))
     cluster.step(ResponseReceived(cause_id=CAUSE, correlation_id=correlation_id, response=response))
+    assert asked(cluster) == {}, "not at once"
 
     wait(cluster, RETRY_BACKOFF_MS)
     assert set(asked(cluster)) == {1}
+
+
+def test_what_stands_beside_an_error_says_nothing_of_the_replica() -> None:
+    cluster = driver(strategy="Aggressive")
+    lose_all(cluster, 1, 2, 3)
+    failed = ReplicaLogInfo(
+        topic_id=state(cluster).topic_id,
+        partition=0,
+        error=ErrorCode.KAFKA_STORAGE_ERROR,
+        last_written_leader_epoch=LeaderEpoch(9),
+        current_leader_epoch=state(cluster).leader_epoch,
+        log_end_offset=Offset(900),
+    )
+    requests = asked(cluster)
+    response = GetReplicaLogInfoResponse(broker_epoch=cluster.broker_epochs[ids(1)[0]], partitions=(failed,))
+    cluster.step(ResponseReceived(cause_id=CAUSE, correlation_id=requests[1].correlation_id, response=response))
+    for broker_id in (2, 3):
+        answer(cluster, requests[broker_id], last_epoch=0, end=10)
+    assert state(cluster).leader is None, "broker 1 may still answer"
+    wait(cluster, TIMEOUT_MS)
+    assert state(cluster).leader == 2
 
 
 def test_an_answer_that_nobody_asked_for_is_a_bug() -> None:
@@ -552,6 +598,57 @@ def test_a_deleted_topic_is_recovered_no_further() -> None:
     told = GetReplicaLogInfoResponse(broker_epoch=cluster.broker_epochs[ids(1)[0]], partitions=())
     cluster.step(ResponseReceived(cause_id=CAUSE, correlation_id=requests[1].correlation_id, response=told))
     assert elected(cluster) == []
+
+
+def test_a_topic_of_the_same_name_is_not_taken_for_the_deleted_one() -> None:
+    # Both may be in the metadata before the controller looks again: it then begins with the new topic anew.
+    cluster = driver()
+    lose_all(cluster, 1, 2, 3)
+    deleted = state(cluster)
+    asked(cluster)
+    recreated = TopicId("another")
+    view = ClusterView(
+        image=cluster.image, properties=cluster.properties, switches=cluster.switches, node_id=CONTROLLER
+    )
+    recoveries = UncleanRecoveries(view)
+
+    def told() -> list[tuple[str, TopicId]]:
+        events = recoveries.advance(now_ms=0, cause_id=CAUSE).events
+        wanted = (event for event in events if isinstance(event, UncleanRecoveryStarted | UncleanRecoveryDropped))
+        return [(type(event).__name__, event.topic_id) for event in wanted]
+
+    assert told() == [("UncleanRecoveryStarted", deleted.topic_id)]
+    partition = PartitionRecord(topic_id=recreated, partition=0, replicas=ids(1, 2), isr=(), leader=None)
+    for record in (
+        RemoveTopicRecord(topic_id=deleted.topic_id),
+        TopicRecord(name="orders", topic_id=recreated),
+        partition,
+    ):
+        cluster.image.replay(record, offset=cluster.image.next_offset)
+    assert told() == [("UncleanRecoveryDropped", deleted.topic_id), ("UncleanRecoveryStarted", recreated)]
+
+
+def test_a_designated_leader_that_is_eligible_is_no_unclean_one() -> None:
+    cluster = driver()
+    cluster.ask(elect(RequestedElection.DESIGNATED, desired=2), ElectLeadersResponse)
+    assert (state(cluster).leader, elected(cluster)) == (2, [])
+
+
+def test_the_longest_log_is_a_clean_election_where_a_member_of_the_isr_lives() -> None:
+    cluster = driver()
+    cluster.image.partitions[ORDERS] = msgspec.structs.replace(state(cluster), leader=None)
+    request_id = cluster.send(elect(RequestedElection.LONGEST_LOG_BALANCED))
+    assert errors(cluster, request_id) == [ErrorCode.NONE]
+    assert (state(cluster).leader, elected(cluster)) == (1, [])
+
+
+def test_with_the_manager_on_no_request_takes_the_last_known_leader() -> None:
+    cluster = driver()
+    lose_all(cluster, 1, 2, 3)
+    assert state(cluster).last_known_leader == 3
+    request_id = cluster.send(elect(RequestedElection.PREFERRED))
+    assert errors(cluster, request_id) == [ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE]
+    assert state(cluster).leader is None
 
 
 def test_a_leader_that_was_designated_meanwhile_ends_the_recovery() -> None:

@@ -213,16 +213,24 @@ def test_which_epoch_changed_under_a_request(fate: RequestFate) -> None:
     sent_ms = watched.now_ms
     watched.ask(fate, sent_ms=sent_ms)
     assert not watched.marks
-    watched.register(FIRST)
-    watched.ask(fate, sent_ms=sent_ms)
-    assert set(watched.marks) == {f"request:AlterPartition_{fate.value}+broker_epoch"}
     watched.change(SECOND)
     watched.ask(fate, sent_ms=sent_ms)
-    assert len(watched.marks) == 3
+    assert set(watched.marks) == {
+        f"request:AlterPartition_{fate.value}+{epoch}" for epoch in ("leader_epoch", "partition_epoch")
+    }
     assert set(watched.marks) <= set(CONJUNCTIONS)
     watched.marks.clear()
     watched.ask(fate, sent_ms=watched.now_ms)
     assert not watched.marks
+
+
+def test_a_request_may_arrive_after_its_sender_was_registered_again() -> None:
+    watched = Watched()
+    sent_ms = watched.now_ms
+    watched.register(FIRST)
+    watched.ask(RequestFate.LATE, sent_ms=sent_ms)
+    assert set(watched.marks) == {"request:AlterPartition_late+broker_epoch"}
+    assert set(watched.marks) <= set(CONJUNCTIONS)
 
 
 def test_what_must_occur_is_counted() -> None:

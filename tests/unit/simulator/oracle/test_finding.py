@@ -12,6 +12,7 @@ from tests.unit.simulator.oracle import (
     test_liveness,
     test_logs,
     test_metadata,
+    test_promptness,
 )
 
 FIRING = (
@@ -22,6 +23,7 @@ FIRING = (
     *test_liveness.MISSING,
     *test_logs.CASES,
     *test_metadata.CASES,
+    *test_promptness.CASES,
     *test_durability.CASES,
 )
 

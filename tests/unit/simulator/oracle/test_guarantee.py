@@ -261,14 +261,53 @@ def test_the_least_min_isr_since_the_commit_counts() -> None:
     assert ledger.held(35, 40)
 
 
-def test_a_replication_factor_between_commit_and_loss_excuses_nothing() -> None:
+def test_a_replication_factor_between_commit_and_loss_excuses_nothing_once_the_replicas_are_in_sync() -> None:
     ledger = Ledger()
     ledger.change(changed(1), moment=10)
     ledger.change(changed(2, replicas=BROKERS[:1]), moment=20)
-    ledger.change(changed(3), moment=30)
+    ledger.change(in_sync(3), moment=30)
     ledger.end(0, moment=40)
     assert ledger.held(15, 40)
     assert not ledger.held(25, 40)
+
+
+def in_sync(leader_epoch: int) -> PartitionChanged:
+    """Returns a change that brings all replicas into the ISR."""
+    return msgspec.structs.replace(changed(leader_epoch), isr=BROKERS)
+
+
+def test_a_replica_that_was_assigned_anew_counts_for_nothing_until_it_is_in_sync() -> None:
+    ledger = Ledger()
+    ledger.change(in_sync(1), moment=10, min_isr=3)
+    ledger.change(changed(2, replicas=BROKERS[:2]), moment=20, min_isr=3)
+    ledger.change(changed(3), moment=30, min_isr=3)
+    assert ledger.holders == BROKERS[:2]
+    ledger.end(0, moment=40)
+    assert ledger.held(15, 40)
+    ledger.end(2, moment=50)
+    assert ledger.outstanding() == (0,)
+    assert ledger.held(15, 50)
+    ledger.end(1, moment=60)
+    assert not ledger.held(15, 60)
+
+
+def test_a_replica_that_was_assigned_anew_counts_once_it_is_in_sync() -> None:
+    ledger = Ledger()
+    ledger.change(changed(1, replicas=BROKERS[:2]), moment=10, min_isr=3)
+    ledger.change(changed(2), moment=20, min_isr=3)
+    ledger.change(in_sync(3), moment=30, min_isr=3)
+    ledger.end(0, 1, moment=40)
+    assert ledger.holders == BROKERS
+    assert ledger.held(35, 40)
+
+
+def test_replicas_that_are_being_added_excuse_nothing() -> None:
+    others = tuple(BrokerId(NodeId(number)) for number in (3, 4, 5))
+    ledger = Ledger()
+    ledger.change(in_sync(1), moment=10)
+    ledger.change(msgspec.structs.replace(changed(2, replicas=(*BROKERS, *others)), isr=BROKERS), moment=20)
+    ledger.end(0, moment=30)
+    assert ledger.held(15, 30)
 
 
 def test_a_promise_counts_from_the_deposition_of_the_leader_that_made_it() -> None:

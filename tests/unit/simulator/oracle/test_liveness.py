@@ -126,12 +126,17 @@ def test_it_fires(check_id: str, doctor: Doctor) -> None:
     assert_fires(check_id, doctor)
 
 
-@pytest.mark.parametrize(("elr", "names"), [((), (NAME,)), ((FOLLOWER,), ())])
-def test_only_who_has_no_candidate_is_excused(elr: tuple[BrokerId, ...], names: tuple[object, ...]) -> None:
+@pytest.mark.parametrize(
+    ("elr", "killed", "is_missing"), [((), "1,2", False), ((), "1", True), ((FOLLOWER,), "1,2", True)]
+)
+def test_only_a_partition_without_candidate_is_excused_and_only_beyond_the_guarantee(
+    elr: tuple[BrokerId, ...], killed: str, *, is_missing: bool
+) -> None:
     world = World()
+    plays(world, f"kill {killed}")
     world.commits(leader=None, isr=(), elr=elr)
-    assert excused(world.cluster) == names
-    assert ("L3" in missing(world)) == (not names)
+    assert excused(world.cluster) == (() if elr else (NAME,))
+    assert ("L3" in missing(world)) is is_missing
 
 
 def test_a_request_that_is_answered_is_not_parked() -> None:

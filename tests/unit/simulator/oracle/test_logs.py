@@ -3,7 +3,14 @@
 import msgspec
 
 from emulator.core.broker.epoch_cache import LeaderEpochCache
-from emulator.core.events import AppendRole, LogOpened, LogTruncated, StrayDeleted, StrayDetected
+from emulator.core.events import (
+    AppendRole,
+    HighWatermarkAdvanced,
+    LogOpened,
+    LogTruncated,
+    StrayDeleted,
+    StrayDetected,
+)
 from emulator.core.inputs import StrayLog
 from emulator.core.types import LeaderEpoch, Offset, StrayCleanup, StrayReason, TopicId, TruncationReason
 from emulator.simulator.disk import StoredLog
@@ -83,6 +90,16 @@ def committed_record_cut_off(world: World) -> None:
     world.happens(_truncated(Offset(1)), node=FOLLOWER)
 
 
+def cut_off_before_it_is_committed(world: World) -> None:
+    """A follower obeys the next leader, and the one before, which has not heard of that, counts on what it had."""
+    for broker in (LEADER, FOLLOWER):
+        world.appends(broker=broker, role=AppendRole.LEADER if broker == LEADER else AppendRole.FOLLOWER)
+    cut = msgspec.structs.replace(_truncated(Offset(3)), old_end_offset=Offset(4), leader_epoch=LeaderEpoch(1))
+    world.happens(cut, node=FOLLOWER)
+    advanced = world.last(HighWatermarkAdvanced)
+    world.happens(msgspec.structs.replace(advanced, old=Offset(3), new=Offset(4)), node=LEADER)
+
+
 def append_to_another_topic(world: World) -> None:
     world.appends(topic_id=TopicId("id-of-another"), base_offset=Offset(0))
 
@@ -108,6 +125,7 @@ CASES = (
     ("D9", core_and_disk_differ),
     ("D9", high_watermark_above_end),
     ("D15", committed_record_cut_off),
+    ("D15", cut_off_before_it_is_committed),
     ("M15", append_to_another_topic),
     ("M15", new_topic_with_old_data),
     ("M15", directory_of_another_topic),
@@ -127,23 +145,42 @@ def test_a_batch_that_was_sent_again_may_be_cut_off_where_it_was_not_committed()
     assert "D15" not in world.fired
 
 
-def test_a_stray_is_overdue_once_its_grace_is_over() -> None:
-    world = World()
-    old = TopicId("id-of-another")
+OLD = TopicId("id-of-another")
+
+
+def finds_a_stray(world: World) -> None:
     detected = StrayDetected(
         cause_id=CAUSE,
         topic=NAME.topic,
         partition=NAME.partition,
-        topic_id=old,
+        topic_id=OLD,
         reason=StrayReason.UNKNOWN_TOPIC,
         action=StrayCleanup.DELETE,
         log_end_offset=Offset(3),
     )
     world.happens(detected, node=FOLLOWER)
-    stray = StrayLog(partition=NAME, topic_id=old)
-    world.node(FOLLOWER).disk.strays[stray] = StoredLog(old, base_offset=Offset(0))
+    stray = StrayLog(partition=NAME, topic_id=OLD)
+    world.node(FOLLOWER).disk.strays[stray] = StoredLog(OLD, base_offset=Offset(0))
+
+
+def deletes_it(world: World) -> None:
+    world.happens(StrayDeleted(cause_id=CAUSE, topic=NAME.topic, partition=NAME.partition, topic_id=OLD), node=FOLLOWER)
+
+
+def test_a_stray_is_overdue_once_its_grace_is_over() -> None:
+    world = World()
+    finds_a_stray(world)
     assert "L7" not in {check_id for check_id, _, _ in world.oracle.missing()}
     world.cluster.queue.now_ms += world.cluster.properties.stray_delete_delay_ms + 1
     assert "L7" in {check_id for check_id, _, _ in world.oracle.missing()}
-    world.happens(StrayDeleted(cause_id=CAUSE, topic=NAME.topic, partition=NAME.partition, topic_id=old), node=FOLLOWER)
+    deletes_it(world)
     assert "L7" not in {check_id for check_id, _, _ in world.oracle.missing()}
+    assert "L7" not in world.fired
+
+
+def test_a_stray_has_its_grace_to_the_end() -> None:
+    world = World()
+    finds_a_stray(world)
+    world.cluster.queue.now_ms += world.cluster.properties.stray_delete_delay_ms - 1
+    deletes_it(world)
+    assert "L7" in world.fired

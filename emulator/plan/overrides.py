@@ -1,0 +1,46 @@
+"""``--set key=value``: a switch's name sets the switch, a Kafka property's name the property of every node."""
+
+from dataclasses import dataclass
+
+from emulator.core.errors import ConfigError
+from emulator.core.properties import is_node_property, node_properties
+from emulator.core.switches import Switches, is_switch, with_switch
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overrides:
+    """Switches and properties by name, as text."""
+
+    switches: tuple[tuple[str, str], ...]
+    properties: tuple[tuple[str, str], ...]
+
+    def apply(self, switches: Switches) -> Switches:
+        """Returns an era's switches with the overrides on top."""
+        for name, text in self.switches:
+            switches = with_switch(switches, name, text)
+        return switches
+
+
+def parse_overrides(settings: tuple[str, ...]) -> Overrides:
+    """Sorts and checks what was given to ``--set``.
+
+    Raises:
+        ConfigError: no ``key=value``, neither switch nor property, or a value that is not allowed.
+    """
+    switches: dict[str, str] = {}
+    properties: dict[str, str] = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        key, value = key.strip(), value.strip()
+        if not equals or not key:
+            raise ConfigError(key="--set", value=setting, expected="key=value")
+        if is_switch(key):
+            with_switch(Switches(), key, value)
+            switches[key] = value
+        elif is_node_property(key):
+            node_properties({key: value})
+            properties[key] = value
+        else:
+            names = ", ".join(Switches.__struct_fields__)
+            raise ConfigError(key=key, value=None, expected=f"a switch ({names}) or a Kafka property of a node")
+    return Overrides(switches=tuple(switches.items()), properties=tuple(properties.items()))

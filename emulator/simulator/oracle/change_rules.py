@@ -1,0 +1,66 @@
+"""Rules about one committed change of a partition, by its states before and after: M7, M9, M11, M19."""
+
+from collections.abc import Iterator
+from typing import Final, TypeAlias
+
+from emulator.core.events import Election, PartitionChanged
+from emulator.core.types import LeaderRecoveryState
+
+UNCLEAN: Final = (Election.UNCLEAN, Election.LAST_KNOWN_LEADER)
+_FROM_OUTSIDE: Final = (Election.ELR, *UNCLEAN)
+PROPOSED: Final = "alter_partition"
+REASSIGNED: Final = "reassignment"
+
+Problem: TypeAlias = tuple[str, str]
+"""Id of a check, and what is wrong; the sentence goes on from the partition's name."""
+
+
+def change_problems(
+    before: PartitionChanged, event: PartitionChanged, *, has_recovery_state: bool
+) -> Iterator[Problem]:
+    """Yields what is wrong with a change; ``has_recovery_state`` says whether partitions can be RECOVERING."""
+    yield from _epochs(before, event)
+    yield from _recovery(before, event, has_recovery_state=has_recovery_state)
+    yield from _growth(before, event)
+    yield from _cancellation(before, event)
+
+
+def _epochs(before: PartitionChanged, event: PartitionChanged) -> Iterator[Problem]:
+    is_new_leader = event.leader != before.leader
+    if event.partition_epoch != before.partition_epoch + 1 or (
+        event.leader_epoch - before.leader_epoch not in ((1,) if is_new_leader else (0, 1))
+    ):
+        yield "M9", f"went from {before.describe()} to {event.describe()}"
+
+
+def _recovery(before: PartitionChanged, event: PartitionChanged, *, has_recovery_state: bool) -> Iterator[Problem]:
+    was = before.leader_recovery_state is LeaderRecoveryState.RECOVERING
+    is_recovering = event.leader_recovery_state is LeaderRecoveryState.RECOVERING
+    is_told = event.reason == PROPOSED and event.broker_id == before.leader
+    if is_recovering and (len(event.isr) > 1 or (event.leader is not None and event.isr != (event.leader,))):
+        yield "M7", f"recovers beside others: {event.describe()}"
+    must_recover = has_recovery_state and event.leader is not None and event.election in UNCLEAN
+    if must_recover and not is_recovering:
+        yield "M7", f"need not recover from an unclean election: {event.describe()}"
+    if is_recovering and not was and event.election not in UNCLEAN:
+        yield "M7", f"recovers from no unclean election: {event.describe()}"
+    if was and not is_recovering and not is_told:
+        yield "M7", f"has recovered, and its leader {before.leader} did not say so"
+
+
+def _growth(before: PartitionChanged, event: PartitionChanged) -> Iterator[Problem]:
+    gained = set(event.isr) - set(before.isr)
+    if event.election in _FROM_OUTSIDE:
+        gained -= {event.leader}
+    if gained and event.reason != PROPOSED:
+        yield "M11", f"has {sorted(gained)} in its ISR by {event.describe()}"
+
+
+def _cancellation(before: PartitionChanged, event: PartitionChanged) -> Iterator[Problem]:
+    was_moving = bool(before.adding_replicas or before.removing_replicas)
+    is_moving = bool(event.adding_replicas or event.removing_replicas)
+    kept = set(before.replicas) - set(before.adding_replicas)
+    if event.reason != REASSIGNED or is_moving or not was_moving or set(event.replicas) != kept:
+        return
+    if len(event.isr) < min(event.effective_min_isr, len(event.replicas)):
+        yield "M19", f"was cancelled with too few in sync: {event.describe()}"

@@ -1,0 +1,336 @@
+"""What must come to pass in time although faults are in force: L10-L13.
+
+The harness knows what it has broken. Who is *in touch* runs, keeps time, and has links to another node that are neither
+cut nor slow nor held. A property is asked after each action and every now and then, of those whom the faults leave in
+touch for longer than a bound; the bound is what everything that may have to happen first takes, by the times that the
+schedule has drawn, and half as much again. Whatever ends a process or a leader's epoch begins the time anew.
+"""
+
+from collections.abc import Callable, Collection, Hashable, Iterator, Set
+from typing import Final, Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from emulator.core.image import PartitionState
+from emulator.core.metadata_version import ELR_VERSION
+from emulator.core.properties import NodeProperties
+from emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, LeaderRecoveryState, NodeId, Offset, TopicPartition
+from emulator.plan.channels import CONTROLLER_SYNC, Link
+from emulator.plan.nodes import CONTROLLER
+from emulator.simulator.cluster import SimulatedCluster
+from emulator.simulator.nodes import BrokerNode, InputT, Node
+from emulator.simulator.oracle.alarm_log import AlarmLog
+from emulator.simulator.oracle.candidates import candidates
+from emulator.simulator.oracle.configuration import Configuration
+from emulator.simulator.oracle.durability import DurabilityChecks
+from emulator.simulator.oracle.truth import PartitionTruth
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+_FETCH_GIVEN_UP_MS: Final = 2_000
+"""After which a follower gives a fetch up that was lost, beyond the time that the leader may take."""
+
+_MARGIN_MS: Final = 1_000
+"""Retries, backoffs and messages under way."""
+
+_ASKED_WITHIN_BOUND: Final = 8
+"""How often each property is asked within the bound, besides after each change of the faults in force."""
+
+
+def bound_ms(properties: NodeProperties) -> int:
+    """Returns the virtual time in which everything must have happened that L10 to L13 wait for.
+
+    In a row: a session ends, a lost request is given up (an AlterPartition after a session, a fetch after twice its
+    wait and more), a follower catches up or falls out of the ISR, and the ISR is changed.
+    """
+    in_a_row_ms = (
+        3 * properties.broker_session_timeout_ms
+        + 2 * properties.replica_lag_time_max_ms
+        + 2 * properties.replica_fetch_wait_max_ms
+        + 2 * properties.replica_fetch_backoff_ms
+        + _FETCH_GIVEN_UP_MS
+        + _MARGIN_MS
+    )
+    return in_a_row_ms * 3 // 2
+
+
+class _Spells(Generic[_Key]):
+    """Since when what is so has been so."""
+
+    def __init__(self) -> None:
+        self._since: dict[_Key, int] = {}
+
+    def over(self, keys: Collection[_Key], *, now_ms: int, after_ms: int) -> list[_Key]:
+        """Returns the keys that were among those of every call for so long, each once; others are forgotten."""
+        self._since = {key: self._since.get(key, now_ms) for key in keys}
+        over = [key for key, since in self._since.items() if now_ms - since >= after_ms]
+        for key in over:
+            self._since[key] = now_ms
+        return over
+
+
+class _Unled(NamedTuple):
+    """A partition that is not led, and why it should be."""
+
+    name: TopicPartition
+    leader_epoch: LeaderEpoch
+    controller_incarnation: int
+    reason: str
+
+
+class _Session(NamedTuple):
+    """A broker of which the controller hears everything, or nothing."""
+
+    broker_id: BrokerId
+    incarnation: int
+    controller_incarnation: int
+
+
+class _CutOff(NamedTuple):
+    """A replica that cannot get what its leader has."""
+
+    name: TopicPartition
+    leader_epoch: LeaderEpoch
+    leader_incarnation: int
+    replica: BrokerId
+
+
+class _Member(msgspec.Struct, frozen=True):
+    """A process in touch with a leader and with the controller."""
+
+    broker_id: BrokerId
+    incarnation: int
+    broker_epoch: BrokerEpoch
+
+
+class _Watch(msgspec.Struct):
+    """A leader's log, and who has been in touch with it, since a moment.
+
+    Attributes:
+        term: the leader, its process and its epoch.
+        since_ms: virtual time.
+        end_offset: where the log ended then.
+        is_waiting: whether the high watermark was below that.
+        members: in touch ever since, the leader included.
+    """
+
+    term: tuple[BrokerId, int, LeaderEpoch]
+    since_ms: int
+    end_offset: Offset
+    is_waiting: bool
+    members: Set[_Member]
+
+
+class Promptness:
+    """Checks of one run.
+
+    Args:
+        alarm_log: where alarms go.
+        truths: by partition, for their guarantees.
+        durability: knows which leaders are settled.
+        mark: is told each time that one of L11 to L13 could have been broken.
+    """
+
+    def __init__(
+        self,
+        alarm_log: AlarmLog,
+        truths: dict[TopicPartition, PartitionTruth],
+        durability: DurabilityChecks,
+        mark: Callable[[str], None],
+    ) -> None:
+        self._alarm_log = alarm_log
+        self._mark = mark
+        self._truths = truths
+        self._durability = durability
+        self._cluster: SimulatedCluster
+        self._configuration: Configuration
+        self._unled = _Spells[_Unled]()
+        self._unheard = _Spells[_Session]()
+        self._heard = _Spells[_Session]()
+        self._cut_off = _Spells[_CutOff]()
+        self._watches: dict[TopicPartition, _Watch] = {}
+
+    def attach(self, cluster: SimulatedCluster, configuration: Configuration) -> None:
+        """Says which cluster is watched, and what it is configured to do."""
+        self._cluster = cluster
+        self._configuration = configuration
+        self._bound_ms = bound_ms(cluster.properties)
+        self._next_ms = 0
+
+    def time_passed(self) -> None:
+        """Asks every property if it is time to."""
+        if self._cluster.now_ms >= self._next_ms:
+            self.ask()
+
+    def ask(self) -> None:
+        """Asks every property, with the faults in force as they are now."""
+        self._next_ms = self._cluster.now_ms + self._bound_ms // _ASKED_WITHIN_BOUND
+        self._check_elected()
+        self._check_sessions()
+        self._check_isr()
+        self._check_acknowledged()
+
+    # --- Who is in touch --------------------------------------------------------------------------------------------
+
+    def _is_sound(self, node: Node[InputT]) -> bool:
+        return node.core is not None and not node.is_paused and node.clock.keeps_time
+
+    def _is_controller_sound(self) -> bool:
+        return self._is_sound(self._cluster.controller_node) and CONTROLLER_SYNC not in self._cluster.network.held
+
+    def _reaches(self, source: NodeId, target: NodeId) -> bool:
+        """Whether a link carries everything, at once, both ways."""
+        network, link = self._cluster.network, Link(source, target)
+        return not network.is_blocked(link) and link not in network.latencies and not self._is_held(link)
+
+    def _is_held(self, link: Link[NodeId]) -> bool:
+        """Whether messages of a link wait."""
+        return any((channel.source, channel.target) == link for channel in self._cluster.network.held)
+
+    def _in_touch(self, broker_id: BrokerId) -> bool:
+        """Whether a broker can do what the controller asks of it, and be heard."""
+        return self._is_sound(self._cluster.nodes[broker_id]) and self._reaches(broker_id, CONTROLLER)
+
+    def _is_active(self, broker_id: BrokerId) -> bool:
+        registration = self._cluster.image.brokers.get(broker_id)
+        return registration is not None and not registration.fenced and not registration.in_controlled_shutdown
+
+    # --- L10 --------------------------------------------------------------------------------------------------------
+
+    def _check_elected(self) -> None:
+        unled: list[_Unled] = []
+        if self._is_controller_sound():
+            incarnation = self._cluster.controller_node.incarnation
+            for name, state in self._cluster.image.partitions.items():
+                if state.leader is None or not self._is_active(state.leader):
+                    reasons = self._reasons_to_elect(name, state)
+                    unled += [_Unled(name, state.leader_epoch, incarnation, reason) for reason in reasons]
+        for spell in self._unled.over(unled, now_ms=self._cluster.now_ms, after_ms=self._bound_ms):
+            sentence = f"{spell.name} is led by nobody for {self._bound_ms} ms, though {spell.reason}"
+            self._alarm_log.report("L10", spell.name, f"{sentence}: {self._cluster.state(spell.name)}")
+
+    def _reasons_to_elect(self, name: TopicPartition, state: PartitionState) -> Iterator[str]:
+        for broker_id in state.isr or candidates(self._cluster, state):
+            if self._is_active(broker_id):
+                yield f"candidate {broker_id} is active"
+        ledger = self._truths[name].ledger
+        survivors = [broker_id for broker_id in ledger.holders if broker_id not in ledger.outstanding()]
+        if self.keeps_a_candidate(name) and all(self._is_active(b) and self._in_touch(b) for b in survivors):
+            yield f"all replicas but {ledger.outstanding()} are active, which the guarantee covers"
+
+    def keeps_a_candidate(self, name: TopicPartition) -> bool:
+        """Whether so few replicas failed that one must be eligible that has everything (KIP-966)."""
+        has_elr = self._cluster.switches.elr and self._cluster.image.feature_level(ELR_VERSION) > 0
+        return has_elr and self._truths[name].ledger.keeps_a_candidate(self._alarm_log.moment)
+
+    # --- L11 --------------------------------------------------------------------------------------------------------
+
+    def _check_acknowledged(self) -> None:
+        watches: dict[TopicPartition, _Watch] = {}
+        if self._is_controller_sound():
+            for name, state in self._cluster.image.partitions.items():
+                watch = self._watch(name, state)
+                if watch is not None:
+                    watches[name] = watch
+        self._watches = watches
+
+    def _watch(self, name: TopicPartition, state: PartitionState) -> _Watch | None:
+        """Returns what to go on watching of a partition; ``None`` where too few are in touch with its leader."""
+        leader = self._durability.settled_leader(name)
+        if leader is None or leader.broker is None or state.leader_recovery_state is not LeaderRecoveryState.RECOVERED:
+            return None
+        partition = leader.broker.partition(name)
+        assert partition is not None
+        present = frozenset(self._members(leader, state))
+        needed = min(self._configuration.min_isr(name.topic, (leader.broker_id,)), len(state.replicas))
+        watch = self._watches.get(name)
+        fresh = _Watch(
+            term=(leader.broker_id, leader.incarnation, state.leader_epoch),
+            since_ms=self._cluster.now_ms,
+            end_offset=partition.log.log_end_offset,
+            is_waiting=partition.log.high_watermark < partition.log.log_end_offset,
+            members=present,
+        )
+        if watch is None or watch.term != fresh.term or len(watch.members & present) < needed:
+            return fresh if len(present) >= needed else None
+        watch.members = watch.members & present
+        if partition.log.high_watermark >= watch.end_offset:
+            if watch.is_waiting:
+                self._mark("in_time:L11")
+            return fresh
+        if self._cluster.now_ms - watch.since_ms < self._bound_ms:
+            return watch
+        members = sorted(member.broker_id for member in watch.members)
+        self._alarm_log.report(
+            "L11",
+            name,
+            f"{name}: leader {leader.broker_id} has records up to {watch.end_offset} for {self._bound_ms} ms and is in "
+            f"touch with {members}, and its high watermark is {partition.log.high_watermark}: {state}",
+        )
+        return fresh
+
+    def _members(self, leader: BrokerNode, state: PartitionState) -> Iterator[_Member]:
+        for broker_id in state.replicas:
+            node, registration = self._cluster.nodes[broker_id], self._cluster.image.brokers.get(broker_id)
+            is_near = node is leader or self._reaches(broker_id, leader.node_id)
+            if is_near and self._in_touch(broker_id) and self._is_active(broker_id) and registration is not None:
+                yield _Member(broker_id, node.incarnation, registration.broker_epoch)
+
+    # --- L12 --------------------------------------------------------------------------------------------------------
+
+    def _check_sessions(self) -> None:
+        unheard: list[_Session] = []
+        heard: list[_Session] = []
+        brokers = self._cluster.image.brokers
+        if self._is_controller_sound():
+            for broker_id in brokers:
+                node = self._cluster.nodes[broker_id]
+                session = _Session(broker_id, node.incarnation, self._cluster.controller_node.incarnation)
+                if self._is_unheard(broker_id):
+                    unheard.append(session)
+                elif self._in_touch(broker_id) and self._durability.is_registered(node):
+                    heard.append(session)
+        for session in self._unheard.over(unheard, now_ms=self._cluster.now_ms, after_ms=self._bound_ms):
+            if not brokers[session.broker_id].fenced:
+                sentence = f"the controller hears nothing of broker {session.broker_id} for {self._bound_ms} ms"
+                self._alarm_log.report("L12", None, f"{sentence}, and has not fenced it")
+            self._mark("in_time:L12")
+        for session in self._heard.over(heard, now_ms=self._cluster.now_ms, after_ms=self._bound_ms):
+            if brokers[session.broker_id].fenced:
+                sentence = f"broker {session.broker_id} is in touch with the controller for {self._bound_ms} ms"
+                self._alarm_log.report("L12", None, f"{sentence}, and is fenced")
+
+    def _is_unheard(self, broker_id: BrokerId) -> bool:
+        """Whether nothing of a broker can reach the controller, not even what was sent before."""
+        node, link = self._cluster.nodes[broker_id], Link(broker_id, CONTROLLER)
+        is_mute = node.core is None or node.is_paused or link in self._cluster.network.cuts
+        return is_mute and not self._is_held(link)
+
+    # --- L13 --------------------------------------------------------------------------------------------------------
+
+    def _check_isr(self) -> None:
+        cut_off: list[_CutOff] = []
+        if self._is_controller_sound():
+            for name, state in self._cluster.image.partitions.items():
+                leader = self._durability.settled_leader(name)
+                if leader is not None and self._in_touch(leader.broker_id):
+                    cut_off += [
+                        _CutOff(name, state.leader_epoch, leader.incarnation, replica)
+                        for replica in state.replicas
+                        if replica != leader.broker_id and self._cannot_keep_up(name, replica, leader)
+                    ]
+        for spell in self._cut_off.over(cut_off, now_ms=self._cluster.now_ms, after_ms=self._bound_ms):
+            if spell.replica in self._cluster.image.partitions[spell.name].isr:
+                sentence = f"{spell.name}: broker {spell.replica} cannot fetch for {self._bound_ms} ms"
+                self._alarm_log.report("L13", spell.name, f"{sentence}, and is in the ISR")
+            self._mark("in_time:L13")
+
+    def _cannot_keep_up(self, name: TopicPartition, replica: BrokerId, leader: BrokerNode) -> bool:
+        """Whether a replica cannot get what the leader has: one that has it all need not fetch."""
+        node = self._cluster.nodes[replica]
+        link = Link(replica, leader.broker_id)
+        is_mute = node.core is None or node.is_paused or link in self._cluster.network.cuts
+        if not is_mute or self._is_held(link):
+            return False
+        log = node.disk.logs.get(name)
+        return log is None or log.log_end_offset < leader.disk.logs[name].log_end_offset

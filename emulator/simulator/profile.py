@@ -1,0 +1,87 @@
+"""A profile: which moves a schedule prefers, on which clusters.
+
+A *move* is a short sequence of actions with one intention; ``moves`` has them by name. A profile gives each a weight. A
+*swarm* draw switches half of the fault moves off and scales the others, so that rare combinations get room (swarm
+testing); moves that make progress are never switched off.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+from random import Random
+from typing import Final
+
+import msgspec
+
+from emulator.storage.power_loss_plan import TruncationFate
+
+PROGRESS: Final = frozenset(
+    {"produce", "produce_one", "step", "pass", "linger", "start", "release", "rejoin", "heal", "fork", "bounce"}
+)
+"""Moves without which no work is done, or no fault ends."""
+
+
+class Budget(Enum):
+    """Whether moves may break more than the guarantee covers."""
+
+    WITHIN = "within"
+    """Never more replicas outstanding than the guarantee covers: every loss is a finding."""
+
+    BEYOND = "beyond"
+    """Anything: losses are expected, wrong order, wrong data and no convergence are findings."""
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True):
+    """How schedules are drawn.
+
+    Attributes:
+        name: as given to ``--profile``.
+        weights: relative frequency of moves; a move that is not named does not occur.
+        moves: how many of them, at most.
+        brokers: to choose from.
+        min_isr: to choose from, at most the replication factor.
+        partitions: at most.
+        budget: whether moves may break more than the guarantee covers.
+        fates: what may become of truncations that were not synced, when the power goes.
+        properties: of every node, by Kafka's name.
+        spreads: names of ``spreads.SPREADS``, from which half of the schedules draw further properties.
+    """
+
+    name: str
+    weights: Mapping[str, int]
+    moves: int = 48
+    brokers: tuple[int, ...] = (3, 3, 4)
+    min_isr: tuple[int, ...] = (2,)
+    partitions: int = 1
+    budget: Budget = Budget.WITHIN
+    fates: tuple[TruncationFate, ...] = (TruncationFate.KEPT, TruncationFate.UNDONE)
+    properties: tuple[tuple[str, str], ...] = ()
+    spreads: tuple[str, ...] = ()
+
+
+COMMON: Final = {
+    "produce": 24,
+    "produce_one": 4,
+    "step": 14,
+    "pass": 14,
+    "linger": 4,
+    "start": 8,
+    "release": 8,
+    "rejoin": 5,
+    "heal": 1,
+    "fork": 3,
+    "bounce": 2,
+}
+
+WITHOUT_CRASHES: Final = {name: weight for name, weight in COMMON.items() if name != "bounce"}
+"""No broker ends uncleanly: what is promised then holds without eligible leader replicas, too."""
+
+
+def swarm(profile: Profile, random: Random) -> Profile:
+    """Returns the profile with about half of its fault moves off and the others scaled."""
+    weights: dict[str, int] = {}
+    for move, weight in profile.weights.items():
+        if move in PROGRESS:
+            weights[move] = weight
+        elif random.random() < 0.6:
+            weights[move] = max(1, round(weight * random.choice((0.5, 1, 1, 2, 4))))
+    return msgspec.structs.replace(profile, weights=weights)

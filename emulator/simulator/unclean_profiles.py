@@ -1,0 +1,73 @@
+"""Profiles that break more than the guarantee covers."""
+
+from typing import Final
+
+from emulator.simulator.profile import COMMON, Budget, Profile
+
+BEYOND: Final = (
+    Profile(
+        name="all-down",
+        spreads=("times",),
+        weights={
+            **COMMON,
+            "power_loss_all": 4,
+            "kill_all": 2,
+            "power_loss": 5,
+            "bounce": 5,
+            "crash_within": 4,
+            "expire": 3,
+            "kill": 3,
+        },
+        budget=Budget.BEYOND,
+        partitions=2,
+        brokers=(3, 4),
+    ),
+    Profile(
+        name="recovery",
+        weights={
+            **COMMON,
+            "power_loss_all": 4,
+            "kill_all": 3,
+            "power_loss": 5,
+            "bounce": 5,
+            "cut": 4,
+            "expire": 3,
+            "kill": 4,
+            "kill_controller": 3,
+            "race_last_known": 3,
+        },
+        budget=Budget.BEYOND,
+        partitions=2,
+        properties=(
+            ("unclean.recovery.manager.enabled", "true"),
+            ("unclean.recovery.timeout.ms", "400"),
+            ("leader.recovery.min.ms", "50"),
+        ),
+    ),
+    Profile(
+        name="unclean",
+        spreads=("times",),
+        weights={
+            **COMMON,
+            "power_loss": 5,
+            "bounce": 4,
+            "isolate": 4,
+            "depose": 4,
+            "expire": 3,
+            "kill": 5,
+            "draw": 5,
+            "kill_controller": 2,
+        },
+        budget=Budget.BEYOND,
+        partitions=2,
+        properties=(("unclean.leader.election.enable", "true"), ("leader.recovery.min.ms", "50")),
+    ),
+    Profile(
+        name="unclean-races",
+        weights={**COMMON, "race_pick": 6, "race_recovering": 6, "depose": 2},
+        budget=Budget.BEYOND,
+        brokers=(3,),
+        moves=20,
+        properties=(("unclean.leader.election.enable", "true"), ("leader.recovery.min.ms", "1500")),
+    ),
+)

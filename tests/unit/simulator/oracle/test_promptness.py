@@ -1,0 +1,139 @@
+"""What must come to pass in time although faults are in force: each property with its rule, and without it."""
+
+import pytest
+
+from emulator.core.broker.partition import Partition
+from emulator.core.controller.broker_handler import BrokerHandler
+from emulator.core.controller.heartbeat import BrokerControlState
+from emulator.core.controller.turn import ControllerTurn
+from emulator.core.image import BrokerRegistration
+from emulator.plan.plan import parse_plan
+from emulator.simulator.oracle.promptness import bound_ms
+from tests.unit.simulator.oracle.world import CLUSTER, FOLLOWER, NAME, Doctor, World, assert_fires, firing
+
+
+def plays(world: World, *lines: str) -> None:
+    for action in parse_plan(CLUSTER + "\n".join(lines) + "\n").actions:
+        world.simulation.play(action)
+
+
+def endures(world: World, *lines: str) -> None:
+    """Plays lines, and waits until what they call for is overdue."""
+    plays(world, *lines, f"wait {bound_ms(world.cluster.properties) * 3 // 2}")
+
+
+def is_led_by_nobody(world: World) -> None:
+    world.commits(leader=None, isr=(), elr=(FOLLOWER,))
+    endures(world)
+
+
+def has_no_candidate_within_the_guarantee(world: World) -> None:
+    world.commits(leader=None, isr=(), elr=())
+    endures(world)
+
+
+def nobody_joins_the_isr(world: World) -> None:
+    with pytest.MonkeyPatch.context() as rules:
+        rules.setattr(Partition, "may_join", lambda _self, _replica: False)
+        plays(world, "expire 1,2", "wait 100", "produce orders-0 acks=1 records=1")
+        endures(world, "cut 2->0")
+
+
+def high_watermark_stands_still(world: World) -> None:
+    with pytest.MonkeyPatch.context() as rules:
+        rules.setattr(Partition, "advance_high_watermark", lambda _self, _turn: None)
+        plays(world, "produce orders-0 acks=1 records=1")
+        endures(world)
+
+
+def sessions_never_end(world: World) -> None:
+    with pytest.MonkeyPatch.context() as rules:
+        rules.setattr(BrokerHandler, "expire", lambda _self, _turn, _key: None)
+        endures(world, "cut 2->100")
+
+
+def is_never_unfenced(world: World) -> None:
+    enter = BrokerHandler._enter
+
+    def enter_if_fenced(
+        handler: BrokerHandler, turn: ControllerTurn, broker: BrokerRegistration, state: BrokerControlState
+    ) -> None:
+        if state.is_fenced:
+            enter(handler, turn, broker, state)
+
+    with pytest.MonkeyPatch.context() as rules:
+        rules.setattr(BrokerHandler, "_enter", enter_if_fenced)
+        endures(world, "expire 1")
+
+
+def isr_never_shrinks(world: World) -> None:
+    with pytest.MonkeyPatch.context() as rules:
+        rules.setattr(Partition, "out_of_sync_members", lambda _self, *, now_ms: frozenset())
+        endures(world, "cut 2->0", "produce orders-0 acks=1 records=1")
+
+
+CASES = (
+    ("L10", is_led_by_nobody),
+    ("L10", has_no_candidate_within_the_guarantee),
+    ("L11", nobody_joins_the_isr),
+    ("L11", high_watermark_stands_still),
+    ("L12", sessions_never_end),
+    ("L12", is_never_unfenced),
+    ("L13", isr_never_shrinks),
+)
+
+
+@firing(CASES)
+def test_it_fires(check_id: str, doctor: Doctor) -> None:
+    assert_fires(check_id, doctor)
+
+
+KEPT = (
+    ("cut 2->100",),
+    ("cut 2->0", "produce orders-0 acks=1 records=1"),
+    ("isolate 0", "produce orders-0 acks=all records=1"),
+    ("kill 1", "stop 2", "wait 800", "start 2"),
+    ("kill 0", "wait 800", "start 0"),
+    ("hold 0->100 AlterPartition request", "cut 2->0", "produce orders-0 acks=all records=1"),
+    ("pause 100", "cut 2->100"),
+    ("lose-responses 2->0", "produce orders-0 acks=all records=1"),
+    ("pause 2",),
+)
+"""Faults under which each rule is kept."""
+
+
+@pytest.mark.parametrize("lines", KEPT, ids=" ".join)
+def test_it_is_silent(lines: tuple[str, ...]) -> None:
+    world = World()
+    endures(world, *lines)
+    assert not world.fired
+
+
+@pytest.mark.parametrize(
+    ("mark", "lines"),
+    [
+        ("in_time:L11", ("cut 1->0", "cut 2->0", "produce orders-0 acks=all records=1", "wait 60", "mend 1->0")),
+        ("in_time:L12", ("cut 2->100",)),
+        ("in_time:L13", ("cut 2->0", "produce orders-0 acks=1 records=1")),
+    ],
+)
+def test_what_is_promised_is_asked(mark: str, lines: tuple[str, ...]) -> None:
+    world = World()
+    endures(world, *lines)
+    assert world.oracle.tally.marks[mark] > 0
+    assert not world.fired
+
+
+def test_a_feature_that_goes_takes_the_promise_of_a_candidate_along() -> None:
+    world = World()
+    assert world.oracle.checks.promptness.keeps_a_candidate(NAME)
+    plays(world, "elr-feature level=0", "wait 5")
+    assert not world.oracle.checks.promptness.keeps_a_candidate(NAME)
+
+
+def test_more_failures_than_the_guarantee_covers_take_the_promise_of_a_candidate_along() -> None:
+    world = World()
+    plays(world, "kill 1")
+    assert world.oracle.checks.promptness.keeps_a_candidate(NAME)
+    plays(world, "kill 2")
+    assert not world.oracle.checks.promptness.keeps_a_candidate(NAME)
