@@ -3,7 +3,6 @@
 The harness writes a line per target. Lines of one fault that follow each other directly were one action.
 """
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -18,7 +17,8 @@ from emulator.verification.timeline import CollectedEvent
 
 _EVERYTHING: Final = "all"
 _ANY_LINK_FAULT: Final = "heal"
-_NODE_ID: Final = re.compile(r"\d+")
+_CLIENTS: Final = 1000
+"""The clients as an end of links; no node of the cluster."""
 
 
 class _Target(msgspec.Struct, kw_only=True):
@@ -78,17 +78,29 @@ def _begin_ns(injected: CollectedEvent[FaultInjected]) -> Nanoseconds:
     return Nanoseconds(injected.time_ns if begun_ns is None else begun_ns)
 
 
+def _proved_ns(injected: CollectedEvent[FaultInjected]) -> int:
+    proved_ns = injected.event.proved_ns
+    return injected.time_ns if proved_ns is None else proved_ns
+
+
+def _nodes(injected: FaultInjected) -> Iterator[NodeId]:
+    """Yields the nodes that a fault was done to, and those at the ends of its link."""
+    yield from injected.nodes
+    for link in injected.links:
+        yield from (node for node in (link.source, link.target) if node != _CLIENTS)
+
+
 def _row(action: list[_Target], begin_ns: Nanoseconds, source: RunSource) -> FaultRow:
     first = action[0].injected
     ends = [target.healed for target in action if target.healed is not None]
     last = max(ends, key=lambda healed: healed.time_ns) if len(ends) == len(action) else None
-    nodes = {int(word) for target in action for word in _NODE_ID.findall(target.injected.event.target)}
+    nodes = {node for target in action for node in _nodes(target.injected.event)}
     effects = [target.injected.event.bit for target in action if target.injected.event.bit is not None]
     return FaultRow(
         fault=first.event.fault,
         targets=tuple(target.injected.event.target for target in action),
-        nodes=tuple(NodeId(node) for node in sorted(nodes)),
-        effect_s=source.clock.seconds(action[-1].injected.time_ns) if effects else None,
+        nodes=tuple(sorted(nodes)),
+        effect_s=source.clock.seconds(_proved_ns(action[-1].injected)) if effects else None,
         end_s=None if last is None else source.clock.seconds(last.time_ns),
         duration_s=None if last is None else source.clock.span(begin_ns, last.time_ns),
         had_effect=bool(effects),

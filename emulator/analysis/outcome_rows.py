@@ -15,8 +15,8 @@ from emulator.analysis.tables import (
 from emulator.core.events import NodeStarted, RunEnded
 from emulator.core.history import OperationType, SendOperation
 from emulator.core.types import LeaderEpoch, NodeId, NodeRole, Offset, ProducerEpoch
+from emulator.verification.batches import LostBatch
 from emulator.verification.judge import report_on
-from emulator.verification.partition_facts import LostBatch
 
 
 def run_rows(source: RunSource) -> Iterator[tuple[Nanoseconds, RunRow]]:

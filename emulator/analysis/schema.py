@@ -5,8 +5,6 @@ docstring, or from the glossary where events leave them out.
 """
 
 import enum
-import inspect
-import re
 import types
 import typing
 from collections.abc import Iterator, Mapping
@@ -15,6 +13,7 @@ from typing import Final, NewType
 import msgspec
 
 from emulator.analysis.glossary import MEANINGS
+from emulator.core.struct_docs import field_meanings
 
 Nanoseconds = NewType("Nanoseconds", int)
 """The machine's monotonic clock, virtual in the simulator."""
@@ -43,7 +42,6 @@ _UNITS: Final[Mapping[str, str]] = {
 
 _SUFFIX_UNITS: Final[Mapping[str, str]] = {"_ns": "ns", "_ms": "ms", "_s": "s", "record_count": "records"}
 _PRIMITIVES: Final[Mapping[object, str]] = {int: "bigint", float: "double", str: "string", bool: "boolean"}
-_ATTRIBUTE: Final = re.compile(r"^    (\w+): (.*)$")
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +67,7 @@ def columns_of(struct: type[msgspec.Struct]) -> tuple[Column, ...]:
         TypeError: a field has a type that no column can hold.
     """
     hints = typing.get_type_hints(struct)
-    documented = _documented(struct)
+    documented = field_meanings(struct)
     return tuple(
         Column(
             name=name,
@@ -134,19 +132,4 @@ def _names(hint: object) -> Iterator[str]:
 
 def _meaning(struct: type[msgspec.Struct], name: str, documented: Mapping[str, str]) -> str:
     meaning = documented.get(name) or MEANINGS.get(f"{struct.__name__}.{name}") or MEANINGS.get(name, "")
-    return meaning.rstrip(".").replace("``", "`")
-
-
-def _documented(struct: type[msgspec.Struct]) -> dict[str, str]:
-    """Returns what the docstrings of a struct and of those that it extends say of their fields."""
-    found: dict[str, str] = {}
-    for kind in reversed(struct.__mro__):
-        _, _, attributes = (inspect.cleandoc(kind.__doc__ or "")).partition("Attributes:\n")
-        name = None
-        for line in attributes.splitlines():
-            if entry := _ATTRIBUTE.match(line):
-                name = entry[1]
-                found[name] = entry[2]
-            elif name is not None and line.strip():
-                found[name] += f" {line.strip()}"
-    return found
+    return meaning.rstrip(".")

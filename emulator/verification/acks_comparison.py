@@ -38,7 +38,17 @@ class AcksMeasure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Return(msgspec.Struct, frozen=True, kw_only=True):
-    """How a partition that had lost its last leader got one again."""
+    """How a partition that had lost its last leader got one again.
+
+    Attributes:
+        acks: of its topic's producers.
+        topic: name of the topic.
+        partition: number of the partition.
+        leader: who was elected.
+        leader_epoch: that the election began.
+        election: how it was found.
+        log_end_offset: where its log ended when it took over, exclusive; ``None`` if it did not.
+    """
 
     acks: int
     topic: str
@@ -50,7 +60,12 @@ class Return(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AcksComparison(msgspec.Struct, frozen=True, kw_only=True):
-    """One run's part of the comparison; topics are told apart by the acks of their producers."""
+    """One run's part of the comparison; topics are told apart by the acks of their producers.
+
+    Attributes:
+        measures: by acks.
+        returns: by acks, topic and partition.
+    """
 
     measures: tuple[AcksMeasure, ...]
     returns: tuple[Return, ...]

@@ -1,11 +1,14 @@
 """What was found in each file of a run's evidence, for ``evidence`` to judge whether it is whole."""
 
-from typing import Final
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 import msgspec
 
 from emulator.core.events import FileSealed
 from emulator.core.history import HistorySealed, OperationType, SendOperation
+from emulator.verification.event_lines import Line
 from emulator.verification.vocabulary import tag
 
 SEAL: Final = tag(FileSealed)
@@ -52,6 +55,17 @@ class PartCensus(msgspec.Struct, kw_only=True):
             self.last_type = envelope.type
         self.count += 1
 
+    def add_all(self, lines: Sequence[Line]) -> None:
+        """Counts lines that are numbered in steps of one."""
+        first, last = lines[0], lines[-1]
+        if self.first is None:
+            self.first, self.first_type = first.sequence, tag(type(first))
+        self.is_gapless = self.is_gapless and first.sequence == self.count
+        self.last = last.sequence
+        self.is_sealed = tag(type(last)) == SEAL
+        self.last_type = next((name for line in reversed(lines) if (name := tag(type(line))) != SEAL), self.last_type)
+        self.count += len(lines)
+
 
 class FileCensus(msgspec.Struct, kw_only=True):
     """One event file.
@@ -81,10 +95,52 @@ class FileCensus(msgspec.Struct, kw_only=True):
         """Counts a line."""
         self.lines += 1
         self.runs.add(envelope.run)
-        part = self.parts.get((envelope.node, envelope.incarnation))
-        if part is None:
-            part = self.parts[envelope.node, envelope.incarnation] = PartCensus()
-        part.add(envelope)
+        self._part(envelope.node, envelope.incarnation).add(envelope)
+
+    def add_all(self, lines: Sequence[Line]) -> None:
+        """Counts lines, which nearly always are one process's and numbered in steps of one."""
+        writers = {(line.run, line.node, line.incarnation) for line in lines}
+        if len(writers) == 1 and is_consecutive([line.sequence for line in lines]):
+            [(run, node, incarnation)] = writers
+            self.lines += len(lines)
+            self.runs.add(run)
+            self._part(node, incarnation).add_all(lines)
+            return
+        for line in lines:
+            self.add(
+                Envelope(
+                    node=line.node,
+                    incarnation=line.incarnation,
+                    sequence=line.sequence,
+                    type=tag(type(line)),
+                    run=line.run,
+                )
+            )
+
+    def _part(self, node: int, incarnation: int) -> PartCensus:
+        return self.parts.setdefault((node, incarnation), PartCensus())
+
+
+def is_consecutive(numbers: Sequence[int]) -> bool:
+    """Returns whether each number is the one after that before it."""
+    return not numbers or numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+
+
+class SendStream(NamedTuple):
+    """The sends of one producer to one partition with one kind of acks."""
+
+    topic: str
+    partition: int
+    process: str
+    acks: int
+
+
+def by_acks(records: Mapping[SendStream, int]) -> dict[int, int]:
+    """Returns records by acks."""
+    found: Counter[int] = Counter()
+    for stream, count in records.items():
+        found[stream.acks] += count
+    return dict(found)
 
 
 class HistoryCensus(msgspec.Struct, kw_only=True):
@@ -96,7 +152,8 @@ class HistoryCensus(msgspec.Struct, kw_only=True):
         last: number of the last line.
         is_gapless: whether each is numbered from 0 in steps of one.
         invoked: sends that were begun, and where; ``completed``: those with an outcome.
-        sent: records by acks; ``acked``: those that were acknowledged.
+        repeated: lines about a send that say again what was said.
+        sent: records of each producer, partition and acks; ``acked``: those that were acknowledged.
     """
 
     seals: dict[str, HistorySealed | None] = msgspec.field(default_factory=dict)
@@ -106,16 +163,25 @@ class HistoryCensus(msgspec.Struct, kw_only=True):
     is_gapless: bool = True
     invoked: dict[str, int] = msgspec.field(default_factory=dict)
     completed: set[str] = msgspec.field(default_factory=set)
-    sent: dict[int, int] = msgspec.field(default_factory=dict)
-    acked: dict[int, int] = msgspec.field(default_factory=dict)
+    repeated: int = 0
+    sent: dict[SendStream, int] = msgspec.field(default_factory=dict)
+    acked: dict[SendStream, int] = msgspec.field(default_factory=dict)
 
     def add_invocation(self, send: SendOperation) -> None:
         """Counts a send that was begun."""
+        self.repeated += send.operation_id in self.invoked
         self.invoked[send.operation_id] = send.index
-        self.sent[send.acks] = self.sent.get(send.acks, 0) + send.record_count
+        stream = _stream(send)
+        self.sent[stream] = self.sent.get(stream, 0) + send.record_count
 
     def add_completion(self, send: SendOperation) -> None:
         """Counts the outcome of a send."""
+        self.repeated += send.operation_id in self.completed
         self.completed.add(send.operation_id)
         if send.type is OperationType.OK:
-            self.acked[send.acks] = self.acked.get(send.acks, 0) + send.record_count
+            stream = _stream(send)
+            self.acked[stream] = self.acked.get(stream, 0) + send.record_count
+
+
+def _stream(send: SendOperation) -> SendStream:
+    return SendStream(send.topic, send.partition, send.process, send.acks)

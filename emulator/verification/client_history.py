@@ -4,9 +4,14 @@ A send has two lines in a history and one ``SentBatch`` here; a fetch has one ``
 batch that it returned.
 """
 
+from itertools import chain
+from typing import NamedTuple
+
 import msgspec
+import numpy as np
 
 from emulator.core.history import OperationType, PolledBatch, PollOperation, SendOperation
+from emulator.verification.columns import Ints, Table
 
 
 class SentBatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +41,37 @@ class SentBatch(msgspec.Struct, frozen=True, kw_only=True):
     invoked: int | None
     completed: int
     attempts: int
+
+
+class Tried(NamedTuple):
+    """Every CRC that sends were tried with, one row each.
+
+    Attributes:
+        places: of the send among all of them.
+    """
+
+    places: Ints
+    crcs: Ints
+    first_record_ids: Ints
+    record_counts: Ints
+
+
+def tried(sent: Table[SentBatch]) -> Tried:
+    """Returns what was tried: a send has one row for each of its CRCs."""
+    words: list[tuple[int, ...]] = list(sent.words("crcs"))
+    counts = np.array([len(crcs) for crcs in words], np.int64)
+    begins = np.cumsum(counts) - counts
+    flat = np.fromiter(chain.from_iterable(words), np.int64, int(counts.sum()))
+    numbers = sent["crcs"]
+    own = counts[numbers]
+    places = np.repeat(np.arange(len(numbers)), own)
+    within = np.arange(len(places)) - np.repeat(np.cumsum(own) - own, own)
+    return Tried(
+        places=places,
+        crcs=flat[begins[numbers[places]] + within],
+        first_record_ids=sent["first_record_id"][places],
+        record_counts=sent["record_count"][places],
+    )
 
 
 class ReceivedBatch(msgspec.Struct, frozen=True, kw_only=True):

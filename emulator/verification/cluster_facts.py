@@ -16,6 +16,7 @@ from emulator.core.events import (
     BrokerRegistered,
     BrokerUnfenced,
     ControlledShutdownStarted,
+    Event,
     FeatureChanged,
     IncarnationEnd,
     IncarnationEnded,
@@ -24,7 +25,7 @@ from emulator.core.events import (
     TopicDeleted,
 )
 from emulator.verification.event_table import EventTable
-from emulator.verification.timeline import CollectedEvent
+from emulator.verification.timeline import CollectedEvent, EventPlace
 from emulator.verification.vocabulary import COMMITTED
 
 ELR_FEATURE: Final = "eligible.leader.replicas.version"
@@ -44,11 +45,22 @@ class AppliedMetadata(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClusterFacts:
-    """The facts of one run that belong to no single partition."""
+    """The facts of one run that belong to no single partition.
+
+    Attributes:
+        events: but for those of one partition alone.
+        event_files: name of each process's event file.
+        node_directories: nodes that left a directory.
+    """
 
     def __init__(self) -> None:
         self.events = EventTable()
+        self.event_files: dict[_Process, str] = {}
         self.node_directories: set[int] = set()
+
+    def place(self, told: CollectedEvent[Event]) -> EventPlace:
+        """Returns where an event stands in the event log."""
+        return EventPlace(file=f"events/{self.event_files[told.node, told.incarnation]}", sequence=told.sequence)
 
     @cached_property
     def started(self) -> Mapping[_Process, CollectedEvent[NodeStarted]]:
@@ -76,14 +88,20 @@ class ClusterFacts:
     @cached_property
     def registered_at(self) -> Mapping[_Process, int]:
         """Metadata offset at which each process was first registered."""
-        processes = {(start.node, start.event.incarnation_id): process for process, start in self.started.items()}
         registered: dict[_Process, int] = {}
         for registration in self.registrations:
-            event = registration.event
-            process = processes.get((event.broker_id, event.incarnation_id))
+            process = self.process_of(registration.event)
             if process is not None:
-                registered.setdefault(process, event.metadata_offset)
+                registered.setdefault(process, registration.event.metadata_offset)
         return registered
+
+    def process_of(self, registration: BrokerRegistered) -> _Process | None:
+        """The process that was registered; ``None`` if its first line is missing."""
+        return self._processes.get((registration.broker_id, registration.incarnation_id))
+
+    @cached_property
+    def _processes(self) -> Mapping[tuple[int, str], _Process]:
+        return {(start.node, start.event.incarnation_id): process for process, start in self.started.items()}
 
     @cached_property
     def committed_offsets(self) -> frozenset[int]:
@@ -119,8 +137,8 @@ class ClusterFacts:
         before = [change for change in self.elr_levels if change.metadata_offset <= metadata_offset]
         return not before or before[-1].feature_level != 0 or before[-1].metadata_offset == metadata_offset
 
-    def is_active(self, broker: int, metadata_offset: int) -> bool:
-        """Whether a broker was registered, unfenced and not leaving when a record was committed."""
+    def is_active(self, broker: int, metadata_offset: float) -> bool:
+        """Whether a broker was registered, unfenced and not leaving when a record was committed, or between two."""
         return any(since < metadata_offset < until for since, until in self._active.get(broker, ()))
 
     @cached_property

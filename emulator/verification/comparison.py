@@ -1,16 +1,21 @@
 """Compares two accounts of the same log, which are nearly always equal and in the same order."""
 
-from collections.abc import Hashable, Sequence
-from operator import eq
-from typing import TypeVar
+from collections.abc import Sequence
 
-_Item = TypeVar("_Item", bound=Hashable)
+import numpy as np
+
+from emulator.verification.columns import Ints
+from emulator.verification.matching import keys_of
 
 
-def only_in_each(first: Sequence[_Item], second: Sequence[_Item]) -> tuple[frozenset[_Item], frozenset[_Item]]:
-    """Returns what only ``first`` has and what only ``second`` has, whatever the order of either."""
-    # Item by item costs a tenth of two sets.
-    if len(first) == len(second) and all(map(eq, first, second)):
-        return frozenset(), frozenset()
-    in_first, in_second = frozenset(first), frozenset(second)
-    return in_first - in_second, in_second - in_first
+def only_in_each(first: Sequence[Ints], second: Sequence[Ints]) -> tuple[Ints, Ints]:
+    """Returns the places of the rows that only ``first`` has and of those that only ``second`` has, in any order.
+
+    Args:
+        first: columns of one account.
+        second: the same columns of the other.
+    """
+    if all(map(np.array_equal, first, second)):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    in_first, in_second = keys_of(first, second)
+    return np.flatnonzero(~np.isin(in_first, in_second)), np.flatnonzero(~np.isin(in_second, in_first))

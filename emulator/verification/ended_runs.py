@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from emulator.core.events import RunEnded
-from emulator.verification.verdict import VERDICT_FILE
+from emulator.verification.verdict_forms import VERDICT_FILE
 from emulator.verification.vocabulary import tag
 
 _TAIL_BYTES: Final = 1 << 16

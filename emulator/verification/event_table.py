@@ -1,16 +1,33 @@
-"""Events by type, in the order in which their nodes wrote them."""
+"""Events by type, in the order in which their nodes wrote them.
+
+The few kinds of which a run has as many as batches are kept as columns (``columns``), all others one by one.
+"""
 
 from collections import defaultdict
-from typing import TypeVar, cast
+from collections.abc import Collection, Mapping
+from typing import Any, TypeVar, cast
 
 from emulator.core.events import Event
+from emulator.verification.columns import Table
+from emulator.verification.event_lines import PLACE
 from emulator.verification.timeline import CollectedEvent
 
 _Kind = TypeVar("_Kind", bound=Event)
 
 
+class EventRows(Table[CollectedEvent[_Kind]]):
+    """The events of one frequent kind."""
+
+    def __init__(self, kind: type[_Kind]) -> None:
+        super().__init__(kind, more=PLACE)
+
+    def _row(self, values: dict[str, Any]) -> CollectedEvent[_Kind]:
+        place = {name: values.pop(name) for name in PLACE}
+        return CollectedEvent(**place, event=super()._struct(values))
+
+
 class EventTable:
-    """Events of some part of a run, one list per type, ordered by node, incarnation and sequence."""
+    """Events of some part of a run, those of each type ordered by node, incarnation and sequence."""
 
     def __init__(self) -> None:
         self._lists: defaultdict[type[Event], list[CollectedEvent[Event]]] = defaultdict(list)
@@ -24,9 +41,35 @@ class EventTable:
         for events in self._lists.values():
             events.sort(key=place_of)
 
-    def of(self, kind: type[_Kind]) -> list[CollectedEvent[_Kind]]:
+    def of(self, kind: type[_Kind]) -> Collection[CollectedEvent[_Kind]]:
         """The events of one type."""
         return cast("list[CollectedEvent[_Kind]]", self._lists.get(kind, []))
+
+
+class PartitionEventTable(EventTable):
+    """Events about one partition."""
+
+    def __init__(self, rows: Mapping[type[Event], EventRows[Any]]) -> None:
+        super().__init__()
+        self._rows = rows
+
+    def take(self, rows: Mapping[type[Event], EventRows[Any]]) -> None:
+        """Takes the frequent events; ``sort`` is called afterwards."""
+        self._rows = rows
+
+    def sort(self) -> None:
+        """Puts all events into their order."""
+        super().sort()
+        for rows in self._rows.values():
+            rows.sort("node", "incarnation", "sequence")
+
+    def of(self, kind: type[_Kind]) -> Collection[CollectedEvent[_Kind]]:
+        """The events of one type."""
+        return self._rows[kind] if kind in self._rows else super().of(kind)
+
+    def rows(self, kind: type[_Kind]) -> EventRows[_Kind]:
+        """The events of a frequent type, as columns."""
+        return self._rows[kind]
 
 
 def place_of(collected: CollectedEvent[Event]) -> tuple[int, int, int]:

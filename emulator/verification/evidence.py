@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
+import numpy as np
 
 from emulator.core.events import (
     ClientStarted,
@@ -25,10 +26,16 @@ from emulator.core.events import (
     RunEnded,
 )
 from emulator.core.types import NodeRole
+from emulator.verification.accounts import (
+    contradictions_of_cluster,
+    contradictions_of_partition,
+    contradictions_of_plan,
+)
 from emulator.verification.census import FileCensus, HistoryCensus
 from emulator.verification.check import Evidence
 from emulator.verification.doubt import Doubt
 from emulator.verification.fencings import unexplained_fencings
+from emulator.verification.metadata_log import contradictions_of_log
 from emulator.verification.partition_facts import ACKS_ALL, PartitionFacts
 from emulator.verification.run_reader import RunEvidence
 from emulator.verification.seals import seal_doubts
@@ -36,6 +43,8 @@ from emulator.verification.timeline import Timeline
 from emulator.verification.vocabulary import tag
 
 _SHOWN_CHARACTERS: Final = 80
+_LEAVES_METADATA_LOGS: Final = ("process", "docker")
+"""Drivers whose controllers write a log to disk."""
 _KILLED: Final = frozenset({IncarnationEnd.KILLED, IncarnationEnd.POWER_LOST})
 
 
@@ -44,6 +53,7 @@ class Readings(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         missing: brokers whose replica left no directory, once for each topic of that name.
+        contradictions: accounts of it that do not agree.
         is_unread: whether records were acknowledged with acks=all and not read at the end; ``error`` is why.
     """
 
@@ -52,6 +62,7 @@ class Readings(msgspec.Struct, frozen=True, kw_only=True):
     missing: tuple[int, ...]
     is_unread: bool
     error: str | None
+    contradictions: tuple[str, ...]
 
 
 def readings_of(facts: PartitionFacts) -> Readings:
@@ -61,8 +72,9 @@ def readings_of(facts: PartitionFacts) -> Readings:
         topic=facts.topic,
         partition=facts.partition,
         missing=missing,
-        is_unread=not facts.is_all_read and any(acked.acks == ACKS_ALL for acked in facts.acked),
+        is_unread=not facts.is_all_read and bool(np.any(facts.acked["acks"] == ACKS_ALL)),
         error=max((read.error for read in facts.final_reads if read.error is not None), default=None),
+        contradictions=tuple(contradictions_of_partition(facts)),
     )
 
 
@@ -85,8 +97,9 @@ def doubts_of(evidence: RunEvidence, readings: Sequence[Readings]) -> tuple[Doub
         *_about_controller(evidence),
         *_about_history(timeline, evidence.history),
         *seal_doubts(evidence),
+        *_about_accounts(evidence, readings),
         *_about_reads(readings),
-        *(Doubt(about=None, sentence=sentence) for sentence in unexplained_fencings(timeline)),
+        *unexplained_fencings(timeline),
     )
 
 
@@ -104,14 +117,29 @@ def _about_harness(timeline: Timeline) -> Iterator[Doubt]:
             yield Doubt(about=None, sentence=f"the plan did not reach its end: {end.problem}")
     for fault in timeline.of(FaultInjected):
         if fault.bit is None:
-            yield Doubt(about=None, sentence=f"fault {fault.fault} on {fault.target} did not bite")
+            yield Doubt(
+                about=None,
+                sentence=f"fault {fault.fault} on {fault.target} did not bite",
+                node=fault.nodes[0] if fault.nodes else None,
+            )
     for process in started:
         end_of_it = ended.get((process.started_node, process.started_incarnation))
-        name = f"incarnation {process.started_incarnation} of node {process.started_node}"
+        node, incarnation = process.started_node, process.started_incarnation
+        name = f"incarnation {incarnation} of node {node}"
         if end_of_it is None:
-            yield Doubt(about=Evidence.EVENTS, sentence=f"how {name} ended was not recorded")
+            yield Doubt(
+                about=Evidence.EVENTS,
+                sentence=f"how {name} ended was not recorded",
+                node=node,
+                incarnation=incarnation,
+            )
         elif end_of_it.end is IncarnationEnd.UNEXPECTED:
-            yield Doubt(about=None, sentence=f"{name} ended by itself with exit code {end_of_it.exit_code}")
+            yield Doubt(
+                about=None,
+                sentence=f"{name} ended by itself with exit code {end_of_it.exit_code}",
+                node=node,
+                incarnation=incarnation,
+            )
     rules = {msgspec.json.encode(node.switches, order="sorted") for node in timeline.of(NodeStarted) if node.switches}
     if len(rules) > 1:
         yield Doubt(about=None, sentence="the nodes of the run did not all have the same switches")
@@ -122,7 +150,13 @@ def _about_files(timeline: Timeline, files: tuple[FileCensus, ...]) -> Iterator[
     ends = {(end.ended_node, end.ended_incarnation): end.end for end in timeline.of(IncarnationEnded)}
     announced = {process.event_file.rpartition("/")[2]: process for process in timeline.of(IncarnationStarted)}
     for name in sorted(announced.keys() - found.keys()):
-        yield Doubt(about=Evidence.EVENTS, sentence=f"event file {name} is missing or empty")
+        yield Doubt(
+            about=Evidence.EVENTS,
+            sentence=f"event file {name} is missing or empty",
+            file=f"events/{name}",
+            node=announced[name].started_node,
+            incarnation=announced[name].started_incarnation,
+        )
     harness = {(told.node, told.incarnation) for told in timeline.events if _is_of_harness(told.event)}
     if len(set[str]().union(*(census.runs for census in files))) > 1:
         yield Doubt(about=Evidence.EVENTS, sentence="the events are not all of one run")
@@ -133,15 +167,27 @@ def _about_files(timeline: Timeline, files: tuple[FileCensus, ...]) -> Iterator[
             key = (process.started_node, process.started_incarnation)
             end = ends.get(key)
             if census.parts and key not in census.parts:
-                yield Doubt(about=Evidence.EVENTS, sentence=f"event file {name} has the events of another process")
+                yield Doubt(
+                    about=Evidence.EVENTS,
+                    sentence=f"event file {name} has the events of another process",
+                    file=f"events/{name}",
+                )
         elif not census.parts.keys() <= harness:
-            yield Doubt(about=Evidence.EVENTS, sentence=f"event file {name} is of no process that the harness started")
+            yield Doubt(
+                about=Evidence.EVENTS,
+                sentence=f"event file {name} is of no process that the harness started",
+                file=f"events/{name}",
+            )
         for sentence in _file_problems(census, end):
-            yield Doubt(about=Evidence.EVENTS, sentence=f"event file {name} {sentence}")
+            yield Doubt(about=Evidence.EVENTS, sentence=f"event file {name} {sentence}", file=f"events/{name}")
 
 
 def _is_of_harness(event: Event) -> bool:
     return isinstance(event, NodeStarted) and event.role is NodeRole.HARNESS
+
+
+def _is_of_controller(event: Event) -> bool:
+    return isinstance(event, NodeStarted) and event.role is NodeRole.CONTROLLER
 
 
 def _file_problems(census: FileCensus, end: IncarnationEnd | None) -> Iterator[str]:
@@ -174,7 +220,9 @@ def _about_controller(evidence: RunEvidence) -> Iterator[Doubt]:
     for offset in sorted(evidence.facts.cluster.committed_offsets):
         if offset > known + 1:
             yield Doubt(
-                about=Evidence.EVENTS, sentence=f"nothing is known of the metadata records {known + 1}-{offset - 1}"
+                about=Evidence.EVENTS,
+                sentence=f"nothing is known of the metadata records {known + 1}-{offset - 1}",
+                metadata_offset=known + 1,
             )
         known = offset
 
@@ -182,7 +230,11 @@ def _about_controller(evidence: RunEvidence) -> Iterator[Doubt]:
 def _about_history(timeline: Timeline, census: HistoryCensus) -> Iterator[Doubt]:
     for client in timeline.of(ClientStarted):
         if client.history_file.rpartition("/")[2] not in census.seals:
-            yield Doubt(about=Evidence.HISTORY, sentence=f"history file {client.history_file} is missing")
+            yield Doubt(
+                about=Evidence.HISTORY,
+                sentence=f"history file {client.history_file} is missing",
+                file=client.history_file,
+            )
     if census.lines == 0:
         yield Doubt(about=Evidence.HISTORY, sentence="the history is missing or empty")
         return
@@ -193,13 +245,34 @@ def _about_history(timeline: Timeline, census: HistoryCensus) -> Iterator[Doubt]
         yield Doubt(
             about=Evidence.HISTORY, sentence=f"the history has gaps: {whole} lines, numbered up to {census.last}"
         )
+    if census.repeated:
+        yield Doubt(about=Evidence.HISTORY, sentence=f"{census.repeated} sends were begun or completed more than once")
     if census.invoked.keys() != census.completed:
         yield Doubt(
             about=Evidence.HISTORY,
             sentence=f"{len(census.invoked)} sends were begun and {len(census.completed)} completed",
         )
-    if not census.acked.get(ACKS_ALL):
+    if not any(records for stream, records in census.acked.items() if stream.acks == ACKS_ALL):
         yield Doubt(about=None, sentence="no record was acknowledged with acks=all")
+
+
+def _about_accounts(evidence: RunEvidence, readings: Sequence[Readings]) -> Iterator[Doubt]:
+    for sentence in contradictions_of_plan(evidence.run, evidence.timeline):
+        yield Doubt(about=None, sentence=sentence)
+    for node in sorted({told.node for told in evidence.timeline.events if _is_of_controller(told.event)}):
+        log = evidence.metadata_logs.get(node)
+        if log is not None:
+            for sentence in contradictions_of_log(node, log, evidence.facts.cluster):
+                yield Doubt(about=Evidence.EVENTS, sentence=sentence, node=node)
+        elif evidence.run.driver in _LEAVES_METADATA_LOGS:
+            yield Doubt(
+                about=Evidence.FINAL_LOGS, sentence=f"the log of controller {node} on disk is missing", node=node
+            )
+    for sentence in contradictions_of_cluster(evidence.facts.cluster, evidence.timeline):
+        yield Doubt(about=Evidence.EVENTS, sentence=sentence)
+    for each in readings:
+        for sentence in each.contradictions:
+            yield Doubt(about=Evidence.EVENTS, sentence=sentence, topic=each.topic, partition=each.partition)
 
 
 def _about_reads(readings: Sequence[Readings]) -> Iterator[Doubt]:
@@ -208,8 +281,15 @@ def _about_reads(readings: Sequence[Readings]) -> Iterator[Doubt]:
         missing.update(each.missing)
         if each.is_unread:
             why = "" if each.error is None else f": {each.error}"
-            yield Doubt(about=None, sentence=f"the final consumer did not read {each.topic}-{each.partition}{why}")
+            yield Doubt(
+                about=None,
+                sentence=f"the final consumer did not read {each.topic}-{each.partition}{why}",
+                topic=each.topic,
+                partition=each.partition,
+            )
     for node, count in sorted(missing.items()):
         yield Doubt(
-            about=Evidence.FINAL_LOGS, sentence=f"the logs of broker {node} are missing ({count} partitions' replicas)"
+            about=Evidence.FINAL_LOGS,
+            sentence=f"the logs of broker {node} are missing ({count} partitions' replicas)",
+            node=node,
         )

@@ -12,7 +12,7 @@ it, the nearest one that it noted in its own file bounds it: the last before an 
 is where a controller's own disk was held up when a fault was healed: what it had decided by then is committed later.
 """
 
-import re
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -25,33 +25,30 @@ from emulator.core.events import (
     FaultInjected,
     IncarnationEnded,
 )
+from emulator.verification.doubt import Doubt
 from emulator.verification.timeline import Timeline
 
-CONTROLLER_ID_MIN: Final = 100
-"""Node ids from here on are controllers'."""
-
-_NODE_ID: Final = re.compile(r"\d+")
-_LINK: Final = "->"
-"""In a target that is a link."""
+CONTROLLER_IDS: Final = range(100, 1000)
+"""Node ids of controllers; the clients are node 1000."""
 
 
 class _Fault(msgspec.Struct, kw_only=True):
     name: str
     target: str
     nodes: frozenset[int]
+    is_link: bool
     injected: int
     healed: int | None = None
 
 
-def unexplained_fencings(timeline: Timeline) -> tuple[str, ...]:
-    """Returns a sentence for each fencing by session expiry that nothing explains."""
+def unexplained_fencings(timeline: Timeline) -> Iterator[Doubt]:
+    """Yields a doubt for each fencing by session expiry that nothing explains."""
     faults = _faults(timeline)
     ends = {(end.ended_node, end.ended_incarnation): end for end in timeline.of(IncarnationEnded)}
     incarnations = {
         registered.broker_epoch: timeline.incarnation_of(registered.incarnation_id)
         for registered in timeline.of(BrokerRegistered)
     }
-    sentences = []
     for fenced in timeline.of(BrokerFenced):
         if fenced.reason != "session_expired":
             continue
@@ -60,11 +57,13 @@ def unexplained_fencings(timeline: Timeline) -> tuple[str, ...]:
         if end is not None and (end.metadata_offset is None or end.metadata_offset <= fenced.metadata_offset):
             continue
         if not any(_explains(fault, fenced, timeline) for fault in faults):
-            sentences.append(
-                f"broker {fenced.broker_id} was fenced at metadata offset {fenced.metadata_offset} "
-                "because its session expired, and no fault explains that"
+            yield Doubt(
+                about=None,
+                sentence=f"broker {fenced.broker_id} was fenced at metadata offset {fenced.metadata_offset} "
+                "because its session expired, and no fault explains that",
+                node=fenced.broker_id,
+                metadata_offset=fenced.metadata_offset,
             )
-    return tuple(sentences)
 
 
 def _faults(timeline: Timeline) -> list[_Fault]:
@@ -75,11 +74,18 @@ def _faults(timeline: Timeline) -> list[_Fault]:
         match collected.event:
             case FaultInjected() as injected:
                 known = max(known, injected.metadata_offset or 0)
-                nodes = frozenset(int(word) for word in _NODE_ID.findall(injected.target))
-                faults.append(_Fault(name=injected.fault, target=injected.target, nodes=nodes, injected=known))
+                ends = (node for link in injected.links for node in (link.source, link.target))
+                fault = _Fault(
+                    name=injected.fault,
+                    target=injected.target,
+                    nodes=frozenset((*injected.nodes, *ends)),
+                    is_link=bool(injected.links),
+                    injected=known,
+                )
+                faults.append(fault)
             case FaultHealed() as healed:
                 lasting = [fault for fault in faults if fault.healed is None]
-                mended = [fault for fault in lasting if _mends(healed, fault)]
+                mended = [fault for fault in lasting if is_mended_by(healed, fault=fault.name, target=fault.target)]
                 if healed.metadata_offset is None or any(_holds_up_commits(fault) for fault in lasting):
                     waiting.extend(mended)
                 else:
@@ -95,20 +101,24 @@ def _faults(timeline: Timeline) -> list[_Fault]:
     return faults
 
 
-def _mends(healed: FaultHealed, fault: _Fault) -> bool:
-    return healed.target in ("all", fault.target) and healed.fault in ("all", "heal", fault.name)
+def is_mended_by(healed: FaultHealed, *, fault: str, target: str) -> bool:
+    """Whether a fault of that name on a target is over."""
+    return healed.target in ("all", target) and healed.fault in ("all", "heal", fault)
 
 
 def _holds_up_commits(fault: _Fault) -> bool:
-    return fault.target in {f"{node}{_LINK}{node}" for node in fault.nodes if node >= CONTROLLER_ID_MIN}
+    """Whether it is of what a controller has with its own disk."""
+    return fault.is_link and len(fault.nodes) == 1 and bool(_controllers(fault))
+
+
+def _controllers(fault: _Fault) -> frozenset[int]:
+    return frozenset(node for node in fault.nodes if node in CONTROLLER_IDS)
 
 
 def _explains(fault: _Fault, fenced: BrokerFenced, timeline: Timeline) -> bool:
-    concerned = fault.nodes & {fenced.broker_id} or {node for node in fault.nodes if node >= CONTROLLER_ID_MIN}
-    if _LINK in fault.target:  # A link matters only if heartbeats pass it.
-        concerned = (
-            fault.nodes if fenced.broker_id in fault.nodes and max(fault.nodes) >= CONTROLLER_ID_MIN else frozenset()
-        )
+    concerned = fault.nodes & {fenced.broker_id} or _controllers(fault)
+    if fault.is_link:  # A link matters only if heartbeats pass it.
+        concerned = fault.nodes if fenced.broker_id in fault.nodes and _controllers(fault) else frozenset()
     if not concerned or fenced.metadata_offset < fault.injected:
         return False
     if fault.healed is None:

@@ -12,8 +12,11 @@ leader that lacks it,
 A replica is outstanding from the end of an incarnation without clean shutdown, whether bytes were lost or not, until a
 committed ISR contains it after its new registration. An incarnation that was registered and stopped before it heard of
 that leaves no proof of a clean shutdown either (KIP-966: the previous broker epoch is the proof; S44), nor can one that
-an administrator has unregistered, from then on. Everything is placed by metadata offsets: an acknowledgement by the
-metadata that its leader had applied by then (never later than the truth), an end by what the harness noted.
+an administrator has unregistered, from then on. A replica that was assigned anew has nothing of what others hold: until
+a committed ISR contains it, it counts neither as outstanding nor towards the replication factor.
+
+Everything is placed by metadata offsets: an acknowledgement by the metadata that its leader had applied by then (never
+later than the truth), an end by what the harness noted.
 
 Whatever begins an excuse is what was configured, asked for or broken. What the judged cluster says of itself can only
 end an excuse or deny one; the README lists each input.
@@ -167,13 +170,13 @@ def _worst_outage(
         return configuration.min_isr(changes[0].topic, _replicas(changes, at), at=at)
 
     def outage(at: int, least_min_isr: int) -> _Outage:
-        replicas = _replicas(changes, at)
+        holders = _holders(changes, at)
         outstanding = frozenset(
             absence.node
             for absence in absences
-            if absence.node in replicas and absence.since <= at and (absence.until is None or at < absence.until)
+            if absence.node in holders and absence.since <= at and (absence.until is None or at < absence.until)
         )
-        replication_factor = min(len(replicas), len(_replicas(changes, acked_at)))
+        replication_factor = min(len(holders), len(_holders(changes, acked_at)))
         return _Outage(outstanding=outstanding, allowed=min(least_min_isr, replication_factor) - 1)
 
     within = [moment for moment in sorted(moments) if acked_at <= moment <= max(last, acked_at)]
@@ -185,6 +188,18 @@ def _replicas(changes: Sequence[PartitionChanged], at: int) -> tuple[int, ...]:
     """Returns the assignment by the metadata below an offset, replicas that are being added or removed included."""
     before = [change for change in changes if change.metadata_offset < at] or changes[:1]
     return tuple(before[-1].replicas)
+
+
+def _holders(changes: Sequence[PartitionChanged], at: int) -> frozenset[int]:
+    """Returns the replicas that count: all but those that were assigned anew and that no ISR contained since."""
+    replicas, added = set(changes[0].replicas), set[int]()
+    for change in changes:
+        if change.metadata_offset >= at:
+            break
+        added |= set(change.replicas) - replicas
+        added &= set(change.replicas) - set(change.isr)
+        replicas = set(change.replicas)
+    return frozenset(replicas - added)
 
 
 def _absences(timeline: Timeline, changes: Sequence[PartitionChanged]) -> Iterator[_Absence]:

@@ -13,12 +13,15 @@ import msgspec
 
 from emulator.core.promises import PROMISES, is_promised
 from emulator.verification.acks_comparison import REPORT, compare_acks
-from emulator.verification.census import HistoryCensus
-from emulator.verification.check import Check, ClusterCheck, PartitionCheck, Premise
+from emulator.verification.census import HistoryCensus, SendStream, by_acks
+from emulator.verification.check import Check, ClusterCheck, Evidence, PartitionCheck, Premise
 from emulator.verification.checks import CHECKS
 from emulator.verification.cluster_facts import ClusterFacts
+from emulator.verification.doubt import Doubt
 from emulator.verification.evidence import doubts_of, find_doubts
 from emulator.verification.guarantee import Guarantee
+from emulator.verification.loss_report import Loss, OffsetRange, merged
+from emulator.verification.losses import LossClass
 from emulator.verification.partition_judgement import (
     EXAMPLES_MAX,
     NO_FINDINGS,
@@ -35,6 +38,9 @@ from emulator.verification.story import describe_leaders
 from emulator.verification.verdict import (
     CheckResult,
     CheckStatus,
+    GoneRange,
+    PartitionCounts,
+    ProducerCounts,
     RecordCounts,
     Verdict,
     VerdictReport,
@@ -91,7 +97,7 @@ def put_together(run: RunDirectory, evidence: RunEvidence, judged: Sequence[Part
         if not is_promised(check.check_id, switches):
             return _result(check, CheckStatus.NOT_PROMISED)
         if check.needs & doubtful:
-            return _result(check, CheckStatus.UNKNOWN)
+            return _result(check, CheckStatus.UNKNOWN, doubtful=check.needs & doubtful)
         findings = _findings(check, cluster, judged)
         if findings.count:
             return _result(check, CheckStatus.VIOLATED, findings=findings)
@@ -100,9 +106,8 @@ def put_together(run: RunDirectory, evidence: RunEvidence, judged: Sequence[Part
 
     checks = tuple(map(ask, CHECKS))
     losses = tuple(loss for partition in judged for loss in partition.losses)
-    unknown_reasons = tuple(doubt.sentence for doubt in doubts)
     kinds = {loss.guarantee for loss in losses}
-    verdict = decide(checks, unknown_reasons)
+    verdict = decide(checks, doubts)
     return VerdictReport(
         run=str(run.path),
         scenario=run.scenario,
@@ -110,9 +115,10 @@ def put_together(run: RunDirectory, evidence: RunEvidence, judged: Sequence[Part
         switches=switches,
         verdict=verdict,
         guarantee=next((kind for kind in Guarantee if kind in kinds), None),
-        unknown_reasons=unknown_reasons,
+        doubts=doubts,
         checks=checks,
         counts=tuple(_record_counts(evidence.history, judged)),
+        partitions=tuple(_partition_counts(evidence.history, judged)),
         losses=losses,
         leaders=describe_leaders(timeline),
         acks_comparison=compare_acks(evidence.facts) if run.report == REPORT else None,
@@ -132,9 +138,10 @@ def report_unjudged(run: RunDirectory, reasons: tuple[str, ...]) -> VerdictRepor
         switches={},
         verdict=Verdict.UNKNOWN,
         guarantee=None,
-        unknown_reasons=reasons,
+        doubts=tuple(Doubt(about=None, sentence=reason) for reason in reasons),
         checks=tuple(_result(check, CheckStatus.UNKNOWN) for check in CHECKS),
         counts=(),
+        partitions=(),
         losses=(),
         leaders=(),
         seed=run.seed,
@@ -160,7 +167,12 @@ def _findings(
 
 
 def _result(
-    check: Check, status: CheckStatus, *, findings: Findings = NO_FINDINGS, missing: Premise | None = None
+    check: Check,
+    status: CheckStatus,
+    *,
+    findings: Findings = NO_FINDINGS,
+    missing: Premise | None = None,
+    doubtful: frozenset[Evidence] = frozenset(),
 ) -> CheckResult:
     promise = PROMISES[check.check_id]
     return CheckResult(
@@ -172,13 +184,54 @@ def _result(
         count=findings.count,
         examples=findings.examples,
         not_asked_because=None if missing is None else missing.value,
+        unknown_because=tuple(kind for kind in Evidence if kind in doubtful),
     )
 
 
 def _record_counts(history: HistoryCensus, judged: Sequence[PartitionJudgement]) -> Iterator[RecordCounts]:
-    lost: Counter[int] = Counter()
+    all_acked, lost = by_acks(history.acked), by_acks(_lost(judged))
+    for acks, sent in sorted(by_acks(history.sent).items()):
+        acked = all_acked.get(acks, 0)
+        yield RecordCounts(acks=acks, sent=sent, acked=acked, lost=lost.get(acks, 0), never_acked=max(sent - acked, 0))
+
+
+def _lost(judged: Sequence[PartitionJudgement]) -> Counter[SendStream]:
+    lost: Counter[SendStream] = Counter()
     for partition in judged:
         lost.update(partition.lost)
-    for acks, sent in sorted(history.sent.items()):
-        acked = history.acked.get(acks, 0)
-        yield RecordCounts(acks=acks, sent=sent, acked=acked, lost=lost[acks], never_acked=max(sent - acked, 0))
+    return lost
+
+
+def _partition_counts(history: HistoryCensus, judged: Sequence[PartitionJudgement]) -> Iterator[PartitionCounts]:
+    lost = _lost(judged)
+    producers: dict[tuple[str, int], list[ProducerCounts]] = {}
+    for stream, sent in sorted(history.sent.items()):
+        acked = history.acked.get(stream, 0)
+        counts = ProducerCounts(
+            process=stream.process,
+            acks=stream.acks,
+            sent=sent,
+            acked=acked,
+            lost=lost[stream],
+            never_acked=max(sent - acked, 0),
+        )
+        producers.setdefault((stream.topic, stream.partition), []).append(counts)
+    for each in judged:
+        name = (each.topic, each.partition)
+        yield PartitionCounts(
+            topic=each.topic,
+            partition=each.partition,
+            producers=tuple(producers.get(name, ())),
+            gone=tuple(_gone(each.losses)),
+        )
+
+
+def _gone(losses: Sequence[Loss]) -> Iterator[GoneRange]:
+    """Yields what no final log has, by epoch and offset."""
+    ranges: dict[tuple[str, int | None], list[OffsetRange]] = {}
+    for loss in losses:
+        if loss.loss_class is LossClass.GONE_EVERYWHERE:
+            ranges.setdefault((loss.topic_id, loss.leader_epoch), []).extend(loss.offsets)
+    for topic_id, leader_epoch in sorted(ranges, key=lambda key: (key[0], -1 if key[1] is None else key[1])):
+        for span in merged(ranges[topic_id, leader_epoch]):
+            yield GoneRange(topic_id=topic_id, leader_epoch=leader_epoch, first=span.first, last=span.last)

@@ -6,11 +6,12 @@ A controller that starts again may write down once more what it had committed be
 offset counts, and one that contradicts it is noted.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from io import BytesIO
 from typing import Final, TypeVar
 
 import msgspec
+import numpy as np
 
 from emulator.core import events as e
 from emulator.core.history import (
@@ -24,6 +25,7 @@ from emulator.core.history import (
 )
 from emulator.verification.census import Envelope, FileCensus, HistoryCensus
 from emulator.verification.client_history import poll, received_batch, sent_batch
+from emulator.verification.event_lines import FREQUENT, FREQUENT_LINES, LINES, Line
 from emulator.verification.run_facts import RunFacts
 from emulator.verification.timeline import CollectedEvent
 from emulator.verification.vocabulary import COMMITTED, EVENT_TYPES, tag
@@ -31,12 +33,16 @@ from emulator.verification.vocabulary import COMMITTED, EVENT_TYPES, tag
 _Line = TypeVar("_Line")
 
 _SAMPLES_MAX: Final = 3
+_LINE_END, _VALUE_BEGIN, _VALUE_END = b"\n{}"
 
 _ENVELOPE: Final = msgspec.json.Decoder(Envelope)
 _EVENT: Final[msgspec.json.Decoder[e.AnyEvent]] = msgspec.json.Decoder(e.AnyEvent)
-_HISTORY: Final[msgspec.json.Decoder[HistoryLine]] = msgspec.json.Decoder(HistoryLine)
+HISTORY_LINES: Final[msgspec.json.Decoder[HistoryLine]] = msgspec.json.Decoder(HistoryLine)
 _KNOWN: Final = frozenset(tag(kind) for kind in EVENT_TYPES)
 _RECORDS: Final = frozenset(COMMITTED)
+_64_BITS: Final = msgspec.msgpack.Encoder()
+"""Has no form for longer numbers."""
+_SCRATCH: Final = bytearray()
 
 
 class LineReader:
@@ -61,13 +67,18 @@ class LineReader:
         self.files.append(census)
         for block in blocks:
             try:
-                envelopes, events = decode_block(_ENVELOPE, block), decode_block(_EVENT, block)
+                lines = decode_block(LINES, block)
+                rare, texts = rare_lines(lines, block)
+                events = decode_block(_EVENT, b"\n".join(texts))
             except (msgspec.DecodeError, UnicodeDecodeError):
-                for line in _lines(block):
-                    self._read_event(line, census)
+                for text in _lines(block):
+                    self._read_event(text, census)
                 continue
-            for envelope, event in zip(envelopes, events, strict=True):
-                self._add_event(envelope, event, census)
+            census.add_all(lines)
+            self._facts.rows.add_lines(lines)
+            for line, event in zip(rare, events, strict=True):
+                self._add_event(line, event)
+        self._facts.cluster.event_files.update(dict.fromkeys(census.parts, name))
 
     def _read_event(self, line: bytes, census: FileCensus) -> None:
         try:
@@ -77,14 +88,18 @@ class LineReader:
             return
         try:
             event = _EVENT.decode(line)
+            check_numbers((envelope, event))
         except msgspec.ValidationError:
             census.add(envelope)
             (census.incomplete if envelope.type in _KNOWN else census.unknown_types).add(envelope.type)
             return
-        self._add_event(envelope, event, census)
-
-    def _add_event(self, envelope: Envelope, event: e.AnyEvent, census: FileCensus) -> None:
         census.add(envelope)
+        if isinstance(event, FREQUENT):
+            self._facts.rows.add_lines([LINES.decode(line)])
+        else:
+            self._add_event(envelope, event)
+
+    def _add_event(self, envelope: Envelope | Line, event: e.AnyEvent) -> None:
         if type(event) not in _RECORDS or self._is_new(event):
             self._facts.add_event(
                 CollectedEvent(
@@ -113,30 +128,32 @@ class LineReader:
 
     def _history_lines(self, block: bytes) -> list[HistoryLine]:
         try:
-            found = decode_block(_HISTORY, block)
+            found = decode_block(HISTORY_LINES, block)
             self.history.lines += len(found)
         except (msgspec.DecodeError, UnicodeDecodeError):
             found = []
             for line in _lines(block):
                 self.history.lines += 1
                 try:
-                    found.append(_HISTORY.decode(line))
+                    operation = HISTORY_LINES.decode(line)
+                    check_numbers(operation)
+                    found.append(operation)
                 except (msgspec.DecodeError, UnicodeDecodeError):
                     self.history.corrupt += 1
         return found
 
     def _add_operation(self, operation: Operation, *, history: str) -> None:
-        facts = self._facts.partition(operation.topic, operation.partition)
+        facts, rows = self._facts.partition(operation.topic, operation.partition), self._facts.rows
         match operation:
             case SendOperation(type=OperationType.INVOKE):
                 self.history.add_invocation(operation)
             case SendOperation():
                 self.history.add_completion(operation)
                 invoked = self.history.invoked.get(operation.operation_id)
-                facts.sent.append(sent_batch(operation, history=history, invoked=invoked))
+                rows.sent.append(sent_batch(operation, history=history, invoked=invoked))
             case PollOperation():
                 facts.polls.append(poll(operation))
-                facts.received.extend(received_batch(operation, batch) for batch in operation.batches)
+                rows.received.extend([received_batch(operation, batch) for batch in operation.batches])
             case FinalReadOperation():
                 facts.final_reads.append(operation)
 
@@ -155,6 +172,13 @@ class LineReader:
         return False
 
 
+def rare_lines(lines: Sequence[Line], block: bytes) -> tuple[list[Line], list[bytes]]:
+    """Returns those lines of a block that are not of a frequent kind, and their text."""
+    places = [place for place, line in enumerate(lines) if type(line) not in FREQUENT_LINES]
+    texts = block.split(b"\n") if places else []
+    return [lines[place] for place in places], [texts[place] for place in places]
+
+
 def decode_block(decoder: "msgspec.json.Decoder[_Line]", block: bytes) -> list[_Line]:
     """Decodes a block of lines at once, which costs half of line by line.
 
@@ -166,10 +190,25 @@ def decode_block(decoder: "msgspec.json.Decoder[_Line]", block: bytes) -> list[_
         return []
     decoded = decoder.decode_lines(block)
     # The decoder skips empty lines, and takes several values on a line or one on several.
-    lines = block.count(b"\n") + (not block.endswith(b"\n"))
-    if not len(decoded) == lines == block.count(b"}\n{") + 1:
+    text = np.frombuffer(block, np.uint8)
+    ends = np.flatnonzero(text[:-1] == _LINE_END)
+    between_values = (text[ends - 1] == _VALUE_END) & (text[ends + 1] == _VALUE_BEGIN)
+    if len(decoded) != len(ends) + 1 or not np.all(between_values):
         raise msgspec.DecodeError("lines and values do not pair up")
+    check_numbers(decoded)
     return decoded
+
+
+def check_numbers(values: object) -> None:
+    """Checks that all numbers have 64 bits at most: nobody writes others, and tables could not hold them.
+
+    Raises:
+        msgspec.ValidationError: one has more.
+    """
+    try:
+        _64_BITS.encode_into(values, _SCRATCH)
+    except OverflowError as error:
+        raise msgspec.ValidationError(str(error)) from error
 
 
 def _lines(block: bytes) -> Iterator[bytes]:

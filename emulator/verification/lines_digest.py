@@ -5,9 +5,13 @@ stands after the last line end.
 """
 
 import hashlib
-from typing import Final, NamedTuple
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO, Final, NamedTuple
 
 _PART_BYTES: Final = 1 << 20
+_TAIL_BYTES: Final = 1 << 12
 _SEALS: Final = (b'"type":"FileSealed"', b'"type": "FileSealed"', b'"f":"sealed"', b'"f": "sealed"')
 
 
@@ -16,6 +20,53 @@ class FileContent(NamedTuple):
 
     lines: int
     digest: str
+
+
+class DigestPart(NamedTuple):
+    """What a range of a file adds to its digest."""
+
+    lines: int
+    digests: bytes
+
+
+def digest_range(path: Path, begin: int, end: int) -> DigestPart:
+    """Digests those parts of a file that begin in a range of its bytes.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    lines, digests = 0, []
+    with path.open("rb") as file:
+        content_end = _content_end(file)
+        for start in range(-(-begin // _PART_BYTES) * _PART_BYTES, min(end, content_end), _PART_BYTES):
+            file.seek(start)
+            part = file.read(min(_PART_BYTES, content_end - start))
+            lines += part.count(b"\n")
+            digests.append(hashlib.sha256(part).digest())
+    return DigestPart(lines, b"".join(digests))
+
+
+def join_parts(parts: Iterable[DigestPart]) -> FileContent:
+    """Returns what a file holds, by its ranges in order."""
+    found = list(parts)
+    return FileContent(
+        sum(part.lines for part in found), hashlib.sha256(b"".join(part.digests for part in found)).hexdigest()
+    )
+
+
+def _content_end(file: BinaryIO) -> int:
+    """Returns where the lines of a file end that its seal is about."""
+    size = file.seek(0, os.SEEK_END)
+    start, tail = size, b""
+    while start and tail.count(b"\n") < 3:
+        length = min(start, max(_TAIL_BYTES, len(tail)))
+        start -= length
+        file.seek(start)
+        tail = file.read(length) + tail
+    whole = tail[: tail.rfind(b"\n") + 1]
+    start_of_last = whole.rfind(b"\n", 0, -1) + 1
+    is_sealed = any(seal in whole[start_of_last:] for seal in _SEALS)
+    return start + (start_of_last if is_sealed else len(whole))
 
 
 class LinesDigest:

@@ -15,20 +15,49 @@ Nothing here is shared with ``emulator.storage``: two readers, one format.
 import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
+import numpy as np
 from crc32c import crc32c
+from numpy.typing import NDArray
 
-_HEADER: Final = struct.Struct(">qiibIhiqqqhii")
-_AFTER_LENGTH: Final = 12
+from emulator.verification.columns import NONE, Table
+from emulator.verification.matching import groups_of
+
+HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+AFTER_LENGTH: Final = 12
+_LENGTH: Final = struct.Struct(">i")
+_LENGTH_START: Final = 8
+_COLUMNS: Final = np.dtype(
+    [
+        ("base_offset", ">i8"),
+        ("length", ">i4"),
+        ("leader_epoch", ">i4"),
+        ("magic", "i1"),
+        ("crc", ">u4"),
+        ("attributes", ">i2"),
+        ("last_offset_delta", ">i4"),
+        ("base_timestamp", ">i8"),
+        ("max_timestamp", ">i8"),
+        ("producer_id", ">i8"),
+        ("producer_epoch", ">i2"),
+        ("base_sequence", ">i4"),
+        ("record_count", ">i4"),
+    ]
+)
 _CRC_START: Final = 21
 _CONTROL_BIT: Final = 0x20
 _CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
-_METADATA_TOPIC: Final = "__cluster_metadata"
-"""The controller's own log, which no client writes to."""
+METADATA_TOPIC: Final = "__cluster_metadata"
+"""The controller's own log, which no client writes to; ``metadata_log`` reads it."""
+METADATA_LOG: Final = Path("data") / f"{METADATA_TOPIC}-0" / f"{0:020}.log"
+"""In the directory of a controller."""
 _TOPIC_ID_FILE: Final = "partition.metadata"
 _LOG_START_FILE: Final = "log-start-offset-checkpoint"
+
+
+_Headers = NDArray[np.void]
 
 
 class FinalBatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +91,40 @@ class FinalLog(msgspec.Struct, frozen=True, kw_only=True):
     problem: str | None
 
 
+class ReadLog(NamedTuple):
+    """A log as it was read, and the headers of its batches."""
+
+    log: FinalLog
+    headers: _Headers
+
+    def batches(self) -> Table[FinalBatch]:
+        """Returns its batches."""
+        log, headers = self.log, self.headers
+        count = len(headers)
+        bases, producer_ids = headers["base_offset"].astype(np.int64), headers["producer_id"].astype(np.int64)
+        columns = {
+            "node": np.full(count, log.node),
+            "topic": np.zeros(count, np.int64),
+            "partition": np.full(count, log.partition),
+            "topic_id": np.zeros(count, np.int64),
+            "base_offset": bases,
+            "last_offset": bases + headers["last_offset_delta"],
+            "producer_id": np.where(producer_ids < 0, NONE, producer_ids),
+            "is_control": (headers["attributes"] & _CONTROL_BIT != 0).astype(np.int64),
+            **{
+                name: headers[name].astype(np.int64)
+                for name in ("leader_epoch", "crc", "record_count", "producer_epoch", "base_sequence")
+            },
+        }
+        return Table.built(FinalBatch, columns, {"topic": {log.topic: 0}, "topic_id": {log.topic_id: 0}})
+
+
+def successive(batches: Table[FinalBatch]) -> Iterator[tuple[Table[FinalBatch], Table[FinalBatch]]]:
+    """Yields the batches of each log but its last, and the batches that come right after each of them."""
+    for places in groups_of(batches["node"], batches["topic_id"]):
+        yield batches.only(places[:-1]), batches.only(places[1:])
+
+
 def log_files(directory: Path) -> Iterator[Path]:
     """Yields the files of a node's directory that ``read_node_logs`` reads, as far as they exist."""
     data = directory / "data"
@@ -79,8 +142,8 @@ def read_node_logs(
     directory: Path,
     read: Callable[[Path], bytes] = Path.read_bytes,
     only: tuple[str, int] | None = None,
-) -> Iterator[FinalBatch | FinalLog]:
-    """Yields, log by log, the batches and then the log itself.
+) -> Iterator[ReadLog]:
+    """Yields each log.
 
     Args:
         node: the node, copied.
@@ -94,7 +157,7 @@ def read_node_logs(
     for topic, partition, log in _logs(data):
         if only not in (None, (topic, partition)):
             continue
-        yield from _read_log(
+        yield _read_log(
             node=node,
             topic=topic,
             partition=partition,
@@ -113,7 +176,7 @@ def logged_partitions(directory: Path) -> Iterator[tuple[str, int]]:
 def _logs(data: Path) -> Iterator[tuple[str, int, Path]]:
     for path in sorted(data.glob("*-*")):
         topic, _, number = path.name.rpartition("-")
-        if topic not in ("", _METADATA_TOPIC) and number.isdigit() and path.is_dir():
+        if topic not in ("", METADATA_TOPIC) and number.isdigit() and path.is_dir():
             yield topic, int(number), path
 
 
@@ -130,65 +193,73 @@ def _read_log(
     checkpointed_start: int,
     is_clean: bool,
     read: Callable[[Path], bytes],
-) -> Iterator[FinalBatch | FinalLog]:
-    topic_id = _topic_id(_text_lines(directory / _TOPIC_ID_FILE, read))
+) -> ReadLog:
     segments = _segments(directory)
     first_base = int(segments[0].stem) if segments else 0
     end_offset = first_base
     problem: str | None = None
+    headers: list[_Headers] = [np.empty(0, _COLUMNS)]
     for segment in segments:
         content = memoryview(read(segment))
-        if problem is not None:
-            continue
-        position = 0
-        while position < len(content):
-            problem = _batch_problem(content, position)
-            if problem is not None:
-                problem = f"{problem} at byte {position} of {segment.name}"
-                break
-            header = _HEADER.unpack_from(content, position)
-            base_offset, length, leader_epoch, _, crc, attributes, delta = header[:7]
-            producer_id, producer_epoch, base_sequence, record_count = header[9:13]
-            yield FinalBatch(
-                node=node,
-                topic=topic,
-                partition=partition,
-                topic_id=topic_id,
-                base_offset=base_offset,
-                last_offset=base_offset + delta,
-                leader_epoch=leader_epoch,
-                crc=crc,
-                record_count=record_count,
-                producer_id=None if producer_id < 0 else producer_id,
-                producer_epoch=producer_epoch,
-                base_sequence=base_sequence,
-                is_control=bool(attributes & _CONTROL_BIT),
-            )
-            end_offset = base_offset + delta + 1
-            position += _AFTER_LENGTH + length
-    yield FinalLog(
+        if problem is None:
+            found, end_offset, problem = _read_segment(content, end_offset)
+            headers.append(found)
+            problem = None if problem is None else f"{problem} of {segment.name}"
+    log = FinalLog(
         node=node,
         topic=topic,
         partition=partition,
-        topic_id=topic_id,
+        topic_id=_topic_id(_text_lines(directory / _TOPIC_ID_FILE, read)),
         log_start_offset=max(checkpointed_start, first_base),
         log_end_offset=max(end_offset, checkpointed_start),
         is_clean=is_clean,
         problem=problem,
     )
+    return ReadLog(log, np.concatenate(headers))
 
 
-def _batch_problem(content: memoryview, position: int) -> str | None:
+def _read_segment(content: memoryview, end_offset: int) -> tuple[_Headers, int, str | None]:
+    """Returns the headers of a segment that follows on an offset, where it ends, and why reading ended early."""
+    positions, problem = _positions(content)
+    places = np.array(positions, np.int64)
+    text = np.frombuffer(content, np.uint8)[places[:, np.newaxis] + np.arange(_COLUMNS.itemsize)]
+    headers = text.view(_COLUMNS).reshape(-1)
+    bases = headers["base_offset"].astype(np.int64)
+    ends = bases + headers["last_offset_delta"] + 1
+    falls = np.flatnonzero(bases < np.concatenate([[end_offset], ends])[: len(bases)])
+    if len(falls):
+        end = int(falls[0])
+        headers, ends = headers[:end], ends[:end]
+        problem = f"offsets go back at byte {positions[end]}"
+    return headers, int(ends[-1]) if len(ends) else end_offset, problem
+
+
+def _positions(content: memoryview) -> tuple[list[int], str | None]:
+    """Returns where the batches of a segment begin, up to the first bad one, and what is wrong with that."""
+    positions: list[int] = []
+    position = 0
+    while position < len(content):
+        problem = batch_problem(content, position)
+        if problem is not None:
+            return positions, f"{problem} at byte {position}"
+        positions.append(position)
+        [length] = _LENGTH.unpack_from(content, position + _LENGTH_START)
+        position += AFTER_LENGTH + length
+    return positions, None
+
+
+def batch_problem(content: memoryview, position: int) -> str | None:
+    """Returns why no whole batch begins at a byte; ``None`` if one does."""
     left = len(content) - position
-    if left < _HEADER.size:
+    if left < HEADER.size:
         return "torn batch"
-    header = _HEADER.unpack_from(content, position)
+    header = HEADER.unpack_from(content, position)
     length, magic, crc = header[1], header[3], header[4]
-    if magic != 2 or length < _HEADER.size - _AFTER_LENGTH:
+    if magic != 2 or length < HEADER.size - AFTER_LENGTH:
         return "no batch"
-    if _AFTER_LENGTH + length > left:
+    if AFTER_LENGTH + length > left:
         return "torn batch"
-    if crc32c(content[position + _CRC_START : position + _AFTER_LENGTH + length]) != crc:
+    if crc32c(content[position + _CRC_START : position + AFTER_LENGTH + length]) != crc:
         return "wrong CRC"
     return None
 

@@ -7,14 +7,14 @@ A batch is identified by topic id, base offset and CRC. Nothing here orders even
 controller's records are ordered by metadata offset, leaders by epoch, one node's events by its sequence.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
+import numpy as np
 
 from emulator.core.events import (
-    BatchAppended,
     BecameLeader,
     ConfigChanged,
     Election,
@@ -29,20 +29,22 @@ from emulator.core.events import (
 )
 from emulator.core.history import FinalReadOperation, OperationType
 from emulator.core.types import ConfigResource
-from emulator.verification.client_history import Poll, ReceivedBatch, SentBatch
+from emulator.verification.acked_batches import acked_batches
+from emulator.verification.batches import AckedBatch, ConsumedBatch, LeaderTerm, LostBatch, SettledLeader
+from emulator.verification.client_history import Poll
 from emulator.verification.cluster_facts import ClusterFacts
-from emulator.verification.event_table import EventTable
+from emulator.verification.columns import NONE, Ints, Mask, Table
+from emulator.verification.event_table import EventRows, PartitionEventTable
 from emulator.verification.log_reader import FinalBatch, FinalLog
-from emulator.verification.losses import LossClass, classify_settled, classify_unsettled
+from emulator.verification.lost_batches import lost_batches
+from emulator.verification.matching import groups_of
+from emulator.verification.row_tables import PartitionRows
 from emulator.verification.timeline import CollectedEvent
 
 ACKS_ALL: Final = -1
 NO_ERROR: Final = "NONE"
 UNCLEAN: Final = (Election.UNCLEAN, Election.LAST_KNOWN_LEADER)
 _MIN_ISR: Final = "min.insync.replicas"
-
-_Copy = tuple[str | None, int, int | None, int]
-"""Topic id, base offset, CRC and last offset of a batch."""
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,74 +68,6 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         return self.new.election in UNCLEAN
 
 
-class SettledLeader(msgspec.Struct, frozen=True, kw_only=True):
-    """The leader whose log decides what a partition holds at the end."""
-
-    leader: int
-    leader_epoch: int
-
-
-class LeaderTerm(NamedTuple):
-    """An election whose winner took over as the process that was elected, and where its log ended then."""
-
-    leader_epoch: int
-    node: int
-    log_end_offset: int
-
-
-class AckedBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch that a producer was told is in the log.
-
-    Attributes:
-        topic_id: ``None`` where nothing names it.
-        node: who acknowledged it.
-        leader_epoch: in which it was appended, by the log of who acknowledged it.
-        acked_epoch: in which it was acknowledged; later than the other where the producer had tried again.
-    """
-
-    topic_id: str | None
-    base_offset: int
-    last_offset: int
-    crc: int | None
-    record_count: int
-    acks: int
-    operation_id: str
-    node: int | None
-    leader_epoch: int | None
-    acked_epoch: int | None
-
-
-class LostBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """An acknowledged batch (any acks) that is not where it must be.
-
-    Attributes:
-        holders: nodes whose final logs have it.
-        lacking: the first leader elected without it.
-        settled: the leader whose log decides, if one does.
-    """
-
-    batch: AckedBatch
-    loss_class: LossClass
-    holders: tuple[int, ...]
-    lacking: LeaderTerm | None
-    settled: SettledLeader | None
-
-
-class ConsumedBatch(NamedTuple):
-    """A batch that a consumer received, and the epoch of the leader that served it, if known."""
-
-    topic_id: str | None
-    process: str
-    served_epoch: int | None
-    base_offset: int
-    last_offset: int
-    leader_epoch: int
-    crc: int
-    producer: str
-    first_record_id: int
-    record_count: int
-
-
 class PartitionFacts:
     """The facts of one partition of one run.
 
@@ -142,22 +76,30 @@ class PartitionFacts:
         events: about the partition.
         sent, received, polls, final_reads: the clients' history, in its order.
         final_batches, final_logs: what its replicas' final logs hold.
+        topic_numbers: by which columns name topic ids.
     """
 
     def __init__(self, cluster: ClusterFacts, topic: str, partition: int) -> None:
         self.cluster = cluster
         self.topic = topic
         self.partition = partition
-        self.events = EventTable()
-        self.sent: list[SentBatch] = []
-        self.received: list[ReceivedBatch] = []
+        nothing = PartitionRows.none(topic, partition)
+        self.events = PartitionEventTable(nothing.events)
+        self.sent = nothing.sent
+        self.received = nothing.received
         self.polls: list[Poll] = []
         self.final_reads: list[FinalReadOperation] = []
-        self.final_batches: list[FinalBatch] = []
+        self.final_batches: Table[FinalBatch] = Table(FinalBatch)
         self.final_logs: list[FinalLog] = []
+        self.topic_numbers: dict[Hashable, int] = {}
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+    def take(self, rows: PartitionRows) -> None:
+        """Takes the frequent facts."""
+        self.events.take(rows.events)
+        self.sent, self.received = rows.sent, rows.received
 
     @cached_property
     def changes(self) -> tuple[Change, ...]:
@@ -213,10 +155,21 @@ class PartitionFacts:
         }
 
     @cached_property
-    def settled_batches(self) -> list[FinalBatch]:
+    def settled_batches(self) -> Table[FinalBatch]:
         """What the settled leaders' logs hold, in the order of each log."""
-        leaders = {(topic_id, settled.leader) for topic_id, settled in self.settled.items()}
-        return [batch for batch in self.final_batches if (batch.topic_id, batch.node) in leaders]
+        final = self.final_batches
+        is_settled = np.zeros(len(final), np.bool_)
+        for topic_id, settled in self.settled.items():
+            is_settled |= final.has("topic_id", topic_id) & final.has("node", settled.leader)
+        return final.only(is_settled)
+
+    def topics(self, table: Table[Any]) -> Ints:
+        """The topic ids of a table's rows, as numbers that are the same in every table of the partition."""
+        return table.numbers("topic_id", self.topic_numbers)
+
+    def topic_number(self, topic_id: str | None) -> int:
+        """The number that ``topics`` has for a topic id."""
+        return self.topic_numbers.setdefault(topic_id, len(self.topic_numbers))
 
     @cached_property
     def terms(self) -> Mapping[str, tuple[LeaderTerm, ...]]:
@@ -239,6 +192,17 @@ class PartitionFacts:
                 )
         return {topic_id: tuple(sorted(found)) for topic_id, found in terms.items()}
 
+    @cached_property
+    def committed(self) -> Mapping[str, Mapping[int, int]]:
+        """The highest high watermark of each leader epoch, by topic id."""
+        moves = self.events.rows(HighWatermarkAdvanced)
+        committed: dict[str, dict[int, int]] = {}
+        for places in groups_of(moves["topic_id"], moves["leader_epoch"]):
+            [first] = moves.rows(places[:1])
+            epochs = committed.setdefault(first.event.topic_id, {})
+            epochs[first.event.leader_epoch] = max(0, int(moves["new"][places].max()))
+        return committed
+
     def first_lacking(self, topic_id: str | None, *, after_epoch: int, last_offset: int) -> LeaderTerm | None:
         """The first leader after an epoch whose log did not reach beyond an offset."""
         return next(
@@ -250,129 +214,40 @@ class PartitionFacts:
             None,
         )
 
+    def are_lacking(self, *, topics: Ints, after_epochs: Ints, last_offsets: Ints) -> Mask:
+        """For which rows there is a ``first_lacking``; there is none where no epoch is known."""
+        found = np.zeros(len(topics), np.bool_)
+        for topic_id, terms in self.terms.items():
+            is_of_topic = (topics == self.topic_number(topic_id)) & (after_epochs != NONE)
+            for term in terms:
+                found |= is_of_topic & (after_epochs < term.leader_epoch) & (last_offsets >= term.log_end_offset)
+        return found
+
     @cached_property
     def answers(self) -> Mapping[tuple[int, int], list[CollectedEvent[ProduceAnswered]]]:
-        """Answers without error by node and base offset."""
+        """Answers without error to what was lost, by node and base offset."""
         answers: dict[tuple[int, int], list[CollectedEvent[ProduceAnswered]]] = {}
-        for answered in self.events.of(ProduceAnswered):
-            base_offset = answered.event.base_offset
-            if answered.event.error == NO_ERROR and base_offset is not None:
-                answers.setdefault((answered.node, base_offset), []).append(answered)
+        answered = self.answered
+        lost = np.array([each.batch.base_offset for each in self.lost], np.int64)
+        for each in answered.rows(np.isin(answered["base_offset"], lost)):
+            answers.setdefault((each.node, each.event.base_offset or 0), []).append(each)
         return answers
 
     @cached_property
-    def acked(self) -> tuple[AckedBatch, ...]:
-        """Every batch that a producer was told is in the log, but for those of deleted topics."""
-        appended: dict[tuple[str | None, int | None, int, int | None], int] = {}
-        acknowledging = {sent.node for sent in self.sent}
-        for each in self.events.of(BatchAppended):
-            event = each.event
-            if each.node not in acknowledging:
-                continue
-            key = (event.topic_id, each.node, event.base_offset, event.crc)
-            if appended.get(key, -1) < event.leader_epoch:
-                appended[key] = event.leader_epoch
-        return tuple(
-            acked
-            for acked in (
-                self._acked(sent, sent.base_offset, appended)
-                for sent in self.sent
-                if sent.type is OperationType.OK and sent.base_offset is not None
-            )
-            if acked.topic_id not in self.cluster.deleted_topics
-        )
+    def answered(self) -> EventRows[ProduceAnswered]:
+        """Answers without error that name an offset."""
+        answered = self.events.rows(ProduceAnswered)
+        return answered.only(answered.has("error", NO_ERROR) & (answered["base_offset"] != NONE))
 
-    def _acked(
-        self, sent: SentBatch, base_offset: int, appended: Mapping[tuple[str | None, int | None, int, int | None], int]
-    ) -> AckedBatch:
-        # Whoever acknowledged a batch has it in its own log: that copy tells the epoch in which it was appended. It may
-        # have been acknowledged in a later one, when the producer tried again; leaders elected in between need not have
-        # it. The leader's own answer names that epoch; what the client believed counts only where there is no such
-        # event. So with the topic id: a client may still believe in a topic that was deleted while it is answered for
-        # its successor.
-        answers = [] if sent.node is None else self.answers.get((sent.node, base_offset), [])
-        own = [answer.event for answer in answers if answer.event.cause_id == sent.operation_id]
-        topic_id = max((answer.topic_id for answer in own), default=sent.topic_id or max(self.states, default=None))
-        epochs = [answer.leader_epoch for answer in own if answer.topic_id == topic_id]
-        told = max((epoch for epoch in epochs if epoch is not None), default=sent.leader_epoch)
-        appended_epoch = appended.get((topic_id, sent.node, base_offset, sent.crc))
-        return AckedBatch(
-            topic_id=topic_id,
-            base_offset=base_offset,
-            last_offset=base_offset + sent.record_count - 1,
-            crc=sent.crc,
-            record_count=sent.record_count,
-            acks=sent.acks,
-            operation_id=sent.operation_id,
-            node=sent.node,
-            leader_epoch=appended_epoch,
-            acked_epoch=max((epoch for epoch in (told, appended_epoch) if epoch is not None), default=None),
-        )
+    @cached_property
+    def acked(self) -> Table[AckedBatch]:
+        """Every batch that a producer was told is in the log, but for those of deleted topics."""
+        return acked_batches(self)
 
     @cached_property
     def lost(self) -> tuple[LostBatch, ...]:
-        """Acknowledged batches that are not where they must be.
-
-        Where a replica's directory is missing and there is no settled leader, nothing is called lost: that evidence is
-        incomplete, not bad.
-        """
-        return tuple(self._lost())
-
-    def _lost(self) -> Iterator[LostBatch]:
-        suspects = [acked for acked in self.acked if not self._is_kept(acked)]
-        copies: dict[_Copy, set[int]] = {(a.topic_id, a.base_offset, a.crc, a.last_offset): set() for a in suspects}
-        for batch in self.final_batches if suspects else ():
-            held_by = copies.get((batch.topic_id, batch.base_offset, batch.crc, batch.last_offset))
-            if held_by is not None:
-                held_by.add(batch.node)
-        for acked in suspects:
-            state = self.states.get(acked.topic_id or "")
-            if state is None or acked.last_offset < self.deleted_below.get(state.topic_id, 0):
-                continue
-            holders = copies[acked.topic_id, acked.base_offset, acked.crc, acked.last_offset]
-            lacking = self._first_lacking(acked)
-            settled = self.settled.get(state.topic_id)
-            if settled is not None:
-                loss_class = classify_settled(
-                    state=state,
-                    leader=settled.leader,
-                    holders=holders,
-                    was_lacking=lacking is not None,
-                    is_missed=self._is_missed(acked),
-                )
-            elif self.missing_replicas(state):
-                loss_class = None
-            else:
-                loss_class = classify_unsettled(state=state, holders=holders, was_lacking=lacking is not None)
-            if loss_class is not None:
-                yield LostBatch(
-                    batch=acked,
-                    loss_class=loss_class,
-                    holders=tuple(sorted(holders)),
-                    lacking=lacking,
-                    settled=settled,
-                )
-
-    def _is_kept(self, acked: AckedBatch) -> bool:
-        """Whether a batch is where it must be, so that nobody has to ask who else has it: so it is with almost all."""
-        copy = (acked.topic_id, acked.base_offset, acked.crc, acked.last_offset)
-        return copy in self._settled_copies and self._first_lacking(acked) is None and not self._is_missed(acked)
-
-    def _first_lacking(self, acked: AckedBatch) -> LeaderTerm | None:
-        if acked.acked_epoch is None:
-            return None
-        return self.first_lacking(acked.topic_id, after_epoch=acked.acked_epoch, last_offset=acked.last_offset)
-
-    def _is_missed(self, acked: AckedBatch) -> bool:
-        return self.is_all_read and (acked.base_offset, acked.crc) not in self._read_at_the_end
-
-    @cached_property
-    def _settled_copies(self) -> frozenset[_Copy]:
-        return frozenset((b.topic_id, b.base_offset, b.crc, b.last_offset) for b in self.settled_batches)
-
-    @cached_property
-    def _read_at_the_end(self) -> frozenset[tuple[int, int]]:
-        return frozenset((batch.base_offset, batch.crc) for batch in self.received if batch.phase == "final")
+        """Acknowledged batches that are not where they must be."""
+        return tuple(lost_batches(self))
 
     def missing_replicas(self, state: PartitionChanged) -> tuple[int, ...]:
         """Replicas that left no directory."""
@@ -392,9 +267,8 @@ class PartitionFacts:
             starts[topic_id] = max(starts.get(topic_id, 0), raised.event.new)
         return starts
 
-    @cached_property
-    def consumed(self) -> tuple[ConsumedBatch, ...]:
-        """Every batch that a consumer received, once per consumer and epoch."""
+    def consumed(self, places: Mask) -> tuple[ConsumedBatch, ...]:
+        """Batches of ``received``, once per consumer and epoch."""
         last_id = max(self.states, default=None)
         return tuple(
             dict.fromkeys(
@@ -410,7 +284,7 @@ class PartitionFacts:
                     batch.first_record_id,
                     batch.record_count,
                 )
-                for batch in self.received
+                for batch in self.received.rows(places)
             )
         )
 
@@ -425,10 +299,13 @@ class PartitionFacts:
             if last.get(key, (-1, -1, -1)) < told:
                 last[key] = told
 
-        for advanced in self.events.of(HighWatermarkAdvanced):
-            note(advanced, advanced.event.new)
-        for updated in self.events.of(FollowerHighWatermarkUpdated):
-            note(updated, updated.event.new)
+        def note_last(moves: EventRows[HighWatermarkAdvanced] | EventRows[FollowerHighWatermarkUpdated]) -> None:
+            last_places = [places[-1] for places in groups_of(moves["topic_id"], moves["node"])]
+            for each in moves.rows(np.array(last_places, np.int64)):
+                note(each, each.event.new)
+
+        note_last(self.events.rows(HighWatermarkAdvanced))
+        note_last(self.events.rows(FollowerHighWatermarkUpdated))
         for opened in self.events.of(LogOpened):
             note(opened, opened.event.high_watermark)
         for truncated in self.events.of(LogTruncated):

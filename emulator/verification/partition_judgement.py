@@ -10,14 +10,15 @@ from typing import Final
 import msgspec
 
 from emulator.core.promises import is_promised
+from emulator.verification.census import SendStream
 from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
 from emulator.verification.checks import CHECKS
 from emulator.verification.evidence import Readings, readings_of
+from emulator.verification.loss_report import Loss
 from emulator.verification.partition_facts import PartitionFacts
 from emulator.verification.premise_census import premises_of_partition
 from emulator.verification.story import losses_of_partition
 from emulator.verification.timeline import Timeline
-from emulator.verification.verdict import Loss
 
 EXAMPLES_MAX: Final = 10
 """Findings of a check that a report lists per run; all are counted."""
@@ -44,7 +45,7 @@ class PartitionJudgement(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         findings: by check, where there are any.
-        lost: records by acks.
+        lost: records of each producer and acks.
     """
 
     topic: str
@@ -53,7 +54,7 @@ class PartitionJudgement(msgspec.Struct, frozen=True, kw_only=True):
     premises: frozenset[Premise]
     readings: Readings
     losses: tuple[Loss, ...]
-    lost: dict[int, int]
+    lost: dict[SendStream, int]
 
 
 def judge_partition(facts: PartitionFacts, timeline: Timeline, doubtful: frozenset[Evidence]) -> PartitionJudgement:
@@ -71,9 +72,10 @@ def judge_partition(facts: PartitionFacts, timeline: Timeline, doubtful: frozens
             found = first_of(check.find(facts))
             if found.count:
                 findings[check.check_id] = found
-    lost: Counter[int] = Counter()
+    lost: Counter[SendStream] = Counter()
     for each in facts.lost:
-        lost[each.batch.acks] += each.batch.record_count
+        batch = each.batch
+        lost[SendStream(facts.topic, facts.partition, batch.process, batch.acks)] += batch.record_count
     return PartitionJudgement(
         topic=facts.topic,
         partition=facts.partition,

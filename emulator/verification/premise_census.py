@@ -3,9 +3,10 @@
 A check without its premise would find nothing whatever happened, so that its ``ok`` would prove nothing.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Final
+
+import numpy as np
 
 from emulator.core.events import (
     AlterPartitionDecided,
@@ -32,6 +33,8 @@ from emulator.core.history import FinalReadOperation, OperationType
 from emulator.core.types import ChangeReason
 from emulator.verification.check import Premise
 from emulator.verification.cluster_facts import ClusterFacts
+from emulator.verification.columns import NONE
+from emulator.verification.matching import groups_of
 from emulator.verification.partition_facts import ACKS_ALL, NO_ERROR, Change, PartitionFacts
 
 _COMMITTED: Final[tuple[type[Event], ...]] = (
@@ -78,47 +81,39 @@ def _of_cluster(cluster: ClusterFacts) -> Iterator[Premise]:
 
 def _of_events(facts: PartitionFacts) -> Iterator[Premise]:
     yield from (premise for kind, premise in _ANY_OF if facts.events.of(kind))
-    roles = {appended.event.role for appended in facts.events.of(BatchAppended)}
-    if AppendRole.LEADER in roles:
+    batches = facts.events.rows(BatchAppended)
+    if np.any(batches.has("role", AppendRole.LEADER)):
         yield Premise.STORED
-    if AppendRole.FOLLOWER in roles:
+    if np.any(batches.has("role", AppendRole.FOLLOWER)):
         yield Premise.REPLICATED
     if any(decided.event.error == NO_ERROR for decided in facts.events.of(AlterPartitionDecided)):
         yield Premise.PROPOSAL_ACCEPTED
-    committed: dict[str, int] = {}
-    for advanced in facts.events.of(HighWatermarkAdvanced):
-        topic_id, leader_epoch = advanced.event.topic_id, advanced.event.leader_epoch
-        committed[topic_id] = min(committed.get(topic_id, leader_epoch), leader_epoch)
+    moves = facts.events.rows(HighWatermarkAdvanced)
     for led in facts.events.of(BecameLeader):
-        if committed.get(led.event.topic_id, led.event.leader_epoch) < led.event.leader_epoch:
+        if np.any(moves["leader_epoch"][moves.has("topic_id", led.event.topic_id)] < led.event.leader_epoch):
             yield Premise.LED_AFTER_COMMIT
 
 
 def _of_history(facts: PartitionFacts) -> Iterator[Premise]:
-    acked = [
-        sent
-        for sent in facts.sent
-        if sent.type is OperationType.OK and sent.acks == ACKS_ALL and sent.base_offset is not None
-    ]
-    if acked:
+    sent, received = facts.sent, facts.received
+    acked = sent.only(sent.has("type", OperationType.OK) & (sent["acks"] == ACKS_ALL) & (sent["base_offset"] != NONE))
+    if len(acked):
         yield Premise.ACKED_ALL
-    first: dict[str, int] = {}
-    for sent in acked:
-        first[sent.history] = min(first.get(sent.history, sent.completed), sent.completed)
-    if any(sent.invoked is not None and sent.invoked > first[sent.history] for sent in acked):
-        yield Premise.SENT_AFTER_ACK
-    if any(sent.type is OperationType.FAIL for sent in facts.sent):
+    for places in groups_of(acked["history"]):
+        if acked["invoked"][places].max() > acked["completed"][places].min():
+            yield Premise.SENT_AFTER_ACK
+    if np.any(sent.has("type", OperationType.FAIL)):
         yield Premise.REFUSED
-    received: set[str] = set()
+    given: set[str] = set()
     for poll in facts.polls:
-        if poll.phase == "live" and poll.process in received:
+        if poll.phase == "live" and poll.process in given:
             yield Premise.POLLED_AGAIN
             break
         if poll.spans:
-            received.add(poll.process)
-    if facts.received:
+            given.add(poll.process)
+    if len(received):
         yield Premise.CONSUMED
-    if any(batch.served_epoch is not None for batch in facts.received):
+    if np.any(received["served_epoch"] != NONE):
         yield Premise.CONSUMED_BY_EPOCH
     for read in facts.final_reads:
         match read:
@@ -137,14 +132,14 @@ def _of_elections(facts: PartitionFacts) -> Iterator[Premise]:
 def _of_final_logs(facts: PartitionFacts) -> Iterator[Premise]:
     if facts.final_logs:
         yield Premise.FINAL_LOG
-    replicas = {(batch.topic_id, batch.node) for batch in facts.final_batches}
-    if len({topic_id for topic_id, _ in replicas}) < len(replicas):
+    final = facts.final_batches
+    if len(np.unique(final["topic_id"])) < len(list(groups_of(final["topic_id"], final["node"]))):
         yield Premise.FINAL_REPLICAS
-    batches = [batch for batch in facts.settled_batches if not batch.is_control]
-    if batches:
+    batches = facts.settled_batches.only(facts.settled_batches["is_control"] == 0)
+    if len(batches):
         yield Premise.SETTLED_RECORDS
-    sequences = Counter((b.topic_id, b.producer_id, b.producer_epoch) for b in batches if b.producer_id is not None)
-    if any(count > 1 for count in sequences.values()):
+    own = batches.only(batches["producer_id"] != NONE)
+    if any(len(places) > 1 for places in groups_of(own["topic_id"], own["producer_id"], own["producer_epoch"])):
         yield Premise.SETTLED_SEQUENCES
 
 

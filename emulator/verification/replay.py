@@ -4,10 +4,12 @@ Everything that moves the end of a log counts, in the order of its node's file, 
 that follows one that was killed finds the log as it opens it; a power loss comes after all events of its process.
 """
 
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import Final, assert_never
 
 import msgspec
+import numpy as np
 
 from emulator.core.events import (
     BatchAppended,
@@ -18,6 +20,7 @@ from emulator.core.events import (
     LogTruncated,
     PowerLost,
 )
+from emulator.verification.event_table import EventRows
 from emulator.verification.log_reader import FinalBatch
 from emulator.verification.partition_facts import PartitionFacts
 from emulator.verification.timeline import CollectedEvent
@@ -37,16 +40,13 @@ class BatchFields(msgspec.Struct, frozen=True):
     record_count: int
 
     @classmethod
-    def of_final(cls, batch: FinalBatch) -> "BatchFields":
-        """Returns those of a batch in a final log."""
-        return cls(
-            batch.topic_id, batch.base_offset, batch.last_offset, batch.leader_epoch, batch.crc, batch.record_count
-        )
+    def of(cls, batch: BatchAppended | FinalBatch, topic_id: str | None) -> "BatchFields":
+        """Returns those of a batch in a log that is used for a topic in the end."""
+        return cls(topic_id, *(getattr(batch, name) for name in CONTENT))
 
-    @classmethod
-    def of_event(cls, batch: BatchAppended, topic_id: str) -> "BatchFields":
-        """Returns those of a batch that was appended to a log which is used for ``topic_id`` in the end."""
-        return cls(topic_id, batch.base_offset, batch.last_offset, batch.leader_epoch, batch.crc, batch.record_count)
+
+CONTENT: Final = BatchFields.__struct_fields__[1:]
+"""The fields of a batch, its topic apart."""
 
 
 class ReplayedLog(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,25 +61,24 @@ class ReplayedLog(msgspec.Struct, frozen=True, kw_only=True):
         deleted_below: up to where records may have been deleted on purpose, under any topic that it was used for.
     """
 
-    topic_id: str | None = None
-    expected: tuple[BatchFields, ...] = ()
-    last_incarnation: int | None = None
-    seen_up_to: int = _LIMIT
-    deleted_below: int = 0
+    topic_id: str | None
+    expected: EventRows[BatchAppended]
+    last_incarnation: int | None
+    seen_up_to: int
+    deleted_below: int
 
 
-_StepEvent = BatchAppended | LogTruncated | LogDeleted | LogOpened | BecameFollower | BecameLeader | PowerLost
-"""What moves the end of a log, or says for which topic it is used."""
+_StepEvent = LogTruncated | LogDeleted | LogOpened | BecameFollower | BecameLeader | PowerLost
+"""What moves the end of a log beside appends, or says for which topic it is used."""
 
 _Step = tuple[int, int, _StepEvent]
 """Incarnation, sequence and event."""
 
 
-def replay_logs(facts: PartitionFacts) -> dict[int, ReplayedLog]:
-    """Returns, by node, what its log must be."""
+def replay_logs(facts: PartitionFacts) -> Mapping[int, ReplayedLog]:
+    """Returns, by node, what its log must be: empty where nothing tells of it."""
     steps: dict[int, list[_Step]] = {}
     collected: list[CollectedEvent[_StepEvent]] = [
-        *facts.events.of(BatchAppended),
         *facts.events.of(LogTruncated),
         *facts.events.of(LogDeleted),
         *facts.events.of(LogOpened),
@@ -90,40 +89,78 @@ def replay_logs(facts: PartitionFacts) -> dict[int, ReplayedLog]:
         steps.setdefault(each.node, []).append((each.incarnation, each.sequence, each.event))
     for lost in facts.events.of(PowerLost):
         steps.setdefault(lost.event.lost_node, []).append((lost.event.lost_incarnation, _LIMIT, lost.event))
-    return {node: _replay(facts, node, taken) for node, taken in steps.items()}
+    nodes = {*steps, *np.unique(facts.events.rows(BatchAppended)["node"]).tolist()}
+    nodes.update(np.unique(facts.final_batches["node"]).tolist())
+    return {node: _Replay(facts, node).of(steps.get(node, [])) for node in nodes}
 
 
-def _replay(facts: PartitionFacts, node: int, steps: list[_Step]) -> ReplayedLog:
-    steps.sort(key=itemgetter(0, 1), reverse=True)
-    own = [(incarnation, event) for incarnation, sequence, event in steps if sequence < _LIMIT]
-    topic_id = own[0][1].topic_id if own else steps[0][2].topic_id
-    expected: list[BatchFields] = []
-    topic_ids: set[str] = set()
-    ends: dict[int, int] = {}
-    cut = _LIMIT
-    for incarnation, sequence, event in steps:
-        if isinstance(event, BatchAppended):
-            if event.last_offset < cut:
-                expected.append(BatchFields.of_event(event, topic_id))
-            end = event.last_offset + 1
-        else:
+class _Replay:
+    """The replay of one node's log, from its end."""
+
+    def __init__(self, facts: PartitionFacts, node: int) -> None:
+        self._facts = facts
+        self._node = node
+        batches = facts.events.rows(BatchAppended)
+        self._appended = batches.only(batches.has("node", node))
+        self._left = len(self._appended)
+        self._is_expected = np.zeros(self._left, np.bool_)
+        self._cut = _LIMIT
+        self._topic_ids: set[str] = set()
+        self._ends: dict[int, int] = {}
+
+    def of(self, steps: list[_Step]) -> ReplayedLog:
+        """Returns what the log must be after these steps, and the appends among them."""
+        facts = self._facts
+        steps.sort(key=itemgetter(0, 1), reverse=True)
+        last_incarnation, topic_id = self._last(steps)
+        for incarnation, sequence, event in steps:
+            self._append_from(self._place(incarnation, sequence))
             end = _end_after(event)
-        if sequence < _LIMIT:
-            ends.setdefault(incarnation, end)
-        if isinstance(event, LogDeleted):
-            break
-        topic_ids.add(event.topic_id)
-        was_killed = (node, incarnation - 1) in facts.cluster.killed
-        if isinstance(event, LogTruncated | PowerLost) or (isinstance(event, LogOpened) and was_killed):
-            cut = min(cut, end)
-    killed = [end for incarnation, end in ends.items() if (node, incarnation) in facts.cluster.killed]
-    return ReplayedLog(
-        topic_id=topic_id,
-        expected=tuple(reversed(expected)),
-        last_incarnation=own[0][0] if own else None,
-        seen_up_to=min(killed, default=_LIMIT),
-        deleted_below=max((facts.deleted_below.get(used_for, 0) for used_for in topic_ids), default=0),
-    )
+            if sequence < _LIMIT:
+                self._ends.setdefault(incarnation, end)
+            if isinstance(event, LogDeleted):
+                break
+            self._topic_ids.add(event.topic_id)
+            was_killed = (self._node, incarnation - 1) in facts.cluster.killed
+            if isinstance(event, LogTruncated | PowerLost) or (isinstance(event, LogOpened) and was_killed):
+                self._cut = min(self._cut, end)
+        else:
+            self._append_from(0)
+        killed = [end for incarnation, end in self._ends.items() if (self._node, incarnation) in facts.cluster.killed]
+        return ReplayedLog(
+            topic_id=topic_id,
+            expected=self._appended.only(self._is_expected),
+            last_incarnation=last_incarnation,
+            seen_up_to=min(killed, default=_LIMIT),
+            deleted_below=max((facts.deleted_below.get(used_for, 0) for used_for in self._topic_ids), default=0),
+        )
+
+    def _last(self, steps: Sequence[_Step]) -> tuple[int | None, str | None]:
+        """The process that wrote of the log last, and the topic for which it used the log."""
+        last = [(step[0], step[1], step[2].topic_id) for step in steps if step[1] < _LIMIT][:1]
+        last += [(a.incarnation, a.sequence, a.event.topic_id) for a in self._appended.rows(slice(-1, None))]
+        if last:
+            incarnation, _, topic_id = max(last)
+            return incarnation, topic_id
+        return None, steps[0][2].topic_id if steps else None
+
+    def _place(self, incarnation: int, sequence: int) -> int:
+        """How many batches had been appended when a line was written."""
+        begin, end = (int(np.searchsorted(self._appended["incarnation"], incarnation, s)) for s in ("left", "right"))
+        return begin + int(np.searchsorted(self._appended["sequence"][begin:end], sequence))
+
+    def _append_from(self, place: int) -> None:
+        """Takes the appends from a place on that were not taken yet."""
+        taken = slice(place, self._left)
+        self._left = min(place, self._left)
+        last_offsets = self._appended["last_offset"][taken]
+        self._is_expected[taken] = last_offsets < self._cut
+        incarnations = self._appended["incarnation"][taken]
+        for incarnation in np.unique(incarnations).tolist():
+            last = int(np.searchsorted(incarnations, incarnation, "right")) - 1
+            self._ends.setdefault(incarnation, int(last_offsets[last]) + 1)
+        words = self._appended.words("topic_id")
+        self._topic_ids.update(words[number] for number in np.unique(self._appended["topic_id"][taken]))
 
 
 def _end_after(event: LogTruncated | LogDeleted | LogOpened | BecameFollower | BecameLeader | PowerLost) -> int:

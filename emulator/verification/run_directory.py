@@ -13,7 +13,7 @@ Missing inputs are no error here: they are evidence that is missing, and ``evide
 a directory that is no run at all is refused.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -36,6 +36,8 @@ class RunDirectory(msgspec.Struct, frozen=True, kw_only=True):
         seed: of its random choices, by ``cluster.yaml``.
         started: when it began (ISO 8601, UTC), by ``cluster.yaml``.
         duration_s: how long it took by the machine's clock, by ``cluster.yaml``, which a run completes at its end.
+        driver: what played it, by ``cluster.yaml``.
+        switches: the rules that it was to have, by ``cluster.yaml``.
     """
 
     path: Path
@@ -45,6 +47,8 @@ class RunDirectory(msgspec.Struct, frozen=True, kw_only=True):
     seed: int | None = None
     started: str | None = None
     duration_s: float | None = None
+    driver: str | None = None
+    switches: tuple[tuple[str, str], ...] = ()
 
     @property
     def events(self) -> Path:
@@ -95,7 +99,16 @@ def open_run_directory(path: Path) -> RunDirectory:
         seed=_entry(cluster, "seed", int),
         started=_entry(cluster, "started", str),
         duration_s=_entry(cluster, "duration_s", float),
+        driver=_entry(cluster, "driver", str),
+        switches=tuple(_switches(cluster)),
     )
+
+
+def _switches(cluster: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    found = cluster.get("switches")
+    for name, rule in found.items() if isinstance(found, dict) else ():
+        # YAML takes on and off that stand by themselves for truth values.
+        yield str(name), {True: "on", False: "off"}.get(rule, str(rule)) if isinstance(rule, bool) else str(rule)
 
 
 def _entries(path: Path) -> Mapping[str, object]:

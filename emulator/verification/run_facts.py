@@ -5,8 +5,9 @@ from typing import Final
 from emulator.core.events import Event, PartitionChanged, PartitionEvent
 from emulator.verification.cluster_facts import ClusterFacts
 from emulator.verification.event_table import place_of
-from emulator.verification.log_reader import FinalBatch, FinalLog
+from emulator.verification.log_reader import ReadLog
 from emulator.verification.partition_facts import PartitionFacts
+from emulator.verification.row_tables import RowTables
 from emulator.verification.timeline import COLLECTED, CollectedEvent, Timeline
 
 _COLLECTED: Final = frozenset(COLLECTED)
@@ -17,6 +18,7 @@ class RunFacts:
 
     def __init__(self) -> None:
         self.cluster = ClusterFacts()
+        self.rows = RowTables()
         self._partitions: dict[tuple[str, int], PartitionFacts] = {}
         self._collected: list[CollectedEvent[Event]] = []
 
@@ -44,15 +46,15 @@ class RunFacts:
 
     def order_events(self) -> Timeline:
         """Puts all events into their nodes' order, and returns those that are the run's timeline."""
+        for name, rows in self.rows.parts().items():
+            self.partition(*name).take(rows)
         self.cluster.events.sort()
         for facts in self._partitions.values():
             facts.events.sort()
         return Timeline(events=tuple(sorted(self._collected, key=place_of)))
 
-    def add_final(self, found: FinalBatch | FinalLog) -> None:
+    def add_final(self, found: ReadLog) -> None:
         """Takes what a final log holds."""
-        facts = self.partition(found.topic, found.partition)
-        if isinstance(found, FinalLog):
-            facts.final_logs.append(found)
-        else:
-            facts.final_batches.append(found)
+        facts = self.partition(found.log.topic, found.log.partition)
+        facts.final_logs.append(found.log)
+        facts.final_batches = facts.final_batches.joined([found.batches()])

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from emulator.verification.lines_digest import FileContent, LinesDigest
-from emulator.verification.log_reader import log_files
+from emulator.verification.log_reader import METADATA_LOG, log_files
 from emulator.verification.run_directory import RunDirectory
 
 _BLOCK_BYTES: Final = 1 << 20
@@ -78,6 +78,8 @@ def plan_run(number: int, run: RunDirectory) -> RunPlan:
     files = [*run.event_files(), *run.histories]
     for _, directory in run.node_directories():
         files.extend(log_files(directory))
+        if (directory / METADATA_LOG).exists():
+            files.append(directory / METADATA_LOG)
     return RunPlan(number=number, run=run, sizes={str(p.relative_to(run.path)): p.stat().st_size for p in files})
 
 

@@ -5,7 +5,8 @@ import msgspec
 from emulator.verification.census import FileCensus, HistoryCensus
 from emulator.verification.line_reader import LineReader
 from emulator.verification.lines_digest import FileContent
-from emulator.verification.log_reader import read_node_logs
+from emulator.verification.log_reader import METADATA_LOG, read_node_logs
+from emulator.verification.metadata_log import MetadataLog, read_metadata_log
 from emulator.verification.run_directory import RunDirectory
 from emulator.verification.run_facts import RunFacts
 from emulator.verification.run_plan import ReadLedger
@@ -20,8 +21,10 @@ class RunEvidence(msgspec.Struct, frozen=True, kw_only=True):
         contradictions: what controller processes said of one record, where they disagree.
         sizes: bytes that were read of each file, by its path in the run's directory.
         contents: how many lines each file of lines has, and their digest, by the same path.
+        metadata_logs: those of controllers, by node.
     """
 
+    run: RunDirectory
     facts: RunFacts
     timeline: Timeline
     files: tuple[FileCensus, ...]
@@ -29,6 +32,7 @@ class RunEvidence(msgspec.Struct, frozen=True, kw_only=True):
     contradictions: tuple[str, ...]
     sizes: dict[str, int]
     contents: dict[str, FileContent]
+    metadata_logs: dict[int, MetadataLog]
 
 
 def read_run(run: RunDirectory) -> RunEvidence:
@@ -45,7 +49,9 @@ def read_run(run: RunDirectory) -> RunEvidence:
         reader.read_history(path.name, ledger.blocks(path))
     timeline = facts.order_events()
     read_final_logs(run, facts, timeline, ledger)
+    metadata_logs = read_metadata_logs(run, ledger)
     return RunEvidence(
+        run=run,
         facts=facts,
         timeline=timeline,
         files=tuple(reader.files),
@@ -53,7 +59,21 @@ def read_run(run: RunDirectory) -> RunEvidence:
         contradictions=tuple(reader.contradictions),
         sizes=ledger.sizes,
         contents=ledger.contents,
+        metadata_logs=metadata_logs,
     )
+
+
+def read_metadata_logs(run: RunDirectory, ledger: ReadLedger) -> dict[int, MetadataLog]:
+    """Returns the logs of controllers that are there.
+
+    Raises:
+        OSError: one cannot be read.
+    """
+    return {
+        node: read_metadata_log(ledger.read(directory / METADATA_LOG))
+        for node, directory in run.node_directories()
+        if (directory / METADATA_LOG).exists()
+    }
 
 
 def read_final_logs(
@@ -68,5 +88,6 @@ def read_final_logs(
     for node, directory in run.node_directories():
         facts.cluster.node_directories.add(node)
         for found in read_node_logs(node=node, directory=directory, read=ledger.read, only=only):
-            topic_id = taken_over.get((node, found.topic, found.partition, found.topic_id or ""))
-            facts.add_final(found if topic_id is None else msgspec.structs.replace(found, topic_id=topic_id))
+            log = found.log
+            topic_id = taken_over.get((node, log.topic, log.partition, log.topic_id or ""), log.topic_id)
+            facts.add_final(found._replace(log=msgspec.structs.replace(log, topic_id=topic_id)))

@@ -1,11 +1,11 @@
 """Reads a large run in slices, each by a process of its own: ranges of bytes of its event files and histories.
 
-A slice has the lines that begin in its range. Those of frequent events and of operations are sorted by partition, still
-as text, for the process that judges the partition. All other events are rare; every partition is judged beside all of
+A slice has the lines that begin in its range. Those of frequent events and of operations become columns, divided by
+partition, for the process that judges the partition. All other events are rare; every partition is judged beside all of
 them::
 
-    slices -> sort_slice -> rare lines of the run -----> merge_slices -+-> judge_lines -> finish
-                         -> lines of each partition -------------------+   (each partition)
+    slices -> sort_slice -> rare lines of the run -----> merge_slices -+-> judge_rows -> finish
+                         -> rows of each partition --------------------+   (each partition)
 
 The last three are in ``slice_judgement``, and ``sliced`` has Spark do it.
 
@@ -13,7 +13,7 @@ Only a run without any fault in its form is read this way: each line is an event
 without gaps, each send has its outcome. Of any other run one process has to say what is wrong with it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
 from typing import Final
@@ -21,23 +21,20 @@ from typing import Final
 import msgspec
 
 from emulator.core.errors import EmulatorError
-from emulator.core.events import BatchAppended, FollowerHighWatermarkUpdated, HighWatermarkAdvanced, ProduceAnswered
 from emulator.core.history import HistorySealed
-from emulator.verification.census import HISTORY_SEAL, SEAL, Envelope
-from emulator.verification.line_reader import decode_block
+from emulator.verification.census import PartCensus, is_consecutive
+from emulator.verification.event_lines import LINES
+from emulator.verification.line_reader import HISTORY_LINES, decode_block, rare_lines
+from emulator.verification.lines_digest import DigestPart, digest_range
+from emulator.verification.row_tables import PartitionName
 from emulator.verification.run_directory import RunDirectory
 from emulator.verification.run_plan import RunPlan
-from emulator.verification.vocabulary import tag
+from emulator.verification.slice_rows import SliceRows, SliceTables
 
 SLICE_BYTES: Final = 16 << 20
 """Small enough for some in the memory of each process, large enough for a task not to cost more than its work."""
 
-_FREQUENT: Final = frozenset(
-    {tag(BatchAppended), tag(HighWatermarkAdvanced), tag(FollowerHighWatermarkUpdated), tag(ProduceAnswered)}
-)
-
-PartitionName = tuple[str, int]
-"""Topic and number."""
+_BLOCK_BYTES: Final = 1 << 18
 
 
 class UnfitError(EmulatorError):
@@ -78,6 +75,7 @@ class SliceCensus(msgspec.Struct, frozen=True, kw_only=True):
         seal: of a history, where the last line is one.
         runs: ids of the runs that lines name.
         torn: text after the file's last line end that is no event.
+        digest: what the slice adds to that of its file.
     """
 
     slice: Slice
@@ -92,13 +90,14 @@ class SliceCensus(msgspec.Struct, frozen=True, kw_only=True):
     seal: HistorySealed | None = None
     runs: frozenset[str] = frozenset()
     torn: str | None = None
+    digest: DigestPart = DigestPart(0, b"")
 
 
 class SortedSlice(msgspec.Struct, frozen=True, kw_only=True):
     """The lines of a slice.
 
     Attributes:
-        rare: of events that are no partition's alone, and of a history those that are about no partition.
+        rare: lines of events that are no partition's alone, and of a history its seal.
         mentioned: partitions that rare events are about.
         partitions: frequent events or operations of each partition.
     """
@@ -106,38 +105,20 @@ class SortedSlice(msgspec.Struct, frozen=True, kw_only=True):
     census: SliceCensus
     rare: bytes
     mentioned: frozenset[PartitionName]
-    partitions: dict[PartitionName, bytes]
+    partitions: dict[PartitionName, SliceRows]
 
 
 class SliceSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """A sorted slice without the lines of its partitions.
+    """A sorted slice without what it has of partitions.
 
     Attributes:
-        lines: how many each partition has; ``sizes``: of how many bytes.
+        lines: how many each partition has.
     """
 
     census: SliceCensus
     rare: bytes
     mentioned: frozenset[PartitionName]
     lines: dict[PartitionName, int]
-    sizes: dict[PartitionName, int]
-
-
-class _EventLine(Envelope, frozen=True, kw_only=True):
-    topic: str | None = None
-    partition: int | None = None
-
-
-class _OperationLine(msgspec.Struct, frozen=True, kw_only=True):
-    index: int
-    f: str
-    topic: str | None = None
-    partition: int | None = None
-
-
-_EVENT_LINE: Final = msgspec.json.Decoder(_EventLine)
-_OPERATION_LINE: Final = msgspec.json.Decoder(_OperationLine)
-_HISTORY_SEAL: Final = msgspec.json.Decoder(HistorySealed)
 
 
 def slices_of(plan: RunPlan, *, slice_bytes: int = SLICE_BYTES) -> list[Slice]:
@@ -164,7 +145,8 @@ def sort_slice(run: RunDirectory, piece: Slice) -> SortedSlice:
         UnfitError: a line is not what it should be.
         OSError: the file cannot be read.
     """
-    content = _lines_from(run.path / piece.path, piece)
+    path = run.path / piece.path
+    content = _lines_from(path, piece)
     size = len(content)
     whole, torn = content, None
     if content and not content.endswith(b"\n"):
@@ -174,13 +156,20 @@ def sort_slice(run: RunDirectory, piece: Slice) -> SortedSlice:
             whole = content + b"\n"
         else:
             torn = tail.decode(errors="replace")
-    match piece.kind:
-        case FileKind.EVENTS:
-            return _sorted_events(piece, whole, size=size, torn=torn)
-        case FileKind.HISTORY:
-            if torn is not None:
-                raise UnfitError(f"{piece.path} ends within a line")
-            return _sorted_operations(piece, whole)
+    try:
+        match piece.kind:
+            case FileKind.EVENTS:
+                found = _sorted_events(piece, whole, size=size, torn=torn)
+            case FileKind.HISTORY:
+                if torn is not None:
+                    raise UnfitError(f"{piece.path} ends within a line")
+                found = _sorted_operations(piece, whole)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UnfitError(f"{piece.path} has a line that is not what it should be") from error
+    except ValueError as error:
+        raise UnfitError(f"{piece.path}: {error}") from error
+    digest = digest_range(path, piece.begin, piece.end)
+    return msgspec.structs.replace(found, census=msgspec.structs.replace(found.census, digest=digest))
 
 
 def _lines_from(path: Path, piece: Slice) -> bytes:
@@ -197,81 +186,82 @@ def _lines_from(path: Path, piece: Slice) -> bytes:
 
 def _is_event(line: bytes) -> bool:
     try:
-        _EVENT_LINE.decode(line)
+        LINES.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return False
     return True
 
 
 def _sorted_events(piece: Slice, whole: bytes, *, size: int, torn: str | None) -> SortedSlice:
-    try:
-        lines = decode_block(_EVENT_LINE, whole)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UnfitError(f"{piece.path} has a line that is no event") from error
-    if not lines:
-        census = SliceCensus(slice=piece, size=size, lines=0, torn=torn)
-        return SortedSlice(census=census, rare=b"", mentioned=frozenset(), partitions={})
-    first = lines[0]
+    found, parts = SliceTables(), PartCensus()
     rare: list[bytes] = []
+    writers: set[tuple[str, int, int]] = set()
     mentioned: set[PartitionName] = set()
-    sorted_lines: dict[PartitionName, list[bytes]] = {}
-    for number, (line, text) in enumerate(zip(lines, whole.split(b"\n"), strict=False), first.sequence):
-        if (line.node, line.incarnation, line.sequence) != (first.node, first.incarnation, number):
+    first: int | None = None
+    for block in _blocks(whole):
+        lines = decode_block(LINES, block)
+        others, texts = rare_lines(lines, block)
+        found.tables.add_lines(lines)
+        rare.extend(texts)
+        writers.update({(line.run, line.node, line.incarnation) for line in lines})
+        mentioned.update((line.topic, line.partition) for line in others if line.topic and line.partition is not None)
+        first = lines[0].sequence if first is None else first
+        numbers = [line.sequence for line in lines]
+        if numbers[0] != first + parts.count or not is_consecutive(numbers):
             raise UnfitError(f"{piece.path} is not one process's events in order")
-        if line.topic is None or line.partition is None:
-            rare.append(text)
-        elif line.type in _FREQUENT:
-            sorted_lines.setdefault((line.topic, line.partition), []).append(text)
-        else:
-            rare.append(text)
-            mentioned.add((line.topic, line.partition))
+        parts.add_all(lines)
+    processes = {(node, incarnation) for _, node, incarnation in writers}
+    if len(processes) > 1:
+        raise UnfitError(f"{piece.path} has several processes' events")
     census = SliceCensus(
         slice=piece,
         size=size,
-        lines=len(lines),
-        process=(first.node, first.incarnation),
-        first=first.sequence,
-        last=lines[-1].sequence,
-        first_type=first.type,
-        last_type=next((line.type for line in lines[:-3:-1] if line.type != SEAL), None),
-        is_sealed=lines[-1].type == SEAL,
-        runs=frozenset(line.run for line in lines),
+        lines=parts.count,
+        process=next(iter(processes), None),
+        first=first or 0,
+        last=(first or 0) + parts.count - 1,
+        first_type=parts.first_type,
+        last_type=parts.last_type,
+        is_sealed=parts.is_sealed,
+        runs=frozenset(run for run, _, _ in writers),
         torn=torn,
     )
     return SortedSlice(
-        census=census, rare=_joined(rare), mentioned=frozenset(mentioned), partitions=_all_joined(sorted_lines)
+        census=census, rare=_joined(rare), mentioned=frozenset(mentioned), partitions=found.by_partition()
     )
 
 
 def _sorted_operations(piece: Slice, whole: bytes) -> SortedSlice:
-    try:
-        lines = decode_block(_OPERATION_LINE, whole)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UnfitError(f"{piece.path} has a line that is no operation") from error
-    first = lines[0].index if lines else 0
-    rare: list[bytes] = []
+    found = SliceTables()
+    name, rare = Path(piece.path).name, list[bytes]()
+    first, count = 0, 0
     seal: HistorySealed | None = None
-    sorted_lines: dict[PartitionName, list[bytes]] = {}
-    for number, (line, text) in enumerate(zip(lines, whole.split(b"\n"), strict=False), first):
-        if line.index != number:
+    for block in _blocks(whole):
+        lines = decode_block(HISTORY_LINES, block)
+        first = first if count else lines[0].index
+        if lines[0].index != first + count or not is_consecutive([line.index for line in lines]):
             raise UnfitError(f"{piece.path} is not numbered in steps of one")
-        seal = _HISTORY_SEAL.decode(text) if line.f == HISTORY_SEAL else None
-        if line.topic is None or line.partition is None:
-            rare.append(text)
-        else:
-            sorted_lines.setdefault((line.topic, line.partition), []).append(text)
-    census = SliceCensus(
-        slice=piece, size=len(whole), lines=len(lines), first=first, last=first + len(lines) - 1, seal=seal
-    )
-    return SortedSlice(census=census, rare=_joined(rare), mentioned=frozenset(), partitions=_all_joined(sorted_lines))
+        count += len(lines)
+        seal = lines[-1] if isinstance(lines[-1], HistorySealed) else None
+        if any(isinstance(line, HistorySealed) for line in lines):
+            texts = block.split(b"\n")
+            rare.extend(texts[place] for place, line in enumerate(lines) if isinstance(line, HistorySealed))
+        found.add_operations(lines, history=name)
+    census = SliceCensus(slice=piece, size=len(whole), lines=count, first=first, last=first + count - 1, seal=seal)
+    return SortedSlice(census=census, rare=_joined(rare), mentioned=frozenset(), partitions=found.by_partition())
+
+
+def _blocks(whole: bytes) -> Iterator[bytes]:
+    """Yields lines in blocks that fit into the memory next to the processor once they are decoded."""
+    begin = 0
+    while begin < len(whole):
+        end = whole.find(b"\n", begin + _BLOCK_BYTES) + 1 or len(whole)
+        yield whole[begin:end]
+        begin = end
 
 
 def _joined(lines: list[bytes]) -> bytes:
     return b"".join([line + b"\n" for line in lines])
-
-
-def _all_joined(lines: Mapping[PartitionName, list[bytes]]) -> dict[PartitionName, bytes]:
-    return {name: _joined(found) for name, found in lines.items()}
 
 
 def summary_of(found: SortedSlice) -> SliceSummary:
@@ -280,6 +270,5 @@ def summary_of(found: SortedSlice) -> SliceSummary:
         census=found.census,
         rare=found.rare,
         mentioned=found.mentioned,
-        lines={name: text.count(b"\n") for name, text in found.partitions.items()},
-        sizes={name: len(text) for name, text in found.partitions.items()},
+        lines={name: rows.lines for name, rows in found.partitions.items()},
     )

@@ -28,26 +28,27 @@ def seal_doubts(evidence: RunEvidence) -> Iterator[Doubt]:
     for census in evidence.files:
         name = f"events/{census.file_name}"
         for sentence in _event_file_problems(census, evidence, is_last=bool(last & census.parts.keys())):
-            yield Doubt(about=Evidence.EVENTS, sentence=f"{name} {sentence}")
+            yield Doubt(about=Evidence.EVENTS, sentence=f"{name} {sentence}", file=name)
     for file_name, seal in evidence.history.seals.items():
         name = file_name if file_name == HISTORY_FILE else f"history/{file_name}"
         for sentence in _history_problems(seal, evidence.contents[name]):
-            yield Doubt(about=Evidence.HISTORY, sentence=f"{name} {sentence}")
+            yield Doubt(about=Evidence.HISTORY, sentence=f"{name} {sentence}", file=name)
     if not last:
         return
     own = {f"events/{census.file_name}" for census in evidence.files if last & census.parts.keys()}
     for name in sorted(evidence.contents.keys() - own):
         found = evidence.contents[name]
         if found.lines and name not in vouched:
-            yield Doubt(about=_kind_of(name), sentence=f"the harness does not vouch for {name}")
+            yield Doubt(about=_kind_of(name), sentence=f"the harness does not vouch for {name}", file=name)
         elif found.lines and found != vouched[name]:
             yield Doubt(
                 about=_kind_of(name),
                 sentence=f"{name} is not what the harness found at the end: {_told(vouched[name], found)}",
+                file=name,
             )
     for name in sorted(vouched.keys() - evidence.contents.keys()):
         if not _is_announced(name, evidence):
-            yield Doubt(about=_kind_of(name), sentence=f"{name} is missing, for which the harness vouches")
+            yield Doubt(about=_kind_of(name), sentence=f"{name} is missing, for which the harness vouches", file=name)
 
 
 def _event_file_problems(census: FileCensus, evidence: RunEvidence, *, is_last: bool) -> Iterator[str]:

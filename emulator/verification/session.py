@@ -57,9 +57,6 @@ _SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
     # Hundreds of small files share a task: opening one is cheap on a local disk.
     "spark.sql.files.openCostInBytes": "65536",
-    # Evidence that is missing is never passed over, whatever the default of a cluster is.
-    "spark.sql.files.ignoreMissingFiles": "false",
-    "spark.sql.files.ignoreCorruptFiles": "false",
     # Listing files is the driver's work: a job for it costs more.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
 }
@@ -69,6 +66,11 @@ _LOCAL_SETTINGS: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     # A cluster's executors fork their workers before they have the code.
     "spark.python.daemon.module": "emulator.verification.worker_daemon",
+}
+_PINNED_SETTINGS: Final = {
+    # Evidence that is missing is never passed over, whatever a cluster's defaults or a user's settings are.
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
 }
 _PYTHON_SETTING: Final = "spark.pyspark.python"
 
@@ -116,7 +118,7 @@ class SparkSessionStarter:
             rehearsal: what to run in the background before the session counts as there, such as
                 ``verify.rehearse``: worth it where other things go on meanwhile.
             archive_use: ``WRITE`` only where nothing else waits for this process: the first time costs seconds.
-            conf: Spark's settings, which come before those of this module.
+            conf: Spark's settings, which come before those of this module but for those that keep evidence whole.
             driver_address: of this machine, where a cluster's executors reach it; found out if not given.
             work_directory: for Spark's temporary files; must exist. That of the system if not given.
             imported: the module that a cluster's executors must be able to import.
@@ -171,7 +173,7 @@ class SparkSessionStarter:
             settings["spark.driver.host"] = address
         if self._work_directory is not None:
             settings["spark.local.dir"] = str(self._work_directory)
-        return {**settings, **self._conf}
+        return {**settings, **self._conf, **_PINNED_SETTINGS}
 
     def session(self) -> "SparkSession":
         """Gives the JVM its normal priority back and waits for the session; starts it if nobody has.

@@ -9,24 +9,29 @@ from pathlib import Path
 
 import msgspec
 
-from emulator.verification.census import FileCensus, HistoryCensus, PartCensus
+from emulator.core.history import OperationType
+from emulator.verification.census import FileCensus, HistoryCensus, PartCensus, SendStream
+from emulator.verification.client_history import SentBatch
+from emulator.verification.columns import Table
 from emulator.verification.judge import put_together, report_unjudged
 from emulator.verification.line_reader import LineReader
-from emulator.verification.lines_digest import FileContent
+from emulator.verification.lines_digest import DigestPart, FileContent, join_parts
 from emulator.verification.log_reader import logged_partitions
+from emulator.verification.matching import groups_of
 from emulator.verification.partition_judgement import PartitionJudgement, judge_partition
+from emulator.verification.row_tables import PartitionName
 from emulator.verification.run_directory import RunDirectory
 from emulator.verification.run_facts import RunFacts
 from emulator.verification.run_plan import ReadLedger, RunPlan, differences
-from emulator.verification.run_reader import RunEvidence, read_final_logs
+from emulator.verification.run_reader import RunEvidence, read_final_logs, read_metadata_logs
 from emulator.verification.run_slices import (
     FileKind,
-    PartitionName,
     Slice,
     SliceCensus,
     SliceSummary,
     UnfitError,
 )
+from emulator.verification.slice_rows import BegunSend, SliceRows
 from emulator.verification.verdict import VerdictReport
 
 
@@ -37,8 +42,9 @@ class MergedSlices(msgspec.Struct, frozen=True, kw_only=True):
         rare: lines that are no partition's alone, by the path of their file.
         files: what each event file was found to be; ``history``: the clients' histories, but for their sends.
         names: of all partitions that anything tells of, in order.
-        lines: that each partition has; ``line_bytes``: bytes of them.
+        lines: that each partition has.
         sizes: bytes that were read of each file.
+        contents: how many lines each file has, and their digest.
     """
 
     rare: dict[str, bytes]
@@ -46,24 +52,23 @@ class MergedSlices(msgspec.Struct, frozen=True, kw_only=True):
     history: HistoryCensus
     names: tuple[PartitionName, ...]
     lines: dict[PartitionName, int]
-    line_bytes: dict[PartitionName, int]
     sizes: dict[str, int]
+    contents: dict[str, FileContent]
 
 
 class PartitionOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What came of the lines of one partition.
 
     Attributes:
-        lines: that were judged, rare events apart; ``line_bytes``: bytes of them.
-        sent: records by acks; ``acked``: those that were acknowledged.
+        lines: that were judged, rare events apart.
+        sent: records of each producer and acks; ``acked``: those that were acknowledged.
         sizes: bytes that were read of each file of its final logs.
     """
 
     judgement: PartitionJudgement
     lines: int
-    line_bytes: int
-    sent: dict[int, int]
-    acked: dict[int, int]
+    sent: dict[SendStream, int]
+    acked: dict[SendStream, int]
     sizes: dict[str, int]
 
 
@@ -77,14 +82,14 @@ def merge_slices(run: RunDirectory, summaries: Iterable[SliceSummary]) -> Merged
     files, history = _censuses(run, [each.census for each in ordered])
     rare: dict[str, list[bytes]] = {}
     lines: Counter[PartitionName] = Counter()
-    line_bytes: Counter[PartitionName] = Counter()
     sizes: Counter[str] = Counter()
+    digests: dict[str, list[DigestPart]] = {}
     names = {name for _, directory in run.node_directories() for name in logged_partitions(directory)}
     for each in ordered:
         rare.setdefault(each.census.slice.path, []).append(each.rare)
         lines.update(each.lines)
-        line_bytes.update(each.sizes)
         sizes[each.census.slice.path] += each.census.size
+        digests.setdefault(each.census.slice.path, []).append(each.census.digest)
         names.update(each.mentioned)
     return MergedSlices(
         rare={path: b"".join(texts) for path, texts in rare.items()},
@@ -92,8 +97,8 @@ def merge_slices(run: RunDirectory, summaries: Iterable[SliceSummary]) -> Merged
         history=history,
         names=tuple(sorted(names | lines.keys())),
         lines=dict(lines),
-        line_bytes=dict(line_bytes),
         sizes=dict(sizes),
+        contents={path: join_parts(parts) for path, parts in digests.items()},
     )
 
 
@@ -146,8 +151,8 @@ def _read_rare(run: RunDirectory, rare: Mapping[str, bytes]) -> tuple[RunFacts, 
     return facts, reader
 
 
-def judge_lines(
-    run: RunDirectory, name: PartitionName, rare: Mapping[str, bytes], lines: Sequence[tuple[Slice, bytes]]
+def judge_rows(
+    run: RunDirectory, name: PartitionName, rare: Mapping[str, bytes], pieces: Iterable[tuple[Slice, SliceRows]]
 ) -> PartitionOutcome:
     """Judges one partition.
 
@@ -155,42 +160,52 @@ def judge_lines(
         run: the run.
         name: of the partition.
         rare: lines that are no partition's alone, by the path of their file.
-        lines: the partition's own, in any order.
+        pieces: what slices have of the partition, in any order.
 
     Raises:
         UnfitError: a line is not what it should be, or a send has no outcome.
         OSError: a final log cannot be read.
     """
     facts, reader = _read_rare(run, rare)
-    ordered = sorted(lines, key=lambda each: each[0].number)
-    for piece, text in ordered:
-        if piece.kind is FileKind.EVENTS:
-            reader.read_events(Path(piece.path).name, [text])
-    for path in run.histories:
-        reader.read_history(path.name, list(_of_file(str(path.relative_to(run.path)), ordered)))
     _check_fit(reader)
     timeline = facts.order_events()
+    ordered = [rows for _, rows in sorted(pieces, key=lambda each: each[0].number)] or [SliceRows.none(name)]
+    found = ordered[0].joined(ordered[1:])
+    matched = found.matched()
+    if matched is None:
+        raise UnfitError("a send has no outcome, or several")
+    partition = facts.partition(*name)
+    partition.take(matched)
+    partition.events.sort()
+    partition.polls.extend(found.polls)
+    partition.final_reads.extend(found.final_reads)
     ledger = ReadLedger(run.path)
     read_final_logs(run, facts, timeline, ledger, only=name)
+    sent = matched.sent
     return PartitionOutcome(
-        judgement=judge_partition(facts.partition(*name), timeline, frozenset()),
-        lines=sum(text.count(b"\n") for _, text in lines),
-        line_bytes=sum(len(text) for _, text in lines),
-        sent=reader.history.sent,
-        acked=reader.history.acked,
+        judgement=judge_partition(partition, timeline, frozenset()),
+        lines=found.lines,
+        sent=_records(name, found.begun),
+        acked=_records(name, sent.only(sent.has("type", OperationType.OK))),
         sizes=ledger.sizes,
     )
 
 
-def _of_file(path: str, lines: Sequence[tuple[Slice, bytes]]) -> Iterator[bytes]:
-    return (text for piece, text in lines if piece.path == path)
+def _records(name: PartitionName, sends: Table[BegunSend] | Table[SentBatch]) -> dict[SendStream, int]:
+    """Records of each producer and acks."""
+    producers, acks, counts = sends["process"], sends["acks"], sends["record_count"]
+    names = sends.words("process")
+    return {
+        SendStream(*name, names[producers[places[0]]], int(acks[places[0]])): int(counts[places].sum())
+        for places in groups_of(producers, acks)
+    }
 
 
 def _check_fit(reader: LineReader) -> None:
     history = reader.history
     if any(f.corrupt or f.torn is not None or f.incomplete or f.unknown_types for f in reader.files):
         raise UnfitError("a line is no event of the vocabulary")
-    if history.corrupt or history.invoked.keys() != history.completed:
+    if history.corrupt or history.repeated or history.invoked.keys() != history.completed:
         raise UnfitError("a line is no operation, or a send has no outcome")
 
 
@@ -198,7 +213,6 @@ def finish(
     plan: RunPlan,
     merged: MergedSlices,
     outcomes: Sequence[PartitionOutcome],
-    contents: Mapping[str, FileContent],
 ) -> VerdictReport:
     """Returns the report on a run.
 
@@ -206,44 +220,49 @@ def finish(
         plan: what was to be read.
         merged: what was read in slices.
         outcomes: of all partitions, in order.
-        contents: how many lines each file of lines has, and their digest.
 
     Raises:
         UnfitError: a rare event is not what it should be.
+        OSError: the log of a controller cannot be read.
     """
-    unread = tuple(_unread(plan, merged, outcomes))
+    ledger = ReadLedger(plan.run.path)
+    metadata_logs = read_metadata_logs(plan.run, ledger)
+    unread = tuple(_unread(plan, {**merged.sizes, **ledger.sizes}, merged, outcomes))
     if unread:
         return report_unjudged(plan.run, unread)
     facts, reader = _read_rare(plan.run, merged.rare)
     for path in plan.run.histories:
         reader.read_history(path.name, [merged.rare.get(str(path.relative_to(plan.run.path)), b"")])
     _check_fit(reader)
-    sent, acked = Counter[int](), Counter[int]()
+    sent, acked = Counter[SendStream](), Counter[SendStream]()
     for outcome in outcomes:
         sent.update(outcome.sent)
         acked.update(outcome.acked)
     history = msgspec.structs.replace(merged.history, sent=dict(sent), acked=dict(acked))
     evidence = RunEvidence(
+        run=plan.run,
         facts=facts,
         timeline=facts.order_events(),
         files=merged.files,
         history=history,
         contradictions=tuple(reader.contradictions),
         sizes=merged.sizes,
-        contents=dict(contents),
+        contents=merged.contents,
+        metadata_logs=metadata_logs,
     )
     return put_together(plan.run, evidence, [outcome.judgement for outcome in outcomes])
 
 
-def _unread(plan: RunPlan, merged: MergedSlices, outcomes: Sequence[PartitionOutcome]) -> Iterator[str]:
-    sizes = dict(merged.sizes)
+def _unread(
+    plan: RunPlan, read: Mapping[str, int], merged: MergedSlices, outcomes: Sequence[PartitionOutcome]
+) -> Iterator[str]:
+    sizes = dict(read)
     for outcome in outcomes:
         sizes.update(outcome.sizes)
     yield from differences(plan, sizes)
     judged = {(outcome.judgement.topic, outcome.judgement.partition): outcome for outcome in outcomes}
     for name in merged.names:
-        lines, size = merged.lines.get(name, 0), merged.line_bytes.get(name, 0)
-        found = judged.get(name)
-        if found is None or (found.lines, found.line_bytes) != (lines, size):
-            told = "none" if found is None else f"{found.lines} of {found.line_bytes} bytes"
-            yield f"verification was to judge {lines} lines of {size} bytes of {name[0]}-{name[1]}, and judged {told}"
+        lines, found = merged.lines.get(name, 0), judged.get(name)
+        if found is None or found.lines != lines:
+            told = "none" if found is None else str(found.lines)
+            yield f"verification was to judge {lines} lines of {name[0]}-{name[1]}, and judged {told}"

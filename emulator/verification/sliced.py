@@ -1,18 +1,16 @@
 """Has Spark judge one large run in many tasks: its slices first, then its partitions (``run_slices``)."""
 
 import gc
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from emulator.verification.acks_comparison import REPORT
-from emulator.verification.lines_digest import FileContent
+from emulator.verification.row_tables import PartitionName
 from emulator.verification.run_directory import RunDirectory
-from emulator.verification.run_plan import ReadLedger, RunPlan
+from emulator.verification.run_plan import RunPlan
 from emulator.verification.run_slices import (
     SLICE_BYTES,
-    PartitionName,
     Slice,
     SortedSlice,
     UnfitError,
@@ -20,7 +18,8 @@ from emulator.verification.run_slices import (
     sort_slice,
     summary_of,
 )
-from emulator.verification.slice_judgement import PartitionOutcome, finish, judge_lines, merge_slices
+from emulator.verification.slice_judgement import PartitionOutcome, finish, judge_rows, merge_slices
+from emulator.verification.slice_rows import SliceRows
 from emulator.verification.verdict import VerdictReport
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ SLICED_FROM_BYTES: Final = 64 << 20
 """Size of events and histories from which on two jobs cost less than they save."""
 
 _Result = TypeVar("_Result")
-_Lines = tuple[PartitionName, tuple[Slice, bytes]]
+_Rows = tuple[PartitionName, tuple[Slice, SliceRows]]
 
 
 def is_large(plan: RunPlan) -> bool:
@@ -61,43 +60,32 @@ def judge_sliced(plan: RunPlan, *, spark: "SparkSession", slice_bytes: int = SLI
         names, rare = merged.names, context.broadcast(merged.rare)
         places = {name: place for place, name in enumerate(names)}
         outcomes = (
-            found.flatMap(_lines)
+            found.flatMap(_rows)
             .partitionBy(max(len(names), 1), places.__getitem__)
-            .mapPartitionsWithIndex(lambda place, lines: _judged(run, names[place : place + 1], rare, lines))
+            .mapPartitionsWithIndex(lambda place, pieces: _judged(run, names[place : place + 1], rare, pieces))
             .collect()
         )
         judged = [outcome for outcome in outcomes if outcome is not None]
         if len(judged) < len(outcomes):
             return None
-        paths = sorted({piece.path for piece in slices})
-        contents = dict(
-            context.parallelize(paths, len(paths)).map(lambda path: (path, content_of(run, path))).collect()
-        )
-        final = context.parallelize([0], 1).map(lambda _: _fit(lambda: finish(plan, merged, judged, contents)))
+        final = context.parallelize([0], 1).map(lambda _: _fit(lambda: finish(plan, merged, judged)))
         return final.collect()[0]
     finally:
         found.unpersist()
 
 
-def _lines(found: SortedSlice | None) -> Iterator[_Lines]:
+def _rows(found: SortedSlice | None) -> Iterator[_Rows]:
     if found is not None:
-        for name, text in found.partitions.items():
-            yield name, (found.census.slice, text)
+        for name, rows in found.partitions.items():
+            yield name, (found.census.slice, rows)
 
 
 def _judged(
-    run: RunDirectory, names: tuple[PartitionName, ...], rare: "Broadcast[dict[str, bytes]]", lines: Iterable[_Lines]
+    run: RunDirectory, names: tuple[PartitionName, ...], rare: "Broadcast[dict[str, bytes]]", pieces: Iterable[_Rows]
 ) -> Iterator[PartitionOutcome | None]:
-    own = [text for _, text in lines]
+    own = [piece for _, piece in pieces]
     for name in names:
-        yield _fit(partial(judge_lines, run, name, rare.value, own))
-
-
-def content_of(run: RunDirectory, path: str) -> FileContent:
-    """Returns what a file of lines holds, whole: a slice has only a part of it."""
-    ledger = ReadLedger(run.path)
-    deque(ledger.blocks(run.path / path), maxlen=0)
-    return ledger.contents[path]
+        yield _fit(partial(judge_rows, run, name, rare.value, own))
 
 
 def _fit(step: Callable[[], _Result]) -> _Result | None:

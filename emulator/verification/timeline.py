@@ -81,6 +81,18 @@ class CollectedEvent(msgspec.Struct, Generic[_Event_co], frozen=True, kw_only=Tr
     time_ns: int = 0
 
 
+class EventPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of the event log.
+
+    Attributes:
+        file: relative to the run's directory.
+        sequence: number of the line.
+    """
+
+    file: str
+    sequence: int
+
+
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     """The collected events of one run, ordered by node, incarnation and sequence: never across nodes."""
 

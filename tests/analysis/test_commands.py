@@ -1,11 +1,9 @@
 """``laststand sql``, ``export`` and ``analyze`` over hand-written runs, in the session of the tests."""
 
-import contextlib
 import csv
 import io
 import json
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -19,29 +17,9 @@ from emulator.analysis.catalogue import TABLE_NAMES
 from emulator.cli.analyze import SUMMARIES
 from emulator.cli.main import cli
 from emulator.cli.user_error import UserError
-from emulator.verification import session
 from tests.verification.run_builder import healthy
 
-
-@pytest.fixture(autouse=True)
-def one_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gives the verbs the session of the tests: there is one per process."""
-
-    class Starter:
-        def __init__(self, **_: object) -> None:
-            pass
-
-        def start(self) -> None:
-            pass
-
-        def stop(self) -> None:
-            pass
-
-        @contextlib.contextmanager
-        def at_work(self) -> Iterator[SparkSession]:
-            yield spark
-
-    monkeypatch.setattr(session, "SparkSessionStarter", Starter)
+pytestmark = pytest.mark.usefixtures("one_session")
 
 
 def run_cli(*arguments: str | Path, stdin: str | None = None) -> Result:

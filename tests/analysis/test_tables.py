@@ -116,8 +116,10 @@ def test_availability_ends_with_the_topic(spark: SparkSession, tmp_path: Path, r
         topic_id=TopicId("orders-id"),
     )
     run.note(CONTROLLER, deleted)
+    run.metadata_offset += 1
     run.at(9.0)
-    (row,) = rows_of(read_runs(spark, [run.finish()]).availability, "state", "duration_s")
+    run.stop_all()
+    (row,) = rows_of(read_runs(spark, [run.write()]).availability, "state", "duration_s")
     assert row == {"state": "writable", "duration_s": 3.0}
 
 

@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from emulator.verification.verdict import VerdictReport
 from emulator.verification.verify import verify_runs
+from tests.verdict_files import check_report
 
 Judge = Callable[[Mapping[str, Path]], dict[str, VerdictReport]]
 
@@ -17,6 +18,9 @@ def judge(spark: SparkSession) -> Judge:
     """Verifies named run directories in one go."""
 
     def judge_all(runs: Mapping[str, Path]) -> dict[str, VerdictReport]:
-        return dict(zip(runs, verify_runs(tuple(runs.values()), spark=spark), strict=True))
+        reports = dict(zip(runs, verify_runs(tuple(runs.values()), spark=spark), strict=True))
+        for report in reports.values():
+            check_report(report)
+        return reports
 
     return judge_all

@@ -251,13 +251,33 @@ class RunBuilder:
         self, name: str, target: str, *, bit: str | None = "probe timed out", begun_s: float | None = None
     ) -> None:
         begun_ns = None if begun_s is None else round(begun_s * 1e9)
-        self.note(HARNESS, e.FaultInjected(cause_id=CAUSE, fault=name, target=target, bit=bit, begun_ns=begun_ns))
+        nodes, links = _targets(target)
+        self.note(
+            HARNESS,
+            e.FaultInjected(
+                cause_id=CAUSE, fault=name, target=target, nodes=nodes, links=links, bit=bit, begun_ns=begun_ns
+            ),
+        )
+
+    def settle(self, *, behind: tuple[int, ...] = ()) -> None:
+        """The cluster settles, and every broker that runs knows all metadata but those that are ``behind``."""
+        end_offset = MetadataOffset(self.metadata_offset)
+        for node in sorted(self.running - {HARNESS, CONTROLLER, *behind}):
+            self.note(node, e.MetadataApplied(cause_id=CAUSE, start_offset=MetadataOffset(0), end_offset=end_offset))
+        self.note(HARNESS, e.ClusterSettled(cause_id=CAUSE, metadata_offset=MetadataOffset(self.metadata_offset)))
 
     def heal(self, name: str, target: str, *, committed: int | None = None) -> None:
         """A fault is healed, at ``committed`` if the harness knows where committed metadata ends."""
         offset = None if committed is None else MetadataOffset(committed)
+        nodes, links = _targets(target)
         healed = e.FaultHealed(
-            cause_id=CAUSE, fault=name, target=target, seen="probe succeeded", metadata_offset=offset
+            cause_id=CAUSE,
+            fault=name,
+            target=target,
+            nodes=nodes,
+            links=links,
+            seen="probe succeeded",
+            metadata_offset=offset,
         )
         self.note(HARNESS, healed)
 
@@ -903,6 +923,14 @@ def last_replica_standing(path: Path, *, era: str, brokers: tuple[int, int, int]
 
 def _end(log: list[Batch]) -> int:
     return log[-1].last_offset + 1 if log else 0
+
+
+def _targets(text: str) -> tuple[tuple[NodeId, ...], tuple[e.FaultLink, ...]]:
+    """The target of a fault as nodes and links: ``2``, ``0->100``, ``client->0`` or ``all``."""
+    source, arrow, target = text.replace("client", "1000").partition("->")
+    if arrow:
+        return (), (e.FaultLink(NodeId(int(source)), NodeId(int(target))),)
+    return (() if text == "all" else (NodeId(int(text)),)), ()
 
 
 def _broker(broker: int | None) -> BrokerId | None:

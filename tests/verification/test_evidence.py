@@ -230,6 +230,7 @@ UNKNOWN: Mapping[str, Build] = {
     "unexplained fencing": built(lambda run: run.fence(1)),
     "fencing of another broker's fault": fault_then_fencing("isolate", "0", broker=1),
     "fencing by a cut between brokers": fault_then_fencing("cut", "0->1", broker=1),
+    "fencing by a cut from the clients": fault_then_fencing("cut", "client->1", broker=1),
     "fencing by a held channel between brokers": fault_then_fencing("hold", "0->1", broker=1),
     "fencing by another broker's clock": fault_then_fencing("clock", "0", broker=1),
     "fenced again without a fault": fenced_again_without_a_fault,
@@ -290,7 +291,9 @@ def test_is_explained(name: str, reports: dict[str, VerdictReport]) -> None:
 
 def test_a_violation_stays_one_even_if_something_is_unknown(reports: dict[str, VerdictReport]) -> None:
     report = reports["lost and incomplete"]
-    assert report.unknown_reasons == ("event file 1-0.jsonl is missing or empty",)
+    missing, unmatched = report.unknown_reasons
+    assert missing == "event file 1-0.jsonl is missing or empty"
+    assert "5 acknowledgements are in the history and not in the events of who gave them" in unmatched
     assert "D1" in {check.check_id for check in report.violated()}
     assert report.verdict is Verdict.VIOLATION
 

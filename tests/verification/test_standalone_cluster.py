@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from emulator.parent_death import die_with_parent
 from emulator.verification.java import find_java
-from emulator.verification.verdict import write_verdict
+from emulator.verification.verdict_forms import write_verdict
 from emulator.verification.verify import verify_runs
 from tests.verification.run_builder import healthy, last_replica_standing
 
@@ -135,9 +135,9 @@ def test_a_cluster_without_the_code_writes_the_verdicts_that_this_process_writes
     executors = [path.parent.parent.parent.name for path in cluster.directory.rglob("laststand-code.zip")]
     assert sorted(set(executors)) == ["blind", "seeing"]
     # What the second worker was to judge of these it could not find, and says so.
-    reasons = [json.loads((run / "verdict.json").read_bytes())["unknown_reasons"] for run in unseen]
-    assert {len(each) for each in reasons} == {0, 1}
-    assert all("sees no file of it" in reason for each in reasons for reason in each)
+    doubts = [json.loads((run / "verdict.json").read_bytes())["doubts"] for run in unseen]
+    assert {len(each) for each in doubts} == {0, 1}
+    assert all("sees no file of it" in doubt["sentence"] for each in doubts for doubt in each)
 
 
 @pytest.mark.timeout(240)
@@ -150,6 +150,41 @@ def test_a_cluster_finds_what_this_process_finds(cluster: Cluster, hidden: Path)
     # The first line has speed and memory, and that of a shrunk plan the seconds that it took.
     unlike = re.compile(r"in [0-9.]+ s$|^60 schedules .*$", re.MULTILINE)
     assert unlike.sub("", found.stdout) == unlike.sub("", expected.stdout)
+
+
+@pytest.mark.timeout(240)
+def test_a_cluster_fills_the_tables_that_this_process_fills(cluster: Cluster, hidden: Path, tmp_path: Path) -> None:
+    runs = [str(healthy(tmp_path / str(number) / "1").finish()) for number in range(2)]
+    query = "SELECT scenario, kind, count(*) AS n FROM history GROUP BY ALL ORDER BY ALL"
+    expected = laststand("sql", *runs, query, "--json", temporary=hidden, python=sys.executable)
+    options = ("--master", cluster.master, "--conf", "spark.executor.memory=500m")
+    found = laststand("sql", *runs, query, "--json", *options, temporary=hidden, python=base_python())
+    assert (found.returncode, expected.returncode) == (0, 0), found.stderr
+    assert json.loads(found.stdout) == json.loads(expected.stdout)
+    assert [row["n"] for row in json.loads(found.stdout) if row["kind"] == "send"] == [3, 3]
+
+
+@pytest.mark.timeout(240)
+def test_no_setting_lets_files_be_passed_over(tmp_path: Path) -> None:
+    run = healthy(tmp_path / "1").finish()
+    pinned = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
+    options = [word for name in pinned for word in ("--conf", f"{name}=true")]
+    result = laststand("sql", str(run), "SET -v", "--json", *options, temporary=tmp_path, python=sys.executable)
+    assert result.returncode == 0, result.stderr
+    settings = {row["key"]: row["value"] for row in json.loads(result.stdout)}
+    assert [settings[name] for name in pinned] == ["false", "false"]
+
+
+@pytest.mark.timeout(240)
+def test_a_master_that_does_not_answer_is_told_in_a_line(hidden: Path, tmp_path: Path) -> None:
+    run = str(healthy(tmp_path / "1").finish())
+    table = ("sql", run, "SELECT 1"), ("analyze", "elections", run), ("export", run, str(tmp_path / "tables"))
+    for arguments in (("verify", run), *table):
+        result = laststand(*arguments, "--master", "spark://127.0.0.1:1", temporary=hidden, python=sys.executable)
+        assert (result.returncode, len(result.stderr.splitlines())) == (254, 1), result.stderr
+        assert "expected a Spark master that answers there" in result.stderr
+    assert not (tmp_path / "tables").exists()
+    assert list(hidden.glob("laststand-*")) == []
 
 
 @pytest.mark.timeout(240)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from emulator.core.history import OperationType
 from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from emulator.verification.matching import are_among
 from emulator.verification.partition_facts import ACKS_ALL, PartitionFacts
 
 
@@ -13,15 +14,15 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
     end = max((read.end_offset for read in reads if read.end_offset is not None), default=None)
     if start is None or end is None:
         return
-    received = {(batch.base_offset, batch.crc) for batch in facts.received}
-    for acked in facts.acked:
-        is_passed = start <= acked.base_offset and acked.last_offset < end
-        if acked.acks == ACKS_ALL and is_passed and (acked.base_offset, acked.crc) not in received:
-            yield Finding(
-                acked.base_offset,
-                f"{facts} offset {acked.base_offset} was acknowledged with acks=all, and no consumer was ever given "
-                f"it, though the final one read up to {end}",
-            )
+    acked, received = facts.acked, facts.received
+    is_passed = (acked["acks"] == ACKS_ALL) & (acked["base_offset"] >= start) & (acked["last_offset"] < end)
+    is_given = are_among([acked["base_offset"], acked["crc"]], [received["base_offset"], received["crc"]])
+    for base_offset in acked["base_offset"][is_passed & ~is_given].tolist():
+        yield Finding(
+            base_offset,
+            f"{facts} offset {base_offset} was acknowledged with acks=all, and no consumer was ever given it, though "
+            f"the final one read up to {end}",
+        )
 
 
 CHECK = PartitionCheck(

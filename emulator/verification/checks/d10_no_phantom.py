@@ -1,21 +1,22 @@
 """D10 NoPhantom: nothing is in a log, or reaches a consumer, that no producer sent to that partition."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
+from typing import Any
 
 from emulator.core.events import AppendRole, BatchAppended
 from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from emulator.verification.client_history import Tried, tried
+from emulator.verification.columns import Mask, Table
+from emulator.verification.matching import are_among
 from emulator.verification.partition_facts import PartitionFacts
 from emulator.verification.sentences import span
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
-    sent = {(crc, batch.record_count) for batch in facts.sent for crc in batch.crcs}
-    sent_records: dict[tuple[str, int], list[tuple[int, int]]] = {}
-    for batch in facts.sent:
-        for crc in batch.crcs:
-            sent_records.setdefault((batch.process, crc), []).append(
-                (batch.first_record_id, batch.first_record_id + batch.record_count)
-            )
+    sent = tried(facts.sent)
+
+    def was_sent(stored: Table[Any]) -> Mask:
+        return are_among([stored["crc"], stored["record_count"]], [sent.crcs, sent.record_counts])
 
     def finding(where: str, base_offset: int, last_offset: int, crc: int, record_count: int) -> Finding:
         return Finding(
@@ -24,25 +25,43 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             "that no producer sent",
         )
 
-    for final in facts.final_batches:
-        if not final.is_control and (final.crc, final.record_count) not in sent:
-            where = f"the final log of broker {final.node}"
-            yield finding(where, final.base_offset, final.last_offset, final.crc, final.record_count)
-    for appended in facts.events.of(BatchAppended):
+    stored = facts.final_batches
+    for final in stored.rows((stored["is_control"] == 0) & ~was_sent(stored)):
+        where = f"the final log of broker {final.node}"
+        yield finding(where, final.base_offset, final.last_offset, final.crc, final.record_count)
+    batches = facts.events.rows(BatchAppended)
+    for appended in batches.rows(batches.has("role", AppendRole.LEADER) & ~was_sent(batches)):
         event = appended.event
-        if event.role is AppendRole.LEADER and (event.crc, event.record_count) not in sent:
-            where = f"the event log of broker {appended.node}"
-            yield finding(where, event.base_offset, event.last_offset, event.crc, event.record_count)
-    for consumed in facts.consumed:
+        where = f"the event log of broker {appended.node}"
+        yield finding(where, event.base_offset, event.last_offset, event.crc, event.record_count)
+    for consumed in facts.consumed(~_are_whole(facts, sent)):
         end = consumed.first_record_id + consumed.record_count
         # A consumer that starts within a batch is given the rest of it.
-        if not any(
-            sent_first <= consumed.first_record_id and sent_end == end
-            for sent_first, sent_end in sent_records.get((consumed.producer, consumed.crc), ())
-        ):
+        is_of_batch = (sent.crcs == consumed.crc) & (sent.first_record_ids + sent.record_counts == end)
+        found = facts.sent.rows(sent.places[is_of_batch & (sent.first_record_ids <= consumed.first_record_id)])
+        if all(batch.process != consumed.producer for batch in found):
             yield finding(
                 consumed.process, consumed.base_offset, consumed.last_offset, consumed.crc, consumed.record_count
             )
+
+
+def _are_whole(facts: PartitionFacts, sent: Tried) -> Mask:
+    """Which received batches are as one producer sent them: nearly all."""
+    received, producers = facts.received, dict[Hashable, int]()
+    return are_among(
+        [
+            received.numbers("producer", producers),
+            received["crc"],
+            received["first_record_id"],
+            received["record_count"],
+        ],
+        [
+            facts.sent.numbers("process", producers)[sent.places],
+            sent.crcs,
+            sent.first_record_ids,
+            sent.record_counts,
+        ],
+    )
 
 
 CHECK = PartitionCheck(

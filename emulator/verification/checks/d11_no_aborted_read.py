@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from emulator.core.history import OperationType
 from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
 from emulator.verification.client_history import ReceivedBatch
@@ -11,15 +13,16 @@ from emulator.verification.partition_facts import PartitionFacts
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     refused: dict[tuple[int, int], list[str]] = {}
-    for sent in facts.sent:
-        if sent.type is OperationType.FAIL:
-            for crc in sent.crcs:
-                refused.setdefault((crc, sent.record_count), []).append(sent.process)
+    for sent in facts.sent.rows(facts.sent.has("type", OperationType.FAIL)):
+        for crc in sent.crcs:
+            refused.setdefault((crc, sent.record_count), []).append(sent.process)
     if not refused:
         return
+    crcs = np.array([crc for crc, _ in refused], np.int64)
+    final, received = facts.final_batches, facts.received
     found: list[tuple[str, FinalBatch | ReceivedBatch]] = [
-        *((f"the final log of broker {batch.node}", batch) for batch in facts.final_batches),
-        *((batch.process, batch) for batch in facts.received),
+        *((f"the final log of broker {batch.node}", batch) for batch in final.rows(np.isin(final["crc"], crcs))),
+        *((batch.process, batch) for batch in received.rows(np.isin(received["crc"], crcs))),
     ]
     for holder, batch in found:
         for process in refused.get((batch.crc, batch.record_count), ()):

@@ -2,36 +2,47 @@
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from emulator.verification.client_history import tried
+from emulator.verification.columns import NONE, Table
+from emulator.verification.log_reader import FinalBatch
+from emulator.verification.matching import groups_of, keys_of
 from emulator.verification.partition_facts import PartitionFacts
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
-    idempotent: dict[tuple[str | None, int, int, int], list[int]] = {}
-    others: dict[tuple[str | None, int, int], list[int]] = {}
-    for batch in facts.settled_batches:
-        if batch.producer_id is None:
-            others.setdefault((batch.topic_id, batch.crc, batch.record_count), []).append(batch.base_offset)
-        elif not batch.is_control:
-            key = (batch.topic_id, batch.producer_id, batch.producer_epoch, batch.base_sequence)
-            idempotent.setdefault(key, []).append(batch.base_offset)
-    for (_, producer_id, producer_epoch, base_sequence), offsets in idempotent.items():
-        if len(offsets) > 1:
-            yield Finding(
-                max(offsets),
-                f"{facts}: producer {producer_id} epoch {producer_epoch} sequence {base_sequence} is in the log "
-                f"{len(offsets)} times, at offsets {', '.join(map(str, sorted(set(offsets))))}",
-            )
-    for (_, crc, record_count), offsets in others.items():
-        if len(offsets) < 2:
-            continue
-        for sent in facts.sent:
-            if crc in sent.crcs and sent.record_count == record_count and len(offsets) > sent.attempts:
+    batches = facts.settled_batches
+    is_idempotent = batches["producer_id"] != NONE
+    own = batches.only(is_idempotent & (batches["is_control"] == 0))
+    for batch, offsets in _repeated(own, "topic_id", "producer_id", "producer_epoch", "base_sequence"):
+        yield Finding(
+            max(offsets),
+            f"{facts}: producer {batch.producer_id} epoch {batch.producer_epoch} sequence {batch.base_sequence} is in "
+            f"the log {len(offsets)} times, at offsets {', '.join(map(str, sorted(set(offsets))))}",
+        )
+    sends = tried(facts.sent)
+    for batch, offsets in _repeated(batches.only(~is_idempotent), "topic_id", "crc", "record_count"):
+        is_of_batch = (sends.crcs == batch.crc) & (sends.record_counts == batch.record_count)
+        for sent in facts.sent.rows(sends.places[is_of_batch]):
+            if len(offsets) > sent.attempts:
                 yield Finding(
                     max(offsets),
-                    f"{facts}: the batch with CRC {crc} is in the log {len(offsets)} times, and was sent "
+                    f"{facts}: the batch with CRC {batch.crc} is in the log {len(offsets)} times, and was sent "
                     f"{sent.attempts} times",
                 )
+
+
+def _repeated(batches: Table[FinalBatch], *names: str) -> Iterator[tuple[FinalBatch, list[int]]]:
+    """Yields one of those batches that agree in these fields, and the offsets of all of them."""
+    [keys] = keys_of([batches[name] for name in names])
+    ordered = np.sort(keys)
+    repeated = np.flatnonzero(np.isin(keys, ordered[1:][ordered[1:] == ordered[:-1]]))
+    for group in groups_of(keys[repeated]):
+        places = repeated[group]
+        [batch] = batches.rows(places[:1])
+        yield batch, batches["base_offset"][places].tolist()
 
 
 CHECK = PartitionCheck(

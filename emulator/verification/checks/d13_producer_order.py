@@ -3,7 +3,11 @@
 from collections.abc import Iterator
 from typing import Final
 
+import numpy as np
+
 from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.columns import NONE
+from emulator.verification.matching import groups_of
 from emulator.verification.partition_facts import PartitionFacts
 
 _HALF_OF_ALL: Final = 2**30
@@ -11,19 +15,20 @@ _HALF_OF_ALL: Final = 2**30
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
-    last: dict[tuple[str | None, int, int], int] = {}
-    for batch in sorted(facts.settled_batches, key=lambda batch: batch.base_offset):
-        if batch.producer_id is None or batch.is_control:
-            continue
-        key = (batch.topic_id, batch.producer_id, batch.producer_epoch)
-        before = last.get(key, -1)
-        if batch.base_sequence < before and before - batch.base_sequence < _HALF_OF_ALL:
-            yield Finding(
-                batch.base_offset,
-                f"{facts} offset {batch.base_offset}: sequence {batch.base_sequence} of producer {batch.producer_id} "
-                f"epoch {batch.producer_epoch} comes after sequence {before}",
-            )
-        last[key] = batch.base_sequence
+    stored = facts.settled_batches
+    stored = stored.only((stored["producer_id"] != NONE) & (stored["is_control"] == 0))
+    stored.sort("base_offset")
+    sequences = stored["base_sequence"]
+    befores = np.full(len(stored), -1)
+    for places in groups_of(stored["topic_id"], stored["producer_id"], stored["producer_epoch"]):
+        befores[places[1:]] = sequences[places[:-1]]
+    is_wrong = (sequences < befores) & (befores - sequences < _HALF_OF_ALL)
+    for batch, before in zip(stored.rows(is_wrong), befores[is_wrong].tolist(), strict=True):
+        yield Finding(
+            batch.base_offset,
+            f"{facts} offset {batch.base_offset}: sequence {batch.base_sequence} of producer {batch.producer_id} "
+            f"epoch {batch.producer_epoch} comes after sequence {before}",
+        )
 
 
 CHECK = PartitionCheck(

@@ -5,35 +5,45 @@ Both with acks=all: a deposed leader may still give a batch with acks=1 an offse
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from emulator.core.history import OperationType
 from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
 from emulator.verification.client_history import SentBatch
+from emulator.verification.columns import NONE, Table
+from emulator.verification.matching import groups_of
 from emulator.verification.partition_facts import ACKS_ALL, PartitionFacts
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
-    histories: dict[tuple[str, str], list[tuple[int, SentBatch]]] = {}
-    for sent in facts.sent:
-        # A client that is behind may give a batch of the new topic the id of the deleted one of that name.
-        if sent.type is not OperationType.OK or sent.acks != ACKS_ALL or sent.topic_id in facts.cluster.deleted_topics:
-            continue
-        places = histories.setdefault((sent.history, sent.topic_id or sent.topic), [])
-        places.append((sent.completed, sent))
-        if sent.invoked is not None:
-            places.append((sent.invoked, sent))
-    for places in histories.values():
-        highest = -1
-        for place, sent in sorted(places, key=lambda placed: placed[0]):
-            if sent.base_offset is None:
-                continue
-            if place == sent.completed:
-                highest = max(highest, sent.base_offset)
-            elif sent.base_offset <= highest:
-                yield Finding(
-                    sent.base_offset,
-                    f"{facts} offset {sent.base_offset} was given to a batch of {sent.process} that was sent after "
-                    f"offset {highest} had been acknowledged with acks=all",
-                )
+    sent = facts.sent
+    # A client that is behind may give a batch of the new topic the id of the deleted one of that name.
+    deleted = [facts.topic_number(topic_id) for topic_id in facts.cluster.deleted_topics]
+    is_of_deleted = np.isin(facts.topics(sent), np.array(deleted, np.int64))
+    is_acked = sent.has("type", OperationType.OK) & (sent["acks"] == ACKS_ALL) & (sent["base_offset"] != NONE)
+    acked = sent.only(is_acked & ~is_of_deleted)
+    unnamed = acked.has("topic_id", None) | acked.has("topic_id", "") | acked.has("topic_id", facts.topic)
+    topics = np.where(unnamed, facts.topic_number(facts.topic), facts.topics(acked))
+    for places in groups_of(acked["history"], topics):
+        yield from _sent_too_low(facts, acked.only(places))
+
+
+def _sent_too_low(facts: PartitionFacts, acked: Table[SentBatch]) -> Iterator[Finding]:
+    """Finds batches of one history that were sent after a higher offset had been acknowledged."""
+    begun = np.flatnonzero(acked["invoked"] != NONE)
+    places = np.concatenate([np.arange(len(acked)), begun])
+    positions = np.concatenate([acked["completed"], acked["invoked"][begun]])
+    order = np.argsort(positions, kind="stable")
+    places, is_ack = places[order], positions[order] == acked["completed"][places[order]]
+    offsets = acked["base_offset"][places]
+    highest = np.maximum.accumulate(np.where(is_ack, offsets, -1))
+    is_wrong = ~is_ack & (offsets <= highest)
+    for sent, before in zip(acked.rows(places[is_wrong]), highest[is_wrong].tolist(), strict=True):
+        yield Finding(
+            sent.base_offset or 0,
+            f"{facts} offset {sent.base_offset} was given to a batch of {sent.process} that was sent after offset "
+            f"{before} had been acknowledged with acks=all",
+        )
 
 
 CHECK = PartitionCheck(

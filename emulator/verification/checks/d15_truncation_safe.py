@@ -3,10 +3,14 @@
 Within one epoch nothing says whether the leader committed a batch before a follower cut it off.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Set
+
+import numpy as np
 
 from emulator.core.events import BatchAppended, HighWatermarkAdvanced, LogTruncated
 from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.event_table import EventRows
+from emulator.verification.matching import groups_of
 from emulator.verification.partition_facts import PartitionFacts
 from emulator.verification.sentences import words
 from emulator.verification.timeline import CollectedEvent
@@ -19,9 +23,10 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
     truncations = facts.events.of(LogTruncated)
     if not truncations:
         return
-    committed = _committed_epochs(facts)
+    cut_off = [list(_cut_off(facts, truncation)) for truncation in truncations]
+    committed = _committed_epochs(facts, {_identity(batch) for batches in cut_off for batch in batches})
     unclean = [(change.new.topic_id, change.new.leader_epoch) for change in facts.changes if change.is_unclean]
-    for truncation in truncations:
+    for truncation, batches in zip(truncations, cut_off, strict=True):
         cut = truncation.event
 
         def counts(epoch: int, cut: LogTruncated = cut) -> bool:
@@ -32,7 +37,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 
         offsets = {
             batch.base_offset
-            for batch in _cut_off(facts, truncation)
+            for batch in batches
             if any(counts(epoch) for epoch in committed.get(_identity(batch), ()))
         }
         if offsets:
@@ -46,46 +51,40 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 
 def _cut_off(facts: PartitionFacts, truncation: CollectedEvent[LogTruncated]) -> Iterator[BatchAppended]:
     cut = truncation.event
-    appended = [
-        batch
-        for batch in facts.events.of(BatchAppended)
-        if batch.node == truncation.node and batch.event.topic_id == cut.topic_id
-    ]
-    for batch in _log_at((truncation.incarnation, truncation.sequence), appended):
-        if batch.base_offset >= cut.new_end_offset and batch.last_offset < cut.old_end_offset:
-            yield batch
+    log = _log_at(facts, truncation.node, cut.topic_id, (truncation.incarnation, truncation.sequence))
+    is_cut_off = (log["base_offset"] >= cut.new_end_offset) & (log["last_offset"] < cut.old_end_offset)
+    return (batch.event for batch in log.rows(is_cut_off))
 
 
-def _committed_epochs(facts: PartitionFacts) -> dict[_Identity, set[int]]:
-    """By batch, the epochs of the leaders that had it when they called it committed."""
-    terms: dict[tuple[str, int], dict[int, tuple[int, tuple[int, int]]]] = {}
-    for advanced in facts.events.of(HighWatermarkAdvanced):
-        event = advanced.event
-        epochs = terms.setdefault((event.topic_id, advanced.node), {})
-        new, place = epochs.get(event.leader_epoch, (0, (-1, -1)))
-        told = (advanced.incarnation, advanced.sequence)
-        epochs[event.leader_epoch] = (max(new, event.new), max(place, told))
-    appended: dict[tuple[str, int], list[CollectedEvent[BatchAppended]]] = {}
-    for batch in facts.events.of(BatchAppended):
-        appended.setdefault((batch.event.topic_id, batch.node), []).append(batch)
+def _committed_epochs(facts: PartitionFacts, batches: Set[_Identity]) -> dict[_Identity, set[int]]:
+    """By batch, the epochs of the leaders that had it when they called it committed.
+
+    Args:
+        facts: of the partition.
+        batches: those that are asked for.
+    """
     committed: dict[_Identity, set[int]] = {}
-    for log, epochs in terms.items():
-        for epoch, (new, place) in epochs.items():
-            for there in _log_at(place, appended.get(log, [])):
-                if new > there.last_offset:
-                    committed.setdefault(_identity(there), set()).add(epoch)
+    offsets = np.array([base_offset for _, base_offset, _, _ in batches], np.int64)
+    moves = facts.events.rows(HighWatermarkAdvanced)
+    for places in groups_of(moves["topic_id"], moves["node"], moves["leader_epoch"]) if batches else ():
+        [last] = moves.rows(places[-1:])
+        log = _log_at(facts, last.node, last.event.topic_id, (last.incarnation, last.sequence))
+        is_committed = log["last_offset"] < max(int(moves["new"][places].max()), 0)
+        for there in log.rows(is_committed & np.isin(log["base_offset"], offsets)):
+            if _identity(there.event) in batches:
+                committed.setdefault(_identity(there.event), set()).add(last.event.leader_epoch)
     return committed
 
 
-def _log_at(place: tuple[int, int], appended: Sequence[CollectedEvent[BatchAppended]]) -> list[BatchAppended]:
+def _log_at(facts: PartitionFacts, node: int, topic_id: str, place: tuple[int, int]) -> EventRows[BatchAppended]:
     """What was in a log at a moment; an append below its end tells that what had been there was gone."""
-    log: list[BatchAppended] = []
-    for batch in sorted(appended, key=lambda batch: (batch.incarnation, batch.sequence)):
-        if (batch.incarnation, batch.sequence) < place:
-            while log and log[-1].last_offset >= batch.event.base_offset:
-                log.pop()
-            log.append(batch.event)
-    return log
+    batches = facts.events.rows(BatchAppended)
+    incarnations, sequence = batches["incarnation"], batches["sequence"]
+    is_before = (incarnations < place[0]) | ((incarnations == place[0]) & (sequence < place[1]))
+    log = batches.only(batches.has("node", node) & batches.has("topic_id", topic_id) & is_before)
+    from_the_end = np.minimum.accumulate(log["base_offset"][::-1])
+    next_lowest = np.append(from_the_end[::-1][1:], np.iinfo(np.int64).max)
+    return log.only(log["last_offset"] < next_lowest[: len(log)])
 
 
 def _identity(batch: BatchAppended) -> _Identity:

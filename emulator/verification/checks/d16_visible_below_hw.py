@@ -4,6 +4,8 @@ from collections.abc import Iterator
 
 from emulator.core.events import BecameLeader, FollowerHighWatermarkUpdated, HighWatermarkAdvanced, LogOpened
 from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from emulator.verification.columns import NONE
+from emulator.verification.matching import groups_of
 from emulator.verification.partition_facts import PartitionFacts
 
 _BEFORE_ALL = -1
@@ -11,22 +13,18 @@ _BEFORE_ALL = -1
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
-    served = {
-        (batch.node, batch.served_epoch, batch.process, batch.base_offset, batch.last_offset)
-        for batch in facts.received
-        if batch.served_epoch is not None
-    }
-    high_watermarks = _high_watermarks(facts) if served else {}
-    reached: dict[tuple[int, int], int] = {}
-    for node, epoch, process, base_offset, last_offset in served:
-        if (node, epoch) not in reached:
-            told = high_watermarks.get(node, {})
-            reached[node, epoch] = max((hw for of_epoch, hw in told.items() if of_epoch <= epoch), default=0)
-        if last_offset >= reached[node, epoch]:
+    served = facts.received.only(facts.received["served_epoch"] != NONE)
+    high_watermarks = _high_watermarks(facts) if len(served) else {}
+    for places in groups_of(served["node"], served["served_epoch"]):
+        node, epoch = int(served["node"][places[0]]), int(served["served_epoch"][places[0]])
+        told = high_watermarks.get(node, {})
+        reached = max((hw for of_epoch, hw in told.items() if of_epoch <= epoch), default=0)
+        early = served.rows(places[served["last_offset"][places] >= reached])
+        for process, base_offset, _ in {(batch.process, batch.base_offset, batch.last_offset) for batch in early}:
             yield Finding(
                 base_offset,
                 f"{facts} offset {base_offset}: broker {node} gave it to {process} in epoch {epoch} and never had a "
-                f"high watermark above {reached[node, epoch]}",
+                f"high watermark above {reached}",
             )
 
 
@@ -38,10 +36,10 @@ def _high_watermarks(facts: PartitionFacts) -> dict[int, dict[int, int]]:
         epochs = found.setdefault(node, {})
         epochs[leader_epoch] = max(epochs.get(leader_epoch, 0), high_watermark)
 
-    for advanced in facts.events.of(HighWatermarkAdvanced):
-        note(advanced.node, advanced.event.leader_epoch, advanced.event.new)
-    for updated in facts.events.of(FollowerHighWatermarkUpdated):
-        note(updated.node, updated.event.leader_epoch, updated.event.new)
+    for moves in (facts.events.rows(HighWatermarkAdvanced), facts.events.rows(FollowerHighWatermarkUpdated)):
+        nodes, epochs = moves["node"], moves["leader_epoch"]
+        for places in groups_of(nodes, epochs):
+            note(int(nodes[places[0]]), int(epochs[places[0]]), int(moves["new"][places].max()))
     for led in facts.events.of(BecameLeader):
         note(led.node, led.event.leader_epoch, led.event.high_watermark)
     for opened in facts.events.of(LogOpened):

@@ -2,21 +2,16 @@
 
 from collections.abc import Iterator
 
-from emulator.core.events import HighWatermarkAdvanced
 from emulator.verification.check import Finding, PartitionCheck, Premise
 from emulator.verification.partition_facts import PartitionFacts
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
-    committed: dict[tuple[str, int], int] = {}
-    for advanced in facts.events.of(HighWatermarkAdvanced):
-        key = (advanced.event.topic_id, advanced.event.leader_epoch)
-        committed[key] = max(committed.get(key, 0), advanced.event.new)
     for topic_id, terms in facts.terms.items():
         unclean = [c.new.leader_epoch for c in facts.changes if c.is_unclean and c.new.topic_id == topic_id]
         for term in terms:
-            for (committed_id, epoch), high_watermark in committed.items():
-                if committed_id != topic_id or epoch >= term.leader_epoch or high_watermark <= term.log_end_offset:
+            for epoch, high_watermark in facts.committed.get(topic_id, {}).items():
+                if epoch >= term.leader_epoch or high_watermark <= term.log_end_offset:
                     continue
                 if not any(epoch < unclean_epoch <= term.leader_epoch for unclean_epoch in unclean):
                     yield Finding(

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from emulator.core.events import BatchAppended, PowerLost
 from emulator.verification.check import Finding, PartitionCheck, Premise
 from emulator.verification.losses import LossClass
@@ -18,7 +20,8 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
     held: dict[tuple[str | None, int, int | None], set[tuple[int, int]]] = {
         (batch.topic_id, batch.base_offset, batch.crc): set() for batch in gone
     }
-    for appended in facts.events.of(BatchAppended) if gone else ():
+    batches = facts.events.rows(BatchAppended)
+    for appended in batches.rows(np.isin(batches["base_offset"], [batch.base_offset for batch in gone])):
         event = appended.event
         holders = held.get((event.topic_id, event.base_offset, event.crc))
         if holders is not None:

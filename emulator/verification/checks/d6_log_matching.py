@@ -5,10 +5,12 @@ highest high watermark), below the lower of both high watermarks and from the hi
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 import msgspec
 
 from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.columns import Table
 from emulator.verification.comparison import only_in_each
 from emulator.verification.log_reader import FinalBatch
 from emulator.verification.partition_facts import PartitionFacts
@@ -16,6 +18,9 @@ from emulator.verification.sentences import span
 
 _Key = tuple[str, int]
 """Topic id and node."""
+
+_CONTENT: Final = ("base_offset", "last_offset", "leader_epoch", "crc", "record_count")
+"""What two replicas must agree on."""
 
 
 class _Replica(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,9 +31,6 @@ class _Replica(msgspec.Struct, frozen=True, kw_only=True):
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     replicas = _replicas(facts)
-    batches: dict[_Key, list[FinalBatch]] = {}
-    for batch in facts.final_batches if len(replicas) > 1 else ():
-        batches.setdefault((batch.topic_id or "", batch.node), []).append(batch)
     for topic_id in sorted({topic_id for topic_id, _ in replicas}):
         settled = facts.settled.get(topic_id)
         leader = None if settled is None else settled.leader
@@ -39,26 +41,22 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                 continue
             below = min(replica.high_watermark, reference.high_watermark)
             above = max(replica.log_start_offset, reference.log_start_offset)
-            held = [_within(batches.get((topic_id, each.node), []), above, below) for each in (replica, reference)]
-            only_in_replica, only_in_reference = only_in_each(*held)
-            for node, other, only in (
-                (replica.node, reference.node, only_in_replica),
-                (reference.node, replica.node, only_in_reference),
-            ):
-                for base_offset, last_offset, leader_epoch, crc, _ in only:
+            held = [_within(facts, topic_id, each.node, above, below) for each in (replica, reference)]
+            differing = only_in_each(*([each[name] for name in _CONTENT] for each in held))
+            for batches, places, other in zip(held, differing, (reference, replica), strict=True):
+                for batch in dict.fromkeys(batches.rows(places)):
                     yield Finding(
-                        base_offset,
-                        f"{facts} {span(base_offset, last_offset)}: broker {node} has a batch of epoch {leader_epoch} "
-                        f"with CRC {crc} below the common high watermark that broker {other} does not have there",
+                        batch.base_offset,
+                        f"{facts} {span(batch.base_offset, batch.last_offset)}: broker {batch.node} has a batch of "
+                        f"epoch {batch.leader_epoch} with CRC {batch.crc} below the common high watermark that broker "
+                        f"{other.node} does not have there",
                     )
 
 
-def _within(batches: list[FinalBatch], above: int, below: int) -> list[tuple[int, int, int, int, int]]:
-    return [
-        (b.base_offset, b.last_offset, b.leader_epoch, b.crc, b.record_count)
-        for b in batches
-        if above <= b.base_offset and b.last_offset < below
-    ]
+def _within(facts: PartitionFacts, topic_id: str, node: int, above: int, below: int) -> Table[FinalBatch]:
+    batches = facts.final_batches
+    is_within = (batches["base_offset"] >= above) & (batches["last_offset"] < below)
+    return batches.only(batches.has("topic_id", topic_id) & batches.has("node", node) & is_within)
 
 
 def _replicas(facts: PartitionFacts) -> dict[_Key, _Replica]:

@@ -2,25 +2,25 @@
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from emulator.core.events import BatchAppended
 from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.matching import keys_of
 from emulator.verification.partition_facts import PartitionFacts
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
-    first: dict[tuple[str, int, int], tuple[int, int]] = {}
+    batches = facts.events.rows(BatchAppended)
+    [batch_keys] = keys_of([batches["topic_id"], batches["leader_epoch"], batches["base_offset"]])
+    order = np.argsort(batch_keys, kind="stable")
+    keys, last_offsets, crcs = batch_keys[order], batches["last_offset"][order], batches["crc"][order]
+    is_other = (keys[1:] == keys[:-1]) & ((last_offsets[1:] != last_offsets[:-1]) | (crcs[1:] != crcs[:-1]))
     differing: dict[tuple[str, int, int], set[str]] = {}
-    for appended in facts.events.of(BatchAppended):
+    for appended in batches.rows(np.isin(batch_keys, keys[1:][is_other])):
         batch = appended.event
-        key = (batch.topic_id, batch.leader_epoch, batch.base_offset)
-        content = (batch.last_offset, batch.crc)
-        if first.setdefault(key, content) != content:
-            differing[key] = set()
-    for appended in facts.events.of(BatchAppended) if differing else ():
-        batch = appended.event
-        told = differing.get((batch.topic_id, batch.leader_epoch, batch.base_offset))
-        if told is not None:
-            told.add(f"broker {appended.node} has one up to {batch.last_offset} with CRC {batch.crc}")
+        told = differing.setdefault((batch.topic_id, batch.leader_epoch, batch.base_offset), set())
+        told.add(f"broker {appended.node} has one up to {batch.last_offset} with CRC {batch.crc}")
     for (_, leader_epoch, base_offset), told in differing.items():
         yield Finding(
             base_offset,

@@ -12,25 +12,27 @@ created again continues the log of the deleted one.
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from emulator.core.events import LogTruncated, PowerLost
 from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from emulator.verification.columns import Table
 from emulator.verification.comparison import only_in_each
+from emulator.verification.log_reader import FinalBatch
 from emulator.verification.partition_facts import PartitionFacts
-from emulator.verification.replay import BatchFields, ReplayedLog, replay_logs
+from emulator.verification.replay import CONTENT, BatchFields, ReplayedLog, replay_logs
 from emulator.verification.sentences import span
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
-    final: dict[int, list[BatchFields]] = {}
-    for stored in facts.final_batches:
-        final.setdefault(stored.node, []).append(BatchFields.of_final(stored))
+    final = facts.final_batches
     replayed = replay_logs(facts)
     undone = _undone(facts)
-    for node in sorted(replayed.keys() | final.keys()):
-        log, found = replayed.get(node, ReplayedLog()), final.get(node, [])
+    for node in sorted({*replayed, *np.unique(final["node"]).tolist()}):
+        log, found = replayed[node], final.only(final.has("node", node))
         if _is_gone(facts, node, log):
             continue
-        only_by_events, only_in_log = only_in_each(log.expected, found)
+        only_by_events, only_in_log = _differences(facts, log, found)
         for batch in only_in_log:
             is_explained = batch.topic_id == log.topic_id and batch.base_offset >= log.seen_up_to
             if not is_explained and not _is_undone(batch, node, undone):
@@ -46,6 +48,21 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                 f"{facts}: the final log of broker {final_log.node}, which stopped in order, is unreadable from offset "
                 f"{final_log.log_end_offset} on: {final_log.problem}",
             )
+
+
+def _differences(
+    facts: PartitionFacts, log: ReplayedLog, found: Table[FinalBatch]
+) -> tuple[set[BatchFields], set[BatchFields]]:
+    """Returns the batches that only the events tell of, and those that only the final log has."""
+    expected, topic_id = log.expected, log.topic_id
+    by_events, in_log = only_in_each(
+        [np.full(len(expected), facts.topic_number(topic_id)), *(expected[name] for name in CONTENT)],
+        [facts.topics(found), *(found[name] for name in CONTENT)],
+    )
+    return (
+        {BatchFields.of(each.event, topic_id) for each in expected.rows(by_events)},
+        {BatchFields.of(batch, batch.topic_id) for batch in found.rows(in_log)},
+    )
 
 
 def _finding(facts: PartitionFacts, batch: BatchFields, log: str, problem: str) -> Finding:

@@ -4,20 +4,21 @@ from collections.abc import Iterator
 
 from emulator.core.events import HighWatermarkAdvanced
 from emulator.verification.check import Finding, PartitionCheck, Premise
-from emulator.verification.high_watermark import high_watermark_bound
+from emulator.verification.high_watermark import high_watermark_bounds
 from emulator.verification.partition_facts import PartitionFacts
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
-    for advanced in facts.events.of(HighWatermarkAdvanced):
+    moves = facts.events.rows(HighWatermarkAdvanced)
+    bounds = high_watermark_bounds(moves)
+    is_past = moves["new"] > bounds
+    for advanced, bound in zip(moves.rows(is_past), bounds[is_past].tolist(), strict=True):
         event = advanced.event
-        bound = high_watermark_bound(event, leader=advanced.node)
-        if event.new > bound:
-            yield Finding(
-                event.new,
-                f"{facts}: broker {advanced.node} in epoch {event.leader_epoch} moved its high watermark to "
-                f"{event.new}, past {bound}, the least log end in its maximal ISR",
-            )
+        yield Finding(
+            event.new,
+            f"{facts}: broker {advanced.node} in epoch {event.leader_epoch} moved its high watermark to {event.new}, "
+            f"past {bound}, the least log end in its maximal ISR",
+        )
 
 
 CHECK = PartitionCheck(check_id="H1", name="HWRule", premises=frozenset({Premise.HIGH_WATERMARK_MOVED}), find=_find)

@@ -4,28 +4,32 @@ from collections.abc import Iterator
 
 from emulator.core.events import HighWatermarkAdvanced
 from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.matching import groups_of
 from emulator.verification.partition_facts import PartitionFacts
 from emulator.verification.sentences import listed
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     committed = {(c.new.topic_id, c.new.leader_epoch, frozenset(c.new.isr)) for c in facts.changes}
-    for advanced in facts.events.of(HighWatermarkAdvanced):
-        event = advanced.event
-        required = facts.required_isr.get(event.topic_id)
+    moves = facts.events.rows(HighWatermarkAdvanced)
+    for places in groups_of(moves["topic_id"], moves["leader_epoch"], moves["committed_isr"]):
+        [first] = moves.rows(places[:1])
+        isr, required = first.event.committed_isr, facts.required_isr.get(first.event.topic_id)
         if required is None:
             continue
-        if len(event.committed_isr) < required:
+        if len(isr) < required:
             problem = f"fewer than the {required} required"
-        elif (event.topic_id, event.leader_epoch, frozenset(event.committed_isr)) not in committed:
+        elif (first.event.topic_id, first.event.leader_epoch, frozenset(isr)) not in committed:
             problem = "which the controller never committed in that epoch"
         else:
             continue
-        yield Finding(
-            event.new,
-            f"{facts}: broker {advanced.node} moved its high watermark from {event.old} to {event.new} in epoch "
-            f"{event.leader_epoch} with ISR {listed(event.committed_isr)}, {problem}",
-        )
+        for advanced in moves.rows(places):
+            event = advanced.event
+            yield Finding(
+                event.new,
+                f"{facts}: broker {advanced.node} moved its high watermark from {event.old} to {event.new} in epoch "
+                f"{event.leader_epoch} with ISR {listed(isr)}, {problem}",
+            )
 
 
 CHECK = PartitionCheck(check_id="H2", name="HWGate", premises=frozenset({Premise.HIGH_WATERMARK_MOVED}), find=_find)

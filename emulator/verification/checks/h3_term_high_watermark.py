@@ -2,26 +2,28 @@
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from emulator.core.events import HighWatermarkAdvanced
 from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.matching import groups_of
 from emulator.verification.partition_facts import PartitionFacts
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
-    highest: dict[tuple[str, int, int, int], int] = {}
-    for advanced in facts.events.of(HighWatermarkAdvanced):
+    moves = facts.events.rows(HighWatermarkAdvanced)
+    old, new = moves["old"], moves["new"]
+    highest = np.full(len(moves), -1)
+    for places in groups_of(moves["topic_id"], moves["node"], moves["incarnation"], moves["leader_epoch"]):
+        highest[places[1:]] = np.maximum(np.maximum.accumulate(new[places[:-1]]), -1)
+    is_wrong = (new <= old) | (old < highest)
+    for advanced, before in zip(moves.rows(is_wrong), highest[is_wrong].tolist(), strict=True):
         event = advanced.event
-        term = (event.topic_id, advanced.node, advanced.incarnation, event.leader_epoch)
-        before = highest.get(term, -1)
         if event.new <= event.old:
             problem = f"moved its high watermark from {event.old} back to {event.new}"
-        elif event.old < before:
-            problem = f"had its high watermark at {before} and continued from {event.old}"
         else:
-            problem = None
-        if problem is not None:
-            yield Finding(event.new, f"{facts}: broker {advanced.node} in epoch {event.leader_epoch} {problem}")
-        highest[term] = max(before, event.new)
+            problem = f"had its high watermark at {before} and continued from {event.old}"
+        yield Finding(event.new, f"{facts}: broker {advanced.node} in epoch {event.leader_epoch} {problem}")
 
 
 CHECK = PartitionCheck(check_id="H3", name="TermHW", premises=frozenset({Premise.HIGH_WATERMARK_MOVED}), find=_find)

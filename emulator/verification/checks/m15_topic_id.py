@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from emulator.core.events import BatchAppended, BecameFollower, BecameLeader, LogOpened
 from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from emulator.verification.matching import groups_of
 from emulator.verification.partition_facts import PartitionFacts
 
 
@@ -38,14 +39,11 @@ def _never_opened(facts: PartitionFacts) -> Iterator[_Misuse]:
 
 
 def _unknown_topics(facts: PartitionFacts) -> Iterator[_Misuse]:
-    first: dict[tuple[int, str], int] = {}
-    for appended in facts.events.of(BatchAppended):
-        event = appended.event
-        if event.topic_id not in facts.states:
-            key = (appended.node, event.topic_id)
-            first[key] = min(first.get(key, event.base_offset), event.base_offset)
-    for (node, topic_id), base_offset in first.items():
-        yield base_offset, node, "appended to a log of", topic_id
+    batches = facts.events.rows(BatchAppended)
+    for places in groups_of(batches["node"], batches["topic_id"]):
+        node, topic_id = int(batches["node"][places[0]]), batches.words("topic_id")[batches["topic_id"][places[0]]]
+        if topic_id not in facts.states:
+            yield int(batches["base_offset"][places].min()), node, "appended to a log of", topic_id
 
 
 CHECK = PartitionCheck(

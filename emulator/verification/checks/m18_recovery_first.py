@@ -1,10 +1,14 @@
 """M18 RecoveryFirst: an uncleanly elected leader recovers before it serves (KIP-704)."""
 
 from collections.abc import Iterator
+from typing import Any
 
-from emulator.core.events import AppendRole, BatchAppended, ProduceAnswered, RecoveryFinished, RecoveryStarted
+import numpy as np
+
+from emulator.core.events import AppendRole, BatchAppended, RecoveryFinished, RecoveryStarted
 from emulator.verification.check import Finding, PartitionCheck, Premise
-from emulator.verification.partition_facts import NO_ERROR, PartitionFacts
+from emulator.verification.columns import Table
+from emulator.verification.partition_facts import PartitionFacts
 
 _Term = tuple[int, int, str, int | None]
 """Node, incarnation, topic id and leader epoch."""
@@ -17,13 +21,14 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
     finished: dict[_Term, int] = {}
     for end in facts.events.of(RecoveryFinished):
         finished.setdefault((end.node, end.incarnation, end.event.topic_id, end.event.leader_epoch), end.sequence)
-    served = _served(facts)
     for start in started:
         term = (start.node, start.incarnation, start.event.topic_id, start.event.leader_epoch)
         end_sequence = finished.get(term)
-        for sequence, what, base_offset in served.get(term, ()):
-            is_through = end_sequence is not None and start.sequence < end_sequence < sequence
-            if sequence > start.sequence and not is_through:
+        for what, served in _served(facts, term):
+            is_early = served["sequence"] > start.sequence
+            if end_sequence is not None and start.sequence < end_sequence:
+                is_early &= served["sequence"] <= end_sequence
+            for base_offset in served["base_offset"][is_early].tolist():
                 yield Finding(
                     base_offset,
                     f"{facts}: broker {start.node} {what} offset {base_offset} while it still recovered in epoch "
@@ -31,19 +36,15 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                 )
 
 
-def _served(facts: PartitionFacts) -> dict[_Term, list[tuple[int, str, int]]]:
-    served: dict[_Term, list[tuple[int, str, int]]] = {}
-    for appended in facts.events.of(BatchAppended):
-        batch = appended.event
-        if batch.role is AppendRole.LEADER:
-            term = (appended.node, appended.incarnation, batch.topic_id, batch.leader_epoch)
-            served.setdefault(term, []).append((appended.sequence, "appended at", batch.base_offset))
-    for answered in facts.events.of(ProduceAnswered):
-        answer = answered.event
-        if answer.error == NO_ERROR and answer.base_offset is not None:
-            answer_term = (answered.node, answered.incarnation, answer.topic_id, answer.leader_epoch)
-            served.setdefault(answer_term, []).append((answered.sequence, "acknowledged", answer.base_offset))
-    return served
+def _served(facts: PartitionFacts, term: _Term) -> Iterator[tuple[str, Table[Any]]]:
+    batches, answered = facts.events.rows(BatchAppended), facts.answered
+    yield "appended at", _of_term(batches.only(batches.has("role", AppendRole.LEADER)), term)
+    yield "acknowledged", _of_term(answered, term)
+
+
+def _of_term(events: Table[Any], term: _Term) -> Table[Any]:
+    names = ("node", "incarnation", "topic_id", "leader_epoch")
+    return events.only(np.all([events.has(name, value) for name, value in zip(names, term, strict=True)], axis=0))
 
 
 CHECK = PartitionCheck(check_id="M18", name="RecoveryFirst", premises=frozenset({Premise.RECOVERY_STARTED}), find=_find)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from emulator.core.events import AppendRole, BatchAppended, BecameLeader
 from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.matching import groups_of
 from emulator.verification.partition_facts import PartitionFacts
 
 
@@ -16,13 +17,12 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
     for led in facts.events.of(BecameLeader):
         key = (led.event.topic_id, led.event.leader_epoch)
         leaders.setdefault(key, set()).add((led.node, "by its own word"))
-    appending = {
-        (appended.event.topic_id, appended.event.leader_epoch, appended.node)
-        for appended in facts.events.of(BatchAppended)
-        if appended.event.role is AppendRole.LEADER
-    }
-    for topic_id, appended_epoch, node in appending:
-        leaders.setdefault((topic_id, appended_epoch), set()).add((node, "by what it appended"))
+    batches = facts.events.rows(BatchAppended)
+    for places in groups_of(batches["topic_id"], batches["leader_epoch"], batches["node"], batches["role"]):
+        [appended] = batches.rows(places[:1])
+        if appended.event.role is AppendRole.LEADER:
+            key = (appended.event.topic_id, appended.event.leader_epoch)
+            leaders.setdefault(key, set()).add((appended.node, "by what it appended"))
     for (_, leader_epoch), found in leaders.items():
         if len({leader for leader, _ in found}) > 1:
             told = ", ".join(sorted(f"broker {leader} {source}" for leader, source in found))

@@ -12,9 +12,8 @@ Spoil = Callable[[bytes], bytes]
 
 
 def read(directory: Path) -> tuple[list[FinalBatch], FinalLog]:
-    found = list(read_node_logs(node=1, directory=directory))
-    (log,) = (item for item in found if isinstance(item, FinalLog))
-    return [item for item in found if isinstance(item, FinalBatch)], log
+    [found] = read_node_logs(node=1, directory=directory)
+    return list(found.batches()), found.log
 
 
 def node_directory(tmp_path: Path) -> Path:

@@ -217,7 +217,29 @@ def moved_to_one_replica_for_a_while(run: RunBuilder) -> None:
     """The replication factor counts as it was at the acknowledgement and as it is."""
     run.alter(reason="reassignment", replicas=(0,), isr=(0,))
     run.alter(reason="reassignment", replicas=(0, 1, 2), isr=(0,))
+    run.expand((0, 1, 2))
     run.end(0, e.IncarnationEnd.KILLED)
+    elect(run, 1, e.Election.ISR)
+
+
+def killed_before_the_new_replicas_are_in_sync(run: RunBuilder) -> None:
+    run.alter(reason="reassignment", replicas=(0,), isr=(0,))
+    run.alter(reason="reassignment", replicas=(0, 1, 2), isr=(0,))
+    run.end(0, e.IncarnationEnd.KILLED)
+    elect(run, 1, e.Election.ISR)
+
+
+def one_is_killed_while_two_are_added(run: RunBuilder) -> None:
+    run.alter(reason="reassignment", replicas=(0, 1, 2, 3, 4), adding=(3, 4), removing=(0, 2))
+    run.end(0, e.IncarnationEnd.KILLED)
+    elect(run, 1, e.Election.ISR)
+
+
+def one_and_a_new_one_are_killed(run: RunBuilder) -> None:
+    """Who never had what is lost is not missed."""
+    run.alter(reason="reassignment", replicas=(0, 1, 2, 3), adding=(3,), removing=(2,))
+    run.end(0, e.IncarnationEnd.KILLED)
+    run.end(3, e.IncarnationEnd.KILLED)
     elect(run, 1, e.Election.ISR)
 
 
@@ -270,6 +292,9 @@ def other_brokers_are_killed(run: RunBuilder) -> None:
         (min_isr_is_raised_meanwhile, Guarantee.EXCEEDED),
         (min_isr_was_lowered_for_a_while, Guarantee.EXCEEDED),
         (moved_to_one_replica_for_a_while, Guarantee.BROKEN),
+        (killed_before_the_new_replicas_are_in_sync, Guarantee.EXCEEDED),
+        (one_is_killed_while_two_are_added, Guarantee.BROKEN),
+        (one_and_a_new_one_are_killed, Guarantee.BROKEN),
         (moved_to_one_replica_meanwhile, Guarantee.EXCEEDED),
         (former_replica_is_killed, Guarantee.BROKEN),
         (other_brokers_are_killed, Guarantee.BROKEN),
@@ -298,6 +323,25 @@ def test_min_isr_of_one_promises_nothing_after_one_kill(tmp_path: Path) -> None:
     judgement = judge_guarantee(timeline_of(run), topic_id="orders-id", partition=0, acked_at=acked_at, lacking_epoch=1)
     assert judgement.guarantee is Guarantee.EXCEEDED
     assert "broker 0 was outstanding" in judgement.reason
+
+
+@pytest.mark.parametrize(("is_back", "guarantee"), [(False, Guarantee.EXCEEDED), (True, Guarantee.BROKEN)])
+def test_two_of_three_may_fail_only_once_the_third_is_in_sync(
+    tmp_path: Path, *, is_back: bool, guarantee: Guarantee
+) -> None:
+    run = RunBuilder(tmp_path)
+    run.start_brokers(0, 1, 2)
+    run.create_topic(min_isr=3)
+    acked_at = run.metadata_offset
+    run.alter(reason="reassignment", replicas=(0, 2), isr=(0, 2))
+    run.alter(reason="reassignment", replicas=(0, 1, 2), isr=(0, 2))
+    if is_back:
+        run.expand((0, 1, 2))
+    run.end(0, e.IncarnationEnd.KILLED)
+    run.end(2, e.IncarnationEnd.KILLED)
+    elect(run, 1, e.Election.ISR)
+    judgement = judge_guarantee(timeline_of(run), topic_id="orders-id", partition=0, acked_at=acked_at, lacking_epoch=1)
+    assert judgement.guarantee is guarantee
 
 
 def test_the_loss_of_the_motivating_story_is_inside_the_guarantee(tmp_path: Path) -> None:

@@ -1,40 +1,46 @@
 """The oracle's bound of a high watermark, by what a leader knew."""
 
+import msgspec
 import pytest
 
-from emulator.core.events import HighWatermarkAdvanced, ReplicaProgress
-from emulator.core.types import BrokerId, CauseId, LeaderEpoch, NodeId, Offset, TopicId
-from emulator.verification.high_watermark import high_watermark_bound
+from emulator.core.events import HighWatermarkAdvanced
+from emulator.verification.event_lines import LINES
+from emulator.verification.event_table import EventRows
+from emulator.verification.high_watermark import high_watermark_bounds
 
 
 def bound(*, maximal_isr: tuple[int, ...], ends: dict[int, int | None], log_end_offset: int = 100) -> int:
     """The bound of leader 0."""
-    brokers = tuple(BrokerId(NodeId(node)) for node in maximal_isr)
-    return high_watermark_bound(
-        HighWatermarkAdvanced(
-            cause_id=CauseId("test"),
-            topic="orders",
-            partition=0,
-            topic_id=TopicId("id"),
-            old=Offset(0),
-            new=Offset(100),
-            leader_epoch=LeaderEpoch(0),
-            log_end_offset=Offset(log_end_offset),
-            committed_isr=brokers,
-            maximal_isr=brokers,
-            joiners=(),
-            effective_min_isr=2,
-            replicas=tuple(
-                ReplicaProgress(
-                    broker_id=BrokerId(NodeId(node)),
-                    log_end_offset=None if end is None else Offset(end),
-                    leader_epoch=LeaderEpoch(0),
-                )
-                for node, end in ends.items()
-            ),
-        ),
-        leader=0,
+    rows = EventRows(HighWatermarkAdvanced)
+    rows.append(
+        msgspec.convert(
+            {
+                "type": "HighWatermarkAdvanced",
+                "node": 0,
+                "incarnation": 0,
+                "sequence": 0,
+                "cause_id": "test",
+                "topic": "orders",
+                "partition": 0,
+                "topic_id": "id",
+                "old": 0,
+                "new": 100,
+                "leader_epoch": 0,
+                "log_end_offset": log_end_offset,
+                "committed_isr": maximal_isr,
+                "maximal_isr": maximal_isr,
+                "joiners": (),
+                "effective_min_isr": 2,
+                "replicas": [
+                    {"broker_id": node, "log_end_offset": end, "leader_epoch": 0} for node, end in ends.items()
+                ],
+            },
+            LINES.type,
+        )
     )
+    [found] = high_watermark_bounds(rows).tolist()
+    assert isinstance(found, int)
+    return found
 
 
 @pytest.mark.parametrize(

@@ -7,23 +7,21 @@ import msgspec
 import pytest
 
 from emulator.core.promises import PromiseKind
+from emulator.verification.doubt import Doubt
 from emulator.verification.guarantee import Guarantee
-from emulator.verification.losses import LossClass
+from emulator.verification.junit import Case, junit
 from emulator.verification.verdict import (
     CheckResult,
     CheckStatus,
     Expected,
-    Loss,
-    OffsetRange,
     RecordCounts,
     Verdict,
     VerdictReport,
     decide,
     expected_of,
-    junit,
-    summary,
-    write_verdict,
 )
+from emulator.verification.verdict_forms import summary, write_verdict
+from tests.unit.verification.some_loss import some_loss
 
 
 def result(status: CheckStatus, check_id: str = "D1") -> CheckResult:
@@ -42,29 +40,22 @@ def result(status: CheckStatus, check_id: str = "D1") -> CheckResult:
 
 def report(*statuses: CheckStatus, unknown_reasons: tuple[str, ...] = (), story: int = 0) -> VerdictReport:
     checks = tuple(result(status, f"D{number}") for number, status in enumerate(statuses))
-    loss = Loss(
-        topic="orders",
-        partition=0,
-        records=10,
-        offsets=(OffsetRange(first=0, last=9),),
-        loss_class=LossClass.GONE_EVERYWHERE,
-        guarantee=Guarantee.BROKEN,
-        reason="because",
-        story=tuple(f"sentence {n}" for n in range(story)),
-    )
+    doubts = tuple(Doubt(about=None, sentence=reason) for reason in unknown_reasons)
+    loss = some_loss(story=tuple(f"sentence {n}" for n in range(story)))
     return VerdictReport(
         run="/runs/1",
         scenario="kip-966/story",
         era="kip-966",
         switches={"elr": "on"},
-        verdict=decide(checks, unknown_reasons),
+        verdict=decide(checks, doubts),
         guarantee=Guarantee.BROKEN if story else None,
-        unknown_reasons=unknown_reasons,
+        doubts=doubts,
         checks=checks,
         counts=(RecordCounts(acks=-1, sent=10, acked=10, lost=0, never_acked=0),),
+        partitions=(),
         losses=(loss,) if story else (),
         leaders=(),
-        outcome=expected_of(decide(checks, unknown_reasons)),
+        outcome=expected_of(decide(checks, doubts)),
     )
 
 
@@ -91,7 +82,7 @@ def test_files_can_be_read_back(tmp_path: Path) -> None:
 
 
 def case_of(written: VerdictReport) -> ElementTree.Element:
-    root = ElementTree.fromstring(junit((written,)))
+    root = ElementTree.fromstring(junit((Case.of(written),)))
     ((case,),) = root
     return case
 
@@ -110,7 +101,7 @@ def test_junit_passes_a_run_that_came_to_what_was_expected(
     statuses: tuple[CheckStatus, ...], outcome: Expected, verdict_tags: set[str]
 ) -> None:
     written = msgspec.structs.replace(report(*statuses, story=2), outcome=outcome)
-    root = ElementTree.fromstring(junit((written,)))
+    root = ElementTree.fromstring(junit((Case.of(written),)))
     assert {each.tag for each in case_of(written)} == {"properties", *verdict_tags}
     for element in (root, root[0]):
         counts = {key: int(element.get(key, "-1")) for key in ("tests", "failures", "errors")}
@@ -157,7 +148,39 @@ def test_junit_has_checks_seed_and_times() -> None:
     assert found["D1 Name"] == "not promised"
     assert found["seed"] == "7"
     assert case.get("time") == "2.500"
-    assert ElementTree.fromstring(junit((written,)))[0].get("timestamp") == written.started
+    assert ElementTree.fromstring(junit((Case.of(written),)))[0].get("timestamp") == written.started
+
+
+def test_junit_counts_the_runs_of_a_scenario_together() -> None:
+    met = msgspec.structs.replace(report(CheckStatus.OK), duration_s=2.0, started="2026-11-22T12:00:01.000+00:00")
+    missed = msgspec.structs.replace(
+        report(CheckStatus.VIOLATED), duration_s=1.5, started="2026-11-22T12:00:00.000+00:00"
+    )
+    root = ElementTree.fromstring(
+        junit(
+            (
+                Case(suite="first", name="kip-966 #1", report=met),
+                Case(suite="second", name="kip-966", report=report(CheckStatus.UNKNOWN)),
+                Case(suite="first", name="kip-966 #2", report=missed),
+                Case(suite="first", name="kafka-0.10", report=None, skipped="no ELR <here>"),
+            )
+        )
+    )
+    first, second = root
+    assert [case.get("name") for case in first] == ["kip-966 #1", "kip-966 #2", "kafka-0.10"]
+    counts = {key: first.get(key) for key in ("tests", "failures", "errors", "skipped", "time", "timestamp")}
+    assert counts == {
+        "tests": "3",
+        "failures": "1",
+        "errors": "0",
+        "skipped": "1",
+        "time": "3.500",
+        "timestamp": missed.started,
+    }
+    assert (second.get("errors"), root.get("tests"), root.get("skipped")) == ("1", "4", "1")
+    skipped = first[2].find("skipped")
+    assert skipped is not None
+    assert skipped.get("message") == "no ELR <here>"
 
 
 def test_summary_says_in_words_what_became_of_the_checks() -> None:

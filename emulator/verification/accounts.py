@@ -1,0 +1,219 @@
+"""Whether independent accounts of a run agree, so that one of them cannot be altered alone.
+
+What a broker did shows in the history, in what the controller committed, and in its own files; what the harness did
+shows in what the nodes say of themselves. Each sentence here is about two of these that contradict each other.
+"""
+
+from collections.abc import Hashable, Iterator
+from typing import Final
+
+import numpy as np
+
+from emulator.core.events import (
+    AppendRole,
+    BatchAppended,
+    BecameLeader,
+    BrokerFenced,
+    BrokerRegistered,
+    BrokerUnfenced,
+    ClusterSettled,
+    ConfigChanged,
+    ControlledShutdownStarted,
+    Event,
+    FaultHealed,
+    FaultInjected,
+    FeatureChanged,
+    IncarnationEnd,
+    IncarnationEnded,
+    LogDirectoriesChanged,
+    LogOpened,
+    LogStartOffsetRaised,
+    NodeStarted,
+    PartitionChanged,
+    ProducerIdsAllocated,
+    TopicCreated,
+    TopicDeleted,
+)
+from emulator.core.history import OperationType
+from emulator.core.promises import PROMISES
+from emulator.core.types import NodeRole
+from emulator.verification.cluster_facts import ClusterFacts
+from emulator.verification.columns import NONE
+from emulator.verification.event_table import place_of
+from emulator.verification.fencings import is_mended_by
+from emulator.verification.matching import are_among, groups_of
+from emulator.verification.partition_facts import PartitionFacts
+from emulator.verification.run_directory import RunDirectory
+from emulator.verification.timeline import CollectedEvent, Timeline
+
+_ALONE: Final[tuple[type[Event], ...]] = (
+    BrokerRegistered,
+    BrokerFenced,
+    BrokerUnfenced,
+    ControlledShutdownStarted,
+    LogDirectoriesChanged,
+    TopicCreated,
+    TopicDeleted,
+    ConfigChanged,
+    FeatureChanged,
+    ProducerIdsAllocated,
+    PartitionChanged,
+)
+"""Events of which one record has one; a cleared ELR has several changes, and an event of its own beside them."""
+
+_SEEN: Final[tuple[type[Event], ...]] = (IncarnationEnded, FaultInjected, FaultHealed, ClusterSettled)
+"""Events of the harness with the metadata that was committed by then."""
+
+_RULES: Final = frozenset(name for promise in PROMISES.values() for name in promise.switches)
+
+
+def contradictions_of_cluster(cluster: ClusterFacts, timeline: Timeline) -> Iterator[str]:
+    """Yields a sentence for each pair of accounts of a cluster that contradict each other."""
+    yield from _of_processes(timeline)
+    yield from _of_links(cluster)
+    yield from _of_records(cluster)
+
+
+def contradictions_of_plan(run: RunDirectory, timeline: Timeline) -> Iterator[str]:
+    """Yields a sentence for each rule that ``cluster.yaml`` says otherwise than a process does."""
+    planned = dict(run.switches)
+    for told in timeline.events:
+        started = told.event
+        if not isinstance(started, NodeStarted) or started.role is NodeRole.HARNESS:
+            continue
+        for name in sorted(planned.keys() & started.switches.keys()):
+            if planned[name] != started.switches[name]:
+                yield (
+                    f"cluster.yaml has {name}={planned[name]}, "
+                    f"and incarnation {told.incarnation} of node {told.node} {name}={started.switches[name]}"
+                )
+
+
+def contradictions_of_partition(facts: PartitionFacts) -> Iterator[str]:
+    """Yields a sentence for each pair of accounts of a partition that contradict each other."""
+    yield from _of_acknowledgements(facts)
+    yield from _of_leaders(facts)
+    yield from _of_log_starts(facts)
+    yield from _of_deleted_topics(facts)
+
+
+def _of_processes(timeline: Timeline) -> Iterator[str]:
+    for end in timeline.of(IncarnationEnded):
+        if end.end is IncarnationEnd.STOPPED and end.exit_code:
+            yield (
+                f"incarnation {end.ended_incarnation} of node {end.ended_node} stopped in order "
+                f"and with exit code {end.exit_code}"
+            )
+    for told in timeline.events:
+        started = told.event
+        if not isinstance(started, NodeStarted) or started.role is NodeRole.HARNESS:
+            continue
+        if missing := sorted(_RULES - started.switches.keys()):
+            yield f"node {told.node} does not say which rule it had: {', '.join(missing)}"
+
+
+def _of_links(cluster: ClusterFacts) -> Iterator[str]:
+    """A cluster settles once everything was mended."""
+    told: list[CollectedEvent[FaultInjected | FaultHealed | ClusterSettled]] = [
+        *cluster.events.of(FaultInjected),
+        *cluster.events.of(FaultHealed),
+        *cluster.events.of(ClusterSettled),
+    ]
+    broken: list[FaultInjected] = []
+    for each in sorted(told, key=place_of):
+        match each.event:
+            case FaultInjected() as fault:
+                if fault.bit is not None and fault.links:
+                    broken.append(fault)
+            case FaultHealed() as healed:
+                broken = [fault for fault in broken if not is_mended_by(healed, fault=fault.fault, target=fault.target)]
+            case ClusterSettled():
+                for fault in broken:
+                    yield f"the cluster settled, and fault {fault.fault} on {fault.target} was not mended"
+
+
+def _of_records(cluster: ClusterFacts) -> Iterator[str]:
+    end = max(cluster.committed_offsets, default=-1) + 1
+    for node, applied in sorted(cluster.last_applied.items()):
+        if applied.end_offset > end:
+            yield (
+                f"broker {node} applied metadata up to {applied.end_offset}, "
+                f"and the controller tells of no record from {end} on"
+            )
+    seen = max((offset for kind in _SEEN for offset in map(_offset_of, cluster.events.of(kind))), default=0)
+    if seen > end:
+        yield f"the harness saw metadata up to {seen}, and the controller tells of no record from {end} on"
+    told: dict[int, type[Event]] = {}
+    for kind in _ALONE:
+        for offset in sorted(map(_offset_of, cluster.events.of(kind))):
+            other = told.setdefault(offset, kind)
+            if other is not kind:
+                yield f"metadata record {offset} is {other.__name__} and {kind.__name__}"
+
+
+def _offset_of(told: CollectedEvent[Event]) -> int:
+    offset = getattr(told.event, "metadata_offset", None)
+    return offset if isinstance(offset, int) else 0
+
+
+def _of_acknowledgements(facts: PartitionFacts) -> Iterator[str]:
+    """No message leaves a broker before the event about it is written."""
+    sent, answered, causes = facts.sent, facts.answered, dict[Hashable, int]()
+    is_known = are_among(
+        [sent["node"], sent["base_offset"], sent.numbers("operation_id", causes)],
+        [answered["node"], answered["base_offset"], answered.numbers("cause_id", causes)],
+    )
+    is_acked, is_somewhere = sent.has("type", OperationType.OK), sent["base_offset"] != NONE
+    unknown = np.flatnonzero(is_acked & is_somewhere & ~is_known)
+    for first in sent.rows(unknown[:1]):
+        yield (
+            f"{facts}: {len(unknown)} acknowledgements are in the history and not in the events of who gave them, "
+            f"such as that of offset {first.base_offset} by broker {first.node}"
+        )
+    nowhere = int(np.sum(is_acked & (sent["acks"] != 0) & ~is_somewhere))
+    if nowhere:
+        yield f"{facts}: {nowhere} acknowledgements name no offset"
+
+
+def _of_leaders(facts: PartitionFacts) -> Iterator[str]:
+    led = {
+        (took.node, took.incarnation, took.event.topic_id, took.event.leader_epoch)
+        for took in facts.events.of(BecameLeader)
+    }
+    batches = facts.events.rows(BatchAppended)
+    own = batches.only(batches.has("role", AppendRole.LEADER))
+    terms = groups_of(own["node"], own["incarnation"], own["topic_id"], own["current_leader_epoch"])
+    acted = {
+        (each.node, each.incarnation, each.event.topic_id, each.event.current_leader_epoch)
+        for each in own.rows(np.array([places[0] for places in terms], np.int64))
+    }
+    for node, incarnation, _, leader_epoch in sorted(acted - led):
+        yield (
+            f"{facts}: incarnation {incarnation} of broker {node} appended as leader of epoch {leader_epoch}, "
+            "and never became it"
+        )
+
+
+def _of_log_starts(facts: PartitionFacts) -> Iterator[str]:
+    """A node that stopped in order has on disk what its events say."""
+    starts: dict[tuple[int, str], int] = {}
+    for opened in facts.events.of(LogOpened):
+        key = (opened.node, opened.event.topic_id)
+        starts[key] = max(starts.get(key, 0), opened.event.log_start_offset)
+    for raised in facts.events.of(LogStartOffsetRaised):
+        key = (raised.node, raised.event.topic_id)
+        starts[key] = max(starts.get(key, 0), raised.event.new)
+    for log in facts.final_logs:
+        told = starts.get((log.node, log.topic_id or ""))
+        if log.is_clean and told is not None and told != log.log_start_offset:
+            yield (
+                f"{facts}: the final log of broker {log.node} starts at {log.log_start_offset}, "
+                f"and by its events at {told}"
+            )
+
+
+def _of_deleted_topics(facts: PartitionFacts) -> Iterator[str]:
+    """A client that is behind names the topic before, and reads the one of that name that is there."""
+    deleted = facts.cluster.deleted_topics
+    if facts.states and facts.states.keys() <= deleted.keys() and facts.is_all_read:
+        yield f"{facts}: the final consumer read it, and its topic was deleted"

@@ -1,0 +1,97 @@
+"""Which batches were acknowledged, by whom, and in which epoch."""
+
+from collections.abc import Hashable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from emulator.core.events import BatchAppended
+from emulator.core.history import OperationType
+from emulator.verification.batches import AckedBatch
+from emulator.verification.client_history import SentBatch
+from emulator.verification.columns import NONE, Ints, Table
+from emulator.verification.matching import keys_of
+
+if TYPE_CHECKING:
+    from emulator.verification.partition_facts import PartitionFacts
+
+
+def acked_batches(facts: "PartitionFacts") -> Table[AckedBatch]:
+    """Returns every batch that a producer was told is in the log, but for those of deleted topics.
+
+    Whoever acknowledged a batch has it in its own log: that copy tells the epoch in which it was appended. It may
+    have been acknowledged in a later one, when the producer tried again; leaders elected in between need not have
+    it. The leader's own answer names that epoch; what the client believed counts only where there is no such event.
+    Of the topic ids that both name, that of the later topic counts: a client may believe in a topic that was
+    deleted while it is answered for its successor, and a leader may answer for one that the client knows to be gone
+    (S41).
+    """
+    sent = facts.sent.only(facts.sent.has("type", OperationType.OK) & (facts.sent["base_offset"] != NONE))
+    topics, told = _told_by_leaders(facts, sent)
+    base_offsets, counts = sent["base_offset"], sent["record_count"]
+    appended = _appended_epochs(facts, topics, sent)
+    producers: dict[Hashable, int] = {}
+    operations: dict[Hashable, int] = {}
+    columns = {
+        "topic_id": topics,
+        "base_offset": base_offsets,
+        "last_offset": base_offsets + counts - 1,
+        "crc": sent["crc"],
+        "record_count": counts,
+        "acks": sent["acks"],
+        "process": sent.numbers("process", producers),
+        "operation_id": sent.numbers("operation_id", operations),
+        "node": sent["node"],
+        "leader_epoch": appended,
+        "acked_epoch": np.maximum(told, appended),
+    }
+    words = {"topic_id": facts.topic_numbers, "process": producers, "operation_id": operations}
+    acked = Table.built(AckedBatch, columns, words)
+    deleted = [facts.topic_number(topic_id) for topic_id in facts.cluster.deleted_topics]
+    return acked.only(~np.isin(topics, np.array(deleted, np.int64)))
+
+
+def _told_by_leaders(facts: "PartitionFacts", sent: Table[SentBatch]) -> tuple[Ints, Ints]:
+    """By batch, the topic and the epoch that the answers to it name, or else those that the client believed in."""
+    topics, epochs = facts.topics(sent), sent["leader_epoch"].copy()
+    answered, causes = facts.answered, dict[Hashable, int]()
+    own, answers = keys_of(
+        [sent["node"], sent["base_offset"], sent.numbers("operation_id", causes)],
+        [answered["node"], answered["base_offset"], answered.numbers("cause_id", causes)],
+    )
+    order = np.argsort(answers, kind="stable")
+    begin, end = (np.searchsorted(answers, own, side, sorter=order) for side in ("left", "right"))
+    place = np.append(order, 0)[begin]
+    is_plain = (end - begin == 1) & (np.append(facts.topics(answered), -1)[place] == topics)
+    told = np.append(answered["leader_epoch"], NONE)[place]
+    epochs = np.where(is_plain & (told != NONE), told, epochs)
+    last = max(facts.states, default=None)
+    rest = np.flatnonzero(~is_plain & ((end > begin) | sent.has("topic_id", None)))
+    for number, batch in zip(rest.tolist(), sent.rows(rest), strict=True):
+        found = [answer.event for answer in answered.rows(order[begin[number] : end[number]])]
+        named = [*(answer.topic_id for answer in found), *([] if batch.topic_id is None else [batch.topic_id])]
+        topic_id = max(named, key=partial(_created, facts), default=last)
+        of_topic = [answer.leader_epoch for answer in found if answer.topic_id == topic_id]
+        topics[number] = facts.topic_number(topic_id)
+        epochs[number] = max((epoch for epoch in of_topic if epoch is not None), default=epochs[number])
+    return topics, epochs
+
+
+def _appended_epochs(facts: "PartitionFacts", topics: Ints, sent: Table[SentBatch]) -> Ints:
+    """By batch, the last epoch in which the broker that acknowledged it appended it; ``NONE`` if it did not."""
+    batches = facts.events.rows(BatchAppended)
+    if not len(batches) or not len(sent):
+        return np.full(len(sent), NONE)
+    own, appended = keys_of(
+        [topics, sent["node"], sent["base_offset"], sent["crc"]],
+        [facts.topics(batches), batches["node"], batches["base_offset"], batches["crc"]],
+    )
+    order = np.lexsort((batches["leader_epoch"], appended))
+    places = order[np.maximum(np.searchsorted(appended, own, "right", sorter=order) - 1, 0)]
+    return np.where(appended[places] == own, batches["leader_epoch"][places], NONE)
+
+
+def _created(facts: "PartitionFacts", topic_id: str) -> int:
+    """Returns the place of a topic among those of this name, in the order of their creation."""
+    return list(facts.states).index(topic_id) if topic_id in facts.states else -1

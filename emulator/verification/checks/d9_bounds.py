@@ -1,0 +1,67 @@
+"""D9 Bounds: a log start is not above the high watermark, that is not above the log's end, and a log has no gaps.
+
+Judged by what each broker says of its log as it opens it, appends, and moves its high watermark, and by final logs.
+"""
+
+from collections.abc import Iterator
+
+from emulator.core.events import (
+    BecameFollower,
+    Event,
+    FollowerHighWatermarkUpdated,
+    HighWatermarkAdvanced,
+    LogOpened,
+)
+from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.log_reader import successive
+from emulator.verification.log_walk import appended_elsewhere
+from emulator.verification.partition_facts import PartitionFacts
+from emulator.verification.timeline import CollectedEvent
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    for told, problem in _problems(facts):
+        yield Finding(told.sequence, f"{facts}: broker {told.node} {problem}")
+    for before, after in successive(facts.final_batches):
+        is_apart = after["base_offset"] != before["last_offset"] + 1
+        for left, found in zip(before.rows(is_apart), after.rows(is_apart), strict=True):
+            yield Finding(
+                found.base_offset,
+                f"{facts}: the final log of broker {found.node} (topic id {found.topic_id}) goes on at "
+                f"{found.base_offset} after {left.last_offset}",
+            )
+
+
+def _problems(facts: PartitionFacts) -> Iterator[tuple[CollectedEvent[Event], str]]:
+    for appended, end_offset in appended_elsewhere(facts):
+        yield appended, f"appended at {appended.event.base_offset} to a log that ended at {end_offset}"
+    for moves in (facts.events.rows(HighWatermarkAdvanced), facts.events.rows(FollowerHighWatermarkUpdated)):
+        for moved in moves.rows(moves["new"] > moves["log_end_offset"]):
+            event = moved.event
+            yield moved, f"moved its high watermark to {event.new}, and its log ends at {event.log_end_offset}"
+    roles: list[CollectedEvent[LogOpened | BecameFollower]] = [
+        *facts.events.of(LogOpened),
+        *facts.events.of(BecameFollower),
+    ]
+    for told in roles:
+        problem = _problem(told.event)
+        if problem is not None:
+            yield told, problem
+
+
+def _problem(event: LogOpened | BecameFollower) -> str | None:
+    match event:
+        case LogOpened() if not event.log_start_offset <= event.high_watermark <= event.log_end_offset:
+            return (
+                f"opened a log from {event.log_start_offset} to {event.log_end_offset} with its high watermark at "
+                f"{event.high_watermark}"
+            )
+        case BecameFollower() if event.high_watermark > event.log_end_offset:
+            return (
+                f"follows with its high watermark at {event.high_watermark}, and its log ends at {event.log_end_offset}"
+            )
+        case _:
+            return None
+
+
+CHECK = PartitionCheck(check_id="D9", name="Bounds", premises=frozenset({Premise.LOG_OPENED}), find=_find)

@@ -1,0 +1,25 @@
+"""L2 Unfence: once every fault is over, each broker is unfenced."""
+
+from collections.abc import Iterator
+
+from emulator.verification.check import ClusterCheck, Evidence, Finding, Premise
+from emulator.verification.cluster_facts import ClusterFacts
+from emulator.verification.settled_state import lasting_processes, settled_at
+
+
+def _find(cluster: ClusterFacts) -> Iterator[Finding]:
+    for at in settled_at(cluster):
+        for node, _ in lasting_processes(cluster, at=at):
+            if not cluster.is_active(node, at - 0.5):
+                yield Finding(
+                    at, f"broker {node} is not active by metadata up to {at}, with which the cluster had settled"
+                )
+
+
+CHECK = ClusterCheck(
+    check_id="L2",
+    name="Unfence",
+    needs=frozenset({Evidence.EVENTS}),
+    premises=frozenset({Premise.SETTLED}),
+    find=_find,
+)

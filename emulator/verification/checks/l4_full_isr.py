@@ -1,0 +1,27 @@
+"""L4 ISRfull: once every fault is over, all replicas of a partition that is led are in its ISR."""
+
+from collections.abc import Iterator
+
+from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from emulator.verification.partition_facts import PartitionFacts
+from emulator.verification.sentences import listed
+from emulator.verification.settled_state import settled_states
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    for state in settled_states(facts):
+        if state.leader is not None and set(state.isr) != set(state.replicas):
+            yield Finding(
+                state.metadata_offset,
+                f"{facts} has ISR {listed(state.isr)} of replicas {listed(state.replicas)}, though the cluster had "
+                "settled",
+            )
+
+
+CHECK = PartitionCheck(
+    check_id="L4",
+    name="ISRfull",
+    needs=frozenset({Evidence.EVENTS}),
+    premises=frozenset({Premise.SETTLED, Premise.COMMITTED}),
+    find=_find,
+)

@@ -1,0 +1,64 @@
+"""L6 FullCopy: once every fault is over, replicas are full copies of each other.
+
+Judged by the final logs of those that stopped in order, from the highest of their log starts on. A replica that cut its
+log off last of all is left out: its leader stopped before it could fetch that again.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from emulator.core.events import BatchAppended, LogTruncated
+from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from emulator.verification.columns import Ints
+from emulator.verification.partition_facts import PartitionFacts
+from emulator.verification.settled_state import lasting_processes, settled_at, settled_states
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    stopped = {node for at in settled_at(facts.cluster) for node, _ in lasting_processes(facts.cluster, at=at)}
+    cut_off = set(_cut_off(facts))
+    for state in settled_states(facts):
+        leader = facts.settled.get(state.topic_id)
+        logs = {
+            log.node: log
+            for log in facts.final_logs
+            if log.topic_id == state.topic_id and log.node in set(state.isr) & stopped - cut_off
+        }
+        if leader is None or leader.leader not in logs:
+            continue
+        start = max(log.log_start_offset for log in logs.values())
+        copies = {node: _copy(facts, state.topic_id, node, start) for node in logs}
+        for node, copy in copies.items():
+            if not all(map(np.array_equal, copy, copies[leader.leader])):
+                yield Finding(
+                    logs[node].log_end_offset,
+                    f"{facts}: the final log of broker {node}, which ends at {logs[node].log_end_offset}, is no copy "
+                    f"of leader {leader.leader}'s, which ends at {logs[leader.leader].log_end_offset}",
+                )
+
+
+def _cut_off(facts: PartitionFacts) -> Iterator[int]:
+    """Yields the brokers that appended nothing after they had truncated their logs."""
+    appended = facts.events.rows(BatchAppended)
+    incarnations, sequences = appended["incarnation"], appended["sequence"]
+    for truncated in facts.events.of(LogTruncated):
+        is_later = (incarnations == truncated.incarnation) & (sequences > truncated.sequence)
+        is_later |= incarnations > truncated.incarnation
+        if not (is_later & appended.has("node", truncated.node)).any():
+            yield truncated.node
+
+
+def _copy(facts: PartitionFacts, topic_id: str, node: int, start: int) -> tuple[Ints, ...]:
+    batches = facts.final_batches
+    is_own = batches.has("topic_id", topic_id) & batches.has("node", node) & (batches["last_offset"] >= start)
+    return batches["base_offset"][is_own], batches["leader_epoch"][is_own], batches["crc"][is_own]
+
+
+CHECK = PartitionCheck(
+    check_id="L6",
+    name="FullCopy",
+    needs=frozenset({Evidence.EVENTS, Evidence.FINAL_LOGS}),
+    premises=frozenset({Premise.SETTLED, Premise.FINAL_REPLICAS}),
+    find=_find,
+)

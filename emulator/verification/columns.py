@@ -1,0 +1,335 @@
+"""Rows of one kind, whose fields can be read as columns: a check over millions of rows is a few operations of NumPy.
+
+A column is an array of 64-bit integers. The column of an integer field has its values, and ``NONE`` for ``None``; that
+of a truth value has 0 and 1. A field that is a tuple of structs has its elements in a table of their own, and its
+column says where they begin there (``elements``). The column of any other field has numbers of ``words``. Rows are made
+again only of what a check has to tell of.
+"""
+
+import types
+import typing
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from enum import Enum
+from functools import cache
+from itertools import chain
+from operator import attrgetter
+from typing import Any, Final, NamedTuple, Self, TypeVar, cast
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+Places = Mask | Ints | slice
+"""Which rows."""
+
+NONE: Final = -(2**63)
+"""Stands for ``None`` in the column of an integer field."""
+
+_PENDING_MAX: Final = 1 << 12
+"""Rows that are kept as objects until they become columns: few enough for the memory next to the processor."""
+
+_SHARED_MAX: Final = 64
+"""Words that a part of a table keeps though it may not need them."""
+
+_Row = TypeVar("_Row")
+
+
+class _Form(Enum):
+    INT = "int"
+    OPTIONAL = "int | None"
+    BOOL = "bool"
+    ELEMENTS = "tuple of structs"
+    WORD = "anything else"
+
+
+class _Field(NamedTuple):
+    name: str
+    form: _Form
+    element: type[msgspec.Struct] | None = None
+
+
+@cache
+def _fields_of(kind: type[msgspec.Struct]) -> tuple[_Field, ...]:
+    hints = typing.get_type_hints(kind)
+    return tuple(_field(name, hints[name]) for name in kind.__struct_fields__)
+
+
+def _field(name: str, hint: object) -> _Field:
+    arguments = typing.get_args(hint)
+    if typing.get_origin(hint) is tuple and isinstance(arguments[0], type) and issubclass(arguments[0], msgspec.Struct):
+        return _Field(name, _Form.ELEMENTS, arguments[0])
+    is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    members = {_plain(member) for member in (arguments if is_union else (hint,))}
+    for members_of_form, form in (
+        ({int}, _Form.INT),
+        ({int, type(None)}, _Form.OPTIONAL),
+        ({bool}, _Form.BOOL),
+    ):
+        if members == members_of_form:
+            return _Field(name, form)
+    return _Field(name, _Form.WORD)
+
+
+def _plain(hint: object) -> object:
+    """Returns what a ``NewType`` is made of."""
+    while isinstance(hint, typing.NewType):
+        hint = hint.__supertype__
+    return hint
+
+
+class Table(Collection[_Row]):
+    """Rows of one kind, in the order in which they were added.
+
+    Args:
+        kind: a struct with the fields of a row.
+        more: integer fields of rows that the struct does not have.
+    """
+
+    def __init__(self, kind: type[msgspec.Struct], more: Iterable[str] = ()) -> None:
+        self._kind = kind
+        self._constants: dict[str, Any] = {}
+        self._fields = (*_fields_of(kind), *(_Field(name, _Form.INT) for name in more))
+        self._words: dict[str, list[Any]] = {f.name: [] for f in self._fields if f.form is _Form.WORD}
+        self._numbers: dict[str, dict[Hashable, int]] = {name: {} for name in self._words}
+        self._elements: dict[str, Table[Any]] = {f.name: Table(f.element) for f in self._fields if f.element}
+        self._pending: list[Any] = []
+        self._chunks: list[dict[str, Ints]] = []
+        self._chosen: tuple[Table[Any], Ints] | None = None
+
+    @classmethod
+    def built(
+        cls, kind: type[msgspec.Struct], columns: Mapping[str, Ints], numbers: Mapping[str, Mapping[Hashable, int]]
+    ) -> "Table[Any]":
+        """Returns a table with these columns; ``numbers`` has the number of each word, by field."""
+        table = Table[Any](kind)
+        table._numbers = {name: dict(numbers[name]) for name in table._numbers}
+        table._words = {name: list(numbers[name]) for name in table._numbers}
+        table._chunks = [{field.name: columns[field.name] for field in table._fields}]
+        return table
+
+    def joined(self, others: Iterable[Self]) -> Self:
+        """Returns a table of its rows and those of others, which are of the same kind and without the same fields."""
+        found = self.part(slice(None), {})
+        found._words = {name: list(words) for name, words in self._words.items()}
+        found._numbers = {name: dict(numbers) for name, numbers in self._numbers.items()}
+        for other in others:
+            columns = dict(other._whole())
+            for name, words in found._words.items():
+                numbers = found._numbers[name]
+                columns[name] = _renumbered(columns[name], other._words[name], numbers)
+                words.extend(list(numbers)[len(words) :])
+            for name, elements in found._elements.items():
+                columns[name] = columns[name] + len(elements)
+                found._elements[name] = elements.joined([other._elements[name]])
+            found._chunks.append(columns)
+        return found
+
+    def append(self, row: msgspec.Struct) -> None:
+        """Adds a row, or anything that has its fields."""
+        self._pending.append(row)
+        if len(self._pending) >= _PENDING_MAX:
+            self._take_pending()
+
+    def extend(self, rows: Sequence[msgspec.Struct]) -> None:
+        """Adds rows."""
+        self._pending.extend(rows)
+        if len(self._pending) >= _PENDING_MAX:
+            self._take_pending()
+
+    def __len__(self) -> int:
+        if self._chosen is not None:
+            return len(self._chosen[1])
+        return len(self._pending) + sum(len(next(iter(chunk.values()))) for chunk in self._chunks)
+
+    def __iter__(self) -> Iterator[_Row]:
+        return self.rows(slice(None))
+
+    def __contains__(self, row: object) -> bool:
+        return any(row == each for each in self)
+
+    def __getitem__(self, name: str) -> Ints:
+        """The column of a field."""
+        if self._chosen is None:
+            return self._whole()[name]
+        [columns], (table, places) = self._chunks, self._chosen
+        if name not in columns:
+            columns[name] = table[name][places]
+        return columns[name]
+
+    def words(self, name: str) -> Sequence[Any]:
+        """What the numbers of a column stand for."""
+        self._take_pending()
+        return self._words[name]
+
+    def elements(self, name: str) -> tuple[Ints, "Table[Any]"]:
+        """How many elements each row has in a field that is a tuple of structs, and the table of all elements."""
+        return self[_count_of(name)], self._elements[name]
+
+    def numbers(self, name: str, numbers: dict[Hashable, int]) -> Ints:
+        """The column of a field under other numbers, which ``numbers`` has or is given: to compare it with a column."""
+        return _renumbered(self[name], self.words(name), numbers)
+
+    def has(self, name: str, value: Hashable) -> Mask:
+        """In which rows a field has a value."""
+        if name in self._words:
+            return cast("Mask", self[name] == self._numbers[name].get(value, -1))
+        return cast("Mask", self[name] == (NONE if value is None else value))
+
+    def rows(self, places: Places) -> Iterator[_Row]:
+        """The rows at these places."""
+        values = [self._values(field, places) for field in self._fields]
+        names = [field.name for field in self._fields]
+        for row in zip(*values, strict=True):
+            yield self._row(dict(zip(names, row, strict=True)))
+
+    def _values(self, field: _Field, places: Places) -> list[Any]:
+        found: list[Any] = self[field.name][places].tolist()
+        match field.form:
+            case _Form.INT:
+                return found
+            case _Form.OPTIONAL:
+                return [None if value == NONE else value for value in found]
+            case _Form.BOOL:
+                return [value == 1 for value in found]
+            case _Form.WORD:
+                words = self._words[field.name]
+                return [words[number] for number in found]
+            case _Form.ELEMENTS:
+                counts, elements = self.elements(field.name)
+                ends = [begin + count for begin, count in zip(found, counts[places].tolist(), strict=True)]
+                return [tuple(elements.rows(slice(*ends))) for ends in zip(found, ends, strict=True)]
+
+    def _row(self, values: dict[str, Any]) -> _Row:
+        return cast("_Row", self._struct(values))
+
+    def _struct(self, values: dict[str, Any]) -> Any:
+        return self._kind(**self._constants, **values)
+
+    def only(self, places: Places) -> Self:
+        """A table of the rows at these places. Its columns are made when they are asked for."""
+        found = object.__new__(type(self))
+        self._take_pending()
+        found.__dict__.update(self.__dict__)
+        if isinstance(places, slice):
+            places = np.arange(len(self))[places]
+        found._chosen = (self, np.flatnonzero(places) if places.dtype == np.bool_ else cast("Ints", places))
+        found._chunks = [{}]
+        found._pending = []
+        return found
+
+    def part(self, places: Places, constants: Mapping[str, Any]) -> Self:
+        """A table of the rows at these places, without the fields that are the same in all of them.
+
+        Args:
+            places: of the rows.
+            constants: these fields and their values.
+        """
+        found = self.only(places)
+        found._whole()
+        found._elements = dict(self._elements)
+        found._constants = {**self._constants, **constants}
+        found._fields = tuple(field for field in self._fields if field.name not in constants)
+        [columns] = found._chunks
+        columns = found._chunks[0] = {name: column for name, column in columns.items() if name not in constants}
+        found._words = {name: words for name, words in self._words.items() if name not in constants}
+        found._numbers = {name: self._numbers[name] for name in found._words}
+        for name, words in found._words.items():
+            if len(words) > _SHARED_MAX:
+                used, columns[name] = np.unique(columns[name], return_inverse=True)
+                found._words[name] = [words[number] for number in used.tolist()]
+                found._numbers[name] = {word: number for number, word in enumerate(found._words[name])}
+        for name, elements in self._elements.items():
+            counts = columns[_count_of(name)]
+            ends = np.cumsum(counts)
+            used = np.repeat(columns[name] - (ends - counts), counts) + np.arange(int(counts.sum()))
+            found._elements[name], columns[name] = elements.only(used), ends - counts
+        return found
+
+    def replaced(self, name: str, column: Ints) -> Self:
+        """A table with another column of an integer field."""
+        found = self.part(slice(None), {})
+        found._chunks[0][name] = column
+        return found
+
+    def sort(self, *names: str) -> None:
+        """Puts the rows into the order of integer fields, the first of which comes first."""
+        columns = [self[name] for name in names]
+        if not _is_sorted(columns):
+            order = np.lexsort(columns[::-1])
+            self._chunks = [{name: column[order] for name, column in self._whole().items()}]
+
+    def _whole(self) -> dict[str, Ints]:
+        self._take_pending()
+        names = chain((field.name for field in self._fields), map(_count_of, self._elements))
+        if self._chosen is not None:
+            self._chunks = [{name: self[name] for name in names}]
+            self._chosen = None
+        if not self._chunks:
+            self._chunks.append({name: np.empty(0, np.int64) for name in names})
+        if len(self._chunks) > 1:
+            chunks = self._chunks
+            self._chunks = [{name: np.concatenate([each[name] for each in chunks]) for name in chunks[0]}]
+        return self._chunks[0]
+
+    def _take_pending(self) -> None:
+        if self._pending:
+            rows, self._pending = self._pending, []
+            chunk: dict[str, Ints] = {}
+            for field in self._fields:
+                self._add_columns(field, list(map(attrgetter(field.name), rows)), chunk)
+            self._chunks.append(chunk)
+
+    def _add_columns(self, field: _Field, values: list[Any], chunk: dict[str, Ints]) -> None:
+        match field.form:
+            case _Form.WORD:
+                words, numbers = self._words[field.name], self._numbers[field.name]
+                for word in dict.fromkeys(values):
+                    if word not in numbers:
+                        numbers[word] = len(words)
+                        words.append(word)
+                chunk[field.name] = np.fromiter(map(numbers.__getitem__, values), np.int64, len(values))
+            case _Form.ELEMENTS:
+                elements = self._elements[field.name]
+                counts = np.fromiter(map(len, values), np.int64, len(values))
+                chunk[_count_of(field.name)] = counts
+                chunk[field.name] = np.cumsum(counts) - counts + len(elements)
+                elements.extend(list(chain.from_iterable(values)))
+            case _Form.OPTIONAL:
+                chunk[field.name] = self._ints(field, [NONE if value is None else value for value in values])
+            case _Form.INT | _Form.BOOL:
+                chunk[field.name] = self._ints(field, values)
+                if len(values) and chunk[field.name].min() == NONE:
+                    raise self._too_large(field)
+
+    def _ints(self, field: _Field, values: list[int]) -> Ints:
+        try:
+            return np.array(values, np.int64)
+        except OverflowError as error:
+            raise self._too_large(field) from error
+
+    def _too_large(self, field: _Field) -> ValueError:
+        return ValueError(f"{field.name} of {self._kind.__name__} has more than 64 bits")
+
+    def __getstate__(self) -> dict[str, object]:
+        self._whole()
+        return self.__dict__
+
+
+def _count_of(name: str) -> str:
+    return f"{name}, count"
+
+
+def _renumbered(column: Ints, words: Sequence[Hashable], numbers: dict[Hashable, int]) -> Ints:
+    new = [numbers.setdefault(word, len(numbers)) for word in words]
+    return np.array(new, np.int64)[column] if new else column
+
+
+def _is_sorted(columns: Sequence[Ints]) -> bool:
+    is_after = np.zeros(max(len(columns[0]) - 1, 0), np.bool_)
+    is_equal = ~is_after
+    for column in columns:
+        is_after |= is_equal & (column[1:] > column[:-1])
+        is_equal &= column[1:] == column[:-1]
+    return bool(np.all(is_after | is_equal))

@@ -1,0 +1,94 @@
+"""Which acknowledged batches are not where they must be."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from emulator.verification.batches import AckedBatch, LeaderTerm, LostBatch
+from emulator.verification.columns import Mask, Table
+from emulator.verification.losses import classify_settled, classify_unsettled
+from emulator.verification.matching import are_among
+
+if TYPE_CHECKING:
+    from emulator.verification.partition_facts import PartitionFacts
+
+_Copy = tuple[str | None, int, int | None, int]
+"""Topic id, base offset, CRC and last offset of a batch."""
+
+
+def lost_batches(facts: "PartitionFacts") -> Iterator[LostBatch]:
+    """Yields acknowledged batches (any acks) that are not where they must be.
+
+    Where a replica's directory is missing and there is no settled leader, nothing is called lost: that evidence is
+    incomplete, not bad.
+    """
+    acked, final = facts.acked, facts.final_batches
+    suspects = list(acked.rows(~_are_kept(facts, acked)))
+    copies: dict[_Copy, set[int]] = {(a.topic_id, a.base_offset, a.crc, a.last_offset): set() for a in suspects}
+    read = _read_at_the_end(facts) if suspects else frozenset()
+    offsets = np.array([each.base_offset for each in suspects], np.int64)
+    for batch in final.rows(np.isin(final["base_offset"], offsets)):
+        held_by = copies.get((batch.topic_id, batch.base_offset, batch.crc, batch.last_offset))
+        if held_by is not None:
+            held_by.add(batch.node)
+    for suspect in suspects:
+        state = facts.states.get(suspect.topic_id or "")
+        if state is None or suspect.last_offset < facts.deleted_below.get(state.topic_id, 0):
+            continue
+        holders = copies[suspect.topic_id, suspect.base_offset, suspect.crc, suspect.last_offset]
+        lacking = _first_lacking(facts, suspect)
+        settled = facts.settled.get(state.topic_id)
+        if settled is not None:
+            loss_class = classify_settled(
+                state=state,
+                leader=settled.leader,
+                holders=holders,
+                was_lacking=lacking is not None,
+                is_missed=_is_missed(facts, suspect, read),
+            )
+        elif facts.missing_replicas(state):
+            loss_class = None
+        else:
+            loss_class = classify_unsettled(state=state, holders=holders, was_lacking=lacking is not None)
+        if loss_class is not None:
+            yield LostBatch(
+                batch=suspect,
+                loss_class=loss_class,
+                holders=tuple(sorted(holders)),
+                lacking=lacking,
+                settled=settled,
+            )
+
+
+def _are_kept(facts: "PartitionFacts", acked: Table[AckedBatch]) -> Mask:
+    """Whether a batch is where it must be, so that nobody has to ask who else has it: so it is with almost all."""
+    settled, topics, last_offsets = facts.settled_batches, facts.topics(acked), acked["last_offset"]
+    is_held = are_among(
+        [topics, acked["base_offset"], last_offsets, acked["crc"]],
+        [facts.topics(settled), settled["base_offset"], settled["last_offset"], settled["crc"]],
+    )
+    lacks = facts.are_lacking(topics=topics, after_epochs=acked["acked_epoch"], last_offsets=last_offsets)
+    return is_held & ~lacks & _are_read(facts, acked)
+
+
+def _are_read(facts: "PartitionFacts", acked: Table[AckedBatch]) -> Mask:
+    if not facts.is_all_read:
+        return np.ones(len(acked), np.bool_)
+    read = facts.received.only(facts.received.has("phase", "final"))
+    return are_among([acked["base_offset"], acked["crc"]], [read["base_offset"], read["crc"]])
+
+
+def _first_lacking(facts: "PartitionFacts", acked: AckedBatch) -> LeaderTerm | None:
+    if acked.acked_epoch is None:
+        return None
+    return facts.first_lacking(acked.topic_id, after_epoch=acked.acked_epoch, last_offset=acked.last_offset)
+
+
+def _is_missed(facts: "PartitionFacts", acked: AckedBatch, read: frozenset[tuple[int, int]]) -> bool:
+    return facts.is_all_read and (acked.base_offset, acked.crc) not in read
+
+
+def _read_at_the_end(facts: "PartitionFacts") -> frozenset[tuple[int, int]]:
+    is_final = facts.received.has("phase", "final")
+    return frozenset((batch.base_offset, batch.crc) for batch in facts.received.rows(is_final))

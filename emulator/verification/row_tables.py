@@ -1,0 +1,80 @@
+"""Facts of which a run has as many as batches, as they are read: as columns, of all partitions, and then of each."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from emulator.core.events import Event
+from emulator.verification.client_history import ReceivedBatch, SentBatch
+from emulator.verification.columns import Table
+from emulator.verification.event_lines import FREQUENT, FREQUENT_LINES, Line
+from emulator.verification.event_table import EventRows
+from emulator.verification.matching import groups_of
+
+PartitionName = tuple[str, int]
+"""Topic and number."""
+
+_LINE_OF: Final = {kind: line for line, kind in FREQUENT_LINES.items()}
+
+
+class PartitionRows(msgspec.Struct, kw_only=True):
+    """The frequent facts of one partition."""
+
+    events: dict[type[Event], EventRows[Any]]
+    sent: Table[SentBatch]
+    received: Table[ReceivedBatch]
+
+    @classmethod
+    def none(cls, topic: str, partition: int) -> "PartitionRows":
+        """Returns those of a partition of which nothing is known."""
+        name = {"topic": topic, "partition": partition}
+        nothing = slice(0)
+        return cls(
+            events={kind: EventRows(kind).part(nothing, name) for kind in FREQUENT},
+            sent=Table[SentBatch](SentBatch).part(nothing, name),
+            received=Table[ReceivedBatch](ReceivedBatch).part(nothing, name),
+        )
+
+    def joined(self, others: Sequence["PartitionRows"]) -> "PartitionRows":
+        """Returns these facts and those of others."""
+        return PartitionRows(
+            events={kind: rows.joined([other.events[kind] for other in others]) for kind, rows in self.events.items()},
+            sent=self.sent.joined([other.sent for other in others]),
+            received=self.received.joined([other.received for other in others]),
+        )
+
+
+class RowTables:
+    """The frequent facts of any number of partitions."""
+
+    def __init__(self) -> None:
+        self.events = {kind: EventRows(kind) for kind in FREQUENT}
+        self.sent: Table[SentBatch] = Table(SentBatch)
+        self.received: Table[ReceivedBatch] = Table(ReceivedBatch)
+
+    def add_lines(self, lines: Sequence[Line]) -> None:
+        """Takes those lines that are of frequent events."""
+        for kind, rows in self.events.items():
+            line_type = _LINE_OF[kind]
+            rows.extend([line for line in lines if type(line) is line_type])
+
+    def parts(self) -> dict[PartitionName, PartitionRows]:
+        """Returns the facts by partition."""
+        parts: dict[PartitionName, PartitionRows] = {}
+        for kind, rows in self.events.items():
+            for name, part in parts_of(rows):
+                parts.setdefault(name, PartitionRows.none(*name)).events[kind] = part
+        for name, sent in parts_of(self.sent):
+            parts.setdefault(name, PartitionRows.none(*name)).sent = sent
+        for name, received in parts_of(self.received):
+            parts.setdefault(name, PartitionRows.none(*name)).received = received
+        return parts
+
+
+def parts_of(table: Table[Any]) -> Iterator[tuple[PartitionName, Any]]:
+    """Yields the rows of each partition in a table of all."""
+    topics, partitions = table["topic"], table["partition"]
+    for places in groups_of(topics, partitions):
+        topic, partition = table.words("topic")[topics[places[0]]], int(partitions[places[0]])
+        yield (topic, partition), table.part(places, {"topic": topic, "partition": partition})

@@ -1,0 +1,73 @@
+"""The forms of a verdict: ``verdict.json``, ``junit.xml`` and text for a terminal."""
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from emulator.verification.junit import Case, junit
+from emulator.verification.verdict import CheckStatus, VerdictReport, headline
+
+VERDICT_FILE: Final = "verdict.json"
+JUNIT_FILE: Final = "junit.xml"
+_SUMMARY_LINES: Final = 12
+
+
+def write_verdict(report: VerdictReport, directory: Path) -> None:
+    """Writes ``verdict.json`` and ``junit.xml`` into the run's directory, each of them whole or not at all.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    text = msgspec.json.format(msgspec.json.encode(report), indent=2)
+    _write_whole(directory / VERDICT_FILE, text + b"\n")
+    _write_whole(directory / JUNIT_FILE, junit((Case.of(report),)).encode())
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    fresh = path.with_name(f".{path.name}.new")
+    try:
+        fresh.write_bytes(content)
+        fresh.replace(path)
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise
+
+
+def summary(report: VerdictReport) -> str:
+    """Returns at most twelve lines for a terminal: verdict, counts, what fired, the first story or doubts."""
+    lines = [headline(report)]
+    for counts in report.counts:
+        acks = "all" if counts.acks == -1 else str(counts.acks)
+        lost = "loss not tracked" if counts.acks == 0 else f"{counts.lost} lost"
+        lines.append(f"  acks={acks}: {counts.sent} records sent, {counts.acked} acked, {lost}")
+    lines.append(f"  checks: {_checks_in_words(report)}")
+    details = [f"unknown: {reason}" for reason in report.unknown_reasons]
+    details.extend(loss.story[0].text for loss in report.losses)
+    details.extend(dict.fromkeys(line.text for loss in report.losses for line in loss.story[1:]))
+    if not report.losses:
+        details.extend(f"{check.check_id}: {check.examples[0]}" for check in report.violated())
+    left = _SUMMARY_LINES - len(lines)
+    if len(details) > left:
+        details = [*details[: left - 1], f"... {len(details) - left + 1} more lines in {VERDICT_FILE}"]
+    return "\n".join([*lines, *(f"  {detail}" for detail in details)])
+
+
+_IN_WORDS: Final = {
+    CheckStatus.OK: "held",
+    CheckStatus.VIOLATED: "violated",
+    CheckStatus.UNKNOWN: "unknown",
+    CheckStatus.NOT_PROMISED: "not promised in this era",
+    CheckStatus.NOT_ASKED: "had nothing to look at",
+}
+_NAMED: Final = (CheckStatus.VIOLATED, CheckStatus.UNKNOWN)
+
+
+def _checks_in_words(report: VerdictReport) -> str:
+    parts = []
+    for status, words in _IN_WORDS.items():
+        found = [check for check in report.checks if check.status is status]
+        names = ", ".join(f"{check.check_id} {check.name}" for check in found)
+        if found:
+            parts.append(f"{len(found)} {words}{f' ({names})' if status in _NAMED else ''}")
+    return ", ".join(parts) or "none"

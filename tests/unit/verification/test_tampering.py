@@ -1,0 +1,294 @@
+"""Evidence that was altered never stays valid: its seals tell, and where they were renewed, another account does."""
+
+import json
+import shutil
+import struct
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+import pytest
+import yaml
+
+from emulator.core import events as e
+from emulator.core.records import MetadataBatch, ProducerIdsRecord
+from emulator.core.types import BrokerEpoch, BrokerId, MetadataOffset, NodeId, ProducerId
+from emulator.node.metadata_journal import MetadataJournal
+from emulator.storage.filesystem import OpenMode
+from emulator.storage.memory_filesystem import MemoryFileSystem
+from emulator.verification.judge import judge
+from emulator.verification.run_directory import open_run_directory
+from emulator.verification.run_plan import plan_run
+from emulator.verification.verdict import Verdict, VerdictReport
+from tests.verification.resealing import Line, reseal
+from tests.verification.run_builder import CONTROLLER, ON, RunBuilder
+
+Tamper = Callable[[Path], None]
+LOG = f"data/orders-0/{0:020}.log"
+METADATA = f"nodes/{CONTROLLER}/data/__cluster_metadata-0/{0:020}.log"
+
+
+def keep_metadata_log(run: Path) -> None:
+    """The controller's log on disk, as a controller writes it: its events beside records."""
+    events: dict[int, list[e.Event]] = {}
+    for line in (run / f"events/{CONTROLLER}-0.jsonl").read_bytes().splitlines():
+        event = msgspec.json.decode(line, type=e.AnyEvent)
+        offset = getattr(event, "metadata_offset", None)
+        if offset is not None:
+            events.setdefault(offset, []).append(event)
+    data = run / f"nodes/{CONTROLLER}/data"
+    (data / "__cluster_metadata-0").mkdir(parents=True)
+    filesystem = MemoryFileSystem()
+    filesystem.make_directory("/data")
+    journal = MetadataJournal(filesystem, "/data")
+    record = ProducerIdsRecord(
+        broker_id=BrokerId(NodeId(0)), broker_epoch=BrokerEpoch(0), next_producer_id=ProducerId(0)
+    )
+    for offset in sorted(events):
+        batch = MetadataBatch(base_offset=MetadataOffset(offset), records=(record,))
+        journal.append(batch, msgspec.convert(tuple(events[offset]), tuple[e.ControllerEvent, ...]))
+    journal.sync()
+    journal.close()
+    log = filesystem.open("/data/__cluster_metadata-0/" + METADATA.rpartition("/")[2], OpenMode.READ)
+    (run / METADATA).write_bytes(log.read(position=0, length=log.size))
+
+
+def honest(path: Path) -> Path:
+    """Broker 2 is killed, fenced and comes back; a link is cut and mended; the cluster settles."""
+    run = RunBuilder(path)
+    run.start_brokers(0, 1, 2)
+    run.create_topic()
+    for _ in range(3):
+        run.poll([run.send()])
+    run.end(2, e.IncarnationEnd.KILLED)
+    run.fence(2)
+    run.alter(reason="broker_fenced", broker=2, isr=(0, 1))
+    run.poll([run.send()])
+    run.restart(2)
+    run.unfence(2)
+    run.append(2, run.logs[0, "orders", 0][-1])
+    run.expand((0, 1, 2))
+    run.fault("cut", "0->1")
+    run.heal("cut", "0->1")
+    run.settle()
+    directory = run.finish()
+    (directory / "cluster.yaml").write_text(
+        yaml.safe_dump({"era": "kip-966", "driver": "process", "switches": dict(ON)})
+    )
+    keep_metadata_log(directory)
+    return directory
+
+
+def lines_of(run: Path, name: str) -> list[Line]:
+    return [json.loads(line) for line in (run / name).read_text().splitlines()]
+
+
+def altered(name: str, change: Callable[[list[Line]], list[Line]]) -> Tamper:
+    def tamper(run: Path) -> None:
+        lines = change(lines_of(run, name))
+        (run / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    return tamper
+
+
+def without(name: str, kind: str) -> Tamper:
+    """The last event of a kind is gone, and those after it are numbered as if it had never been."""
+
+    def change(lines: list[Line]) -> list[Line]:
+        victim = max(index for index, line in enumerate(lines) if line["type"] == kind)
+        return [line | {"sequence": n} for n, line in enumerate([*lines[:victim], *lines[victim + 1 :]])]
+
+    return altered(name, change)
+
+
+def with_fields(name: str, *, kind: str, **fields: object) -> Tamper:
+    key = "f" if name == "history.jsonl" else "type"
+    return altered(name, lambda lines: [line | fields if line[key] == kind else line for line in lines])
+
+
+def with_event(name: str, **fields: object) -> Tamper:
+    """An event is added where the file's last one is."""
+
+    def change(lines: list[Line]) -> list[Line]:
+        end = next(index for index, line in enumerate(lines) if line["type"] == "NodeStopped")
+        envelope = {key: lines[0][key] for key in ("run", "node", "incarnation", "time_ns", "cause_id")}
+        found = [*lines[:end], envelope | fields, *lines[end:]]
+        return [line | {"sequence": n} for n, line in enumerate(found)]
+
+    return altered(name, change)
+
+
+def cut_tail(run: Path) -> None:
+    path = run / "events/2-0.jsonl"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-4]))
+
+
+def rename(run: Path) -> None:
+    (run / "events/2-0.jsonl").rename(run / "events/2-7.jsonl")
+
+
+def empty_switches(run: Path) -> None:
+    for node in (0, 1, 2, CONTROLLER):
+        with_fields(f"events/{node}-0.jsonl", kind="NodeStarted", switches={})(run)
+    with_fields("events/2-1.jsonl", kind="NodeStarted", switches={})(run)
+
+
+def other_switches(run: Path) -> None:
+    for name in ("0-0", "1-0", "2-0", "2-1", f"{CONTROLLER}-0"):
+        with_fields(f"events/{name}.jsonl", kind="NodeStarted", switches=ON | {"elr": "off"})(run)
+
+
+def reorder_records(run: Path) -> None:
+    for node in (0, 1, 2):
+        path = run / f"nodes/{node}" / LOG
+        content = path.read_bytes()
+        size = len(content) // 4
+        path.write_bytes(content[size : 2 * size] + content[:size] + content[2 * size :])
+
+
+def swap_offsets(run: Path) -> None:
+    for node in (0, 1, 2):
+        path = run / f"nodes/{node}" / LOG
+        content = bytearray(path.read_bytes())
+        size = len(content) // 4
+        content[:8], content[size : size + 8] = struct.pack(">q", 10), struct.pack(">q", 0)
+        path.write_bytes(content)
+
+
+def raise_log_start(run: Path) -> None:
+    for node in (0, 1, 2):
+        (run / f"nodes/{node}/data/log-start-offset-checkpoint").write_text("0\n1\norders 0 20\n")
+
+
+def acknowledge_twice(lines: list[Line]) -> list[Line]:
+    answered = next(line for line in lines if line["type"] == "ok" and line["f"] == "send")
+    return [*lines[:-1], answered | {"index": len(lines) - 1}, lines[-1] | {"index": len(lines)}]
+
+
+CONTROLLERS = f"events/{CONTROLLER}-0.jsonl"
+STARTED = {"type": "LogStartOffsetRaised", "topic": "orders", "partition": 0, "topic_id": "orders-id"}
+DELETED = {"type": "TopicDeleted", "topic": "orders", "topic_id": "orders-id"}
+BEYOND = 2**70
+
+
+def numbered_anew(run: Path) -> None:
+    """One fencing is gone from the controller's events, and all that comes after it has another metadata offset."""
+
+    def change(lines: list[Line]) -> list[Line]:
+        gone = next(line for line in lines if line["type"] == "BrokerFenced")
+        at = msgspec.convert(gone["metadata_offset"], int)
+        kept = [line for line in lines if line is not gone]
+        found = [line | moved(line, at) for line in kept]
+        return [line | {"sequence": n} for n, line in enumerate(found)]
+
+    def moved(line: Line, at: int) -> Line:
+        offset = line.get("metadata_offset")
+        return {"metadata_offset": offset - 1} if isinstance(offset, int) and offset > at else {}
+
+    altered(CONTROLLERS, change)(run)
+
+
+def end_of_the_log(run: Path) -> None:
+    path = run / METADATA
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def records_of_the_log(run: Path) -> None:
+    """The log ends before its last batch."""
+    path = run / METADATA
+    content, ends = path.read_bytes(), [0]
+    while ends[-1] < len(content):
+        ends.append(ends[-1] + 12 + int.from_bytes(content[ends[-1] + 8 : ends[-1] + 12], "big"))
+    path.write_bytes(content[: ends[-2]])
+
+
+def rule_of_the_plan(run: Path) -> None:
+    path = run / "cluster.yaml"
+    path.write_text(path.read_text().replace("elr: 'on'", "elr: 'off'"))
+
+
+def rules_of_all_but_the_plan(run: Path) -> None:
+    """A rule of which no check is missed."""
+    for name in ("0-0", "1-0", "2-0", "2-1", f"{CONTROLLER}-0"):
+        with_fields(f"events/{name}.jsonl", kind="NodeStarted", switches=ON | {"session_check": "unfenced"})(run)
+
+
+TOLD_BY_SEALS: Mapping[str, Tamper] = {
+    "the tail of a killed process cut off": cut_tail,
+    "the end of a fencing's explanation": without("events/harness.jsonl", "FaultInjected"),
+    "a high watermark removed": without("events/0-0.jsonl", "HighWatermarkAdvanced"),
+}
+"""Who renews the seals as well is not found out, and need not be: nothing that decides is altered."""
+
+TOLD_BY_ACCOUNTS: Mapping[str, Tamper] = {
+    "a taking over removed": without("events/0-0.jsonl", "BecameLeader"),
+    "a registration removed": without(CONTROLLERS, "BrokerRegistered"),
+    "a fencing removed": without(CONTROLLERS, "BrokerFenced"),
+    "a change removed": without(CONTROLLERS, "PartitionChanged"),
+    "an answer removed": without("events/0-0.jsonl", "ProduceAnswered"),
+    "events of another run": with_fields("events/1-0.jsonl", kind="BatchAppended", run="another"),
+    "a renamed event file": rename,
+    "a topic deleted at a record's offset": with_event(CONTROLLERS, **DELETED, metadata_offset=8),
+    "a topic deleted at the end": with_event(CONTROLLERS, **DELETED, metadata_offset=12),
+    "a log start raised": with_event("events/0-0.jsonl", **STARTED, old=0, new=20),
+    "a log start raised out of bounds": with_event("events/0-0.jsonl", **STARTED, old=0, new=BEYOND),
+    "a log start raised on disk": raise_log_start,
+    "an exit code that is not zero": with_fields("events/harness.jsonl", kind="IncarnationEnded", exit_code=3),
+    "links not mended at the end": without("events/harness.jsonl", "FaultHealed"),
+    "switches emptied in every node": empty_switches,
+    "switches changed in every node": other_switches,
+    "records reordered in every replica": reorder_records,
+    "offsets swapped in every replica": swap_offsets,
+    "an operation acknowledged twice": altered("history.jsonl", acknowledge_twice),
+    "an ack without an offset": with_fields("history.jsonl", kind="send", base_offset=None),
+    "an ack beyond 64 bits": with_fields("history.jsonl", kind="send", base_offset=BEYOND),
+    "a time beyond 64 bits": with_fields("events/0-0.jsonl", kind="BatchAppended", time_ns=BEYOND),
+    "an offset beyond 64 bits": with_fields("events/2-0.jsonl", kind="FollowerHighWatermarkUpdated", new=BEYOND),
+    "a time of a client beyond 64 bits": with_fields("history.jsonl", kind="poll", time_ns=BEYOND),
+    "another reason of a fencing": with_fields(CONTROLLERS, kind="BrokerFenced", reason="requested"),
+    "another min ISR of a change": with_fields(CONTROLLERS, kind="PartitionChanged", effective_min_isr=1),
+    "a fencing gone and all offsets after it moved": numbered_anew,
+    "the controller's log removed": lambda run: (run / METADATA).unlink(),
+    "the controller's log torn": end_of_the_log,
+    "the controller's log without its last records": records_of_the_log,
+    "a rule of the plan": rule_of_the_plan,
+    "a rule of all nodes, and not of the plan": rules_of_all_but_the_plan,
+    "a metadata offset beyond 64 bits": with_fields(CONTROLLERS, kind="BrokerUnfenced", metadata_offset=BEYOND),
+}
+
+
+def verdict_on(run: Path) -> VerdictReport:
+    return judge(plan_run(0, open_run_directory(run))).report
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return honest(tmp_path_factory.mktemp("tampering") / "honest" / "1")
+
+
+@pytest.fixture
+def run(original: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(original, tmp_path / "altered" / "1"))
+
+
+def test_what_nobody_altered_is_valid(run: Path) -> None:
+    report = verdict_on(run)
+    assert (report.unknown_reasons, report.verdict) == ((), Verdict.VALID)
+
+
+def test_renewed_seals_alone_alter_nothing(run: Path) -> None:
+    reseal(run)
+    assert verdict_on(run).verdict is Verdict.VALID
+
+
+@pytest.mark.parametrize("name", [*TOLD_BY_SEALS, *TOLD_BY_ACCOUNTS])
+def test_what_was_altered_is_not_valid(name: str, run: Path) -> None:
+    {**TOLD_BY_SEALS, **TOLD_BY_ACCOUNTS}[name](run)
+    assert verdict_on(run).verdict is not Verdict.VALID
+
+
+@pytest.mark.parametrize("name", TOLD_BY_ACCOUNTS)
+def test_what_was_altered_and_sealed_again_is_not_valid(name: str, run: Path) -> None:
+    TOLD_BY_ACCOUNTS[name](run)
+    reseal(run)
+    assert verdict_on(run).verdict is not Verdict.VALID
