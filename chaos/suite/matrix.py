@@ -1,0 +1,111 @@
+"""A suite's results as a matrix, a row per scenario and a column per era, as text cells and as Markdown."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from chaos.suite.results import CellResult, CellStatus, SuiteReport
+
+_MARKS = {
+    CellStatus.PASSED: "✓",
+    CellStatus.FAILED: "✗",
+    CellStatus.UNKNOWN: "?",
+    CellStatus.SKIPPED: "-",
+    CellStatus.NOT_PLAYED: "-",
+}
+_WORST_FIRST = (
+    CellStatus.FAILED,
+    CellStatus.UNKNOWN,
+    CellStatus.NOT_PLAYED,
+    CellStatus.PASSED,
+    CellStatus.SKIPPED,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Matrix:
+    """What is in which place.
+
+    Attributes:
+        eras: the columns.
+        rows: by scenario a text per era; empty where there is no such cell.
+    """
+
+    eras: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+def matrix(report: SuiteReport) -> Matrix:
+    """Returns the matrix; the repetitions of a cell share a place."""
+    eras = tuple(dict.fromkeys(cell.era for cell in report.cells))
+    places: dict[str, dict[str, list[CellResult]]] = {}
+    for cell in report.cells:
+        places.setdefault(cell.scenario, {}).setdefault(cell.era, []).append(cell)
+    rows = tuple(
+        (scenario, tuple(_place(by_era[era]) if era in by_era else "" for era in eras))
+        for scenario, by_era in places.items()
+    )
+    return Matrix(eras=eras, rows=rows)
+
+
+def _place(cells: Sequence[CellResult]) -> str:
+    """Verdict, guarantee, lost records and seconds: of the worst repetition, and how many passed."""
+    worst = min(cells, key=lambda cell: _WORST_FIRST.index(cell.status))
+    if worst.verdict is None:
+        return f"{_MARKS[worst.status]} {worst.status.value}"
+    parts = [worst.verdict]
+    if worst.guarantee is not None:
+        parts.append(worst.guarantee)
+    if worst.lost:
+        parts.append(f"{worst.lost} lost")
+    if times := [cell.duration_s for cell in cells if cell.duration_s is not None]:
+        parts.append(f"{median(times):.1f} s")
+    passed = sum(cell.status is CellStatus.PASSED for cell in cells)
+    repeated = f" {passed}/{len(cells)}" if len(cells) > 1 else ""
+    return f"{_MARKS[worst.status]}{repeated} {', '.join(parts)}"
+
+
+def totals(report: SuiteReport) -> str:
+    """Returns how many cells came to what, in one line."""
+    parts = [f"{report.count(CellStatus.PASSED)} as expected"]
+    for status, words in (
+        (CellStatus.FAILED, "not as expected"),
+        (CellStatus.UNKNOWN, "unknown"),
+        (CellStatus.SKIPPED, "skipped"),
+        (CellStatus.NOT_PLAYED, "not played"),
+    ):
+        if count := report.count(status):
+            parts.append(f"{count} {words}")
+    number = len(report.cells)
+    return f"{number} {'cell' if number == 1 else 'cells'}: {', '.join(parts)}, in {report.duration_s:.1f} s"
+
+
+def details(report: SuiteReport) -> list[str]:
+    """Returns lines about the cells that did not pass: seed, reason, story and run directory."""
+    lines = []
+    for cell in report.cells:
+        if cell.status in (CellStatus.FAILED, CellStatus.UNKNOWN):
+            lines.append(f"{cell.status.value}: {cell.name}, seed {cell.seed}: {'; '.join(cell.reasons)}")
+            lines += [f"  {sentence}" for sentence in cell.story]
+            if cell.directory is not None:
+                lines.append(f"  run directory: {cell.directory}")
+    return lines
+
+
+def markdown(report: SuiteReport) -> str:
+    """Returns matrix, totals and details as Markdown."""
+    table = matrix(report)
+    lines = [
+        f"| scenario | {' | '.join(table.eras)} |",
+        f"|---|{'---|' * len(table.eras)}",
+        *(f"| {_escaped(name)} | {' | '.join(_escaped(text) for text in texts)} |" for name, texts in table.rows),
+        "",
+        totals(report),
+    ]
+    if found := details(report):
+        lines += ["", "```", *found, "```"]
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;")

@@ -1,0 +1,193 @@
+"""Plays the cells of a suite, several at a time, and has them judged in batches while others play."""
+
+import asyncio
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Final, Protocol, TypeAlias
+
+from chaos.campaign import held_against
+from chaos.drivers import make_driver
+from chaos.play.run_order import RunOrder
+from chaos.play.runner import Run, RunStatus
+from chaos.suite.cells import Cell
+from chaos.suite.results import CellResult, CellStatus, Judged, judged_result, unplayed_result
+from emulator.verification.verdict import Expected, VerdictReport
+
+Judge: TypeAlias = Callable[[Sequence[Path]], Sequence[VerdictReport]]
+"""Judges run directories; called in a thread of its own, one call at a time."""
+
+MakeOrder: TypeAlias = Callable[[Cell], RunOrder]
+"""Makes a cell's run directory, and says what to play in it."""
+
+BATCH: Final = 8
+"""Runs that are worth a Spark job while others play."""
+
+
+class Keep(Enum):
+    """Which run directories stay."""
+
+    ALL = "all"
+    FAILURES = "failures"
+    NONE = "none"
+
+
+class Listener(Protocol):
+    """Who is told how a suite goes on."""
+
+    def began(self, cell: Cell) -> None:
+        """A cell is played from now on."""
+        ...
+
+    def status(self, cell: Cell, status: RunStatus) -> None:
+        """A step of a cell began or ended."""
+        ...
+
+    def played(self, cell: Cell) -> None:
+        """A cell came to its end; it is not judged yet."""
+        ...
+
+    def judged(self, result: CellResult) -> None:
+        """A cell has a result."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuiteSettings:
+    """How to play a suite.
+
+    Attributes:
+        jobs: how many cells are played at a time.
+        timeout_s: a cell that takes longer is stopped, and its verdict is unknown at best; ``None`` for no limit.
+        stops_at_failure: whether no further cell is begun once one has not passed.
+        keep: which run directories stay.
+    """
+
+    jobs: int
+    timeout_s: float | None = None
+    stops_at_failure: bool = False
+    keep: Keep = Keep.ALL
+
+
+class SuitePlayer:
+    """One suite.
+
+    Attributes:
+        results: of the cells that are judged or skipped, as they came.
+        reports: the verdicts behind them, by the cells' names.
+    """
+
+    def __init__(
+        self, cells: Iterator[Cell], *, settings: SuiteSettings, make_order: MakeOrder, judge: Judge, listener: Listener
+    ) -> None:
+        self.results: dict[str, CellResult] = {}
+        self.reports: dict[str, VerdictReport] = {}
+        self._cells = cells
+        self._settings = settings
+        self._make_order = make_order
+        self._judge = judge
+        self._listener = listener
+        self._begun: list[Cell] = []
+        self._waiting: list[tuple[Cell, RunOrder]] = []
+        self._playing = 0
+        self._changed = asyncio.Condition()
+        self._is_stopped = False
+
+    async def play(self) -> None:
+        """Plays and judges everything.
+
+        Raises:
+            ExceptionGroup: no further cell could be played, or no verdict be had; what is in ``results`` stands.
+        """
+        self._playing = self._settings.jobs
+        async with asyncio.TaskGroup() as tasks:
+            for number in range(self._settings.jobs):
+                tasks.create_task(self._play_cells(), name=f"player {number}")
+            tasks.create_task(self._judge_cells(), name="judge")
+
+    def all_results(self) -> tuple[CellResult, ...]:
+        """Returns a result for each cell that was begun, in their order; where no verdict came it is not played."""
+        reason = "the suite ended before its verdict"
+        return tuple(
+            self.results.get(cell.name) or unplayed_result(cell, status=CellStatus.NOT_PLAYED, reason=reason)
+            for cell in self._begun
+        )
+
+    # --- Playing --------------------------------------------------------------------------------------------------
+
+    async def _play_cells(self) -> None:
+        for cell in self._cells:
+            self._begun.append(cell)
+            if cell.skipped is not None:
+                self._add(unplayed_result(cell, status=CellStatus.SKIPPED, reason=cell.skipped))
+                continue
+            order = self._make_order(cell)
+            self._listener.began(cell)
+            await self._play_cell(cell, order)
+            self._listener.played(cell)
+            async with self._changed:
+                self._waiting.append((cell, order))
+                self._changed.notify()
+            if self._is_stopped:
+                break
+        async with self._changed:
+            self._playing -= 1
+            self._changed.notify()
+
+    async def _play_cell(self, cell: Cell, order: RunOrder) -> None:
+        run = Run(order, make_driver=make_driver, on_status=lambda status: self._listener.status(cell, status))
+        playing = asyncio.create_task(run.play(), name=cell.name)
+        timeout_s = self._settings.timeout_s
+        is_late = False
+
+        def stop() -> None:
+            nonlocal is_late
+            is_late = playing.cancel(f"stopped after {timeout_s:g} s")
+
+        limit = None if timeout_s is None else asyncio.get_running_loop().call_later(timeout_s, stop)
+        try:
+            await playing
+        except asyncio.CancelledError:
+            if not is_late:
+                raise
+        finally:
+            if limit is not None:
+                limit.cancel()
+
+    # --- Judging --------------------------------------------------------------------------------------------------
+
+    async def _judge_cells(self) -> None:
+        while True:
+            async with self._changed:
+                await self._changed.wait_for(self._is_batch_ready)
+                batch, self._waiting = self._waiting, []
+            if not batch:
+                return
+            reports = await asyncio.to_thread(self._judge, [order.directory for _, order in batch])
+            for (cell, order), report in zip(batch, reports, strict=True):
+                self._settle(cell, order, report)
+
+    def _is_batch_ready(self) -> bool:
+        size = 1 if self._settings.stops_at_failure else BATCH
+        return not self._playing or len(self._waiting) >= size
+
+    def _settle(self, cell: Cell, order: RunOrder, report: VerdictReport) -> None:
+        final = held_against(order, report)
+        is_kept = self._is_kept(final)
+        self.reports[cell.name] = final
+        self._add(judged_result(Judged(cell=cell, directory=order.directory, report=final), is_kept=is_kept))
+        if not is_kept:
+            shutil.rmtree(order.directory)
+        if self._settings.stops_at_failure and final.outcome is not Expected.MET:
+            self._is_stopped = True
+
+    def _is_kept(self, report: VerdictReport) -> bool:
+        if self._settings.keep is Keep.FAILURES:
+            return report.outcome is not Expected.MET
+        return self._settings.keep is Keep.ALL
+
+    def _add(self, result: CellResult) -> None:
+        self.results[result.name] = result
+        self._listener.judged(result)

@@ -1,0 +1,187 @@
+"""What came of a suite: a result per cell, in a form that is written as JSON and read again."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from chaos.suite.cells import Cell
+from emulator.core.errors import ConfigError
+from emulator.verification.junit import doubts, failure_text
+from emulator.verification.verdict import Expected, VerdictReport, headline
+
+VERSION: Final = 1
+
+
+class CellStatus(Enum):
+    """What a cell came to."""
+
+    PASSED = "passed"
+    """As its scenario expects of the era; where nothing is expected, valid."""
+
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+    """Played, and not decided."""
+
+    SKIPPED = "skipped"
+    NOT_PLAYED = "not played"
+    """The suite ended before its turn, or before its verdict."""
+
+
+_STATUS: Final = {
+    Expected.MET: CellStatus.PASSED,
+    Expected.MISSED: CellStatus.FAILED,
+    Expected.UNDECIDED: CellStatus.UNKNOWN,
+}
+
+
+class CellResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One cell.
+
+    Attributes:
+        scenario: its name.
+        path: the file that it was read from.
+        line: of the expectation for the era in that file, from 1; 1 where there is none.
+        era: its name.
+        repetition: from 1.
+        seed: of its random choices.
+        status: what it came to.
+        reasons: why it did not pass, in words.
+        story: how the first record was lost, where it failed.
+        directory: of the run; ``None`` where there was none, or where it was not kept.
+        verdict: valid, violation or unknown; ``None`` where it was not judged.
+        guarantee: broken or exceeded; ``None`` where it was kept.
+        lost: records acknowledged with acks=all that are lost.
+        duration_s: how long it was played.
+    """
+
+    scenario: str
+    path: str
+    line: int
+    era: str
+    repetition: int
+    seed: int
+    status: CellStatus
+    reasons: tuple[str, ...] = ()
+    story: tuple[str, ...] = ()
+    directory: str | None = None
+    verdict: str | None = None
+    guarantee: str | None = None
+    lost: int | None = None
+    duration_s: float | None = None
+
+    @property
+    def name(self) -> str:
+        """Scenario, era and repetition."""
+        return f"{self.scenario} {self.era} #{self.repetition}"
+
+
+class SuiteReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole suite.
+
+    Attributes:
+        version: of this form.
+        driver: process or simulator.
+        settings: what was given to ``--set``.
+        started: by the calendar, ISO 8601, UTC.
+        duration_s: from the first cell's start to the last verdict.
+        cells: in the order in which they were to be played.
+    """
+
+    version: int = VERSION
+    driver: str
+    settings: tuple[str, ...]
+    started: str
+    duration_s: float
+    cells: tuple[CellResult, ...]
+
+    def count(self, status: CellStatus) -> int:
+        """Returns how many cells came to that."""
+        return sum(cell.status is status for cell in self.cells)
+
+    @property
+    def outcome(self) -> Expected:
+        """That of the worst cell; a suite of which nothing was played is undecided."""
+        if self.count(CellStatus.FAILED):
+            return Expected.MISSED
+        undecided = self.count(CellStatus.UNKNOWN) + self.count(CellStatus.NOT_PLAYED)
+        return Expected.UNDECIDED if undecided or not self.count(CellStatus.PASSED) else Expected.MET
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """A cell that was played, and its verdict."""
+
+    cell: Cell
+    directory: Path
+    report: VerdictReport
+
+
+def judged_result(judged: Judged, *, is_kept: bool) -> CellResult:
+    """Returns the result of a cell; ``is_kept``: its run directory is."""
+    report = judged.report
+    status = _STATUS[report.outcome]
+    reasons: tuple[str, ...] = ()
+    if status is not CellStatus.PASSED:
+        reasons = report.misses or (doubts(report) if status is CellStatus.UNKNOWN else (headline(report),))
+    return msgspec.structs.replace(
+        unplayed_result(judged.cell, status=status),
+        reasons=reasons,
+        story=failure_text(report) if status is CellStatus.FAILED else (),
+        directory=str(judged.directory) if is_kept else None,
+        verdict=report.verdict.value,
+        guarantee=None if report.guarantee is None else report.guarantee.value,
+        lost=report.lost_records,
+        duration_s=report.duration_s,
+    )
+
+
+def unplayed_result(cell: Cell, *, status: CellStatus, reason: str | None = None) -> CellResult:
+    """Returns the result of a cell without a verdict."""
+    scenario = cell.scenario
+    expectation = scenario.expectation(cell.era)
+    return CellResult(
+        scenario=scenario.name,
+        path=str(scenario.path),
+        line=1 if expectation is None else expectation.line,
+        era=cell.era,
+        repetition=cell.repetition,
+        seed=cell.seed,
+        status=status,
+        reasons=() if reason is None else (reason,),
+    )
+
+
+def write_report(report: SuiteReport, path: Path) -> None:
+    """Writes it as JSON.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n")
+
+
+def read_report(path: Path) -> SuiteReport:
+    """Inverse of ``write_report``.
+
+    Raises:
+        ConfigError: it is none, or of another version.
+    """
+    try:
+        report = msgspec.json.decode(path.read_bytes(), type=SuiteReport)
+    except OSError as error:
+        raise ConfigError(key="--rerun", value=str(path), expected=f"a suite's results ({error.strerror})") from None
+    except msgspec.MsgspecError as error:
+        raise ConfigError(key="--rerun", value=str(path), expected=f"a suite's results ({error})") from None
+    if report.version != VERSION:
+        raise ConfigError(key="--rerun", value=str(path), expected=f"results of version {VERSION}")
+    return report
+
+
+def to_play_again(report: SuiteReport) -> Sequence[CellResult]:
+    """Returns the cells that failed, or were not decided."""
+    again = (CellStatus.FAILED, CellStatus.UNKNOWN, CellStatus.NOT_PLAYED)
+    return [cell for cell in report.cells if cell.status in again]

@@ -1,0 +1,153 @@
+"""Which scenarios a suite is made of: files, folders, names of bundled scenarios, and files that list any of these.
+
+A suite file is YAML::
+
+    suite: smoke
+    eras: [kafka-3.9, kip-966]             # where the command line names none
+    scenarios:                             # relative to this file, or by name
+      - kip-966/last-replica-standing
+      - mine/
+      - another-suite.yaml
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from chaos.scenario.scenario import Scenario
+from chaos.scenario.scenario_file import SCENARIOS, read_scenario, scenario_names
+from emulator.core.errors import ConfigError
+from emulator.core.switches import ERAS
+from emulator.plan.yaml_cursor import Cursor, ScenarioError, open_document, suggestion
+
+SUITES: Final = Path(__file__).parents[1] / "suites"
+"""Where suite files are found by name."""
+
+_IS_SUITE: Final = re.compile(r"^suite:", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selected:
+    """A scenario of a suite.
+
+    Attributes:
+        eras: those that the suite file which names it asks for; empty where none does.
+    """
+
+    scenario: Scenario
+    eras: tuple[str, ...] = ()
+
+
+def select(names: Sequence[str]) -> tuple[Selected, ...]:
+    """Returns all scenarios that names stand for, each file once, in the order of the names.
+
+    Args:
+        names: files, folders (with all below them), names under ``chaos/scenarios`` or ``chaos/suites``.
+
+    Raises:
+        ConfigError: there is no such name, a folder has no scenario, or two scenarios have one name.
+        ScenarioError: a file cannot be played.
+    """
+    found: dict[Path, Selected] = {}
+    for name in names:
+        for path in _files(name, near=Path()):
+            _add(found, path, eras=(), within=())
+    _check_names(found)
+    return tuple(found.values())
+
+
+def check_all(names: Sequence[str]) -> tuple[int, list[str]]:
+    """Reads all that names stand for, and goes on after what cannot be played.
+
+    Returns:
+        How many scenarios are in order, and what is wrong with others, a line each.
+    """
+    found: dict[Path, Selected] = {}
+    problems = []
+    for name in names:
+        try:
+            paths = _files(name, near=Path())
+        except ConfigError as error:
+            problems.append(str(error))
+            continue
+        for path in paths:
+            try:
+                _add(found, path, eras=(), within=())
+            except ScenarioError as error:
+                problems.append(str(error))
+    try:
+        _check_names(found)
+    except ScenarioError as error:
+        problems.append(str(error))
+    return len(found), problems
+
+
+def suite_names() -> list[str]:
+    """Returns the names under which suite files are found, sorted."""
+    return sorted(path.relative_to(SUITES).with_suffix("").as_posix() for path in SUITES.rglob("*.yaml"))
+
+
+def _files(name: str, *, near: Path) -> list[Path]:
+    for place in (near, SCENARIOS, SUITES):
+        path = place / name
+        if path.is_dir():
+            below = sorted(file for pattern in ("*.yaml", "*.yml") for file in path.rglob(pattern))
+            if not below:
+                raise ConfigError(key="scenario", value=name, expected="a folder with scenarios, files *.yaml")
+            return below
+        for file in (path, place / f"{name}.yaml"):
+            if file.is_file():
+                return [file]
+    known = [*scenario_names(), *suite_names()]
+    raise ConfigError(
+        key="scenario",
+        value=name,
+        expected=f"a file, a folder, or one of {', '.join(known)}{suggestion(name, known)}",
+    )
+
+
+def _add(found: dict[Path, Selected], path: Path, *, eras: tuple[str, ...], within: tuple[Path, ...]) -> None:
+    """Adds what a file stands for; ``within`` are the suite files that lead to it."""
+    resolved = path.resolve()
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ScenarioError(path=path, line=1, key=None, reason=f"cannot be read: {error}") from None
+    if not _IS_SUITE.search(text):
+        known = found.get(resolved)
+        scenario = read_scenario(path, text) if known is None else known.scenario
+        found[resolved] = Selected(scenario=scenario, eras=_both(() if known is None else known.eras, eras))
+        return
+    with open_document(path, text).fields() as top:
+        top.required("suite").text()
+        listed, members = top.optional("eras"), top.required("scenarios").items()
+    own = () if listed is None else tuple(era.choice(ERAS) for era in listed.items())
+    for member in members:
+        for file in _member_files(member, near=path.parent):
+            if file.resolve() in (*within, resolved):
+                member.fail(f"{member.text()} leads back to this suite")
+            _add(found, file, eras=own or eras, within=(*within, resolved))
+
+
+def _member_files(member: Cursor, *, near: Path) -> list[Path]:
+    try:
+        return _files(member.text(), near=near)
+    except ConfigError as error:
+        member.fail(f"{error.value!r} is nothing to play, expected {error.expected}")
+
+
+def _both(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*first, *second)))
+
+
+def _check_names(found: dict[Path, Selected]) -> None:
+    paths: dict[str, Path] = {}
+    for selected in found.values():
+        scenario = selected.scenario
+        other = paths.setdefault(scenario.name, scenario.path)
+        if other is not scenario.path:
+            raise ScenarioError(
+                path=scenario.path, line=1, key="name", reason=f"{scenario.name!r} is the name of {other}, too"
+            )

@@ -1,0 +1,187 @@
+"""A suite: its cells, and what each of them plays."""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from chaos.play.run_directory import check_store, create_run_directory
+from chaos.play.run_order import RunOrder
+from chaos.scenario.scenario import Scenario
+from chaos.suite.cells import ALL, Cell, Shard, cells_of
+from chaos.suite.results import read_report, to_play_again
+from chaos.suite.selection import Selected, select
+from emulator.cluster.toxiproxy_build import find_toxiproxy
+from emulator.core.errors import ConfigError
+from emulator.core.switches import era_switches
+from emulator.plan.drivers import DriverName
+from emulator.plan.overrides import Overrides, parse_overrides
+
+_SEED_BITS: Final = 31
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suite:
+    """What to play.
+
+    Attributes:
+        cells: the cells, which may have no end.
+        count: how many cells; ``None`` if they have no end.
+        settings: ``KEY=VALUE``, on top of each era's rules and each scenario's properties.
+        overrides: what they mean.
+        store: where run directories go.
+        toxiproxy: the program, where a scenario needs it.
+    """
+
+    cells: Iterator[Cell]
+    count: int | None
+    settings: tuple[str, ...]
+    overrides: Overrides
+    driver: DriverName
+    store: Path
+    toxiproxy: Path | None
+
+    def order(self, cell: Cell) -> RunOrder:
+        """Makes a cell's run directory, and returns what to play in it.
+
+        Raises:
+            ConfigError: it cannot be made.
+        """
+        properties = {**dict(cell.scenario.properties), **dict(self.overrides.properties)}
+        return RunOrder(
+            scenario=cell.scenario,
+            directory=create_run_directory(self.store, cell.scenario, now=datetime.now(UTC)),
+            era=cell.era,
+            switches=self.overrides.apply(era_switches(cell.era)),
+            properties=tuple(properties.items()),
+            seed=cell.seed,
+            toxiproxy=self.toxiproxy,
+            driver=self.driver,
+        )
+
+
+def make_suite(
+    selected: Sequence[Selected],
+    *,
+    eras: Sequence[str] = (),
+    settings: tuple[str, ...] = (),
+    driver: DriverName = DriverName.PROCESS,
+    seed: int | None = None,
+    store: Path,
+    repetitions: int | None = 1,
+    shard: Shard = ALL,
+) -> Suite:
+    """Finds everything that a user can fix, before anything starts.
+
+    Args:
+        selected: the scenarios.
+        eras: to play; ``cells_of`` says what an empty one means.
+        settings: ``KEY=VALUE``, switches and properties.
+        driver: processes or simulator.
+        seed: of the first repetition; any, if not given.
+        store: where run directories go.
+        repetitions: how often each cell is played; ``None`` for without end.
+        shard: only the cells of this part.
+
+    Raises:
+        ConfigError: an era or setting is none, the store cannot be used, or there is no cell in this part.
+        MissingToolError: no toxiproxy-server, and a scenario needs it.
+    """
+    overrides = parse_overrides(settings)
+    for era in eras:
+        overrides.apply(era_switches(era))
+    scenarios = [each.scenario for each in selected]
+    cells = cells_of(
+        selected,
+        eras=eras,
+        repetitions=repetitions,
+        seed=seed_of_all(seed, scenarios),
+        driver=driver,
+        properties=overrides.properties,
+        shard=shard,
+    )
+    count = None
+    if repetitions is not None:
+        listed = list(cells)
+        count, cells = len(listed), iter(listed)
+        if not listed:
+            raise ConfigError(
+                key="--shard", value=f"{shard.number}/{shard.count}", expected="a part of the suite that has a cell"
+            )
+    return Suite(
+        cells=cells,
+        count=count,
+        settings=settings,
+        overrides=overrides,
+        driver=driver,
+        store=store,
+        toxiproxy=toxiproxy_for(scenarios, driver=driver, store=store),
+    )
+
+
+def suite_again(results: Path, *, store: Path) -> Suite:
+    """Returns the cells of a suite before that did not pass, each with its seed.
+
+    Args:
+        results: of that suite.
+        store: where run directories go.
+
+    Raises:
+        ConfigError: they are no results, every cell passed, or a scenario is no longer there.
+        ScenarioError: a scenario can no longer be played.
+        MissingToolError: no toxiproxy-server, and a scenario needs it.
+    """
+    before = read_report(results)
+    again = to_play_again(before)
+    if not again:
+        raise ConfigError(key="--rerun", value=str(results), expected="results of which a cell did not pass")
+    scenarios = {each.scenario.name: each.scenario for each in select([cell.path for cell in again])}
+    for cell in again:
+        if cell.scenario not in scenarios:
+            raise ConfigError(key="--rerun", value=str(results), expected=f"{cell.path} to be {cell.scenario} still")
+    cells = [
+        Cell(scenario=scenarios[cell.scenario], era=cell.era, repetition=cell.repetition, seed=cell.seed)
+        for cell in again
+    ]
+    return suite_of(cells, settings=before.settings, driver=DriverName(before.driver), store=store)
+
+
+def suite_of(cells: Sequence[Cell], *, settings: tuple[str, ...] = (), driver: DriverName, store: Path) -> Suite:
+    """Returns a suite of these cells.
+
+    Raises:
+        ConfigError: a setting is none, or the store cannot be used.
+        MissingToolError: no toxiproxy-server, and a scenario needs it.
+    """
+    return Suite(
+        cells=iter(cells),
+        count=len(cells),
+        settings=settings,
+        overrides=parse_overrides(settings),
+        driver=driver,
+        store=store,
+        toxiproxy=toxiproxy_for([cell.scenario for cell in cells], driver=driver, store=store),
+    )
+
+
+def toxiproxy_for(scenarios: Sequence[Scenario], *, driver: DriverName, store: Path) -> Path | None:
+    """Checks that runs can be kept, and returns toxiproxy-server where scenarios need it.
+
+    Raises:
+        ConfigError: the store cannot be used.
+        MissingToolError: there is none.
+    """
+    check_store(store)
+    needs_proxies = driver is DriverName.PROCESS and any(scenario.has_network_faults for scenario in scenarios)
+    return find_toxiproxy() if needs_proxies else None
+
+
+def seed_of_all(seed: int | None, scenarios: Sequence[Scenario]) -> int:
+    """Returns the seed that was asked for, or that of the only scenario, or any."""
+    if seed is not None:
+        return seed
+    if len(scenarios) == 1 and scenarios[0].seed is not None:
+        return scenarios[0].seed
+    return random.SystemRandom().getrandbits(_SEED_BITS)

@@ -1,0 +1,180 @@
+"""``laststand run`` with several cells: what is to be played, the suite's course, and all forms of its results."""
+
+import asyncio
+import os
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from emulator.cli.exit_codes import ExitCode
+from emulator.cli.failure import CommandFailedError
+from emulator.cli.output import Output
+from emulator.cli.play import first_error
+from emulator.cli.suite_options import Forms, SuiteChoice
+from emulator.core.errors import EmulatorError
+
+if TYPE_CHECKING:
+    from chaos.suite.player import SuitePlayer
+    from chaos.suite.results import SuiteReport
+    from chaos.suite.suite import Suite
+    from emulator.verification.verdict import VerdictReport
+
+_STEP_SUMMARY: Final = "GITHUB_STEP_SUMMARY"
+_ACTIONS: Final = "GITHUB_ACTIONS"
+
+
+def play_suite(suite: "Suite", choice: SuiteChoice, *, output: Output) -> ExitCode:
+    """Plays a suite to its end, and reports what came of it; also where it is interrupted or breaks off.
+
+    Raises:
+        KeyboardInterrupt: it was interrupted.
+        CommandFailedError: it broke off.
+        MissingToolError: no Java, or no pyspark.
+    """
+    from chaos.play.run_directory import make_store
+    from chaos.suite.player import Keep, SuitePlayer, SuiteSettings
+    from emulator.cli.results import outcome_exit_code
+    from emulator.cli.suite_progress import suite_progress
+    from emulator.verification.session import SparkSessionStarter
+    from emulator.verification.verdict import VerdictReport
+    from emulator.verification.verify import rehearse, verify_runs
+
+    make_store(suite.store)
+    starter = SparkSessionStarter(log_path=suite.store.absolute() / "spark.log", rehearsal=rehearse)
+
+    def judge(directories: Sequence[Path]) -> Sequence[VerdictReport]:
+        with starter.at_work() as spark:
+            return verify_runs(directories, spark=spark)
+
+    starter.start()
+    try:
+        with suite_progress(suite.count) as listener:
+            player = SuitePlayer(
+                suite.cells,
+                settings=SuiteSettings(
+                    jobs=choice.jobs_or_default,
+                    timeout_s=choice.timeout_s,
+                    stops_at_failure=choice.fail_fast or choice.until_failure,
+                    keep=Keep(choice.keep or Keep.ALL.value),
+                ),
+                make_order=suite.order,
+                judge=judge,
+                listener=listener,
+            )
+            course = _Course(suite, player)
+            course.run()
+        report = course.report()
+        write_forms(report, player.reports, forms=choice.forms)
+        _print(report, output=output)
+        course.raise_problem()
+        return outcome_exit_code(report.outcome)
+    finally:
+        starter.stop()
+
+
+class _Course:
+    """A suite from its start to its end, whichever end that is."""
+
+    def __init__(self, suite: "Suite", player: "SuitePlayer") -> None:
+        self._suite = suite
+        self._player = player
+        self._started = datetime.now(UTC)
+        self._started_s = time.monotonic()
+        self._problem: BaseException | None = None
+
+    def run(self) -> None:
+        """Plays; what stops it is kept for ``raise_problem``."""
+        try:
+            asyncio.run(self._player.play())
+        except (KeyboardInterrupt, EmulatorError, OSError, ExceptionGroup) as error:
+            self._problem = error
+
+    def report(self) -> "SuiteReport":
+        """Returns what came of it."""
+        from chaos.suite.results import CellStatus, SuiteReport, unplayed_result
+
+        rest = () if self._suite.count is None else self._suite.cells
+        status, reason = CellStatus.NOT_PLAYED, "the suite ended before"
+        return SuiteReport(
+            driver=self._suite.driver.value,
+            settings=self._suite.settings,
+            started=self._started.isoformat(timespec="milliseconds"),
+            duration_s=round(time.monotonic() - self._started_s, 3),
+            cells=(
+                *self._player.all_results(),
+                *(unplayed_result(cell, status=status, reason=reason) for cell in rest),
+            ),
+        )
+
+    def raise_problem(self) -> None:
+        """Raises what stopped it, if anything did.
+
+        Raises:
+            KeyboardInterrupt: it was interrupted.
+            CommandFailedError: it broke off.
+        """
+        problem = self._problem
+        if problem is None:
+            return
+        cause = first_error(problem) if isinstance(problem, Exception) else problem
+        if isinstance(cause, EmulatorError | OSError) and not isinstance(cause, BrokenPipeError):
+            raise CommandFailedError(f"unknown: the suite broke off: {cause}", exit_code=ExitCode.UNKNOWN) from problem
+        raise problem
+
+
+def write_forms(report: "SuiteReport", verdicts: "Mapping[str, VerdictReport]", *, forms: Forms) -> None:
+    """Writes a suite's results to files, and to GitHub Actions where that plays it.
+
+    Args:
+        report: the results.
+        verdicts: the verdicts behind them, by the cells' names.
+        forms: the files.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    from chaos.suite.annotations import annotations
+    from chaos.suite.matrix import markdown
+    from chaos.suite.results import write_report
+    from emulator.verification.junit import Case, junit
+
+    if forms.junit is not None:
+        cases = [
+            Case(
+                suite=cell.scenario,
+                name=f"{cell.era} #{cell.repetition}",
+                report=verdicts.get(cell.name),
+                skipped="; ".join(cell.reasons),
+            )
+            for cell in report.cells
+        ]
+        forms.junit.write_text(junit(cases), encoding="utf-8")
+    if forms.summary is not None:
+        forms.summary.write_text(markdown(report), encoding="utf-8")
+    if forms.results is not None:
+        write_report(report, forms.results)
+    if step_summary := os.environ.get(_STEP_SUMMARY):
+        with open(step_summary, "a", encoding="utf-8") as file:
+            file.write(markdown(report))
+    if os.environ.get(_ACTIONS) == "true":
+        for line in annotations(report):
+            click.echo(line, err=True)
+
+
+def _print(report: "SuiteReport", *, output: Output) -> None:
+    from chaos.suite.matrix import details, matrix, totals
+    from emulator.cli.tables import print_json, print_listing
+
+    if output is Output.JSON:
+        print_json(report)
+        return
+    for line in details(report):
+        click.echo(line)
+    table = matrix(report)
+    if table.rows:
+        print_listing(("SCENARIO", *table.eras), [(name, *texts) for name, texts in table.rows])
+    click.echo(totals(report))

@@ -1,0 +1,180 @@
+"""A pytest plugin: each file ``*.laststand.yaml`` is a test per era, which passes if its expectation is met.
+
+All scenarios that were collected are played when the first of them is due, ``--laststand-jobs`` at a time, and judged
+in a few batches, because a Spark session costs more than a verdict. Under pytest-xdist each worker plays its own, one
+after the other, in a session of its own.
+"""
+
+import asyncio
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from chaos.suite.cells import Cell
+    from chaos.suite.results import CellResult
+
+SUFFIX = ".laststand.yaml"
+
+
+class NotAsExpectedError(Exception):
+    """A cell that did not pass; the text tells why."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the options."""
+    group = parser.getgroup("laststand", "scenarios of Laststand")
+    group.addoption(
+        "--laststand-era",
+        action="append",
+        default=[],
+        metavar="ERA",
+        help="era to play, may be repeated; those that a scenario has expectations for if not given",
+    )
+    group.addoption(
+        "--laststand-driver",
+        choices=("process", "simulator"),
+        default="process",
+        help="real processes (default), or virtual time",
+    )
+    group.addoption(
+        "--laststand-jobs", type=int, default=max(2, os.cpu_count() or 1), metavar="N", help="scenarios at a time"
+    )
+    group.addoption("--laststand-store", default="store", metavar="DIR", help="where run directories go")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Registers the marker of all scenarios."""
+    config.addinivalue_line("markers", "laststand: a scenario of Laststand, from a file *.laststand.yaml")
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> "ScenarioFile | None":
+    """Collects scenario files."""
+    return ScenarioFile.from_parent(parent, path=file_path) if file_path.name.endswith(SUFFIX) else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Checks that names of scenarios tell them apart.
+
+    Raises:
+        pytest.UsageError: two files have one name.
+    """
+    paths: dict[str, Path] = {}
+    for item in _scenarios(items):
+        other = paths.setdefault(item.cell.name, item.path)
+        if other != item.path:
+            raise pytest.UsageError(f"{item.path}: the scenario's name is that of {other}, too")
+
+
+class ScenarioFile(pytest.File):
+    """A scenario: a test per era."""
+
+    def collect(self) -> "Iterator[ScenarioItem]":
+        """Yields the tests.
+
+        Raises:
+            pytest.Collector.CollectError: the file cannot be played; the text names line and key.
+        """
+        from chaos.suite.selection import select
+        from chaos.suite.suite import make_suite
+        from emulator.core.errors import EmulatorError
+        from emulator.plan.drivers import DriverName
+
+        option = self.config.getoption
+        try:
+            suite = make_suite(
+                select([str(self.path)]),
+                eras=option("--laststand-era"),
+                driver=DriverName(option("--laststand-driver")),
+                store=self.config.rootpath / option("--laststand-store"),
+            )
+        except EmulatorError as error:
+            raise self.CollectError(str(error)) from None
+        for cell in suite.cells:
+            yield ScenarioItem.from_parent(self, name=cell.era, cell=cell)
+
+
+class ScenarioItem(pytest.Item):
+    """A scenario under an era."""
+
+    def __init__(self, *, cell: "Cell", **others: object) -> None:
+        super().__init__(**others)  # type: ignore[arg-type]
+        self.cell = cell
+        self.add_marker("laststand")
+
+    def runtest(self) -> None:
+        """Plays it, unless it was played already.
+
+        Raises:
+            NotAsExpectedError: it did not pass.
+        """
+        if self.cell.skipped is not None:
+            pytest.skip(self.cell.skipped)
+        _check(_results_of(self.session).of(self))
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None) -> str:
+        """Returns the story of the loss, or the doubt, without a traceback."""
+        if isinstance(excinfo.value, NotAsExpectedError):
+            return str(excinfo.value)
+        return str(super().repr_failure(excinfo))
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Returns where the expectation is written, and the name."""
+        expectation = self.cell.scenario.expectation(self.cell.era)
+        return self.path, 0 if expectation is None else expectation.line - 1, self.cell.name
+
+
+class _Results:
+    """What came of the scenarios of a session."""
+
+    def __init__(self, session: pytest.Session) -> None:
+        self._session = session
+        self._results: dict[str, CellResult] = {}
+
+    def of(self, item: ScenarioItem) -> "CellResult":
+        """Returns an item's result; plays it, and all that are collected with it."""
+        if item.nodeid not in self._results:
+            is_worker = hasattr(self._session.config, "workerinput")
+            self._play([item] if is_worker else _scenarios(self._session.items))
+        return self._results[item.nodeid]
+
+    def _play(self, items: list[ScenarioItem]) -> None:
+        from chaos.suite.suite import suite_of
+        from emulator.plan.drivers import DriverName
+        from laststand.running import player_of
+
+        option = self._session.config.getoption
+        suite = suite_of(
+            [item.cell for item in items],
+            driver=DriverName(option("--laststand-driver")),
+            store=self._session.config.rootpath / option("--laststand-store"),
+        )
+        player = player_of(suite, jobs=option("--laststand-jobs"))
+        asyncio.run(player.play())
+        results = {result.name: result for result in player.all_results()}
+        self._results |= {item.nodeid: results[item.cell.name] for item in items}
+
+
+def _scenarios(items: Iterable[pytest.Item]) -> list[ScenarioItem]:
+    return [item for item in items if isinstance(item, ScenarioItem) and item.cell.skipped is None]
+
+
+_RESULTS = pytest.StashKey[_Results]()
+
+
+def _results_of(session: pytest.Session) -> _Results:
+    return session.stash.setdefault(_RESULTS, _Results(session))
+
+
+def _check(result: "CellResult") -> None:
+    from chaos.suite.results import CellStatus
+
+    if result.status is CellStatus.PASSED:
+        return
+    lines = [f"{result.status.value}: {result.name}, seed {result.seed}: {'; '.join(result.reasons)}", *result.story]
+    if result.directory is not None:
+        lines.append(f"run directory: {result.directory}")
+    raise NotAsExpectedError("\n".join(lines))

@@ -1,0 +1,89 @@
+"""Playing scenarios from a program."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from chaos.play.run_directory import make_store
+from chaos.play.runner import RunStatus
+from chaos.suite.cells import Cell
+from chaos.suite.player import SuitePlayer, SuiteSettings
+from chaos.suite.results import CellResult
+from chaos.suite.selection import select
+from chaos.suite.suite import Suite, make_suite
+from emulator.core.errors import ConfigError
+from emulator.plan.drivers import DriverName
+from emulator.verification.verdict import VerdictReport
+from emulator.verification.verify import verify_runs
+from laststand.session import starter
+
+
+class Silence:
+    """Hears how a suite goes on, and tells nobody."""
+
+    def began(self, cell: Cell) -> None:
+        """A cell is played."""
+
+    def status(self, cell: Cell, status: RunStatus) -> None:
+        """A cell came to a step."""
+
+    def played(self, cell: Cell) -> None:
+        """A cell came to its end."""
+
+    def judged(self, result: CellResult) -> None:
+        """A cell has a result."""
+
+
+def judge(directories: Sequence[Path]) -> Sequence[VerdictReport]:
+    """Judges run directories in this process's session."""
+    with starter().at_work() as spark:
+        return verify_runs(directories, spark=spark)
+
+
+def player_of(suite: Suite, *, jobs: int) -> SuitePlayer:
+    """Returns what plays a suite; the Spark session starts meanwhile. Main thread only.
+
+    Raises:
+        MissingToolError: no pyspark, or no Java.
+    """
+    make_store(suite.store)
+    starter()
+    return SuitePlayer(
+        suite.cells, settings=SuiteSettings(jobs=jobs), make_order=suite.order, judge=judge, listener=Silence()
+    )
+
+
+async def play_one(
+    scenario: str | Path, *, era: str, driver: str, settings: Mapping[str, str], seed: int | None, store: Path
+) -> VerdictReport:
+    """Plays a scenario under an era, and returns the verdict; ``laststand.run`` says more.
+
+    Raises:
+        ConfigError: it is not one scenario, the driver cannot play it, or a name is none.
+        ScenarioError: the file cannot be played.
+        EmulatorError: there is no verdict.
+    """
+    selected = select([str(scenario)])
+    if len(selected) != 1:
+        raise ConfigError(key="scenario", value=str(scenario), expected="one scenario, not several")
+    suite = make_suite(
+        selected,
+        eras=(era,),
+        settings=tuple(f"{key}={value}" for key, value in settings.items()),
+        driver=DriverName(driver),
+        seed=seed,
+        store=store,
+    )
+    player = player_of(suite, jobs=1)
+    try:
+        await player.play()
+    except ExceptionGroup as group:
+        raise _first(group) from group
+    if player.reports:
+        (report,) = player.reports.values()
+        return report
+    (result,) = player.all_results()
+    raise ConfigError(key="scenario", value=str(scenario), expected=f"what can be played: {'; '.join(result.reasons)}")
+
+
+def _first(error: Exception) -> Exception:
+    return _first(error.exceptions[0]) if isinstance(error, ExceptionGroup) else error

@@ -1,0 +1,23 @@
+"""This process's Spark session, of which there is at most one."""
+
+import tempfile
+from pathlib import Path
+
+from emulator.verification.session import SparkSessionStarter
+
+_starter: SparkSessionStarter | None = None
+
+
+def starter(*, master: str = "local[2]", heap_mb: int = 2048, log_path: Path | None = None) -> SparkSessionStarter:
+    """Returns the session's owner; the first call starts it in the background. Main thread only.
+
+    Raises:
+        MissingToolError: no pyspark, or no Java.
+    """
+    global _starter
+    if _starter is None:
+        path = log_path or Path(tempfile.mkdtemp(prefix="laststand-")) / "spark.log"
+        fresh = SparkSessionStarter(log_path=path, master=master, heap_mb=heap_mb)
+        fresh.start()
+        _starter = fresh
+    return _starter

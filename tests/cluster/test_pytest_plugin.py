@@ -1,0 +1,92 @@
+"""Scenarios as tests of pytest: what passes, fails and is skipped, and what is told of it."""
+
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+
+SCENARIO = """\
+name: {name}
+cluster: {{brokers: 3, properties: {{{properties}}}}}
+topics: [{{name: orders, replicas: [[0, 1, 2]], min.insync.replicas: 2}}]
+workload: {{producers: [{{acks: all, rate: 200}}]}}
+steps:
+  - until: {{acked: 50}}
+expect:
+  kip-966: {{verdict: valid, lost: "{lost}"}}
+"""
+
+FLUSH = "log.flush.interval.ms: 5"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A scenario that passes, one that does not, and one that virtual time cannot play."""
+    for name, lost, properties in (
+        ("kept", "0", ""),
+        ("lost", "> 0", ""),
+        ("flushed", "0", "log.flush.interval.ms: 5"),
+    ):
+        text = SCENARIO.format(name=name, lost=lost, properties=properties)
+        (tmp_path / f"{name}.laststand.yaml").write_text(text)
+    (tmp_path / "other.yaml").write_text("no scenario of the plugin")
+    return tmp_path
+
+
+def run_pytest(project: Path, *arguments: str) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--laststand-driver", "simulator", *arguments],
+        cwd=project,
+        env={name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
+def test_a_scenario_passes_fails_or_is_skipped(workers: tuple[str, ...], project: Path) -> None:
+    code, said = run_pytest(project, "-ra", "--junitxml", "junit.xml", *workers)
+    assert code == 1, said
+    assert "1 failed, 1 passed, 1 skipped" in said
+    assert "0 acks=all records lost, expected >0" in said
+    assert "log.flush.interval.ms" in said
+    assert "Traceback" not in said
+    assert "run directory: " in said
+    cases = {case.get("name"): case for case in ElementTree.parse(project / "junit.xml").iter("testcase")}
+    assert set(cases) == {"kip-966"}
+    assert len(list((project / "store").glob("*/2*/verdict.json"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("changed", "arguments", "said"),
+    [
+        ("naem: broken\n", (), "broken.laststand.yaml:1: needs the key 'name'"),
+        (SCENARIO.format(name="kept", lost="0", properties=""), (), "the scenario's name is that of"),
+        (None, ("--laststand-era", "kafka-1.0"), "kafka-1.0"),
+    ],
+)
+def test_mistakes_are_told_without_a_traceback(
+    changed: str | None, arguments: tuple[str, ...], said: str, project: Path
+) -> None:
+    if changed is not None:
+        (project / "broken.laststand.yaml").write_text(changed)
+    code, output = run_pytest(project, *arguments)
+    assert code != 0
+    assert said in output
+    assert "Traceback" not in output
+
+
+def test_an_era_without_expectation_is_skipped(project: Path) -> None:
+    code, said = run_pytest(project, "-rs", "--laststand-era", "kafka-3.9")
+    assert code == 0, said
+    assert "3 skipped" in said
+    assert "the scenario expects nothing of era kafka-3.9" in said

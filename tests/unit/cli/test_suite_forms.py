@@ -1,0 +1,60 @@
+"""Where the results of a suite are written to."""
+
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+from chaos.suite.results import CellStatus, Judged, SuiteReport, judged_result, unplayed_result
+from emulator.cli.suite import write_forms
+from emulator.cli.suite_options import Forms
+from emulator.verification.verdict import Verdict
+from tests.unit.chaos.suite.suites import cell, report
+
+NOWHERE = Forms(junit=None, summary=None, results=None)
+VERDICTS = {cell("a").name: report(Path("a kip-966 #1"), Verdict.VIOLATION)}
+SUITE = SuiteReport(
+    driver="process",
+    settings=(),
+    started="2026-11-22T12:00:00.000+00:00",
+    duration_s=1.0,
+    cells=(
+        judged_result(
+            Judged(cell=cell("a"), directory=Path("a kip-966 #1"), report=VERDICTS[cell("a").name]), is_kept=True
+        ),
+        unplayed_result(cell("b"), status=CellStatus.SKIPPED, reason="no such fault"),
+    ),
+)
+
+
+def test_junit_has_a_case_per_cell(tmp_path: Path) -> None:
+    write_forms(SUITE, VERDICTS, forms=Forms(junit=tmp_path / "j.xml", summary=tmp_path / "s.md", results=None))
+    (failed,), (skipped,) = ElementTree.parse(tmp_path / "j.xml").getroot()
+    assert (failed.get("classname"), failed.get("name")) == ("a", "kip-966 #1")
+    assert failed.find("failure") is not None
+    reason = skipped.find("skipped")
+    assert reason is not None
+    assert reason.get("message") == "no such fault"
+    assert "| a | ✗ violation" in (tmp_path / "s.md").read_text()
+
+
+def test_github_gets_the_matrix_and_an_annotation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    summary = tmp_path / "summary.md"
+    summary.write_text("before\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    write_forms(SUITE, VERDICTS, forms=NOWHERE)
+    assert summary.read_text().startswith("before\n| scenario | kip-966 |\n")
+    assert capsys.readouterr().err.startswith("::error file=a.yaml,line=9,title=a kip-966 #1::VIOLATION")
+
+
+def test_nothing_is_written_where_nobody_asked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+    write_forms(SUITE, VERDICTS, forms=NOWHERE)
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "")
