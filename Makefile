@@ -11,7 +11,7 @@ VECTORS ?= tests/conformance/vectors
 SOURCES := emulator chaos laststand tests benchmarks proto docs
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo proto format lint types check test simulate mutation soak conformance scenarios rewrite docs bench clean
+.PHONY: help setup demo proto format lint types check test mutants simulate mutation soak conformance scenarios suite rewrite docs bench clean
 .DELETE_ON_ERROR:
 
 help: ## print this list
@@ -41,7 +41,12 @@ check: lint types conformance ## lint, types and the fast tests, before each com
 	$(BIN)/python -m pytest -q -n $(JOBS) tests/unit tests/interaction
 
 test: lint types ## everything: what continuous integration runs; one worker more than cores, as clusters mostly wait
+	@if git rev-parse --quiet --verify HEAD~1 >/dev/null; then $(BIN)/python -m tests.mutants --since HEAD~1; \
+	  else echo 'mutants: no parent commit here to compare with, so none is tried'; fi
 	$(BIN)/python -m pytest -q -n $(shell expr $(JOBS) + 1) --durations=10
+
+mutants: setup ## mutate the core until the fast tests miss it: SINCE=COMMIT for changed files, FILES="..." for some
+	$(BIN)/python -m tests.mutants $(if $(SINCE),--since $(SINCE)) $(FILES)
 
 conformance: setup ## run the vectors in VECTORS=DIR against core and storage
 	$(BIN)/python -m tests.conformance.run $(VECTORS)
@@ -53,7 +58,11 @@ mutation: setup ## switch off each rule in turn until the simulator finds the fa
 	$(BIN)/python -m tests.simulation.mutation
 
 scenarios: setup ## play every bundled scenario under each era that it has an expectation for
-	$(BIN)/python -m tests.scenarios $(if $(DRIVER),--driver $(DRIVER))
+	$(BIN)/laststand run chaos/scenarios $(if $(DRIVER),--driver $(DRIVER))
+
+suite: setup ## play the smoke suite on processes, and every bundled scenario in virtual time
+	$(BIN)/laststand run smoke
+	$(BIN)/laststand run chaos/scenarios --driver simulator
 
 soak: setup ## explore 100,000 schedules; a finding, or a rule that never had an effect, fails
 	$(BIN)/laststand simulate --seeds 1..100000 --jobs $(JOBS) --keep-going
@@ -68,7 +77,7 @@ bench: setup ## run all benchmarks, or one: NAME=boot|produce|console|failover|o
 	$(BIN)/python -m benchmarks $(NAME)
 
 clean: ## remove generated code, caches and build output; runs in store/ and .venv stay
-	rm -rf build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf build mutants *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -rf spark-warehouse metastore_db derby.log emulator/rpc/generated/*_pb2*
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 

@@ -13,6 +13,7 @@ from typing import BinaryIO, Final, NamedTuple
 import msgspec
 from crc32c import crc32c
 
+from emulator.core.switches import Switches, switch_texts
 from emulator.storage.file_digest import FileDigest, content_of
 
 EVENTS_PER_BATCH: Final = 7
@@ -24,7 +25,7 @@ _PRODUCER: Final = 7
 _POLLED_AT_ONCE: Final = 500
 _TOPIC: Final = {"topic": "orders", "topic_id": "AAAAAAAAAAAAAAAAAAAAAA"}
 PARTITIONS: Final = 12
-_SWITCHES: Final = {"elr": "on", "hw_requires_min_isr": "on", "unclean_detection": "on"}
+_SWITCHES: Final = switch_texts(Switches())
 _ENCODER: Final = msgspec.json.Encoder()
 
 _Line = dict[str, object]
@@ -72,7 +73,7 @@ def generate_run(path: Path, *, events: int, partitions: int = PARTITIONS) -> No
         index = digest.lines
         seal = {"f": "sealed", "index": index, "time_ns": index, "lines": index, "digest": digest.hexdigest()}
         file.write(_ENCODER.encode(seal) + b"\n")
-    _write_events(path, _HARNESS, _harness_events(path, len(_BROKERS) + partitions))
+    _write_events(path, _HARNESS, _harness_events(path, 2 * len(_BROKERS) + partitions))
 
 
 def _batch(number: int, partitions: int) -> _Batch:
@@ -122,14 +123,16 @@ def _broker_events(node: int, batches: Iterator[_Batch], partitions: int) -> Ite
     for number in range(partitions):
         yield {"type": "LogOpened", **_of(number), "is_clean": True, **opened}
     if leads:
-        yield {"type": "MetadataApplied", "start_offset": 0, "end_offset": len(_BROKERS) + partitions}
+        yield {"type": "MetadataApplied", "start_offset": 0, "end_offset": 2 * len(_BROKERS) + partitions}
         role = {"leader_epoch": 0, "partition_epoch": 0, "epoch_start_offset": 0, "high_watermark": 0, "isr": _BROKERS}
         for number in range(partitions):
             yield {"type": "BecameLeader", **_of(number), **role}
-    for partition, base_offset, crc, _ in batches:
+    for number, (partition, base_offset, crc, _) in enumerate(batches):
         end = base_offset + _RECORDS
+        cause = {"cause_id": f"producer-0:{number}"}
         yield {
             "type": "BatchAppended",
+            **cause,
             **_of(partition),
             "role": "leader" if leads else "follower",
             "base_offset": base_offset,
@@ -144,10 +147,11 @@ def _broker_events(node: int, batches: Iterator[_Batch], partitions: int) -> Ite
         }
         if not leads:
             moved = {"old": base_offset, "new": end, "log_end_offset": end, "leader_epoch": 0}
-            yield {"type": "FollowerHighWatermarkUpdated", **_of(partition), **moved}
+            yield {"type": "FollowerHighWatermarkUpdated", **cause, **_of(partition), **moved}
             continue
         yield {
             "type": "HighWatermarkAdvanced",
+            **cause,
             **_of(partition),
             "old": base_offset,
             "new": end,
@@ -162,6 +166,7 @@ def _broker_events(node: int, batches: Iterator[_Batch], partitions: int) -> Ite
         answer = {"acks": -1, "error": "NONE", "base_offset": base_offset, "record_count": _RECORDS}
         yield {
             "type": "ProduceAnswered",
+            **cause,
             **_of(partition),
             **answer,
             "high_watermark": end,
@@ -177,11 +182,14 @@ def _controller_events(partitions: int) -> Iterator[_Line]:
         registered = {"broker_id": node, "broker_epoch": node, "incarnation_id": f"i{node}"}
         before = {"previous_broker_epoch": None, "stored_broker_epoch": None, "is_clean": True}
         yield {"type": "BrokerRegistered", "metadata_offset": node, **registered, **before}
+    for node in _BROKERS:
+        unfenced = {"broker_id": node, "broker_epoch": node}
+        yield {"type": "BrokerUnfenced", "metadata_offset": len(_BROKERS) + node, **unfenced}
     for number in range(partitions):
         yield {
             "type": "PartitionChanged",
             **_of(number),
-            "metadata_offset": len(_BROKERS) + number,
+            "metadata_offset": 2 * len(_BROKERS) + number,
             "reason": "created",
             "election": "none",
             "broker_id": None,

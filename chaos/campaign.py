@@ -20,7 +20,8 @@ from chaos.scenario.scenario import Scenario
 from emulator.core.switches import Switches
 from emulator.plan.drivers import DriverName
 from emulator.verification.session import SparkSessionStarter
-from emulator.verification.verdict import Expected, VerdictReport, write_verdict
+from emulator.verification.verdict import Expected, VerdictReport
+from emulator.verification.verdict_forms import write_verdict
 from emulator.verification.verify import rehearse, verify_runs
 
 
@@ -86,7 +87,10 @@ def play_and_verify(
         on_phase("verify")
         with starter.at_work() as spark:
             reports = verify_runs(directories, spark=spark)
-        return tuple(_result(order, report) for order, report in zip(orders, reports, strict=True))
+        return tuple(
+            EraResult(era=order.era, directory=order.directory, report=held_against(order, report))
+            for order, report in zip(orders, reports, strict=True)
+        )
     finally:
         starter.stop()
 
@@ -122,11 +126,16 @@ def play_runs(orders: Sequence[RunOrder], *, on_status: Callable[[RunStatus], No
     return asyncio.run(_play_all(orders, on_status))
 
 
-def _result(order: RunOrder, report: VerdictReport) -> EraResult:
+def held_against(order: RunOrder, report: VerdictReport) -> VerdictReport:
+    """Returns a verdict with what its scenario expected of the era, and writes it into the run directory.
+
+    Raises:
+        OSError: it cannot be written.
+    """
     outcome, misses = compare(report, order.scenario.expectation(order.era))
-    held_against = msgspec.structs.replace(report, outcome=outcome, misses=misses)
-    write_verdict(held_against, order.directory)
-    return EraResult(era=order.era, directory=order.directory, report=held_against)
+    final = msgspec.structs.replace(report, outcome=outcome, misses=misses)
+    write_verdict(final, order.directory)
+    return final
 
 
 async def _play_all(orders: Sequence[RunOrder], on_status: Callable[[RunStatus], None]) -> tuple[str | None, ...]:

@@ -1,15 +1,17 @@
-"""Writes the pages of docs/ that follow from the program: ``make docs``.
+"""Writes the pages of docs/, and the schema of verdicts, that follow from the program: ``make docs``.
 
 Each page is a function without arguments; a test calls them and compares, so that no page can fall behind the code.
 """
 
 import inspect
 import json
+import os
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Final
+from types import UnionType
+from typing import Final, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -24,6 +26,7 @@ from emulator.core.effective_config import NODE_PROPERTY_OF
 from emulator.core.promises import PROMISES, JudgedBy, PromiseKind
 from emulator.core.properties import NodeProperties, TopicProperties, property_texts
 from emulator.core.property_text import allowed_values
+from emulator.core.struct_docs import field_meanings, first_paragraph
 from emulator.core.switches import ERAS
 from emulator.core.types import Acks, TopicPartition
 from emulator.plan.actions import DEEDS
@@ -34,6 +37,8 @@ from emulator.plan.steps import VERBS
 from emulator.plan.yaml_cursor import ScenarioError, open_document
 from emulator.verification import checks
 from emulator.verification.checks import CHECKS
+from emulator.verification.verdict import VERSION, VerdictReport
+from emulator.verification.verdict_schema import SCHEMA_FILE, enums_of, schema_text, structs_of
 
 DOCS: Final = Path(__file__).parent
 FINDINGS: Final = DOCS / "findings.json"
@@ -63,7 +68,7 @@ _KINDS: Final = {
     PromiseKind.OUTCOME: "Outcomes: what users see. Judged in every era",
     PromiseKind.CANDIDATE: "Candidates: what an electable replica holds",
     PromiseKind.RULE: "Rules of the protocol. Judged where the era promises them",
-    PromiseKind.LIVENESS: "Liveness: what a cluster comes to once every fault is over",
+    PromiseKind.LIVENESS: "Liveness: what a cluster comes to",
     PromiseKind.CRASH: "Crashes",
 }
 _JUDGED: Final = {
@@ -158,7 +163,14 @@ CLUSTER_KEYS: Final = (
 )
 TOPIC_KEYS: Final = (
     ("name", "text", "required", "Letters, digits, `.`, `_` and `-`."),
-    ("replicas", "list of lists of broker ids", "required", "One list per partition, the preferred leader first."),
+    (
+        "replicas",
+        "list of lists of broker ids",
+        "required without the next two",
+        "One list per partition, the preferred leader first.",
+    ),
+    ("partitions", "whole number", "1", "Instead of `replicas`: how many partitions."),
+    ("replication_factor", "whole number", "1", "Instead of `replicas`: how many replicas each of them has."),
     ("*any other*", "text", "", "A topic [property](properties.md)."),
 )
 WORKLOAD_KEYS: Final = (
@@ -478,8 +490,8 @@ def tables_page() -> str:
         _columns((*columns_of(Identity), *columns_of(Moment))),
     ]
     for name, (struct, _) in FILLED.items():
-        parts += [f"\n## {name}\n\n", _prose(_first_paragraph(struct)), "\n", _columns(own_columns(name))]
-    parts += [f"\n## {ALL_EVENTS}\n\n", _prose(_first_paragraph(EventRow)), "\n", _columns(own_columns(ALL_EVENTS))]
+        parts += [f"\n## {name}\n\n", _prose(first_paragraph(struct)), "\n", _columns(own_columns(name))]
+    parts += [f"\n## {ALL_EVENTS}\n\n", _prose(first_paragraph(EventRow)), "\n", _columns(own_columns(ALL_EVENTS))]
     shared = {column.name for column in (*columns_of(Envelope), *columns_of(EventRow))}
     parts += [
         "\n## Events by type\n\n",
@@ -491,13 +503,9 @@ def tables_page() -> str:
     for name, kind in EVENT_TABLES.items():
         own = tuple(column for column in own_columns(name) if column.name not in shared)
         about = "" if "topic" in kind.__struct_fields__ else " Without `topic`, `partition`, `topic_id`."
-        parts += [f"\n### {name}\n\n", _prose(_first_paragraph(kind) + about)]
+        parts += [f"\n### {name}\n\n", _prose(first_paragraph(kind) + about)]
         parts += ["\n", _columns(own)] if own else []
     return "".join(parts)
-
-
-def _first_paragraph(struct: type[msgspec.Struct]) -> str:
-    return _one_line((inspect.getdoc(struct) or "").partition("\n\n")[0].replace("``", "`"))
 
 
 def _columns(columns: Iterable[Column]) -> str:
@@ -505,11 +513,74 @@ def _columns(columns: Iterable[Column]) -> str:
     return _table(("Column", "Type", "Unit", "Meaning"), rows)
 
 
+# --- The verdict --------------------------------------------------------------------------------------------------
+
+LOSS_EXAMPLE: Final = DOCS / "verdict-example.json"
+"""A loss of a run of kip-966/last-replica-standing."""
+
+
+def verdict_page() -> str:
+    """Returns the form of ``verdict.json``: its objects with their fields, and what the words in it mean."""
+    parts = [
+        _GENERATED,
+        "# verdict.json\n\n",
+        _prose(
+            f"What `laststand verify` and `run` write into a run's directory, as JSON. This is version {VERSION} "
+            "(`version`): a version gains fields and loses none, so pass over fields that you do not know. "
+            "[verdict.schema.json](../emulator/verification/verdict.schema.json) is its JSON Schema; an installed "
+            "Laststand has it beside `emulator.verification.verdict`. `laststand verify --json` prints a list of these "
+            "objects."
+        ),
+        "\n",
+        _prose(
+            "A field that is nobody's is `null`: who acknowledged, where the answer is missing, say. Epochs, offsets "
+            "and node ids are numbers, ranges of offsets include both ends. A line of a story has the events behind "
+            "it, by file and `sequence` (the number of the line). One entry of `losses`, of "
+            "`kip-966/last-replica-standing` in the simulator, the rest of its story left out:"
+        ),
+        f"\n```json\n{LOSS_EXAMPLE.read_text(encoding='utf-8')}```\n",
+    ]
+    for struct in structs_of(VerdictReport):
+        meanings = field_meanings(struct)
+        hints = get_type_hints(struct)
+        rows = ((_code(name), _type_text(hints[name]), meanings[name]) for name in struct.__struct_fields__)
+        parts += [f"\n## {struct.__name__}\n\n", _prose(first_paragraph(struct)), "\n"]
+        parts.append(_table(("Field", "Type", "Meaning"), rows))
+    parts.append("\n## Words\n\n")
+    words = ((kind.__name__, ", ".join(_code(each.value) for each in kind)) for kind in enums_of(VerdictReport))
+    parts.append(_table(("Type", "Values"), words))
+    return "".join(parts)
+
+
+_JSON_TYPES: Final = {int: "number", float: "number", str: "text"}
+
+
+def _type_text(hint: object) -> str:
+    """Returns how a field's type is called on the page."""
+    arguments = get_args(hint)
+    match get_origin(hint):
+        case origin if origin is tuple:
+            return f"list of {_type_text(arguments[0])}"
+        case origin if origin is dict:
+            return f"{_type_text(arguments[1])} by {_type_text(arguments[0])}"
+        case origin if origin is UnionType:
+            return " or null".join((_type_text(arguments[0]), ""))
+        case _:
+            pass
+    if not isinstance(hint, type):
+        raise TypeError(f"no name for {hint}")
+    return _JSON_TYPES.get(hint) or (
+        hint.__name__ if issubclass(hint, Enum) else f"[{hint.__name__}](#{hint.__name__.lower()})"
+    )
+
+
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "checks.md": checks_page,
     "scenarios.md": scenarios_page,
     "properties.md": properties_page,
     "tables.md": tables_page,
+    "verdict.md": verdict_page,
+    str(Path(os.path.relpath(SCHEMA_FILE, DOCS))): schema_text,
 }
 """By file name, what its content must be."""
 

@@ -1,10 +1,11 @@
 """What all tests share: their options, a Spark session, and who runs beside whom.
 
 With several workers (``pytest -n 3``) the modules that use a Spark session go to one of them, those that start clusters
-and use one to another, other clusters to a third, and each other module to whoever is free. So there are two sessions
-at most, and few clusters compete for the machine.
+and use one to another, the commands of the documents to a third, other clusters to whoever is free first, and each
+other module to whoever is free then. So there are two sessions at most, and few clusters compete for the machine.
 """
 
+import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +13,7 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+from emulator.verification import session
 from emulator.verification.session import SparkSessionStarter
 
 if TYPE_CHECKING:
@@ -25,6 +27,11 @@ SESSION_MODULES: Final = (
     "tests/cluster/test_story.py",
 )
 CLUSTER_MODULES: Final = ("tests/cluster/",)
+COMMAND_MODULES: Final = (
+    "tests/cluster/test_documented_commands.py",
+    "tests/cluster/test_pytest_plugin.py",
+    "tests/cluster/test_suite.py",
+)
 
 
 class Scheduling(LoadScopeScheduling):
@@ -32,6 +39,8 @@ class Scheduling(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         module = nodeid.partition("::")[0]
+        if module.startswith(COMMAND_MODULES):
+            return "commands"
         is_cluster = module.startswith(CLUSTER_MODULES)
         if module.startswith(SESSION_MODULES):
             return "clusters with a session" if is_cluster else "session"
@@ -53,9 +62,39 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         raise pytest.UsageError(f"SESSION_MODULES in tests/conftest.py lacks the module of {unlisted[0]}")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _verdicts_are_as_published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Every ``verdict.json`` that the tests leave behind is what the published schema says."""
+    yield
+    from tests.verdict_files import check_files
+
+    assert list(check_files(tmp_path_factory.getbasetemp())) == []
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     """The session of all tests; its JVM is idle while nothing is verified."""
     starter = SparkSessionStarter(log_path=tmp_path_factory.mktemp("spark") / "spark.log")
     yield starter.session()
     starter.stop()
+
+
+@pytest.fixture
+def one_session(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gives verbs of the command line the session of the tests: there is one per process."""
+
+    class Starter:
+        def __init__(self, **_: object) -> None:
+            pass
+
+        def start(self) -> None:
+            pass
+
+        def stop(self) -> None:
+            pass
+
+        @contextlib.contextmanager
+        def at_work(self) -> "Iterator[SparkSession]":
+            yield spark
+
+    monkeypatch.setattr(session, "SparkSessionStarter", Starter)

@@ -42,6 +42,16 @@ def check_store(store: Path) -> None:
         )
 
 
+def make_store(store: Path) -> None:
+    """Makes a store, if it is none yet.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    store.mkdir(parents=True, exist_ok=True)
+    (store / MARKER).touch()
+
+
 def create_run_directory(store: Path, scenario: Scenario, *, now: datetime) -> Path:
     """Makes a run's directory with the scenario's file in it, points ``latest`` to it, and returns it.
 
@@ -77,8 +87,7 @@ def new_directory(store: Path, name: str, *, now: datetime) -> Path:
         ConfigError: it cannot be made.
     """
     try:
-        store.mkdir(parents=True, exist_ok=True)
-        (store / MARKER).touch()
+        make_store(store)
         parent = store.absolute() / name
         while (path := parent / f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03d}").exists():
             now += timedelta(milliseconds=1)

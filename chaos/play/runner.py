@@ -115,8 +115,8 @@ class Run:
     async def _play_or_note_interrupt(self) -> None:
         try:
             await self._play()
-        except asyncio.CancelledError:
-            self._fail("interrupted")
+        except asyncio.CancelledError as cancelled:
+            self._fail(str(cancelled) or "interrupted")
             raise
 
     # --- Phases ---------------------------------------------------------------------------------------------------

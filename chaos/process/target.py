@@ -97,6 +97,7 @@ class ProcessTarget:
         before = await self.committed_end()
         begun_ns = time.monotonic_ns()
         outcome = await execute(self.faults, action)
+        proved_ns = time.monotonic_ns()
         after = await self.committed_end()
         for event in fault_events(
             action,
@@ -106,6 +107,7 @@ class ProcessTarget:
             after=after,
             broken=broken,
             begun_ns=begun_ns,
+            proved_ns=proved_ns,
         ):
             self.note(event)
         return outcome

@@ -43,10 +43,30 @@ from emulator.plan.yaml_cursor import Cursor, Fields
 ACKS: Final = {"all": Acks.ALL, "-1": Acks.ALL, "1": Acks.LEADER, "0": Acks.NONE}
 """How a file writes ``acks``."""
 
-_SUBJECTS: Final = ("acked", "consumed", "partition", "node", "topic", "feature", "error")
+SUBJECTS: Final = ("acked", "consumed", "partition", "node", "topic", "feature", "error")
 _MEMBERS: Final = ("isr", "elr", "last_known_elr", "replicas", "adding_replicas", "removing_replicas")
 _BROKERS: Final = ("leader", "last_known_leader")
 _RECOVERY: Final = "leader_recovery_state"
+
+CONDITION_KEYS: Final = (
+    *SUBJECTS,
+    *_MEMBERS,
+    *_BROKERS,
+    _RECOVERY,
+    "acks",
+    "count",
+    "end",
+    "exists",
+    "fenced",
+    "level",
+    "log",
+    "per",
+    "registered",
+    "since",
+    "unfenced",
+    "within",
+)
+"""Every key that an ``until`` may have, beside one that it waits for."""
 
 
 def read_until(argument: Cursor, names: Names) -> Until:
@@ -83,7 +103,7 @@ def read_condition(fields: Fields, names: Names) -> Condition:
         return ClientSaw(error=error, count=1 if count is None else count.integer(low=1))
     if "consumed" in fields.keys:
         return Consumed(count=fields.required("consumed").integer(low=1))
-    fields.owner.fail(f"waits for nothing, allowed: {', '.join(_SUBJECTS)}")
+    fields.owner.fail(f"waits for nothing, allowed: {', '.join(SUBJECTS)}")
 
 
 def _flag(cursor: Cursor) -> bool:

@@ -84,8 +84,13 @@ class Lost:
 
 @dataclass(frozen=True, kw_only=True)
 class Expectation:
-    """The expected result for one era; ``None`` and empty where it does not matter."""
+    """The expected result for one era; ``None`` and empty where it does not matter.
 
+    Attributes:
+        line: in the file, from 1.
+    """
+
+    line: int = 1
     verdict: VerdictName
     guarantee: Literal["broken", "exceeded"] | None
     checks: tuple[str, ...]

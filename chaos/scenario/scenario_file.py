@@ -270,6 +270,7 @@ def _expectation(cursor: Cursor) -> Expectation:
             if extra is not None:
                 extra.fail("means something only beside verdict: violation")
     return Expectation(
+        line=cursor.line,
         verdict=verdict,
         guarantee=None
         if guarantee is None

@@ -159,6 +159,7 @@ class SimulatedTarget:
             return effective("sent")
         before = self._cluster.controller.committed_end_offset
         broken = [Link(*link) for link in self._cluster.network.broken]
+        begun_ns = self._cluster.event_log.now_ns
         outcome = self.end(action) if isinstance(action, Stop) else self._perform(action)
         for event in fault_events(
             action,
@@ -167,6 +168,8 @@ class SimulatedTarget:
             before=before,
             after=self._cluster.controller.committed_end_offset,
             broken=broken,
+            begun_ns=begun_ns,
+            proved_ns=self._cluster.event_log.now_ns,
         ):
             self.note(event)
         return outcome

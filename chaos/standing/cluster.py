@@ -10,7 +10,6 @@ import logging
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime
 from typing import Final
 
 import grpc.aio
@@ -73,6 +72,8 @@ class StandingCluster:
             ClientAtWorkError: a client of the supervisor before has not ended yet.
         """
         self._before = read_state(order.path)
+        self._started_s = time.monotonic()
+        self._stood_before_s = 0.0 if self._before is None else self._before.stood_s
         self._leftovers = find_leftovers(order.path)
         self.problem = None if self._before is None else self._before.doubt()
         self._complete_histories(order)
@@ -124,18 +125,11 @@ class StandingCluster:
                 cluster_id=self._cluster.cluster_id,
                 ports=self._cluster.ports(),
                 metrics=self._cluster.metrics_ports(),
+                before=self._before,
             )
             self._remember()
             self._note_deaths()
-            write_cluster_file(
-                self._order.path / "cluster.yaml",
-                self._layout,
-                era=self._order.era,
-                scenario=STANDING,
-                seed=self._order.seed,
-                started=datetime.now(UTC),
-                metrics=self._cluster.metrics_addresses(),
-            )
+            self._write_cluster_file()
             stack.push_async_callback(self._client_link.close)
             await self._cluster.start()
             self._target = await stack.enter_async_context(
@@ -156,6 +150,18 @@ class StandingCluster:
             self._is_starting = False
             self._stack = stack.pop_all()
         return self
+
+    def _write_cluster_file(self, *, duration_s: float | None = None) -> None:
+        write_cluster_file(
+            self._order.path / "cluster.yaml",
+            self._layout,
+            era=self._order.era,
+            scenario=STANDING,
+            seed=self._order.seed,
+            started=self._state.began,
+            duration_s=duration_s,
+            metrics=self._cluster.metrics_addresses(),
+        )
 
     def _note_deaths(self) -> None:
         """Puts on record how the processes ended whose supervisor died: the kernel killed them with it."""
@@ -179,11 +185,17 @@ class StandingCluster:
             self._log.close(problem=self.problem)
         if not self._is_starting:
             self._remember()
+            self._write_cluster_file(duration_s=self._state.stood_s)
 
     def _remember(self, step: str | None = None) -> None:
         """Writes down what the next supervisor has to know."""
         self._state = msgspec.structs.replace(
-            self._state, steps=self._steps, step=step, problem=self.problem, ended=self._ended
+            self._state,
+            stood_s=self._stood_before_s + time.monotonic() - self._started_s,
+            steps=self._steps,
+            step=step,
+            problem=self.problem,
+            ended=self._ended,
         )
         write_state(self._order.path, self._state)
 

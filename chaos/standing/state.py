@@ -37,6 +37,8 @@ class StandingState(msgspec.Struct, frozen=True, kw_only=True):
         pid: the supervisor's process.
         boot_id: of the machine, since it was booted.
         since: when the supervisor started.
+        first_since: when the first supervisor of the run started; ``None`` if it is this one.
+        stood_s: how long the cluster had stood when this was written, in seconds, over all supervisors.
         cluster_id: of the nodes' data.
         ports: where each node listens.
         metrics_ports: where each node serves its metrics.
@@ -50,6 +52,8 @@ class StandingState(msgspec.Struct, frozen=True, kw_only=True):
     pid: int
     boot_id: str
     since: datetime
+    first_since: datetime | None = None
+    stood_s: float = 0.0
     cluster_id: str
     ports: dict[int, int]
     metrics_ports: dict[int, int]
@@ -57,6 +61,11 @@ class StandingState(msgspec.Struct, frozen=True, kw_only=True):
     step: str | None = None
     problem: str | None = None
     ended: Ended | None = None
+
+    @property
+    def began(self) -> datetime:
+        """When the run began."""
+        return self.first_since or self.since
 
     def doubt(self) -> str | None:
         """Returns what a supervisor that died leaves in doubt; ``problem`` where it ended in order."""
@@ -69,13 +78,22 @@ class StandingState(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
 
-def new_state(*, incarnation: int, cluster_id: str, ports: dict[int, int], metrics: dict[int, int]) -> StandingState:
-    """Returns the state of a cluster that this process starts now."""
+def new_state(
+    *,
+    incarnation: int,
+    cluster_id: str,
+    ports: dict[int, int],
+    metrics: dict[int, int],
+    before: StandingState | None = None,
+) -> StandingState:
+    """Returns the state of a cluster that this process starts now; ``before`` is what the last supervisor left."""
     return StandingState(
         incarnation=incarnation,
         pid=os.getpid(),
         boot_id=boot_id(),
         since=datetime.now(UTC),
+        first_since=None if before is None else before.began,
+        stood_s=0.0 if before is None else before.stood_s,
         cluster_id=cluster_id,
         ports=ports,
         metrics_ports=metrics,

@@ -1,6 +1,5 @@
-"""``laststand checks``, ``eras`` and ``scenarios``: what there is to ask for, a line each."""
+"""``laststand checks`` and ``eras``: what there is to ask for, a line each."""
 
-import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
@@ -106,37 +105,3 @@ def eras(output: Output) -> None:
         )
         return
     print_listing(("ERA", "WHAT IT IS"), [(era, ERA_SUMMARIES[era]) for era in ERAS])
-
-
-@click.command(short_help="List the scenarios that come along.")
-@json_option
-def scenarios(output: Output) -> None:
-    """Print every scenario that can be run by name, and what it shows."""
-    from chaos.scenario.scenario_file import find_scenario, load_scenario, scenario_names
-    from emulator.cli.tables import print_json, print_listing
-
-    found = [load_scenario(find_scenario(name)) for name in scenario_names()]
-    if output is Output.JSON:
-        print_json(
-            [
-                {
-                    "name": scenario.name,
-                    "summary": summary_of(scenario.text),
-                    "source": scenario.source,
-                    "expected": {era: expectation.verdict.value for era, expectation in scenario.expect},
-                }
-                for scenario in found
-            ]
-        )
-        return
-    print_listing(("NAME", "WHAT IT SHOWS"), [(scenario.name, summary_of(scenario.text)) for scenario in found])
-
-
-def summary_of(text: str) -> str:
-    """Returns the first sentence of the comment with which a scenario's file begins; empty if there is none."""
-    comment: list[str] = []
-    for line in text.splitlines():
-        if not line.startswith("#"):
-            break
-        comment.append(line.lstrip("# "))
-    return re.split(r"(?<=[.:])\s", " ".join(comment), maxsplit=1)[0]

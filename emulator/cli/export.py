@@ -8,6 +8,7 @@ import click
 
 from emulator.cli.output import Output, json_option, report_done
 from emulator.cli.run_tables import skip_broken_option, tables_of
+from emulator.cli.spark_options import SparkChoice, spark_options
 from emulator.cli.user_error import UserError
 
 _FORMATS: Final = {"parquet": "zstd", "json": "gzip"}
@@ -18,8 +19,11 @@ _FORMATS: Final = {"parquet": "zstd", "json": "gzip"}
 @click.argument("words", metavar="RUN... DIR", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--to", "file_format", type=click.Choice(tuple(_FORMATS)), default="parquet", show_default=True)
 @skip_broken_option
+@spark_options
 @json_option
-def export(words: tuple[Path, ...], *, file_format: str, skip_broken: bool, output: Output) -> None:
+def export(
+    words: tuple[Path, ...], *, file_format: str, skip_broken: bool, spark_choice: SparkChoice, output: Output
+) -> None:
     """Write the tables of all RUN directories into the new directory DIR, a folder each.
 
     docs/tables.md describes the tables. A table without rows is written, too.
@@ -29,7 +33,7 @@ def export(words: tuple[Path, ...], *, file_format: str, skip_broken: bool, outp
     paths, directory = _divide(words)
     if directory.exists():
         raise UserError(f"{directory}: exists; expected a new directory")
-    with tables_of(paths, skip_broken=skip_broken) as runs:
+    with tables_of(paths, skip_broken=skip_broken, spark_choice=spark_choice) as runs:
         directory.mkdir(parents=True)
         for name in TABLE_NAMES:
             writer = runs.table(name).write.option("compression", _FORMATS[file_format])

@@ -10,7 +10,7 @@ from typing import Final
 import click
 
 from emulator.cli.analyze import analyze
-from emulator.cli.catalogue import checks, eras, scenarios
+from emulator.cli.catalogue import checks, eras
 from emulator.cli.chaos import chaos
 from emulator.cli.completion import completion
 from emulator.cli.configs import configs
@@ -27,6 +27,7 @@ from emulator.cli.ps import ps
 from emulator.cli.reassign import reassign
 from emulator.cli.replay import replay
 from emulator.cli.run import run
+from emulator.cli.scenarios import scenarios
 from emulator.cli.sections import SectionedGroup
 from emulator.cli.setup import setup
 from emulator.cli.signals import CLOSED_PIPE_EXIT_CODE, ClosedPipeError, Signals, leave_closed_pipes

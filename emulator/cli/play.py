@@ -82,7 +82,7 @@ def told_if_unjudged(runs: Sequence[Path]) -> Iterator[None]:
         _tell_unjudged(runs)
         raise
     except (EmulatorError, OSError, ExceptionGroup) as error:
-        cause = _first(error)
+        cause = first_error(error)
         if isinstance(cause, BrokenPipeError) or not isinstance(cause, EmulatorError | OSError):
             raise
         _tell_unjudged(runs)
@@ -94,7 +94,8 @@ def _tell_unjudged(runs: Sequence[Path]) -> None:
         click.echo(f"not judged: {run}; what was written is kept, judge it with: laststand verify {run}", err=True)
 
 
-def _first(error: Exception) -> Exception:
+def first_error(error: Exception) -> Exception:
+    """Returns the first of what several tasks failed with."""
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
     return error

@@ -1,6 +1,7 @@
 """Results on stdout: a summary per run, and the comparison as the last lines."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -10,7 +11,8 @@ from emulator.cli.acks_table import acks_table
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output
 from emulator.cli.tables import print_table
-from emulator.verification.verdict import Expected, Verdict, VerdictReport, summary
+from emulator.verification.verdict import Expected, Verdict, VerdictReport
+from emulator.verification.verdict_forms import summary, write_verdict
 
 if TYPE_CHECKING:
     from chaos.campaign import EraResult
@@ -26,6 +28,16 @@ def print_verdicts(reports: Sequence[VerdictReport], *, output: Output) -> None:
         click.echo(f"{report.run}\n{summary(report)}\n")
         if report.acks_comparison is not None:
             print_table(acks_table([(report.era or "unnamed", report.acks_comparison)]))
+
+
+def keep_verdict(report: VerdictReport, run: Path) -> bool:
+    """Writes a verdict into its run's directory; says on stderr if that cannot be done, and returns whether it was."""
+    try:
+        write_verdict(report, run)
+    except OSError as error:
+        click.echo(f"not written: the verdict on {run}: {error.strerror}", err=True)
+        return False
+    return True
 
 
 def verdicts_exit_code(reports: Sequence[VerdictReport]) -> ExitCode:

@@ -1,25 +1,28 @@
-"""``laststand run``: plays a scenario and verifies the run."""
+"""``laststand run``: plays scenarios and verifies the runs."""
 
-import random
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
 from emulator.cli.completion import complete_eras, complete_scenarios
+from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
 from emulator.cli.play import play_and_judge, play_only, verify_option
 from emulator.cli.settings import ERA_HELP, set_option
+from emulator.cli.suite import play_suite
+from emulator.cli.suite_options import SuiteChoice, suite_options
 from emulator.cli.user_error import UserError
 
 if TYPE_CHECKING:
     from chaos.campaign import Campaign
+    from chaos.scenario.scenario import Scenario
+    from chaos.suite.selection import Selected
+    from emulator.plan.drivers import DriverName
 
-_SEED_BITS: Final = 31
 
-
-@click.command(short_help="Play a scenario and verify the run.")
-@click.argument("scenario", shell_complete=complete_scenarios)
+@click.command(short_help="Play scenarios and verify the runs.")
+@click.argument("names", metavar="[SCENARIO]...", nargs=-1, shell_complete=complete_scenarios)
 @click.option(
     "--era",
     "eras",
@@ -47,25 +50,69 @@ _SEED_BITS: Final = 31
     show_default=True,
     help="Store of the run directories.",
 )
+@suite_options
 @verify_option
 @json_option
 def run(
-    scenario: str,
+    names: tuple[str, ...],
     eras: tuple[str, ...],
     settings: tuple[str, ...],
     driver: str,
     seed: int | None,
     store: Path,
+    suite_choice: SuiteChoice,
     *,
     is_judged: bool,
     output: Output,
-) -> int:
+) -> ExitCode:
     """Play SCENARIO, a file or a name under chaos/scenarios, and verify the run.
 
+    Of several SCENARIOs, folders of them, and suites (files that list scenarios, or names under chaos/suites), each is
+    played under each era: a suite, whose results are a matrix. Without --era those eras are played that a suite file
+    names, or that a scenario has expectations for. chaos/README.md has more.
+
     Exit code: with an expectation for the era in the scenario, 0 met, 1 missed, 2 undecided; without one, 0 valid, 1
-    violation, 2 unknown. With --no-verify 0 played, 2 it did not reach its end. 254 for a user error.
+    violation, 2 unknown; that of a suite is its worst cell's. With --no-verify 0 played, 2 it did not reach its end.
+    254 for a user error.
     """
-    campaign = _prepare(scenario, eras, settings, driver, seed, store, is_judged=is_judged)
+    from chaos.suite.suite import make_suite, suite_again
+    from emulator.cli.requirements import require_spark
+    from emulator.plan.drivers import DriverName
+    from emulator.plan.yaml_cursor import ScenarioError
+
+    if driver == "docker":
+        raise UserError("--driver docker is not implemented; allowed: process, simulator")
+    chosen_driver = DriverName(driver)
+    try:
+        if suite_choice.rerun is not None:
+            if names or eras or settings:
+                raise UserError("--rerun excludes SCENARIO, --era and --set: the results name them")
+            require_spark()
+            suite_choice.forms.check()
+            return play_suite(suite_again(suite_choice.rerun, store=store), suite_choice, output=output)
+        selected = _selected(names)
+        if len(selected) > 1 or suite_choice.is_given:
+            if not is_judged:
+                raise UserError("--no-verify plays one scenario, and takes no option of suites")
+            require_spark()
+            suite = make_suite(
+                selected,
+                eras=eras,
+                settings=settings,
+                driver=chosen_driver,
+                seed=seed,
+                store=store,
+                repetitions=suite_choice.repetitions,
+                shard=suite_choice.part,
+            )
+            suite_choice.forms.check()
+            return play_suite(suite, suite_choice, output=output)
+    except ScenarioError as error:
+        raise UserError(str(error)) from None
+    (only,) = selected
+    campaign = _campaign(
+        only.scenario, eras or only.eras, settings, driver=chosen_driver, seed=seed, store=store, is_judged=is_judged
+    )
     from chaos.campaign import run_orders, worst
     from emulator.cli.results import outcome_exit_code
 
@@ -75,49 +122,44 @@ def run(
     return outcome_exit_code(worst(play_and_judge(campaign.scenario, orders, output=output)))
 
 
-def _prepare(
-    name: str,
+def _selected(names: tuple[str, ...]) -> "tuple[Selected, ...]":
+    from chaos.suite.selection import select
+
+    if not names:
+        raise UserError("expected a SCENARIO: a file, a folder, or a name; laststand scenarios lists them")
+    return select(names)
+
+
+def _campaign(
+    scenario: "Scenario",
     eras: tuple[str, ...],
     settings: tuple[str, ...],
-    driver: str,
+    *,
+    driver: "DriverName",
     seed: int | None,
     store: Path,
-    *,
     is_judged: bool,
 ) -> "Campaign":
     """Finds everything that the user can fix, before anything starts."""
     from chaos.campaign import Campaign, EraOrder
-    from chaos.play.run_directory import check_store
-    from chaos.scenario.scenario_file import find_scenario, load_scenario
-    from emulator.cli.overrides import parse_overrides
-    from emulator.cli.requirements import require_driver, require_spark, require_toxiproxy
+    from chaos.suite.suite import seed_of_all, toxiproxy_for
+    from emulator.cli.requirements import require_driver, require_spark
     from emulator.core.switches import DEFAULT_ERA, era_switches
-    from emulator.plan.drivers import DriverName
-    from emulator.plan.yaml_cursor import ScenarioError
+    from emulator.plan.overrides import parse_overrides
 
-    if driver == "docker":
-        raise UserError("--driver docker is not implemented; allowed: process, simulator")
-    try:
-        scenario = load_scenario(find_scenario(name))
-    except ScenarioError as error:
-        raise UserError(str(error)) from None
     overrides = parse_overrides(settings)
     chosen = tuple(dict.fromkeys(eras)) or (DEFAULT_ERA,)
     orders = tuple(EraOrder(era=era, switches=overrides.apply(era_switches(era))) for era in chosen)
-    chosen_driver = DriverName(driver)
-    require_driver(chosen_driver, scenario, (*scenario.properties, *overrides.properties))
-    check_store(store)
+    require_driver(driver, scenario, (*scenario.properties, *overrides.properties))
     if is_judged:
         require_spark()
-    if seed is None:
-        seed = scenario.seed if scenario.seed is not None else random.SystemRandom().getrandbits(_SEED_BITS)
-    needs_proxies = scenario.has_network_faults and chosen_driver is DriverName.PROCESS
+    toxiproxy = toxiproxy_for((scenario,), driver=driver, store=store)
     return Campaign(
         scenario=scenario,
         eras=orders,
         properties=overrides.properties,
         store=store,
-        seed=seed,
-        toxiproxy=require_toxiproxy() if needs_proxies else None,
-        driver=chosen_driver,
+        seed=seed_of_all(seed, (scenario,)),
+        toxiproxy=toxiproxy,
+        driver=driver,
     )

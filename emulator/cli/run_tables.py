@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from emulator.cli.spark_options import SparkChoice
 from emulator.cli.user_error import UserError
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from emulator.analysis import Runs
 
 skip_broken_option = click.option(
@@ -24,35 +27,45 @@ skip_broken_option = click.option(
 
 
 @contextlib.contextmanager
-def tables_of(paths: Sequence[Path], *, skip_broken: bool) -> "Iterator[Runs]":
+def tables_of(paths: Sequence[Path], *, skip_broken: bool, spark_choice: SparkChoice) -> "Iterator[Runs]":
     """Yields the runs as tables in a Spark session; names on stderr the runs that were left out.
 
     Raises:
         UserError: a run is missing or cannot be read whole, or none is left.
     """
-    from emulator.analysis import BrokenRunsError, OnBroken, read_runs
     from emulator.cli.requirements import require_spark
-    from emulator.verification.session import SparkLostError, SparkSessionError, SparkSessionStarter
+    from emulator.verification.class_archive import ArchiveUse
+    from emulator.verification.session import SparkLostError, SparkSessionError
 
     for path in paths:
         if not path.is_dir() and not skip_broken:
             raise UserError(f"{path}: no such directory")
     require_spark()
     place = Path(tempfile.mkdtemp(prefix="laststand-"))
-    starter = SparkSessionStarter(log_path=place / "spark.log")
-    starter.start()
     try:
-        with starter.at_work() as spark:
-            try:
-                runs = read_runs(spark, paths, on_broken=OnBroken.SKIP if skip_broken else OnBroken.REFUSE)
-            except BrokenRunsError as error:
-                raise UserError(f"{error}; --skip-broken leaves out such runs") from error
-            for broken in runs.broken:
-                click.echo(f"left out: {broken.path}: {broken.reason}", err=True)
-            if len(runs.broken) == len(paths):
-                raise UserError("no run is left")
-            yield runs
+        starter = spark_choice.starter(
+            log_directory=place, archive_use=ArchiveUse.READ, imported="emulator.analysis.filling"
+        )
+        try:
+            starter.start()
+            with starter.at_work() as spark:
+                yield _read(spark, paths, skip_broken=skip_broken)
+        finally:
+            starter.stop()
     finally:
-        starter.stop()
         if not isinstance(sys.exception(), SparkSessionError | SparkLostError):  # these name the log
             shutil.rmtree(place, ignore_errors=True)
+
+
+def _read(spark: "SparkSession", paths: Sequence[Path], *, skip_broken: bool) -> "Runs":
+    from emulator.analysis import BrokenRunsError, OnBroken, read_runs
+
+    try:
+        runs = read_runs(spark, paths, on_broken=OnBroken.SKIP if skip_broken else OnBroken.REFUSE)
+    except BrokenRunsError as error:
+        raise UserError(f"{error}; --skip-broken leaves out such runs") from error
+    for broken in runs.broken:
+        click.echo(f"left out: {broken.path}: {broken.reason}", err=True)
+    if len(runs.broken) == len(paths):
+        raise UserError("no run is left")
+    return runs

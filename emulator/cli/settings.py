@@ -17,6 +17,7 @@ PROFILE_NAMES: Final = (
     "restarts",
     "controller",
     "partitions",
+    "endurance",
     "last-standing",
     "min-isr",
     "reassignment",

@@ -153,8 +153,8 @@ def _on_spark(choice: SparkChoice, told: "Callable[..., SweepReport]") -> "Sweep
 
 
 def _sweep_options(era: str | None, settings: tuple[str, ...], profiles: tuple[str, ...]) -> "SweepOptions":
-    from emulator.cli.overrides import parse_overrides
     from emulator.core.switches import DEFAULT_ERA, era_switches
+    from emulator.plan.overrides import parse_overrides
     from emulator.plan.unsupported_properties import NO_TIMED_FLUSH, NODE_FLUSH_TIME
     from emulator.simulator.explorer import SweepOptions
     from emulator.simulator.profiles import PROFILES

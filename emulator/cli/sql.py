@@ -8,6 +8,7 @@ import click
 
 from emulator.cli.output import Output, csv_option, json_option
 from emulator.cli.run_tables import skip_broken_option, tables_of
+from emulator.cli.spark_options import SparkChoice, spark_options
 from emulator.cli.user_error import UserError
 
 
@@ -15,9 +16,12 @@ from emulator.cli.user_error import UserError
 @click.argument("words", metavar="RUN... QUERY", nargs=-1, required=True, type=click.Path())
 @click.option("--file", type=click.File(encoding="utf-8"), help="Read the query from this file, or - for stdin.")
 @skip_broken_option
+@spark_options
 @csv_option
 @json_option
-def sql(words: tuple[str, ...], *, file: TextIO | None, skip_broken: bool, output: Output) -> None:
+def sql(
+    words: tuple[str, ...], *, file: TextIO | None, skip_broken: bool, spark_choice: SparkChoice, output: Output
+) -> None:
     """Print the answer to QUERY, in Spark's SQL, over all RUN directories together.
 
     The tables are runs, history, replica_batches, faults, partition_changes, high_watermarks, verdicts, lost_records,
@@ -27,7 +31,7 @@ def sql(words: tuple[str, ...], *, file: TextIO | None, skip_broken: bool, outpu
     from emulator.cli.frames import explained, print_frame
 
     paths, query = _divide(words, file)
-    with tables_of(paths, skip_broken=skip_broken) as runs:
+    with tables_of(paths, skip_broken=skip_broken, spark_choice=spark_choice) as runs:
         with explained():
             frame = runs.sql(query)
         print_frame(frame, output=output)

@@ -79,9 +79,9 @@ def up(
     from chaos.play.run_directory import LATEST, check_store, new_directory
     from chaos.standing.link import is_standing
     from chaos.standing.order import ORDER_FILE, STANDING, StandingOrder
-    from emulator.cli.overrides import parse_overrides
     from emulator.cli.requirements import require_toxiproxy
     from emulator.core.switches import DEFAULT_ERA, era_switches
+    from emulator.plan.overrides import parse_overrides
 
     if again is not None:
         _check_alone(click.get_current_context())

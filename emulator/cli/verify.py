@@ -35,15 +35,14 @@ def verify(runs: tuple[Path, ...], watched: Path | None, spark_choice: SparkChoi
     With --watch one session verifies runs as they end, until the process that started it is gone; with --json it prints
     a line for each.
 
-    Exit code: 1 if any is a violation, else 2 if any is unknown or no run, else 0.
+    Exit code: 1 if any is a violation, else 2 if any is unknown or no run, or its verdict cannot be written, else 0.
     """
     from emulator.cli.play import told_if_unjudged
     from emulator.cli.requirements import require_spark
-    from emulator.cli.results import print_verdicts, verdicts_exit_code
+    from emulator.cli.results import keep_verdict, print_verdicts, verdicts_exit_code
     from emulator.cli.watch import watch
     from emulator.verification.class_archive import ArchiveUse
     from emulator.verification.job_progress import told_progress
-    from emulator.verification.verdict import write_verdict
     from emulator.verification.verify import verify_runs
 
     if bool(runs) is (watched is not None):
@@ -61,13 +60,12 @@ def verify(runs: tuple[Path, ...], watched: Path | None, spark_choice: SparkChoi
         with told_if_unjudged(found):
             with starter.at_work() as spark, told_progress(spark, _progress()):
                 reports = verify_runs(found, spark=spark)
-            for path, report in zip(found, reports, strict=True):
-                write_verdict(report, path.resolve())
+            written = [keep_verdict(report, path.resolve()) for path, report in zip(found, reports, strict=True)]
             print_verdicts(reports, output=output)
     finally:
         starter.stop()
     exit_code = verdicts_exit_code(reports)
-    return ExitCode.UNKNOWN if exit_code is ExitCode.VALID and len(found) < len(runs) else exit_code
+    return ExitCode.UNKNOWN if exit_code is ExitCode.VALID and sum(written) < len(runs) else exit_code
 
 
 def _existing(runs: Sequence[Path]) -> list[Path]:

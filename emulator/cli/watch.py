@@ -9,9 +9,9 @@ import click
 import msgspec
 
 from emulator.cli.output import Output
-from emulator.cli.results import print_verdicts
+from emulator.cli.results import keep_verdict, print_verdicts
 from emulator.verification.ended_runs import EndedRuns
-from emulator.verification.verdict import VerdictReport, write_verdict
+from emulator.verification.verdict import VerdictReport
 from emulator.verification.verify import verify_runs
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def watch(spark: "SparkSession", directory: Path, *, output: Output) -> list[Ver
             time.sleep(_LOOK_INTERVAL_S)
             continue
         for run, report in zip(runs, verify_runs(runs, spark=spark), strict=True):
-            write_verdict(report, run)
+            keep_verdict(report, run)
             _print(report, output)
             reports.append(report)
     return reports

@@ -22,3 +22,14 @@ def await_end(mark: str) -> list[psutil.Process]:
     """Waits until all processes with the mark are gone; returns those that are not after half a minute."""
     psutil.wait_procs(survivors(mark), timeout=DEADLINE_S)
     return survivors(mark)
+
+
+def leave_nothing(mark: str) -> None:
+    """Kills what still has the mark.
+
+    Raises:
+        AssertionError: a process does not end.
+    """
+    for process in survivors(mark):
+        process.kill()
+    assert await_end(mark) == []

@@ -18,7 +18,8 @@ from typing import Final
 import pytest
 
 from tests.cluster import test_story
-from tests.cluster.survivors import DEADLINE_S, MARK, await_end, survivors
+from tests.cluster.signals import default_signals
+from tests.cluster.survivors import DEADLINE_S, MARK, leave_nothing
 from tests.documented_scenarios import ROOT, documented_blocks, documented_commands_beside_kafkas
 from tests.unit.docs.test_commands import SHOWN
 from tests.unit.docs.test_commands import commands as shown_commands
@@ -31,6 +32,8 @@ BLOCKS: Final = {
     "scenario": ("README.md", ".venv/bin/laststand run paused-leader.yaml"),
     "one rule": ("README.md", ".venv/bin/laststand run kip-497"),
     "by hand": ("README.md", ".venv/bin/laststand up"),
+    "suite": ("docs/suites.md", "$ laststand run kip-497 kip-841"),
+    "suite again": ("docs/suites.md", "$ laststand run kip-497 --driver"),
     "tables": ("README.md", ".venv/bin/laststand sql"),
     "analysis": ("docs/analyses.md", "$ laststand analyze"),
     "query": ("docs/analyses.md", "$ laststand sql"),
@@ -60,6 +63,8 @@ FILES: Final = {
 EXIT_CODES: Final = {
     "run kip-497/leader-cut-off --set maximal_isr=proposed": {1},
     "run kip-966/last-replica-standing --set unclean_detection=off": {1},
+    "run kip-497 --driver simulator --era kip-966 --set maximal_isr=proposed --results results.json": {1},
+    "run --rerun results.json": {1},
     "simulate --seeds 1..200 --set elr=off": {1},
     "simulate --seeds 1..1000 --set elr=off": {1},
     "simulate --set elr=off": {1},
@@ -88,8 +93,7 @@ class Reader:
     def start(self, command: str) -> "subprocess.Popen[str]":
         """Starts a command in a session of its own, as a job of a shell has its own group."""
         programs = self.directory / ".venv/bin"
-        before = signal.signal(signal.SIGINT, signal.SIG_DFL)  # a suite in the background would hand "ignored" down
-        try:
+        with default_signals():
             return subprocess.Popen(
                 ["bash", "-o", "pipefail", "-c", command],
                 stdin=subprocess.PIPE,
@@ -100,8 +104,6 @@ class Reader:
                 env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", MARK: self.mark},
                 start_new_session=True,
             )
-        finally:
-            signal.signal(signal.SIGINT, before)
 
     def paste(self, command: str, stdin: str = "") -> str:
         """Returns what a command printed; it must end as documented."""
@@ -137,9 +139,7 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
     """Whatever a failed test leaves running is ended."""
     someone = Reader(tmp_path)
     yield someone
-    for process in survivors(someone.mark):
-        process.kill()
-    assert await_end(someone.mark) == []
+    leave_nothing(someone.mark)
 
 
 def block(name: str) -> str:
@@ -180,6 +180,20 @@ def test_a_scenario_from_readme_can_be_run(reader: Reader) -> None:
 @pytest.mark.parametrize("name", ["one rule", "switch"])
 def test_a_rule_that_is_switched_off_loses_records(name: str, reader: Reader) -> None:
     assert "VIOLATION" in list(reader.paste_all(block(name)).values())[-1]
+
+
+@pytest.mark.spark
+def test_suites_are_played_and_what_failed_is_played_again(reader: Reader) -> None:
+    (told,) = reader.paste_all(block("suite")).values()
+    assert "12 cells: 12 as expected" in told
+    assert (reader.directory / "summary.md").read_text().startswith("| scenario | kafka-3.9 | kip-966 |")
+    assert (reader.directory / "junit.xml").read_text().count("<testcase ") == 12
+    first, second = reader.paste_all(block("suite again")).values()
+    seed = re.search(r"leader-cut-off kip-966 #1, seed (\d+): violation", first)
+    assert seed is not None
+    assert "2 cells: 1 as expected, 1 not as expected" in first
+    assert f"seed {seed[1]}: violation" in second
+    assert "1 cell: 0 as expected, 1 not as expected" in second
 
 
 @pytest.mark.spark

@@ -9,14 +9,14 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TypeAlias
 
 import psutil
 import pytest
 
-from tests.cluster.survivors import DEADLINE_S, MARK, await_end, survivors
+from tests.cluster.signals import default_signals
+from tests.cluster.survivors import DEADLINE_S, MARK, leave_nothing
 from tests.documented_scenarios import ROOT
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
@@ -43,17 +43,6 @@ CONSUME: Final = ("consume", "orders", "--from-beginning")
 
 LINES: Final = b"".join(b"%d\n" % number for number in range(100_000))
 """More than a pipe holds, so that a consumer has something to write when nobody reads any more."""
-
-
-@contextmanager
-def default_signals() -> Iterator[None]:
-    """A suite in the background, or under nohup, would hand down that they are ignored."""
-    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGINT, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 class Shell:
@@ -163,9 +152,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     assert made.type("produce", "orders", "-f", "lines") == 0
     yield made
     made.type("down", "--as-is")
-    for process in survivors(made.mark):
-        process.kill()
-    assert await_end(made.mark) == []
+    leave_nothing(made.mark)
 
 
 def rows() -> list[str]:

@@ -15,7 +15,8 @@ import pytest
 from chaos.scenario.conditions import Until
 from chaos.scenario.scenario_file import load_scenario
 from emulator.plan.actions import AlterConfig, CreateTopic, Cut, ElectLeaders, HealAll, Kill, Reassign, Start
-from tests.cluster.survivors import MARK, await_end, survivors
+from tests.cluster.signals import default_signals
+from tests.cluster.survivors import MARK, await_end, leave_nothing, survivors
 
 pytestmark = pytest.mark.cluster
 
@@ -36,8 +37,7 @@ class Terminal:
         self.mark = uuid.uuid4().hex
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        before = signal.signal(signal.SIGINT, signal.SIG_DFL)  # a suite in the background would hand "ignored" down
-        try:
+        with default_signals():
             return subprocess.Popen(
                 [sys.executable, "-m", "emulator.cli", *arguments],
                 stdin=subprocess.PIPE,
@@ -47,8 +47,6 @@ class Terminal:
                 cwd=self.directory,
                 env={**os.environ, "PYTHONPATH": str(ROOT), MARK: self.mark},
             )
-        finally:
-            signal.signal(signal.SIGINT, before)
 
     def type(self, *arguments: str, stdin: str = "", code: int = 0) -> str:
         """Returns what a command printed; it must exit with ``code``."""
@@ -81,9 +79,7 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
     """Whatever a failed test leaves running is ended."""
     terminal = Terminal(tmp_path)
     yield terminal
-    for process in survivors(terminal.mark):
-        process.kill()
-    assert await_end(terminal.mark) == []
+    leave_nothing(terminal.mark)
 
 
 def lines(first: int, last: int) -> str:

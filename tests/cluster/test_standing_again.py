@@ -10,9 +10,10 @@ from pathlib import Path
 
 import psutil
 import pytest
+import yaml
 
 from emulator.cluster.ports import ReservedPort
-from tests.cluster.survivors import await_end, survivors
+from tests.cluster.survivors import await_end, leave_nothing, survivors
 from tests.cluster.test_standing import DEADLINE_S, Terminal, lines
 
 pytestmark = pytest.mark.cluster
@@ -28,9 +29,7 @@ def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
         terminal.type(*create, "--config", "min.insync.replicas=2")
         yield terminal
     finally:
-        for process in survivors(terminal.mark):
-            process.kill()
-        assert await_end(terminal.mark) == []
+        leave_nothing(terminal.mark)
 
 
 def blue(terminal: Terminal, *arguments: str, stdin: str = "", code: int = 0) -> str:
@@ -110,6 +109,8 @@ def test_logs_tell_what_a_node_did(terminal: Terminal) -> None:
 @pytest.mark.timeout(400)
 def test_a_cluster_goes_on_after_a_stop_and_after_its_supervisor_died(terminal: Terminal) -> None:
     before = addresses(terminal)
+    [run] = (terminal.directory / "store/standing/blue").glob("2*")
+    run_started = yaml.safe_load((run / "cluster.yaml").read_text())["started"]
     assert "--from excludes --brokers" in terminal.type("up", "--from", "blue", "--brokers", "3", code=254)
     assert "is up already" in terminal.type("start", "blue", code=254)
     blue(terminal, "produce", "orders", stdin=lines(51, 100))
@@ -137,9 +138,11 @@ def test_a_cluster_goes_on_after_a_stop_and_after_its_supervisor_died(terminal: 
     assert state(terminal) == "down"
     assert "its record is closed" in terminal.type("start", "blue", code=254)
     assert await_end(terminal.mark) == []
-    [run] = (terminal.directory / "store/standing/blue").glob("2*")
     assert "VALID: blue" in (verdict := terminal.type("verify", str(run)))
     assert "acks=all: 200 records sent, 200 acked, 0 lost" in verdict
+    told = json.loads((run / "verdict.json").read_text())
+    assert told["started"] == run_started
+    assert told["duration_s"] > 0
 
 
 def test_ports_are_those_that_were_asked_for(tmp_path: Path) -> None:
@@ -153,6 +156,4 @@ def test_ports_are_those_that_were_asked_for(tmp_path: Path) -> None:
         assert [node["address"] for node in nodes if node["role"] == "broker"] == [f"127.0.0.1:{number}"]
         terminal.type("down")
     finally:
-        for process in survivors(terminal.mark):
-            process.kill()
-        assert await_end(terminal.mark) == []
+        leave_nothing(terminal.mark)

@@ -22,10 +22,10 @@ from chaos.play.expectation import compare
 from chaos.play.runner import Run, RunStatus
 from chaos.scenario.scenario_file import find_scenario, load_scenario
 from emulator.cli.exit_codes import ExitCode
-from emulator.cli.overrides import parse_overrides
 from emulator.cli.results import verdicts_exit_code
 from emulator.cluster.toxiproxy_build import find_toxiproxy
 from emulator.core.switches import era_switches
+from emulator.plan.overrides import parse_overrides
 from emulator.verification.guarantee import Guarantee
 from emulator.verification.verdict import CheckStatus, Expected, Verdict, VerdictReport
 from emulator.verification.verify import verify_runs
@@ -98,7 +98,7 @@ def test_without_eligible_leader_replicas_acknowledged_records_are_gone(story: T
     assert "D1" in {check.check_id for check in report.violated()}
     assert sum(loss.records for loss in report.losses) == report.lost_records
     for loss in report.losses:
-        told = " ".join(loss.story)
+        told = " ".join(line.text for line in loss.story)
         assert "acknowledged" in told
         assert "Broker 2 lost power (keep: none)" in told
         assert "The controller elected broker 2" in told

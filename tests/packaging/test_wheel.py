@@ -135,3 +135,12 @@ def test_the_installed_program_plays_the_demo(programs: Path, tmp_path: Path) ->
     lost, kept = output_of(programs / "laststand", *demo, cwd=tmp_path).splitlines()[-2:]
     assert re.fullmatch(r"kafka-3\.9  violation, guarantee broken, \d+ acks=all records lost, as expected", lost)
     assert kept == "kip-966    valid, 0 acks=all records lost, as expected"
+
+
+@pytest.mark.spark
+def test_the_example_project_for_ci_passes_as_it_stands(programs: Path, tmp_path: Path) -> None:
+    project = shutil.copytree(ROOT / "docs/examples/ci", tmp_path / "ci")
+    quiet = ("-p", "no:cacheprovider", "-W", "ignore::pytest.PytestDeprecationWarning")
+    said = output_of(programs / "python", "-m", "pytest", *quiet, "--junitxml", "junit.xml", cwd=project)
+    assert " 3 passed" in said
+    assert (project / "junit.xml").is_file()

@@ -1,13 +1,15 @@
 """What ``laststand`` lists: every check, era and scenario, a line each."""
 
 import json
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from chaos.scenario.scenario_file import scenario_names
-from emulator.cli.catalogue import ERA_SUMMARIES, summary_of
+from emulator.cli.catalogue import ERA_SUMMARIES
 from emulator.cli.main import cli
+from emulator.cli.scenarios import summary_of
 from emulator.cli.user_error import UserError
 from emulator.core.promises import PROMISES
 from emulator.core.switches import ERAS
@@ -58,6 +60,35 @@ def test_every_scenario_is_listed_with_a_summary() -> None:
     listed = json.loads(typed("scenarios", "--json"))
     assert [each["name"] for each in listed] == scenario_names()
     assert all(each["summary"].endswith((".", ":")) for each in listed)
+
+
+def test_a_scenario_is_listed_with_what_it_does_and_who_plays_it() -> None:
+    listed = {each["name"]: each for each in json.loads(typed("scenarios", "--json"))}
+    story = listed["kip-966/last-replica-standing"]
+    assert {"power_loss", "isolate"} <= set(story["actions"])
+    assert story["drivers"] == ["process", "simulator"]
+    assert story["expected"]["kafka-3.9"] == "violation"
+
+
+def test_a_new_scenario_is_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "laststand run mine/first.yaml" in typed("scenarios", "new", "mine/first")
+    assert typed("scenarios", "check", "mine", "kip-497") == "3 scenarios in order\n"
+    assert typed("scenarios", "check", "mine/first.yaml") == "1 scenario in order\n"
+    with pytest.raises(UserError, match="exists already"):
+        typed("scenarios", "new", "mine/first")
+    with pytest.raises(UserError, match="is no name"):
+        typed("scenarios", "new", "../first")
+
+
+def test_every_file_that_is_not_in_order_is_told(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.yaml").write_text("naem: x\n")
+    with pytest.raises(UserError) as told:
+        typed("scenarios", "check", str(tmp_path), "kip-497", "nothing")
+    first, second, third = str(told.value).splitlines()
+    assert (first, second) == tuple(f"{tmp_path}/{name}.yaml:1: needs the key 'name'" for name in ("a", "b"))
+    assert "nothing" in third
 
 
 def test_a_file_without_comment_has_no_summary() -> None:

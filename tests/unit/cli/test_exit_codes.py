@@ -34,10 +34,10 @@ def check_refused(result: subprocess.CompletedProcess[str], complaint: str) -> N
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["run"], "Missing argument 'SCENARIO'"),
+        (["run"], "expected a SCENARIO"),
         (["run", STORY, "--bogus"], "No such option"),
         (["bogus"], "No such command"),
-        (["run", "no-such-story"], "expected a file, or one of"),
+        (["run", "no-such-story"], "expected a file, a folder, or one of"),
         (["run", STORY + "x"], "did you mean"),
         (["run", STORY, "--era", "kafka-7"], "expected one of kafka-0.10"),
         (["run", STORY, "--era", "kafka-3.9-zk"], "not built yet"),

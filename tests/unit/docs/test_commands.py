@@ -18,7 +18,8 @@ _ROOT = Path(__file__).parents[3]
 _DOCUMENTS = sorted(
     path
     for path in _ROOT.rglob("*.md")
-    if not any(part.startswith(".") or part in ("store", "build") for part in path.relative_to(_ROOT).parts)
+    if path.relative_to(_ROOT).parts[0] != "mutants"
+    and not any(part.startswith(".") or part in ("store", "build") for part in path.relative_to(_ROOT).parts)
 )
 _BLOCK = re.compile(r"```[a-z]*\n(.*?)```", re.DOTALL)
 _INLINE = re.compile(r"`(laststand [a-z][^`]*)`")

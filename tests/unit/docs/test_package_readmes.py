@@ -23,6 +23,7 @@ PACKAGES = (
     "chaos/play",
     "chaos/simulated",
     "chaos/standing",
+    "chaos/suite",
     "chaos/plans",
 )
 

@@ -16,7 +16,8 @@ _ROOTS = ("", "emulator/", "emulator/**/", "chaos/**/", "tests/**/")
 _DOCUMENTS = sorted(
     path
     for path in _ROOT.rglob("*.md")
-    if not any(part.startswith(".") or part in ("store", "build") for part in path.relative_to(_ROOT).parts)
+    if path.relative_to(_ROOT).parts[0] != "mutants"
+    and not any(part.startswith(".") or part in ("store", "build") for part in path.relative_to(_ROOT).parts)
 )
 
 

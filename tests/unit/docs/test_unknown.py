@@ -9,7 +9,18 @@ import pytest
 _ROOT = Path(__file__).parents[3]
 _PAGE = (_ROOT / "docs/unknown.md").read_text(encoding="utf-8")
 _VERIFICATION = _ROOT / "emulator/verification"
-_MODULES = ("evidence", "fencings", "judge", "line_reader", "run_plan", "seals", "slice_judgement", "verify")
+_MODULES = (
+    "accounts",
+    "evidence",
+    "fencings",
+    "judge",
+    "line_reader",
+    "metadata_log",
+    "run_plan",
+    "seals",
+    "slice_judgement",
+    "verify",
+)
 _GAP = "…"
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from emulator.core.events import Event, FaultHealed, FaultInjected
+from emulator.core.events import Event, FaultHealed, FaultInjected, FaultLink
 from emulator.core.types import CauseId, MetadataOffset, NodeId
 from emulator.plan.actions import DEEDS, Action, ClockRate, CreateTopic, HealAll
 from emulator.plan.channels import Link
@@ -13,6 +13,11 @@ from emulator.simulator.journal import Journal
 from emulator.simulator.simulation import Simulation
 from tests.unit.plan.test_lines import names
 
+
+def link(source: int, target: int) -> Link[NodeId]:
+    return Link(NodeId(source), NodeId(target))
+
+
 BROKEN = (Link(NodeId(0), NodeId(1)), Link(NodeId(1), NodeId(100)), Link(NodeId(2), NodeId(0)))
 
 
@@ -20,30 +25,35 @@ BROKEN = (Link(NodeId(0), NodeId(1)), Link(NodeId(1), NodeId(100)), Link(NodeId(
     ("line", "begun", "ended"),
     [
         ("wait 5", (), ()),
-        ("kill 0,1", (Fault("kill", "0"), Fault("kill", "1")), ()),
-        ("stop 1", (Fault("stop", "1"),), ()),
-        ("pause 100", (Fault("pause", "100"),), ()),
-        ("resume 1", (), (Fault("pause", "1"),)),
+        ("kill 0,1", (Fault("kill", NodeId(0)), Fault("kill", NodeId(1))), ()),
+        ("stop 1", (Fault("stop", NodeId(1)),), ()),
+        ("pause 100", (Fault("pause", NodeId(100)),), ()),
+        ("resume 1", (), (Fault("pause", NodeId(1)),)),
         (
             "start 1",
             (),
-            (Fault("kill", "1"), Fault("power_loss", "1"), Fault("replace_disk", "1"), Fault("stop", "1")),
+            (
+                Fault("kill", NodeId(1)),
+                Fault("power_loss", NodeId(1)),
+                Fault("replace_disk", NodeId(1)),
+                Fault("stop", NodeId(1)),
+            ),
         ),
-        ("expire 1", (Fault("lose_responses", "1->100"),), (Fault("lose_responses", "1->100"),)),
-        ("isolate 1", (Fault("isolate", "1"),), ()),
-        ("cut 0->1", (Fault("cut", "0->1"),), ()),
-        ("cut 1000->1", (Fault("cut", "client->1"),), ()),
-        ("lose-responses 0->1", (Fault("lose_responses", "0->1"),), ()),
-        ("mend 0->1", (), (Fault("heal", "0->1"),)),
-        ("reset 0->1", (Fault("reset", "0->1"),), (Fault("reset", "0->1"),)),
-        ("slow 0->1 ms=5", (Fault("slow", "0->1"),), ()),
-        ("rejoin 1", (), (Fault("heal", "1"), Fault("heal", "0->1"), Fault("heal", "1->100"))),
-        ("hold 0->100 Fetch request", (Fault("hold", "0->100"),), ()),
-        ("release 0->100 Fetch request", (), (Fault("hold", "0->100"),)),
+        ("expire 1", (Fault("lose_responses", link(1, 100)),), (Fault("lose_responses", link(1, 100)),)),
+        ("isolate 1", (Fault("isolate", NodeId(1)),), ()),
+        ("cut 0->1", (Fault("cut", link(0, 1)),), ()),
+        ("cut 1000->1", (Fault("cut", link(1000, 1)),), ()),
+        ("lose-responses 0->1", (Fault("lose_responses", link(0, 1)),), ()),
+        ("mend 0->1", (), (Fault("heal", link(0, 1)),)),
+        ("reset 0->1", (Fault("reset", link(0, 1)),), (Fault("reset", link(0, 1)),)),
+        ("slow 0->1 ms=5", (Fault("slow", link(0, 1)),), ()),
+        ("rejoin 1", (), (Fault("heal", NodeId(1)), Fault("heal", link(0, 1)), Fault("heal", link(1, 100)))),
+        ("hold 0->100 Fetch request", (Fault("hold", link(0, 100)),), ()),
+        ("release 0->100 Fetch request", (), (Fault("hold", link(0, 100)),)),
         ("release 0->100 Fetch request count=1", (), ()),
-        ("clock 1 rate=700000", (Fault("clock", "1"),), ()),
-        ("clock 1 rate=1000000", (), (Fault("clock", "1"),)),
-        ("heal", (), (Fault("all", "all"),)),
+        ("clock 1 rate=700000", (Fault("clock", NodeId(1)),), ()),
+        ("clock 1 rate=1000000", (), (Fault("clock", NodeId(1)),)),
+        ("heal", (), (EVERYTHING,)),
     ],
 )
 def test_what_an_action_begins_and_ends(line: str, begun: tuple[Fault, ...], ended: tuple[Fault, ...]) -> None:
@@ -62,7 +72,7 @@ def test_a_fault_can_be_ended_by_another_action_than_by_healing_everything(actio
     menders += [ClockRate(nodes=(NodeId(1),), rate_ppm=1_000_000)]
     ended = {fault for mender in menders for fault in ended_by(mender, broken=())}
     for fault in faults_of(action):
-        assert fault in ended or Fault("heal", fault.target) in ended, fault
+        assert fault in ended or Fault("heal", fault.on) in ended, fault
 
 
 def test_an_action_without_a_fault_begins_and_ends_nothing() -> None:
@@ -80,17 +90,64 @@ def test_events_name_what_was_seen_and_both_offsets() -> None:
             before=MetadataOffset(3),
             after=MetadataOffset(7),
             broken=(),
+            begun_ns=5,
+            proved_ns=9,
         )
     )
-    cause = CauseId("step-1")
+    cause, links = CauseId("step-1"), (FaultLink(NodeId(1), NodeId(100)),)
     assert told == [
         FaultInjected(
-            cause_id=cause, fault="lose_responses", target="1->100", bit="fenced", metadata_offset=MetadataOffset(3)
+            cause_id=cause,
+            fault="lose_responses",
+            target="1->100",
+            links=links,
+            bit="fenced",
+            metadata_offset=MetadataOffset(3),
+            begun_ns=5,
+            proved_ns=9,
         ),
         FaultHealed(
-            cause_id=cause, fault="lose_responses", target="1->100", seen="fenced", metadata_offset=MetadataOffset(7)
+            cause_id=cause,
+            fault="lose_responses",
+            target="1->100",
+            links=links,
+            seen="fenced",
+            metadata_offset=MetadataOffset(7),
+            begun_ns=5,
+            proved_ns=9,
         ),
     ]
+
+
+def test_healing_everything_names_the_links_that_were_broken() -> None:
+    (healed,) = fault_events(
+        HealAll(),
+        bit="probe succeeded",
+        cause_id=CauseId("step-1"),
+        before=MetadataOffset(3),
+        after=MetadataOffset(7),
+        broken=BROKEN,
+        begun_ns=5,
+        proved_ns=9,
+    )
+    assert isinstance(healed, FaultHealed)
+    assert (healed.target, healed.nodes) == ("all", ())
+    assert healed.links == tuple(FaultLink(*each) for each in BROKEN)
+
+
+def test_a_fault_that_did_not_bite_was_proved_at_no_time() -> None:
+    (begun,) = fault_events(
+        parse_action("pause 2"),
+        bit=None,
+        cause_id=CauseId("step-1"),
+        before=MetadataOffset(3),
+        after=MetadataOffset(3),
+        broken=(),
+        begun_ns=5,
+        proved_ns=9,
+    )
+    assert isinstance(begun, FaultInjected)
+    assert (begun.nodes, begun.begun_ns, begun.proved_ns) == ((2,), 5, None)
 
 
 PLAN = """\
@@ -116,6 +173,6 @@ def test_a_run_tells_of_both_once_and_of_its_own_healing() -> None:
         (FaultInjected, "cut", "0->1"),
         (FaultHealed, "heal", "0->1"),
         (FaultInjected, "pause", "2"),
-        (FaultHealed, *EVERYTHING),
+        (FaultHealed, "all", "all"),
     ]
     assert told == expected

@@ -6,8 +6,8 @@ from chaos.play.expectation import compare
 from chaos.scenario.scenario import Expectation, Lost, VerdictName
 from emulator.core.promises import PromiseKind
 from emulator.verification.guarantee import Guarantee
-from emulator.verification.losses import LossClass
-from emulator.verification.verdict import CheckResult, CheckStatus, Expected, Loss, Verdict, VerdictReport, expected_of
+from emulator.verification.verdict import CheckResult, CheckStatus, Expected, Verdict, VerdictReport, expected_of
+from tests.unit.verification.some_loss import some_loss
 
 
 def check(check_id: str, status: CheckStatus, kind: PromiseKind = PromiseKind.OUTCOME) -> CheckResult:
@@ -15,16 +15,6 @@ def check(check_id: str, status: CheckStatus, kind: PromiseKind = PromiseKind.OU
 
 
 def report(verdict: Verdict, *, lost: int = 0, checks: tuple[CheckResult, ...] = ()) -> VerdictReport:
-    loss = Loss(
-        topic="orders",
-        partition=0,
-        records=lost,
-        offsets=(),
-        loss_class=LossClass.GONE_EVERYWHERE,
-        guarantee=Guarantee.BROKEN,
-        reason="",
-        story=(),
-    )
     return VerdictReport(
         run="",
         scenario="",
@@ -32,10 +22,11 @@ def report(verdict: Verdict, *, lost: int = 0, checks: tuple[CheckResult, ...] =
         switches={},
         verdict=verdict,
         guarantee=Guarantee.BROKEN if lost else None,
-        unknown_reasons=(),
+        doubts=(),
         checks=checks,
         counts=(),
-        losses=(loss,) if lost else (),
+        partitions=(),
+        losses=(some_loss(records=lost),) if lost else (),
         leaders=(),
         outcome=expected_of(verdict),
     )

@@ -49,6 +49,15 @@ def test_a_state_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert read_state(tmp_path) == written
 
 
+def test_the_time_of_a_cluster_adds_up_over_its_supervisors() -> None:
+    first = msgspec.structs.replace(state(), stood_s=12.5)
+    second = new_state(incarnation=1, cluster_id="c", ports={}, metrics={}, before=first)
+    assert (second.began, second.stood_s) == (first.since, 12.5)
+    assert second.since > first.since
+    third = new_state(incarnation=2, cluster_id="c", ports={}, metrics={}, before=second)
+    assert third.began == first.since
+
+
 def test_a_damaged_state_is_told(tmp_path: Path) -> None:
     (tmp_path / "state.json").write_text("{}")
     with pytest.raises(ConfigError, match=r"state\.json"):

@@ -1,0 +1,145 @@
+"""The JSON Schema of scenario files, for editors; ``scenario_file`` has the last word."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from chaos.scenario.conditions import CountPer, Since
+from chaos.scenario.conditions_yaml import ACKS, CONDITION_KEYS, SUBJECTS
+from chaos.scenario.scenario import Ending, VerdictName
+from chaos.scenario.scenario_file import BROKERS_MAX
+from emulator.core.client.settings import CONSUMER_PROPERTIES, PRODUCER_PROPERTIES
+from emulator.core.promises import OUTCOME_CHECKS
+from emulator.core.switches import ERAS, Switches
+from emulator.core.types import LeaderRecoveryState
+from emulator.plan.actions import DEEDS, Deed
+from emulator.plan.administration_fields import TopicSpec
+from emulator.plan.names import ALL
+from emulator.plan.steps import BINDING, VERBS
+from emulator.verification.acks_comparison import REPORT
+
+Schema: TypeAlias = dict[str, Any]
+
+FILE_NAME: Final = "scenario.schema.json"
+
+_ANY: Final[Schema] = {}
+_TEXT: Final[Schema] = {"type": "string"}
+
+
+def scenario_schema() -> Schema:
+    """Returns the schema (JSON Schema, draft 2020-12)."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Scenario of Laststand",
+        **_mapping(
+            {
+                "name": _TEXT,
+                "source": _TEXT,
+                "cluster": _mapping(
+                    {"brokers": _whole(1, BROKERS_MAX), "properties": {"type": "object"}}, required=("brokers",)
+                ),
+                "topics": _list(_topic()),
+                "workload": _mapping(
+                    {"producers": _list(_producer()), "consumers": _list(_consumer())}, required=("producers",)
+                ),
+                "steps": {**_list(_step()), "minItems": 1},
+                "end": _enum(each.value for each in Ending),
+                "seed": _whole(0),
+                "expect": _mapping({era: _expectation() for era in ERAS}),
+                "report": _enum((REPORT,)),
+                "era": _enum(ERAS),
+                "switches": _mapping(dict.fromkeys(Switches.__struct_fields__, _ANY)),
+            },
+            required=("name", "cluster", "topics", "workload", "steps"),
+        ),
+    }
+
+
+def _topic() -> Schema:
+    known = {
+        "name": _TEXT,
+        "replicas": _list(_list(_whole(0))),
+        "partitions": _whole(1),
+        "replication_factor": _whole(1),
+    }
+    return {**_mapping(known, required=("name",)), "additionalProperties": True}
+
+
+def _producer() -> Schema:
+    known = {
+        "name": {**_TEXT, "pattern": "^[a-z0-9-]{1,64}$"},
+        "acks": _enum([*ACKS, *(int(text) for text in ACKS if text.lstrip("-").isdecimal())]),
+        "rate": _whole(0, 1_000_000),
+        "topics": _list(_TEXT),
+        "record.size": _whole(32, 1_000_000),
+    }
+    return _mapping({**known, **dict.fromkeys(PRODUCER_PROPERTIES, _ANY)}, required=("acks", "rate"))
+
+
+def _consumer() -> Schema:
+    return _mapping({"topics": _list(_TEXT), **dict.fromkeys(CONSUMER_PROPERTIES, _ANY)})
+
+
+def _expectation() -> Schema:
+    return _mapping(
+        {
+            "verdict": _enum(each.value for each in VerdictName),
+            "guarantee": _enum(("broken", "exceeded")),
+            "checks": _list(_enum(OUTCOME_CHECKS)),
+            "lost": {"type": ["integer", "string"]},
+        },
+        required=("verdict",),
+    )
+
+
+def _step() -> Schema:
+    verbs = {verb: _action([row for row in DEEDS.values() if row.verb == verb]) for verb in VERBS}
+    return {**_mapping({"until": _until(), **verbs}), "minProperties": 1, "maxProperties": 1}
+
+
+def _until() -> Schema:
+    known: dict[str, Schema] = {
+        **dict.fromkeys(CONDITION_KEYS, _ANY),
+        "acks": _producer()["properties"]["acks"],
+        "per": _enum(each.value for each in CountPer),
+        "since": _enum(each.value for each in Since),
+        "leader_recovery_state": _enum(each.name for each in LeaderRecoveryState),
+    }
+    return {**_mapping(known), "anyOf": [{"required": [subject]} for subject in SUBJECTS]}
+
+
+def _action(rows: Sequence[Deed]) -> Schema:
+    """Returns the schema of what stands behind a verb; several actions may share one."""
+    known: dict[str, Schema] = {}
+    for row in rows:
+        for field in row.fields.values():
+            options = {option.key.replace("-", "_"): option for option in getattr(field, "options", ())}
+            for key in field.keys:
+                option = options.get(key)
+                known[key] = {} if option is None else {"description": option.help}
+                if option is not None and option.choices:
+                    known[key]["enum"] = list(option.choices)
+    if "node" in known:
+        known[BINDING] = {**_TEXT, "description": "What later steps call the node."}
+    is_open = any(isinstance(field, TopicSpec) for row in rows for field in row.fields.values())
+    schema: Schema = {**_mapping(known), "additionalProperties": is_open}
+    described = {"description": " / ".join(row.meaning for row in rows)}
+    if any(not row.fields for row in rows):
+        return {**described, "anyOf": [_enum((ALL,)), schema]}
+    return {**described, **schema}
+
+
+def _mapping(properties: Mapping[str, Schema], *, required: Sequence[str] = ()) -> Schema:
+    schema: Schema = {"type": "object", "properties": dict(properties), "additionalProperties": False}
+    return {**schema, "required": list(required)} if required else schema
+
+
+def _list(items: Schema) -> Schema:
+    return {"type": "array", "items": items}
+
+
+def _enum(values: Iterable[str | int]) -> Schema:
+    return {"enum": list(values)}
+
+
+def _whole(low: int, high: int | None = None) -> Schema:
+    return {"type": "integer", "minimum": low, **({} if high is None else {"maximum": high})}

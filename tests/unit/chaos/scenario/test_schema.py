@@ -1,0 +1,71 @@
+"""The JSON Schema of scenario files allows what can be read, and finds mistakes in keys and values."""
+
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from chaos.scenario.scenario_file import find_scenario, scenario_names
+from chaos.scenario.schema import scenario_schema
+from emulator.cli.main import cli
+from tests.documented_scenarios import documented_scenarios
+
+VALIDATOR = jsonschema.Draft202012Validator(scenario_schema())
+
+STORY = find_scenario("kip-966/last-replica-standing").read_text()
+
+
+def mistakes(document: object) -> list[str]:
+    return [error.message for error in VALIDATOR.iter_errors(document)]
+
+
+def test_it_is_a_schema() -> None:
+    jsonschema.Draft202012Validator.check_schema(scenario_schema())
+    printed = CliRunner().invoke(cli, ["scenarios", "schema"], standalone_mode=False)
+    assert json.loads(printed.output) == scenario_schema()
+
+
+@pytest.mark.parametrize("name", scenario_names())
+def test_bundled_scenarios_are_allowed(name: str) -> None:
+    assert mistakes(yaml.safe_load(find_scenario(name).read_text())) == []
+
+
+@pytest.mark.parametrize("name", documented_scenarios())
+def test_documented_scenarios_are_allowed(name: str) -> None:
+    assert mistakes(yaml.safe_load(documented_scenarios()[name].text)) == []
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("naem", "x"),
+        ("steps", []),
+        ("steps", [{"explode": {"node": 1}}]),
+        ("steps", [{"kill": {"node": 1}, "start": {"node": 1}}]),
+        ("steps", [{"kill": {"node": 1, "hard": True}}]),
+        ("steps", [{"until": {"within": "5 s"}}]),
+        ("steps", [{"until": {"acked": 5, "acks": 2}}]),
+        ("steps", [{"heal": "some"}]),
+        ("end", "restored"),
+        ("expect", {"kafka-1.0": {"verdict": "valid"}}),
+        ("expect", {"kip-966": {"verdict": "fine"}}),
+        ("cluster", {"brokers": 0}),
+        ("topics", [{"replicas": [[0]]}]),
+        ("workload", {"producers": [{"acks": "all", "rat": 5}]}),
+    ],
+)
+def test_a_mistake_is_found(place: str, value: Any) -> None:
+    document = yaml.safe_load(STORY)
+    assert mistakes(document) == []
+    document[place] = value
+    assert mistakes(document)
+
+
+@pytest.mark.parametrize("key", ["name", "cluster", "topics", "workload", "steps"])
+def test_what_is_required_must_be_there(key: str) -> None:
+    document = yaml.safe_load(STORY)
+    del document[key]
+    assert mistakes(document)
