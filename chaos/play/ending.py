@@ -28,9 +28,19 @@ async def restore_and_settle(target: Target, node_ids: Iterable[NodeId], *, more
     """
     for action in [*repairs(target, node_ids), *more]:
         await target.perform(action)
-    await target.wait(lambda: settled(target.image), timeout_s=SETTLE_TIMEOUT_S)
     committed = await target.committed_end()
-    target.note(ClusterSettled(cause_id=target.cause_id, metadata_offset=committed))
+    seen_end = target.image.next_offset
+
+    def look() -> Observation:
+        nonlocal seen_end
+        seen_end = target.image.next_offset
+        if seen_end < committed:
+            return Observation(reached=False, text=f"metadata is known up to {seen_end} of {committed}")
+        return settled(target.image)
+
+    await target.wait(look, timeout_s=SETTLE_TIMEOUT_S)
+    # What was looked at, and not all that is committed by now: something may have changed again.
+    target.note(ClusterSettled(cause_id=target.cause_id, metadata_offset=seen_end))
 
 
 def repairs(target: Target, node_ids: Iterable[NodeId]) -> Iterable[Action]:

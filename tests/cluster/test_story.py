@@ -251,7 +251,7 @@ def test_controls_are_what_their_scenarios_expect(control: str, reports: dict[st
         # All since the second leader was elected; a log that has to be cut then is synced, and keeps what is older.
         assert report.lost_records >= 500
     else:
-        assert (outcome, misses) == (Expected.MET, ())
+        assert (outcome, misses) == (Expected.MET, ()), report.violated()
         assert (report.lost_records == 0) == (report.verdict is Verdict.VALID)
 
 

@@ -968,6 +968,17 @@ def leader_gives_up_what_the_controller_carries_out(path: Path, *, hears: bool =
     return run.finish()
 
 
+def leader_proposes_again_what_was_never_sent(path: Path) -> Path:
+    """Its manager had no room for the first proposal, so the controller never had it to carry out."""
+    run = healthy(path)
+    run.alter(reason="broker_fenced", broker=2, isr=(0, 1))
+    propose(run, (0, 1, 2))
+    advance_by(run, committed=(0, 1), maximal=(0, 1))
+    propose(run, (0, 1, 2))
+    run.expand((0, 1, 2))
+    return run.finish()
+
+
 def broker_is_behind_in_the_end(path: Path) -> Path:
     run = healthy(path)
     run.settle(behind=(2,))
@@ -1551,6 +1562,7 @@ HOLDS: Mapping[str, Build] = {
     "killed with an unseen truncation": lambda p: loses_a_batch_across_a_restart(p, e.IncarnationEnd.KILLED),
     "client behind a deleted topic": client_is_behind_a_deleted_topic,
     "settled": everything_settles,
+    "proposal made again": leader_proposes_again_what_was_never_sent,
     "proposal overtaken": lambda p: leader_gives_up_what_the_controller_carries_out(p, hears=True),
     "reassignment": reassignment_completes,
     "reassignment under way": reassignment_is_under_way,

@@ -2,10 +2,11 @@
 
 Judged at each move of a high watermark by what its leader went by: the ISR that it knew as committed, and what it had
 proposed since. A proposal that the controller carried out counts until the leader knows what came of it, also where the
-leader had been told that it was refused (S45). The ELR is empty then, by M3.
+leader had been told that it was refused (S45). A change that was proposed more than once counts as the last proposal's:
+an earlier one may never have been sent. The ELR is empty then, by M3.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from emulator.core.events import AlterPartitionAnswered, AlterPartitionProposed, HighWatermarkAdvanced
 from emulator.core.types import ChangeReason, IsrAnswer
@@ -18,8 +19,8 @@ from emulator.verification.timeline import CollectedEvent
 _Term = tuple[int, int, str, int]
 """Node, incarnation, topic id and leader epoch."""
 
-_Proposals = list[tuple[CollectedEvent[AlterPartitionProposed], Change]]
-"""Proposals, and the changes that they became."""
+_CarriedOut = tuple[CollectedEvent[AlterPartitionProposed], Change]
+"""A proposal, and the change that it became."""
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
@@ -40,7 +41,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 
 
 def _missing(
-    facts: PartitionFacts, advanced: CollectedEvent[HighWatermarkAdvanced], proposals: _Proposals
+    facts: PartitionFacts, advanced: CollectedEvent[HighWatermarkAdvanced], proposals: Iterable[_CarriedOut]
 ) -> Iterator[Finding]:
     event = advanced.event
     expected = set(event.committed_isr)
@@ -56,21 +57,21 @@ def _missing(
         )
 
 
-def _carried_out(facts: PartitionFacts) -> Mapping[_Term, _Proposals]:
-    """Returns, by the term that made it, each proposal that changed the partition."""
+def _carried_out(facts: PartitionFacts) -> Mapping[_Term, Iterable[_CarriedOut]]:
+    """Returns the proposals that changed the partition, by the term that made them."""
     changes: dict[tuple[str, int, int], Change] = {
         (change.new.topic_id, change.new.leader_epoch, change.new.partition_epoch): change
         for change in facts.changes
         if change.new.reason is ChangeReason.ALTER_PARTITION
     }
-    found: dict[_Term, _Proposals] = {}
+    found: dict[_Term, dict[int, _CarriedOut]] = {}
     for proposed in facts.events.of(AlterPartitionProposed):
         event = proposed.event
         change = changes.get((event.topic_id, event.leader_epoch, event.partition_epoch + 1))
         if change is not None and set(change.new.isr) == set(event.proposed_isr):
             term = (proposed.node, proposed.incarnation, event.topic_id, event.leader_epoch)
-            found.setdefault(term, []).append((proposed, change))
-    return found
+            found.setdefault(term, {})[change.new.partition_epoch] = (proposed, change)
+    return {term: by_epoch.values() for term, by_epoch in found.items()}
 
 
 def _is_known(
