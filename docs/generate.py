@@ -1,4 +1,4 @@
-"""Writes the pages of docs/, and the schema of verdicts, that follow from the program: ``make docs``.
+"""Writes the pages of docs/, and the schemas of verdicts and stories, that follow from the program: ``make docs``.
 
 Each page is a function without arguments; a test calls them and compares, so that no page can fall behind the code.
 """
@@ -37,8 +37,16 @@ from emulator.plan.steps import VERBS
 from emulator.plan.yaml_cursor import ScenarioError, open_document
 from emulator.verification import checks
 from emulator.verification.checks import CHECKS
+from emulator.verification.run_story import STORY_VERSION, RunStory
 from emulator.verification.verdict import VERSION, VerdictReport
-from emulator.verification.verdict_schema import SCHEMA_FILE, enums_of, schema_text, structs_of
+from emulator.verification.verdict_schema import (
+    SCHEMA_FILE,
+    STORY_SCHEMA_FILE,
+    enums_of,
+    schema_text,
+    story_schema_text,
+    structs_of,
+)
 
 DOCS: Final = Path(__file__).parent
 FINDINGS: Final = DOCS / "findings.json"
@@ -540,19 +548,46 @@ def verdict_page() -> str:
         ),
         f"\n```json\n{LOSS_EXAMPLE.read_text(encoding='utf-8')}```\n",
     ]
-    for struct in structs_of(VerdictReport):
+    return "".join([*parts, *_form(VerdictReport)])
+
+
+def _form(root: type[msgspec.Struct]) -> Iterable[str]:
+    """Yields a table for each struct of a file's form, and one of the words in it."""
+    for struct in structs_of(root):
         meanings = field_meanings(struct)
         hints = get_type_hints(struct)
         rows = ((_code(name), _type_text(hints[name]), meanings[name]) for name in struct.__struct_fields__)
-        parts += [f"\n## {struct.__name__}\n\n", _prose(first_paragraph(struct)), "\n"]
-        parts.append(_table(("Field", "Type", "Meaning"), rows))
-    parts.append("\n## Words\n\n")
-    words = ((kind.__name__, ", ".join(_code(each.value) for each in kind)) for kind in enums_of(VerdictReport))
-    parts.append(_table(("Type", "Values"), words))
-    return "".join(parts)
+        yield f"\n## {struct.__name__}\n\n{_prose(first_paragraph(struct))}\n"
+        yield _table(("Field", "Type", "Meaning"), rows)
+    yield "\n## Words\n\n"
+    words = ((kind.__name__, ", ".join(_code(each.value) for each in kind)) for kind in enums_of(root))
+    yield _table(("Type", "Values"), words)
 
 
-_JSON_TYPES: Final = {int: "number", float: "number", str: "text"}
+def story_page() -> str:
+    """Returns the form of ``story.json``."""
+    return "".join(
+        (
+            _GENERATED,
+            "# story.json\n\n",
+            _prose(
+                "What `laststand verify` and `run` write beside [verdict.json](verdict.md): what pictures of a run "
+                f"need and the verdict does not say. This is version {STORY_VERSION} (`version`): a version "
+                "gains fields and loses none. [story.schema.json](../emulator/verification/story.schema.json) is its "
+                "JSON Schema."
+            ),
+            "\n",
+            _prose(
+                "Times are microseconds since `origin_ns`, by the clocks of the nodes. Curves are thinned: a long one "
+                "keeps about a hundred points, even in time and in value. Nothing here is judged: which records are "
+                "lost is in `verdict.json`."
+            ),
+            *_form(RunStory),
+        )
+    )
+
+
+_JSON_TYPES: Final = {int: "number", float: "number", str: "text", bool: "true or false"}
 
 
 def _type_text(hint: object) -> str:
@@ -580,7 +615,9 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "properties.md": properties_page,
     "tables.md": tables_page,
     "verdict.md": verdict_page,
+    "story.md": story_page,
     str(Path(os.path.relpath(SCHEMA_FILE, DOCS))): schema_text,
+    str(Path(os.path.relpath(STORY_SCHEMA_FILE, DOCS))): story_schema_text,
 }
 """By file name, what its content must be."""
 

@@ -21,7 +21,9 @@ Place = tuple[int, int]
 
 _AFTER_ALL: Final = 2**62
 
-_Taking = LogTruncated | PowerLost | LogDeleted | LogOpened
+Taking = LogTruncated | PowerLost | LogDeleted | LogOpened
+"""Events that tell where a log ends, which may be lower than before."""
+
 _BatchKey = tuple[str | None, int, int | None]
 """Topic id, base offset and CRC."""
 
@@ -31,7 +33,7 @@ class BatchCopy(msgspec.Struct, frozen=True, kw_only=True):
 
     node: int
     became: CopyFate
-    event: CollectedEvent[_Taking] | None
+    event: CollectedEvent[Taking] | None
 
 
 class Holding(msgspec.Struct):
@@ -58,7 +60,7 @@ class Copies:
             if holding is not None:
                 holding.first.setdefault(appended.node, (appended.incarnation, appended.sequence))
                 holding.last[appended.node] = (appended.incarnation, appended.sequence)
-        self._takings = _takings(facts) if lost else {}
+        self._takings = takings_of(facts) if lost else {}
 
     def holding(self, lost: LostBatch) -> Holding:
         """Returns who had a batch."""
@@ -72,10 +74,10 @@ class Copies:
                 yield BatchCopy(node=node, became=CopyFate.KEPT, event=None)
             else:
                 event = self._taken_by(lost, node, after=holding.last[node])
-                became = CopyFate.UNEXPLAINED if event is None else _fate(event.event)
+                became = CopyFate.UNEXPLAINED if event is None else fate_of(event.event)
                 yield BatchCopy(node=node, became=became, event=event)
 
-    def _taken_by(self, lost: LostBatch, node: int, *, after: Place) -> CollectedEvent[_Taking] | None:
+    def _taken_by(self, lost: LostBatch, node: int, *, after: Place) -> CollectedEvent[Taking] | None:
         batch = lost.batch
         return next(
             (
@@ -83,7 +85,7 @@ class Copies:
                 for place, taking in self._takings.get(node, ())
                 if place > after
                 and taking.event.topic_id == batch.topic_id
-                and _end_after(taking.event) <= batch.last_offset
+                and end_after(taking.event) <= batch.last_offset
             ),
             None,
         )
@@ -93,9 +95,10 @@ def _key(lost: LostBatch) -> _BatchKey:
     return lost.batch.topic_id, lost.batch.base_offset, lost.batch.crc
 
 
-def _takings(facts: PartitionFacts) -> Mapping[int, list[tuple[Place, CollectedEvent[_Taking]]]]:
-    found: dict[int, list[tuple[Place, CollectedEvent[_Taking]]]] = {}
-    own: Iterable[CollectedEvent[_Taking]] = [
+def takings_of(facts: PartitionFacts) -> Mapping[int, list[tuple[Place, CollectedEvent[Taking]]]]:
+    """Returns what may have taken copies from each node's log, in the order of its own events."""
+    found: dict[int, list[tuple[Place, CollectedEvent[Taking]]]] = {}
+    own: Iterable[CollectedEvent[Taking]] = [
         *facts.events.of(LogTruncated),
         *facts.events.of(LogDeleted),
         *facts.events.of(LogOpened),
@@ -110,7 +113,8 @@ def _takings(facts: PartitionFacts) -> Mapping[int, list[tuple[Place, CollectedE
     return found
 
 
-def _end_after(event: _Taking) -> int:
+def end_after(event: Taking) -> int:
+    """Returns where a log ended then, exclusive."""
     match event:
         case LogTruncated() | PowerLost():
             return event.new_end_offset
@@ -120,7 +124,8 @@ def _end_after(event: _Taking) -> int:
             return 0
 
 
-def _fate(event: _Taking) -> CopyFate:
+def fate_of(event: Taking) -> CopyFate:
+    """Returns what became of the copies that an event took."""
     match event:
         case LogTruncated():
             return CopyFate.TRUNCATED

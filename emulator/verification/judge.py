@@ -17,11 +17,13 @@ from emulator.verification.census import HistoryCensus, SendStream, by_acks
 from emulator.verification.check import Check, ClusterCheck, Evidence, PartitionCheck, Premise
 from emulator.verification.checks import CHECKS
 from emulator.verification.cluster_facts import ClusterFacts
+from emulator.verification.cluster_story import run_story
 from emulator.verification.doubt import Doubt
 from emulator.verification.evidence import doubts_of, find_doubts
 from emulator.verification.guarantee import Guarantee
 from emulator.verification.loss_report import Loss, OffsetRange, merged
 from emulator.verification.losses import LossClass
+from emulator.verification.partition_facts import PartitionFacts
 from emulator.verification.partition_judgement import (
     EXAMPLES_MAX,
     NO_FINDINGS,
@@ -30,10 +32,13 @@ from emulator.verification.partition_judgement import (
     first_of,
     judge_partition,
 )
+from emulator.verification.partition_story import partition_story
 from emulator.verification.premise_census import premises_of_cluster
+from emulator.verification.row_tables import PartitionName
 from emulator.verification.run_directory import RunDirectory
 from emulator.verification.run_plan import RunPlan, differences
 from emulator.verification.run_reader import RunEvidence, read_run
+from emulator.verification.run_story import PartitionStory, RunStory
 from emulator.verification.story import describe_leaders
 from emulator.verification.verdict import (
     CheckResult,
@@ -54,6 +59,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 
     number: int
     report: VerdictReport
+    story: RunStory = RunStory(problem="the run was not judged")
 
 
 def judge(plan: RunPlan) -> Judgement:
@@ -66,9 +72,42 @@ def judge(plan: RunPlan) -> Judgement:
         report = report_unjudged(plan.run, unread) if unread else report_on(plan.run, evidence)
     except Exception as error:
         report = report_unjudged(plan.run, (f"verification failed: {type(error).__name__}: {error}",))
+        return Judgement(number=plan.number, report=report)
+    else:
+        return Judgement(number=plan.number, report=report, story=_story(evidence, report))
     finally:
         gc.enable()
-    return Judgement(number=plan.number, report=report)
+
+
+def _story(evidence: RunEvidence, report: VerdictReport) -> RunStory:
+    losses: dict[PartitionName, list[Loss]] = {}
+    for loss in report.losses:
+        losses.setdefault((loss.topic, loss.partition), []).append(loss)
+    told = [tell(facts, losses.get((facts.topic, facts.partition), ())) for facts in evidence.facts.partitions()]
+    return join_stories(evidence.facts.cluster, told)
+
+
+def tell(facts: PartitionFacts, losses: Sequence[Loss]) -> PartitionStory | RunStory:
+    """Returns the story of a partition, or, where it cannot be told, a run's that says so: it changes no verdict."""
+    try:
+        return partition_story(facts, losses)
+    except Exception as error:
+        return _untold(error)
+
+
+def join_stories(cluster: ClusterFacts, told: Sequence[PartitionStory | RunStory]) -> RunStory:
+    """Returns the story of a run by those of its partitions; it changes no verdict either."""
+    untold = next((story for story in told if isinstance(story, RunStory)), None)
+    if untold is not None:
+        return untold
+    try:
+        return run_story(cluster, [story for story in told if isinstance(story, PartitionStory)])
+    except Exception as error:
+        return _untold(error)
+
+
+def _untold(error: Exception) -> RunStory:
+    return RunStory(problem=f"{type(error).__name__}: {error}")
 
 
 def report_on(run: RunDirectory, evidence: RunEvidence) -> VerdictReport:

@@ -13,7 +13,7 @@ from emulator.core.history import OperationType
 from emulator.verification.census import FileCensus, HistoryCensus, PartCensus, SendStream
 from emulator.verification.client_history import SentBatch
 from emulator.verification.columns import Table
-from emulator.verification.judge import put_together, report_unjudged
+from emulator.verification.judge import Judgement, join_stories, put_together, report_unjudged, tell
 from emulator.verification.line_reader import LineReader
 from emulator.verification.lines_digest import DigestPart, FileContent, join_parts
 from emulator.verification.log_reader import logged_partitions
@@ -31,8 +31,8 @@ from emulator.verification.run_slices import (
     SliceSummary,
     UnfitError,
 )
+from emulator.verification.run_story import PartitionStory, RunStory
 from emulator.verification.slice_rows import BegunSend, SliceRows
-from emulator.verification.verdict import VerdictReport
 
 
 class MergedSlices(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,12 +60,14 @@ class PartitionOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What came of the lines of one partition.
 
     Attributes:
+        story: what became of it; of a run, where that cannot be told.
         lines: that were judged, rare events apart.
         sent: records of each producer and acks; ``acked``: those that were acknowledged.
         sizes: bytes that were read of each file of its final logs.
     """
 
     judgement: PartitionJudgement
+    story: PartitionStory | RunStory
     lines: int
     sent: dict[SendStream, int]
     acked: dict[SendStream, int]
@@ -182,8 +184,10 @@ def judge_rows(
     ledger = ReadLedger(run.path)
     read_final_logs(run, facts, timeline, ledger, only=name)
     sent = matched.sent
+    judgement = judge_partition(partition, timeline, frozenset())
     return PartitionOutcome(
-        judgement=judge_partition(partition, timeline, frozenset()),
+        judgement=judgement,
+        story=tell(partition, judgement.losses),
         lines=found.lines,
         sent=_records(name, found.begun),
         acked=_records(name, sent.only(sent.has("type", OperationType.OK))),
@@ -213,8 +217,8 @@ def finish(
     plan: RunPlan,
     merged: MergedSlices,
     outcomes: Sequence[PartitionOutcome],
-) -> VerdictReport:
-    """Returns the report on a run.
+) -> Judgement:
+    """Returns the report on a run, and its story.
 
     Args:
         plan: what was to be read.
@@ -229,7 +233,7 @@ def finish(
     metadata_logs = read_metadata_logs(plan.run, ledger)
     unread = tuple(_unread(plan, {**merged.sizes, **ledger.sizes}, merged, outcomes))
     if unread:
-        return report_unjudged(plan.run, unread)
+        return Judgement(number=plan.number, report=report_unjudged(plan.run, unread))
     facts, reader = _read_rare(plan.run, merged.rare)
     for path in plan.run.histories:
         reader.read_history(path.name, [merged.rare.get(str(path.relative_to(plan.run.path)), b"")])
@@ -250,7 +254,9 @@ def finish(
         contents=merged.contents,
         metadata_logs=metadata_logs,
     )
-    return put_together(plan.run, evidence, [outcome.judgement for outcome in outcomes])
+    report = put_together(plan.run, evidence, [outcome.judgement for outcome in outcomes])
+    story = join_stories(facts.cluster, [outcome.story for outcome in outcomes])
+    return Judgement(number=plan.number, report=report, story=story)
 
 
 def _unread(

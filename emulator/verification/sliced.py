@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from emulator.verification.acks_comparison import REPORT
+from emulator.verification.judge import Judgement
 from emulator.verification.row_tables import PartitionName
 from emulator.verification.run_directory import RunDirectory
 from emulator.verification.run_plan import RunPlan
@@ -20,7 +21,6 @@ from emulator.verification.run_slices import (
 )
 from emulator.verification.slice_judgement import PartitionOutcome, finish, judge_rows, merge_slices
 from emulator.verification.slice_rows import SliceRows
-from emulator.verification.verdict import VerdictReport
 
 if TYPE_CHECKING:
     from pyspark.core.broadcast import Broadcast
@@ -39,8 +39,8 @@ def is_large(plan: RunPlan) -> bool:
     return lines >= SLICED_FROM_BYTES and plan.run.report != REPORT
 
 
-def judge_sliced(plan: RunPlan, *, spark: "SparkSession", slice_bytes: int = SLICE_BYTES) -> VerdictReport | None:
-    """Returns the report on a run, or ``None`` where one process has to say what is wrong with it.
+def judge_sliced(plan: RunPlan, *, spark: "SparkSession", slice_bytes: int = SLICE_BYTES) -> Judgement | None:
+    """Returns the report on a run and its story, or ``None`` where one process has to say what is wrong with it.
 
     Raises:
         PySparkException: a task failed; ``Py4JJavaError``, too.

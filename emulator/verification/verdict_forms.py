@@ -20,11 +20,16 @@ def write_verdict(report: VerdictReport, directory: Path) -> None:
         OSError: it cannot be written.
     """
     text = msgspec.json.format(msgspec.json.encode(report), indent=2)
-    _write_whole(directory / VERDICT_FILE, text + b"\n")
-    _write_whole(directory / JUNIT_FILE, junit((Case.of(report),)).encode())
+    write_whole(directory / VERDICT_FILE, text + b"\n")
+    write_whole(directory / JUNIT_FILE, junit((Case.of(report),)).encode())
 
 
-def _write_whole(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes) -> None:
+    """Writes a file whole or not at all.
+
+    Raises:
+        OSError: it cannot be written.
+    """
     fresh = path.with_name(f".{path.name}.new")
     try:
         fresh.write_bytes(content)

@@ -1,7 +1,7 @@
-"""The JSON Schema of ``verdict.json``, made from the structs; ``verdict.schema.json`` beside this file is its text.
+"""The JSON Schemas of ``verdict.json`` and ``story.json``, made from the structs; their texts are beside this file.
 
-Its version is that of ``VerdictReport``. Fields are added within a version, so a reader has to pass over fields that it
-does not know.
+Their versions are those of ``VerdictReport`` and ``RunStory``. Fields are added within a version, so a reader has to
+pass over fields that it does not know.
 """
 
 from collections.abc import Iterator
@@ -12,36 +12,58 @@ from typing import Final, get_args, get_type_hints
 import msgspec
 
 from emulator.core.struct_docs import field_meanings, first_paragraph
+from emulator.verification.run_story import STORY_VERSION, RunStory
 from emulator.verification.verdict import VERSION, VerdictReport
 
 SCHEMA_FILE: Final = Path(__file__).with_name("verdict.schema.json")
+STORY_SCHEMA_FILE: Final = Path(__file__).with_name("story.schema.json")
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
-_ID: Final = f"https://example.org/laststand/schemas/verdict-{VERSION}.json"
+_ID: Final = "https://example.org/laststand/schemas"
 
 Document = dict[str, object]
 
 
 def schema_text() -> str:
-    """Returns the schema as text."""
-    return msgspec.json.format(msgspec.json.encode(verdict_schema()), indent=2).decode() + "\n"
+    """Returns the schema of verdicts as text."""
+    return _text(verdict_schema())
+
+
+def story_schema_text() -> str:
+    """Returns the schema of stories as text."""
+    return _text(_schema(RunStory, STORY_VERSION, name="story"))
 
 
 def verdict_schema() -> Document:
-    """Returns the schema."""
-    (reference,), components = msgspec.json.schema_components((VerdictReport,), ref_template="#/$defs/{name}")
-    structs = {struct.__name__: struct for struct in structs_of(VerdictReport)}
+    """Returns the schema of verdicts."""
+    return _schema(VerdictReport, VERSION, name="verdict")
+
+
+def _text(schema: Document) -> str:
+    return msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n"
+
+
+def _schema(root: type[msgspec.Struct], version: int, *, name: str) -> Document:
+    (reference,), components = msgspec.json.schema_components((root,), ref_template="#/$defs/{name}")
+    structs = {struct.__name__: struct for struct in structs_of(root)}
     definitions: dict[str, Document] = {}
-    for name, found in sorted(components.items()):
+    for kind, found in sorted(components.items()):
         definition: Document = {**found}
-        if name in structs:
-            definition["description"] = first_paragraph(structs[name])
-            definition["properties"] = _described(found["properties"], field_meanings(structs[name]))
-        definitions[name] = definition
-    properties = definitions[VerdictReport.__name__]["properties"]
+        if kind in structs:
+            definition["description"] = first_paragraph(structs[kind])
+            if "properties" in found:
+                definition["properties"] = _described(found["properties"], field_meanings(structs[kind]))
+        definitions[kind] = definition
+    properties = definitions[root.__name__]["properties"]
     assert isinstance(properties, dict)
-    properties["version"] = {**properties["version"], "const": VERSION}
-    return {"$schema": _DIALECT, "$id": _ID, "title": "verdict.json of Laststand", **reference, "$defs": definitions}
+    properties["version"] = {**properties["version"], "const": version}
+    return {
+        "$schema": _DIALECT,
+        "$id": f"{_ID}/{name}-{version}.json",
+        "title": f"{name}.json of Laststand",
+        **reference,
+        "$defs": definitions,
+    }
 
 
 def structs_of(struct: type[msgspec.Struct]) -> tuple[type[msgspec.Struct], ...]:

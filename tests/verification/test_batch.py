@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from emulator.verification.run_directory import open_run_directory
 from emulator.verification.run_plan import plan_run
+from emulator.verification.story_file import read_story
 from emulator.verification.verdict import Verdict
 from emulator.verification.verify import judge_runs, verify_runs
 from tests.verification.conftest import Judge
@@ -60,7 +61,7 @@ def test_a_run_that_ends_its_worker_leaves_the_others_alone(
         plan_run(number, open_run_directory(healthy(tmp_path / str(number) / "1").finish())) for number in range(3)
     ]
     plans[1] = msgspec.structs.replace(plans[1], sizes=deadly(plans[1].sizes))
-    reports = judge_runs(plans, spark=spark)
+    reports = [judgement.report for judgement in judge_runs(plans, spark=spark)]
     assert [report.verdict for report in reports] == [Verdict.VALID, Verdict.UNKNOWN, Verdict.VALID]
     assert reports[1].unknown_reasons == ("the task that judged the run failed; spark.log says why",)
 
@@ -71,6 +72,7 @@ def test_reports_come_in_the_order_of_the_runs(spark: SparkSession, tmp_path: Pa
         for number in range(9)
     ]
     reports = verify_runs(runs, spark=spark)
+    assert [read_story(run).problem for run in runs] == [None] * 9
     assert [report.run for report in reports] == [str(run) for run in runs]
     assert [report.verdict for report in reports] == [
         Verdict.VIOLATION if number % 3 else Verdict.VALID for number in range(9)

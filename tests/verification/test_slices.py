@@ -12,14 +12,14 @@ from pyspark.sql import SparkSession
 
 from emulator.simulator.explorer import SweepOptions, explore
 from emulator.simulator.run_writer import write_run
-from emulator.verification.judge import judge
+from emulator.verification.judge import Judgement, judge
 from emulator.verification.run_directory import open_run_directory
 from emulator.verification.run_plan import RunPlan, plan_run
 from emulator.verification.run_slices import Slice, SortedSlice, UnfitError, slices_of, sort_slice, summary_of
 from emulator.verification.slice_judgement import MergedSlices, PartitionOutcome, finish, judge_rows, merge_slices
 from emulator.verification.slice_rows import SliceRows
 from emulator.verification.sliced import judge_sliced
-from emulator.verification.verdict import Verdict, VerdictReport
+from emulator.verification.verdict import Verdict
 from tests.verification.run_builder import healthy, last_replica_standing
 from tests.verification.test_checks import FIRES, HOLDS, NOT_ASKED
 
@@ -53,24 +53,25 @@ def slice_and_judge(plan: RunPlan, slice_bytes: int) -> Sliced:
     return merged, [judge_rows(plan.run, name, merged.rare, rows_of(found, name)) for name in merged.names]
 
 
-def sliced(plan: RunPlan, slice_bytes: int) -> VerdictReport:
+def sliced(plan: RunPlan, slice_bytes: int) -> Judgement:
     return finish(plan, *slice_and_judge(plan, slice_bytes))
 
 
 @pytest.mark.parametrize("name", WRITTEN)
 def test_hand_written_runs_are_judged_the_same(name: str, tmp_path: Path) -> None:
     plan = planned(WRITTEN[name](tmp_path / "run"))
-    expected = judge(plan).report
+    expected = judge(plan)
 
     @settings(max_examples=4, deadline=None, database=None)
     @given(st.integers(min_value=SHORTER_THAN_A_LINE, max_value=5000))
     def check(slice_bytes: int) -> None:
         try:
-            report = sliced(plan, slice_bytes)
+            found = sliced(plan, slice_bytes)
         except UnfitError:
-            assert expected.verdict is Verdict.UNKNOWN
+            assert expected.report.verdict is Verdict.UNKNOWN
         else:
-            assert report == expected
+            assert found == expected
+            assert found.story.problem is None
 
     check()
 
@@ -84,13 +85,14 @@ def test_simulated_runs_are_judged_the_same(
     run = tmp_path_factory.mktemp("simulated") / "run"
     write_run(explore(seed, SIMULATED[options]).plan, run, name="simulated", seed=seed)
     plan = planned(run)
-    expected = judge(plan).report
+    expected = judge(plan)
     try:
-        report = sliced(plan, slice_bytes)
+        found = sliced(plan, slice_bytes)
     except UnfitError:
-        assert expected.verdict is Verdict.UNKNOWN
+        assert expected.report.verdict is Verdict.UNKNOWN
     else:
-        assert report == expected
+        assert found == expected
+        assert found.story.problem is None
 
 
 def without_last_line(path: Path) -> None:
@@ -118,8 +120,8 @@ def test_a_run_with_a_fault_in_its_form_is_unfit_or_judged_the_same(
     run = healthy(tmp_path / "run").finish()
     alter(run / file)
     plan = planned(run)
-    expected = judge(plan).report
-    assert expected.verdict is not Verdict.VALID
+    expected = judge(plan)
+    assert expected.report.verdict is not Verdict.VALID
     with contextlib.suppress(UnfitError):
         assert sliced(plan, 700) == expected
 
@@ -127,7 +129,7 @@ def test_a_run_with_a_fault_in_its_form_is_unfit_or_judged_the_same(
 def test_whoever_reads_less_than_was_planned_makes_the_verdict_unknown(tmp_path: Path) -> None:
     plan = planned(healthy(tmp_path / "run").finish())
     merged, outcomes = slice_and_judge(plan, 1000)
-    assert finish(plan, merged, outcomes).verdict is Verdict.VALID
+    assert finish(plan, merged, outcomes).report.verdict is Verdict.VALID
     [outcome] = outcomes
     size = merged.sizes["history.jsonl"]
     fewer_bytes = {**merged.sizes, "history.jsonl": size - 1}
@@ -142,7 +144,7 @@ def test_whoever_reads_less_than_was_planned_makes_the_verdict_unknown(tmp_path:
         "no partition": (merged, []),
     }
     for name, (sliced_run, found) in less.items():
-        report = finish(plan, sliced_run, found)
+        report = finish(plan, sliced_run, found).report
         assert report.verdict is Verdict.UNKNOWN, name
         assert "verification was to" in report.unknown_reasons[0]
 
@@ -154,7 +156,7 @@ def test_spark_judges_in_slices_as_one_process_does(spark: SparkSession, tmp_pat
         last_replica_standing(tmp_path / "kept", era="kip-966").finish(),
     ):
         plan = planned(run)
-        assert judge_sliced(plan, spark=spark, slice_bytes=4000) == judge(plan).report
+        assert judge_sliced(plan, spark=spark, slice_bytes=4000) == judge(plan)
 
 
 @pytest.mark.spark

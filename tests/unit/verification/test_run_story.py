@@ -1,0 +1,168 @@
+"""What ``story.json`` tells of a run: what logs held and lost, what was promised, who led, what was broken."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import jsonschema
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emulator.core.errors import ConfigError
+from emulator.core.events import Election, IncarnationEnd
+from emulator.core.struct_docs import field_meanings
+from emulator.verification.cluster_facts import ClusterFacts
+from emulator.verification.judge import Judgement, join_stories, judge
+from emulator.verification.loss_report import CopyFate
+from emulator.verification.run_directory import open_run_directory
+from emulator.verification.run_plan import plan_run
+from emulator.verification.run_story import Point, RunStory
+from emulator.verification.story_file import STORY_FILE, read_story, write_story
+from emulator.verification.thinning import POINTS_MAX, thinned
+from emulator.verification.verdict_schema import STORY_SCHEMA_FILE, structs_of
+from tests.verification.run_builder import RunBuilder, healthy, last_replica_standing
+
+
+def judged(run: RunBuilder) -> Judgement:
+    return judge(plan_run(0, open_run_directory(run.finish())))
+
+
+@pytest.fixture(scope="module")
+def lost(tmp_path_factory: pytest.TempPathFactory) -> Judgement:
+    return judged(last_replica_standing(tmp_path_factory.mktemp("story") / "story" / "1", era="kafka-3.9"))
+
+
+def test_a_log_rises_with_its_appends_and_falls_with_its_cuts(lost: Judgement) -> None:
+    [partition] = lost.story.partitions
+    held = {(each.node, each.leader_epoch): [point.value for point in each.ends] for each in partition.held}
+    assert held[0, 0] == [10, 20, 30, 40, 50, 50, 0]
+    assert held[1, 1] == [60, 70, 80, 90, 100, 100, 50]
+    assert held[2, 2] == [110, 110, 100]
+    assert held[2, 4] == [10]
+    assert {each.first for each in partition.held if each.leader_epoch == 1} == {50}
+    cuts = {each.node: (each.became, each.old_end, each.new_end) for each in partition.cuts}
+    assert cuts == {
+        0: (CopyFate.TRUNCATED, 50, 0),
+        1: (CopyFate.TRUNCATED, 100, 0),
+        2: (CopyFate.POWER_LOST, 110, 0),
+    }
+
+
+def test_final_logs_and_what_was_promised_are_told_by_epoch(lost: Judgement) -> None:
+    [partition] = lost.story.partitions
+    assert [(each.node, each.leader_epoch, each.first, each.last) for each in partition.final] == [
+        (0, 4, 0, 9),
+        (1, 4, 0, 9),
+        (2, 4, 0, 9),
+    ]
+    assert {each.leader_epoch: each.ends[-1].value for each in partition.promised} == {0: 50, 1: 100, 4: 10}
+    assert {each.acks: each.records[-1].value for each in partition.acknowledged} == {-1: 110, 1: 10}
+
+
+def test_committed_states_and_what_brokers_took_themselves_for_are_told(lost: Judgement) -> None:
+    [partition] = lost.story.partitions
+    first, *_, last = partition.changes
+    assert (first.leader, first.isr, first.min_isr, first.election) == (0, (0, 1, 2), 2, Election.NONE)
+    assert (last.leader, last.leader_epoch, last.isr) == (2, 4, (0, 1, 2))
+    assert [change.leader for change in partition.changes].count(None) == 1
+    assert {(each.node, each.leader_epoch) for each in partition.leaderships if each.is_leading} >= {(0, 0), (2, 4)}
+
+
+def test_faults_end_where_they_were_mended_and_processes_as_the_harness_says(lost: Judgement) -> None:
+    assert [(fault.fault, fault.nodes, fault.healed_us is None) for fault in lost.story.faults] == [
+        ("isolate", (0,), False),
+        ("isolate", (1,), False),
+    ]
+    ends = {(each.node, each.incarnation): each.end for each in lost.story.processes}
+    assert ends[2, 0] is IncarnationEnd.POWER_LOST
+    assert ends[2, 1] is IncarnationEnd.STOPPED
+    assert [each.broker for each in lost.story.registrations if not each.is_first] == [2]
+
+
+def test_the_answers_that_a_verdict_names_have_their_time(lost: Judgement) -> None:
+    [partition] = lost.story.partitions
+    answers = [line.events[0] for loss in lost.report.losses for line in loss.story if line.kind.value == "lost"]
+    assert [each.event for each in partition.told] == answers
+
+
+def test_times_count_from_the_creation_of_the_topic_and_long_pauses_are_told(tmp_path: Path) -> None:
+    run = RunBuilder(tmp_path / "run", begin_s=5)
+    run.start_brokers(0, 1, 2)
+    run.at(7)
+    run.create_topic()
+    for seconds in (8.0, 8.4, 9.5):
+        run.at(seconds)
+        run.poll([run.send()])
+    story = judged(run).story
+    [partition] = story.partitions
+    [acked] = partition.acknowledged
+    assert story.origin_ns == 7_000_000_000
+    assert acked.records == (Point(1_000_000, 10), Point(1_400_000, 20), Point(2_500_000, 30))
+    assert acked.pauses == (Point(1_400_000, 1_100_000),)
+
+
+def test_what_is_written_is_what_the_schema_says_and_is_read_back(lost: Judgement, tmp_path: Path) -> None:
+    write_story(lost.story, tmp_path)
+    assert read_story(tmp_path) == lost.story
+    schema = json.loads(STORY_SCHEMA_FILE.read_text())
+    written = json.loads((tmp_path / STORY_FILE).read_text())
+    jsonschema.Draft202012Validator(schema).validate(written)
+    written["partitions"][0]["held"][0]["ends"][0] = "early"
+    assert not jsonschema.Draft202012Validator(schema).is_valid(written)
+
+
+@pytest.mark.parametrize("content", [None, b"{", b'{"version": 2}'])
+def test_a_story_that_is_missing_torn_or_of_another_version_is_refused(content: bytes | None, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / STORY_FILE).write_bytes(content)
+    with pytest.raises(ConfigError):
+        read_story(tmp_path)
+
+
+def test_every_field_is_described() -> None:
+    lacking = {
+        kind.__name__: set(kind.__struct_fields__) - field_meanings(kind).keys() for kind in structs_of(RunStory)
+    }
+    assert {name: fields for name, fields in lacking.items() if fields} == {}
+
+
+def test_a_story_that_cannot_be_told_says_so_and_changes_no_verdict(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    expected = judged(healthy(tmp_path / "whole")).report
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("no points")
+
+    monkeypatch.setattr("emulator.verification.judge.partition_story", fail)
+    found = judged(healthy(tmp_path / "untold"))
+    assert found.story == RunStory(problem="ZeroDivisionError: no points")
+    assert (found.report.verdict, found.report.checks) == (expected.verdict, expected.checks)
+    assert join_stories(ClusterFacts(), [found.story]) == found.story
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1000)), min_size=1, max_size=3000))
+def test_a_thinned_curve_is_near_the_whole_one(steps: list[tuple[int, int]]) -> None:
+    times, values = np.cumsum(np.array(steps, np.int64), axis=0).T
+    kept = thinned(times, values)
+    assert len(kept) <= 2 * POINTS_MAX + 2
+    assert kept[0] == 0
+    assert kept[-1] == len(times) - 1
+    for curve in (times, values):
+        part = (curve[-1] - curve[0]) / (POINTS_MAX // 2 - 1)
+        assert all(curve[end - 1] - curve[begin] <= part + 1e-6 for begin, end in pairwise(kept))
+    pauses = np.flatnonzero(np.diff(times) > (times[-1] - times[0]) / (POINTS_MAX // 2))
+    assert set(pauses) | set(pauses + 1) <= set(kept)
+
+
+def test_a_story_is_small_however_long_the_run(tmp_path: Path) -> None:
+    run = healthy(tmp_path / "run")
+    for _ in range(400):
+        run.poll([run.send()])
+    [partition] = judged(run).story.partitions
+    curves = [each.ends for each in partition.held] + [each.ends for each in partition.promised]
+    assert max(map(len, curves)) <= POINTS_MAX + 2
+    assert len(msgspec.json.encode(partition)) < 20_000
