@@ -17,8 +17,9 @@ SOURCES := emulator chaos laststand tests benchmarks proto docs
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(VENV)/installed proto ## create .venv from the pinned requirements, generate code, build toxiproxy-server
+setup: $(VENV)/installed proto ## create .venv from the pinned requirements, generate code, build toxiproxy-server and an archive of Spark's classes
 	@$(BIN)/python -m emulator.cluster.toxiproxy_build
+	@$(BIN)/python -m emulator.verification.archive_build
 
 demo: setup ## play "last replica standing" under two protocols and compare what each of them lost
 	$(BIN)/laststand run kip-966/last-replica-standing --era kafka-3.9 --era kip-966

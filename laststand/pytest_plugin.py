@@ -172,9 +172,5 @@ def _results_of(session: pytest.Session) -> _Results:
 def _check(result: "CellResult") -> None:
     from chaos.suite.results import CellStatus
 
-    if result.status is CellStatus.PASSED:
-        return
-    lines = [f"{result.status.value}: {result.name}, seed {result.seed}: {'; '.join(result.reasons)}", *result.story]
-    if result.directory is not None:
-        lines.append(f"run directory: {result.directory}")
-    raise NotAsExpectedError("\n".join(lines))
+    if result.status is not CellStatus.PASSED:
+        raise NotAsExpectedError("\n".join(result.failure_lines()))

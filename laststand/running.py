@@ -4,33 +4,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from chaos.play.run_directory import make_store
-from chaos.play.runner import RunStatus
-from chaos.suite.cells import Cell
-from chaos.suite.player import SuitePlayer, SuiteSettings
-from chaos.suite.results import CellResult
+from chaos.suite.player import Listener, SuitePlayer, SuiteSettings
 from chaos.suite.selection import select
 from chaos.suite.suite import Suite, make_suite
-from emulator.core.errors import ConfigError
+from emulator.core.errors import ConfigError, causes_of
 from emulator.plan.drivers import DriverName
 from emulator.verification.verdict import VerdictReport
 from emulator.verification.verify import verify_runs
 from laststand.session import starter
-
-
-class Silence:
-    """Hears how a suite goes on, and tells nobody."""
-
-    def began(self, cell: Cell) -> None:
-        """A cell is played."""
-
-    def status(self, cell: Cell, status: RunStatus) -> None:
-        """A cell came to a step."""
-
-    def played(self, cell: Cell) -> None:
-        """A cell came to its end."""
-
-    def judged(self, result: CellResult) -> None:
-        """A cell has a result."""
 
 
 def judge(directories: Sequence[Path]) -> Sequence[VerdictReport]:
@@ -48,7 +29,7 @@ def player_of(suite: Suite, *, jobs: int) -> SuitePlayer:
     make_store(suite.store)
     starter()
     return SuitePlayer(
-        suite.cells, settings=SuiteSettings(jobs=jobs), make_order=suite.order, judge=judge, listener=Silence()
+        suite.cells, settings=SuiteSettings(jobs=jobs), make_order=suite.order, judge=judge, listener=Listener()
     )
 
 
@@ -77,13 +58,9 @@ async def play_one(
     try:
         await player.play()
     except ExceptionGroup as group:
-        raise _first(group) from group
+        raise causes_of(group)[0] from group
     if player.reports:
         (report,) = player.reports.values()
         return report
     (result,) = player.all_results()
     raise ConfigError(key="scenario", value=str(scenario), expected=f"what can be played: {'; '.join(result.reasons)}")
-
-
-def _first(error: Exception) -> Exception:
-    return _first(error.exceptions[0]) if isinstance(error, ExceptionGroup) else error

@@ -27,7 +27,7 @@ from chaos.play.step_player import StepPlayer
 from chaos.play.target import Target
 from chaos.play.topics import create_topics
 from chaos.scenario.scenario import Ending
-from emulator.core.errors import EmulatorError
+from emulator.core.errors import EmulatorError, causes_of
 from emulator.core.types import CauseId
 from emulator.plan.nodes import CONTROLLER
 
@@ -76,7 +76,7 @@ class Run:
         try:
             await self._play_or_note_interrupt()
         except* (EmulatorError, grpc.aio.AioRpcError, OSError) as errors:
-            self._fail("; ".join(str(error) for error in _leaves(errors)))
+            self._fail("; ".join(str(error) for error in causes_of(errors)))
         finally:
             try:
                 await self._complete_directory(duration_s=time.monotonic() - started_s)
@@ -205,10 +205,3 @@ def _close_log(logger: logging.Logger) -> None:
     for handler in list(logger.handlers):
         logger.removeHandler(handler)
         handler.close()
-
-
-def _leaves(errors: BaseExceptionGroup[BaseException]) -> list[BaseException]:
-    found: list[BaseException] = []
-    for error in errors.exceptions:
-        found += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
-    return found

@@ -77,11 +77,19 @@ def load_scenario(path: Path) -> Scenario:
     Raises:
         ScenarioError: it cannot be played.
     """
+    return read_scenario(path, read_text(path))
+
+
+def read_text(path: Path) -> str:
+    """Returns what a scenario or suite file holds.
+
+    Raises:
+        ScenarioError: it cannot be read.
+    """
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ScenarioError(path=path, line=1, key=None, reason=f"cannot be read: {error}") from None
-    return read_scenario(path, text)
 
 
 def read_scenario(path: Path, text: str) -> Scenario:

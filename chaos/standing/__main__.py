@@ -18,7 +18,7 @@ from typing import Final
 from chaos.play.waiting import StepError
 from chaos.standing.order import SOCKET_FILE, StandingOrder, read_order
 from chaos.standing.server import Server, stand
-from emulator.core.errors import EmulatorError
+from emulator.core.errors import EmulatorError, causes_of
 
 _LOG_FORMAT: Final = "[%(asctime)s] %(levelname)s %(name)s %(message)s"
 _EXIT_NOT_STARTED: Final = 1
@@ -73,7 +73,7 @@ async def _run(order: StandingOrder, launcher: _Launcher) -> int:
     try:
         await stand(order, on_serving=on_serving, on_server=on_server)
     except* (EmulatorError, StepError, OSError) as errors:
-        problem = "; ".join(str(error) for error in _leaves(errors))
+        problem = "; ".join(str(error) for error in causes_of(errors))
     finally:
         (order.path / SOCKET_FILE).unlink(missing_ok=True)
     if problem is None:
@@ -81,13 +81,6 @@ async def _run(order: StandingOrder, launcher: _Launcher) -> int:
     _log.error("%s", problem)
     launcher.tell(problem)
     return _EXIT_NOT_STARTED
-
-
-def _leaves(errors: BaseExceptionGroup[BaseException]) -> list[BaseException]:
-    found: list[BaseException] = []
-    for error in errors.exceptions:
-        found += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
-    return found
 
 
 if __name__ == "__main__":

@@ -31,7 +31,12 @@ class Cell:
     @property
     def name(self) -> str:
         """What tells the cell from all others."""
-        return f"{self.scenario.name} {self.era} #{self.repetition}"
+        return name_of_cell(self.scenario.name, self.era, self.repetition)
+
+
+def name_of_cell(scenario: str, era: str, repetition: int) -> str:
+    """Returns the name of a cell, by scenario, era and repetition."""
+    return f"{scenario} {era} #{repetition}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -81,14 +81,12 @@ def totals(report: SuiteReport) -> str:
 
 
 def details(report: SuiteReport) -> list[str]:
-    """Returns lines about the cells that did not pass: seed, reason, story and run directory."""
+    """Returns lines about the cells that did not pass; a line of its own for each, and what belongs to it indented."""
     lines = []
     for cell in report.cells:
         if cell.status in (CellStatus.FAILED, CellStatus.UNKNOWN):
-            lines.append(f"{cell.status.value}: {cell.name}, seed {cell.seed}: {'; '.join(cell.reasons)}")
-            lines += [f"  {sentence}" for sentence in cell.story]
-            if cell.directory is not None:
-                lines.append(f"  run directory: {cell.directory}")
+            first, *others = cell.failure_lines()
+            lines += [first, *(f"  {line}" for line in others)]
     return lines
 
 

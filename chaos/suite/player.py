@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 from chaos.campaign import held_against
 from chaos.drivers import make_driver
 from chaos.play.run_order import RunOrder
 from chaos.play.runner import Run, RunStatus
 from chaos.suite.cells import Cell
-from chaos.suite.results import CellResult, CellStatus, Judged, judged_result, unplayed_result
+from chaos.suite.results import CellResult, CellStatus, judged_result, unplayed_result
 from emulator.verification.verdict import Expected, VerdictReport
 
 Judge: TypeAlias = Callable[[Sequence[Path]], Sequence[VerdictReport]]
@@ -34,24 +34,20 @@ class Keep(Enum):
     NONE = "none"
 
 
-class Listener(Protocol):
-    """Who is told how a suite goes on."""
+class Listener:
+    """Who is told how a suite goes on; this one does nothing about it."""
 
     def began(self, cell: Cell) -> None:
         """A cell is played from now on."""
-        ...
 
     def status(self, cell: Cell, status: RunStatus) -> None:
         """A step of a cell began or ended."""
-        ...
 
     def played(self, cell: Cell) -> None:
         """A cell came to its end; it is not judged yet."""
-        ...
 
     def judged(self, result: CellResult) -> None:
         """A cell has a result."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,10 +171,11 @@ class SuitePlayer:
 
     def _settle(self, cell: Cell, order: RunOrder, report: VerdictReport) -> None:
         final = held_against(order, report)
-        is_kept = self._is_kept(final)
         self.reports[cell.name] = final
-        self._add(judged_result(Judged(cell=cell, directory=order.directory, report=final), is_kept=is_kept))
-        if not is_kept:
+        if self._is_kept(final):
+            self._add(judged_result(cell, final, directory=order.directory))
+        else:
+            self._add(judged_result(cell, final, directory=None))
             shutil.rmtree(order.directory)
         if self._settings.stops_at_failure and final.outcome is not Expected.MET:
             self._is_stopped = True

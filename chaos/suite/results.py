@@ -1,14 +1,13 @@
 """What came of a suite: a result per cell, in a form that is written as JSON and read again."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from chaos.suite.cells import Cell
+from chaos.suite.cells import Cell, name_of_cell
 from emulator.core.errors import ConfigError
 from emulator.verification.junit import doubts, failure_text
 from emulator.verification.verdict import Expected, VerdictReport, headline
@@ -75,8 +74,15 @@ class CellResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Scenario, era and repetition."""
-        return f"{self.scenario} {self.era} #{self.repetition}"
+        """What tells the cell from all others."""
+        return name_of_cell(self.scenario, self.era, self.repetition)
+
+    def failure_lines(self) -> list[str]:
+        """Returns status, seed and reasons in one line, then the story, then the run directory."""
+        lines = [f"{self.status.value}: {self.name}, seed {self.seed}: {'; '.join(self.reasons)}", *self.story]
+        if self.directory is not None:
+            lines.append(f"run directory: {self.directory}")
+        return lines
 
 
 class SuiteReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,27 +117,17 @@ class SuiteReport(msgspec.Struct, frozen=True, kw_only=True):
         return Expected.UNDECIDED if undecided or not self.count(CellStatus.PASSED) else Expected.MET
 
 
-@dataclass(frozen=True, kw_only=True)
-class Judged:
-    """A cell that was played, and its verdict."""
-
-    cell: Cell
-    directory: Path
-    report: VerdictReport
-
-
-def judged_result(judged: Judged, *, is_kept: bool) -> CellResult:
-    """Returns the result of a cell; ``is_kept``: its run directory is."""
-    report = judged.report
+def judged_result(cell: Cell, report: VerdictReport, *, directory: Path | None) -> CellResult:
+    """Returns the result of a cell that was judged; ``directory`` is that of its run, where it is kept."""
     status = _STATUS[report.outcome]
     reasons: tuple[str, ...] = ()
     if status is not CellStatus.PASSED:
         reasons = report.misses or (doubts(report) if status is CellStatus.UNKNOWN else (headline(report),))
     return msgspec.structs.replace(
-        unplayed_result(judged.cell, status=status),
+        unplayed_result(cell, status=status),
         reasons=reasons,
         story=failure_text(report) if status is CellStatus.FAILED else (),
-        directory=str(judged.directory) if is_kept else None,
+        directory=None if directory is None else str(directory),
         verdict=report.verdict.value,
         guarantee=None if report.guarantee is None else report.guarantee.value,
         lost=report.lost_records,

@@ -11,14 +11,14 @@ A suite file is YAML::
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from chaos.scenario.scenario import Scenario
-from chaos.scenario.scenario_file import SCENARIOS, read_scenario, scenario_names
-from emulator.core.errors import ConfigError
+from chaos.scenario.scenario_file import SCENARIOS, read_scenario, read_text, scenario_names
+from emulator.core.errors import ConfigError, EmulatorError
 from emulator.core.switches import ERAS
 from emulator.plan.yaml_cursor import Cursor, ScenarioError, open_document, suggestion
 
@@ -51,10 +51,8 @@ def select(names: Sequence[str]) -> tuple[Selected, ...]:
         ScenarioError: a file cannot be played.
     """
     found: dict[Path, Selected] = {}
-    for name in names:
-        for path in _files(name, near=Path()):
-            _add(found, path, eras=(), within=())
-    _check_names(found)
+    for problem in _add_all(found, names):
+        raise problem
     return tuple(found.values())
 
 
@@ -65,28 +63,32 @@ def check_all(names: Sequence[str]) -> tuple[int, list[str]]:
         How many scenarios are in order, and what is wrong with others, a line each.
     """
     found: dict[Path, Selected] = {}
-    problems = []
-    for name in names:
-        try:
-            paths = _files(name, near=Path())
-        except ConfigError as error:
-            problems.append(str(error))
-            continue
-        for path in paths:
-            try:
-                _add(found, path, eras=(), within=())
-            except ScenarioError as error:
-                problems.append(str(error))
-    try:
-        _check_names(found)
-    except ScenarioError as error:
-        problems.append(str(error))
+    problems = [str(problem) for problem in _add_all(found, names)]
     return len(found), problems
 
 
 def suite_names() -> list[str]:
     """Returns the names under which suite files are found, sorted."""
     return sorted(path.relative_to(SUITES).with_suffix("").as_posix() for path in SUITES.rglob("*.yaml"))
+
+
+def _add_all(found: dict[Path, Selected], names: Sequence[str]) -> Iterator[EmulatorError]:
+    """Adds what names stand for; yields what is wrong, and goes on after it."""
+    for name in names:
+        try:
+            paths = _files(name, near=Path())
+        except ConfigError as error:
+            yield error
+            continue
+        for path in paths:
+            try:
+                _add(found, path, eras=(), within=())
+            except ScenarioError as error:
+                yield error
+    try:
+        _check_names(found)
+    except ScenarioError as error:
+        yield error
 
 
 def _files(name: str, *, near: Path) -> list[Path]:
@@ -111,10 +113,7 @@ def _files(name: str, *, near: Path) -> list[Path]:
 def _add(found: dict[Path, Selected], path: Path, *, eras: tuple[str, ...], within: tuple[Path, ...]) -> None:
     """Adds what a file stands for; ``within`` are the suite files that lead to it."""
     resolved = path.resolve()
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ScenarioError(path=path, line=1, key=None, reason=f"cannot be read: {error}") from None
+    text = read_text(path)
     if not _IS_SUITE.search(text):
         known = found.get(resolved)
         scenario = read_scenario(path, text) if known is None else known.scenario

@@ -89,6 +89,7 @@ def make_suite(
         ConfigError: an era or setting is none, the store cannot be used, or there is no cell in this part.
         MissingToolError: no toxiproxy-server, and a scenario needs it.
     """
+    check_store(store)
     overrides = parse_overrides(settings)
     for era in eras:
         overrides.apply(era_switches(era))
@@ -117,7 +118,7 @@ def make_suite(
         overrides=overrides,
         driver=driver,
         store=store,
-        toxiproxy=toxiproxy_for(scenarios, driver=driver, store=store),
+        toxiproxy=toxiproxy_for(scenarios, driver=driver),
     )
 
 
@@ -155,6 +156,7 @@ def suite_of(cells: Sequence[Cell], *, settings: tuple[str, ...] = (), driver: D
         ConfigError: a setting is none, or the store cannot be used.
         MissingToolError: no toxiproxy-server, and a scenario needs it.
     """
+    check_store(store)
     return Suite(
         cells=iter(cells),
         count=len(cells),
@@ -162,18 +164,16 @@ def suite_of(cells: Sequence[Cell], *, settings: tuple[str, ...] = (), driver: D
         overrides=parse_overrides(settings),
         driver=driver,
         store=store,
-        toxiproxy=toxiproxy_for([cell.scenario for cell in cells], driver=driver, store=store),
+        toxiproxy=toxiproxy_for([cell.scenario for cell in cells], driver=driver),
     )
 
 
-def toxiproxy_for(scenarios: Sequence[Scenario], *, driver: DriverName, store: Path) -> Path | None:
-    """Checks that runs can be kept, and returns toxiproxy-server where scenarios need it.
+def toxiproxy_for(scenarios: Sequence[Scenario], *, driver: DriverName) -> Path | None:
+    """Returns toxiproxy-server where scenarios need it.
 
     Raises:
-        ConfigError: the store cannot be used.
         MissingToolError: there is none.
     """
-    check_store(store)
     needs_proxies = driver is DriverName.PROCESS and any(scenario.has_network_faults for scenario in scenarios)
     return find_toxiproxy() if needs_proxies else None
 

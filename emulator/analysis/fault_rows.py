@@ -13,12 +13,11 @@ from emulator.analysis.schema import Nanoseconds
 from emulator.analysis.tables import FaultRow
 from emulator.core.events import FaultHealed, FaultInjected
 from emulator.core.types import NodeId
+from emulator.plan.nodes import CLIENT
 from emulator.verification.timeline import CollectedEvent
 
 _EVERYTHING: Final = "all"
 _ANY_LINK_FAULT: Final = "heal"
-_CLIENTS: Final = 1000
-"""The clients as an end of links; no node of the cluster."""
 
 
 class _Target(msgspec.Struct, kw_only=True):
@@ -87,7 +86,7 @@ def _nodes(injected: FaultInjected) -> Iterator[NodeId]:
     """Yields the nodes that a fault was done to, and those at the ends of its link."""
     yield from injected.nodes
     for link in injected.links:
-        yield from (node for node in (link.source, link.target) if node != _CLIENTS)
+        yield from (node for node in (link.source, link.target) if node != CLIENT)
 
 
 def _row(action: list[_Target], begin_ns: Nanoseconds, source: RunSource) -> FaultRow:

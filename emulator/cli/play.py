@@ -10,7 +10,7 @@ import click
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.failure import CommandFailedError
 from emulator.cli.output import Output
-from emulator.core.errors import EmulatorError
+from emulator.core.errors import EmulatorError, causes_of
 
 if TYPE_CHECKING:
     from chaos.campaign import EraResult
@@ -82,7 +82,7 @@ def told_if_unjudged(runs: Sequence[Path]) -> Iterator[None]:
         _tell_unjudged(runs)
         raise
     except (EmulatorError, OSError, ExceptionGroup) as error:
-        cause = first_error(error)
+        cause = causes_of(error)[0]
         if isinstance(cause, BrokenPipeError) or not isinstance(cause, EmulatorError | OSError):
             raise
         _tell_unjudged(runs)
@@ -92,10 +92,3 @@ def told_if_unjudged(runs: Sequence[Path]) -> Iterator[None]:
 def _tell_unjudged(runs: Sequence[Path]) -> None:
     for run in runs:
         click.echo(f"not judged: {run}; what was written is kept, judge it with: laststand verify {run}", err=True)
-
-
-def first_error(error: Exception) -> Exception:
-    """Returns the first of what several tasks failed with."""
-    while isinstance(error, ExceptionGroup):
-        error = error.exceptions[0]
-    return error

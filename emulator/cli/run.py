@@ -142,6 +142,7 @@ def _campaign(
 ) -> "Campaign":
     """Finds everything that the user can fix, before anything starts."""
     from chaos.campaign import Campaign, EraOrder
+    from chaos.play.run_directory import check_store
     from chaos.suite.suite import seed_of_all, toxiproxy_for
     from emulator.cli.requirements import require_driver, require_spark
     from emulator.core.switches import DEFAULT_ERA, era_switches
@@ -153,7 +154,8 @@ def _campaign(
     require_driver(driver, scenario, (*scenario.properties, *overrides.properties))
     if is_judged:
         require_spark()
-    toxiproxy = toxiproxy_for((scenario,), driver=driver, store=store)
+    check_store(store)
+    toxiproxy = toxiproxy_for((scenario,), driver=driver)
     return Campaign(
         scenario=scenario,
         eras=orders,

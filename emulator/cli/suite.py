@@ -3,23 +3,22 @@
 import asyncio
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.failure import CommandFailedError
 from emulator.cli.output import Output
-from emulator.cli.play import first_error
 from emulator.cli.suite_options import Forms, SuiteChoice
-from emulator.core.errors import EmulatorError
+from emulator.core.errors import EmulatorError, causes_of
 
 if TYPE_CHECKING:
     from chaos.suite.player import SuitePlayer
-    from chaos.suite.results import SuiteReport
+    from chaos.suite.results import CellResult, SuiteReport
     from chaos.suite.suite import Suite
     from emulator.verification.verdict import VerdictReport
 
@@ -37,6 +36,7 @@ def play_suite(suite: "Suite", choice: SuiteChoice, *, output: Output) -> ExitCo
     """
     from chaos.play.run_directory import make_store
     from chaos.suite.player import Keep, SuitePlayer, SuiteSettings
+    from chaos.suite.results import SuiteReport
     from emulator.cli.results import outcome_exit_code
     from emulator.cli.suite_progress import suite_progress
     from emulator.verification.session import SparkSessionStarter
@@ -65,65 +65,46 @@ def play_suite(suite: "Suite", choice: SuiteChoice, *, output: Output) -> ExitCo
                 judge=judge,
                 listener=listener,
             )
-            course = _Course(suite, player)
-            course.run()
-        report = course.report()
+            started, started_s = datetime.now(UTC), time.monotonic()
+            problem = _play(player)
+        report = SuiteReport(
+            driver=suite.driver.value,
+            settings=suite.settings,
+            started=started.isoformat(timespec="milliseconds"),
+            duration_s=round(time.monotonic() - started_s, 3),
+            cells=(*player.all_results(), *_not_begun(suite)),
+        )
         write_forms(report, player.reports, forms=choice.forms)
         _print(report, output=output)
-        course.raise_problem()
+        if problem is not None:
+            _raise(problem)
         return outcome_exit_code(report.outcome)
     finally:
         starter.stop()
 
 
-class _Course:
-    """A suite from its start to its end, whichever end that is."""
+def _play(player: "SuitePlayer") -> BaseException | None:
+    """Plays, and returns what stopped it, if anything did."""
+    try:
+        asyncio.run(player.play())
+    except (KeyboardInterrupt, EmulatorError, OSError, ExceptionGroup) as error:
+        return error
+    return None
 
-    def __init__(self, suite: "Suite", player: "SuitePlayer") -> None:
-        self._suite = suite
-        self._player = player
-        self._started = datetime.now(UTC)
-        self._started_s = time.monotonic()
-        self._problem: BaseException | None = None
 
-    def run(self) -> None:
-        """Plays; what stops it is kept for ``raise_problem``."""
-        try:
-            asyncio.run(self._player.play())
-        except (KeyboardInterrupt, EmulatorError, OSError, ExceptionGroup) as error:
-            self._problem = error
+def _not_begun(suite: "Suite") -> "Iterator[CellResult]":
+    """Yields results of the cells whose turn did not come; a suite without end has none."""
+    from chaos.suite.results import CellStatus, unplayed_result
 
-    def report(self) -> "SuiteReport":
-        """Returns what came of it."""
-        from chaos.suite.results import CellStatus, SuiteReport, unplayed_result
+    for cell in () if suite.count is None else suite.cells:
+        yield unplayed_result(cell, status=CellStatus.NOT_PLAYED, reason="the suite ended before")
 
-        rest = () if self._suite.count is None else self._suite.cells
-        status, reason = CellStatus.NOT_PLAYED, "the suite ended before"
-        return SuiteReport(
-            driver=self._suite.driver.value,
-            settings=self._suite.settings,
-            started=self._started.isoformat(timespec="milliseconds"),
-            duration_s=round(time.monotonic() - self._started_s, 3),
-            cells=(
-                *self._player.all_results(),
-                *(unplayed_result(cell, status=status, reason=reason) for cell in rest),
-            ),
-        )
 
-    def raise_problem(self) -> None:
-        """Raises what stopped it, if anything did.
-
-        Raises:
-            KeyboardInterrupt: it was interrupted.
-            CommandFailedError: it broke off.
-        """
-        problem = self._problem
-        if problem is None:
-            return
-        cause = first_error(problem) if isinstance(problem, Exception) else problem
-        if isinstance(cause, EmulatorError | OSError) and not isinstance(cause, BrokenPipeError):
-            raise CommandFailedError(f"unknown: the suite broke off: {cause}", exit_code=ExitCode.UNKNOWN) from problem
-        raise problem
+def _raise(problem: BaseException) -> NoReturn:
+    cause = causes_of(problem)[0]
+    if isinstance(cause, EmulatorError | OSError) and not isinstance(cause, BrokenPipeError):
+        raise CommandFailedError(f"unknown: the suite broke off: {cause}", exit_code=ExitCode.UNKNOWN) from problem
+    raise problem
 
 
 def write_forms(report: "SuiteReport", verdicts: "Mapping[str, VerdictReport]", *, forms: Forms) -> None:

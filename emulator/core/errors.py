@@ -161,3 +161,10 @@ class TransportError(EmulatorError):
 
 class InvariantError(AssertionError):
     """The program broke its own rule. Never caught; the process stops."""
+
+
+def causes_of(error: BaseException) -> list[BaseException]:
+    """Returns what several tasks failed with, in order; the error itself where it is no group."""
+    if isinstance(error, BaseExceptionGroup):
+        return [cause for each in error.exceptions for cause in causes_of(each)]
+    return [error]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.suite.results import CellStatus, Judged, SuiteReport, judged_result, unplayed_result
+from chaos.suite.results import CellStatus, SuiteReport, judged_result, unplayed_result
 from emulator.cli.suite import write_forms
 from emulator.cli.suite_options import Forms
 from emulator.verification.verdict import Verdict
@@ -19,9 +19,7 @@ SUITE = SuiteReport(
     started="2026-11-22T12:00:00.000+00:00",
     duration_s=1.0,
     cells=(
-        judged_result(
-            Judged(cell=cell("a"), directory=Path("a kip-966 #1"), report=VERDICTS[cell("a").name]), is_kept=True
-        ),
+        judged_result(cell("a"), VERDICTS[cell("a").name], directory=Path("a kip-966 #1")),
         unplayed_result(cell("b"), status=CellStatus.SKIPPED, reason="no such fault"),
     ),
 )

@@ -8,6 +8,7 @@ from chaos.play.run_order import RunOrder
 from chaos.play.runner import RunStatus
 from chaos.scenario.scenario_file import read_scenario
 from chaos.suite.cells import Cell
+from chaos.suite.player import Listener
 from chaos.suite.results import CellResult
 from emulator.core.switches import era_switches
 from emulator.plan.drivers import DriverName
@@ -86,7 +87,7 @@ class Judge:
         ]
 
 
-class Heard:
+class Heard(Listener):
     """What a listener heard of each cell."""
 
     def __init__(self) -> None:

@@ -10,7 +10,6 @@ from chaos.suite.matrix import details, markdown, matrix, totals
 from chaos.suite.results import (
     CellResult,
     CellStatus,
-    Judged,
     SuiteReport,
     judged_result,
     read_report,
@@ -78,8 +77,8 @@ def test_the_outcome_is_that_of_the_worst_cell(statuses: tuple[CellStatus, ...],
 def test_a_result_says_why_a_cell_did_not_pass(
     verdict: Verdict, expected: CellStatus, reasons: tuple[str, ...]
 ) -> None:
-    judged = Judged(cell=cell("a"), directory=Path("a kip-966 #1"), report=report(Path("a kip-966 #1"), verdict))
-    result = judged_result(judged, is_kept=True)
+    directory = Path("a kip-966 #1")
+    result = judged_result(cell("a"), report(directory, verdict), directory=directory)
     assert (result.status, result.reasons, result.line, result.seed) == (expected, reasons, 9, 7)
 
 

@@ -1,0 +1,50 @@
+"""Writes the archive of Spark's classes before anybody waits for a verdict: ``python -m`` this module, at set-up.
+
+An archive that is there stays; where none can be written nothing is said, because none is required.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+from emulator.core.errors import EmulatorError
+from emulator.verification.class_archive import ArchiveUse, find_class_archive
+from emulator.verification.java import find_java
+from emulator.verification.session import SparkSessionStarter
+from emulator.verification.verify import rehearse
+
+
+def build_class_archive() -> bool:
+    """Has a JVM do what a verification does, and write the archive as it ends, which takes some 15 s.
+
+    Returns:
+        Whether there is an archive now.
+
+    Raises:
+        MissingToolError: no Java, or no pyspark.
+        SparkSessionError: the JVM did not come up.
+    """
+    archive = find_class_archive(find_java())
+    if archive is None or archive.is_there:
+        return archive is not None
+    with tempfile.TemporaryDirectory(prefix="laststand-") as directory:
+        log_path = Path(directory, "spark.log")
+        starter = SparkSessionStarter(log_path=log_path, rehearsal=rehearse, archive_use=ArchiveUse.WRITE)
+        try:
+            starter.session()
+        finally:
+            starter.stop()
+    return archive.is_there
+
+
+def main() -> int:
+    """Returns the exit code, which is always 0; a machine that cannot verify is told so when it is to."""
+    try:
+        build_class_archive()
+    except EmulatorError as error:
+        sys.stderr.write(f"no archive of Spark's classes: {error}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
