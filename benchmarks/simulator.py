@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from benchmarks.figure import Figure
-from emulator.simulator.explorer import SweepOptions, explore
+from emulator.simulator.explorer import SweepOptions
+from emulator.simulator.sweep import explore_batch
 
 REPETITIONS: Final = 5
 SCHEDULES: Final = 100
@@ -24,7 +25,7 @@ def measure() -> Iterator[Figure]:
     for repetition in range(REPETITIONS):
         started = time.process_time()
         seeds = range(repetition * SCHEDULES, (repetition + 1) * SCHEDULES)
-        steps = sum(explore(seed, options).outcome.steps for seed in seeds)
+        steps = sum(schedule.outcome.steps for schedule in explore_batch(seeds, options).schedules)
         seconds = time.process_time() - started
         steps_per_s.append(steps / seconds)
         schedules_per_s.append(SCHEDULES / seconds)

@@ -6,6 +6,7 @@ The cluster makes no protocol decisions: it delivers inputs and executes effects
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from emulator.core.batch import BatchDescriptor
 from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
@@ -237,14 +238,12 @@ class SimulatedCluster:
         node.armed_ms = due_ms
         if due_ms is None:
             return
-        incarnation = node.incarnation
+        self.queue.at(due_ms, partial(self._fire, node, node.incarnation, due_ms))
 
-        def fire() -> None:
-            if node.armed_ms == due_ms and node.incarnation == incarnation:
-                node.armed_ms = None
-                self._step(node, TimerFired(cause_id=node.next_timer_cause()))
-
-        self.queue.at(due_ms, fire)
+    def _fire(self, node: Node[InputT], incarnation: int, due_ms: int) -> None:
+        if node.armed_ms == due_ms and node.incarnation == incarnation:
+            node.armed_ms = None
+            self._step(node, TimerFired(cause_id=node.next_timer_cause()))
 
     def _execute(self, node: Node[InputT], effect: Effect) -> None:
         match effect:

@@ -5,6 +5,7 @@ processes. Of a clean schedule only counts are kept, as histograms: a sweep of a
 medians the same time.
 """
 
+import gc
 import multiprocessing
 import resource
 import signal
@@ -12,6 +13,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -202,8 +205,28 @@ def _ranked(counts: Counter[int], rank: int) -> int:
 
 def explore_batch(seeds: Sequence[int], options: SweepOptions) -> Batch:
     """Plays seeds, in this process."""
-    schedules = [_light(explore(seed, options)) for seed in seeds]
+    with _collection_between_schedules() as collect:
+        schedules: list[Schedule] = []
+        for seed in seeds:
+            schedules.append(_light(explore(seed, options)))
+            collect()
     return Batch(schedules=schedules, memory_mb=_memory_mb())
+
+
+@contextmanager
+def _collection_between_schedules() -> Iterator[Callable[[], object]]:
+    """Suspends the collection of cyclic garbage, and yields what collects the youngest objects.
+
+    A cluster is one cycle, a few thousand objects that all live until its schedule ends. To look through them any
+    earlier, or through all that the process has imported, takes a tenth of the time and finds nothing.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield partial(gc.collect, 0)
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _memory_mb() -> float:

@@ -170,11 +170,11 @@ class Broker:
         if self._has_exited:
             return None
         earliest = self._lifecycle.next_deadline_ms()
-        for deadline in (
-            self._stream.next_deadline_ms(),
-            self._alter_partitions.next_deadline_ms(),
-            *[timed.earliest_ms for timed in self._timers],
-        ):
+        for deadline in (self._stream.next_deadline_ms(), self._alter_partitions.next_deadline_ms()):
+            if deadline is not None and (earliest is None or deadline < earliest):
+                earliest = deadline
+        for timed in self._timers:  # asked after each step, so without a list of them
+            deadline = timed.earliest_ms
             if deadline is not None and (earliest is None or deadline < earliest):
                 earliest = deadline
         return earliest

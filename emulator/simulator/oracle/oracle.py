@@ -45,7 +45,7 @@ class Oracle:
     def __init__(self, on_alarm: Callable[[Alarm], None] | None = None) -> None:
         self.checks = Checks(on_alarm)
         self.alarm_log, self.truths, self.tally = self.checks.alarm_log, self.checks.truths, self.checks.tally
-        self._router = EventRouter(self.checks)
+        self._router, self._promptness = EventRouter(self.checks), self.checks.promptness
         self._cluster: SimulatedCluster
         self._next_scan = FULL_SCAN_STEPS
 
@@ -110,7 +110,7 @@ class Oracle:
 
     def acted(self) -> None:
         """Takes note that an action changed something."""
-        self.checks.promptness.ask()
+        self._promptness.ask()
 
     def responded(self, node: BrokerNode, response: Response) -> None:
         """Takes note of a broker's answer to a request."""
@@ -137,7 +137,7 @@ class Oracle:
         if self._cluster.steps >= self._next_scan:
             self._next_scan = self._cluster.steps + FULL_SCAN_STEPS
             self.scan()
-        self.checks.promptness.time_passed()
+        self._promptness.time_passed()
 
     # --- Checks -----------------------------------------------------------------------------------------------------
 
@@ -181,7 +181,7 @@ class Oracle:
         yield from missing(self._cluster)
         yield from self.checks.logs.overdue_strays()
         for name in excused(self._cluster):
-            if self.checks.promptness.keeps_a_candidate(name):
+            if self._promptness.keeps_a_candidate(name):
                 yield "L3", name, f"{name} has no candidate, though the guarantee holds: {self._cluster.state(name)}"
 
     def finish(self) -> None:

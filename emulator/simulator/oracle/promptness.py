@@ -18,6 +18,7 @@ from emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, LeaderRecove
 from emulator.plan.channels import CONTROLLER_SYNC, Link
 from emulator.plan.nodes import CONTROLLER
 from emulator.simulator.cluster import SimulatedCluster
+from emulator.simulator.event_queue import EventQueue
 from emulator.simulator.nodes import BrokerNode, InputT, Node
 from emulator.simulator.oracle.alarm_log import AlarmLog
 from emulator.simulator.oracle.candidates import candidates
@@ -143,6 +144,7 @@ class Promptness:
         self._truths = truths
         self._durability = durability
         self._cluster: SimulatedCluster
+        self._queue: EventQueue
         self._configuration: Configuration
         self._unled = _Spells[_Unled]()
         self._unheard = _Spells[_Session]()
@@ -153,13 +155,14 @@ class Promptness:
     def attach(self, cluster: SimulatedCluster, configuration: Configuration) -> None:
         """Says which cluster is watched, and what it is configured to do."""
         self._cluster = cluster
+        self._queue = cluster.queue
         self._configuration = configuration
         self._bound_ms = bound_ms(cluster.properties)
         self._next_ms = 0
 
     def time_passed(self) -> None:
         """Asks every property if it is time to."""
-        if self._cluster.now_ms >= self._next_ms:
+        if self._queue.now_ms >= self._next_ms:
             self.ask()
 
     def ask(self) -> None:
