@@ -246,6 +246,11 @@ CONDITIONS: Final[Mapping[type, tuple[str, str, str]]] = {
         "`count` (1)",
         "Producers and consumers were answered with that error so often since the step began.",
     ),
+    conditions.Intercepted: (
+        "intercepted: 1, requests: Fetch, from: 1, to: 0",
+        "or `responses`",
+        "Faults have held, lost, duplicated or delayed so many messages of that kind since the run began.",
+    ),
 }
 """By kind of condition: an example, more keys with their defaults, and the meaning."""
 

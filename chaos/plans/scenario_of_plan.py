@@ -14,7 +14,18 @@ import msgspec
 import yaml
 
 from chaos.plans.settle_times import PlanResult, SettledPlan, settle
-from chaos.scenario.conditions import Acked, BrokerIs, Condition, CountPer, LogEnds, NoLeader, PartitionIs, Since, Until
+from chaos.scenario.conditions import (
+    Acked,
+    BrokerIs,
+    Condition,
+    CountPer,
+    Intercepted,
+    LogEnds,
+    NoLeader,
+    PartitionIs,
+    Since,
+    Until,
+)
 from chaos.scenario.conditions_yaml import until_entry
 from emulator.client.counters import Counters
 from emulator.core.client.steps import SendRecorded
@@ -171,6 +182,9 @@ def _conditions(cluster: SimulatedCluster, journal: Journal) -> Iterator[tuple[s
             f"records of {partition} acked, acks {acks}",
             Acked(count=count.records, acks=acks, partitions=(partition,), per=CountPer.TOTAL, since=Since.RUN),
         )
+    for channel, held in sorted(cluster.network.held.items()):
+        if held:
+            yield str(channel), Intercepted(channel=channel, count=cluster.network.intercepted[channel])
     for broker_id, registration in sorted(cluster.controller.image.brokers.items()):
         yield f"broker {broker_id}", BrokerIs(node=NodeId(broker_id), unfenced=not registration.fenced)
     for partition, state in sorted(cluster.controller.image.partitions.items()):

@@ -13,6 +13,7 @@ from chaos.scenario.conditions import (
     Consumed,
     CountPer,
     FeatureIs,
+    Intercepted,
     LogEnds,
     LogIs,
     NoLeader,
@@ -25,6 +26,7 @@ from emulator.client.control import ClientCounts
 from emulator.core.errors import ErrorCode
 from emulator.core.image import MetadataImage, PartitionState
 from emulator.core.types import Acks, BrokerId, LeaderRecoveryState, NodeId, Offset, TopicPartition
+from emulator.plan.channels import Channel
 from emulator.plan.nodes import NodeRef
 
 
@@ -43,6 +45,7 @@ class View:
     Attributes:
         log_end: where a node's log of a partition ends, 0 where there is none.
         log_names: names of the directories in a node's log directory, such as ``orders-0``.
+        intercepted: how many messages of a kind faults have touched.
     """
 
     image: MetadataImage
@@ -51,6 +54,7 @@ class View:
     names: NodeNames
     log_end: Callable[[NodeId, TopicPartition], Offset]
     log_names: Callable[[NodeId], frozenset[str]]
+    intercepted: Callable[[Channel[NodeId]], int]
 
 
 def observe(condition: Condition, view: View) -> Observation:
@@ -85,8 +89,19 @@ def observe(condition: Condition, view: View) -> Observation:
         case Consumed(count=count):
             consumed = view.counts.consumed - view.counts_at_start.consumed
             return Observation(reached=consumed >= count, text=f"{consumed} records consumed")
+        case Intercepted(channel=channel, count=count):
+            return _intercepted(channel, count, view)
         case _:
             assert_never(condition)
+
+
+def _intercepted(channel: Channel[NodeRef], count: int, view: View) -> Observation:
+    source, target = (resolve(node, view.image, view.names) for node in (channel.source, channel.target))
+    if source is None or target is None:
+        return Observation(reached=False, text=missing(channel.source if source is None else channel.target))
+    found = Channel(source, target, channel.api, channel.way)
+    touched = view.intercepted(found)
+    return Observation(reached=touched >= count, text=f"{touched} messages {found} were touched")
 
 
 def _records(counts: ClientCounts, acks: Acks | None, partition: TopicPartition) -> int:

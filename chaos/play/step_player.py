@@ -82,6 +82,7 @@ class StepPlayer:
                 names=self._names,
                 log_end=target.log_end,
                 log_names=target.log_names,
+                intercepted=target.intercepted,
             )
             return observe(barrier.condition, view)
 

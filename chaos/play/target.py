@@ -16,6 +16,7 @@ from emulator.core.image import MetadataImage
 from emulator.core.messages import Request, Response
 from emulator.core.types import CauseId, MetadataOffset, NodeId, Offset, TopicPartition
 from emulator.plan.actions import Action, Outcome
+from emulator.plan.channels import Channel
 
 
 class Target(Protocol):
@@ -57,7 +58,11 @@ class Target(Protocol):
 
     @property
     def has_broken_links(self) -> bool:
-        """Whether there is any link to heal."""
+        """Whether there is any link to heal, or any fault of messages to end."""
+        ...
+
+    def intercepted(self, channel: Channel[NodeId]) -> int:
+        """Returns how many messages of a kind a fault has touched so far: held, lost, duplicated or delayed."""
         ...
 
     async def committed_end(self) -> MetadataOffset:

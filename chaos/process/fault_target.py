@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from chaos.play.barriers import Observation
 from chaos.play.waiting import ChangeSignal
 from chaos.process.harness_log import HarnessLog
+from chaos.process.message_faults import MessageFaults
 from chaos.process.metadata_observer import MetadataObserver
 from emulator.cluster.child import EndCause, ProcessEnd
 from emulator.cluster.process_cluster import ProcessCluster
@@ -23,6 +24,7 @@ class FaultTarget:
         changes: fires when the committed state changed.
         session_timeout_ms: of the cluster; a cut under a channel in use is noticed within it.
         downed: by which fault each node went down, until it is started again.
+        messages: what is done to single messages.
     """
 
     cluster: ProcessCluster
@@ -31,6 +33,11 @@ class FaultTarget:
     changes: ChangeSignal
     session_timeout_ms: int
     downed: dict[NodeId, str] = field(default_factory=dict)
+    messages: MessageFaults = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Nothing is done to messages yet."""
+        object.__setattr__(self, "messages", MessageFaults(self.cluster))
 
     @property
     def image(self) -> MetadataImage:

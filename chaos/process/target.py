@@ -20,6 +20,7 @@ from emulator.core.image import MetadataImage
 from emulator.core.messages import Request, Response
 from emulator.core.types import CauseId, MetadataOffset, NodeId, Offset, TopicPartition
 from emulator.plan.actions import Action, Outcome, Produce, effective
+from emulator.plan.channels import Channel
 from emulator.plan.faults import fault_events
 from emulator.rpc.channel import keepalive_for
 from emulator.storage.power_loss import scan_log_end
@@ -75,9 +76,13 @@ class ProcessTarget:
 
     @property
     def has_broken_links(self) -> bool:
-        """Whether anything is wrong with a proxy."""
+        """Whether anything is wrong with a proxy, or done to messages."""
         links = self.faults.cluster.toxiproxy
-        return links is not None and bool(links.broken)
+        return (links is not None and bool(links.broken)) or bool(self.faults.messages.channels)
+
+    def intercepted(self, channel: Channel[NodeId]) -> int:
+        """Reads the events of who was dialled."""
+        return self.faults.messages.intercepted(channel)
 
     async def committed_end(self) -> MetadataOffset:
         """Asks the controller."""

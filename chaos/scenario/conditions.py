@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 
 from emulator.core.errors import ErrorCode
 from emulator.core.types import Acks, LeaderRecoveryState, NodeId, Offset, TopicPartition
+from emulator.plan.channels import Channel
 from emulator.plan.nodes import NamedNode, NodeRef
 
 DEFAULT_WITHIN_MS: Final = 30_000
@@ -130,8 +131,26 @@ class Consumed:
     count: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class Intercepted:
+    """Faults have held, lost, duplicated or delayed ``count`` messages of one kind since the run began."""
+
+    channel: Channel[NodeRef]
+    count: int
+
+
 Condition: TypeAlias = (
-    Acked | PartitionIs | BrokerIs | RegistrationIs | LogIs | LogEnds | TopicIs | FeatureIs | ClientSaw | Consumed
+    Acked
+    | PartitionIs
+    | BrokerIs
+    | RegistrationIs
+    | LogIs
+    | LogEnds
+    | TopicIs
+    | FeatureIs
+    | ClientSaw
+    | Consumed
+    | Intercepted
 )
 
 
@@ -155,6 +174,8 @@ def _with_names(value: object, names: Mapping[str, NodeId]) -> object:
     match value:
         case NamedNode(name=name):
             return names[name]
+        case Channel(source=source, target=target):
+            return value._replace(source=_with_names(source, names), target=_with_names(target, names))
         case tuple() if not isinstance(value, TopicPartition):
             return tuple(_with_names(each, names) for each in value)
         case _:

@@ -10,6 +10,7 @@
 - until: {topic: orders, exists: false}
 - until: {feature: eligible.leader.replicas.version, level: 1}
 - until: {error: NOT_LEADER_OR_FOLLOWER, count: 3}                    # what clients were answered
+- until: {intercepted: 1, requests: Fetch, from: 1, to: 0}            # messages that a fault has touched; or responses
 """
 
 from collections.abc import Mapping
@@ -24,6 +25,7 @@ from chaos.scenario.conditions import (
     Consumed,
     CountPer,
     FeatureIs,
+    Intercepted,
     LogEnds,
     LogIs,
     NoLeader,
@@ -35,7 +37,7 @@ from chaos.scenario.conditions import (
 )
 from emulator.core.types import Acks, LeaderRecoveryState, Offset, TopicPartition
 from emulator.plan.administration_fields import FeatureLevel, level_text, read_level
-from emulator.plan.fields import YamlValue, duration_ms, node_value, take_enum, take_error
+from emulator.plan.fields import Messages, YamlValue, duration_ms, node_value, take_enum, take_error
 from emulator.plan.names import ALL, Names
 from emulator.plan.nodes import NodeRef
 from emulator.plan.yaml_cursor import Cursor, Fields
@@ -43,16 +45,18 @@ from emulator.plan.yaml_cursor import Cursor, Fields
 ACKS: Final = {"all": Acks.ALL, "-1": Acks.ALL, "1": Acks.LEADER, "0": Acks.NONE}
 """How a file writes ``acks``."""
 
-SUBJECTS: Final = ("acked", "consumed", "partition", "node", "topic", "feature", "error")
+SUBJECTS: Final = ("acked", "consumed", "partition", "node", "topic", "feature", "error", "intercepted")
 _MEMBERS: Final = ("isr", "elr", "last_known_elr", "replicas", "adding_replicas", "removing_replicas")
 _BROKERS: Final = ("leader", "last_known_leader")
 _RECOVERY: Final = "leader_recovery_state"
+_CHANNEL: Final = Messages()
 
 CONDITION_KEYS: Final = (
     *SUBJECTS,
     *_MEMBERS,
     *_BROKERS,
     _RECOVERY,
+    *_CHANNEL.keys,
     "acks",
     "count",
     "end",
@@ -103,6 +107,9 @@ def read_condition(fields: Fields, names: Names) -> Condition:
         return ClientSaw(error=error, count=1 if count is None else count.integer(low=1))
     if "consumed" in fields.keys:
         return Consumed(count=fields.required("consumed").integer(low=1))
+    if "intercepted" in fields.keys:
+        count_of = fields.required("intercepted").integer(low=1)
+        return Intercepted(channel=_CHANNEL.read(fields, names), count=count_of)
     fields.owner.fail(f"waits for nothing, allowed: {', '.join(SUBJECTS)}")
 
 
@@ -210,6 +217,8 @@ def _entries(condition: Condition) -> dict[str, YamlValue]:
             return {"error": error.name, "count": count}
         case Consumed(count=count):
             return {"consumed": count}
+        case Intercepted(channel=channel, count=count):
+            return {"intercepted": count, **_CHANNEL.write(channel)}
         case _:
             assert_never(condition)
 

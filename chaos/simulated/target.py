@@ -18,7 +18,7 @@ from emulator.core.image import MetadataImage
 from emulator.core.messages import Request, Response
 from emulator.core.types import BrokerId, CauseId, MetadataOffset, NodeId, Offset, TopicPartition
 from emulator.plan.actions import Action, Kill, Outcome, Produce, Stop, effective
-from emulator.plan.channels import Link
+from emulator.plan.channels import Channel, Link
 from emulator.plan.faults import fault_events
 from emulator.plan.nodes import CONTROLLER
 from emulator.simulator.cluster import SimulatedCluster
@@ -123,6 +123,10 @@ class SimulatedTarget:
         """Whether anything is wrong with the network."""
         return not self._cluster.network.is_whole
 
+    def intercepted(self, channel: Channel[NodeId]) -> int:
+        """Looks into the network."""
+        return self._cluster.network.intercepted[channel]
+
     async def committed_end(self) -> MetadataOffset:
         """Looks into the controller."""
         return self._cluster.controller.committed_end_offset
@@ -137,7 +141,8 @@ class SimulatedTarget:
             disks = [node.disk for node in self._cluster.nodes.values()]
             names = sum(len(disk.logs) << 16 | len(disk.strays) for disk in disks)
             ends = sum(log.log_end_offset for disk in disks for log in disk.logs.values())
-            now = (self._cluster.controller_node.synced, self._clients.version, names, ends)
+            touched = self._cluster.network.intercepted.total()
+            now = (self._cluster.controller_node.synced, self._clients.version, names, ends, touched)
             if now != looked_at:
                 seen, looked_at = see(), now
             return seen is not None and seen.reached

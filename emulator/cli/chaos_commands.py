@@ -12,11 +12,13 @@ from emulator.cli.failure import CommandFailedError
 from emulator.cli.output import Output, json_option
 from emulator.cli.standing import ask, directory_option, locate, lost
 from emulator.cli.user_error import UserError
+from emulator.core.types import Way
 from emulator.plan.actions import DEEDS, ActionTemplate, AdminAction, Cut, Deed, HealAll, HealLink, HealNodes, Produce
 from emulator.plan.channels import Link
 from emulator.plan.drivers import DriverName
-from emulator.plan.fields import Arrow, Ends, Nodes, Option, Words
+from emulator.plan.fields import Arrow, Ends, Messages, Nodes, Option, Words
 from emulator.plan.lines import parse_words
+from emulator.plan.names import Names
 from emulator.plan.nodes import CLIENT, CONTROLLER, NodeRef, parse_node
 
 if TYPE_CHECKING:
@@ -86,12 +88,14 @@ _BY_HAND: Final = (HealAll, HealNodes, HealLink, Produce)
 
 
 def _add_command(row: Deed) -> None:
-    is_link = any(isinstance(field, Ends | Arrow) for field in row.fields.values())
+    is_channel = any(isinstance(field, Messages) for field in row.fields.values())
+    is_link = is_channel or any(isinstance(field, Ends | Arrow) for field in row.fields.values())
     is_node = any(isinstance(field, Nodes) for field in row.fields.values())
     options = [option for field in row.fields.values() for option in field.options]
 
     def command(place: Path, output: Output, **given: str | tuple[str, ...] | None) -> int:
         words = [f"{given['a']}->{given['b']}"] if is_link else []
+        words += [str(given["api"]), str(given["way"])] if is_channel else []
         words += [",".join(given["nodes"] or ())] if is_node else []
         words += [f"{each.word}={given[_parameter(each)]}" for each in options if given[_parameter(each)] is not None]
         try:
@@ -106,6 +110,9 @@ def _add_command(row: Deed) -> None:
         decorated = _click_option(option)(decorated)
     if is_node:
         decorated = click.argument("nodes", nargs=-1, required=True, shell_complete=complete_nodes)(decorated)
+    if is_channel:
+        way = click.argument("way", type=click.Choice([each.value for each in Way]))
+        decorated = click.argument("api", type=click.Choice(Names.apis))(way(decorated))
     if is_link:
         a = click.argument("a", shell_complete=complete_nodes)
         decorated = a(click.argument("b", shell_complete=complete_nodes)(decorated))

@@ -25,7 +25,7 @@ from emulator.client.history import History
 from emulator.client.producing import RunningProducer
 from emulator.client.shell import Links
 from emulator.core.client.consumer import Phase
-from emulator.core.types import TopicPartition
+from emulator.core.types import CLIENT_ID, NodeId, TopicPartition
 from emulator.rpc.channel import keepalive_for
 
 PROGRESS_INTERVAL_S: Final = 0.02
@@ -85,9 +85,11 @@ class ClientProcess:
             case _:
                 assert_never(command)
 
-    def _links(self, addresses: dict[int, str], tasks: asyncio.TaskGroup) -> Links:
+    def _links(
+        self, addresses: dict[int, str], tasks: asyncio.TaskGroup, *, dialler: NodeId | None = CLIENT_ID
+    ) -> Links:
         keepalive = keepalive_for(session_timeout_ms=self._config.session_timeout_ms)
-        return Links(addresses=addresses, keepalive=keepalive, tasks=tasks)
+        return Links(addresses=addresses, keepalive=keepalive, tasks=tasks, dialler=dialler)
 
     def _start_work(self, addresses: dict[int, str], tasks: asyncio.TaskGroup) -> None:
         links = self._links(addresses, tasks)
@@ -129,7 +131,8 @@ class ClientProcess:
         return sum(abandoned)
 
     async def _read_all(self, addresses: dict[int, str], timeout_ms: int, tasks: asyncio.TaskGroup) -> dict[str, str]:
-        consumer = self._consumer(final_consumer(self._config.partitions), Phase.FINAL, self._links(addresses, tasks))
+        links = self._links(addresses, tasks, dialler=None)
+        consumer = self._consumer(final_consumer(self._config.partitions), Phase.FINAL, links)
         await consumer.read_all(timeout_ms=timeout_ms)
         return consumer.errors
 

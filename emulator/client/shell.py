@@ -12,7 +12,7 @@ from emulator.client.history import History
 from emulator.client.records import parse_fetched
 from emulator.core.effects import SendRequest
 from emulator.core.inputs import TimerFired
-from emulator.core.types import CauseId, NodeId
+from emulator.core.types import CLIENT_ID, CauseId, NodeId
 from emulator.rpc.address_book import AddressBook
 from emulator.rpc.channel import Keepalive
 from emulator.rpc.data_codec import Attachment
@@ -42,10 +42,25 @@ class StateMachine(Protocol[InputT, EffectT]):
 
 
 class Links:
-    """What a shell needs to reach the cluster: addresses by node id, keepalive, and a group that owns its tasks."""
+    """What a shell needs to reach the cluster: addresses by node id, keepalive, and a group that owns its tasks.
 
-    def __init__(self, *, addresses: dict[int, str], keepalive: Keepalive, tasks: asyncio.TaskGroup) -> None:
+    Args:
+        addresses: of the nodes.
+        keepalive: how soon a silent node is given up.
+        tasks: owns what is started.
+        dialler: whose requests these are; ``None`` for requests that no fault may touch.
+    """
+
+    def __init__(
+        self,
+        *,
+        addresses: dict[int, str],
+        keepalive: Keepalive,
+        tasks: asyncio.TaskGroup,
+        dialler: NodeId | None = CLIENT_ID,
+    ) -> None:
         self.addresses = AddressBook({NodeId(node): address for node, address in addresses.items()})
+        self.dialler = dialler
         self.keepalive = keepalive
         self.tasks = tasks
 
@@ -82,6 +97,7 @@ class Shell(Generic[InputT, EffectT]):
         self._is_closed = False
         self._outbound = Outbound(
             addresses=links.addresses,
+            dialler=links.dialler,
             keepalive=links.keepalive,
             tasks=links.tasks,
             parse_fetched=parse_fetched,

@@ -29,6 +29,7 @@ from emulator.core.types import BrokerId, NodeId, NodeRole
 from emulator.node.config import NodeConfig, encode_config
 from emulator.plan.channels import Link
 from emulator.plan.nodes import CLIENT
+from emulator.rpc.interception import InterceptionOrder
 
 if TYPE_CHECKING:
     from emulator.cluster.toxiproxy import Toxiproxy
@@ -100,6 +101,7 @@ class ProcessCluster:
 
     Attributes:
         cluster_id: that of the layout, or the one that was drawn.
+        interceptions: faults of single messages that a node has from its next start on.
     """
 
     def __init__(
@@ -119,6 +121,7 @@ class ProcessCluster:
         self.layout = layout
         self.supervisor = Supervisor(on_end=self._ended)
         self.toxiproxy: Toxiproxy | None = None
+        self.interceptions: dict[NodeId, tuple[InterceptionOrder, ...]] = {}
         self._on_start = on_start
         self._on_unexpected_end = on_unexpected_end
         self._ports: dict[NodeId, ReservedPort] = {}
@@ -309,6 +312,7 @@ class ProcessCluster:
             port=self._ports[node_id].number,
             metrics_port=self._metrics_ports[node_id].number if self.layout.metrics else None,
             addresses={NodeId(node): address for node, address in addresses.items()},
+            interceptions=self.interceptions.get(node_id, ()),
         )
 
     def _ended(self, end: ProcessEnd) -> None:

@@ -28,6 +28,7 @@ from emulator.core.types import (
     LeaderEpoch,
     LeaderRecoveryState,
     LogDeletedReason,
+    MessageFate,
     MetadataOffset,
     NodeId,
     NodeRole,
@@ -43,6 +44,7 @@ from emulator.core.types import (
     StrayReason,
     TopicId,
     TruncationReason,
+    Way,
 )
 
 
@@ -334,6 +336,29 @@ class PeerReachable(Event, frozen=True, kw_only=True):
     """A request to ``peer`` succeeded again."""
 
     peer: NodeId
+
+
+class MessageIntercepted(Event, frozen=True, kw_only=True):
+    """A fault did something to a single message; ``cause_id`` is the message's.
+
+    Attributes:
+        source: who dialled.
+        target: who was dialled.
+        api: Kafka's name; ``Stream`` is the metadata stream.
+        way: whether it is what ``source`` sent, or what came back.
+        fate: what the fault did.
+    """
+
+    source: NodeId
+    target: NodeId
+    api: str
+    way: Way
+    fate: MessageFate
+
+    @property
+    def channel(self) -> str:
+        """All messages of its kind, as plans write it."""
+        return f"{self.source}->{self.target} {self.api} {self.way}"
 
 
 # --- Controller, once committed -----------------------------------------------------------------------------------
@@ -757,6 +782,7 @@ BrokerEvent: TypeAlias = (
     | ProduceAnswered
     | PeerUnreachable
     | PeerReachable
+    | MessageIntercepted
 )
 
 ControllerEvent: TypeAlias = (
@@ -780,6 +806,7 @@ ControllerEvent: TypeAlias = (
     | UncleanRecoveryDropped
     | DrawReceived
     | AlterPartitionDecided
+    | MessageIntercepted
 )
 
 HarnessEvent: TypeAlias = (
@@ -792,6 +819,7 @@ HarnessEvent: TypeAlias = (
     | PowerLost
     | FaultInjected
     | FaultHealed
+    | MessageIntercepted
     | StepReached
     | ClusterSettled
     | FileVouched

@@ -8,10 +8,13 @@ A ``StrEnum`` is a closed set of words of the event log.
 """
 
 from enum import Enum, IntEnum, StrEnum
-from typing import NamedTuple, NewType
+from typing import Final, NamedTuple, NewType
 
 NodeId = NewType("NodeId", int)
 """A process of the cluster: brokers are 0..N-1, controllers 100 and up."""
+
+CLIENT_ID: Final = NodeId(1000)
+"""All client processes together, as an end of links; no node of the cluster."""
 
 BrokerId = NewType("BrokerId", NodeId)
 """A node that is a broker."""
@@ -254,3 +257,26 @@ class RecoveryDropReason(StrEnum):
     WAIT_ELR = "wait_elr"
     WAIT_LAST_KNOWN_ELR = "wait_last_known_elr"
     WAIT_USER = "wait_user"
+
+
+class Way(StrEnum):
+    """Direction of a message, as seen by who dialled."""
+
+    REQUEST = "request"
+    RESPONSE = "response"
+
+
+class MessageFate(StrEnum):
+    """What a fault did to a message."""
+
+    HELD = "held"
+    """It waits until it is released."""
+
+    RELEASED = "released"
+    """It went on after it had waited."""
+
+    LOST = "lost"
+    DUPLICATED = "duplicated"
+    """The request arrived now, and arrives once more."""
+
+    DELAYED = "delayed"

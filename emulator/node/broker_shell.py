@@ -38,6 +38,7 @@ from emulator.core.effects import (
     WriteLogCheckpoints,
 )
 from emulator.core.errors import StorageError
+from emulator.core.events import MessageIntercepted
 from emulator.core.inputs import (
     BrokerInput,
     LogRecovered,
@@ -62,6 +63,7 @@ from emulator.node.turn_loop import TurnLoop, monotonic_ms
 from emulator.rpc.address_book import AddressBook
 from emulator.rpc.channel import keepalive_for
 from emulator.rpc.inbound import NodeServer, Responder
+from emulator.rpc.interception import Interceptor
 from emulator.rpc.metadata_stream import read_metadata
 from emulator.rpc.outbound import ChannelRole, Outbound, Outcome
 from emulator.storage.filesystem import FileSystem
@@ -129,7 +131,8 @@ class BrokerShell:
             timer_input=lambda: Arrival(incoming=TimerFired(cause_id=self._causes.timer())),
         )
         self._keepalive = keepalive_for(session_timeout_ms=properties.broker_session_timeout_ms)
-        self._server = NodeServer(keepalive=self._keepalive, on_request=self._receive)
+        interceptor = Interceptor(config.node_id, config.interceptions, record=self._record_interception)
+        self._server = NodeServer(keepalive=self._keepalive, on_request=self._receive, interceptor=interceptor)
         self._server.add_broker(parse_produced)
         self._departures: list[Departure] = []
         self._stopped = asyncio.Event()
@@ -157,6 +160,7 @@ class BrokerShell:
             self._tasks = tasks
             self._outbound = Outbound(
                 addresses=AddressBook(self._config.addresses),
+                dialler=self._config.node_id,
                 keepalive=self._keepalive,
                 tasks=tasks,
                 parse_fetched=parse_fetched,
@@ -183,6 +187,12 @@ class BrokerShell:
 
     def _put_first(self, incoming: BrokerInput) -> None:
         self._loop.put_first(Arrival(incoming=incoming))
+
+    def _record_interception(self, event: MessageIntercepted) -> None:
+        # Between two turns, so that nothing else waits for its write.
+        log_event(event)
+        self._events.add(event)
+        self._events.flush()
 
     def _receive(
         self, request: Request, cause_id: CauseId, attachments: tuple[bytes, ...], responder: Responder

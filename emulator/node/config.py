@@ -11,6 +11,7 @@ from emulator.core.errors import ConfigError
 from emulator.core.properties import NodeProperties, node_properties
 from emulator.core.switches import Switches
 from emulator.core.types import NodeId
+from emulator.rpc.interception import InterceptionOrder
 
 
 class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -31,6 +32,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         port: where to listen; 0 picks any. A node keeps its port for a run.
         metrics_port: where ``/metrics`` is served, 0 for any; ``None`` for a node that shows none.
         addresses: where this very process reaches each node (``host:port``), which may be a proxy.
+        interceptions: faults of single messages that are in force from the start.
     """
 
     run: str
@@ -47,6 +49,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     port: int = 0
     metrics_port: int | None = None
     addresses: dict[NodeId, str] = {}
+    interceptions: tuple[InterceptionOrder, ...] = ()
 
     def node_properties(self) -> NodeProperties:
         """Returns the properties, every default resolved.

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from emulator.core.controller.controller import Controller
 from emulator.core.effects import DrawNumber, PublishMetadata, SendRequest, SendResponse, StopNode
+from emulator.core.events import MessageIntercepted
 from emulator.core.inputs import (
     ControllerInput,
     NumberDrawn,
@@ -30,6 +31,7 @@ from emulator.node.unreported_events import earlier_event_files, read_reported, 
 from emulator.rpc.address_book import AddressBook
 from emulator.rpc.channel import keepalive_for
 from emulator.rpc.inbound import NodeServer, Responder
+from emulator.rpc.interception import Interceptor
 from emulator.rpc.outbound import Outbound, Outcome
 from emulator.storage.filesystem import FileSystem
 from emulator.storage.log_directory import make_log_directory
@@ -77,7 +79,8 @@ class ControllerShell:
         )
         self._keepalive = keepalive_for(session_timeout_ms=properties.broker_session_timeout_ms)
         self._outbound: Outbound
-        self._server = NodeServer(keepalive=self._keepalive, on_request=self._receive)
+        interceptor = Interceptor(config.node_id, config.interceptions, record=self._record_interception)
+        self._server = NodeServer(keepalive=self._keepalive, on_request=self._receive, interceptor=interceptor)
         self._server.add_controller(self._hub.subscribe)
 
     async def listen(self) -> int:
@@ -100,6 +103,7 @@ class ControllerShell:
         async with asyncio.TaskGroup() as tasks:
             self._outbound = Outbound(
                 addresses=AddressBook(self._config.addresses),
+                dialler=self._config.node_id,
                 keepalive=self._keepalive,
                 tasks=tasks,
                 parse_fetched=parse_fetched,
@@ -116,6 +120,12 @@ class ControllerShell:
     def request_shutdown(self) -> None:
         """Asks the core to end in order."""
         self._loop.put(ShutdownRequested(cause_id=self._causes.shutdown()))
+
+    def _record_interception(self, event: MessageIntercepted) -> None:
+        # Between two turns, so that nothing else waits for its write.
+        log_event(event)
+        self._events.add(event)
+        self._events.flush()
 
     def _receive(
         self, request: Request, cause_id: CauseId, _attachments: tuple[bytes, ...], responder: Responder

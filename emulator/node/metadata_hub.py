@@ -11,7 +11,7 @@ from typing import Final
 
 from emulator.core.records import MetadataBatch
 from emulator.core.types import CauseId, MetadataOffset
-from emulator.rpc.inbound import SubscriptionEndedError
+from emulator.rpc.inbound import StreamMessage, SubscriptionEndedError
 from emulator.rpc.metadata_codec import MetadataStreamRequest, encode_stream_response
 
 BATCHES_MAX: Final = 256
@@ -60,11 +60,14 @@ class MetadataHub:
         """Forgets a reader."""
         self._subscriptions.discard(subscription)
 
-    def message_from(self, position: int) -> tuple[bytes, int]:
-        """Returns the encoded batches from a position on, and the position after them."""
-        batches = self._batches[position : position + BATCHES_MAX]
-        end = position + len(batches)
-        return encode_stream_response(batches, end_offset=self.end_offset, cause_id=self._causes[end - 1]), end
+    def message(self, position: int, end: int) -> bytes:
+        """Returns the encoded batches from one position to another, exclusive."""
+        batches = self._batches[position:end]
+        return encode_stream_response(batches, end_offset=self.end_offset, cause_id=self._causes[end - 1])
+
+    def cause_of(self, end: int) -> CauseId:
+        """Returns the cause of the batch before a position."""
+        return self._causes[end - 1]
 
     def __len__(self) -> int:
         return len(self._batches)
@@ -78,20 +81,28 @@ class Subscription:
         self.has_news = asyncio.Event()
         self._hub = hub
         self._position = position
+        self._sent = position or 0
+        self._cause_id = cause_id
         self._opening: bytes | None = encode_stream_response((), end_offset=hub.end_offset, cause_id=cause_id)
 
-    async def next_message(self) -> bytes:
+    async def next_message(self) -> StreamMessage:
         """Returns the next message; see ``emulator.rpc.inbound.Subscriber``."""
         if self._position is not None and self._opening is not None:
             opening, self._opening = self._opening, None
-            return opening
+            return StreamMessage(lambda: opening, self._cause_id)
         while self._position == len(self._hub):
             self.has_news.clear()
             await self.has_news.wait()
         if self._position is None:
             raise SubscriptionEndedError("no batch starts at the offset asked for, or the controller ends")
-        message, self._position = self._hub.message_from(self._position)
-        return message
+        end = self._position = min(len(self._hub), self._position + BATCHES_MAX)
+        return StreamMessage(lambda: self._up_to(end), self._hub.cause_of(end))
+
+    def _up_to(self, end: int) -> bytes | None:
+        if end <= self._sent:
+            return None
+        position, self._sent = self._sent, end
+        return self._hub.message(position, end)
 
     def end(self) -> None:
         """Makes the next message an end."""

@@ -18,7 +18,7 @@ import msgspec
 
 from emulator.core.admin_messages import RequestedElection
 from emulator.core.errors import ErrorCode
-from emulator.core.types import BrokerId, FeatureUpgradeType, NodeId, TopicPartition
+from emulator.core.types import BrokerId, FeatureUpgradeType, NodeId, TopicPartition, Way
 from emulator.plan import fields as field
 from emulator.plan.administration_fields import (
     ConfigChange,
@@ -32,7 +32,7 @@ from emulator.plan.administration_fields import (
     RequiredBrokerId,
     TopicSpec,
 )
-from emulator.plan.channels import Channel, Direction, Link, NodeT_co
+from emulator.plan.channels import STREAM, SYNC, Channel, Direction, Link, NodeT_co
 from emulator.plan.drivers import DriverName
 from emulator.plan.fields import AnyField
 from emulator.plan.nodes import NodeRef
@@ -184,6 +184,10 @@ class _Action(msgspec.Struct, frozen=True, kw_only=True, tag_field="action"):
         """Whether it undoes another of its kind: it sets what is normal."""
         return False
 
+    def refused_by(self, driver: DriverName) -> str | None:
+        """Returns why a driver does not have this action with these arguments; ``None`` if it has."""
+        return deed_of(self).refused.get(driver)  # type: ignore[arg-type]  # every subclass is in the union
+
 
 class OnNodes(_Action, Generic[NodeT_co], frozen=True, kw_only=True):
     """Base of what is done to nodes, to several of them at the same moment."""
@@ -207,6 +211,12 @@ class OnChannel(_Action, Generic[NodeT_co], frozen=True, kw_only=True):
     """Base of what is done to messages of one kind."""
 
     channel: Annotated[Channel[NodeT_co], field.Messages()]
+
+    def refused_by(self, driver: DriverName) -> str | None:
+        """Returns why a driver does not have this action with these arguments; ``None`` if it has."""
+        if driver is DriverName.PROCESS and self.channel.api == SYNC:
+            return "a controller's process waits for its disk within a turn, so that nothing can come between"
+        return super().refused_by(driver)
 
 
 # --- Time and clients ---------------------------------------------------------------------------------------------
@@ -449,14 +459,11 @@ class HealLink(OnLink[NodeT_co], frozen=True, kw_only=True, tag="heal_link"):
 
 # --- Single messages ----------------------------------------------------------------------------------------------
 
-_NO_MESSAGES: Final = MappingProxyType({_SIMULATOR_ONLY: "single messages cannot be held back between processes"})
-
 
 @deed(
     "hold 0->100 AlterPartition request",
     "Messages of this kind, `request` or `response`, wait from now on.",
     fault="hold",
-    refused=_NO_MESSAGES,
 )
 class Hold(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="hold"):
     """Hold back messages of one kind."""
@@ -464,26 +471,24 @@ class Hold(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="hold"):
 
 @deed(
     "release 0->100 AlterPartition request",
-    "All that are held arrive in order, and none is held any longer. With `count=1`, as many as counted arrive; the "
-    "rest is held on.",
-    refused=_NO_MESSAGES,
+    "All that are held arrive in order, and nothing is done to later ones. With `count=1`, as many as counted arrive; "
+    "the rest is held on.",
 )
 class Release(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="release"):
-    """Deliver the oldest messages that are held; without a count all, and hold none any longer."""
+    """Deliver the oldest messages that are held; without a count all, and leave later ones alone."""
 
     count: Annotated[int | None, field.OptionalWhole("count", help="How many messages.", low=1)] = None
 
 
 @deed(
-    "release-newest 100->1 Stream response",
+    "release-newest 1->100 Stream response",
     "The newest overtakes; of the metadata stream, all batches are then applied as one.",
-    refused=_NO_MESSAGES,
 )
 class ReleaseNewest(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="release_newest"):
     """Deliver the newest message that is held, before the others."""
 
 
-@deed("lose 0->1 Fetch response", "The oldest held message is lost.", refused=_NO_MESSAGES)
+@deed("lose 0->1 Fetch response", "The oldest held message is lost.")
 class LoseHeld(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="lose"):
     """Lose the oldest message that is held."""
 
@@ -491,10 +496,62 @@ class LoseHeld(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="lose"):
 @deed(
     "duplicate 0->100 AlterPartition request",
     "The oldest held request arrives now, and once more when it is released.",
-    refused=_NO_MESSAGES,
 )
 class Duplicate(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="duplicate"):
     """Deliver the oldest request that is held, and keep it."""
+
+    def problems(self) -> Iterator[str]:
+        """Yields why the arguments do not go together."""
+        yield from _only_requests(self.channel)
+
+
+def _only_requests(channel: Channel[NodeRef]) -> Iterator[str]:
+    if channel.way is not Way.REQUEST or channel.api in (STREAM, SYNC):
+        yield "only requests are duplicated, and not those of metadata streams"
+
+
+@deed(
+    "lose-next 0->100 AlterPartition response count=1",
+    "The next messages of this kind are lost, as many as counted.",
+    verb="lose",
+    fault="lose_messages",
+)
+class LoseNext(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="lose_next"):
+    """Lose the next messages of one kind."""
+
+    count: Annotated[int, field.Whole("count", help="How many messages.", low=1)]
+
+
+@deed(
+    "duplicate-next 0->100 AlterPartition request count=1",
+    "The next requests of this kind arrive twice, as many as counted.",
+    verb="duplicate",
+    fault="duplicate_messages",
+)
+class DuplicateNext(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="duplicate_next"):
+    """Deliver the next requests of one kind twice."""
+
+    count: Annotated[int, field.Whole("count", help="How many requests.", low=1)]
+
+    def problems(self) -> Iterator[str]:
+        """Yields why the arguments do not go together."""
+        yield from _only_requests(self.channel)
+
+
+@deed(
+    "delay 1->0 Fetch request ms=50",
+    "Messages of this kind arrive so much later, until they are released.",
+    fault="delay_messages",
+)
+class DelayMessages(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="delay"):
+    """Deliver messages of one kind later."""
+
+    delay_ms: Annotated[int, field.Duration("by", help="How much later, such as 50 ms.", line="ms")]
+
+    def problems(self) -> Iterator[str]:
+        """Yields why the arguments do not go together."""
+        if not self.delay_ms:
+            yield "a delay of 0 ms is none"
 
 
 # --- Requests to the controller -----------------------------------------------------------------------------------
@@ -662,7 +719,14 @@ LinkAction: TypeAlias = (
 """What is done to links."""
 
 MessageAction: TypeAlias = (
-    Hold[NodeT_co] | Release[NodeT_co] | ReleaseNewest[NodeT_co] | LoseHeld[NodeT_co] | Duplicate[NodeT_co]
+    Hold[NodeT_co]
+    | Release[NodeT_co]
+    | ReleaseNewest[NodeT_co]
+    | LoseHeld[NodeT_co]
+    | Duplicate[NodeT_co]
+    | LoseNext[NodeT_co]
+    | DuplicateNext[NodeT_co]
+    | DelayMessages[NodeT_co]
 )
 """What is done to single messages."""
 

@@ -3,6 +3,7 @@
 from enum import Enum
 from typing import Final, Generic, NamedTuple, TypeVar
 
+from emulator.core.types import Way
 from emulator.plan.nodes import CLIENT, CONTROLLER, NodeRef
 
 STREAM: Final = "Stream"
@@ -24,13 +25,6 @@ class Link(NamedTuple, Generic[NodeT_co]):
     def __str__(self) -> str:
         source = "client" if self.source == CLIENT else self.source
         return f"{source}->{self.target}"
-
-
-class Way(Enum):
-    """Direction of a message, as seen by who dialled."""
-
-    REQUEST = "request"
-    RESPONSE = "response"
 
 
 class Direction(Enum):

@@ -1,7 +1,8 @@
 """The fault events of an action: which faults it begins, and which it ends.
 
 To verification a fencing is explained only while a fault lasts that can cause it, so the ends of faults are recorded as
-well as their beginnings. The target is a node's id, or a link such as ``0->100``.
+well as their beginnings. The target is a node's id, a link such as ``0->100``, or messages such
+as ``0->100 AlterPartition request``.
 """
 
 from collections.abc import Collection, Iterator
@@ -15,24 +16,24 @@ from emulator.plan.actions import (
     HealAll,
     HealLink,
     HealNodes,
-    Hold,
     LoseResponses,
     OnBrokers,
+    OnChannel,
     OnLink,
     OnNodes,
     Release,
     Reset,
     deed_of,
 )
-from emulator.plan.channels import Link
+from emulator.plan.channels import Channel, Link
 from emulator.plan.nodes import CONTROLLER
 
 
 class Fault(NamedTuple):
-    """A fault by name, and what it is done to: a node, a link, or everything (``None``)."""
+    """A fault by name, and what it is done to: a node, a link, messages, or everything (``None``)."""
 
     name: str
-    on: NodeId | Link[NodeId] | None
+    on: NodeId | Link[NodeId] | Channel[NodeId] | None
 
     @property
     def target(self) -> str:
@@ -42,19 +43,19 @@ class Fault(NamedTuple):
     @property
     def nodes(self) -> tuple[NodeId, ...]:
         """The node that it is done to."""
-        return () if self.on is None or isinstance(self.on, Link) else (self.on,)
+        return (self.on,) if isinstance(self.on, int) else ()
 
     @property
     def links(self) -> tuple[FaultLink, ...]:
-        """The link that it is done to."""
-        return (FaultLink(*self.on),) if isinstance(self.on, Link) else ()
+        """The link that it is done to, or to whose messages."""
+        return (FaultLink(self.on.source, self.on.target),) if isinstance(self.on, Link | Channel) else ()
 
 
 EVERYTHING: Final = Fault("all", None)
 """Stands for all faults where they end together."""
 
 _ANY_LINK_FAULT: Final = "heal"
-"""Stands for every fault of a link."""
+"""Stands for every fault of a link, or of messages of one kind."""
 
 
 def faults_of(action: Action) -> tuple[Fault, ...]:
@@ -69,8 +70,8 @@ def faults_of(action: Action) -> tuple[Fault, ...]:
             return tuple(Fault(name, node) for node in nodes)
         case OnLink(link=link) | LoseResponses(link=link):
             return (Fault(name, link),)
-        case Hold(channel=channel):
-            return (Fault(name, Link(channel.source, channel.target)),)
+        case OnChannel(channel=channel):
+            return (Fault(name, channel),)
         case _:
             raise AssertionError(f"nobody knows the target of {action}")
 
@@ -91,7 +92,7 @@ def ended_by(action: Action, *, broken: Collection[Link[NodeId]]) -> tuple[Fault
         case HealLink(link=link):
             return (Fault(_ANY_LINK_FAULT, link),)
         case Release(channel=channel, count=None):
-            return (Fault("hold", Link(channel.source, channel.target)),)
+            return (Fault(_ANY_LINK_FAULT, channel),)
         case Reset() | Expire():
             return faults_of(action)
         case OnNodes(nodes=nodes) | OnBrokers(nodes=nodes):

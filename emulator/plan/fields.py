@@ -14,8 +14,8 @@ from enum import Enum
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from emulator.core.errors import ErrorCode
-from emulator.core.types import TopicPartition
-from emulator.plan.channels import CONTROLLER_SYNC, SYNC, Channel, Link, Way
+from emulator.core.types import TopicPartition, Way
+from emulator.plan.channels import CONTROLLER_SYNC, SYNC, Channel, Link
 from emulator.plan.names import Names
 from emulator.plan.nodes import NodeRef, node_text, parse_node
 from emulator.plan.power import DiskLoss

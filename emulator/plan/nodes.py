@@ -6,12 +6,12 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from emulator.core.types import NodeId, TopicPartition
+from emulator.core.types import CLIENT_ID, NodeId, TopicPartition
 
 CONTROLLER: Final = NodeId(100)
 """The controller. Brokers are 0 to N-1."""
 
-CLIENT: Final = NodeId(1000)
+CLIENT: Final = CLIENT_ID
 """The client process as an end of links; it is no node of the cluster."""
 
 HARNESS: Final = NodeId(2000)

@@ -17,7 +17,7 @@ def problems(action: ActionTemplate, names: Names) -> Iterator[str]:
 
 def refusal(action: ActionTemplate, driver: DriverName) -> str | None:
     """Returns why a driver does not have an action; ``None`` if it has."""
-    return deed_of(action).refused.get(driver)
+    return action.refused_by(driver)
 
 
 def find_problem(plan: Plan, action: Action) -> str | None:

@@ -15,6 +15,9 @@ from typing import Final
 import grpc.aio
 import msgspec
 
+from emulator.core.types import NodeId
+from emulator.rpc.interception import user_agent
+
 _UNLIMITED: Final = -1
 _KEEPALIVE_MIN_MS: Final = 50
 
@@ -51,9 +54,11 @@ def keepalive_for(*, session_timeout_ms: int) -> Keepalive:
     return Keepalive(interval_ms=quarter, timeout_ms=quarter)
 
 
-def channel_options(keepalive: Keepalive) -> list[tuple[str, int]]:
-    """Returns the options of a client's channel."""
+def channel_options(keepalive: Keepalive, *, dialler: NodeId | None) -> list[tuple[str, int | str]]:
+    """Returns the options of a client's channel; ``dialler`` as for ``open_channel``."""
+    named = [] if dialler is None else [("grpc.primary_user_agent", user_agent(dialler))]
     return [
+        *named,
         *_TRANSPORT_OPTIONS,
         *_RECONNECT_OPTIONS,
         *_keepalive_options(keepalive),
@@ -82,9 +87,15 @@ def _keepalive_options(keepalive: Keepalive) -> list[tuple[str, int]]:
     ]
 
 
-def open_channel(address: str, keepalive: Keepalive) -> grpc.aio.Channel:
-    """Returns a channel to ``host:port``; it connects when first used."""
-    return grpc.aio.insecure_channel(address, options=channel_options(keepalive))
+def open_channel(address: str, keepalive: Keepalive, *, dialler: NodeId | None = None) -> grpc.aio.Channel:
+    """Returns a channel to ``host:port``; it connects when first used.
+
+    Args:
+        address: of the peer.
+        keepalive: how soon it is given up when it is silent.
+        dialler: whose channel it is; ``None`` for one whose messages no fault may touch.
+    """
+    return grpc.aio.insecure_channel(address, options=channel_options(keepalive, dialler=dialler))
 
 
 def as_is(payload: bytes) -> bytes:

@@ -9,10 +9,12 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, Generic, Protocol, TypeAlias, TypeVar
+from functools import partial
+from typing import Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import grpc
 import grpc.aio
+import msgspec
 
 from emulator.core.messages import (
     FetchRequest,
@@ -22,7 +24,7 @@ from emulator.core.messages import (
     Request,
     Response,
 )
-from emulator.core.types import Acks, CauseId, CorrelationId
+from emulator.core.types import Acks, CauseId, CorrelationId, NodeId, Way
 from emulator.rpc.apis import BROKER_APIS, BROKER_SERVICE, CONTROLLER_APIS, CONTROLLER_SERVICE, UnaryApi
 from emulator.rpc.channel import Keepalive, as_is, server_options
 from emulator.rpc.codec_error import CodecError
@@ -38,6 +40,15 @@ from emulator.rpc.data_codec import (
     encode_fetch_response,
     encode_produce_response,
     join_frame,
+)
+from emulator.rpc.interception import (
+    INTERCEPTION_METHOD,
+    INTERCEPTION_SERVICE,
+    STREAM_API,
+    Interceptor,
+    decode_order,
+    dialler_of,
+    encode_report,
 )
 from emulator.rpc.metadata_codec import METADATA_STREAM, MetadataStreamRequest, decode_stream_request
 from emulator.rpc.request_stream import FRAME_BYTES_MAX
@@ -56,11 +67,24 @@ class Responder(Protocol):
         """Closes the connection's stream instead of answering."""
 
 
+class StreamMessage(NamedTuple):
+    """A message of the metadata stream, which is encoded when it leaves.
+
+    Attributes:
+        encode: returns the ``MetadataStreamResponse``: all that is new to the reader up to this message, or ``None`` if
+            a later message that left before it had that.
+        cause_id: of the newest that it tells.
+    """
+
+    encode: Callable[[], bytes | None]
+    cause_id: CauseId
+
+
 class Subscriber(Protocol):
     """A caller of the metadata stream."""
 
-    async def next_message(self) -> bytes:
-        """Returns the next encoded ``MetadataStreamResponse``, waiting for it.
+    async def next_message(self) -> StreamMessage:
+        """Returns the next message, waiting for it.
 
         Raises:
             SubscriptionEndedError: it asked for what does not exist, or the node ends.
@@ -85,15 +109,43 @@ _Decode: TypeAlias = Callable[[bytes], list[Streamed[RequestT]]]
 _Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 
 
-class _UnaryResponder:
-    def __init__(self, api: UnaryApi, context: _Context) -> None:
-        self._api = api
+class _Caller:
+    """Who is at the other end of a call: its messages pass the interceptor."""
+
+    __slots__ = ("_context", "_dialler", "_interceptor")
+
+    def __init__(self, context: _Context, interceptor: Interceptor) -> None:
         self._context = context
+        self._interceptor = interceptor
+        self._dialler: tuple[NodeId | None] | None = None
+
+    @property
+    def dialler(self) -> NodeId | None:
+        """Which process it is, if it says so."""
+        if self._dialler is None:
+            self._dialler = (dialler_of(self._context.invocation_metadata() or ()),)
+        return self._dialler[0]
+
+    def send(self, api: str, way: Way, cause_id: CauseId, deliver: Callable[[], None]) -> None:
+        """Lets a message pass, unless there is a fault for it."""
+        if self._interceptor.is_idle:
+            deliver()
+        else:
+            self._interceptor.send(self.dialler, api, way, cause_id, deliver)
+
+
+class _UnaryResponder:
+    def __init__(self, api: UnaryApi, caller: "_Caller") -> None:
+        self._api = api
+        self._caller = caller
         self.payload: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
     def answer(self, response: Response, *, cause_id: CauseId, attachments: Sequence[Attachment]) -> None:
-        if not self.payload.done():
-            self.payload.set_result(self._api.encode_response(response, cause_id=cause_id))
+        def give() -> None:
+            if not self.payload.done():
+                self.payload.set_result(self._api.encode_response(response, cause_id=cause_id))
+
+        self._caller.send(self._api.name, Way.RESPONSE, cause_id, give)
 
     def disconnect(self) -> None:
         self.payload.cancel()
@@ -102,7 +154,11 @@ class _UnaryResponder:
 class _ServedStream(Generic[RequestT]):
     """One caller's stream of Produce or Fetch."""
 
-    def __init__(self, context: _Context, decode: _Decode[RequestT], on_request: OnRequest) -> None:
+    def __init__(
+        self, api: str, context: _Context, caller: _Caller, decode: _Decode[RequestT], on_request: OnRequest
+    ) -> None:
+        self._api = api
+        self._caller = caller
         self._context = context
         self._decode: _Decode[RequestT] = decode
         self._on_request = on_request
@@ -132,10 +188,14 @@ class _ServedStream(Generic[RequestT]):
                 responder = _StreamResponder(self, received.correlation_id)
                 if not (isinstance(received.message, ProduceRequest) and received.message.acks == Acks.NONE):
                     self._unanswered += 1
-                self._on_request(received.message, received.cause_id, received.attachments, responder)
+                self._caller.send(self._api, Way.REQUEST, received.cause_id, self._arrival(received, responder))
             if self._unanswered >= UNANSWERED_MAX:
                 self._room.clear()
                 await self._room.wait()
+
+    def _arrival(self, received: Streamed[RequestT], responder: Responder) -> Callable[[], None]:
+        message, cause_id, attachments = received.message, received.cause_id, received.attachments
+        return lambda: self._on_request(message, cause_id, attachments, responder)
 
     async def _write(self) -> None:
         while True:
@@ -152,11 +212,15 @@ class _ServedStream(Generic[RequestT]):
             size += payloads[-1].size
         return payloads
 
-    def put(self, payload: Payload) -> None:
+    def put(self, payload: Payload, cause_id: CauseId) -> None:
         self._unanswered -= 1
         self._room.set()
-        self._answers.append(payload)
-        self._has_answers.set()
+
+        def give() -> None:
+            self._answers.append(payload)
+            self._has_answers.set()
+
+        self._caller.send(self._api, Way.RESPONSE, cause_id, give)
 
     def break_off(self) -> None:
         if not self._broken.done():
@@ -178,7 +242,7 @@ class _StreamResponder(Generic[RequestT]):
                 payload = encode_produce_response(response, correlation_id=self._correlation_id, cause_id=cause_id)
             case _:
                 raise TypeError(f"{type(response).__name__} answers no stream")
-        self._stream.put(payload)
+        self._stream.put(payload, cause_id)
 
     def disconnect(self) -> None:
         self._stream.break_off()
@@ -190,26 +254,29 @@ class NodeServer:
     Args:
         keepalive: how soon silent callers are given up.
         on_request: takes every request, on the event loop; must return at once.
+        interceptor: interferes with messages; it takes its orders at this server.
     """
 
-    def __init__(self, *, keepalive: Keepalive, on_request: OnRequest) -> None:
+    def __init__(self, *, keepalive: Keepalive, on_request: OnRequest, interceptor: Interceptor) -> None:
         self._on_request = on_request
+        self._interceptor = interceptor
         self._streams: set[_ServedStream[ProduceRequest] | _ServedStream[FetchRequest]] = set()
         self._server = grpc.aio.server(options=server_options(keepalive))
+        self._add(INTERCEPTION_SERVICE, {INTERCEPTION_METHOD: self._interception_handler()})
 
     def add_controller(self, on_subscribe: OnSubscribe) -> None:
         """Serves the controller's APIs."""
         handlers = {api.name: self._unary_handler(api) for api in CONTROLLER_APIS}
         handlers[METADATA_STREAM] = grpc.unary_stream_rpc_method_handler(
-            _metadata_behavior(on_subscribe), request_deserializer=as_is, response_serializer=as_is
+            self._metadata_behavior(on_subscribe), request_deserializer=as_is, response_serializer=as_is
         )
         self._add(CONTROLLER_SERVICE, handlers)
 
     def add_broker(self, parse_produced: ParseProduced) -> None:
         """Serves the broker's APIs; ``parse_produced`` reads the header of each batch that a producer sends."""
         handlers = {api.name: self._unary_handler(api) for api in BROKER_APIS}
-        handlers[PRODUCE] = self._stream_handler(lambda frame: decode_produce_requests(frame, parse_produced))
-        handlers[FETCH] = self._stream_handler(decode_fetch_requests)
+        handlers[PRODUCE] = self._stream_handler(PRODUCE, lambda frame: decode_produce_requests(frame, parse_produced))
+        handlers[FETCH] = self._stream_handler(FETCH, decode_fetch_requests)
         self._add(BROKER_SERVICE, handlers)
 
     async def start(self, address: str) -> int:
@@ -237,16 +304,30 @@ class NodeServer:
                 request, cause_id = api.decode_request(payload)
             except CodecError as error:
                 await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
-            responder = _UnaryResponder(api, context)
+            caller = _Caller(context, self._interceptor)
+            responder = _UnaryResponder(api, caller)
             with _bugs_stop_the_process():
-                self._on_request(request, cause_id, (), responder)
+                arrive = partial(self._on_request, request, cause_id, (), responder)
+                caller.send(api.name, Way.REQUEST, cause_id, arrive)
             return await responder.payload
 
         return grpc.unary_unary_rpc_method_handler(behavior, request_deserializer=as_is, response_serializer=as_is)
 
-    def _stream_handler(self, decode: _Decode[RequestT]) -> "grpc.RpcMethodHandler[bytes, bytes]":
+    def _interception_handler(self) -> "grpc.RpcMethodHandler[bytes, bytes]":
+        async def behavior(payload: bytes, context: _Context) -> bytes:
+            try:
+                order = decode_order(payload)
+            except msgspec.DecodeError as error:
+                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+            with _bugs_stop_the_process():
+                return encode_report(self._interceptor.obey(order))
+
+        return grpc.unary_unary_rpc_method_handler(behavior, request_deserializer=as_is, response_serializer=as_is)
+
+    def _stream_handler(self, api: str, decode: _Decode[RequestT]) -> "grpc.RpcMethodHandler[bytes, bytes]":
         async def behavior(_requests: object, context: _Context) -> None:
-            stream = _ServedStream(context, decode, self._on_request)
+            caller = _Caller(context, self._interceptor)
+            stream = _ServedStream(api, context, caller, decode, self._on_request)
             self._streams.add(stream)
             try:
                 with _bugs_stop_the_process():
@@ -257,6 +338,57 @@ class NodeServer:
                 self._streams.discard(stream)
 
         return grpc.stream_stream_rpc_method_handler(behavior, request_deserializer=as_is, response_serializer=as_is)
+
+    def _metadata_behavior(self, on_subscribe: OnSubscribe) -> Callable[[bytes, _Context], object]:
+        async def behavior(payload: bytes, context: _Context) -> None:
+            caller = _Caller(context, self._interceptor)
+            try:
+                request = decode_stream_request(payload)
+            except CodecError as error:
+                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+            if not self._interceptor.is_idle:
+                await self._interceptor.passage(caller.dialler, STREAM_API, Way.REQUEST, request.cause_id)
+            subscriber = on_subscribe(request)
+            end: Exception | None = None
+            try:
+                with _bugs_stop_the_process():
+                    await _ServedSubscription(context, caller, subscriber).serve()
+            except* SubscriptionEndedError as errors:
+                end = errors.exceptions[0]
+            finally:
+                subscriber.leave()
+            if end is not None:
+                await context.abort(grpc.StatusCode.OUT_OF_RANGE, str(end))
+
+        return behavior
+
+
+class _ServedSubscription:
+    """One caller's metadata stream: messages go to the interceptor, and what it lets through is written."""
+
+    def __init__(self, context: _Context, caller: _Caller, subscriber: Subscriber) -> None:
+        self._context = context
+        self._caller = caller
+        self._subscriber = subscriber
+        self._passed: asyncio.Queue[StreamMessage] = asyncio.Queue()
+
+    async def serve(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._read())
+            tasks.create_task(self._write())
+
+    async def _read(self) -> None:
+        while True:
+            message = await self._subscriber.next_message()
+            self._caller.send(STREAM_API, Way.RESPONSE, message.cause_id, partial(self._passed.put_nowait, message))
+            await self._passed.join()  # what passes is written before the next is made; what is held is made on
+
+    async def _write(self) -> None:
+        while True:
+            payload = (await self._passed.get()).encode()
+            if payload is not None:
+                await self._context.write(payload)
+            self._passed.task_done()
 
 
 _NO_BUGS: Final = (CodecError, SubscriptionEndedError, grpc.aio.BaseError)
@@ -274,21 +406,3 @@ def _bugs_stop_the_process() -> Iterator[None]:
             context = {"message": "a request's handler failed", "exception": bug}
             asyncio.get_running_loop().call_exception_handler(context)
         raise
-
-
-def _metadata_behavior(on_subscribe: OnSubscribe) -> Callable[[bytes, _Context], object]:
-    async def behavior(payload: bytes, context: _Context) -> None:
-        try:
-            subscriber = on_subscribe(decode_stream_request(payload))
-        except CodecError as error:
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
-        try:
-            with _bugs_stop_the_process():
-                while True:
-                    await context.write(await subscriber.next_message())
-        except SubscriptionEndedError as error:
-            await context.abort(grpc.StatusCode.OUT_OF_RANGE, str(error))
-        finally:
-            subscriber.leave()
-
-    return behavior

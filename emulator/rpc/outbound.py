@@ -70,6 +70,7 @@ class Outbound:
 
     Args:
         addresses: where peers are reached.
+        dialler: whose requests these are; ``None`` for requests that no fault may touch.
         keepalive: how soon silent peers are given up.
         tasks: owns every task that sending starts; leave it only after ``close``.
         parse_fetched: reads the batch headers in a fetched block.
@@ -80,12 +81,14 @@ class Outbound:
         self,
         *,
         addresses: AddressBook,
+        dialler: NodeId | None,
         keepalive: Keepalive,
         tasks: asyncio.TaskGroup,
         parse_fetched: ParseFetched,
         deliver: Deliver,
     ) -> None:
         self._addresses = addresses
+        self._dialler = dialler
         self._keepalive = keepalive
         self._tasks = tasks
         self._parse_fetched = parse_fetched
@@ -104,7 +107,9 @@ class Outbound:
         """
         key = (destination, role)
         if key not in self._channels:
-            self._channels[key] = open_channel(self._addresses.address_of(destination), self._keepalive)
+            self._channels[key] = open_channel(
+                self._addresses.address_of(destination), self._keepalive, dialler=self._dialler
+            )
         return self._channels[key]
 
     def send(

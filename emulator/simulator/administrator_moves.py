@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from emulator.core.admin_messages import RequestedElection
-from emulator.core.types import BrokerId, TopicPartition
+from emulator.core.types import BrokerId, TopicPartition, Way
 from emulator.plan.actions import (
     CancelReassignment,
     Cut,
@@ -28,7 +28,7 @@ from emulator.plan.actions import (
     Stop,
     Wait,
 )
-from emulator.plan.channels import STREAM, Channel, Link, Way
+from emulator.plan.channels import STREAM, Channel, Link
 from emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
 from emulator.plan.lines import elr_feature, min_isr
 from emulator.plan.nodes import CONTROLLER

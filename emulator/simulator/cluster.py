@@ -13,13 +13,14 @@ from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendReco
 from emulator.core.controller.controller import Controller
 from emulator.core.effects import CloseConnection, Effect, RecordEvent, SendRequest, SendResponse
 from emulator.core.errors import InvariantError
-from emulator.core.events import NodeStarted
+from emulator.core.events import MessageIntercepted, NodeStarted
 from emulator.core.image import MetadataImage, PartitionState
 from emulator.core.inputs import RequestReceived, TimerFired
 from emulator.core.messages import Response
 from emulator.core.properties import NodeProperties
 from emulator.core.switches import Switches
-from emulator.core.types import BrokerId, IncarnationId, NodeId, NodeRole, TopicPartition
+from emulator.core.types import BrokerId, IncarnationId, MessageFate, NodeId, NodeRole, TopicPartition
+from emulator.plan.channels import Channel
 from emulator.plan.nodes import CONTROLLER
 from emulator.simulator.batch_registry import BatchRegistry
 from emulator.simulator.broker_effects import BrokerEffects, with_batches
@@ -92,6 +93,7 @@ class SimulatedCluster:
         )
         self._observer = observer or NullObserver()
         self.event_log = EventLog(self.queue, self._observer)
+        self.network.on_intercept = self._note_intercepted
         streams = MetadataStreams(self.queue, self.network, self.wire, self.controller_node, self._step)
         self.links = Links(self.queue, self.network, self.wire, streams, self.nodes)
         self.processes = Processes(
@@ -123,6 +125,18 @@ class SimulatedCluster:
         if attach is not None:
             attach(self)
         self.processes.start_controller()
+
+    def _note_intercepted(self, channel: Channel[NodeId], fate: MessageFate) -> None:
+        self.event_log.note(
+            MessageIntercepted(
+                cause_id=self.event_log.cause_id,
+                source=channel.source,
+                target=channel.target,
+                api=channel.api,
+                way=channel.way,
+                fate=fate,
+            )
+        )
 
     def _note_harness_started(self) -> None:
         self.event_log.note(

@@ -12,9 +12,9 @@ import msgspec
 
 from emulator.core.promises import PromiseKind
 from emulator.core.switches import DEFAULT_ERA
-from emulator.core.types import BrokerId, NodeId, TopicPartition
+from emulator.core.types import BrokerId, NodeId, TopicPartition, Way
 from emulator.plan.actions import Action, Cut, Expire, Hold, Wait
-from emulator.plan.channels import Channel, Link, Way
+from emulator.plan.channels import Channel, Link
 from emulator.plan.nodes import CONTROLLER
 from emulator.plan.plan import Plan
 from emulator.plan.topics import PlannedTopic

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from emulator.core.admin_messages import RequestedElection
-from emulator.core.types import BrokerId
+from emulator.core.types import BrokerId, Way
 from emulator.plan.actions import (
     Action,
     Cut,
@@ -25,7 +25,7 @@ from emulator.plan.actions import (
     UnregisterBroker,
     Wait,
 )
-from emulator.plan.channels import STREAM, Channel, Link, Way
+from emulator.plan.channels import STREAM, Channel, Link
 from emulator.plan.fields import PRODUCER_ALL
 from emulator.plan.nodes import CONTROLLER
 from emulator.simulator.administrator_moves import ADMINISTRATOR_MOVES

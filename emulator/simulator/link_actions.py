@@ -1,15 +1,17 @@
 """Performs actions on links and on single messages."""
 
 from collections.abc import Iterable
-from typing import Final, assert_never
+from typing import Final, TypeAlias, assert_never
 
-from emulator.core.types import NodeId
+from emulator.core.types import MessageFate, NodeId
 from emulator.plan.actions import (
     Clients,
+    DelayMessages,
     Duplicate,
+    DuplicateNext,
     Hold,
     LoseHeld,
-    MessageAction,
+    LoseNext,
     Outcome,
     Release,
     ReleaseNewest,
@@ -19,6 +21,7 @@ from emulator.plan.actions import (
 from emulator.plan.channels import Direction, Link
 from emulator.plan.nodes import CLIENT, CONTROLLER
 from emulator.simulator.cluster import SimulatedCluster
+from emulator.simulator.network import Interference
 from emulator.simulator.targets import UNKNOWN_NODE, find_process
 
 _UNKNOWN_LINK: Final = no_op("there is no such link")
@@ -137,7 +140,29 @@ def _mend(cluster: SimulatedCluster, links: Iterable[Link[NodeId]]) -> int:
 # --- Single messages ----------------------------------------------------------------------------------------------
 
 
-def on_messages(cluster: SimulatedCluster, action: MessageAction[NodeId]) -> Outcome:
+_HeldAction: TypeAlias = Hold[NodeId] | Release[NodeId] | ReleaseNewest[NodeId] | LoseHeld[NodeId] | Duplicate[NodeId]
+
+
+def interfere(
+    cluster: SimulatedCluster, action: LoseNext[NodeId] | DuplicateNext[NodeId] | DelayMessages[NodeId]
+) -> Outcome:
+    """Loses, duplicates or delays messages of one kind from now on."""
+    match action:
+        case LoseNext(channel=channel, count=count):
+            interference = Interference(fate=MessageFate.LOST, left=count)
+        case DuplicateNext(channel=channel, count=count):
+            interference = Interference(fate=MessageFate.DUPLICATED, left=count)
+        case DelayMessages(channel=channel, delay_ms=delay_ms):
+            interference = Interference(fate=MessageFate.DELAYED, delay_ms=delay_ms)
+        case _:
+            assert_never(action)
+    if cluster.network.interferences.get(channel) == interference:
+        return no_op("that is done to them")
+    cluster.links.interfere(channel, interference)
+    return effective("from now on")
+
+
+def on_messages(cluster: SimulatedCluster, action: _HeldAction) -> Outcome:
     """Holds messages of one kind, or does something to those that are held."""
     channel = action.channel
     is_held = channel in cluster.network.held
@@ -148,7 +173,7 @@ def on_messages(cluster: SimulatedCluster, action: MessageAction[NodeId]) -> Out
             cluster.links.hold(channel)
             return effective("held from now on")
         case Release(count=count):
-            if not is_held:
+            if not is_held and (count is not None or channel not in cluster.network.interferences):
                 return no_op("they are not held")
             number = cluster.links.release(channel, count=count)
             return effective(f"{number} released") if number or count is None else no_op("none is held")

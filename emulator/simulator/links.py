@@ -3,12 +3,12 @@
 from collections import deque
 from collections.abc import Mapping
 
-from emulator.core.types import BrokerId, NodeId
+from emulator.core.types import BrokerId, NodeId, Way
 from emulator.plan.actions import Clients
-from emulator.plan.channels import STREAM, SYNC, Channel, Direction, Link, Way
+from emulator.plan.channels import STREAM, SYNC, Channel, Direction, Link
 from emulator.plan.nodes import CLIENT, CONTROLLER
 from emulator.simulator.event_queue import EventQueue
-from emulator.simulator.network import KEEPALIVE_MS, LATENCY_MS, Latency, Network
+from emulator.simulator.network import KEEPALIVE_MS, LATENCY_MS, Interference, Latency, Network
 from emulator.simulator.nodes import BrokerNode
 from emulator.simulator.streams import MetadataStreams
 from emulator.simulator.wire import Wire
@@ -81,16 +81,25 @@ class Links:
 
     def heal(self) -> None:
         """Heals all links, resets their latency, and delivers what was held."""
+        self._network.interferences.clear()
         self._network.cuts.clear()
         self._network.losing.clear()
         self._network.latencies.clear()
         for channel in list(self._network.held):
             self.release(channel)
 
+    # --- Single messages --------------------------------------------------------------------------------------------
+
+    def interfere(self, channel: Channel[NodeId], interference: Interference) -> None:
+        """Does something to a channel's messages from now on; those that are held go on."""
+        self.release(channel)
+        self._network.interferences[channel] = interference
+
     # --- Held messages ----------------------------------------------------------------------------------------------
 
     def hold(self, channel: Channel[NodeId]) -> None:
         """Holds a channel's messages from now on; those under way arrive."""
+        self._network.interferences.pop(channel, None)
         self._network.held.setdefault(channel, deque())
 
     def release(self, channel: Channel[NodeId], *, count: int | None = None) -> int:
@@ -98,6 +107,8 @@ class Links:
 
         Returns how many are on their way now.
         """
+        if count is None:
+            self._network.interferences.pop(channel, None)
         held = self._network.held.get(channel)
         if held is None:
             return 0

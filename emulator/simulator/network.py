@@ -5,12 +5,12 @@ messages (``SYNC``). Messages of a held channel wait in order until they are rel
 releasing one channel before another is reordering.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from random import Random
 from typing import Final, TypeAlias
 
-from emulator.core.types import NodeId
+from emulator.core.types import MessageFate, NodeId
 from emulator.plan.channels import Channel, Direction, Link
 
 LATENCY_MS: Final = 1
@@ -58,6 +58,34 @@ class Latency:
         return self._last_ms[channel]
 
 
+class Interference:
+    """What is done to messages of one kind, besides holding them.
+
+    Args:
+        fate: lost, duplicated or delayed.
+        left: how many more are; ``None`` for all until it ends.
+        delay_ms: how much later they arrive.
+    """
+
+    __slots__ = ("delay_ms", "fate", "left")
+
+    def __init__(self, *, fate: MessageFate, left: int | None = None, delay_ms: int = 0) -> None:
+        self.fate = fate
+        self.left = left
+        self.delay_ms = delay_ms
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Interference):
+            return NotImplemented
+        return (self.fate, self.left, self.delay_ms) == (other.fate, other.left, other.delay_ms)
+
+    __hash__ = None  # type: ignore[assignment]  # it counts down
+
+
+def _unrecorded(channel: Channel[NodeId], fate: MessageFate) -> None:
+    """Nobody wants to know."""
+
+
 class Network:
     """Everything that is wrong with the network at this moment.
 
@@ -66,6 +94,9 @@ class Network:
         losing: links whose returning bytes stop.
         held: messages that wait, by channel.
         latencies: of links that were slowed.
+        interferences: what else is done to single messages, by channel.
+        intercepted: how many messages a fault has touched, by channel.
+        on_intercept: told of each of them, and of what became of it.
     """
 
     def __init__(self) -> None:
@@ -73,11 +104,14 @@ class Network:
         self.losing: set[Link[NodeId]] = set()
         self.held: dict[Channel[NodeId], deque[Delivery]] = {}
         self.latencies: dict[Link[NodeId], Latency] = {}
+        self.interferences: dict[Channel[NodeId], Interference] = {}
+        self.intercepted: Counter[Channel[NodeId]] = Counter()
+        self.on_intercept: Callable[[Channel[NodeId], MessageFate], None] = _unrecorded
 
     @property
     def is_whole(self) -> bool:
         """Whether nothing is wrong."""
-        return not (self.cuts or self.losing or self.held or self.latencies)
+        return not (self.cuts or self.losing or self.held or self.latencies or self.interferences)
 
     @property
     def broken(self) -> set[Link[NodeId]]:
@@ -87,6 +121,19 @@ class Network:
     def is_blocked(self, link: Link[NodeId]) -> bool:
         """Whether a link does not carry all bytes."""
         return link in self.cuts or link in self.losing
+
+    def intercept(self, channel: Channel[NodeId], fate: MessageFate) -> None:
+        """Counts a message that a fault touches, and tells of it."""
+        self.intercepted[channel] += 1
+        self.on_intercept(channel, fate)
+
+    def interfere(self, channel: Channel[NodeId], interference: Interference) -> None:
+        """Counts a message that is about to suffer from an interference, which may be its last."""
+        self.intercept(channel, interference.fate)
+        if interference.left is not None:
+            interference.left -= 1
+            if not interference.left:
+                del self.interferences[channel]
 
     def arrival_ms(self, channel: Channel[NodeId], *, now_ms: int) -> int:
         """Returns when a message that leaves now arrives."""

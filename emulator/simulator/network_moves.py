@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from emulator.core.types import NodeId
+from emulator.core.types import NodeId, Way
 from emulator.plan.actions import (
     Clients,
     Cut,
@@ -25,7 +25,7 @@ from emulator.plan.actions import (
     Slow,
     Wait,
 )
-from emulator.plan.channels import CONTROLLER_SYNC, STREAM, SYNC, Channel, Link, Way
+from emulator.plan.channels import CONTROLLER_SYNC, STREAM, SYNC, Channel, Link
 from emulator.plan.fields import PRODUCER_LEADER
 from emulator.plan.nodes import CLIENT, CONTROLLER
 from emulator.simulator.cluster_view import Actions, ClusterView, Move

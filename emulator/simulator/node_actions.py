@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Final
 
-from emulator.core.types import NodeId
+from emulator.core.types import NodeId, Way
 from emulator.plan.actions import CrashWithin, Outcome, effective, no_op
-from emulator.plan.channels import Channel, Way
+from emulator.plan.channels import Channel
 from emulator.plan.nodes import CONTROLLER
 from emulator.plan.power import DiskLoss
 from emulator.simulator.cluster import SimulatedCluster

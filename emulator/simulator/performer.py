@@ -17,9 +17,11 @@ from emulator.plan.actions import (
     CreatePartitions,
     CreateTopic,
     Cut,
+    DelayMessages,
     DeleteTopic,
     Draw,
     Duplicate,
+    DuplicateNext,
     ElectLeaders,
     Expire,
     HealAll,
@@ -29,6 +31,7 @@ from emulator.plan.actions import (
     Isolate,
     Kill,
     LoseHeld,
+    LoseNext,
     LoseResponses,
     Outcome,
     Pause,
@@ -157,6 +160,8 @@ def perform(cluster: SimulatedCluster, action: Action) -> Outcome:
             return link_actions.heal_link(cluster, link)
         case Hold() | Release() | ReleaseNewest() | LoseHeld() | Duplicate():
             return link_actions.on_messages(cluster, action)
+        case LoseNext() | DuplicateNext() | DelayMessages():
+            return link_actions.interfere(cluster, action)
         case (
             CreateTopic()
             | DeleteTopic()

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from emulator.core.types import Way
 from emulator.plan.actions import (
     Cut,
     Expire,
@@ -25,7 +26,7 @@ from emulator.plan.actions import (
     SyncDisk,
     Wait,
 )
-from emulator.plan.channels import STREAM, Channel, Link, Way
+from emulator.plan.channels import STREAM, Channel, Link
 from emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
 from emulator.plan.nodes import CLIENT, CONTROLLER
 from emulator.simulator.cluster_view import Actions, ClusterView, Move

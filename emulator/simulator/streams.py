@@ -8,8 +8,8 @@ and they are applied as one.
 from collections.abc import Callable
 
 from emulator.core.inputs import MetadataReceived, MetadataStreamLost, MetadataStreamOpened
-from emulator.core.types import CauseId, MetadataOffset, NodeId
-from emulator.plan.channels import STREAM, Channel, Way
+from emulator.core.types import CauseId, MetadataOffset, NodeId, Way
+from emulator.plan.channels import STREAM, Channel
 from emulator.plan.nodes import CONTROLLER
 from emulator.simulator.event_queue import EventQueue
 from emulator.simulator.network import KEEPALIVE_MS, LATENCY_MS, Network

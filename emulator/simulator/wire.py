@@ -15,8 +15,8 @@ from typing import Generic, Protocol
 from emulator.core.effects import SendRequest, SendResponse
 from emulator.core.inputs import RequestFailed, RequestReceived, ResponseReceived
 from emulator.core.messages import ProduceRequest, Request, Response
-from emulator.core.types import Acks, CauseId, NodeId, RequestFailure, RequestId
-from emulator.plan.channels import Channel, Way
+from emulator.core.types import Acks, CauseId, MessageFate, NodeId, RequestFailure, RequestId, Way
+from emulator.plan.channels import Channel
 from emulator.simulator.event_queue import EventQueue
 from emulator.simulator.network import KEEPALIVE_MS, LATENCY_MS, Network
 from emulator.simulator.nodes import InputT, Node
@@ -165,12 +165,21 @@ class Wire:
         return request_id
 
     def travel(self, channel: Channel[NodeId], delivery: Callable[[], None]) -> None:
-        """Sends a message, or queues it where its channel is held."""
-        held = self._network.held
-        if held and channel in held:
-            held[channel].append(delivery)
-        else:
-            self._queue.at(self._network.arrival_ms(channel, now_ms=self._queue.now_ms), delivery)
+        """Sends a message, unless something is done to those of its channel."""
+        network = self._network
+        if network.held and channel in network.held:
+            network.intercept(channel, MessageFate.HELD)
+            network.held[channel].append(delivery)
+            return
+        arrival_ms = network.arrival_ms(channel, now_ms=self._queue.now_ms)
+        if network.interferences and (interference := network.interferences.get(channel)) is not None:
+            network.interfere(channel, interference)
+            if interference.fate is MessageFate.LOST:
+                return
+            if interference.fate is MessageFate.DUPLICATED:
+                self._queue.at(arrival_ms, delivery)
+            arrival_ms += interference.delay_ms
+        self._queue.at(arrival_ms, delivery)
 
     def _arrive(self, channel: Channel[NodeId], received: RequestReceived, sent_ms: int) -> None:
         if self._queue.now_ms > sent_ms + LATENCY_MS:

@@ -21,6 +21,7 @@ from emulator.core.events import (
     IncarnationEnd,
     IncarnationEnded,
     IncarnationStarted,
+    MessageIntercepted,
     NodeStarted,
     NodeStopped,
     RunEnded,
@@ -45,6 +46,8 @@ from emulator.verification.vocabulary import tag
 _SHOWN_CHARACTERS: Final = 80
 _LEAVES_METADATA_LOGS: Final = ("process", "docker")
 """Drivers whose controllers write a log to disk."""
+_OF_MESSAGES: Final = frozenset({"lose_messages", "duplicate_messages", "delay_messages"})
+"""Faults that bite when a message comes by, of which its node then tells."""
 _KILLED: Final = frozenset({IncarnationEnd.KILLED, IncarnationEnd.POWER_LOST})
 
 
@@ -115,8 +118,9 @@ def _about_harness(timeline: Timeline) -> Iterator[Doubt]:
     for end in finish:
         if end.problem is not None:
             yield Doubt(about=None, sentence=f"the plan did not reach its end: {end.problem}")
+    touched = {message.channel for message in timeline.of(MessageIntercepted)}
     for fault in timeline.of(FaultInjected):
-        if fault.bit is None:
+        if fault.bit is None or (fault.fault in _OF_MESSAGES and fault.target not in touched):
             yield Doubt(
                 about=None,
                 sentence=f"fault {fault.fault} on {fault.target} did not bite",

@@ -64,6 +64,7 @@ class Client:
         self._waiting: dict[CorrelationId, asyncio.Future[Outcome]] = {}
         self.outbound = Outbound(
             addresses=AddressBook({NodeId(node): address for node, address in addresses.items()}),
+            dialler=None,
             keepalive=KEEPALIVE,
             tasks=tasks,
             parse_fetched=parse_fetched,

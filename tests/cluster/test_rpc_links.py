@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from emulator.core.errors import ErrorCode
+from emulator.core.events import MessageIntercepted
 from emulator.core.inputs import RequestFailed, ResponseReceived
 from emulator.core.messages import (
     FetchRequest,
@@ -20,15 +21,17 @@ from emulator.core.messages import (
     ProduceRequest,
     Request,
 )
-from emulator.core.types import BrokerId, CauseId, CorrelationId, NodeId, RequestFailure
+from emulator.core.types import BrokerId, CauseId, CorrelationId, MessageFate, NodeId, RequestFailure, Way
 from emulator.node.batch_bytes import parse_fetched, parse_produced
 from emulator.rpc.address_book import AddressBook
 from emulator.rpc.channel import Keepalive, keepalive_for
 from emulator.rpc.inbound import NodeServer, Responder
+from emulator.rpc.interception import InterceptionOrder, Interceptor, Intervention, MessageKind
 from emulator.rpc.outbound import Outbound, Outcome
 
 pytestmark = pytest.mark.cluster
 
+CALLER = NodeId(7)
 PEER = NodeId(1)
 CAUSE = CauseId("test")
 QUICK = Keepalive(interval_ms=200, timeout_ms=200)
@@ -80,6 +83,8 @@ class Peer:
 
     def __init__(self) -> None:
         self.parked: asyncio.Queue[Responder] = asyncio.Queue()
+        self.touched: asyncio.Queue[MessageIntercepted] = asyncio.Queue()
+        self.interceptor = Interceptor(PEER, record=self.touched.put_nowait)
 
     def receive(
         self, request: Request, cause_id: CauseId, _attachments: tuple[bytes, ...], responder: Responder
@@ -117,7 +122,7 @@ class Caller:
 @asynccontextmanager
 async def linked(*, keepalive: Keepalive, delay_s: float = 0.0) -> AsyncIterator[tuple[Caller, Forwarder, Peer]]:
     peer = Peer()
-    server = NodeServer(keepalive=keepalive, on_request=peer.receive)
+    server = NodeServer(keepalive=keepalive, on_request=peer.receive, interceptor=peer.interceptor)
     server.add_broker(parse_produced)
     forwarder = Forwarder(await server.start("127.0.0.1:0"), delay_s=delay_s)
     port = await forwarder.start()
@@ -125,6 +130,7 @@ async def linked(*, keepalive: Keepalive, delay_s: float = 0.0) -> AsyncIterator
     async with asyncio.TaskGroup() as tasks:
         outbound = Outbound(
             addresses=AddressBook({PEER: f"127.0.0.1:{port}"}),
+            dialler=CALLER,
             keepalive=keepalive,
             tasks=tasks,
             parse_fetched=parse_fetched,
@@ -212,6 +218,7 @@ async def test_a_peer_that_nobody_knows_is_disconnected() -> None:
         outcomes: asyncio.Queue[Outcome] = asyncio.Queue()
         outbound = Outbound(
             addresses=AddressBook({}),
+            dialler=CALLER,
             keepalive=QUICK,
             tasks=tasks,
             parse_fetched=parse_fetched,
@@ -222,3 +229,44 @@ async def test_a_peer_that_nobody_knows_is_disconnected() -> None:
             assert isinstance(outcome, RequestFailed)
             assert outcome.failure is RequestFailure.DISCONNECTED
         await outbound.close()
+
+
+METADATA_REQUESTS = MessageKind(CALLER, "Metadata", Way.REQUEST)
+METADATA_RESPONSES = MessageKind(CALLER, "Metadata", Way.RESPONSE)
+FETCH_RESPONSES = MessageKind(CALLER, "Fetch", Way.RESPONSE)
+
+
+def order(intervention: Intervention, kind: MessageKind, count: int | None = None) -> InterceptionOrder:
+    return InterceptionOrder(intervention=intervention, kind=kind, count=count)
+
+
+async def test_a_lost_response_fails_its_request_alone() -> None:
+    async with linked(keepalive=QUICK) as (caller, _, peer):
+        peer.interceptor.obey(order(Intervention.LOSE_NEXT, METADATA_RESPONSES, 1))
+        lost = await caller.call(MetadataRequest(), timeout_ms=200)
+        assert isinstance(lost, RequestFailed)
+        assert lost.failure is RequestFailure.TIMED_OUT
+        assert isinstance(await caller.call(MetadataRequest()), ResponseReceived)
+        touched = peer.touched.get_nowait()
+        assert (touched.channel, touched.fate) == (f"{CALLER}->{PEER} Metadata response", MessageFate.LOST)
+        assert peer.touched.empty()
+
+
+async def test_a_held_request_arrives_when_it_is_released() -> None:
+    async with linked(keepalive=QUICK) as (caller, _, peer):
+        peer.interceptor.obey(order(Intervention.HOLD, METADATA_REQUESTS))
+        late = asyncio.create_task(caller.call(MetadataRequest()))
+        assert (await peer.touched.get()).fate is MessageFate.HELD
+        assert not late.done()
+        assert peer.interceptor.obey(order(Intervention.RELEASE, METADATA_REQUESTS)).messages == 1
+        assert isinstance(await late, ResponseReceived)
+
+
+async def test_a_held_response_of_a_stream_waits_and_the_stream_stays() -> None:
+    async with linked(keepalive=QUICK) as (caller, _, peer):
+        peer.interceptor.obey(order(Intervention.HOLD, FETCH_RESPONSES))
+        fetch = asyncio.create_task(caller.call(FetchRequest(partitions=())))
+        responder = await peer.parked.get()
+        responder.answer(FetchResponse(partitions=()), cause_id=CAUSE, attachments=())
+        assert peer.interceptor.obey(order(Intervention.RELEASE_NEWEST, FETCH_RESPONSES)).messages == 1
+        assert isinstance(await fetch, ResponseReceived)

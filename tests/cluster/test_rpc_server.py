@@ -9,10 +9,11 @@ import grpc.aio
 import pytest
 
 from emulator.core.messages import Request
-from emulator.core.types import CauseId
+from emulator.core.types import CauseId, NodeId
 from emulator.node.batch_bytes import parse_produced
 from emulator.rpc.channel import as_is, keepalive_for, open_channel
 from emulator.rpc.inbound import NodeServer, OnRequest, Responder
+from emulator.rpc.interception import Interceptor
 from emulator.rpc.request_stream import StreamCall
 
 pytestmark = pytest.mark.cluster
@@ -39,7 +40,9 @@ class Bugs:
 
 @asynccontextmanager
 async def serving(on_request: OnRequest) -> AsyncIterator[grpc.aio.Channel]:
-    server = NodeServer(keepalive=KEEPALIVE, on_request=on_request)
+    server = NodeServer(
+        keepalive=KEEPALIVE, on_request=on_request, interceptor=Interceptor(NodeId(0), record=lambda _: None)
+    )
     server.add_broker(parse_produced)
     port = await server.start("127.0.0.1:0")
     channel = open_channel(f"127.0.0.1:{port}", KEEPALIVE)

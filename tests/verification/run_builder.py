@@ -926,10 +926,10 @@ def _end(log: list[Batch]) -> int:
 
 
 def _targets(text: str) -> tuple[tuple[NodeId, ...], tuple[e.FaultLink, ...]]:
-    """The target of a fault as nodes and links: ``2``, ``0->100``, ``client->0`` or ``all``."""
+    """The target of a fault as nodes and links: ``2``, ``0->100``, ``client->0``, messages or ``all``."""
     source, arrow, target = text.replace("client", "1000").partition("->")
     if arrow:
-        return (), (e.FaultLink(NodeId(int(source)), NodeId(int(target))),)
+        return (), (e.FaultLink(NodeId(int(source)), NodeId(int(target.split()[0]))),)
     return (() if text == "all" else (NodeId(int(text)),)), ()
 
 

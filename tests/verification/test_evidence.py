@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from emulator.core import events as e
+from emulator.core.types import MessageFate, NodeId, Way
 from emulator.verification.verdict import CheckStatus, Verdict, VerdictReport
 from tests.verification.conftest import Judge
 from tests.verification.resealing import reseal
@@ -42,6 +43,24 @@ def fault_then_fencing(fault: str, target: str, *, broker: int) -> Build:
         run.fence(broker)
 
     return built(change)
+
+
+LOST_ANSWER = ("lose_messages", "0->100 AlterPartition response")
+
+
+def answer_lost(run: RunBuilder, *, api: str) -> None:
+    run.fault(*LOST_ANSWER)
+    run.note(
+        CONTROLLER,
+        e.MessageIntercepted(
+            cause_id=CAUSE,
+            source=NodeId(0),
+            target=NodeId(CONTROLLER),
+            api=api,
+            way=Way.RESPONSE,
+            fate=MessageFate.LOST,
+        ),
+    )
 
 
 def killed_then_fenced(path: Path) -> Path:
@@ -227,6 +246,8 @@ UNKNOWN: Mapping[str, Build] = {
     "harness died": harness_died,
     "process ended by itself": process_ended_by_itself,
     "fault did not bite": built(lambda run: run.fault("isolate", "2", bit=None)),
+    "no message came by that a fault could touch": built(lambda run: run.fault(*LOST_ANSWER)),
+    "a message of another kind was touched": built(lambda run: answer_lost(run, api="BrokerHeartbeat")),
     "unexplained fencing": built(lambda run: run.fence(1)),
     "fencing of another broker's fault": fault_then_fencing("isolate", "0", broker=1),
     "fencing by a cut between brokers": fault_then_fencing("cut", "0->1", broker=1),
@@ -251,6 +272,7 @@ EXPLAINED: Mapping[str, Build] = {
         f"fencing by {fault} of what goes to the controller": fault_then_fencing(fault, "1->100", broker=1)
         for fault in ("hold", "slow", "reset", "throttle", "lose_responses")
     },
+    "the answer that a fault was to lose was lost": built(lambda run: answer_lost(run, api="AlterPartition")),
     "fencing by a paused controller": fault_then_fencing("pause", str(CONTROLLER), broker=1),
     "fencings while the controller's disk is held up": lambda path: fenced_twice_during_a_fault(
         path, is_disk_held=True

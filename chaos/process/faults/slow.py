@@ -4,9 +4,8 @@ from chaos.process.fault_target import FaultTarget
 from chaos.process.faults.links import PASSES_WITHIN_S, passes, proxies
 from chaos.process.faults.registry import executes
 from emulator.cluster.toxiproxy import Link, Toxic, both_ways
-from emulator.core.types import NodeId
+from emulator.core.types import NodeId, Way
 from emulator.plan.actions import Outcome, Slow, no_op
-from emulator.plan.channels import Way
 
 _WAYS = (Way.REQUEST, Way.RESPONSE)
 """Ways of messages upstream and downstream."""

@@ -75,13 +75,12 @@ def test_a_scenario_that_the_driver_cannot_play_is_refused_with_step_and_line(tm
 def test_a_plan_that_processes_cannot_play_is_refused_with_a_list_of_its_actions(tmp_path: Path) -> None:
     path = tmp_path / "held.txt"
     path.write_text(
-        "cluster brokers=3\ntopic orders replicas=(0,1,2)\n"
-        "hold 1->100 AlterPartition request\nkill 0\nclock 1 rate=900000\n"
+        "cluster brokers=3\ntopic orders replicas=(0,1,2)\nhold 100->100 Sync response\nkill 0\nclock 1 rate=900000\n"
     )
     result = laststand("replay", str(path), "--driver", "process")
     assert result.returncode == 254
     listed = [line.split(":")[1].strip() for line in result.stdout.splitlines()]
-    assert listed == ["hold 1->100 AlterPartition request", "clock 1 rate=900000"]
+    assert listed == ["hold 100->100 Sync response", "clock 1 rate=900000"]
     assert "cannot be played there" in result.stderr
 
 

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from emulator.core.admin_messages import RequestedElection
 from emulator.core.errors import ErrorCode
 from emulator.core.metadata_version import ELR_VERSION
-from emulator.core.types import BrokerId, ConfigResource, NodeId, TopicPartition
+from emulator.core.types import BrokerId, ConfigResource, NodeId, TopicPartition, Way
 from emulator.plan import administration_fields as admin
 from emulator.plan import fields
 from emulator.plan.actions import DEEDS, Action
 from emulator.plan.administration_fields import ConfigChange, FeatureLevel, TopicSpec
-from emulator.plan.channels import Channel, Link, Way
+from emulator.plan.channels import Channel, Link
 from emulator.plan.fields import AnyField
 from emulator.plan.names import Names
 from emulator.plan.nodes import CLIENT, CONTROLLER

@@ -3,9 +3,9 @@
 import pytest
 
 from emulator.core.events import Event, FaultHealed, FaultInjected, FaultLink
-from emulator.core.types import CauseId, MetadataOffset, NodeId
-from emulator.plan.actions import DEEDS, Action, ClockRate, CreateTopic, HealAll
-from emulator.plan.channels import Link
+from emulator.core.types import CauseId, MetadataOffset, NodeId, Way
+from emulator.plan.actions import DEEDS, Action, ClockRate, CreateTopic, HealAll, OnChannel, Release
+from emulator.plan.channels import Channel, Link
 from emulator.plan.faults import EVERYTHING, Fault, ended_by, fault_events, faults_of
 from emulator.plan.lines import parse_action
 from emulator.plan.plan import parse_plan
@@ -18,6 +18,7 @@ def link(source: int, target: int) -> Link[NodeId]:
     return Link(NodeId(source), NodeId(target))
 
 
+FETCHES = Channel(NodeId(0), NodeId(100), "Fetch", Way.REQUEST)
 BROKEN = (Link(NodeId(0), NodeId(1)), Link(NodeId(1), NodeId(100)), Link(NodeId(2), NodeId(0)))
 
 
@@ -48,8 +49,11 @@ BROKEN = (Link(NodeId(0), NodeId(1)), Link(NodeId(1), NodeId(100)), Link(NodeId(
         ("reset 0->1", (Fault("reset", link(0, 1)),), (Fault("reset", link(0, 1)),)),
         ("slow 0->1 ms=5", (Fault("slow", link(0, 1)),), ()),
         ("rejoin 1", (), (Fault("heal", NodeId(1)), Fault("heal", link(0, 1)), Fault("heal", link(1, 100)))),
-        ("hold 0->100 Fetch request", (Fault("hold", link(0, 100)),), ()),
-        ("release 0->100 Fetch request", (), (Fault("hold", link(0, 100)),)),
+        ("hold 0->100 Fetch request", (Fault("hold", FETCHES),), ()),
+        ("lose-next 0->100 Fetch request count=1", (Fault("lose_messages", FETCHES),), ()),
+        ("duplicate-next 0->100 Fetch request count=1", (Fault("duplicate_messages", FETCHES),), ()),
+        ("delay 0->100 Fetch request ms=5", (Fault("delay_messages", FETCHES),), ()),
+        ("release 0->100 Fetch request", (), (Fault("heal", FETCHES),)),
         ("release 0->100 Fetch request count=1", (), ()),
         ("clock 1 rate=700000", (Fault("clock", NodeId(1)),), ()),
         ("clock 1 rate=1000000", (), (Fault("clock", NodeId(1)),)),
@@ -70,6 +74,7 @@ def examples() -> list[Action]:
 def test_a_fault_can_be_ended_by_another_action_than_by_healing_everything(action: Action) -> None:
     menders = [each for each in examples() if not isinstance(each, HealAll)]
     menders += [ClockRate(nodes=(NodeId(1),), rate_ppm=1_000_000)]
+    menders += [Release(channel=each.channel) for each in examples() if isinstance(each, OnChannel)]
     ended = {fault for mender in menders for fault in ended_by(mender, broken=())}
     for fault in faults_of(action):
         assert fault in ended or Fault("heal", fault.on) in ended, fault

@@ -4,9 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from emulator.core.types import NodeId, TopicPartition
-from emulator.plan.actions import ActionTemplate, HealAll, HealLink, HealNodes, Isolate, Kill, PowerLoss
-from emulator.plan.channels import Link
+from emulator.core.types import NodeId, TopicPartition, Way
+from emulator.plan.actions import (
+    ActionTemplate,
+    HealAll,
+    HealLink,
+    HealNodes,
+    Isolate,
+    Kill,
+    LoseHeld,
+    LoseNext,
+    PowerLoss,
+)
+from emulator.plan.channels import Channel, Link
 from emulator.plan.names import Names
 from emulator.plan.nodes import CONTROLLER, NamedNode, ReplicaRole, RoleNode
 from emulator.plan.power import DiskLoss
@@ -16,6 +26,7 @@ from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, Truncat
 from tests.unit.plan.random_actions import PARTITIONS, names
 
 ZERO, ONE = NodeId(0), NodeId(1)
+FETCHED = Channel(ZERO, ONE, "Fetch", Way.RESPONSE)
 LEADER = RoleNode(role=ReplicaRole.LEADER, partition=TopicPartition("orders", 0))
 
 
@@ -28,6 +39,8 @@ LEADER = RoleNode(role=ReplicaRole.LEADER, partition=TopicPartition("orders", 0)
         ("isolate: {node: 1}", Isolate(nodes=(ONE,))),
         ("heal: all", HealAll()),
         ("heal: {node: 1}", HealNodes(nodes=(ONE,))),
+        ("lose: {responses: Fetch, from: 0, to: 1}", LoseHeld(channel=FETCHED)),
+        ("lose: {responses: Fetch, from: 0, to: 1, count: 2}", LoseNext(channel=FETCHED, count=2)),
         ("heal: {from: 0, to: 1}", HealLink(link=Link(ZERO, ONE))),
         ("power_loss: {node: 1}", PowerLoss(nodes=(ONE,), loss=DiskLoss(keep=Keep.NONE))),
         ("power_loss: {node: 1, keep: torn, seed: 7}", PowerLoss(nodes=(ONE,), loss=DiskLoss(keep=Keep.TORN, seed=7))),
@@ -86,6 +99,8 @@ def test_without_a_partition_a_role_is_of_the_only_one() -> None:
         ("lose: {responses: 0 to 1}", "plan:1: responses: '0 to 1' is no link, allowed: a -> b"),
         ("lose: {responses: Fetsh, from: 0, to: 1}", "responses: 'Fetsh'"),
         ("hold: {from: 0, to: 1}", "plan:1: hold: needs one of requests and responses"),
+        ("duplicate: {responses: Fetch, from: 0, to: 1}", "plan:1: duplicate: only requests are duplicated"),
+        ("delay: {responses: Fetch, from: 0, to: 1, by: 0 ms}", "plan:1: delay: a delay of 0 ms is none"),
         ("hold: {requests: Sync, from: 0, to: 1}", "plan:1: to: Sync is only there as 100->100 Sync response"),
         ("slow: {from: 0, to: 1, latency: soon}", "plan:1: latency: 'soon' is no duration"),
         ("wait: {for: 5}", "plan:1: for: '5' is no duration"),

@@ -2,8 +2,8 @@
 
 from itertools import pairwise
 
-from emulator.core.types import NodeId
-from emulator.plan.channels import Channel, Direction, Link, Way
+from emulator.core.types import NodeId, Way
+from emulator.plan.channels import Channel, Direction, Link
 from emulator.simulator.network import LATENCY_MS, Latency, Network
 
 ZERO, ONE = NodeId(0), NodeId(1)

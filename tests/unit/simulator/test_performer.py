@@ -2,8 +2,8 @@
 
 import pytest
 
-from emulator.core.events import FaultInjected
-from emulator.core.types import BrokerId, NodeId, TopicPartition
+from emulator.core.events import FaultInjected, MessageIntercepted
+from emulator.core.types import BrokerId, MessageFate, NodeId, TopicPartition
 from emulator.plan.actions import DEEDS, Action, PowerLoss, UnregisterBroker
 from emulator.plan.lines import parse_action
 from emulator.plan.nodes import CONTROLLER
@@ -88,6 +88,14 @@ def test_every_action_is_performed_and_the_cluster_recovers(row: object) -> None
         (("heal",), [(False, False, "no-op: nothing is wrong with the network")]),
         (("cut 0->1", "mend 0->1"), [(True, True, "1 of 1 links silent"), (True, True, "1 links restored")]),
         (("release 0->1 Fetch request",), [(False, False, "no-op: they are not held")]),
+        (
+            ("delay 1->0 Fetch request ms=5", "delay 1->0 Fetch request ms=5", "release 1->0 Fetch request"),
+            [(True, True, "from now on"), (False, False, "no-op: that is done to them"), (True, True, "0 released")],
+        ),
+        (
+            ("hold 1->100 BrokerHeartbeat request", "wait 150", "lose-next 1->100 BrokerHeartbeat response count=1"),
+            [(True, True, "held from now on"), (True, True, "150 ms have passed"), (True, True, "from now on")],
+        ),
         (("recreate returns",), [(False, False, "no-op: there is no topic returns")]),
         (("elr-feature level=1",), [(False, False, "no-op: eligible.leader.replicas.version is at level 1")]),
     ],
@@ -119,6 +127,23 @@ def test_only_what_took_effect_is_recorded() -> None:
         perform_and_record(simulation.cluster, parse_action(line))
     told = [entry.event.target for entry in journal.entries if isinstance(entry.event, FaultInjected)]
     assert told == ["1", "1", "2"]
+
+
+def test_messages_are_lost_duplicated_and_delayed_as_counted() -> None:
+    journal = Journal()
+    simulation = begun(journal)
+    done(simulation, "lose-next 1->100 BrokerHeartbeat response count=2", "wait 1500")
+    done(simulation, "duplicate-next 1->100 BrokerHeartbeat request count=1", "wait 1500")
+    done(simulation, "delay 1->100 BrokerHeartbeat request ms=20", "wait 1500", "heal")
+    counted = len([entry for entry in journal.entries if isinstance(entry.event, MessageIntercepted)])
+    done(simulation, "wait 1500")
+    touched = [entry.event for entry in journal.entries if isinstance(entry.event, MessageIntercepted)]
+    assert len(touched) == counted == simulation.cluster.network.intercepted.total(), "none after the heal"
+    fates = [event.fate for event in touched]
+    assert (fates.count(MessageFate.LOST), fates.count(MessageFate.DUPLICATED)) == (2, 1)
+    assert fates.count(MessageFate.DELAYED) > 3
+    simulation.finish()
+    assert simulation.findings() == ()
 
 
 # --- DiskLoss of power ------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from chaos.scenario.conditions import (
     Consumed,
     CountPer,
     FeatureIs,
+    Intercepted,
     LogEnds,
     LogIs,
     NoLeader,
@@ -41,8 +42,10 @@ from emulator.core.types import (
     Offset,
     TopicId,
     TopicPartition,
+    Way,
 )
-from emulator.plan.nodes import NamedNode, NodeRef, ReplicaRole, RoleNode
+from emulator.plan.channels import Channel
+from emulator.plan.nodes import CONTROLLER, NamedNode, NodeRef, ReplicaRole, RoleNode
 
 FULL, SMALL, EMPTY, MOVING = (TopicPartition("orders", number) for number in range(4))
 TOPIC_ID = TopicId("AAAAAAAAAAAAAAAAAAAAAA")
@@ -112,6 +115,7 @@ def progress(*counts: tuple[int, TopicPartition, int], consumed: int, fenced: in
     return ClientCounts(acked=acked, failed=0, unknown=0, consumed=consumed, errors=errors)
 
 
+ANSWERS: Channel[NodeRef] = Channel(NodeId(0), CONTROLLER, "AlterPartition", Way.RESPONSE)
 VIEW = View(
     image=image(),
     counts=progress((-1, FULL, 90), (-1, SMALL, 30), (1, FULL, 50), consumed=8, fenced=5),
@@ -119,6 +123,7 @@ VIEW = View(
     names={"first": NodeId(2)},
     log_end=lambda node_id, partition: Offset(7 if node_id == 0 and partition == FULL else 0),
     log_names=lambda node_id: frozenset({"orders-0"} if node_id == 0 else ()),
+    intercepted=lambda channel: 2 if str(channel) == "0->100 AlterPartition response" else 0,
 )
 
 
@@ -160,6 +165,7 @@ REACHED = [
     FeatureIs(feature="metadata.version", level=0),
     ClientSaw(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, count=2),
     Consumed(count=7),
+    Intercepted(channel=ANSWERS, count=2),
     PartitionIs(
         partitions=(MOVING,),
         replicas=(node(1), node(2)),
@@ -200,6 +206,8 @@ NOT_REACHED = [
     ClientSaw(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, count=3),
     ClientSaw(error=ErrorCode.FENCED_LEADER_EPOCH, count=1),
     Consumed(count=8),
+    Intercepted(channel=ANSWERS, count=3),
+    Intercepted(channel=ANSWERS._replace(source=RoleNode(role=ReplicaRole.LEADER, partition=EMPTY)), count=1),
     PartitionIs(partitions=(MOVING,), adding_replicas=()),
     PartitionIs(partitions=(MOVING,), removing_replicas=()),
     PartitionIs(partitions=(MOVING,), replicas=(node(1),)),

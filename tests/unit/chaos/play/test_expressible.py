@@ -50,10 +50,8 @@ def test_every_bundled_scenario_can_be_played_on_both(name: str) -> None:
 
 
 def test_an_action_that_a_driver_does_not_have_is_refused_with_the_reason() -> None:
-    scenario = read_scenario(
-        Path("wait.yaml"), TEXT.format(properties="", topic="", step="hold: {requests: Fetch, from: 0, to: 1}")
-    )
+    scenario = read_scenario(Path("wait.yaml"), TEXT.format(properties="", topic="", step="draw: {number: 1}"))
     (reason,) = not_expressible(scenario, scenario.properties, DriverName.PROCESS)
     assert reason.startswith("step 2 ")
-    assert "single messages" in reason
+    assert "draws by itself" in reason
     assert not_expressible(scenario, scenario.properties, DriverName.SIMULATOR) == ()

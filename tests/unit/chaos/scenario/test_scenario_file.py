@@ -12,6 +12,7 @@ from chaos.scenario.conditions import (
     Consumed,
     CountPer,
     FeatureIs,
+    Intercepted,
     LogIs,
     NoLeader,
     PartitionIs,
@@ -32,6 +33,7 @@ from emulator.core.types import (
     LeaderRecoveryState,
     NodeId,
     TopicPartition,
+    Way,
 )
 from emulator.plan.actions import (
     ActionTemplate,
@@ -57,7 +59,7 @@ from emulator.plan.actions import (
     UpdateFeature,
 )
 from emulator.plan.administration_fields import ConfigChange, FeatureLevel
-from emulator.plan.channels import Link
+from emulator.plan.channels import Channel, Link
 from emulator.plan.nodes import NamedNode, ReplicaRole, RoleNode
 from emulator.plan.power import DiskLoss
 from emulator.plan.steps import action_entry, flow_text
@@ -204,6 +206,21 @@ def link(source: int, target: int) -> Link[NodeId]:
         (
             "until: {error: NOT_LEADER_OR_FOLLOWER, count: 3}",
             Until(condition=ClientSaw(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, count=3), within_ms=30_000),
+        ),
+        (
+            "until: {intercepted: 2, responses: Fetch, from: 1, to: leader(orders-0)}",
+            Until(
+                condition=Intercepted(
+                    channel=Channel(
+                        node(1),
+                        RoleNode(role=ReplicaRole.LEADER, partition=TopicPartition("orders", 0)),
+                        "Fetch",
+                        Way.RESPONSE,
+                    ),
+                    count=2,
+                ),
+                within_ms=30_000,
+            ),
         ),
         (
             "until: {feature: metadata.version, level: 4.0-IV1}",

@@ -1,0 +1,94 @@
+"""Faults of single messages, at the node that was dialled: it holds, loses, duplicates or delays them.
+
+Its answer proves that it does so from now on; that it did so to a message is an event of its own, without which
+verification says that the fault did not bite.
+"""
+
+from chaos.process.fault_target import FaultTarget
+from chaos.process.faults.registry import executes
+from emulator.core.types import NodeId
+from emulator.plan.actions import (
+    DelayMessages,
+    Duplicate,
+    DuplicateNext,
+    Hold,
+    LoseHeld,
+    LoseNext,
+    Outcome,
+    Release,
+    ReleaseNewest,
+    effective,
+    no_op,
+)
+from emulator.plan.channels import Channel
+from emulator.rpc.interception import Intervention
+
+
+@executes(Hold)
+async def hold(target: FaultTarget, action: Hold[NodeId]) -> Outcome:
+    """Holds messages from now on."""
+    return await _arm(target, action.channel, Intervention.HOLD)
+
+
+@executes(LoseNext)
+async def lose_next(target: FaultTarget, action: LoseNext[NodeId]) -> Outcome:
+    """Loses the next messages."""
+    return await _arm(target, action.channel, Intervention.LOSE_NEXT, count=action.count)
+
+
+@executes(DuplicateNext)
+async def duplicate_next(target: FaultTarget, action: DuplicateNext[NodeId]) -> Outcome:
+    """Delivers the next requests twice."""
+    return await _arm(target, action.channel, Intervention.DUPLICATE_NEXT, count=action.count)
+
+
+@executes(DelayMessages)
+async def delay(target: FaultTarget, action: DelayMessages[NodeId]) -> Outcome:
+    """Delivers messages later."""
+    return await _arm(target, action.channel, Intervention.DELAY, delay_ms=action.delay_ms)
+
+
+async def _arm(
+    target: FaultTarget,
+    channel: Channel[NodeId],
+    intervention: Intervention,
+    *,
+    count: int | None = None,
+    delay_ms: int = 0,
+) -> Outcome:
+    report = await target.messages.order(channel, intervention, count=count, delay_ms=delay_ms)
+    if report is None:
+        return Outcome(took_effect=True, bit=False, seen=f"no-op: node {channel.target} does not answer")
+    return effective(f"node {channel.target} does so from now on") if report.is_changed else no_op("it does so already")
+
+
+@executes(Release)
+async def release(target: FaultTarget, action: Release[NodeId]) -> Outcome:
+    """Delivers what is held."""
+    report = await target.messages.order(action.channel, Intervention.RELEASE, count=action.count)
+    if report is None or not report.is_changed:
+        return no_op("none is held")
+    return effective(f"{report.messages} released")
+
+
+@executes(ReleaseNewest)
+async def release_newest(target: FaultTarget, action: ReleaseNewest[NodeId]) -> Outcome:
+    """Delivers the newest message that is held."""
+    return await _on_held(target, action.channel, Intervention.RELEASE_NEWEST, "1 released")
+
+
+@executes(LoseHeld)
+async def lose_held(target: FaultTarget, action: LoseHeld[NodeId]) -> Outcome:
+    """Loses the oldest message that is held."""
+    return await _on_held(target, action.channel, Intervention.LOSE_HELD, "1 lost")
+
+
+@executes(Duplicate)
+async def duplicate(target: FaultTarget, action: Duplicate[NodeId]) -> Outcome:
+    """Delivers the oldest request that is held, and keeps it."""
+    return await _on_held(target, action.channel, Intervention.DUPLICATE_HELD, "1 duplicated")
+
+
+async def _on_held(target: FaultTarget, channel: Channel[NodeId], intervention: Intervention, seen: str) -> Outcome:
+    report = await target.messages.order(channel, intervention)
+    return effective(seen) if report is not None and report.is_changed else no_op("none is held")

@@ -1,0 +1,122 @@
+"""Faults of single messages on real processes: orders to the nodes that serve an API, and what came of them.
+
+Orders go to a node's own port, past all proxies. Who was dialled writes an event for each message that a fault touched.
+"""
+
+from collections import Counter
+from pathlib import Path
+from typing import Final
+
+import grpc.aio
+import msgspec
+
+from emulator.cluster.process_cluster import ProcessCluster
+from emulator.core.types import MessageFate, NodeId
+from emulator.plan.channels import Channel
+from emulator.rpc.apis import method_path
+from emulator.rpc.channel import as_is, keepalive_for, open_channel
+from emulator.rpc.interception import (
+    INTERCEPTION_METHOD,
+    INTERCEPTION_SERVICE,
+    InterceptionOrder,
+    InterceptionReport,
+    Intervention,
+    MessageKind,
+    decode_report,
+    encode_order,
+)
+
+_ANSWER_TIMEOUT_S: Final = 5.0
+_KEEPALIVE: Final = keepalive_for(session_timeout_ms=int(_ANSWER_TIMEOUT_S * 1000))
+_PATH: Final = method_path(INTERCEPTION_SERVICE, INTERCEPTION_METHOD)
+_LASTING: Final = (Intervention.HOLD, Intervention.DELAY)
+"""What goes on in the next process of a node; what is counted ends with the process."""
+
+
+class _Line(msgspec.Struct, tag_field="type", tag="MessageIntercepted"):
+    source: int
+    target: int
+    api: str
+    way: str
+    fate: str
+
+
+_LINES: Final = msgspec.json.Decoder(_Line)
+
+
+class MessageFaults:
+    """Sends orders, and remembers which channels they are about.
+
+    Args:
+        cluster: of the nodes.
+
+    Attributes:
+        channels: those to whose messages something is done.
+    """
+
+    def __init__(self, cluster: ProcessCluster) -> None:
+        self.channels: dict[Channel[NodeId], InterceptionOrder] = {}
+        self._cluster = cluster
+        self._counts: Counter[str] = Counter()
+        self._read: dict[Path, int] = {}
+
+    async def order(
+        self, channel: Channel[NodeId], intervention: Intervention, *, count: int | None = None, delay_ms: int = 0
+    ) -> InterceptionReport | None:
+        """Sends an order about a channel to the node that was dialled; ``None`` if it did not answer."""
+        kind = MessageKind(channel.source, channel.api, channel.way)
+        order = InterceptionOrder(intervention=intervention, kind=kind, count=count, delay_ms=delay_ms)
+        if intervention is Intervention.RELEASE and count is None:
+            self._forget(channel)
+        elif intervention in (*_LASTING, Intervention.LOSE_NEXT, Intervention.DUPLICATE_NEXT):
+            self._forget(channel)
+            self._remember(channel, order)
+        return await self._send(channel.target, order)
+
+    def _remember(self, channel: Channel[NodeId], order: InterceptionOrder) -> None:
+        self.channels[channel] = order
+        if order.intervention in _LASTING:
+            lasting = self._cluster.interceptions
+            lasting[channel.target] = (*lasting.get(channel.target, ()), order)
+
+    def _forget(self, channel: Channel[NodeId]) -> None:
+        order = self.channels.pop(channel, None)
+        lasting = self._cluster.interceptions
+        lasting[channel.target] = tuple(each for each in lasting.get(channel.target, ()) if each != order)
+
+    async def end_all(self) -> int:
+        """Ends everything that is done to messages; returns to how many channels something was done."""
+        ended = tuple(self.channels)
+        for channel in ended:
+            await self.order(channel, Intervention.RELEASE)
+        return len(ended)
+
+    async def _send(self, node_id: NodeId, order: InterceptionOrder) -> InterceptionReport | None:
+        address = self._cluster.direct_addresses()[node_id]
+        channel = open_channel(address, _KEEPALIVE)
+        try:
+            method = channel.unary_unary(_PATH, request_serializer=as_is, response_deserializer=as_is)
+            return decode_report(await method(encode_order(order), timeout=_ANSWER_TIMEOUT_S))
+        except grpc.aio.AioRpcError:
+            return None
+        finally:
+            await channel.close(None)
+
+    def intercepted(self, channel: Channel[NodeId]) -> int:
+        """Returns how many messages of a kind were touched, by the events of who was dialled."""
+        events = self._cluster.layout.directory / "events"
+        for path in events.glob(f"{channel.target}-*.jsonl"):
+            self._count(path)
+        return self._counts[str(channel)]
+
+    def _count(self, path: Path) -> None:
+        with path.open("rb") as file:
+            file.seek(self._read.get(path, 0))
+            lines = file.read()
+        whole = lines[: lines.rfind(b"\n") + 1]
+        self._read[path] = self._read.get(path, 0) + len(whole)
+        for line in whole.splitlines():
+            if b'"MessageIntercepted"' in line:
+                told = _LINES.decode(line)
+                if told.fate != MessageFate.RELEASED:
+                    self._counts[f"{told.source}->{told.target} {told.api} {told.way}"] += 1
