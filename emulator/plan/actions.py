@@ -176,7 +176,7 @@ class _Action(msgspec.Struct, frozen=True, kw_only=True, tag_field="action"):
         yield from ()
 
     def repair(self) -> "Action | None":
-        """Returns what undoes an action that another of its kind undoes; ``None`` for all others."""
+        """Returns what undoes an action that healing every link may leave; ``None`` for all others."""
         return None
 
     @property
@@ -521,6 +521,10 @@ class LoseNext(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="lose_next"):
 
     count: Annotated[int, field.Whole("count", help="How many messages.", low=1)]
 
+    def repair(self) -> "Action | None":
+        """Returns what ends it, though so many messages may never come by."""
+        return Release(channel=self.channel)  # type: ignore[arg-type]
+
 
 @deed(
     "duplicate-next 0->100 AlterPartition request count=1",
@@ -532,6 +536,10 @@ class DuplicateNext(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="duplica
     """Deliver the next requests of one kind twice."""
 
     count: Annotated[int, field.Whole("count", help="How many requests.", low=1)]
+
+    def repair(self) -> "Action | None":
+        """Returns what ends it, though so many messages may never come by."""
+        return Release(channel=self.channel)  # type: ignore[arg-type]
 
     def problems(self) -> Iterator[str]:
         """Yields why the arguments do not go together."""
