@@ -299,7 +299,11 @@ def scenarios_page() -> str:
             _prose(
                 "A node is an id, `controller`, a role (`leader(orders-0)`, `follower(orders-0)`, "
                 "`last-isr(orders-0)`, "
-                "`elr(orders-0)`), or a name that an earlier step gave its node with `as: NAME`."
+                "`elr(orders-0)`), or a name that an earlier step gave its node with `as: NAME`. Groups stand in its "
+                "place: `any: 2` of the brokers that run (for `start`: that do not), `random: 1 of isr(orders-0)` (or "
+                "of `elr`, `replicas`, `followers`, `brokers`), `rack: a`. Elsewhere, as at an end of a link, they are "
+                "written `any(1)`, `random(1 of isr)`, `rack(a)`. What is drawn depends on the run's seed, and "
+                "`plan.yaml` has its ids."
             ),
             *(_verb(verb) for verb in VERBS),
         )
@@ -347,8 +351,8 @@ _LOSS_KEYS: Final = {
 }
 
 SUBJECTS: Final[Mapping[str, tuple[str, str]]] = {
-    "Nodes": ("node; list of nodes", "Which nodes, at the same moment."),
-    "Brokers": ("broker; list of brokers", "Which brokers, at the same moment."),
+    "Nodes": ("node; list of nodes; a group", "Which nodes, at the same moment."),
+    "Brokers": ("broker; list of brokers; a group", "Which brokers, at the same moment."),
     "Ends": ("nodes; `from` may be `client`", "The link by which one dials the other."),
     "Arrow": ("`0 -> 1`; `client -> 1`", "The link by which the first dials the second."),
     "Messages": ("kinds of messages; nodes", "Which messages of a link: requests that go there, or responses to them."),

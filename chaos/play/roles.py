@@ -5,7 +5,7 @@ from typing import TypeAlias, assert_never
 
 from emulator.core.image import MetadataImage, PartitionState
 from emulator.core.types import BrokerId, NodeId, TopicPartition
-from emulator.plan.nodes import NamedNode, NodeRef, ReplicaRole, RoleNode
+from emulator.plan.nodes import DrawnFrom, DrawnNodes, NamedNode, NodeGroup, NodeRef, RackNodes, ReplicaRole, RoleNode
 
 NodeNames: TypeAlias = Mapping[str, NodeId]
 """Nodes by the names that steps gave them."""
@@ -22,8 +22,44 @@ def resolve(node: NodeRef, image: MetadataImage, names: NodeNames) -> NodeId | N
             state = image.partitions.get(partition or _only_partition(image))
             found = None if state is None else _holder(role, state)
             return None if found is None else NodeId(found)
+        case DrawnNodes() | RackNodes():
+            return None  # several nodes, not one
         case _:
             assert_never(node)
+
+
+def candidates(group: NodeGroup, image: MetadataImage) -> tuple[NodeId, ...]:
+    """Returns the brokers that are a group, or among which it is drawn, ascending.
+
+    ``any`` draws among all that are registered.
+    """
+    match group:
+        case RackNodes(rack=rack):
+            found = {broker_id for broker_id, each in image.brokers.items() if each.rack == rack}
+        case DrawnNodes(drawn_from=DrawnFrom.BROKERS):
+            found = set(image.brokers)
+        case DrawnNodes(drawn_from=drawn_from, partition=partition):
+            state = image.partitions.get(partition or _only_partition(image))
+            found = set() if state is None else set(_members(drawn_from, state))
+        case _:
+            assert_never(group)
+    return tuple(NodeId(broker_id) for broker_id in sorted(found))
+
+
+def _members(drawn_from: DrawnFrom, state: PartitionState) -> tuple[BrokerId, ...]:
+    match drawn_from:
+        case DrawnFrom.REPLICAS:
+            return state.replicas
+        case DrawnFrom.ISR:
+            return state.isr
+        case DrawnFrom.ELR:
+            return state.elr
+        case DrawnFrom.FOLLOWERS:
+            return tuple(replica for replica in state.replicas if replica != state.leader)
+        case DrawnFrom.BROKERS:
+            raise AssertionError("these are no replicas")
+        case _:
+            assert_never(drawn_from)
 
 
 def missing(node: NodeRef) -> str:

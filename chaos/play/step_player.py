@@ -7,14 +7,25 @@ import msgspec
 from chaos.play.administration import administer
 from chaos.play.barriers import Observation, View, observe
 from chaos.play.recorded_plan import PlayedStep
-from chaos.play.roles import missing, resolve
+from chaos.play.roles import candidates, missing, resolve
 from chaos.play.target import Target
 from chaos.play.waiting import StepError
 from chaos.scenario.conditions import Until
 from chaos.scenario.scenario import Step
 from emulator.core.types import NodeId
-from emulator.plan.actions import Action, Administration, Outcome, PowerLoss, nodes_of, with_nodes
-from emulator.plan.nodes import NodeRef
+from emulator.plan.actions import (
+    Action,
+    ActionTemplate,
+    Administration,
+    Outcome,
+    PowerLoss,
+    Resume,
+    Start,
+    nodes_of,
+    with_members,
+    with_nodes,
+)
+from emulator.plan.nodes import DrawnFrom, DrawnNodes, NodeGroup, NodeRef
 from emulator.plan.power import SEED_BITS
 
 
@@ -38,7 +49,7 @@ class StepPlayer:
             observation = await self._wait(step.action)
             reached = Outcome(took_effect=True, bit=True, seen=observation.text)
             return PlayedStep(action=step.action.with_names(self._names), outcome=reached)
-        action = with_nodes(step.action, self._resolve)
+        action = with_nodes(self._with_groups(step.action, number), self._resolve)
         if isinstance(action, PowerLoss) and action.loss.seed is None:
             loss = msgspec.structs.replace(action.loss, seed=self._chance(number).getrandbits(SEED_BITS))
             action = msgspec.structs.replace(action, loss=loss)
@@ -87,6 +98,36 @@ class StepPlayer:
             return observe(barrier.condition, view)
 
         return await target.wait(see, timeout_s=barrier.within_ms / 1000)
+
+    def _with_groups(self, template: ActionTemplate, number: int) -> ActionTemplate:
+        """Draws the groups of an action, each node once."""
+        chance = random.Random(f"{self._seed}:nodes-{number}")
+        drawn = {node for node in nodes_of(template) if isinstance(node, int)}
+
+        def members(group: NodeGroup) -> tuple[NodeId, ...]:
+            found = [node for node in candidates(group, self._target.image) if node not in drawn]
+            if isinstance(group, DrawnNodes):
+                if group.drawn_from is DrawnFrom.BROKERS:
+                    found = [node for node in found if self._can_be_done(template, node)]
+                if len(found) < group.count:
+                    raise StepError(f"{group}: there are only {len(found)}")
+                found = sorted(chance.sample(found, group.count))
+            if not found:
+                raise StepError(f"{group}: there are none")
+            drawn.update(found)
+            return tuple(found)
+
+        return with_members(template, members)
+
+    def _can_be_done(self, template: ActionTemplate, node: NodeId) -> bool:
+        is_running, is_paused = self._target.is_running(node), self._target.is_paused(node)
+        match template:
+            case Start():
+                return not is_running
+            case Resume():
+                return is_paused
+            case _:
+                return is_running and not is_paused
 
     def _resolve(self, node: NodeRef) -> NodeId:
         found = resolve(node, self._target.image, self._names)

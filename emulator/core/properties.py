@@ -25,7 +25,8 @@ _ReplicaSelector: TypeAlias = Literal[
 class NodeProperties(msgspec.Struct, frozen=True, kw_only=True):
     """Properties of one node. Field names are Kafka's with dots turned to underscores; times are ms, sizes bytes.
 
-    In ``broker.rack``, ``{node}`` stands for the broker's id. Two are ours: ``leader.recovery.min.ms``, how long a
+    In ``broker.rack``, ``{node}`` stands for the broker's id, and of racks with commas between them brokers take one in
+    turn. Two are ours: ``leader.recovery.min.ms``, how long a
     leader's recovery step takes at least (KIP-704), so that it is seen, and ``stray.delete.delay.ms``, the grace of
     logs that do not belong here any more (KIP-550).
     """

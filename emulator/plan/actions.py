@@ -35,7 +35,7 @@ from emulator.plan.administration_fields import (
 from emulator.plan.channels import STREAM, SYNC, Channel, Direction, Link, NodeT_co
 from emulator.plan.drivers import DriverName
 from emulator.plan.fields import AnyField
-from emulator.plan.nodes import NodeRef
+from emulator.plan.nodes import NodeGroup, NodeRef
 from emulator.plan.power import DiskLoss
 from emulator.plan.topics import PlannedTopic
 
@@ -762,6 +762,26 @@ def with_nodes(action: ActionTemplate, find: Callable[[NodeRef], NodeId]) -> Act
         case _:
             pass
     return cast(Action, msgspec.structs.replace(action, **changes) if changes else action)
+
+
+def with_members(action: ActionTemplate, members: Callable[[NodeGroup], tuple[NodeId, ...]]) -> ActionTemplate:
+    """Returns an action with the members of its groups in place of them; a link has one at each end."""
+
+    def one(node: NodeRef) -> NodeRef:
+        return members(node)[0] if isinstance(node, NodeGroup) else node
+
+    changes: dict[str, object] = {}
+    match action:
+        case OnNodes(nodes=nodes) | OnBrokers(nodes=nodes):
+            found = (members(node) if isinstance(node, NodeGroup) else (node,) for node in nodes)
+            changes["nodes"] = tuple(dict.fromkeys(each for group in found for each in group))
+        case OnLink(link=link) | LoseResponses(link=link):
+            changes["link"] = Link(one(link.source), one(link.target))
+        case OnChannel(channel=channel):
+            changes["channel"] = channel._replace(source=one(channel.source), target=one(channel.target))
+        case _:
+            pass
+    return msgspec.structs.replace(action, **changes) if changes else action
 
 
 def nodes_of(action: ActionTemplate) -> tuple[NodeRef, ...]:

@@ -17,7 +17,7 @@ from emulator.core.errors import ErrorCode
 from emulator.core.types import TopicPartition, Way
 from emulator.plan.channels import CONTROLLER_SYNC, SYNC, Channel, Link
 from emulator.plan.names import Names
-from emulator.plan.nodes import NodeRef, node_text, parse_node
+from emulator.plan.nodes import GROUP_WORDS, DrawnFrom, DrawnNodes, NodeRef, RackNodes, node_text, parse_node
 from emulator.plan.power import DiskLoss
 from emulator.plan.yaml_cursor import Cursor, Fields
 from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
@@ -395,9 +395,9 @@ def take_enum(cursor: Cursor, kind: type[EnumT]) -> EnumT:
 
 
 class Nodes:
-    """Subject: nodes, ``node`` or ``nodes`` in a step."""
+    """Subject: nodes, ``node`` or ``nodes`` in a step, or a group: ``any: 1``, ``random: 2 of isr``, ``rack: a``."""
 
-    keys: tuple[str, ...] = ("node", "nodes")
+    keys: tuple[str, ...] = ("node", "nodes", *GROUP_WORDS)
     options: tuple[Option, ...] = ()
     is_required = True
 
@@ -407,14 +407,27 @@ class Nodes:
             if not nodes or len(set(nodes)) < len(nodes):
                 fields.owner.fail("nodes: allowed: different nodes, at least one")
             return nodes
+        for word in GROUP_WORDS:
+            if word in fields.keys:
+                return (names.group(fields.required(word), word),)
         return (self._node(fields.required("node"), names),)
 
     def _node(self, cursor: Cursor, names: Names) -> NodeRef:
-        return names.node(cursor)
+        return names.node_or_group(cursor)
 
     def write(self, value: Sequence[NodeRef]) -> dict[str, YamlValue]:
         words: list[YamlValue] = [node_value(each) for each in value]
-        return {"node": words[0]} if len(words) == 1 else {"nodes": words}
+        match value:
+            case [DrawnNodes(drawn_from=DrawnFrom.BROKERS, count=count)]:
+                return {"any": count}
+            case [DrawnNodes() as drawn]:
+                return {"random": drawn.inner}
+            case [RackNodes(rack=rack)]:
+                return {"rack": rack}
+            case [_]:
+                return {"node": words[0]}
+            case _:
+                return {"nodes": words}
 
     def parse(self, words: Words) -> tuple[NodeRef, ...]:
         return tuple(parse_node(each) for each in words.take().split(","))
@@ -431,7 +444,8 @@ class Brokers(Nodes):
     """Subject: brokers only."""
 
     def _node(self, cursor: Cursor, names: Names) -> NodeRef:
-        return names.broker(cursor)
+        node = names.node_or_group(cursor)
+        return names.broker(cursor) if isinstance(node, int) else node
 
     def problems(self, value: Sequence[NodeRef], names: Names) -> Iterator[str]:
         for node in value:

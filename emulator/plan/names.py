@@ -7,18 +7,26 @@ words, why something can never be meant; they serve lines of plans and requests 
 from collections.abc import Iterable, Iterator
 from typing import Final, get_args
 
+import msgspec
+
 from emulator.core.messages import Request
 from emulator.core.types import BrokerId, NodeId, TopicPartition
 from emulator.plan.channels import STREAM, SYNC, Link
 from emulator.plan.nodes import (
     CLIENT,
     CONTROLLER,
+    GROUP_WORDS,
+    DrawnFrom,
+    DrawnNodes,
     NamedNode,
+    NodeGroup,
     NodeRef,
+    RackNodes,
     ReplicaRole,
     RoleNode,
     is_node_name,
     node_text,
+    parse_group,
     parse_node,
 )
 from emulator.plan.yaml_cursor import Cursor, suggestion
@@ -27,6 +35,11 @@ ALL: Final = "all"
 """Stands for every partition."""
 
 _APIS: Final = (*sorted(each.__name__.removesuffix("Request") for each in get_args(Request)), STREAM, SYNC)
+_GROUP_FORMS: Final = {
+    "any": "a number from 1 on",
+    "random": "such as 2 of isr, or 1 of followers(orders-0); also of elr, replicas, brokers",
+    "rack": "a rack's name",
+}
 _ROLES: Final = tuple(role.value for role in ReplicaRole)
 
 
@@ -148,8 +161,49 @@ class Names:
         """Returns a broker or the controller."""
         return self._named(cursor, cursor.text())
 
+    def group(self, cursor: Cursor, word: str) -> NodeGroup:
+        """Returns the group that stands behind one of ``GROUP_WORDS``."""
+        try:
+            group = parse_group(word, cursor.text())
+        except ValueError:
+            cursor.fail(f"{cursor.text()!r} is no group, allowed: {_GROUP_FORMS[word]}")
+        return self._checked_group(cursor, group)
+
+    def node_or_group(self, cursor: Cursor) -> NodeRef:
+        """Returns a broker, the controller, or a group such as ``any(2)``."""
+        group = self._group(cursor, cursor.text())
+        return self.node(cursor) if group is None else group
+
+    def _group(self, cursor: Cursor, text: str) -> NodeGroup | None:
+        word, bracket, _ = text.partition("(")
+        if not bracket or word not in GROUP_WORDS:
+            return None
+        try:
+            group = parse_node(text)
+        except ValueError:
+            cursor.fail(f"{text!r} is no group, allowed: {word}({_GROUP_FORMS[word]})")
+        assert isinstance(group, DrawnNodes | RackNodes), "that is what these words begin"
+        return self._checked_group(cursor, group)
+
+    def _checked_group(self, cursor: Cursor, group: NodeGroup) -> NodeGroup:
+        if isinstance(group, RackNodes):
+            return group
+        if group.count > self.brokers:
+            cursor.fail(f"there are only {self.brokers} brokers")
+        if group.drawn_from is DrawnFrom.BROKERS:
+            return group
+        if group.partition is None:
+            return msgspec.structs.replace(group, partition=self._only_partition(cursor, group.drawn_from.value))
+        self._check_partition(cursor, str(group.partition))
+        return group
+
     def end(self, cursor: Cursor, text: str) -> NodeRef:
-        """Returns an end of a link, which may be the client process."""
+        """Returns an end of a link, which may be the client process, or one broker that is drawn."""
+        group = self._group(cursor, text)
+        if group is not None:
+            if isinstance(group, RackNodes) or group.count > 1:
+                cursor.fail(f"a link has one node at its end, not {group}, allowed: any(1), random(1 of isr)")
+            return group
         return CLIENT if text == node_text(CLIENT) else self._named(cursor, text)
 
     def _named(self, cursor: Cursor, text: str) -> NodeRef:
@@ -187,6 +241,14 @@ class Names:
                 yield f"whose {node}? Write {node}(PARTITION)"
             case RoleNode(partition=partition) if partition is not None:
                 yield from self.partition_problems(partition)
+            case DrawnNodes(partition=partition) if partition is not None:
+                yield from self.partition_problems(partition)
+            case DrawnNodes(drawn_from=drawn_from) if (
+                drawn_from is not DrawnFrom.BROKERS and len(self._partitions) != 1
+            ):
+                yield f"whose {drawn_from.value}? Write {drawn_from.value}(PARTITION)"
+            case DrawnNodes(count=count) if count > self.brokers:
+                yield f"there are only {self.brokers} brokers"
             case NamedNode(name=name) if name not in self._given:
                 yield f"no node {name!r}; there are {self.broker_range}, controller, and roles as leader(PARTITION)"
             case int() if node != CONTROLLER and not 0 <= node < self.brokers:
@@ -208,5 +270,5 @@ class Names:
                 yield from self.node_problems(end)
         if link.target == CLIENT:
             yield "nothing dials the client, so it cannot be the target of a link"
-        if link.source == link.target:
+        if link.source == link.target and not isinstance(link.source, DrawnNodes):
             yield f"a link from {node_text(link.source)} to itself does not exist"

@@ -20,6 +20,9 @@ HARNESS: Final = NodeId(2000)
 _WORDS: Final = {"client": CLIENT, "controller": CONTROLLER}
 _NAMES: Final = {node: word for word, node in _WORDS.items()}
 _ROLE: Final = re.compile(r"([a-z-]+)(?:\((.+)-(\d+)\))?")
+_GROUP: Final = re.compile(r"(any|random|rack)\((.+)\)")
+_DRAWN: Final = re.compile(r"(\d+) of (brokers|replicas|isr|elr|followers)(?:\((.+)-(\d+)\))?")
+_RACK: Final = re.compile(r"[A-Za-z0-9._-]+")
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]*")
 
 
@@ -56,8 +59,61 @@ class NamedNode(msgspec.Struct, frozen=True, kw_only=True, tag="name"):
         return self.name
 
 
-NodeRef: TypeAlias = NodeId | RoleNode | NamedNode
-"""A node as people write it."""
+class DrawnFrom(Enum):
+    """Brokers among which some are drawn."""
+
+    BROKERS = "brokers"
+    """Those to which the action can be done: that run, or for ``start`` those that do not."""
+
+    REPLICAS = "replicas"
+    ISR = "isr"
+    ELR = "elr"
+    FOLLOWERS = "followers"
+    """Replicas that do not lead."""
+
+
+class DrawnNodes(msgspec.Struct, frozen=True, kw_only=True, tag="drawn"):
+    """So many brokers, drawn when the action is due; prints as ``any(1)`` or ``random(2 of isr(orders-0))``.
+
+    Attributes:
+        count: how many.
+        drawn_from: among which.
+        partition: of which replicas are meant; ``None`` is the cluster's only one.
+    """
+
+    count: int
+    drawn_from: DrawnFrom
+    partition: TopicPartition | None = None
+
+    def __str__(self) -> str:
+        if self.drawn_from is DrawnFrom.BROKERS:
+            return f"any({self.count})"
+        return f"random({self.inner})"
+
+    @property
+    def inner(self) -> str:
+        """What stands behind ``random``."""
+        where = "" if self.partition is None else f"({self.partition})"
+        return f"{self.count} of {self.drawn_from.value}{where}"
+
+
+class RackNodes(msgspec.Struct, frozen=True, kw_only=True, tag="rack"):
+    """All brokers of a rack that are registered when the action is due; prints as ``rack(a)``."""
+
+    rack: str
+
+    def __str__(self) -> str:
+        return f"rack({self.rack})"
+
+
+NodeGroup: TypeAlias = DrawnNodes | RackNodes
+"""Several brokers at once."""
+
+NodeRef: TypeAlias = NodeId | RoleNode | NamedNode | NodeGroup
+"""A node as people write it, or a group of them."""
+
+GROUP_WORDS: Final = ("any", "random", "rack")
+"""Words that begin a group."""
 
 
 def node_text(node: NodeRef) -> str:
@@ -67,7 +123,25 @@ def node_text(node: NodeRef) -> str:
 
 def is_node_name(text: str) -> bool:
     """Whether a step may give a node this name: a lower-case word that means nothing else."""
-    return _NAME.fullmatch(text) is not None and text not in {*_WORDS, "all", *(role.value for role in ReplicaRole)}
+    reserved = {*_WORDS, *GROUP_WORDS, "all", *(role.value for role in ReplicaRole)}
+    return _NAME.fullmatch(text) is not None and text not in reserved
+
+
+def parse_group(word: str, inner: str) -> NodeGroup:
+    """Returns the group that one of ``GROUP_WORDS`` begins: ``any`` and ``2``, ``random`` and ``1 of isr``.
+
+    Raises:
+        ValueError: there is no such group.
+    """
+    if word == "rack" and _RACK.fullmatch(inner):
+        return RackNodes(rack=inner)
+    if word == "any" and inner.isdecimal() and int(inner):
+        return DrawnNodes(count=int(inner), drawn_from=DrawnFrom.BROKERS)
+    drawn = _DRAWN.fullmatch(inner) if word == "random" else None
+    if drawn is None or not int(drawn[1]):
+        raise ValueError(inner)
+    partition = None if drawn[3] is None else TopicPartition(drawn[3], int(drawn[4]))
+    return DrawnNodes(count=int(drawn[1]), drawn_from=DrawnFrom(drawn[2]), partition=partition)
 
 
 def parse_node(text: str) -> NodeRef:
@@ -80,6 +154,9 @@ def parse_node(text: str) -> NodeRef:
         return _WORDS[text]
     if text.isdecimal():
         return NodeId(int(text))
+    group = _GROUP.fullmatch(text)
+    if group is not None:
+        return parse_group(group[1], group[2])
     match = _ROLE.fullmatch(text)
     roles = {role.value: role for role in ReplicaRole}
     if match is not None and match[1] in roles:

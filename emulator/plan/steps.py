@@ -17,10 +17,10 @@ from typing import Final
 
 import yaml
 
-from emulator.plan.actions import DEEDS, ActionTemplate, Deed, deed_of
+from emulator.plan.actions import DEEDS, ActionTemplate, Deed, deed_of, nodes_of
 from emulator.plan.fields import YamlValue
 from emulator.plan.names import ALL, Names
-from emulator.plan.nodes import parse_node
+from emulator.plan.nodes import GROUP_WORDS, DrawnNodes, NodeRef, RackNodes, parse_node
 from emulator.plan.yaml_cursor import Cursor, Fields, open_document
 
 VERBS: Final = tuple(dict.fromkeys(row.verb for row in DEEDS.values()))
@@ -28,6 +28,9 @@ VERBS: Final = tuple(dict.fromkeys(row.verb for row in DEEDS.values()))
 
 BINDING: Final = "as"
 """Key beside ``node``: what later steps call it."""
+
+_OTHER_KEYS: Final = ("nodes", *GROUP_WORDS)
+"""Keys that may stand in place of ``node``."""
 
 _WIDTH: Final = 10_000
 _CLOSE: Final = 0.6
@@ -86,9 +89,16 @@ def read_action(verb: str, argument: Cursor, names: Names) -> tuple[ActionTempla
     if not argument.is_mapping:
         argument.fail(_how_to_write(verb, rows, argument))
     with argument.fields() as fields:
-        given = fields.optional(BINDING) if "node" in fields.keys else None
+        given = fields.optional(BINDING) if {"node", *GROUP_WORDS} & set(fields.keys) else None
         bind = None if given is None else names.new_name(given)
-        return _read_fields([row for row in rows if row.fields], fields, names), bind
+        action = _read_fields([row for row in rows if row.fields], fields, names)
+        if given is not None and not all(map(_is_one, nodes_of(action))):
+            given.fail("a name is for one node, and there are several")
+        return action, bind
+
+
+def _is_one(node: NodeRef) -> bool:
+    return not isinstance(node, RackNodes) and not (isinstance(node, DrawnNodes) and node.count > 1)
 
 
 def _how_to_write(verb: str, rows: list[Deed], argument: Cursor) -> str:
@@ -105,7 +115,9 @@ def _how_to_write(verb: str, rows: list[Deed], argument: Cursor) -> str:
         elif argument.is_scalar and "node" in keys and _is_node(given):
             forms.append(f"{verb}: {{node: {given}}}")
         else:
-            forms.append(f"{verb}: {{{', '.join(f'{key}: ...' for key in required or keys if key != 'nodes')}}}")
+            forms.append(
+                f"{verb}: {{{', '.join(f'{key}: ...' for key in required or keys if key not in _OTHER_KEYS)}}}"
+            )
     return f"{given} alone says too little, write {' or '.join(forms)}"
 
 

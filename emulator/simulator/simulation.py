@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.broker.lifecycle import NODE_MARK
+from emulator.core.broker.lifecycle import rack_of
 from emulator.core.broker.replica_selector import RACK_AWARE
 from emulator.core.client.consumer import Phase
 from emulator.core.client.settings import ConsumerSettings, ProducerSettings
@@ -179,7 +179,7 @@ class Simulation:
         properties = self.plan.node_properties()
         if properties.replica_selector_class != RACK_AWARE:
             return [CONSUMER]
-        racks = [properties.broker_rack.replace(NODE_MARK, str(broker_id)) for broker_id in self.cluster.nodes]
+        racks = [rack_of(broker_id, properties.broker_rack) for broker_id in self.cluster.nodes]
         return [msgspec.structs.replace(_IN_RACK, client_rack=rack) for rack in dict.fromkeys(racks)]
 
     def halt(self, halts: Halts) -> None:

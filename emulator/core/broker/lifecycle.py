@@ -23,7 +23,7 @@ from emulator.core.messages import (
     BrokerRegistrationResponse,
 )
 from emulator.core.metadata_version import BROKER_FEATURES
-from emulator.core.types import BrokerEpoch, BrokerState, MetadataOffset
+from emulator.core.types import BrokerEpoch, BrokerId, BrokerState, MetadataOffset
 
 STARTING_INTERVAL_MS: Final = 10
 """Between heartbeats until the controller says that this broker has caught up."""
@@ -35,6 +35,12 @@ NODE_MARK: Final = "{node}"
 """In ``broker.rack``: stands for the broker's id, because all nodes of a cluster share their properties."""
 
 _BACKOFF_INITIAL_MS: Final = 20
+
+
+def rack_of(broker_id: BrokerId, broker_rack: str) -> str:
+    """Returns a broker's rack: of several that ``broker.rack`` lists with commas, brokers take them in turn."""
+    racks = broker_rack.split(",")
+    return racks[broker_id % len(racks)].strip().replace(NODE_MARK, str(broker_id))
 
 
 class BrokerLifecycle:
@@ -194,7 +200,7 @@ class BrokerLifecycle:
                 log_dirs=config.log_dirs,
                 features=BROKER_FEATURES,
                 previous_broker_epoch=config.previous_broker_epoch,
-                rack=config.properties.broker_rack.replace(NODE_MARK, str(config.broker_id)),
+                rack=rack_of(config.broker_id, config.properties.broker_rack),
             )
         else:
             request = BrokerHeartbeatRequest(

@@ -7,6 +7,7 @@ import pytest
 from emulator.core.types import NodeId, TopicPartition, Way
 from emulator.plan.actions import (
     ActionTemplate,
+    Cut,
     HealAll,
     HealLink,
     HealNodes,
@@ -18,7 +19,7 @@ from emulator.plan.actions import (
 )
 from emulator.plan.channels import Channel, Link
 from emulator.plan.names import Names
-from emulator.plan.nodes import CONTROLLER, NamedNode, ReplicaRole, RoleNode
+from emulator.plan.nodes import CONTROLLER, DrawnFrom, DrawnNodes, NamedNode, RackNodes, ReplicaRole, RoleNode
 from emulator.plan.power import DiskLoss
 from emulator.plan.steps import action_text, read_action, read_text
 from emulator.plan.yaml_cursor import ScenarioError, open_document
@@ -27,6 +28,7 @@ from tests.unit.plan.random_actions import PARTITIONS, names
 
 ZERO, ONE = NodeId(0), NodeId(1)
 FETCHED = Channel(ZERO, ONE, "Fetch", Way.RESPONSE)
+ONE_OF_ISR = DrawnNodes(count=1, drawn_from=DrawnFrom.ISR, partition=TopicPartition("orders", 0))
 LEADER = RoleNode(role=ReplicaRole.LEADER, partition=TopicPartition("orders", 0))
 
 
@@ -37,6 +39,11 @@ LEADER = RoleNode(role=ReplicaRole.LEADER, partition=TopicPartition("orders", 0)
         ("kill: {nodes: [0, controller]}", Kill(nodes=(ZERO, CONTROLLER))),
         ("kill: {node: leader(orders-0)}", Kill(nodes=(LEADER,))),
         ("isolate: {node: 1}", Isolate(nodes=(ONE,))),
+        ("kill: {any: 2}", Kill(nodes=(DrawnNodes(count=2, drawn_from=DrawnFrom.BROKERS),))),
+        ("kill: {random: 1 of isr(orders-0)}", Kill(nodes=(ONE_OF_ISR,))),
+        ("kill: {nodes: [0, random(1 of isr(orders-0))]}", Kill(nodes=(ZERO, ONE_OF_ISR))),
+        ("kill: {rack: a}", Kill(nodes=(RackNodes(rack="a"),))),
+        ("cut: {from: random(1 of isr(orders-0)), to: 1}", Cut(link=Link(ONE_OF_ISR, ONE))),
         ("heal: all", HealAll()),
         ("heal: {node: 1}", HealNodes(nodes=(ONE,))),
         ("lose: {responses: Fetch, from: 0, to: 1}", LoseHeld(channel=FETCHED)),
@@ -91,6 +98,17 @@ def test_without_a_partition_a_role_is_of_the_only_one() -> None:
         ("kill: {nodes: [1, 1]}", "plan:1: kill: nodes: allowed: different nodes, at least one"),
         ("kill: {node: 1, hard: yes}", "plan:1: hard: unknown key, allowed: as, node"),
         ("kill: {node: 1, as: leader}", "plan:1: as: 'leader' cannot be a name"),
+        ("kill: {any: 0}", "plan:1: any: '0' is no group, allowed: a number from 1 on"),
+        ("kill: {any: 9}", "plan:1: any: there are only 4 brokers"),
+        ("kill: {random: 1 of isr}", "plan:1: random: whose isr?"),
+        ("kill: {random: some}", "plan:1: random: 'some' is no group, allowed: such as 2 of isr"),
+        ("kill: {random: 1 of isr(refunds-9)}", "plan:1: random: no partition 'refunds-9'"),
+        ("kill: {rack: 'a b'}", "plan:1: rack: 'a b' is no group"),
+        ("kill: {any: 2, as: victim}", "plan:1: as: a name is for one node"),
+        ("kill: {rack: a, as: victim}", "plan:1: as: a name is for one node"),
+        ("kill: {any: 1, node: 1}", "plan:1: node: unknown key"),
+        ("cut: {from: rack(a), to: 1}", "plan:1: from: a link has one node at its end, not rack(a)"),
+        ("cut: {from: any(x), to: 1}", "plan:1: from: 'any(x)' is no group"),
         ("replace_disk: {node: controller}", "plan:1: node: must be a broker, not the controller"),
         ("heal: some", "plan:1: heal: some alone says too little, write heal: all"),
         ("cut: {from: 0}", "plan:1: cut: needs the key 'to'"),
