@@ -3,7 +3,7 @@
 The harness knows what it has broken. Who is *in touch* runs, keeps time, and has links to another node that are neither
 cut nor slow nor held. A property is asked after each action and every now and then, of those whom the faults leave in
 touch for longer than a bound; the bound is what everything that may have to happen first takes, by the times that the
-schedule has drawn, and half as much again. Whatever ends a process or a leader's epoch begins the time anew.
+schedule has drawn, and half as much again. Whatever ends a process, a topic or a leader's epoch begins the time anew.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Set
@@ -14,7 +14,16 @@ import msgspec
 from emulator.core.image import PartitionState
 from emulator.core.metadata_version import ELR_VERSION
 from emulator.core.properties import NodeProperties
-from emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, LeaderRecoveryState, NodeId, Offset, TopicPartition
+from emulator.core.types import (
+    BrokerEpoch,
+    BrokerId,
+    LeaderEpoch,
+    LeaderRecoveryState,
+    NodeId,
+    Offset,
+    TopicId,
+    TopicPartition,
+)
 from emulator.plan.channels import CONTROLLER_SYNC, Link
 from emulator.plan.nodes import CONTROLLER
 from emulator.simulator.cluster import SimulatedCluster
@@ -108,14 +117,14 @@ class _Watch(msgspec.Struct):
     """A leader's log, and who has been in touch with it, since a moment.
 
     Attributes:
-        term: the leader, its process and its epoch.
+        term: the topic, the leader, its process and its epoch.
         since_ms: virtual time.
         end_offset: where the log ended then.
         is_waiting: whether the high watermark was below that.
         members: in touch ever since, the leader included.
     """
 
-    term: tuple[BrokerId, int, LeaderEpoch]
+    term: tuple[TopicId, BrokerId, int, LeaderEpoch]
     since_ms: int
     end_offset: Offset
     is_waiting: bool
@@ -248,7 +257,7 @@ class Promptness:
         needed = min(self._configuration.min_isr(name.topic, (leader.broker_id,)), len(state.replicas))
         watch = self._watches.get(name)
         fresh = _Watch(
-            term=(leader.broker_id, leader.incarnation, state.leader_epoch),
+            term=(state.topic_id, leader.broker_id, leader.incarnation, state.leader_epoch),
             since_ms=self._cluster.now_ms,
             end_offset=partition.log.log_end_offset,
             is_waiting=partition.log.high_watermark < partition.log.log_end_offset,

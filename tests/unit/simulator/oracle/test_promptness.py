@@ -98,6 +98,7 @@ KEPT = (
     ("pause 100", "cut 2->100"),
     ("lose-responses 2->0", "produce orders-0 acks=all records=1"),
     ("pause 2",),
+    ("produce orders-0 acks=all records=1", "wait 2000", "recreate orders"),
 )
 """Faults under which each rule is kept."""
 
