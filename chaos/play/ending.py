@@ -5,13 +5,19 @@ from typing import Final
 
 from chaos.play.barriers import Observation, describe_partition
 from chaos.play.target import Target
+from chaos.play.waiting import StepError
+from emulator.core.admin_messages import DescribeClusterRequest, DescribeClusterResponse
 from emulator.core.events import ClusterSettled
 from emulator.core.image import MetadataImage
-from emulator.core.types import NodeId
+from emulator.core.types import MetadataOffset, NodeId
 from emulator.plan.actions import Action, HealAll, Resume, Start
 
 SETTLE_TIMEOUT_S: Final = 45.0
 """For leaders and full ISRs after everything was restored."""
+
+_LOOK_MS: Final = 50
+_LOOKS: Final = 600
+"""Half a minute: a broker tells with each heartbeat what it has applied."""
 
 
 async def restore_and_settle(target: Target, node_ids: Iterable[NodeId], *, more: Iterable[Action]) -> None:
@@ -39,8 +45,24 @@ async def restore_and_settle(target: Target, node_ids: Iterable[NodeId], *, more
         return settled(target.image)
 
     await target.wait(look, timeout_s=SETTLE_TIMEOUT_S)
+    await _all_caught_up(target, seen_end)
     # What was looked at, and not all that is committed by now: something may have changed again.
     target.note(ClusterSettled(cause_id=target.cause_id, metadata_offset=seen_end))
+
+
+async def _all_caught_up(target: Target, end_offset: MetadataOffset) -> None:
+    """Waits until every broker that is unfenced has said that it applied the metadata up to there."""
+    for _ in range(_LOOKS):
+        described = await target.ask_controller(DescribeClusterRequest())
+        assert isinstance(described, DescribeClusterResponse)
+        behind = [
+            each for each in described.brokers if not each.is_fenced and (each.applied_offset or 0) < end_offset - 1
+        ]
+        if not behind:
+            return
+        await target.pause(duration_ms=_LOOK_MS)
+    brokers = ", ".join(f"{each.broker_id} (up to {each.applied_offset})" for each in behind)
+    raise StepError(f"brokers do not get metadata up to {end_offset - 1}: {brokers}")
 
 
 def repairs(target: Target, node_ids: Iterable[NodeId]) -> Iterable[Action]:

@@ -77,6 +77,10 @@ class Target(Protocol):
         """
         ...
 
+    async def pause(self, *, duration_ms: int) -> None:
+        """Lets time pass."""
+        ...
+
     # --- What can be done -------------------------------------------------------------------------------------------
 
     async def perform(self, action: Action) -> Outcome:

@@ -92,6 +92,10 @@ class ProcessTarget:
         """Waits on the machine's clock."""
         return await self.faults.wait(see, timeout_s=timeout_s)
 
+    async def pause(self, *, duration_ms: int) -> None:
+        """Sleeps."""
+        await asyncio.sleep(duration_ms / 1000)
+
     async def perform(self, action: Action) -> Outcome:
         """Calls the action's executor; a batch is sent by the client process."""
         if isinstance(action, Produce):

@@ -154,6 +154,11 @@ class SimulatedTarget:
             raise StepError(f"not reached within {timeout_s:g} s; seen: {seen.text}")
         return seen
 
+    async def pause(self, *, duration_ms: int) -> None:
+        """Lets virtual time pass."""
+        with cores_at_work():
+            self._cluster.run(duration_ms)
+
     # --- What can be done -------------------------------------------------------------------------------------------
 
     async def perform(self, action: Action) -> Outcome:

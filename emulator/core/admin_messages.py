@@ -405,13 +405,18 @@ class DescribeClusterRequest(Message, frozen=True, kw_only=True):
 
 
 class DescribedBroker(msgspec.Struct, frozen=True, kw_only=True):
-    """A registered broker, alive or not."""
+    """A registered broker, alive or not.
+
+    ``applied_offset`` is that of the last metadata record which it has applied, as of its last heartbeat; ``None``
+    before the first one. Kafka tells as much of observers in DescribeQuorum.
+    """
 
     broker_id: BrokerId
     broker_epoch: BrokerEpoch
     incarnation_id: IncarnationId
     is_fenced: bool
     in_controlled_shutdown: bool
+    applied_offset: MetadataOffset | None = None
 
 
 class DescribeClusterResponse(Message, frozen=True, kw_only=True):

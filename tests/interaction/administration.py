@@ -140,7 +140,7 @@ def describe_cluster(cluster: SimulatedCluster) -> list[str]:
     """Registered brokers."""
     response = _ask(cluster, DescribeClusterRequest(), DescribeClusterResponse)
     return [
-        f"broker {broker.broker_id} epoch={broker.broker_epoch}"
+        f"broker {broker.broker_id} epoch={broker.broker_epoch} applied={broker.applied_offset}"
         f"{' fenced' if broker.is_fenced else ''}{' shutting_down' if broker.in_controlled_shutdown else ''}"
         for broker in response.brokers
     ]

@@ -51,6 +51,7 @@ from emulator.core.controller.reassignment import (
     ongoing_reassignments,
     reassign_partition,
 )
+from emulator.core.controller.sessions import SessionTracker
 from emulator.core.controller.topics import TopicOutcome, add_partitions, create_topic, delete_topic
 from emulator.core.controller.view import ClusterView
 from emulator.core.errors import ErrorCode, InvariantError
@@ -65,11 +66,13 @@ class AdminHandler:
 
     Args:
         view: what decisions look at.
+        sessions: what brokers said of themselves.
         cluster_id: the cluster's.
     """
 
-    def __init__(self, view: ClusterView, *, cluster_id: str) -> None:
+    def __init__(self, view: ClusterView, sessions: SessionTracker, *, cluster_id: str) -> None:
         self._view = view
+        self._sessions = sessions
         self._cluster_id = cluster_id
 
     def answer(self, request: AdminRequest, commit: Commit) -> AdminResponse:
@@ -204,6 +207,8 @@ class AdminHandler:
 
     def _describe_cluster(self) -> DescribeClusterResponse:
         image = self._view.image
+        brokers = [broker for _, broker in sorted(image.brokers.items())]
+        applied = self._sessions.applied_offsets(broker.broker_id for broker in brokers)
         return DescribeClusterResponse(
             error=ErrorCode.NONE,
             cluster_id=self._cluster_id,
@@ -216,8 +221,9 @@ class AdminHandler:
                     incarnation_id=broker.incarnation_id,
                     is_fenced=broker.fenced,
                     in_controlled_shutdown=broker.in_controlled_shutdown,
+                    applied_offset=offset,
                 )
-                for _, broker in sorted(image.brokers.items())
+                for broker, offset in zip(brokers, applied, strict=True)
             ),
         )
 

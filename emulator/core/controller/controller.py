@@ -107,9 +107,9 @@ class Controller:
         self._switches = switches
         self.recoveries = UncleanRecoveries(self._view)
         self._elections = ElectionHandler(self._view, self.recoveries)
-        self._admin = AdminHandler(self._view, cluster_id=cluster_id)
         self._timers: TimerQueue[SessionKey | _Sweep] = TimerQueue()
         self._brokers = BrokerHandler(self._view, cluster_id=cluster_id, timers=self._timers)
+        self._admin = AdminHandler(self._view, self._brokers.sessions, cluster_id=cluster_id)
         self._held: deque[_Held] = deque()
         # Invariant: committed_end_offset <= image.next_offset.
         self._synced_end_offset = MetadataOffset(0)

@@ -1,0 +1,92 @@
+"""A run ends when the cluster has settled, and every broker has said that it knows."""
+
+from collections.abc import Callable
+from typing import cast
+
+import pytest
+
+from chaos.play import ending
+from chaos.play.barriers import Observation
+from chaos.play.ending import restore_and_settle
+from chaos.play.target import Target
+from chaos.play.waiting import StepError
+from emulator.core.admin_messages import DescribeClusterResponse, DescribedBroker
+from emulator.core.errors import ErrorCode
+from emulator.core.events import ClusterSettled, Event
+from emulator.core.image import MetadataImage
+from emulator.core.types import BrokerEpoch, BrokerId, CauseId, IncarnationId, MetadataOffset, NodeId
+
+END = MetadataOffset(5)
+
+
+class Cluster:
+    """Nothing is broken; a broker has applied metadata up to what ``told`` says, from one look to the next."""
+
+    cause_id = CauseId("end")
+    has_broken_links = False
+
+    def __init__(self, *told: int | None, is_fenced: bool = False) -> None:
+        self.image = MetadataImage()
+        self.image.next_offset = END
+        self.notes: list[Event] = []
+        self.waits = 0
+        self._told = list(told)
+        self._is_fenced = is_fenced
+
+    async def wait(self, see: Callable[[], Observation], *, timeout_s: float) -> Observation:
+        seen = see()
+        assert seen.reached, timeout_s
+        return seen
+
+    async def committed_end(self) -> MetadataOffset:
+        return END
+
+    async def pause(self, *, duration_ms: int) -> None:
+        assert duration_ms > 0
+        self.waits += 1
+
+    async def ask_controller(self, _request: object) -> DescribeClusterResponse:
+        offset = self._told[0] if len(self._told) == 1 else self._told.pop(0)
+        broker = DescribedBroker(
+            broker_id=BrokerId(NodeId(0)),
+            broker_epoch=BrokerEpoch(1),
+            incarnation_id=IncarnationId("a"),
+            is_fenced=self._is_fenced,
+            in_controlled_shutdown=False,
+            applied_offset=None if offset is None else MetadataOffset(offset),
+        )
+        return DescribeClusterResponse(
+            error=ErrorCode.NONE,
+            cluster_id="c",
+            controller_id=NodeId(100),
+            metadata_end_offset=END,
+            brokers=(broker,),
+        )
+
+    def note(self, event: Event) -> None:
+        self.notes.append(event)
+
+
+async def settle(cluster: Cluster) -> None:
+    await restore_and_settle(cast(Target, cluster), (), more=())
+
+
+async def test_a_cluster_has_settled_once_every_broker_has_applied_all_metadata() -> None:
+    cluster = Cluster(None, 2, 4)
+    await settle(cluster)
+    assert cluster.waits == 2
+    assert cluster.notes == [ClusterSettled(cause_id=cluster.cause_id, metadata_offset=END)]
+
+
+async def test_a_broker_that_stays_behind_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ending, "_LOOKS", 3)
+    cluster = Cluster(3)
+    with pytest.raises(StepError, match=r"brokers do not get metadata up to 4: 0 \(up to 3\)"):
+        await settle(cluster)
+    assert cluster.notes == []
+
+
+async def test_nobody_waits_for_a_broker_that_is_fenced() -> None:
+    cluster = Cluster(None, is_fenced=True)
+    await settle(cluster)
+    assert cluster.waits == 0
