@@ -31,7 +31,7 @@ from emulator.client.counters import Counters
 from emulator.core.client.steps import SendRecorded
 from emulator.core.image import PartitionState
 from emulator.core.types import Acks, NodeId, TopicPartition
-from emulator.plan.actions import Action, RecreateTopic, Reset, Slow, Wait
+from emulator.plan.actions import Action, Flap, RecreateTopic, Reset, Slow, Wait
 from emulator.plan.drivers import DriverName
 from emulator.plan.fields import PLANNED_PRODUCERS
 from emulator.plan.lines import format_action
@@ -53,6 +53,7 @@ _NOT_TRANSLATED: Final[Mapping[type, str]] = MappingProxyType(
     {
         RecreateTopic: "the barriers that are made from a plan do not tell two topics of one name apart",
         Reset: "a connection that is reset is made again before a barrier can see it",
+        Flap: "a link that is cut for a moment is whole again before a barrier can see it",
         Slow: "a delay of some milliseconds is less than the delays that a machine makes by itself",
     }
 )

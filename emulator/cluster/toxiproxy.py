@@ -267,8 +267,22 @@ class Toxiproxy:
         Raises:
             ToxiproxyError: the server could not.
         """
+        return await self._block(links, Stream.DOWNSTREAM)
+
+    async def lose_requests(self, links: Iterable[Link]) -> tuple[Link, ...]:
+        """Stop the bytes from source to target of each link where none are stopped; one that is cut stays cut.
+
+        Returns:
+            The links that this changed.
+
+        Raises:
+            ToxiproxyError: the server could not.
+        """
+        return await self._block(links, Stream.UPSTREAM)
+
+    async def _block(self, links: Iterable[Link], stream: Stream) -> tuple[Link, ...]:
         passing = [link for link in links if not self.is_blocked(link)]
-        return await self.apply(passing, [toxic for toxic in _BLOCKED if toxic.stream is Stream.DOWNSTREAM])
+        return await self.apply(passing, [toxic for toxic in _BLOCKED if toxic.stream is stream])
 
     async def apply(self, links: Iterable[Link], toxics: Iterable[Toxic]) -> tuple[Link, ...]:
         """Put toxics on links, in place of those of the same type and direction.

@@ -165,6 +165,9 @@ def deed_of(action: "ActionTemplate") -> Deed:
 NORMAL_RATE_PPM: Final = 1_000_000
 """Rate of a clock that runs right."""
 
+FLAP_PHASE_MIN_MS: Final = 100
+"""Shortest phase of a flapping link."""
+
 _SIMULATOR_ONLY: Final = DriverName.PROCESS
 
 
@@ -440,6 +443,51 @@ class Throttle(OnLink[NodeT_co], frozen=True, kw_only=True, tag="throttle"):
     """Limit the bandwidth of a link."""
 
     rate_kb: Annotated[int, field.Whole("rate", help="KB a second, each way.", low=1)]
+
+
+@deed(
+    "half-open 0->1",
+    "Requests of 0 do not reach 1, and what 1 sends on these connections still arrives.",
+    fault="half_open",
+)
+class HalfOpen(OnLink[NodeT_co], frozen=True, kw_only=True, tag="half_open"):
+    """Stop only the bytes that go there on what one node dials to another."""
+
+
+@deed(
+    "slice 0->1 size=64 pause=1",
+    "Bytes of a link travel in pieces of this size at most, with a pause of so many ms before each.",
+    fault="slice",
+    refused={DriverName.SIMULATOR: "messages have no size in virtual time"},
+)
+class Slice(OnLink[NodeT_co], frozen=True, kw_only=True, tag="slice"):
+    """Cut what travels on a link into small pieces."""
+
+    size: Annotated[int, field.Whole("size", help="Bytes of a piece, at most.", low=1)]
+    pause_ms: Annotated[int, field.Duration("pause", help="Before each piece, such as 1 ms.", line="pause")]
+
+    def problems(self) -> Iterator[str]:
+        """Yields why the arguments do not go together."""
+        if not self.pause_ms:
+            yield "a pause of 0 ms is none"
+
+
+@deed(
+    "flap 0->1 down=500 up=500 times=3",
+    "A link is cut and mended in turn, so often and for so long; then it is whole.",
+    fault="flap",
+)
+class Flap(OnLink[NodeT_co], frozen=True, kw_only=True, tag="flap"):
+    """Cut a link and mend it, several times; the action is done when that is over."""
+
+    down_ms: Annotated[int, field.Duration("down", help="How long it is cut each time, such as 500 ms.", line="down")]
+    up_ms: Annotated[int, field.Duration("up", help="How long it is whole after that, such as 500 ms.", line="up")]
+    times: Annotated[int, field.Whole("times", help="How often it is cut.", low=1, high=10_000)]
+
+    def problems(self) -> Iterator[str]:
+        """Yields why the arguments do not go together."""
+        if min(self.down_ms, self.up_ms) < FLAP_PHASE_MIN_MS:
+            yield f"down and up are {FLAP_PHASE_MIN_MS} ms at least: a shorter phase cannot be proved"
 
 
 @deed("heal", "Every link is mended, and everything that is held is released.", heals="all")
@@ -720,6 +768,9 @@ LinkAction: TypeAlias = (
     | Reset[NodeT_co]
     | Slow[NodeT_co]
     | Throttle[NodeT_co]
+    | HalfOpen[NodeT_co]
+    | Slice[NodeT_co]
+    | Flap[NodeT_co]
     | HealAll
     | HealNodes[NodeT_co]
     | HealLink[NodeT_co]

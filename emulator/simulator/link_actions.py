@@ -9,6 +9,7 @@ from emulator.plan.actions import (
     DelayMessages,
     Duplicate,
     DuplicateNext,
+    Flap,
     Hold,
     LoseHeld,
     LoseNext,
@@ -80,6 +81,32 @@ def lose_responses(cluster: SimulatedCluster, link: Link[NodeId]) -> Outcome:
     live = int(_is_live(cluster, link))
     cluster.links.lose_responses(link.source, link.target)
     return _silenced(live, 1)
+
+
+def half_open(cluster: SimulatedCluster, link: Link[NodeId]) -> Outcome:
+    """Loses the requests of a link."""
+    if not _is_link(cluster, link):
+        return _UNKNOWN_LINK
+    if link in cluster.network.deaf:
+        return no_op("it is half open")
+    live = int(_is_live(cluster, link))
+    cluster.links.half_open(link.source, link.target)
+    return _silenced(live, 1)
+
+
+def flap(cluster: SimulatedCluster, action: Flap[NodeId]) -> Outcome:
+    """Cuts a link and mends it, again and again."""
+    link = action.link
+    if not _is_link(cluster, link):
+        return _UNKNOWN_LINK
+    if not _is_live(cluster, link):
+        return no_op("nothing passed there before")
+    for _ in range(action.times):
+        cluster.links.cut(link.source, link.target)
+        cluster.run(action.down_ms)
+        cluster.links.mend(link.source, link.target)
+        cluster.run(action.up_ms)
+    return effective(f"cut {action.times} times")
 
 
 def reset(cluster: SimulatedCluster, link: Link[NodeId]) -> Outcome:

@@ -51,6 +51,11 @@ class Links:
         self._network.losing.add(Link(source, target))
         self._break_stream(source, target, notice_ms=KEEPALIVE_MS)
 
+    def half_open(self, source: NodeId, target: NodeId) -> None:
+        """Loses what ``source`` asks of ``target``; what is on its way back arrives."""
+        self._network.deaf.add(Link(source, target))
+        self._break_stream(source, target, notice_ms=KEEPALIVE_MS)
+
     def reset(self, source: NodeId, target: NodeId) -> int:
         """Resets the connections that ``source`` dials to ``target``; returns how many requests that ended."""
         self._break_stream(source, target, notice_ms=LATENCY_MS)
@@ -78,12 +83,14 @@ class Links:
         self._network.latencies.pop(Link(source, target), None)
         self._network.cuts.discard(Link(source, target))
         self._network.losing.discard(Link(source, target))
+        self._network.deaf.discard(Link(source, target))
 
     def heal(self) -> None:
         """Heals all links, resets their latency, and delivers what was held."""
         self._network.interferences.clear()
         self._network.cuts.clear()
         self._network.losing.clear()
+        self._network.deaf.clear()
         self._network.latencies.clear()
         for channel in list(self._network.held):
             self.release(channel)

@@ -92,6 +92,7 @@ class Network:
     Attributes:
         cuts: links whose bytes stop, both ways.
         losing: links whose returning bytes stop.
+        deaf: links whose bytes stop on their way there.
         held: messages that wait, by channel.
         latencies: of links that were slowed.
         interferences: what else is done to single messages, by channel.
@@ -102,6 +103,7 @@ class Network:
     def __init__(self) -> None:
         self.cuts: set[Link[NodeId]] = set()
         self.losing: set[Link[NodeId]] = set()
+        self.deaf: set[Link[NodeId]] = set()
         self.held: dict[Channel[NodeId], deque[Delivery]] = {}
         self.latencies: dict[Link[NodeId], Latency] = {}
         self.interferences: dict[Channel[NodeId], Interference] = {}
@@ -111,16 +113,20 @@ class Network:
     @property
     def is_whole(self) -> bool:
         """Whether nothing is wrong."""
-        return not (self.cuts or self.losing or self.held or self.latencies or self.interferences)
+        return not (self.broken or self.held or self.interferences)
 
     @property
     def broken(self) -> set[Link[NodeId]]:
         """Links with which anything is wrong."""
-        return self.cuts | self.losing | self.latencies.keys()
+        return self.cuts | self.losing | self.deaf | self.latencies.keys()
 
     def is_blocked(self, link: Link[NodeId]) -> bool:
         """Whether a link does not carry all bytes."""
-        return link in self.cuts or link in self.losing
+        return link in self.cuts or link in self.losing or link in self.deaf
+
+    def swallows_requests(self, link: Link[NodeId]) -> bool:
+        """Whether nothing arrives on a link."""
+        return link in self.cuts or link in self.deaf
 
     def intercept(self, channel: Channel[NodeId], fate: MessageFate) -> None:
         """Counts a message that a fault touches, and tells of it."""

@@ -24,6 +24,8 @@ from emulator.plan.actions import (
     DuplicateNext,
     ElectLeaders,
     Expire,
+    Flap,
+    HalfOpen,
     HealAll,
     HealLink,
     HealNodes,
@@ -44,6 +46,7 @@ from emulator.plan.actions import (
     ReplaceDisk,
     Reset,
     Resume,
+    Slice,
     Slow,
     SlowDisk,
     Start,
@@ -148,7 +151,11 @@ def perform(cluster: SimulatedCluster, action: Action) -> Outcome:
             return link_actions.lose_responses(cluster, link)
         case Reset(link=link):
             return link_actions.reset(cluster, link)
-        case Throttle() | SlowDisk():
+        case HalfOpen(link=link):
+            return link_actions.half_open(cluster, link)
+        case Flap():
+            return link_actions.flap(cluster, action)
+        case Throttle() | Slice() | SlowDisk():
             return no_op(deed_of(action).refused[DriverName.SIMULATOR])
         case Slow(link=link, latency_ms=latency_ms, jitter_ms=jitter_ms, direction=direction):
             return link_actions.slow(cluster, link, latency_ms, jitter_ms=jitter_ms, direction=direction)

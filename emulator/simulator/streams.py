@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from emulator.core.inputs import MetadataReceived, MetadataStreamLost, MetadataStreamOpened
 from emulator.core.types import CauseId, MetadataOffset, NodeId, Way
-from emulator.plan.channels import STREAM, Channel
+from emulator.plan.channels import STREAM, Channel, Link
 from emulator.plan.nodes import CONTROLLER
 from emulator.simulator.event_queue import EventQueue
 from emulator.simulator.network import KEEPALIVE_MS, LATENCY_MS, Network
@@ -64,7 +64,7 @@ class MetadataStreams:
         def arrive() -> None:
             if node.incarnation != incarnation or node.core is None:
                 return
-            if (node.node_id, CONTROLLER) in self._network.cuts:
+            if self._network.swallows_requests(Link(node.node_id, CONTROLLER)):
                 self._tell_lost(node, incarnation, KEEPALIVE_MS)
             elif self._controller.core is None:
                 self._tell_lost(node, incarnation, LATENCY_MS)

@@ -16,7 +16,7 @@ from emulator.core.effects import SendRequest, SendResponse
 from emulator.core.inputs import RequestFailed, RequestReceived, ResponseReceived
 from emulator.core.messages import ProduceRequest, Request, Response
 from emulator.core.types import Acks, CauseId, MessageFate, NodeId, RequestFailure, RequestId, Way
-from emulator.plan.channels import Channel
+from emulator.plan.channels import Channel, Link
 from emulator.simulator.event_queue import EventQueue
 from emulator.simulator.network import KEEPALIVE_MS, LATENCY_MS, Network
 from emulator.simulator.nodes import InputT, Node
@@ -184,7 +184,7 @@ class Wire:
     def _arrive(self, channel: Channel[NodeId], received: RequestReceived, sent_ms: int) -> None:
         if self._queue.now_ms > sent_ms + LATENCY_MS:
             self.on_end(channel.source, received.request, sent_ms, RequestFate.LATE)
-        if (channel.source, channel.target) in self._network.cuts:
+        if self._network.swallows_requests(Link(channel.source, channel.target)):
             self._fail_later(received.request_id, KEEPALIVE_MS)
         elif not self._hand_over(channel.target, channel.api, received):
             self._fail_later(received.request_id, LATENCY_MS)

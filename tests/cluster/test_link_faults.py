@@ -6,19 +6,21 @@ import pytest
 
 from chaos.process.faults import execute
 from emulator.core.types import NodeId
-from emulator.plan.actions import Action, HealLink, Kill, Reset, Slow, Throttle
+from emulator.plan.actions import Action, Flap, HalfOpen, HealLink, Kill, Reset, Slice, Slow, Throttle
 from emulator.plan.channels import Direction, Link
-from emulator.plan.nodes import CLIENT
+from emulator.plan.nodes import CLIENT, CONTROLLER
 from tests.cluster.fault_targets import ONE, ZERO, fault_target
 
 pytestmark = pytest.mark.cluster
 
 LINK = Link(ZERO, ONE)
+HEARTBEATS = Link(ONE, CONTROLLER)
 FAULTS = {
     "slow": Slow(link=LINK, latency_ms=150),
     "slow with jitter": Slow(link=LINK, latency_ms=150, jitter_ms=50),
     "slow requests": Slow(link=LINK, latency_ms=150, direction=Direction.REQUESTS),
     "throttle": Throttle(link=LINK, rate_kb=20),
+    "slice": Slice(link=LINK, size=100, pause_ms=4),
     "slow responses": Slow(link=LINK, latency_ms=150, direction=Direction.RESPONSES),
 }
 
@@ -46,7 +48,27 @@ async def test_a_reset_ends_connections_and_leaves_the_link_usable(tmp_path: Pat
 
 
 def on(link: Link[NodeId]) -> list[Action]:
-    return [Slow(link=link, latency_ms=50), Throttle(link=link, rate_kb=20), Reset(link=link)]
+    return [
+        Slow(link=link, latency_ms=50),
+        Throttle(link=link, rate_kb=20),
+        Slice(link=link, size=100, pause_ms=1),
+        HalfOpen(link=link),
+        Flap(link=link, down_ms=200, up_ms=100, times=1),
+        Reset(link=link),
+    ]
+
+
+async def test_a_link_that_is_half_open_or_flaps_is_whole_afterwards(tmp_path: Path) -> None:
+    half_open, flap = HalfOpen(link=HEARTBEATS), Flap(link=HEARTBEATS, down_ms=400, up_ms=200, times=2)
+    async with fault_target(tmp_path) as target:
+        assert target.cluster.toxiproxy is not None
+        assert (await execute(target, flap)).bit
+        assert target.cluster.toxiproxy.broken == ()
+        assert (await execute(target, half_open)).bit
+        assert not (await execute(target, half_open)).took_effect, "it is half open already"
+        assert not (await execute(target, flap)).took_effect, "nothing passes there"
+        assert (await execute(target, HealLink(link=HEARTBEATS))).bit
+        assert target.cluster.toxiproxy.broken == ()
 
 
 async def test_a_link_to_a_node_that_is_down_cannot_be_hurt(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from chaos.campaign import Campaign, EraOrder, play_runs, run_orders
 from chaos.play.expectation import compare
+from chaos.play.expressible import not_expressible
 from chaos.play.run_order import RunOrder
 from chaos.scenario.scenario_file import find_scenario, load_scenario, scenario_names
 from emulator.cluster.toxiproxy_build import find_toxiproxy
@@ -29,6 +30,8 @@ AS_PROCESSES = {
     "kip-966/elr-election": "kafka-4.2",
     "kip-966/reassignment": "kip-966",
     "kip-550/stray-after-reassignment": "kip-966",
+    "faults/messages": "kip-966",
+    "faults/links": "kip-966",
 }
 """Eras by scenario: none of these takes ten seconds."""
 
@@ -36,7 +39,8 @@ IN_VIRTUAL_TIME = [
     (name, era)
     for name in scenario_names()
     if "last-replica-standing" not in name  # test_story plays these as processes
-    for era, _ in load_scenario(find_scenario(name)).expect
+    if not not_expressible(scenario := load_scenario(find_scenario(name)), (), DriverName.SIMULATOR)
+    for era, _ in scenario.expect
 ]
 
 Judged = dict[tuple[DriverName, str, str], tuple[RunOrder, VerdictReport]]

@@ -53,15 +53,26 @@ def proxies(target: FaultTarget) -> Toxiproxy:
 
 
 async def break_links(
-    target: FaultTarget, links: Iterable[Link], change: Callable[[Iterable[Link]], Awaitable[tuple[Link, ...]]]
+    target: FaultTarget,
+    links: Iterable[Link],
+    change: Callable[[Iterable[Link]], Awaitable[tuple[Link, ...]]],
+    *,
+    is_silent: Callable[[FaultTarget, Link], Awaitable[bool]] | None = None,
 ) -> Outcome:
-    """Applies a change that blocks links, and waits until the brokers have noticed."""
+    """Applies a change that blocks links, and waits until the brokers have noticed.
+
+    Args:
+        target: the cluster.
+        links: to be blocked.
+        change: blocks them, and returns those that it changed.
+        is_silent: whether a link is blocked as it should be; by default, if no byte comes back on a new connection.
+    """
     wanted = tuple(links)
     live = [link for link in wanted if await passes(target, link)]
     used = [link for link in live if _is_used(target, link)]
     marks = {link: _event_file(target, link).stat().st_size for link in used}
     changed = await change(wanted)
-    reason = await _not_bitten(target, live, changed, marks)
+    reason = await _not_bitten(target, live, changed, marks, is_silent or is_mute)
     if reason is not None:
         return Outcome(took_effect=bool(changed), bit=False, seen=f"no-op: {reason}")
     seen = f"{len(live)} of {len(wanted)} links silent"
@@ -69,16 +80,24 @@ async def break_links(
 
 
 async def _not_bitten(
-    target: FaultTarget, live: list[Link], changed: tuple[Link, ...], marks: dict[Link, int]
+    target: FaultTarget,
+    live: list[Link],
+    changed: tuple[Link, ...],
+    marks: dict[Link, int],
+    is_silent: Callable[[FaultTarget, Link], Awaitable[bool]],
 ) -> str | None:
     if not any(link in changed for link in live):
         return "nothing passed there before"
-    outcomes = await asyncio.gather(*(proxies(target).probe(link, timeout_s=SILENT_AFTER_S) for link in live))
-    if any(outcome is not ProbeOutcome.SILENT for outcome in outcomes):
+    if not all(await asyncio.gather(*(is_silent(target, link) for link in live))):
         return "bytes still pass"
     if not await _all_noticed(target, marks):
         return "a node that used the link did not notice"
     return None
+
+
+async def is_mute(target: FaultTarget, link: Link) -> bool:
+    """Whether a connection through a link is made, and no byte comes back."""
+    return await proxies(target).probe(link, timeout_s=SILENT_AFTER_S) is ProbeOutcome.SILENT
 
 
 async def passes(target: FaultTarget, link: Link) -> bool:

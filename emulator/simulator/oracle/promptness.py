@@ -315,7 +315,7 @@ class Promptness:
     def _is_unheard(self, broker_id: BrokerId) -> bool:
         """Whether nothing of a broker can reach the controller, not even what was sent before."""
         node, link = self._cluster.nodes[broker_id], Link(broker_id, CONTROLLER)
-        is_mute = node.core is None or node.is_paused or link in self._cluster.network.cuts
+        is_mute = node.core is None or node.is_paused or self._cluster.network.swallows_requests(link)
         return is_mute and not self._is_held(link)
 
     # --- L13 --------------------------------------------------------------------------------------------------------
@@ -341,7 +341,7 @@ class Promptness:
         """Whether a replica cannot get what the leader has: one that has it all need not fetch."""
         node = self._cluster.nodes[replica]
         link = Link(replica, leader.broker_id)
-        is_mute = node.core is None or node.is_paused or link in self._cluster.network.cuts
+        is_mute = node.core is None or node.is_paused or self._cluster.network.swallows_requests(link)
         if not is_mute or self._is_held(link):
             return False
         log = node.disk.logs.get(name)

@@ -47,6 +47,8 @@ BROKEN = (Link(NodeId(0), NodeId(1)), Link(NodeId(1), NodeId(100)), Link(NodeId(
         ("lose-responses 0->1", (Fault("lose_responses", link(0, 1)),), ()),
         ("mend 0->1", (), (Fault("heal", link(0, 1)),)),
         ("reset 0->1", (Fault("reset", link(0, 1)),), (Fault("reset", link(0, 1)),)),
+        ("half-open 0->1", (Fault("half_open", link(0, 1)),), ()),
+        ("flap 0->1 down=200 up=200 times=2", (Fault("flap", link(0, 1)),), (Fault("flap", link(0, 1)),)),
         ("slow 0->1 ms=5", (Fault("slow", link(0, 1)),), ()),
         ("rejoin 1", (), (Fault("heal", NodeId(1)), Fault("heal", link(0, 1)), Fault("heal", link(1, 100)))),
         ("hold 0->100 Fetch request", (Fault("hold", FETCHES),), ()),

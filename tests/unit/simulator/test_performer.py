@@ -62,6 +62,23 @@ def test_every_action_is_performed_and_the_cluster_recovers(row: object) -> None
         (("stop 100",), [(True, True, "the process was asked to stop")]),
         (("replace-disk 1",), [(True, True, "the disk is empty")]),
         (("cut 0->1", "cut 0->1"), [(True, True, "1 of 1 links silent"), (False, False, "no-op: it is cut")]),
+        (
+            ("half-open 0->1", "half-open 0->1", "cut 0->1", "mend 0->1"),
+            [
+                (True, True, "1 of 1 links silent"),
+                (False, False, "no-op: it is half open"),
+                (True, False, "no-op: nothing passed there before"),
+                (True, True, "1 links restored"),
+            ],
+        ),
+        (
+            ("flap 0->1 down=200 up=200 times=2", "cut 0->1", "flap 0->1 down=200 up=200 times=2"),
+            [
+                (True, True, "cut 2 times"),
+                (True, True, "1 of 1 links silent"),
+                (False, False, "no-op: nothing passed there before"),
+            ],
+        ),
         (("cut 0->9",), [(False, False, "no-op: there is no such link")]),
         (
             ("kill 1", "cut 0->1"),

@@ -1,0 +1,31 @@
+"""A sliced link: bytes travel in small pieces, measured by how long a known number of them takes."""
+
+from typing import Final
+
+from chaos.process.fault_target import FaultTarget
+from chaos.process.faults.links import PASSES_WITHIN_S, passes, proxies
+from chaos.process.faults.registry import executes
+from emulator.cluster.toxiproxy import both_ways
+from emulator.core.types import NodeId
+from emulator.plan.actions import Outcome, Slice, no_op
+
+_US_PER_MS: Final = 1000
+_PIECES: Final = 50
+"""As many pieces at least make up the bytes of the proof."""
+
+
+@executes(Slice)
+async def slice_bytes(target: FaultTarget, action: Slice[NodeId]) -> Outcome:
+    """Lets bytes travel in pieces, in each direction."""
+    if not await passes(target, action.link):
+        return no_op("nothing passed there before")
+    toxics = both_ways("slicer", average_size=action.size, size_variation=0, delay=action.pause_ms * _US_PER_MS)
+    if not await proxies(target).apply([action.link], toxics):
+        return no_op("it is sliced so already")
+    ballast, least_s = action.size * _PIECES, _PIECES * action.pause_ms / 1000
+    took_s = await proxies(target).round_trip(
+        action.link, timeout_s=PASSES_WITHIN_S + 10 * least_s, ballast_bytes=ballast
+    )
+    seen = f"{ballast} bytes took {took_s:.2f} s"
+    is_sliced = took_s >= least_s
+    return Outcome(took_effect=True, bit=is_sliced, seen=seen if is_sliced else f"no-op: {seen}")
