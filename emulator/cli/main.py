@@ -26,10 +26,12 @@ from emulator.cli.produce import produce
 from emulator.cli.ps import ps
 from emulator.cli.reassign import reassign
 from emulator.cli.replay import replay
+from emulator.cli.report import report
 from emulator.cli.run import run
 from emulator.cli.scenarios import scenarios
 from emulator.cli.sections import SectionedGroup
 from emulator.cli.setup import setup
+from emulator.cli.show import show
 from emulator.cli.signals import CLOSED_PIPE_EXIT_CODE, ClosedPipeError, Signals, leave_closed_pipes
 from emulator.cli.simulate import simulate
 from emulator.cli.sql import sql
@@ -52,7 +54,7 @@ def cli() -> None:
     """Break a Kafka-style cluster on purpose, and prove what it lost."""
 
 
-cli.add_section("Runs", run, verify, replay, simulate)
+cli.add_section("Runs", run, verify, report, show, replay, simulate)
 cli.add_section("Analysis", analyze, sql, export)
 cli.add_section("Catalogue", scenarios, eras, checks)
 cli.add_section("Standing cluster", up, status, logs, stop, start, down, ps)

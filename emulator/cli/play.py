@@ -10,6 +10,7 @@ import click
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.failure import CommandFailedError
 from emulator.cli.output import Output
+from emulator.cli.pictures import leave_reports
 from emulator.core.errors import EmulatorError, causes_of
 
 if TYPE_CHECKING:
@@ -27,8 +28,10 @@ verify_option = click.option(
 """Adds ``--no-verify``; the function gets ``is_judged``."""
 
 
-def play_and_judge(scenario: "Scenario", orders: "tuple[RunOrder, ...]", *, output: Output) -> "tuple[EraResult, ...]":
-    """Plays orders side by side, verifies them together, and prints what came of them.
+def play_and_judge(
+    scenario: "Scenario", orders: "tuple[RunOrder, ...]", *, is_reported: bool, output: Output
+) -> "tuple[EraResult, ...]":
+    """Plays orders side by side, verifies them together, prints what came of them, and draws it if ``is_reported``.
 
     Raises:
         CommandFailedError: they could not be judged.
@@ -39,7 +42,8 @@ def play_and_judge(scenario: "Scenario", orders: "tuple[RunOrder, ...]", *, outp
 
     with told_if_unjudged([order.directory for order in orders]), progress(tuple(each.era for each in orders)) as shown:
         results = play_and_verify(orders, on_status=shown.status, on_phase=shown.phase)
-    print_results(scenario, results, output=output)
+    reports = leave_reports([result.directory for result in results]) if is_reported else (None,) * len(results)
+    print_results(scenario, results, reports, output=output)
     return results
 
 

@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from emulator.cli.output import Output, json_option
+from emulator.cli.pictures import report_option
 from emulator.cli.play import play_and_judge, play_only, verify_option
 from emulator.cli.requirements import check_new
 from emulator.cli.user_error import UserError
@@ -29,8 +30,9 @@ _SEED_BITS: Final = 31
 @click.option("--driver", type=click.Choice(["simulator", "process"]), default="simulator", show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), help="Write the run into this new directory.")
 @verify_option
+@report_option
 @json_option
-def replay(file: Path, driver: str, out: Path | None, *, is_judged: bool, output: Output) -> int:
+def replay(file: Path, driver: str, out: Path | None, *, is_judged: bool, is_reported: bool, output: Output) -> int:
     """Play FILE: a plan as ``simulate`` prints it, the plan.yaml of a run, or the directory of a run.
 
     On real processes a plan of the simulator is played with barriers that keep its order; if processes do not have one
@@ -47,11 +49,12 @@ def replay(file: Path, driver: str, out: Path | None, *, is_judged: bool, output
     from emulator.cli.plan_file import is_scenario, read_plan
 
     if is_scenario(path):
-        return _play_order(_recorded(path, driver, out, is_judged=is_judged), is_judged=is_judged, output=output)
+        recorded = _recorded(path, driver, out, is_judged=is_judged)
+        return _play_order(recorded, is_judged=is_judged, is_reported=is_reported, output=output)
     numbered, name = read_plan(path), file.resolve().name if file.is_dir() else file.stem
     if driver == "process":
         order = _translated(numbered.plan, name, out, is_judged=is_judged, output=output)
-        return _play_order(order, is_judged=is_judged, output=output)
+        return _play_order(order, is_judged=is_judged, is_reported=is_reported, output=output)
     return _simulate(path, numbered, name, out, output)
 
 
@@ -191,9 +194,10 @@ def _order(
     )
 
 
-def _play_order(order: "RunOrder", *, is_judged: bool, output: Output) -> int:
+def _play_order(order: "RunOrder", *, is_judged: bool, is_reported: bool, output: Output) -> int:
     from emulator.cli.results import verdicts_exit_code
 
     if not is_judged:
         return play_only(order.scenario, (order,), output=output)
-    return verdicts_exit_code([result.report for result in play_and_judge(order.scenario, (order,), output=output)])
+    results = play_and_judge(order.scenario, (order,), is_reported=is_reported, output=output)
+    return verdicts_exit_code([result.report for result in results])

@@ -57,8 +57,10 @@ def outcome_exit_code(outcome: Expected) -> ExitCode:
     }[outcome]
 
 
-def print_results(scenario: "Scenario", results: "tuple[EraResult, ...]", *, output: Output) -> None:
-    """Prints the results of a campaign, as text or as one JSON object."""
+def print_results(
+    scenario: "Scenario", results: "tuple[EraResult, ...]", reports: Sequence[Path | None], *, output: Output
+) -> None:
+    """Prints the results of a campaign, as text or as one JSON object; ``reports`` are where they can be looked at."""
     if output is Output.JSON:
         document = {
             "scenario": scenario.name,
@@ -69,14 +71,16 @@ def print_results(scenario: "Scenario", results: "tuple[EraResult, ...]", *, out
                     "outcome": result.report.outcome.value,
                     "misses": result.report.misses,
                     "verdict": result.report,
+                    "report": None if report is None else str(report),
                 }
-                for result in results
+                for result, report in zip(results, reports, strict=True)
             ],
         }
         click.echo(msgspec.json.format(msgspec.json.encode(document)))
         return
-    for result in results:
-        click.echo(f"{summary(result.report)}\n  run directory: {result.directory}\n")
+    for result, report in zip(results, reports, strict=True):
+        look = "" if report is None else f"\n  report: {report}"
+        click.echo(f"{summary(result.report)}\n  run directory: {result.directory}{look}\n")
     compared = [
         (result.era, result.report.acks_comparison) for result in results if result.report.acks_comparison is not None
     ]

@@ -8,6 +8,7 @@ import click
 from emulator.cli.completion import complete_eras, complete_scenarios
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
+from emulator.cli.pictures import report_option
 from emulator.cli.play import play_and_judge, play_only, verify_option
 from emulator.cli.settings import ERA_HELP, set_option
 from emulator.cli.suite import play_suite
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 )
 @suite_options
 @verify_option
+@report_option
 @json_option
 def run(
     names: tuple[str, ...],
@@ -63,6 +65,7 @@ def run(
     suite_choice: SuiteChoice,
     *,
     is_judged: bool,
+    is_reported: bool,
     output: Output,
 ) -> ExitCode:
     """Play SCENARIO, a file or a name under chaos/scenarios, and verify the run.
@@ -119,7 +122,8 @@ def run(
     orders = run_orders(campaign)
     if not is_judged:
         return play_only(campaign.scenario, orders, output=output)
-    return outcome_exit_code(worst(play_and_judge(campaign.scenario, orders, output=output)))
+    results = play_and_judge(campaign.scenario, orders, is_reported=is_reported, output=output)
+    return outcome_exit_code(worst(results))
 
 
 def _selected(names: tuple[str, ...]) -> "tuple[Selected, ...]":

@@ -111,6 +111,7 @@ class RunBuilder:
         era: str = "kip-966",
         switches: dict[str, str] | None = None,
         begin_s: float | None = None,
+        tick_s: float = 0.0,
     ) -> None:
         self.path = path
         self.era = era
@@ -128,6 +129,7 @@ class RunBuilder:
         self.metadata_offset = 0
         self.sent = 0
         self.time_ns = None if begin_s is None else round(begin_s * 1e9)
+        self.tick_ns = round(tick_s * 1e9)
         self.positions: dict[tuple[str, str, int], int] = {}
         self.start(HARNESS, role="harness")
         self.start(CONTROLLER, role="controller")
@@ -139,6 +141,8 @@ class RunBuilder:
         key = (node, self.incarnations[node])
         lines = self.files.setdefault(key, [])
         time_ns = len(lines) if self.time_ns is None else self.time_ns
+        if self.time_ns is not None:
+            self.time_ns += self.tick_ns
         envelope = {"run": "r", "node": node, "incarnation": key[1], "sequence": len(lines), "time_ns": time_ns}
         lines.append(envelope | msgspec.to_builtins(event))
 
@@ -868,12 +872,18 @@ def healthy(path: Path, *, switches: dict[str, str] | None = None) -> RunBuilder
     return run
 
 
-def last_replica_standing(path: Path, *, era: str, brokers: tuple[int, int, int] = (0, 1, 2)) -> RunBuilder:
-    """The story of KIP-966's Motivation; under ``kafka-3.9`` the emptied last replica is elected again."""
+def last_replica_standing(
+    path: Path, *, era: str, brokers: tuple[int, int, int] = (0, 1, 2), tick_s: float | None = None
+) -> RunBuilder:
+    """The story of KIP-966's Motivation; under ``kafka-3.9`` the emptied last replica is elected again.
+
+    With ``tick_s`` events are so far apart, whoever writes them.
+    """
     a, b, c = brokers
     elr = era == "kip-966"
     off = {} if elr else {"elr": "off", "unclean_detection": "off"}
-    run = RunBuilder(path, era=era, switches=off)
+    clock = {} if tick_s is None else {"begin_s": 0.0, "tick_s": tick_s}
+    run = RunBuilder(path, era=era, switches=off, **clock)
     run.start_brokers(a, b, c)
     run.create_topic(replicas=brokers)
     for _ in range(5):

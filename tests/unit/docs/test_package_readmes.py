@@ -19,6 +19,7 @@ PACKAGES = (
     "emulator/client",
     "emulator/cluster",
     "emulator/cli",
+    "emulator/report",
     "chaos/scenario",
     "chaos/play",
     "chaos/simulated",

@@ -1,0 +1,39 @@
+"""``report.html`` beside a verdict. One that fails changes neither verdict nor exit code: it is a line on stderr."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+report_option = click.option(
+    "--report/--no-report",
+    "is_reported",
+    default=True,
+    show_default=True,
+    help="Write report.html into the run directory.",
+)
+"""Adds ``--no-report``; the function gets ``is_reported``."""
+
+
+def leave_reports(directories: Sequence[Path]) -> tuple[Path | None, ...]:
+    """Writes the report of each judged run into its directory, compared with the first of the others.
+
+    Returns:
+        Where each report is; ``None`` where it could not be written, which was said.
+    """
+    return tuple(
+        _leave_report(directory, next((other for other in directories if other != directory), None))
+        for directory in directories
+    )
+
+
+def _leave_report(directory: Path, other: Path | None) -> Path | None:
+    try:
+        from emulator.report.page import REPORT_FILE, write_report
+
+        target = directory / REPORT_FILE
+        write_report(directory, target, against=other)
+    except Exception as error:
+        click.echo(f"not written: the report on {directory}: {type(error).__name__}: {error}", err=True)
+        return None
+    return target

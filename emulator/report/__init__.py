@@ -1,0 +1,1 @@
+"""Pictures of a run: ``report.html``, and the same as text."""

@@ -1,0 +1,142 @@
+"""How many copies of each record there are: the k-th largest of what logs hold of each epoch, light to dark."""
+
+from typing import Final
+
+import numpy as np
+
+from emulator.report.axes import EpochSpan, Floats
+from emulator.report.gone import GoneRecords
+from emulator.report.markup import area, boxes, element, line, polyline, rect, text
+from emulator.report.picture import Box, PartitionPicture
+from emulator.report.words import number
+
+SHADES: Final = 3
+_NEAR: Final = 0.4
+"""Heights that are nearer than this are drawn as one."""
+
+_LABEL_MIN: Final = 13.0
+
+
+def copies_lane(picture: PartitionPicture, box: Box) -> list[str]:
+    """Draws the lane of all logs, and beside it what final logs hold."""
+    parts = [rect(box.left, box.top, picture.final_right - box.left, box.height, "frame")]
+    for span in picture.records.spans:
+        parts += _copies(picture, span, box)
+    parts += [element("path", d=gone_path(picture, box, picture.gone), class_="gone")] if picture.gone else []
+    parts += epoch_lines(picture, box)
+    parts += promise_line(picture, box)
+    parts.append(line(box.right, box.top, box.right, box.bottom, "cut-line"))
+    return [*parts, *_gone_labels(picture, box)]
+
+
+def _copies(picture: PartitionPicture, span: EpochSpan, box: Box) -> list[str]:
+    curves = picture.held.get(span.key, {})
+    if not curves:
+        return []
+    times = np.unique(np.concatenate([curve.times for curve in curves.values()]))
+    # Largest first: in row k is what at least k + 1 logs hold.
+    ends = -np.sort(-np.array([curve.at(times) for curve in curves.values()]), axis=0)
+    finals = sorted(picture.final_ends(span.key).values(), reverse=True)
+    xs, bottoms = picture.time.xs(times), np.full(len(times), box.y(span.low))
+    parts = _left_behind(picture, span, times, ends[0], box)
+    for shade in range(min(SHADES, len(ends))):
+        row = ends[_needed(shade + 1, len(picture.brokers)) - 1] if shade else ends[0]
+        parts.append(
+            element(
+                "path", d=area(xs, box.ys(picture.records.heights(span, row)), bottoms), class_=f"copies-{shade + 1}"
+            )
+        )
+    for shade in range(min(SHADES, len(finals))):
+        needed = _needed(shade + 1, len(picture.brokers))
+        if needed <= len(finals):
+            top = box.y(picture.records.height(span, finals[needed - 1]))
+            parts.append(
+                rect(
+                    picture.final_left,
+                    top,
+                    picture.final_right - picture.final_left,
+                    box.y(span.low) - top,
+                    f"copies-{shade + 1}",
+                )
+            )
+    return parts
+
+
+def _left_behind(picture: PartitionPicture, span: EpochSpan, times: Floats, most: Floats, box: Box) -> list[str]:
+    """Draws what some log had and none has any more; what of it is gone for good is drawn over it."""
+    peak = np.maximum.accumulate(most)
+    promised = min(max(picture.promised_end(span.key), span.first), span.end)
+    parts = []
+    for low, high, class_ in ((span.first, promised, "lost"), (promised, span.end, "cut")):
+        top, bottom = np.clip(peak, low, high), np.clip(most, low, high)
+        if high > low and np.any(top > bottom):
+            heights = picture.records.heights
+            d = area(picture.time.xs(times), box.ys(heights(span, top)), box.ys(heights(span, bottom)))
+            parts.append(element("path", d=d, class_=class_))
+            kept = float(max(picture.final_ends(span.key).values(), default=span.first))
+            low_y, high_y = (box.y(picture.records.height(span, np.clip(each, low, high))) for each in (kept, peak[-1]))
+            parts.append(
+                rect(picture.final_left, high_y, picture.final_right - picture.final_left, low_y - high_y, class_)
+            )
+    return parts
+
+
+def _needed(shade: int, replicas: int) -> int:
+    """How many copies a shade stands for: one, two or more, all."""
+    return {1: 1, 2: 2}.get(shade, max(replicas, 3) if replicas <= SHADES else SHADES)
+
+
+def gone_path(picture: PartitionPicture, box: Box, gone: tuple[GoneRecords, ...]) -> str:
+    """Returns what is gone everywhere as a path, from when it was to the end."""
+    found: list[tuple[float, float, float, float]] = []
+    for each in gone:
+        left = picture.time.x(each.since_us)
+        top = box.y(picture.records.height(each.span, each.last + 1))
+        bottom = box.y(picture.records.height(each.span, each.first))
+        if found and found[-1][0] == left and abs(found[-1][1] - bottom) < _NEAR:
+            found[-1] = (left, top, picture.final_right, found[-1][3])
+        else:
+            found.append((left, top, picture.final_right, bottom))
+    return boxes(found)
+
+
+def epoch_lines(picture: PartitionPicture, box: Box) -> list[str]:
+    """Draws where epochs meet."""
+    return [line(box.left, box.y(span.low), box.right, box.y(span.low), "epoch") for span in picture.records.spans[1:]]
+
+
+def promise_line(picture: PartitionPicture, box: Box) -> list[str]:
+    """Draws the highest record that had been acknowledged with acks=all by any time."""
+    times, heights = picture.promise()
+    if not len(times):
+        return []
+    stepped, levels = _steps(times, heights)
+    xs = np.append(picture.time.xs(stepped), picture.final_right)
+    return [element("path", d=polyline(xs, box.ys(np.append(levels, levels[-1]))), class_="promise")]
+
+
+def _steps(times: Floats, heights: Floats) -> tuple[Floats, Floats]:
+    """Holds the line where nothing is acknowledged for long."""
+    long = (times[-1] - times[0]) / 48 if len(times) > 1 else 0.0
+    stepped, levels = [times[0]], [heights[0]]
+    for time, height in zip(times[1:], heights[1:], strict=True):
+        if time - stepped[-1] > long:
+            stepped.append(time)
+            levels.append(levels[-1])
+        stepped.append(time)
+        levels.append(height)
+    return np.array(stepped), np.array(levels)
+
+
+def _gone_labels(picture: PartitionPicture, box: Box) -> list[str]:
+    counts: dict[tuple[str, int], int] = {}
+    for each in picture.gone:
+        counts[each.span.key] = counts.get(each.span.key, 0) + each.last - each.first + 1
+    parts = []
+    middle = (picture.final_left + picture.final_right) / 2
+    for span in picture.records.spans:
+        top, bottom = box.y(span.high), box.y(span.low)
+        if span.key in counts and bottom - top >= _LABEL_MIN:
+            words = f"{number(counts[span.key])} gone"
+            parts.append(text(words, middle, (top + bottom) / 2 + 4, "gone-label", anchor="middle"))
+    return parts

@@ -1,0 +1,73 @@
+"""Curves of a story as they are drawn: what was held at any time, the most that had ever been, what is left of it."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from emulator.report.axes import Floats
+from emulator.verification.run_story import HeldRecords, PartitionStory, Point
+
+_HOLD: Final = 1 / 24
+"""Part of its time from which on a curve is told not to have moved between two points."""
+
+
+class Curve(NamedTuple):
+    """Points with times that rise; between two of them it runs straight."""
+
+    times: Floats
+    values: Floats
+
+    def at(self, times: Floats) -> Floats:
+        """Returns the values at times."""
+        return np.asarray(np.interp(times, self.times, self.values), np.float64)
+
+    @property
+    def peak(self) -> Floats:
+        """The highest value up to each point."""
+        return np.maximum.accumulate(self.values)
+
+    def clamped(self, low: float, high: float) -> "Curve":
+        """Returns the curve within bounds."""
+        return Curve(self.times, np.clip(self.values, low, high))
+
+
+def curve(points: Sequence[Point], *, start: float, end_us: int) -> Curve:
+    """Returns the curve through points, from where it starts to the end of the run.
+
+    Args:
+        points: with times that do not fall.
+        start: its value before the first of them.
+        end_us: where it ends.
+    """
+    times, values = [float(min(points[0].time_us, end_us)) - 1.0], [start]
+    hold_us = max((points[-1].time_us - points[0].time_us) * _HOLD, 1.0)
+    for point in points:
+        if point.time_us > end_us:
+            break
+        if point.value > values[-1] and point.time_us - times[-1] > hold_us:
+            times.append(point.time_us - 1.0)
+            values.append(values[-1])
+        times.append(max(float(point.time_us), times[-1] + 1.0))
+        values.append(float(point.value))
+    if times[-1] < end_us:
+        times.append(float(end_us))
+        values.append(values[-1])
+    return Curve(np.array(times), np.array(values))
+
+
+def held_curves(partition: PartitionStory, *, end_us: int) -> dict[tuple[str, int], dict[int, Curve]]:
+    """Returns what was held of each epoch, by topic id and epoch, and by node."""
+    found: dict[tuple[str, int], dict[int, Curve]] = {}
+    for held in partition.held:
+        drawn = held_curve(held, end_us=end_us)
+        if drawn is not None:
+            found.setdefault((held.topic_id, held.leader_epoch), {})[held.node] = drawn
+    return found
+
+
+def held_curve(held: HeldRecords, *, end_us: int) -> Curve | None:
+    """Returns where the records of an epoch ended in a log; ``None`` if that was all after the end of the run."""
+    if not held.ends or held.ends[0].time_us > end_us:
+        return None
+    return curve(held.ends, start=held.first, end_us=end_us)

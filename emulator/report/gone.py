@@ -1,0 +1,53 @@
+"""What is gone for ever, as it is drawn: the ranges are the oracle's, and only the time is found here."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from emulator.report.axes import EpochSpan, RecordAxis
+from emulator.report.curves import Curve
+from emulator.verification.run_story import PartitionStory
+from emulator.verification.verdict import PartitionCounts, VerdictReport
+
+
+class GoneRecords(NamedTuple):
+    """Offsets of an epoch that no log has any more, both ends inclusive, and since when."""
+
+    span: EpochSpan
+    first: int
+    last: int
+    since_us: int
+
+
+def gone_records(
+    counts: PartitionCounts | None, axis: RecordAxis, held: Mapping[tuple[str, int], Mapping[int, Curve]]
+) -> list[GoneRecords]:
+    """Returns what is gone, by epoch and offset."""
+    found = []
+    for each in () if counts is None else counts.gone:
+        span = None if each.leader_epoch is None else axis.span(each.topic_id, each.leader_epoch)
+        if span is not None:
+            since = max((_last_held(curve, each.first) for curve in held.get(span.key, {}).values()), default=0)
+            found.append(GoneRecords(span, each.first, each.last, since))
+    return found
+
+
+def _last_held(curve: Curve, offset: int) -> int:
+    holding = np.flatnonzero(curve.values > offset)
+    if not len(holding):
+        return 0
+    after = min(int(holding[-1]) + 1, len(curve.times) - 1)
+    return int(curve.times[after])
+
+
+def counts_of(verdict: VerdictReport, partition: PartitionStory) -> PartitionCounts | None:
+    """Returns what the verdict counts of a partition."""
+    name = (partition.topic, partition.partition)
+    return next((each for each in verdict.partitions if (each.topic, each.partition) == name), None)
+
+
+def lost_of(counts: PartitionCounts | None, acks: int) -> tuple[int, int]:
+    """Returns how many acknowledged records of a partition there were, and how many of them are lost."""
+    own = [each for each in (() if counts is None else counts.producers) if each.acks == acks]
+    return sum(each.acked for each in own), sum(each.lost for each in own)

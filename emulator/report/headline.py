@@ -1,0 +1,111 @@
+"""What a report says first: how much was lost, in one sentence why, and whether the guarantee was kept.
+
+Every number is the verdict's.
+"""
+
+from dataclasses import dataclass
+
+from emulator.report.steps import cuts_of, losses_of
+from emulator.report.words import ACKS_ALL, brokers, capitalized, number, plural, seconds
+from emulator.report.worst_moment import fewest_copies
+from emulator.verification.loss_report import CopyFate
+from emulator.verification.run_story import Cut, PartitionStory, RunStory
+from emulator.verification.verdict import Verdict, VerdictReport
+
+
+@dataclass(frozen=True, kw_only=True)
+class Headline:
+    """The first lines of a report: the number, what it is a number of, why, and the guarantee."""
+
+    figure: str
+    rest: str
+    cause: str
+    guarantee: str
+    reason: str
+
+
+def headline(verdict: VerdictReport, partitions: list[PartitionStory], story: RunStory) -> Headline:
+    """Returns the first lines of the report on a run, whose worst partition comes first."""
+    acked = sum(counts.acked for counts in verdict.counts if counts.acks == ACKS_ALL)
+    lost = sum(counts.lost for counts in verdict.counts if counts.acks == ACKS_ALL)
+    guarantee, reason = _guarantee(verdict)
+    if verdict.losses:
+        gone = all(not loss.holders for loss in verdict.losses)
+        what = "are gone" if gone else "are not where they must be"
+        figure, rest = number(lost), f"of {number(acked)} records acknowledged with acks=all {what}"
+        cause = _cause_of_loss(verdict, partitions[0]) if partitions else ""
+    elif verdict.verdict is Verdict.VIOLATION:
+        count = len(verdict.violated())
+        figure, rest = number(count), f"{'check is' if count == 1 else 'checks are'} violated, and nothing is lost"
+        cause = capitalized(f"{verdict.violated()[0].statement}")
+    elif verdict.verdict is Verdict.UNKNOWN:
+        figure, rest = "Nothing", "is proved: the evidence of this run is not whole"
+        cause = capitalized(verdict.doubts[0].sentence) + "." if verdict.doubts else ""
+    else:
+        figure, rest = f"All {number(acked)}", "records acknowledged with acks=all are still there"
+        cause = _why_kept(partitions[0], story) if partitions else ""
+    return Headline(figure=figure, rest=rest, cause=cause, guarantee=guarantee, reason=reason)
+
+
+def _guarantee(verdict: VerdictReport) -> tuple[str, str]:
+    if verdict.guarantee is not None:
+        worst = next(loss for loss in verdict.losses if loss.guarantee is verdict.guarantee)
+        return f"Guarantee {verdict.guarantee.value}.", capitalized(worst.reason) + "."
+    if verdict.verdict is Verdict.VALID:
+        return "Guarantee kept.", "Every acknowledged record is in the log that decides, and was read."
+    if verdict.verdict is Verdict.UNKNOWN:
+        return "Guarantee unknown.", f"{plural(len(verdict.doubts), 'doubt')} about the evidence."
+    return "Guarantee kept,", "and a rule of the protocol was broken."
+
+
+def _cause_of_loss(verdict: VerdictReport, partition: PartitionStory) -> str:
+    losses = losses_of(verdict, partition)
+    parts = []
+    fates: dict[CopyFate, set[int]] = {}
+    for copy in (copy for loss in losses for copy in loss.copies):
+        fates.setdefault(copy.became, set()).add(copy.node)
+    first = next((loss.first_lacking for loss in losses if loss.first_lacking is not None), None)
+    powerless = fates.get(CopyFate.POWER_LOST, set())
+    if powerless:
+        cuts = [cut for cut in partition.cuts if cut.became is CopyFate.POWER_LOST and cut.node in powerless]
+        flushed = "with nothing flushed" if all(cut.new_end == 0 for cut in cuts) else "with records not flushed"
+        back = ", came back empty" if first is not None and first.log_end_offset == 0 else ""
+        if first is not None and powerless == {first.node}:
+            parts.append(f"{brokers(powerless)} lost power {flushed}{back} and was elected leader")
+            first = None
+        else:
+            parts.append(f"{brokers(powerless)} lost power {flushed}")
+    for fate, words in (
+        (CopyFate.LOG_DELETED, "deleted the log"),
+        (CopyFate.NOT_RECOVERED, "did not recover the records"),
+    ):
+        if fates.get(fate):
+            parts.append(f"{brokers(fates[fate])} {words}")
+    if first is not None:
+        log = "an empty log" if first.log_end_offset == 0 else f"a log that ended at {number(first.log_end_offset)}"
+        parts.append(f"broker {first.node} was elected leader with {log}")
+    if fates.get(CopyFate.TRUNCATED):
+        cut = fates[CopyFate.TRUNCATED]
+        parts.append(f"{brokers(cut)} cut {'their logs' if len(cut) > 1 else 'its log'} to follow it")
+    return f"{capitalized('; '.join(parts))}." if parts else losses[0].story[0].text
+
+
+def _why_kept(partition: PartitionStory, story: RunStory) -> str:
+    worst = fewest_copies(partition, story)
+    taken = [cut for cut in cuts_of(partition, story) if cut.became is not CopyFate.TRUNCATED]
+    lost = f"{capitalized(brokers({taken[0].node}))} lost {_lost_words(taken[0])}; " if taken else ""
+    if worst is None:
+        return f"{capitalized(lost)}nothing was acknowledged with acks=all."
+    holders = brokers(worst.holders) if worst.holders else "nobody"
+    if not taken and len(worst.holders) >= len(_first_replicas(partition)):
+        return "No copy of them was ever in danger: every replica kept what it had."
+    return f"{lost}at the worst moment, {seconds(worst.time_us)}, only {holders} had all of them, and kept them."
+
+
+def _first_replicas(partition: PartitionStory) -> tuple[int, ...]:
+    return partition.changes[0].replicas if partition.changes else ()
+
+
+def _lost_words(cut: Cut) -> str:
+    how = {CopyFate.POWER_LOST: " in a power loss", CopyFate.LOG_DELETED: " with its disk"}.get(cut.became, "")
+    return f"{plural(cut.old_end - cut.new_end, 'record')}{how}"

@@ -1,0 +1,145 @@
+"""The narrow lanes of a picture: faults, the leader, acknowledgements."""
+
+from collections.abc import Collection
+from typing import Final
+
+import numpy as np
+
+from emulator.report.log_lane import fits
+from emulator.report.markup import boxes, element, rect, text, title
+from emulator.report.picture import Box, PartitionPicture
+from emulator.report.words import ACKS_ALL, deeds, election_words, members, seconds
+from emulator.verification.run_story import StateChange
+
+_FAULT_ROW: Final = 12.5
+_FAULT_ROWS: Final = 3
+_FAULT_CHARACTER: Final = 6.5
+_DISC: Final = 13.0
+_BUCKET: Final = 7.0
+_BUCKET_GAP: Final = 1.0
+_ACKS: Final = ((ACKS_ALL, "acked-all"), (1, "acked-one"))
+
+
+def faults_lane(picture: PartitionPicture, top: float) -> tuple[list[str], float]:
+    """Draws what was broken and mended, each label where there is room; returns its height, too."""
+    ends = [0.0] * _FAULT_ROWS
+    parts, rows = [], 1
+    for time_us, words, more in deeds(picture.story):
+        if not 0 <= time_us <= picture.story.end_us:
+            continue
+        x = picture.time.x(time_us)
+        row = next((row for row, end in enumerate(ends) if x >= end), None)
+        if row is None:
+            continue
+        ends[row] = x + len(words) * _FAULT_CHARACTER + 8
+        rows = max(rows, row + 1)
+        said = f"{seconds(time_us)}: {words}{f' ({more})' if more else ''}"
+        place = top + 10 + row * _FAULT_ROW
+        parts.append(element("g", title(said), text(words, x, place, "fault")))
+    return parts, rows * _FAULT_ROW
+
+
+def leader_lane(picture: PartitionPicture, box: Box, *, marked: Collection[int]) -> list[str]:
+    """Draws a block for each committed state.
+
+    Args:
+        picture: of the partition.
+        box: its place.
+        marked: times at which the number of a step stands in the lane.
+    """
+    parts = []
+    ends = [*(change.time_us for change in picture.changes[1:]), picture.story.end_us][: len(picture.changes)]
+    for change, until in zip(picture.changes, ends, strict=True):
+        x = picture.time.x(max(change.time_us, 0))
+        width = picture.time.x(until) - x
+        class_ = "leader none" if change.leader is None else "leader few" if _is_few(change) else "leader"
+        said = f"{seconds(change.time_us)}: {_leader_words(change)[0]}; min ISR {change.min_isr}; {why(change)}"
+        recovering = " recovering" if change.is_recovering else ""
+        parts.append(rect(x, box.top, width, box.height, class_ + recovering, title(said)))
+        indent = _DISC if change.time_us in marked else 5.0
+        room = width - indent + 5
+        words = next((words for words in _leader_words(change) if fits(words, room, character=5.9)), None)
+        if words is not None:
+            label = "leader-label inverse" if change.leader is None else "leader-label"
+            parts.append(text(words, x + indent, box.top + 14, label))
+    return parts
+
+
+def _is_few(change: StateChange) -> bool:
+    return len(change.isr) < change.min_isr
+
+
+def why(change: StateChange) -> str:
+    """Returns what set a committed change off, and how its leader was chosen."""
+    about = "" if change.broker is None else f" {change.broker}"
+    how = election_words(change.election)
+    return f"{change.reason}{about}{f'; elected {how}' if how else ''}"
+
+
+def _leader_words(change: StateChange) -> list[str]:
+    """What a block says, in fewer and fewer words."""
+    elr = f" · ELR {members(change.elr)}" if change.elr else ""
+    isr = f"ISR {members(change.isr)}"
+    if change.leader is None:
+        return [f"no leader · {isr}{elr}", f"no leader{elr}", "no leader", "none"]
+    return [
+        f"broker {change.leader} · epoch {change.leader_epoch} · {isr}{elr}",
+        f"broker {change.leader} · {isr}{elr}",
+        f"{change.leader} · {isr}{elr}",
+        f"{change.leader} · {isr}",
+        isr,
+        f"{change.leader}",
+    ]
+
+
+def acks_lane(picture: PartitionPicture, box: Box) -> list[str]:
+    """Draws how many records were acknowledged in stretches of equal width: acks=all upwards, acks=1 downwards."""
+    parts = [
+        text("acked", 80, box.top + 11, "label", anchor="end"),
+        element(
+            "text",
+            element("tspan", "acks=all", class_="word-all"),
+            ", ",
+            element("tspan", "1", class_="word-one"),
+            x=80.0,
+            y=box.top + 24,
+            text_anchor="end",
+            class_="side",
+        ),
+    ]
+    parts += _pauses(picture, box)
+    edges = np.arange(picture.time.left, picture.time.right + _BUCKET / 2, _BUCKET)
+    times = picture.time.times(edges)
+    middle = box.top + 19
+    rates = {}
+    for acked in picture.partition.acknowledged:
+        points = [point for point in acked.records if point.time_us <= picture.story.end_us]
+        if points:
+            own = np.interp(times, [p.time_us for p in points], [p.value for p in points], left=0.0)
+            rates[acked.acks] = np.diff(own) / np.maximum(np.diff(times), 1.0)
+    highest = max((float(rate.max()) for rate in rates.values()), default=0.0)
+    for acks, class_ in _ACKS:
+        if acks in rates and highest > 0:
+            heights = np.sqrt(rates[acks] / highest) * (19.0 if acks == ACKS_ALL else 11.0)
+            found = [
+                (x, middle - height, x + _BUCKET - _BUCKET_GAP, middle)
+                if acks == ACKS_ALL
+                else (x, middle, x + _BUCKET - _BUCKET_GAP, middle + height)
+                for x, height in zip(edges[:-1].tolist(), heights.tolist(), strict=True)
+                if height >= 0.5
+            ]
+            parts.append(element("path", d=boxes(found), class_=class_))
+    return parts
+
+
+def _pauses(picture: PartitionPicture, box: Box) -> list[str]:
+    parts = []
+    for acked in picture.partition.acknowledged:
+        for pause in acked.pauses if acked.acks == ACKS_ALL else ():
+            x = picture.time.x(pause.time_us)
+            width = picture.time.x(pause.time_us + pause.value) - x
+            words = f"none for {seconds(pause.value)}"
+            parts.append(rect(x, box.top, width, 19, "pause", title(f"acks=all: {words}")))
+            if fits(words, width):
+                parts.append(text(words, x + 7, box.top + 13, "note"))
+    return parts

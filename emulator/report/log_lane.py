@@ -1,0 +1,173 @@
+"""A replica's lane: its role, its log filled by its role, what it lost, what is gone; when it was cut off or down."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from emulator.report.axes import EpochSpan
+from emulator.report.copies_lane import epoch_lines, gone_path, promise_line
+from emulator.report.curves import Curve
+from emulator.report.gone import GoneRecords
+from emulator.report.markup import area, element, line, rect, text, title
+from emulator.report.picture import Box, PartitionPicture
+from emulator.report.spans import Role, RoleSpan, Span, absent_spans, cut_off_spans, joined, mistaken_spans, role_spans
+from emulator.report.words import seconds
+
+CHARACTER: Final = 6.1
+"""Width of a letter of a label."""
+
+_ROLE_WORDS: Final = {Role.LEADER: "LEADER", Role.ISR: "in ISR", Role.ELR: "in ELR", Role.OUT: ""}
+_HELD_WORDS: Final = {Role.OUT: "has them, may not lead", Role.ELR: "has them, and may lead"}
+_HELD_MIN: Final = 11.0
+
+
+def fits(words: str, width: float, *, character: float = CHARACTER) -> bool:
+    """Returns whether words have room."""
+    return len(words) * character + 8 <= width
+
+
+def broker_lane(picture: PartitionPicture, broker: int, box: Box, *, strip: float, prefix: str) -> list[str]:
+    """Draws a replica's lane, with the strip of its roles above it, and beside it its final log."""
+    roles = role_spans(picture.partition, broker, picture.story.end_us)
+    clip = f"{prefix}held-{broker}"
+    curves = [(span, own) for span in picture.records.spans if (own := picture.held.get(span.key, {}).get(broker))]
+    parts = [rect(box.left, box.top, picture.final_right - box.left, box.height, "frame")]
+    parts += _lost(picture, curves, box)
+    parts.append(element("clipPath", element("path", d=_silhouette(picture, curves, box)), id=clip))
+    parts.append(element("g", *_role_fills(picture, roles, box), clip_path=f"url(#{clip})"))
+    parts += _final(picture, broker, curves, roles, box)
+    parts += _gone(picture, curves, box)
+    parts += epoch_lines(picture, box)
+    parts += _overlays(picture, broker, box)
+    parts += promise_line(picture, box)
+    parts += _held_words(picture, curves, roles, box)
+    parts.append(line(box.right, box.top, box.right, box.bottom, "cut-line"))
+    return [*parts, *_strip(picture, broker, roles, box, strip)]
+
+
+_Held = list[tuple[EpochSpan, Curve]]
+
+
+def _silhouette(picture: PartitionPicture, curves: _Held, box: Box) -> str:
+    return "".join(
+        area(
+            picture.time.xs(curve.times),
+            box.ys(picture.records.heights(span, curve.values)),
+            np.full(len(curve.times), box.y(span.low)),
+        )
+        for span, curve in curves
+    )
+
+
+def _role_fills(picture: PartitionPicture, roles: list[RoleSpan], box: Box) -> list[str]:
+    """Its log was filled by nobody before the partition was created, so the first role begins with the picture."""
+    return [
+        rect(x, box.top, picture.time.x(span.end_us) - x, box.height, f"role-{span.role.name.lower()}")
+        for place, span in enumerate(roles)
+        for x in (picture.time.x(span.begin_us) if place else box.left,)
+    ]
+
+
+def _lost(picture: PartitionPicture, curves: _Held, box: Box) -> Iterator[str]:
+    """Yields what the log had and has no longer: what was acknowledged with acks=all, and what never was."""
+    for span, curve in curves:
+        promised = min(max(picture.promised_end(span.key), span.first), span.end)
+        for low, high, class_ in ((span.first, promised, "lost"), (promised, span.end, "cut")):
+            within = curve.clamped(low, high)
+            if high > low and np.any(within.peak > within.values):
+                d = area(
+                    picture.time.xs(within.times),
+                    box.ys(picture.records.heights(span, within.peak)),
+                    box.ys(picture.records.heights(span, within.values)),
+                )
+                yield element("path", d=d, class_=class_)
+
+
+def _final(picture: PartitionPicture, broker: int, curves: _Held, roles: list[RoleSpan], box: Box) -> Iterator[str]:
+    role = roles[-1].role if roles else Role.OUT
+    left, width = picture.final_left, picture.final_right - picture.final_left
+    peaks = {span.key: float(curve.peak[-1]) for span, curve in curves}
+    for span in picture.records.spans:
+        end = float(picture.final_ends(span.key).get(broker, span.first))
+        had = max(peaks.get(span.key, span.first), end)
+        promised = min(max(picture.promised_end(span.key), span.first), had)
+        for low, high, class_ in (
+            (span.first, end, f"role-{role.name.lower()}"),
+            (min(end, promised), promised, "lost"),
+            (max(end, promised), had, "cut"),
+        ):
+            if high > low:
+                top = box.y(picture.records.height(span, high))
+                yield rect(left, top, width, box.y(picture.records.height(span, low)) - top, class_)
+
+
+def _gone(picture: PartitionPicture, curves: _Held, box: Box) -> Iterator[str]:
+    """Yields what is gone everywhere, of what this log had."""
+    peaks = {span.key: int(curve.peak[-1]) for span, curve in curves}
+    own: list[GoneRecords] = [
+        each._replace(last=min(each.last, peaks[each.span.key] - 1))
+        for each in picture.gone
+        if peaks.get(each.span.key, 0) > each.first
+    ]
+    if own:
+        yield element("path", d=gone_path(picture, box, tuple(own)), class_="gone")
+
+
+def _overlays(picture: PartitionPicture, broker: int, box: Box) -> Iterator[str]:
+    for span in joined(cut_off_spans(picture.story, broker)):
+        x, width = _place(picture, span)
+        yield rect(x, box.top, width, box.height, "cut-off", title(f"{span.words}, {_times(span)}"))
+        yield rect(x, box.top, width, 2, "cut-off-bar")
+        if fits(span.words, width):
+            yield text(span.words, x + 6, box.top + 14, "cut-off-label")
+    for span in absent_spans(picture.story, broker):
+        x, width = _place(picture, span)
+        yield rect(x, box.top, width, box.height, span.kind, title(f"{span.words}, {_times(span)}"))
+        if fits(span.words, width):
+            yield text(span.words, x + 5, box.top + 14, "absent-label")
+
+
+def _held_words(picture: PartitionPicture, curves: _Held, roles: list[RoleSpan], box: Box) -> Iterator[str]:
+    for span in roles:
+        words = _HELD_WORDS.get(span.role)
+        if words is None or not fits(words, picture.time.x(span.end_us) - picture.time.x(span.begin_us)):
+            continue
+        middle = np.array([span.begin_us + 2.0, (span.begin_us + span.end_us) / 2])
+        tallest, height = 0.0, 0.0
+        for epoch, curve in curves:
+            tops = box.ys(picture.records.heights(epoch, curve.at(middle)))
+            free = float(np.min(box.y(epoch.low) - tops))
+            if free > tallest:
+                tallest, height = free, box.y(epoch.low) - free / 2
+        if tallest >= _HELD_MIN:
+            yield text(words, picture.time.x(span.begin_us) + 6, height + 4, "held-label")
+
+
+def _strip(picture: PartitionPicture, broker: int, roles: list[RoleSpan], box: Box, strip: float) -> Iterator[str]:
+    top = box.top - strip - 1
+    mistaken = joined(mistaken_spans(picture.partition, picture.story, broker))
+    for span in roles:
+        x, width = picture.time.x(span.begin_us), picture.time.x(span.end_us) - picture.time.x(span.begin_us)
+        role = span.role.name.lower()
+        words = _ROLE_WORDS[span.role]
+        yield rect(x, top, width, strip, f"strip strip-{role}", title(f"{words or 'out of the ISR'}, {_times(span)}"))
+        if words and fits(words, width, character=5.2):
+            yield text(words, x + 4, top + strip - 2.4, f"strip-label on-{role}")
+    for own in mistaken:
+        x, width = _place(picture, own)
+        yield rect(x, top, width, strip, "mistaken", title(f"{own.words}, {_times(own)}"))
+        said = next((each for each in (own.words, "thinks it leads") if fits(each, width, character=5.2)), None)
+        if said is not None:
+            backing = len(said) * 5.2 + 6
+            yield rect(x + 2, top, min(backing, width - 2), strip, "mistaken-backing")
+            yield text(said, x + 4, top + strip - 2.4, "strip-label on-out")
+
+
+def _place(picture: PartitionPicture, span: Span) -> tuple[float, float]:
+    x = picture.time.x(span.begin_us)
+    return x, picture.time.x(span.end_us) - x
+
+
+def _times(span: Span | RoleSpan) -> str:
+    return f"{seconds(span.begin_us)} to {seconds(span.end_us)}"

@@ -1,0 +1,274 @@
+"""``report.html``: one file with everything in it, which asks the network for nothing.
+
+Everything that comes from a run is escaped: by the template, by ``markup``, and, in the data for the script, by JSON in
+which ``<`` and ``&`` are written as code points.
+"""
+
+import base64
+import hashlib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import jinja2
+import msgspec
+from markupsafe import Markup
+
+from emulator.report.comparison import Comparison, compare_decisions
+from emulator.report.figure import draw, picture_of
+from emulator.report.gone import counts_of, lost_of
+from emulator.report.headline import headline
+from emulator.report.lanes import why
+from emulator.report.moments import moments_of
+from emulator.report.run_files import ReportedRun, read_reported_run
+from emulator.report.steps import StoryStep
+from emulator.report.text_picture import text_picture
+from emulator.report.words import ACKS_ALL, DASH, members, number, offset_ranges, plural, seconds
+from emulator.verification.guarantee import Guarantee
+from emulator.verification.loss_report import OffsetRange
+from emulator.verification.run_story import PartitionStory, RunStory
+from emulator.verification.timeline import EventPlace
+from emulator.verification.verdict import CheckResult, CheckStatus, Verdict, VerdictReport
+from emulator.verification.verdict_forms import write_whole
+
+REPORT_FILE: Final = "report.html"
+DRAWN_MAX: Final = 6
+"""Partitions that are drawn, the worst first."""
+
+_LOSSES_MAX: Final = 200
+_DECISIONS_MAX: Final = 400
+_BAR: Final = 212.0
+_GLYPHS: Final = {Verdict.VALID: "✓", Verdict.VIOLATION: "✕", Verdict.UNKNOWN: "?"}
+_GROUPS: Final = (
+    (CheckStatus.OK, "Held", "ok"),
+    (CheckStatus.UNKNOWN, "Unknown: evidence is missing", "unknown"),
+    (CheckStatus.NOT_ASKED, "Not asked: nothing in the run is what they look at", "other"),
+    (CheckStatus.NOT_PROMISED, "Not promised by this era", "other"),
+)
+
+
+class _Part(NamedTuple):
+    id: str
+    name: str
+
+
+class _Bar(NamedTuple):
+    acks: str
+    kind: str
+    kept: float
+    lost: int
+    lost_text: str
+    acked_text: str
+
+
+class _CheckGroup(NamedTuple):
+    name: str
+    kind: str
+    checks: tuple[CheckResult, ...]
+
+
+class _Decision(NamedTuple):
+    time: str
+    metadata_offset: int
+    partition: str
+    leader: str
+    leader_epoch: int
+    isr: str
+    elr: str
+    why: str
+    is_few: bool
+    event: EventPlace
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Picture:
+    name: str
+    sums: str
+    prefix: str
+    svg: Markup
+    steps: tuple[StoryStep, ...]
+
+
+def render(run: ReportedRun, *, against: Comparison | None = None) -> str:
+    """Returns the report on a run as HTML.
+
+    Args:
+        run: the run.
+        against: what it is compared with, if anything.
+    """
+    verdict, story = run.verdict, run.story
+    partitions = worst_first(verdict, story)
+    drawn = partitions[: DRAWN_MAX if len(partitions) > 1 else 1]
+    style, script = _asset("report.css"), _asset("report.js")
+    moments = [
+        moments_of(picture_of(verdict, partition, story), figure=f"p{place}-figure")
+        for place, partition in enumerate(drawn)
+    ]
+    return _template().render(
+        verdict=verdict,
+        head=headline(verdict, partitions, story),
+        tone=_tone(verdict),
+        glyph=_GLYPHS[verdict.verdict],
+        bars=_bars(verdict),
+        problem=story.problem,
+        pictures=[
+            _picture(verdict, partition, story, place, scale=1.0 if place == 0 else 0.7)
+            for place, partition in enumerate(drawn)
+        ],
+        others=len(partitions) - len(drawn),
+        losses=verdict.losses[:_LOSSES_MAX],
+        violated=verdict.violated(),
+        check_groups=_groups(verdict),
+        check_sum=_check_sum(verdict),
+        decisions=_decisions(story),
+        decisions_left_out=max(0, sum(len(p.changes) + p.changes_left_out for p in story.partitions) - _DECISIONS_MAX),
+        as_text=text_picture(verdict, partitions[0], story) if partitions else None,
+        plan=run.plan,
+        steps=story.steps,
+        comparison=against,
+        parts=_parts(verdict, story, run, against),
+        moments=Markup(_json(moments)),
+        patterns=Markup(_asset("patterns.svg")),
+        style=Markup(style),
+        style_digest=_digest(style),
+        script=Markup(script),
+        script_digest=_digest(script),
+    )
+
+
+def write_report(directory: Path, target: Path, *, against: Path | None = None) -> None:
+    """Writes the report on a judged run, whole or not at all.
+
+    Args:
+        directory: of the run.
+        target: the file.
+        against: directory of a run that it is compared with.
+
+    Raises:
+        ConfigError: one of the runs was not judged, or by another version of this program.
+        OSError: the file cannot be written.
+    """
+    run = read_reported_run(directory)
+    compared = None if against is None else compare_decisions(run, read_reported_run(against))
+    write_whole(target, render(run, against=compared).encode())
+
+
+def worst_first(verdict: VerdictReport, story: RunStory) -> list[PartitionStory]:
+    """Returns partitions, those with the largest loss of acks=all records first."""
+
+    def lost(partition: PartitionStory) -> int:
+        return lost_of(counts_of(verdict, partition), ACKS_ALL)[1]
+
+    return sorted(story.partitions, key=lambda each: (-lost(each), each.topic, each.partition))
+
+
+@cache
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    environment.filters["seconds"] = seconds
+    environment.filters["number"] = number
+    environment.filters["ranges"] = _ranges
+    return environment.from_string(_asset("page.html.j2"))
+
+
+@cache
+def _asset(name: str) -> str:
+    return files("emulator.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _digest(content: str) -> str:
+    """Returns what the page's policy knows an element's text by."""
+    return base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+
+
+def _json(value: object) -> str:
+    text = msgspec.json.encode(value).decode()
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _ranges(offsets: tuple[OffsetRange, ...]) -> str:
+    return offset_ranges([(span.first, span.last) for span in offsets])
+
+
+def _tone(verdict: VerdictReport) -> str:
+    if verdict.guarantee is Guarantee.EXCEEDED:
+        return "exceeded"
+    return {Verdict.VALID: "kept", Verdict.VIOLATION: "lost", Verdict.UNKNOWN: "doubtful"}[verdict.verdict]
+
+
+def _bars(verdict: VerdictReport) -> list[_Bar]:
+    return [
+        _Bar(
+            acks="all" if counts.acks == ACKS_ALL else str(counts.acks),
+            kind="all" if counts.acks == ACKS_ALL else "one",
+            kept=round(_BAR * (1 - counts.lost / counts.acked), 1),
+            lost=counts.lost,
+            lost_text=number(counts.lost),
+            acked_text=number(counts.acked),
+        )
+        for counts in verdict.counts
+        if counts.acked and counts.acks != 0
+    ]
+
+
+def _picture(
+    verdict: VerdictReport, partition: PartitionStory, story: RunStory, place: int, *, scale: float
+) -> _Picture:
+    prefix = f"p{place}-"
+    figure = draw(verdict, partition, story, prefix=prefix, scale=scale)
+    acked, lost = lost_of(counts_of(verdict, partition), ACKS_ALL)
+    return _Picture(
+        name=f"{partition.topic}-{partition.partition}",
+        sums=f"{number(lost)} of {number(acked)} lost",
+        prefix=prefix,
+        svg=Markup(figure.svg),
+        steps=figure.steps,
+    )
+
+
+def _groups(verdict: VerdictReport) -> list[_CheckGroup]:
+    groups = [
+        _CheckGroup(name, kind, tuple(check for check in verdict.checks if check.status is status))
+        for status, name, kind in _GROUPS
+    ]
+    return [group for group in groups if group.checks]
+
+
+def _check_sum(verdict: VerdictReport) -> str:
+    violated, asked = len(verdict.violated()), len(verdict.checks)
+    return f"{plural(asked, 'check')}, {violated} violated."
+
+
+def _decisions(story: RunStory) -> list[_Decision]:
+    found = [(partition, change) for partition in story.partitions for change in partition.changes]
+    return [
+        _Decision(
+            time=seconds(change.time_us),
+            metadata_offset=change.metadata_offset,
+            partition=f"{partition.topic}-{partition.partition}",
+            leader="none" if change.leader is None else f"broker {change.leader}",
+            leader_epoch=change.leader_epoch,
+            isr=members(change.isr),
+            elr=members(change.elr) if change.elr else DASH,
+            why=why(change),
+            is_few=len(change.isr) < change.min_isr,
+            event=change.event,
+        )
+        for partition, change in sorted(found, key=lambda each: each[1].metadata_offset)[:_DECISIONS_MAX]
+    ]
+
+
+def _parts(verdict: VerdictReport, story: RunStory, run: ReportedRun, against: Comparison | None) -> list[_Part]:
+    parts = [_Part("against", f"Against {against.right}")] if against is not None else []
+    if verdict.losses:
+        parts.append(_Part("lost", "Lost records"))
+    if verdict.doubts:
+        parts.append(_Part("doubts", "Doubts"))
+    parts.append(_Part("checks", "Checks"))
+    if story.partitions:
+        parts += [_Part("decisions", "Decisions"), _Part("text", "As text")]
+    if run.plan is not None:
+        parts.append(_Part("plan", "Plan"))
+    return [*parts, _Part("rules", "Rules"), _Part("files", "Files")]

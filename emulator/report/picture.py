@@ -1,0 +1,85 @@
+"""What the lanes of a picture share."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from emulator.report.axes import Floats, RecordAxis, TimeAxis
+from emulator.report.curves import Curve
+from emulator.report.gone import GoneRecords
+from emulator.verification.run_story import PartitionStory, RunStory, StateChange
+
+
+class Box(NamedTuple):
+    """A lane's place."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    @property
+    def height(self) -> float:
+        """How high it is."""
+        return self.bottom - self.top
+
+    def y(self, part: float) -> float:
+        """Returns the place of a part of its height, from below."""
+        return self.bottom - part * (self.bottom - self.top)
+
+    def ys(self, parts: Floats) -> Floats:
+        """Returns the places of parts of its height."""
+        return np.asarray(self.bottom - parts * (self.bottom - self.top), np.float64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartitionPicture:
+    """Everything that is drawn of a partition.
+
+    Attributes:
+        story: of the run; ``partition``: of the partition.
+        brokers: that ever were replicas.
+        changes: committed states before the end.
+        time, records: the axes.
+        held: what was held of each epoch, by topic id and epoch, and by node.
+        gone: what no log has any more.
+        final_left, final_right: where final logs are drawn.
+    """
+
+    story: RunStory
+    partition: PartitionStory
+    brokers: tuple[int, ...]
+    changes: tuple[StateChange, ...]
+    time: TimeAxis
+    records: RecordAxis
+    held: Mapping[tuple[str, int], Mapping[int, Curve]]
+    gone: tuple[GoneRecords, ...]
+    final_left: float
+    final_right: float
+
+    def promise(self) -> tuple[Floats, Floats]:
+        """Returns times, and the height of the highest record that had been acknowledged with acks=all by then."""
+        points: list[tuple[float, float]] = []
+        for promised in self.partition.promised:
+            span = self.records.span(promised.topic_id, promised.leader_epoch)
+            if span is not None:
+                points += [
+                    (float(point.time_us), self.records.height(span, point.value))
+                    for point in promised.ends
+                    if point.time_us <= self.story.end_us
+                ]
+        if not points:
+            return np.empty(0), np.empty(0)
+        times, heights = np.array(sorted(points)).T
+        return times, np.maximum.accumulate(heights)
+
+    def promised_end(self, key: tuple[str, int]) -> int:
+        """Returns up to where an epoch was acknowledged with acks=all in the end."""
+        ends = [each.ends[-1].value for each in self.partition.promised if (each.topic_id, each.leader_epoch) == key]
+        return max(ends, default=0)
+
+    def final_ends(self, key: tuple[str, int]) -> dict[int, int]:
+        """Returns where final logs end in an epoch, by node."""
+        return {each.node: each.last + 1 for each in self.partition.final if (each.topic_id, each.leader_epoch) == key}

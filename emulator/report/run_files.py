@@ -1,0 +1,64 @@
+"""Reads what a report is made of: ``verdict.json``, ``story.json`` and the recorded plan of a run directory."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from emulator.core.errors import ConfigError
+from emulator.verification.run_story import RunStory
+from emulator.verification.story_file import read_story
+from emulator.verification.verdict import VERSION, VerdictReport
+from emulator.verification.verdict_forms import VERDICT_FILE
+
+_PLANS: Final = ("plan.yaml", "scenario.yaml")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportedRun:
+    """What is known of a judged run.
+
+    Attributes:
+        directory: of the run.
+        verdict: what was found.
+        story: what happened.
+        plan: text of the recorded plan, else of the scenario, if there is one.
+    """
+
+    directory: Path
+    verdict: VerdictReport
+    story: RunStory
+    plan: str | None
+
+
+def read_reported_run(directory: Path) -> ReportedRun:
+    """Reads a judged run.
+
+    Raises:
+        ConfigError: it was not judged, or by a program whose files are of another version.
+    """
+    resolved = directory.resolve()
+    return ReportedRun(
+        directory=resolved, verdict=_read_verdict(resolved), story=read_story(resolved), plan=_plan(resolved)
+    )
+
+
+def _read_verdict(directory: Path) -> VerdictReport:
+    path = directory / VERDICT_FILE
+    try:
+        verdict = msgspec.json.decode(path.read_bytes(), type=VerdictReport)
+    except (OSError, msgspec.DecodeError) as error:
+        raise ConfigError(key="verdict", value=str(path), expected=f"what verify writes ({error})") from None
+    if verdict.version != VERSION:
+        raise ConfigError(key="version", value=str(verdict.version), expected=f"{VERSION} in {path}")
+    return verdict
+
+
+def _plan(directory: Path) -> str | None:
+    for name in _PLANS:
+        try:
+            return (directory / name).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            continue
+    return None

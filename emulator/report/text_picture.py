@@ -1,0 +1,99 @@
+"""The picture of a partition as text, for terminals, step summaries and issues.
+
+::
+
+    leader    000000111111222....222      digits are brokers, . is no leader
+    broker 0  LLLLLL..............ii      L leads, i in ISR, e in ELR, . out, x no process
+    copies 0  333333222222111111000       copies of the records of epoch 0
+
+Each column is a moment; moments are as far apart as in the picture.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from emulator.report.axes import TimeAxis
+from emulator.report.figure import picture_of
+from emulator.report.picture import PartitionPicture
+from emulator.report.spans import absent_spans, leader_at, role_spans
+from emulator.report.words import deeds, seconds
+from emulator.verification.run_story import PartitionStory, RunStory
+from emulator.verification.verdict import VerdictReport
+
+COLUMNS: Final = 72
+_LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
+_COPIES_ROWS_MAX: Final = 8
+
+
+def text_picture(verdict: VerdictReport, partition: PartitionStory, story: RunStory) -> str:
+    """Returns the picture of a partition as lines."""
+    picture = picture_of(verdict, partition, story)
+    axis = TimeAxis(
+        [time_us for time_us, _ in picture.time.knots[1:-1]], end_us=story.end_us, left=0.0, right=float(COLUMNS)
+    )
+    moments = axis.times(np.arange(COLUMNS, dtype=np.float64) + 0.5)
+    marks, legend = _marks(axis, story)
+    rows = [("faults", marks), ("leader", "".join(_leader(partition, time) for time in moments))]
+    rows += [(f"broker {broker}", _roles(picture, broker, moments)) for broker in picture.brokers]
+    rows += _copies(picture, moments)
+    rows.append(("seconds", _seconds(axis)))
+    width = max(len(name) for name, _ in rows)
+    return "\n".join([*(f"{name:<{width}}  {row}".rstrip() for name, row in rows), *legend])
+
+
+def _marks(axis: TimeAxis, story: RunStory) -> tuple[str, list[str]]:
+    row, legend = [" "] * COLUMNS, list[str]()
+    found = [each for each in deeds(story) if 0 <= each[0] <= story.end_us][: len(_LETTERS)]
+    for letter, (time_us, words, _) in zip(_LETTERS, found, strict=False):
+        place = min(int(axis.x(time_us)), COLUMNS - 1)
+        while place < COLUMNS - 1 and row[place] != " ":
+            place += 1
+        row[place] = letter
+        legend.append(f"{letter} {words} at {seconds(time_us)}")
+    return "".join(row), legend
+
+
+def _leader(partition: PartitionStory, time_us: float) -> str:
+    leader = leader_at(partition, int(time_us))
+    return "." if leader is None else str(leader % 10)
+
+
+def _roles(picture: PartitionPicture, broker: int, moments: np.ndarray[tuple[int], np.dtype[np.float64]]) -> str:
+    roles = role_spans(picture.partition, broker, picture.story.end_us)
+    absent = [span for span in absent_spans(picture.story, broker) if span.kind == "down"]
+    letters = []
+    for time in moments:
+        role = next((span.role.value for span in roles if span.begin_us <= time < span.end_us), ".")
+        is_absent = any(span.begin_us <= time < span.end_us for span in absent)
+        letters.append("x" if is_absent else role)
+    return "".join(letters)
+
+
+def _copies(picture: PartitionPicture, moments: np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[tuple[str, str]]:
+    """How many logs have the last record that is gone of an epoch, or else its last acknowledged one."""
+    gone = {each.span.key: each.last for each in picture.gone}
+    rows = []
+    for span in picture.records.spans:
+        promised = picture.promised_end(span.key)
+        if not promised or (gone and span.key not in gone):
+            continue
+        last = gone.get(span.key, promised - 1)
+        curves = picture.held.get(span.key, {})
+        held = np.sum([curve.at(moments) > last for curve in curves.values()], axis=0)
+        begun = np.maximum.accumulate(held) > 0
+        row = "".join(str(min(int(count), 9)) if was else " " for count, was in zip(held, begun, strict=True))
+        rows.append((f"copies {span.leader_epoch}", row))
+    return rows[:_COPIES_ROWS_MAX]
+
+
+def _seconds(axis: TimeAxis) -> str:
+    row = [" "] * (COLUMNS + 4)
+    last = -3
+    for number in range(int(axis.end_us / 1_000_000) + 1):
+        place = int(axis.x(number * 1_000_000))
+        words = str(number)
+        if place - last >= len(words) + 2:
+            row[place : place + len(words)] = words
+            last = place + len(words) - 1
+    return "".join(row)

@@ -1,0 +1,131 @@
+"""Words and numbers as reports write them."""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final
+
+from emulator.core.events import Election
+from emulator.report.axes import US_PER_S
+from emulator.verification.run_story import BrokenLink, Fault, Heal, RunStory
+
+ACKS_ALL: Final = -1
+
+CLIENTS: Final = 1000
+"""The clients as an end of links."""
+
+DASH: Final = "\N{EN DASH}"
+_THIN_SPACE: Final = "\N{NARROW NO-BREAK SPACE}"
+_STARTS: Final = frozenset({"kill", "stop", "power_loss", "replace_disk"})
+_FAULTS: Final = {
+    "isolate": "cut off {}",
+    "power_loss": "power loss, {}",
+    "replace_disk": "new disk, {}",
+    "slow_disk": "slow disk, {}",
+    "lose_responses": "lose responses, {}",
+}
+_ELECTIONS: Final = {
+    Election.ISR: "as a member of the ISR",
+    Election.ELR: "as an eligible leader replica",
+    Election.LAST_KNOWN_LEADER: "as the last known leader",
+    Election.UNCLEAN: "uncleanly",
+}
+
+
+def number(value: int) -> str:
+    """Returns a number with thin spaces between thousands."""
+    return f"{value:,}".replace(",", _THIN_SPACE)
+
+
+def plural(count: int, word: str) -> str:
+    """Returns a number of things."""
+    return f"{number(count)} {word}{'' if count == 1 else 's'}"
+
+
+def seconds(time_us: int) -> str:
+    """Returns a time in seconds, to a tenth."""
+    return f"{time_us / US_PER_S:.1f} s"
+
+
+def listed(words: Sequence[str]) -> str:
+    """Returns words with commas and an *and*."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def brokers(ids: Collection[int]) -> str:
+    """Returns brokers by name."""
+    ordered = [str(broker) for broker in sorted(ids)]
+    return f"broker{'' if len(ordered) == 1 else 's'} {listed(ordered)}"
+
+
+def members(ids: Iterable[int]) -> str:
+    """Returns members of an ISR or ELR."""
+    return " ".join(map(str, ids)) or "empty"
+
+
+def capitalized(words: str) -> str:
+    """Returns words as a sentence begins."""
+    return words[:1].upper() + words[1:]
+
+
+def election_words(election: Election) -> str:
+    """Returns how a leader was chosen; nothing where it was not."""
+    return _ELECTIONS.get(election, "")
+
+
+def dashed(first: int, last: int) -> str:
+    """Returns a range of offsets, both ends inclusive."""
+    return f"{number(first)}{DASH}{number(last)}"
+
+
+def offset_ranges(offsets: Sequence[tuple[int, int]]) -> str:
+    """Returns ranges of offsets, both ends inclusive."""
+    first, last = offsets[0][0], offsets[-1][1]
+    span = number(first) if first == last else f"{number(first)} to {number(last)}"
+    return span if len(offsets) == 1 else f"{span} in {len(offsets)} ranges"
+
+
+class NodeNames:
+    """What the nodes of a run are called."""
+
+    def __init__(self, story: RunStory) -> None:
+        self._controllers = sorted({each.node for each in story.processes if each.role == "controller"})
+
+    def name(self, node: int) -> str:
+        """Returns the name of a node."""
+        if node == CLIENTS:
+            return "the clients"
+        if node in self._controllers:
+            return "the controller" if len(self._controllers) == 1 else f"controller {node}"
+        return f"broker {node}"
+
+    def target(self, fault: Fault) -> str:
+        """Returns what a fault was done to."""
+        if fault.nodes:
+            return listed([self.name(node) for node in fault.nodes])
+        return listed([self.link(link) for link in fault.links]) if fault.links else fault.target
+
+    def link(self, link: BrokenLink) -> str:
+        """Returns the name of a link."""
+        return f"{self.name(link.source)} to {self.name(link.target)}"
+
+    def fault_label(self, fault: Fault) -> str:
+        """Returns what was broken, in few words."""
+        return _FAULTS.get(fault.fault, fault.fault.replace("_", " ") + " {}").format(self.target(fault))
+
+    def heal_label(self, heal: Heal) -> str:
+        """Returns what was mended, in few words."""
+        target = self.name(int(heal.target)) if heal.target.isdigit() else heal.target
+        if heal.fault in _STARTS:
+            return f"start {target}"
+        if heal.fault == "all":
+            return "heal everything"
+        if heal.fault == "pause":
+            return f"resume {target}"
+        return f"heal {target}" if heal.fault == "heal" else f"end of {heal.fault.replace('_', ' ')}, {target}"
+
+
+def deeds(story: RunStory) -> list[tuple[int, str, str]]:
+    """Returns what the plan broke and mended: when, in few words, and in one more sentence; each once."""
+    names = NodeNames(story)
+    found = [(fault.begun_us, names.fault_label(fault), fault.effect or "it had no effect") for fault in story.faults]
+    found += [(heal.begun_us, names.heal_label(heal), "") for heal in story.heals]
+    return sorted(dict.fromkeys(found), key=lambda each: each[0])

@@ -1,0 +1,51 @@
+"""When the fewest replicas had everything that was acknowledged with acks=all, and which: what a valid run hung on."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from emulator.report.axes import Floats
+from emulator.verification.run_story import PartitionStory, Point, RunStory
+from emulator.verification.thinning import POINTS_MAX
+
+_THINNED: Final = 1.1 / (POINTS_MAX // 2 - 1)
+"""How much lower than the whole curve a thinned one may be, as a part of all that it rises by."""
+
+
+class WorstMoment(NamedTuple):
+    """When the fewest logs had all that was promised, and whose they were."""
+
+    time_us: int
+    holders: tuple[int, ...]
+
+
+def fewest_copies(partition: PartitionStory, story: RunStory) -> WorstMoment | None:
+    """Returns the first such moment; ``None`` where nothing was acknowledged with acks=all."""
+    promised = [each for each in partition.promised if each.ends[0].time_us <= story.end_us]
+    if not promised:
+        return None
+    begin_us = min(each.ends[0].time_us for each in promised)
+    times = {point.time_us for each in partition.held for point in each.ends}
+    grid = np.array(sorted({begin_us, *(time for time in times if begin_us <= time <= story.end_us)}), np.float64)
+    nodes = sorted({each.node for each in partition.held})
+    held = {(each.node, each.topic_id, each.leader_epoch): each for each in partition.held}
+    has_all = {node: np.ones(len(grid), np.bool_) for node in nodes}
+    for each in promised:
+        asked = _reached(each.ends, grid, before=0)
+        for node in nodes:
+            own = held.get((node, each.topic_id, each.leader_epoch))
+            if own is None:
+                has_all[node] &= asked == 0
+                continue
+            rise = max(point.value for point in own.ends) - own.first
+            slack = rise * _THINNED if len(own.ends) >= POINTS_MAX // 2 else 0.0
+            has_all[node] &= _reached(own.ends, grid, before=own.first) + slack >= asked
+    place = int(np.argmin(sum(found.astype(np.int64) for found in has_all.values())))
+    return WorstMoment(int(grid[place]), tuple(node for node in nodes if has_all[node][place]))
+
+
+def _reached(points: Sequence[Point], grid: Floats, *, before: int) -> Floats:
+    """Returns what a curve had come to at times, by its last point."""
+    places = np.searchsorted([point.time_us for point in points], grid, side="right")
+    return np.array([before, *(point.value for point in points)], np.float64)[places]

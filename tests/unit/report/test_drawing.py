@@ -1,0 +1,107 @@
+"""Axes, curves, roles and words of pictures, and the picture as text."""
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emulator.report.axes import RecordAxis, TimeAxis
+from emulator.report.curves import curve
+from emulator.report.page import worst_first
+from emulator.report.run_files import ReportedRun
+from emulator.report.spans import Role, absent_spans, cut_off_spans, joined, mistaken_spans, role_spans
+from emulator.report.text_picture import COLUMNS, text_picture
+from emulator.report.words import deeds, number, offset_ranges
+from emulator.report.worst_moment import fewest_copies
+from emulator.verification.run_story import Point
+from tests.unit.report.judged_runs import kept, lost
+
+
+@pytest.fixture(scope="module")
+def loss(tmp_path_factory: pytest.TempPathFactory) -> ReportedRun:
+    return lost(tmp_path_factory.mktemp("lost") / "story" / "1")
+
+
+@pytest.fixture(scope="module")
+def survival(tmp_path_factory: pytest.TempPathFactory) -> ReportedRun:
+    return kept(tmp_path_factory.mktemp("kept") / "story" / "1")
+
+
+@given(st.lists(st.integers(0, 20_000_000), max_size=40), st.integers(1, 20_000_000))
+def test_time_never_runs_backwards_and_fills_the_picture(happenings: list[int], end_us: int) -> None:
+    axis = TimeAxis([each for each in happenings if each < end_us], end_us=end_us, left=10, right=700)
+    places = axis.xs(np.linspace(0, end_us, 50))
+    assert np.all(np.diff(places) >= 0)
+    assert (places[0], round(places[-1], 6)) == (10, 700)
+    assert np.allclose(axis.times(places), np.linspace(0, end_us, 50), atol=1.0)
+
+
+def test_a_stretch_is_as_wide_as_the_root_of_its_duration() -> None:
+    axis = TimeAxis([1_000_000], end_us=10_000_000, left=0, right=400)
+    assert axis.x(1_000_000) == pytest.approx(100)
+    assert [words for _, words in axis.ticks()][:3] == ["0 s", "1 s", "3 s"]
+
+
+def test_a_record_keeps_its_place_when_its_offset_is_used_again(loss: ReportedRun) -> None:
+    axis = RecordAxis(loss.story.partitions[0])
+    first, second, *_, last = axis.spans
+    assert [span.leader_epoch for span in axis.spans] == [0, 1, 2, 4]
+    assert first.low == 0.0
+    assert last.high == pytest.approx(1.0)
+    assert axis.height(first, 5) < first.high <= axis.height(second, 55) < axis.height(last, 5)
+
+
+def test_a_curve_is_held_over_a_pause_and_falls_at_once() -> None:
+    points = [Point(0, 0), Point(100, 10), Point(10_000, 20), Point(20_000, 20), Point(20_000, 5)]
+    drawn = curve(points, start=0, end_us=30_000)
+    assert drawn.at(np.array([50.0, 9_000.0, 10_000.0, 20_002.0, 30_000.0])).tolist() == [5, 10, 20, 5, 5]
+    assert drawn.peak[-1] == 20
+
+
+def test_roles_and_beliefs_of_a_deposed_leader(loss: ReportedRun) -> None:
+    [partition], story = loss.story.partitions, loss.story
+    roles = [span.role for span in role_spans(partition, 0, story.end_us)]
+    assert roles[:2] == [Role.LEADER, Role.OUT]
+    assert roles[-1] is Role.ISR
+    [cut_off] = cut_off_spans(story, 0)
+    assert cut_off.words == "cut off from every node"
+    assert next(span.words for span in absent_spans(story, 2) if span.kind == "down") == "no power"
+    assert all(span.words.startswith("out, but thinks") for span in joined(mistaken_spans(partition, story, 1)))
+
+
+def test_the_worst_moment_names_who_had_everything(loss: ReportedRun, survival: ReportedRun) -> None:
+    kept_at = fewest_copies(survival.story.partitions[0], survival.story)
+    lost_at = fewest_copies(loss.story.partitions[0], loss.story)
+    assert kept_at is not None
+    assert kept_at.holders == (1,)
+    assert lost_at is not None
+    assert lost_at.holders == ()
+
+
+def test_the_picture_as_text_has_roles_and_copies(loss: ReportedRun) -> None:
+    [partition] = worst_first(loss.verdict, loss.story)
+    rows = {line[:10].strip(): line[10:] for line in text_picture(loss.verdict, partition, loss.story).splitlines()}
+    assert set(rows["leader"].strip()) <= set("012.")
+    assert set(rows["broker 2"]) >= set("iLx")
+    assert rows["copies 0"].rstrip()[-1] == "0"
+    assert rows["copies 1"].rstrip()[-1] == "0"
+    assert max(map(len, rows.values())) <= COLUMNS + 20
+    assert "a cut off" in rows
+
+
+def test_deeds_are_told_once(loss: ReportedRun) -> None:
+    told = [words for _, words, _ in deeds(loss.story)]
+    assert told[:2] == ["cut off broker 0", "cut off broker 1"]
+    assert len(told) == len(set(told))
+
+
+def test_numbers_and_ranges_are_written_for_people() -> None:
+    assert number(1234567) == "1\N{NARROW NO-BREAK SPACE}234\N{NARROW NO-BREAK SPACE}567"
+    assert offset_ranges([(0, 9), (20, 20)]) == "0 to 20 in 2 ranges"
+    assert offset_ranges([(7, 7)]) == "7"
+
+
+def test_a_partition_of_which_nothing_is_known_has_no_worst_moment(loss: ReportedRun) -> None:
+    partition = msgspec.structs.replace(loss.story.partitions[0], promised=())
+    assert fewest_copies(partition, loss.story) is None

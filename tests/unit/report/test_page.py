@@ -1,0 +1,212 @@
+"""The page of a run says what was lost and why, asks the network for nothing, and escapes what comes from a run."""
+
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import msgspec
+import pytest
+
+from emulator.core.errors import ConfigError
+from emulator.report.comparison import compare_decisions
+from emulator.report.headline import headline
+from emulator.report.page import REPORT_FILE, render, worst_first, write_report
+from emulator.report.run_files import ReportedRun, read_reported_run
+from emulator.report.steps import Tone
+from emulator.verification.run_story import RunStory
+from emulator.verification.story_file import STORY_FILE
+from emulator.verification.verdict import Verdict
+from tests.unit.report.judged_runs import judged, kept, left_by, lost
+from tests.verification.run_builder import RunBuilder, healthy
+
+EVIL = "<script>alert('&')</script>\"'>"
+
+
+class Page(HTMLParser):
+    """What a browser would make of a page, as far as these tests ask: elements, attributes, ids, text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+    def values(self, name: str) -> Iterator[str]:
+        return (value for _, attributes in self.elements if (value := attributes.get(name)) is not None)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
+@pytest.fixture(scope="module")
+def loss(tmp_path_factory: pytest.TempPathFactory) -> ReportedRun:
+    return lost(tmp_path_factory.mktemp("lost") / "story" / "1")
+
+
+@pytest.fixture(scope="module")
+def survival(tmp_path_factory: pytest.TempPathFactory) -> ReportedRun:
+    return kept(tmp_path_factory.mktemp("kept") / "story" / "1")
+
+
+def test_a_loss_is_told_in_a_number_and_a_sentence(loss: ReportedRun) -> None:
+    head = headline(loss.verdict, worst_first(loss.verdict, loss.story), loss.story)
+    assert (head.figure, head.rest) == ("100", "of 110 records acknowledged with acks=all are gone")
+    assert head.cause == (
+        "Broker 2 lost power with nothing flushed, came back empty and was elected leader; "
+        "brokers 0 and 1 cut their logs to follow it."
+    )
+    assert head.guarantee == "Guarantee broken."
+
+
+def test_a_valid_run_says_who_kept_everything_at_the_worst_moment(survival: ReportedRun) -> None:
+    head = headline(survival.verdict, worst_first(survival.verdict, survival.story), survival.story)
+    assert head.figure == "All 110"
+    assert re.search(r"at the worst moment, [\d.]+ s, only broker 1 had all of them", head.cause)
+
+
+def steps_of(page: Page) -> list[str]:
+    text = page.text
+    return re.findall(r"(Broker \d [^.0-9]*?|Only broker \d [^.0-9]*?) [\d.]+ s", text)
+
+
+def test_the_steps_of_a_loss_lead_to_it_in_order(loss: ReportedRun) -> None:
+    page = Page(render(loss))
+    assert steps_of(page) == [
+        "Only broker 2 is in sync",
+        "Broker 2 loses power",
+        "Broker 2 is elected with an empty log",
+        "Broker 0 cuts its log",
+        "Broker 1 cuts its log",
+    ]
+    assert "That was the last copy." in page.text
+
+
+def test_the_steps_of_a_survival_say_what_prevented_the_loss(survival: ReportedRun) -> None:
+    page = Page(render(survival))
+    told = steps_of(page)
+    assert {"Broker 2 loses power", "Broker 2 cannot prove a clean shutdown", "Broker 1 is elected"} <= set(told)
+    assert "out of the ELR: it may not lead" in page.text
+    assert any(value.split()[-1] == Tone.SAVED.value for value in page.values("class") if "disc" in value.split())
+
+
+def test_every_step_is_in_story_and_picture_under_one_number(loss: ReportedRun) -> None:
+    page = Page(render(loss))
+    ids = list(page.values("id"))
+    assert len(ids) == len(set(ids))
+    links = [value.removeprefix("#") for value in page.values("href")]
+    assert {link for link in links if "step" in link} == {each for each in ids if "step" in each} != set()
+    assert set(links) <= set(ids)
+    assert set(page.values("data-disc")) <= set(ids)
+
+
+def test_the_picture_is_well_formed_and_within_its_bounds(loss: ReportedRun, survival: ReportedRun) -> None:
+    for run in (loss, survival):
+        [svg] = re.findall(r'<svg [^>]*class="figure".*?</svg>', render(run), re.DOTALL)
+        root = ElementTree.fromstring(svg)
+        width, height = map(float, root.attrib["viewBox"].split()[2:])
+        for each in root.iter("rect"):
+            x, y = float(each.attrib["x"]), float(each.attrib["y"])
+            assert -1 <= x <= x + float(each.attrib["width"]) <= width + 1
+            assert -1 <= y <= y + float(each.attrib["height"]) <= height + 1
+
+
+def paths(run: ReportedRun, class_: str) -> int:
+    return len(re.findall(rf'<path [^>]*class="{class_}"', render(run)))
+
+
+def test_only_what_the_oracle_calls_gone_is_red(loss: ReportedRun, survival: ReportedRun) -> None:
+    assert paths(survival, "gone") == 0
+    assert paths(loss, "gone") == 4
+    spared = msgspec.structs.replace(
+        loss.verdict, partitions=tuple(msgspec.structs.replace(each, gone=()) for each in loss.verdict.partitions)
+    )
+    other = ReportedRun(directory=loss.directory, verdict=spared, story=loss.story, plan=None)
+    assert paths(other, "gone") == 0
+
+
+def test_a_page_asks_the_network_for_nothing(loss: ReportedRun) -> None:
+    text = render(loss)
+    page = Page(text)
+    policy = next(
+        str(attributes["content"]) for tag, attributes in page.elements if tag == "meta" and "http-equiv" in attributes
+    )
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert [value for name in ("src", "style", "onclick") for value in page.values(name)] == []
+    assert all(value.startswith("#") for value in page.values("href"))
+    assert re.findall(r"url\((?!#)|@import|fetch\(|XMLHttpRequest", text) == []
+
+
+def evil(path: Path) -> RunBuilder:
+    run = healthy(path)
+    for lines in run.files.values():
+        for line in lines:
+            if line.get("topic") == "orders":
+                line["topic"] = EVIL
+    run.step(f"{{until: {EVIL}}}")
+    return run
+
+
+def test_what_comes_from_a_run_is_text(tmp_path: Path) -> None:
+    directory = left_by(evil(tmp_path / EVIL.replace("/", "") / "1"))
+    (directory / "plan.yaml").write_text(f"name: {EVIL}\n</pre>{EVIL}")
+    text = render(read_reported_run(directory))
+    plain = Page(render(read_reported_run(left_by(healthy(tmp_path / "plain" / "1")))))
+    page = Page(text)
+    assert EVIL in page.text
+    assert "alert('" not in text
+    scripts = [tag for tag, _ in page.elements if tag == "script"]
+    assert scripts == [tag for tag, _ in plain.elements if tag == "script"]
+
+
+def test_two_runs_part_at_the_first_decision_that_differs(loss: ReportedRun, survival: ReportedRun) -> None:
+    found = compare_decisions(loss, survival)
+    assert re.fullmatch(
+        r"The two clusters decide alike until [\d.]+ s. Then kafka-3.9 commits ISR 2, and kip-966 ISR 2, ELR 1.",
+        found.sentence,
+    )
+    assert [row.is_first for row in found.rows].count(True) == 1
+    assert {"elr", "unclean_detection"} == {name for name, _, _ in found.switches}
+    assert compare_decisions(loss, loss).sentence == "The two clusters decide alike to the end."
+    page = Page(render(loss, against=found))
+    assert found.sentence in page.text
+
+
+def test_a_run_without_a_story_has_a_page_without_a_picture(loss: ReportedRun) -> None:
+    untold = ReportedRun(
+        directory=loss.directory, verdict=loss.verdict, story=RunStory(problem="KeyError: 7"), plan=None
+    )
+    page = Page(render(untold))
+    assert "There is no picture: KeyError: 7" in page.text
+    assert "100 of 110 records" in page.text
+
+
+def test_a_run_that_proves_nothing_says_why(tmp_path: Path) -> None:
+    directory = healthy(tmp_path / "run" / "1").finish()
+    (directory / "history.jsonl").unlink()
+    found = read_reported_run(judged(directory))
+    head = headline(found.verdict, list(found.story.partitions), found.story)
+    assert found.verdict.verdict is Verdict.UNKNOWN
+    assert (head.figure, head.guarantee) == ("Nothing", "Guarantee unknown.")
+    assert "history" in head.cause.lower()
+    assert "is proved" in Page(render(found)).text
+
+
+def test_a_report_is_written_whole_and_a_run_that_was_not_judged_is_refused(tmp_path: Path) -> None:
+    directory = left_by(healthy(tmp_path / "run" / "1"))
+    write_report(directory, directory / REPORT_FILE)
+    assert (directory / REPORT_FILE).read_text().rstrip().endswith("</html>")
+    (directory / STORY_FILE).unlink()
+    with pytest.raises(ConfigError, match=r"story\.json"):
+        write_report(directory, directory / "other.html")
+    assert not (directory / "other.html").exists()
+    with pytest.raises(ConfigError, match=r"verdict\.json"):
+        write_report(tmp_path, tmp_path / "none.html")
