@@ -5,6 +5,7 @@ from typing import Final
 
 import numpy as np
 
+from emulator.report.curves import curve
 from emulator.report.log_lane import fits
 from emulator.report.markup import boxes, element, rect, text, title
 from emulator.report.picture import Box, PartitionPicture
@@ -113,9 +114,8 @@ def acks_lane(picture: PartitionPicture, box: Box) -> list[str]:
     middle = box.top + 19
     rates = {}
     for acked in picture.partition.acknowledged:
-        points = [point for point in acked.records if point.time_us <= picture.story.end_us]
-        if points:
-            own = np.interp(times, [p.time_us for p in points], [p.value for p in points], left=0.0)
+        if acked.records[0].time_us <= picture.story.end_us:
+            own = curve(acked.records, start=0.0, end_us=picture.story.end_us).at(times)
             rates[acked.acks] = np.diff(own) / np.maximum(np.diff(times), 1.0)
     highest = max((float(rate.max()) for rate in rates.values()), default=0.0)
     for acks, class_ in _ACKS:
