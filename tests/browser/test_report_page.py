@@ -1,0 +1,170 @@
+"""The page of a run in a real browser: what its first screen shows, keyboard, script, colours, accessibility."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import pytest
+from playwright.sync_api import Browser, Page
+
+from emulator.report.page import render
+from emulator.report.run_files import ReportedRun
+
+FIRST_SCREEN = {"width": 1440, "height": 900}
+PAINT_MS_MAX = 2000
+PAGE_BYTES_MAX = 3_000_000
+
+
+@contextmanager
+def opened(browser: Browser, page: Path, **more: Any) -> Iterator[Page]:
+    """Opens a page, and fails if it complains or asks for anything but itself."""
+    context = browser.new_context(viewport={"width": 1440, "height": 900}, **more)
+    tab = context.new_page()
+    complaints: list[str] = []
+    requests: list[str] = []
+    tab.on("console", lambda message: complaints.append(message.text))
+    tab.on("pageerror", lambda error: complaints.append(str(error)))
+    tab.on("dialog", lambda dialog: complaints.append(dialog.message))
+    tab.on("request", lambda request: requests.append(request.url))
+    tab.goto(page.as_uri())
+    yield tab
+    context.close()
+    assert complaints == []
+    assert requests == [page.as_uri()]
+
+
+@pytest.mark.parametrize("name", ["lost", "kept"])
+def test_the_first_screen_has_verdict_number_reason_guarantee_picture_and_story(
+    name: str, browser: Browser, pages: dict[str, Path]
+) -> None:
+    with opened(browser, pages[name]) as tab:
+        for selector in (".verdict", "h1 .figure-of", ".cause", ".guarantee", "svg.figure", ".story li:last-child"):
+            box = tab.locator(selector).first.bounding_box()
+            assert box is not None, selector
+            assert box["x"] >= 0, selector
+            assert box["x"] + box["width"] <= FIRST_SCREEN["width"], selector
+            assert 0 <= box["y"] <= box["y"] + box["height"] <= FIRST_SCREEN["height"], selector
+        number = tab.locator("h1 .figure-of")
+        assert number.inner_text() == {"lost": "100", "kept": "All 110"}[name]
+        sizes = tab.evaluate(
+            "[...document.querySelectorAll('main *')].map(e => parseFloat(getComputedStyle(e).fontSize))"
+        )
+        assert float(number.evaluate("e => parseFloat(getComputedStyle(e).fontSize)")) == max(sizes)
+
+
+def test_the_keyboard_reaches_every_mark_and_lights_its_twin(browser: Browser, pages: dict[str, Path]) -> None:
+    with opened(browser, pages["lost"]) as tab:
+        wanted = set(
+            tab.evaluate("[...document.querySelectorAll('.disc, .story li, svg.figure, #theme')].map(e => e.id)")
+        )
+        reached = set()
+        for _ in range(80):
+            tab.keyboard.press("Tab")
+            reached.add(tab.evaluate("document.activeElement.id"))
+        assert wanted - reached == set()
+        assert len(wanted) >= 12
+        tab.locator("#p0-step-2").focus()
+        assert "lit" in str(tab.locator("#p0-disc-2").get_attribute("class")).split()
+
+
+def test_arrow_keys_and_the_pointer_tell_the_state(browser: Browser, pages: dict[str, Path]) -> None:
+    with opened(browser, pages["lost"]) as tab:
+        told = tab.locator("#box")
+        assert told.is_hidden()
+        tab.locator("svg.figure").focus()
+        tab.keyboard.press("ArrowRight")
+        tab.keyboard.press("ArrowRight")
+        assert "broker 1 leads, epoch 1; ISR 1 2" in told.inner_text()
+        tab.keyboard.press("Escape")
+        assert told.is_hidden()
+        tab.locator("svg.figure").hover(position={"x": 400, "y": 200})
+        assert "log ends at" in told.inner_text()
+
+
+def test_a_drag_zooms_and_a_double_click_shows_all(browser: Browser, pages: dict[str, Path]) -> None:
+    with opened(browser, pages["lost"]) as tab:
+        figure = tab.locator("svg.figure")
+        whole = figure.get_attribute("viewBox")
+        box = figure.bounding_box()
+        assert box is not None
+        tab.mouse.move(box["x"] + 300, box["y"] + 150)
+        tab.mouse.down()
+        tab.mouse.move(box["x"] + 500, box["y"] + 150)
+        tab.mouse.up()
+        assert figure.get_attribute("viewBox") != whole
+        assert figure.bounding_box() == box
+        figure.dblclick(position={"x": 400, "y": 150})
+        assert figure.get_attribute("viewBox") == whole
+
+
+def background(tab: Page) -> str:
+    return str(tab.evaluate("getComputedStyle(document.body).backgroundColor"))
+
+
+def test_dark_is_chosen_by_the_system_or_a_button(browser: Browser, pages: dict[str, Path]) -> None:
+    with opened(browser, pages["lost"], color_scheme="light") as tab:
+        light = background(tab)
+        tab.locator("#theme").click()
+        dark = background(tab)
+    assert light != dark
+    with opened(browser, pages["lost"], color_scheme="dark") as tab:
+        assert background(tab) == dark
+        tab.locator("#theme").click()
+        assert background(tab) == light
+
+
+def test_without_script_only_hover_zoom_and_theme_are_missing(browser: Browser, pages: dict[str, Path]) -> None:
+    with opened(browser, pages["lost"], java_script_enabled=False) as tab:
+        assert tab.locator("h1").inner_text() == "100 of 110 records acknowledged with acks=all are gone"
+        assert tab.locator(".disc").count() == tab.locator(".story li").count() > 4
+        assert tab.locator("svg.figure").is_visible()
+        assert tab.locator("#theme").is_hidden()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["lost", "kept"])
+def test_axe_finds_nothing(
+    name: str, scheme: Literal["light", "dark"], browser: Browser, pages: dict[str, Path]
+) -> None:
+    with opened(browser, pages[name], color_scheme=scheme) as tab:
+        tab.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
+        found = tab.evaluate("axe.run()")
+        violations = [(each["id"], node["html"][:120]) for each in found["violations"] for node in each["nodes"][:3]]
+        assert violations == []
+        assert len(found["passes"]) > 10
+
+
+def many_partitions(run: ReportedRun) -> ReportedRun:
+    partitions = tuple(msgspec.structs.replace(run.story.partitions[0], partition=number) for number in range(100))
+    story = msgspec.structs.replace(run.story, partitions=partitions)
+    return ReportedRun(directory=run.directory, verdict=run.verdict, story=story, plan=run.plan)
+
+
+def test_a_hundred_partitions_are_painted_in_time(
+    browser: Browser, runs: dict[str, ReportedRun], tmp_path: Path
+) -> None:
+    page = tmp_path / "many.html"
+    page.write_text(render(many_partitions(runs["lost"])))
+    assert page.stat().st_size < PAGE_BYTES_MAX
+    with opened(browser, page) as tab:
+        paints = json.loads(tab.evaluate("JSON.stringify(performance.getEntriesByType('paint'))"))
+        assert [each["startTime"] < PAINT_MS_MAX for each in paints if each["name"] == "first-contentful-paint"] == [
+            True
+        ]
+        assert tab.locator("svg.figure").count() > 1
+
+
+def test_a_policy_that_is_broken_would_be_noticed(browser: Browser, pages: dict[str, Path], tmp_path: Path) -> None:
+    spoiled: dict[str, Callable[[str], str]] = {
+        "script": lambda text: text.replace("<script>", "<script>console.log('run');", 1),
+        "request": lambda text: text.replace("<main", '<img src="missing.png" alt=""><main', 1),
+    }
+    for name, spoil in spoiled.items():
+        page = tmp_path / f"{name}.html"
+        page.write_text(spoil(pages["lost"].read_text()))
+        with pytest.raises(AssertionError), opened(browser, page):
+            pass
