@@ -11,7 +11,7 @@ VECTORS ?= tests/conformance/vectors
 SOURCES := emulator chaos laststand tests benchmarks proto docs
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo proto format lint types check test mutants simulate mutation soak conformance scenarios suite rewrite docs bench clean
+.PHONY: help setup demo proto format lint types check test mutants simulate mutation soak conformance scenarios suite rewrite docs screenshots bench clean
 .DELETE_ON_ERROR:
 
 help: ## print this list
@@ -73,6 +73,11 @@ rewrite: setup ## rewrite the expected text of the interaction scripts
 
 docs: setup ## write the pages of docs/ that follow from the program
 	$(BIN)/python -m docs.generate
+
+screenshots: setup ## play the demo and take the pictures of README; needs a browser
+	rm -rf build/screenshots
+	$(BIN)/laststand run kip-966/last-replica-standing --era kafka-3.9 --era kip-966 --out build/screenshots
+	$(BIN)/python -m docs.screenshots build/screenshots
 
 bench: setup ## run all benchmarks, or one: NAME=boot|produce|console|failover|oracle|simulator
 	$(BIN)/python -m benchmarks $(NAME)

@@ -1,22 +1,20 @@
 """A browser for the tests of pages: Debian's Chromium, driven by Playwright. Without one, these tests are skipped."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
+from docs.screenshots import PROGRAMS, browser_program
 from emulator.report.page import render
 from emulator.report.run_files import ReportedRun
 from tests.unit.report.judged_runs import kept, lost
 
-PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
-
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    program = next((found for name in PROGRAMS if (found := shutil.which(name)) is not None), None)
+    program = browser_program()
     if program is None:
         pytest.skip(f"no browser: none of {', '.join(PROGRAMS)} is installed")
     with sync_playwright() as playwright:
