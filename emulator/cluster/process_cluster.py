@@ -122,6 +122,7 @@ class ProcessCluster:
         self.supervisor = Supervisor(on_end=self._ended)
         self.toxiproxy: Toxiproxy | None = None
         self.interceptions: dict[NodeId, tuple[InterceptionOrder, ...]] = {}
+        self._doomed: set[str] = set()
         self._on_start = on_start
         self._on_unexpected_end = on_unexpected_end
         self._ports: dict[NodeId, ReservedPort] = {}
@@ -279,6 +280,20 @@ class ProcessCluster:
         child = self.supervisor.children.get(str(node_id))
         return None if child is None else await child.kill()
 
+    async def await_failure(self, node_id: NodeId, *, timeout_s: float) -> ProcessEnd | None:
+        """Returns how a node ended by itself, as was to be expected; ``None`` if it still runs by then, or was down."""
+        child = self.supervisor.children.get(str(node_id))
+        if child is None:
+            return None
+        self._doomed.add(child.spec.name)
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await child.wait()
+        except TimeoutError:
+            return None
+        finally:
+            self._doomed.discard(child.spec.name)
+
     async def pause_node(self, node_id: NodeId) -> bool:
         """Stops a node's process from running; returns whether that changed anything."""
         child = self.supervisor.children.get(str(node_id))
@@ -316,7 +331,7 @@ class ProcessCluster:
         )
 
     def _ended(self, end: ProcessEnd) -> None:
-        if end.cause in (EndCause.UNEXPECTED, EndCause.STOP_TIMED_OUT):
+        if end.cause in (EndCause.UNEXPECTED, EndCause.STOP_TIMED_OUT) and end.name not in self._doomed:
             self._on_unexpected_end(end.name, end)
 
 

@@ -631,7 +631,7 @@ class IncarnationEnd(Enum):
     """In order: its file must end with ``NodeStopped``."""
 
     KILLED = "killed"
-    """SIGKILL by the plan; the page cache survived."""
+    """By the plan, by SIGKILL or by a fault of its disk; the page cache survived."""
 
     POWER_LOST = "power_lost"
     """SIGKILL by the plan, and unsynced data was then lost."""

@@ -91,7 +91,7 @@ async def _serve(role: NodeRole, config: NodeConfig, events: EventWriter, incarn
     # What was imported lives as long as the process: the collector need not look at it again.
     gc.freeze()
     loop.add_signal_handler(signal.SIGTERM, shell.request_shutdown)
-    loop.add_signal_handler(signal.SIGUSR1, filesystem.disk.suffer_sync)
+    loop.add_signal_handler(signal.SIGUSR1, filesystem.disk.notice)
     report_ready(port, metrics_port)
     await shell.run()
 

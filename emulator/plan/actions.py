@@ -38,6 +38,7 @@ from emulator.plan.fields import AnyField
 from emulator.plan.nodes import NodeGroup, NodeRef
 from emulator.plan.power import DiskLoss
 from emulator.plan.topics import PlannedTopic
+from emulator.storage.disk_faults import DiskOperation
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +63,13 @@ def effective(seen: str) -> Outcome:
 def no_op(reason: str) -> Outcome:
     """Returns the outcome of an action that changed nothing."""
     return Outcome(took_effect=False, bit=False, seen=f"no-op: {reason}")
+
+
+class Switched(Enum):
+    """Whether something is on."""
+
+    ON = "on"
+    OFF = "off"
 
 
 class Clients(Enum):
@@ -287,7 +295,7 @@ class ReplaceDisk(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="replace_d
     """SIGKILL, and an empty disk in place of the node's."""
 
 
-@deed("start 1", "Nodes that do not run are started.", heals="kill stop power_loss replace_disk")
+@deed("start 1", "Nodes that do not run are started.", heals="kill stop power_loss replace_disk disk_error disk_full")
 class Start(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="start"):
     """Start nodes that are down."""
 
@@ -335,6 +343,57 @@ class SlowDisk(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="slow_disk"):
     def repair(self) -> "Action | None":
         """Returns what makes the disks quick again."""
         return None if self.is_repair else SlowDisk(nodes=self.nodes, delay_ms=0)  # type: ignore[arg-type]
+
+
+@deed(
+    "lose-syncs 1",
+    "Every fsync of nodes returns although nothing is durable, also after a restart; `state=off` ends that.",
+    fault="lost_sync",
+    refused={DriverName.SIMULATOR: "the simulated disk does not lie"},
+)
+class LoseSyncs(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="lose_syncs"):
+    """Make every fsync of nodes a lie; what that costs, a loss of power shows."""
+
+    state: Annotated[Switched, field.Choice("state", Switched, help="Whether it lies.", default=Switched.ON)] = (
+        Switched.ON
+    )
+
+    @property
+    def is_repair(self) -> bool:
+        """Whether an fsync is one again."""
+        return self.state is Switched.OFF
+
+    def repair(self) -> "Action | None":
+        """Returns what makes an fsync one again."""
+        return None if self.is_repair else LoseSyncs(nodes=self.nodes, state=Switched.OFF)  # type: ignore[arg-type]
+
+
+_NO_ERRORS: Final = MappingProxyType({DriverName.SIMULATOR: "operations of the simulated disk do not fail"})
+
+
+@deed(
+    "disk-error 1 operation=write at=3",
+    "The third write (or `sync`, or `read`) of a node from now on fails with EIO, which ends the process.",
+    fault="disk_error",
+    refused=_NO_ERRORS,
+)
+class DiskError(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="disk_error"):
+    """Make an operation of nodes' disks fail; their processes end by that."""
+
+    operation: Annotated[DiskOperation, field.Choice("operation", DiskOperation, help="Which operation.")]
+    at: Annotated[int, field.Whole("at", help="The how-manieth of them from now on.", low=1, default=1)] = 1
+
+
+@deed(
+    "disk-full 1 left=1000",
+    "A node's disk has room for so many bytes; the write that finds none (ENOSPC) ends the process.",
+    fault="disk_full",
+    refused=_NO_ERRORS,
+)
+class DiskFull(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="disk_full"):
+    """Let nodes' disks be full; their processes end by that, and find room again when they are started."""
+
+    left: Annotated[int, field.Whole("left", help="Bytes that may still be written.", default=0)] = 0
 
 
 @deed(
@@ -756,6 +815,9 @@ ProcessAction: TypeAlias = (
     | Resume[NodeT_co]
     | SyncDisk[NodeT_co]
     | SlowDisk[NodeT_co]
+    | LoseSyncs[NodeT_co]
+    | DiskError[NodeT_co]
+    | DiskFull[NodeT_co]
     | ClockRate[NodeT_co]
     | Expire[NodeT_co]
 )

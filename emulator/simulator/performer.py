@@ -19,6 +19,8 @@ from emulator.plan.actions import (
     Cut,
     DelayMessages,
     DeleteTopic,
+    DiskError,
+    DiskFull,
     Draw,
     Duplicate,
     DuplicateNext,
@@ -35,6 +37,7 @@ from emulator.plan.actions import (
     LoseHeld,
     LoseNext,
     LoseResponses,
+    LoseSyncs,
     Outcome,
     Pause,
     PowerLoss,
@@ -155,7 +158,7 @@ def perform(cluster: SimulatedCluster, action: Action) -> Outcome:
             return link_actions.half_open(cluster, link)
         case Flap():
             return link_actions.flap(cluster, action)
-        case Throttle() | Slice() | SlowDisk():
+        case Throttle() | Slice() | SlowDisk() | LoseSyncs() | DiskError() | DiskFull():
             return no_op(deed_of(action).refused[DriverName.SIMULATOR])
         case Slow(link=link, latency_ms=latency_ms, jitter_ms=jitter_ms, direction=direction):
             return link_actions.slow(cluster, link, latency_ms, jitter_ms=jitter_ms, direction=direction)

@@ -1,12 +1,14 @@
 """Faults of a node's disk, armed from outside the process.
 
 The harness leaves ``disk-faults.json`` beside the sync ledger, so that they outlive a process, as those of a real disk
-do. A node looks for it whenever it syncs. When a fault has acted, the node says so in ``disk-faults.seen``, with the
-generation that it saw.
+do. A node looks for it when it starts, whenever it syncs, and when it gets SIGUSR1. When a fault has acted, the node
+says so in ``disk-faults.seen``, with the generation that it saw; one that fails an operation ends the process.
 """
 
+import errno
 import os
 import time
+from enum import Enum
 from pathlib import Path
 from typing import Final
 
@@ -17,20 +19,32 @@ _SEEN: Final = "disk-faults.seen"
 _MS_PER_S: Final = 1000
 
 
+class DiskOperation(Enum):
+    """What a disk is asked for."""
+
+    WRITE = "write"
+    SYNC = "sync"
+    READ = "read"
+
+
 class DiskFaults(msgspec.Struct, frozen=True, kw_only=True):
     """What is wrong with a disk.
 
     Attributes:
         generation: counts what was armed, so that a node can say which it saw.
         sync_delay_ms: how much longer every fsync takes.
+        are_syncs_lost: whether fsync returns although nothing is durable.
+        failing: which operation fails with EIO; ``None`` for none.
+        at: the how-manieth of them does, from 1 on.
+        bytes_left: how many bytes may still be written; ``None`` for as many as there is room for.
     """
 
     generation: int
     sync_delay_ms: int = 0
-
-    def following(self, *, sync_delay_ms: int) -> "DiskFaults":
-        """Returns what may be armed next."""
-        return DiskFaults(generation=self.generation + 1, sync_delay_ms=sync_delay_ms)
+    are_syncs_lost: bool = False
+    failing: DiskOperation | None = None
+    at: int = 1
+    bytes_left: int | None = None
 
 
 _DECODER: Final = msgspec.json.Decoder(DiskFaults)
@@ -45,13 +59,24 @@ def read_faults(ledger_folder: str | Path) -> DiskFaults:
         return _WHOLE
 
 
-def arm(ledger_folder: str | Path, faults: DiskFaults) -> None:
-    """Replaces what is armed, at once for every later fsync."""
+def arm(ledger_folder: str | Path, **changes: object) -> int:
+    """Changes what is armed, at once for every later fsync.
+
+    Args:
+        ledger_folder: of the node.
+        **changes: attributes of ``DiskFaults``.
+
+    Returns:
+        The generation of what is armed now.
+    """
     path = Path(ledger_folder).with_name(_FAULTS)
+    armed = read_faults(ledger_folder)
+    faults = msgspec.structs.replace(armed, **{**changes, "generation": armed.generation + 1})
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_suffix(".new")
     fresh.write_bytes(msgspec.json.encode(faults))
     fresh.replace(path)
+    return faults.generation
 
 
 def seen_generation(ledger_folder: str | Path) -> int:
@@ -63,33 +88,89 @@ def seen_generation(ledger_folder: str | Path) -> int:
 
 
 class FaultyDisk:
-    """A node's side: makes its syncs suffer from what is armed.
+    """A node's side: makes its files suffer from what is armed.
 
     Args:
         ledger_folder: of the node.
+
+    Attributes:
+        is_failing: whether some write or read may fail.
     """
 
     def __init__(self, ledger_folder: str) -> None:
+        self.is_failing = False
         self._folder = ledger_folder
         self._path = str(Path(ledger_folder).with_name(_FAULTS))
         self._version: tuple[int, int] | None = None
         self._faults = _WHOLE
+        self._left = 0
+        self._bytes_left: int | None = None
         self._reported = 0
+        self._look()
 
-    def suffer_sync(self) -> None:
-        """Takes the time that is added to an fsync now.
+    def notice(self) -> None:
+        """Looks at what is armed, and waits once as an fsync does: whoever armed it need not wait for the next one."""
+        self._look()
+        self._wait()
+        if not self._faults.are_syncs_lost:
+            self._report()
 
-        A process also does so when it gets SIGUSR1, so that whoever arms a fault need not wait for the next fsync.
+    def suffer_sync(self) -> bool:
+        """Takes the time that is added to an fsync now; returns whether the fsync is to count.
+
+        Raises:
+            OSError: it fails.
         """
+        self._look()
+        self._wait()
+        self._report()
+        self._count(DiskOperation.SYNC)
+        return not self._faults.are_syncs_lost
+
+    def suffer_write(self, size: int) -> None:
+        """Lets so many bytes be written.
+
+        Raises:
+            OSError: the write fails, or there is no room.
+        """
+        self._count(DiskOperation.WRITE)
+        if self._bytes_left is not None:
+            if size > self._bytes_left:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            self._bytes_left -= size
+
+    def suffer_read(self) -> None:
+        """Lets something be read.
+
+        Raises:
+            OSError: it fails.
+        """
+        self._count(DiskOperation.READ)
+
+    def _look(self) -> None:
         try:
             status = os.stat(self._path)
         except FileNotFoundError:
             return
         version = (status.st_ino, status.st_mtime_ns)
-        if version != self._version:
-            self._version, self._faults = version, read_faults(self._folder)
+        if version == self._version:
+            return
+        self._version, self._faults = version, read_faults(self._folder)
+        self._left, self._bytes_left = self._faults.at, self._faults.bytes_left
+        self.is_failing = self._faults.failing is not None or self._bytes_left is not None
+
+    def _wait(self) -> None:
         if self._faults.sync_delay_ms:
             time.sleep(self._faults.sync_delay_ms / _MS_PER_S)
+
+    def _report(self) -> None:
         if self._reported != self._faults.generation:
             self._reported = self._faults.generation
             Path(self._folder).with_name(_SEEN).write_text(str(self._reported))
+
+    def _count(self, operation: DiskOperation) -> None:
+        if self._faults.failing is not operation:
+            return
+        self._left -= 1
+        if self._left <= 0:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))

@@ -74,6 +74,8 @@ class OsFile:
         """Writes at the end; see ``filesystem.File``."""
         total = sum(map(len, buffers))
         try:
+            if self._disk.is_failing:
+                self._disk.suffer_write(total)
             written = os.writev(self._descriptor, buffers) if len(buffers) <= _MAX_BUFFERS else 0
             if written != total:
                 self._append_rest(b"".join(buffers)[written:])
@@ -89,6 +91,8 @@ class OsFile:
     def read(self, *, position: int, length: int) -> bytes:
         """Reads; see ``filesystem.File``."""
         with _mapped(self._path):
+            if self._disk.is_failing:
+                self._disk.suffer_read()
             content = os.pread(self._descriptor, length, position)
             if len(content) == length or position + len(content) >= self._size:
                 return content
@@ -124,7 +128,8 @@ class OsFile:
                 os.fdatasync(self._descriptor)
             else:
                 os.fsync(self._descriptor)
-            self._disk.suffer_sync()
+            if not self._disk.suffer_sync():
+                return
             with self._names_lock:
                 directory, name = (0, None) if place is None else place
                 self._ledger.record_sync(inode=self._inode, length=length, directory=directory, name=name)
@@ -250,10 +255,11 @@ class OsFileSystem:
                 with os.scandir(path) as entries:
                     listing = {entry.name: entry.inode() for entry in entries}
                 os.fsync(descriptor)
-                self.disk.suffer_sync()
+                is_durable = self.disk.suffer_sync()
             finally:
                 os.close(descriptor)
-            self._ledger.record_directory_sync(directory=directory, listing=listing)
+            if is_durable:
+                self._ledger.record_directory_sync(directory=directory, listing=listing)
 
     def lock(self, path: str) -> DirectoryLock:
         """Locks; see ``filesystem.FileSystem``."""

@@ -1,12 +1,23 @@
 """Faults of disks on real processes."""
 
+import asyncio
+from functools import partial
 from pathlib import Path
+from random import Random
 
 import pytest
 
+from chaos.play.topics import create_topics
+from chaos.process.controller_requests import ask
+from chaos.process.fault_target import FaultTarget
 from chaos.process.faults import execute
-from emulator.plan.actions import Kill, SlowDisk, Start
-from tests.cluster.fault_targets import ONE, fault_target
+from emulator.core.types import BrokerId
+from emulator.plan.actions import DiskError, DiskFull, Kill, LoseSyncs, SlowDisk, Start
+from emulator.plan.nodes import CONTROLLER
+from emulator.plan.topics import PlannedTopic
+from emulator.rpc.channel import keepalive_for
+from emulator.storage.disk_faults import DiskOperation
+from tests.cluster.fault_targets import ONE, ZERO, fault_target
 
 pytestmark = pytest.mark.cluster
 
@@ -30,3 +41,36 @@ async def test_the_disk_of_a_node_that_is_down_is_not_felt(tmp_path: Path) -> No
     async with fault_target(tmp_path) as target:
         await execute(target, Kill(nodes=(ONE,)))
         assert not (await execute(target, SlowDisk(nodes=(ONE,), delay_ms=60))).bit
+
+
+async def create_topic(target: FaultTarget, name: str) -> None:
+    """Has both brokers write and sync."""
+    topic = PlannedTopic(name=name, replicas=((BrokerId(ZERO), BrokerId(ONE)),))
+    await create_topics(
+        partial(ask, target.cluster.direct_addresses()[CONTROLLER], keepalive=keepalive_for(session_timeout_ms=2000)),
+        (topic,),
+        chance=Random(name),
+    )
+
+
+async def test_a_disk_that_fails_ends_its_process_and_one_that_lies_does_not(tmp_path: Path) -> None:
+    write_fails = DiskError(nodes=(ONE,), operation=DiskOperation.WRITE)
+    lies = LoseSyncs(nodes=(ONE,))
+    repair = lies.repair()
+    assert repair is not None
+    async with fault_target(tmp_path) as target:
+        outcome, _ = await asyncio.gather(execute(target, write_fails), create_topic(target, "orders"))
+        assert outcome.bit
+        assert "Input/output error" in outcome.seen
+        assert not (await execute(target, write_fails)).took_effect, "nothing runs"
+        assert (await execute(target, Start(nodes=(ONE,)))).bit
+        outcome, _ = await asyncio.gather(execute(target, lies), create_topic(target, "refunds"))
+        assert outcome.bit
+        assert not (await execute(target, lies)).took_effect, "it lies already"
+        assert (await execute(target, repair)).bit
+        outcome, _ = await asyncio.gather(
+            execute(target, DiskFull(nodes=(CONTROLLER,))), execute(target, Kill(nodes=(ZERO,)))
+        )
+        assert outcome.bit
+        assert "No space left on device" in outcome.seen
+        assert (await execute(target, Start(nodes=(CONTROLLER,)))).bit

@@ -1,0 +1,22 @@
+"""Lost fsyncs: the disk says that bytes are durable, and they are not; shown by the node when it has asked for that.
+
+Nothing comes of it until the node loses power: then what was synced meanwhile is lost, too.
+"""
+
+from chaos.process.fault_target import FaultTarget
+from chaos.process.faults.disks import are_felt, change
+from chaos.process.faults.registry import executes
+from emulator.core.types import NodeId
+from emulator.plan.actions import LoseSyncs, Outcome, effective, no_op
+
+
+@executes(LoseSyncs)
+async def lose_syncs(target: FaultTarget, action: LoseSyncs[NodeId]) -> Outcome:
+    """Makes every fsync of nodes a lie; one that syncs nothing meanwhile was not lied to."""
+    if not change(target, action.nodes, are_syncs_lost=not action.is_repair):
+        return no_op("it does so already")
+    if action.is_repair:
+        return effective("an fsync is one again")
+    if not await are_felt(target, action.nodes):
+        return Outcome(took_effect=True, bit=False, seen="no-op: a node did not sync")
+    return effective("an fsync returned, and nothing is durable")
