@@ -34,6 +34,8 @@ BROKEN = (Link(NodeId(0), NodeId(1)), Link(NodeId(1), NodeId(100)), Link(NodeId(
             "start 1",
             (),
             (
+                Fault("disk_error", NodeId(1)),
+                Fault("disk_full", NodeId(1)),
                 Fault("kill", NodeId(1)),
                 Fault("power_loss", NodeId(1)),
                 Fault("replace_disk", NodeId(1)),
