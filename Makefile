@@ -8,10 +8,11 @@ PROTOS := $(wildcard proto/*.proto)
 GENERATED := $(PROTOS:proto/%.proto=emulator/rpc/generated/%_pb2.py)
 JOBS ?= $(shell nproc)
 VECTORS ?= tests/conformance/vectors
+GALLERY_ERAS := kafka-0.10 kafka-0.11 kafka-3.9 kafka-4.2 kip-966
 SOURCES := emulator chaos laststand tests benchmarks proto docs
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo proto format lint types check test mutants simulate mutation soak conformance scenarios suite rewrite docs screenshots bench clean
+.PHONY: help setup demo proto format lint types check test mutants simulate mutation soak conformance scenarios suite rewrite docs screenshots gallery bench clean
 .DELETE_ON_ERROR:
 
 help: ## print this list
@@ -78,6 +79,10 @@ screenshots: setup ## play the demo and take the pictures of README; needs a bro
 	rm -rf build/screenshots
 	$(BIN)/laststand run kip-966/last-replica-standing --era kafka-3.9 --era kip-966 --out build/screenshots
 	$(BIN)/python -m docs.screenshots build/screenshots
+
+gallery: setup ## play every bundled scenario under five eras in virtual time: build/gallery/overview.html
+	rm -rf build/gallery
+	-$(BIN)/laststand run chaos/scenarios --driver simulator --out build/gallery $(GALLERY_ERAS:%=--era %)
 
 bench: setup ## run all benchmarks, or one: NAME=boot|produce|console|failover|oracle|simulator
 	$(BIN)/python -m benchmarks $(NAME)

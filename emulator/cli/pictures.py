@@ -2,8 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import click
+
+OVERVIEW_FILE: Final = "overview.html"
+"""Of a suite, in its store."""
 
 report_option = click.option(
     "--report/--no-report",
@@ -25,6 +29,25 @@ def leave_reports(directories: Sequence[Path]) -> tuple[Path | None, ...]:
         _leave_report(directory, next((other for other in directories if other != directory), None))
         for directory in directories
     )
+
+
+def leave_suite_reports(directories: Sequence[Path], overview: Path) -> Path | None:
+    """Writes the report of each judged run of a suite, and an overview of them.
+
+    Returns:
+        Where the overview is; ``None`` where there is none, which was said unless nothing was judged.
+    """
+    reports = [(each, page) for each in directories if (page := _leave_report(each, None)) is not None]
+    if not reports:
+        return None
+    try:
+        from emulator.report.overview import write_overview
+
+        write_overview(reports, overview)
+    except Exception as error:
+        click.echo(f"not written: the overview {overview}: {type(error).__name__}: {error}", err=True)
+        return None
+    return overview
 
 
 def _leave_report(directory: Path, other: Path | None) -> Path | None:

@@ -92,7 +92,9 @@ def run(
                 raise UserError("--rerun excludes SCENARIO, --era and --set: the results name them")
             require_spark()
             suite_choice.forms.check()
-            return play_suite(suite_again(suite_choice.rerun, store=store), suite_choice, output=output)
+            return play_suite(
+                suite_again(suite_choice.rerun, store=store), suite_choice, is_reported=is_reported, output=output
+            )
         selected = _selected(names)
         if len(selected) > 1 or suite_choice.is_given:
             if not is_judged:
@@ -109,7 +111,7 @@ def run(
                 shard=suite_choice.part,
             )
             suite_choice.forms.check()
-            return play_suite(suite, suite_choice, output=output)
+            return play_suite(suite, suite_choice, is_reported=is_reported, output=output)
     except ScenarioError as error:
         raise UserError(str(error)) from None
     (only,) = selected

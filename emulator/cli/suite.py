@@ -13,6 +13,7 @@ import click
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.failure import CommandFailedError
 from emulator.cli.output import Output
+from emulator.cli.pictures import OVERVIEW_FILE, leave_suite_reports
 from emulator.cli.suite_options import Forms, SuiteChoice
 from emulator.core.errors import EmulatorError, causes_of
 
@@ -26,8 +27,10 @@ _STEP_SUMMARY: Final = "GITHUB_STEP_SUMMARY"
 _ACTIONS: Final = "GITHUB_ACTIONS"
 
 
-def play_suite(suite: "Suite", choice: SuiteChoice, *, output: Output) -> ExitCode:
+def play_suite(suite: "Suite", choice: SuiteChoice, *, is_reported: bool, output: Output) -> ExitCode:
     """Plays a suite to its end, and reports what came of it; also where it is interrupted or breaks off.
+
+    With ``is_reported`` each run that is kept gets its page, and the store an overview of them.
 
     Raises:
         KeyboardInterrupt: it was interrupted.
@@ -76,11 +79,20 @@ def play_suite(suite: "Suite", choice: SuiteChoice, *, output: Output) -> ExitCo
         )
         write_forms(report, player.reports, forms=choice.forms)
         _print(report, output=output)
+        if is_reported:
+            _leave_pages(report, suite.store)
         if problem is not None:
             _raise(problem)
         return outcome_exit_code(report.outcome)
     finally:
         starter.stop()
+
+
+def _leave_pages(report: "SuiteReport", store: Path) -> None:
+    judged = [Path(cell.directory) for cell in report.cells if cell.directory is not None and cell.verdict is not None]
+    overview = leave_suite_reports(judged, store / OVERVIEW_FILE)
+    if overview is not None:
+        click.echo(f"overview: {overview}", err=True)
 
 
 def _play(player: "SuitePlayer") -> BaseException | None:

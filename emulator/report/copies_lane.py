@@ -19,6 +19,11 @@ _LABEL_MIN: Final = 13.0
 
 def copies_lane(picture: PartitionPicture, box: Box) -> list[str]:
     """Draws the lane of all logs, and beside it what final logs hold."""
+    return [*copies_shapes(picture, box), *_gone_labels(picture, box)]
+
+
+def copies_shapes(picture: PartitionPicture, box: Box) -> list[str]:
+    """Draws the same without words."""
     parts = [rect(box.left, box.top, picture.final_right - box.left, box.height, "frame")]
     for span in picture.records.spans:
         parts += _copies(picture, span, box)
@@ -26,7 +31,7 @@ def copies_lane(picture: PartitionPicture, box: Box) -> list[str]:
     parts += epoch_lines(picture, box)
     parts += promise_line(picture, box)
     parts.append(line(box.right, box.top, box.right, box.bottom, "cut-line"))
-    return [*parts, *_gone_labels(picture, box)]
+    return parts
 
 
 def _copies(picture: PartitionPicture, span: EpochSpan, box: Box) -> list[str]:

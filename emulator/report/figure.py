@@ -55,8 +55,25 @@ class Figure:
     height: float
 
 
-def picture_of(verdict: VerdictReport, partition: PartitionStory, story: RunStory) -> PartitionPicture:
-    """Returns everything that the lanes of a partition's picture are drawn from."""
+def picture_of(
+    verdict: VerdictReport,
+    partition: PartitionStory,
+    story: RunStory,
+    *,
+    left: float = _LEFT,
+    right: float = _RIGHT,
+    final_width: float = _FINAL_WIDTH,
+) -> PartitionPicture:
+    """Returns everything that the lanes of a partition's picture are drawn from.
+
+    Args:
+        verdict: of the run.
+        partition: to draw.
+        story: of the run.
+        left: where time begins.
+        right: where it ends.
+        final_width: of what is drawn of final logs.
+    """
     held = held_curves(partition, end_us=story.end_us)
     records = RecordAxis(partition)
     return PartitionPicture(
@@ -64,12 +81,12 @@ def picture_of(verdict: VerdictReport, partition: PartitionStory, story: RunStor
         partition=partition,
         brokers=tuple(replicas_of(partition, story.end_us)),
         changes=tuple(changes_until(partition, story.end_us)),
-        time=TimeAxis(_happenings(partition, story), end_us=story.end_us, left=_LEFT, right=_RIGHT),
+        time=TimeAxis(_happenings(partition, story), end_us=story.end_us, left=left, right=right),
         records=records,
         held=held,
         gone=tuple(gone_records(counts_of(verdict, partition), records, held)),
-        final_left=_RIGHT,
-        final_right=_RIGHT + _FINAL_WIDTH,
+        final_left=right,
+        final_right=right + final_width,
     )
 
 

@@ -4,18 +4,14 @@ Everything that comes from a run is escaped: by the template, by ``markup``, and
 which ``<`` and ``&`` are written as code points.
 """
 
-import base64
-import hashlib
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import jinja2
 import msgspec
 from markupsafe import Markup
 
+from emulator.report.assets import asset, digest, template
 from emulator.report.comparison import Comparison, compare_decisions
 from emulator.report.figure import draw, picture_of
 from emulator.report.gone import counts_of, lost_of
@@ -25,9 +21,8 @@ from emulator.report.moments import moments_of
 from emulator.report.run_files import ReportedRun, read_reported_run
 from emulator.report.steps import StoryStep
 from emulator.report.text_picture import text_picture
-from emulator.report.words import ACKS_ALL, DASH, members, number, offset_ranges, plural, seconds
+from emulator.report.words import ACKS_ALL, DASH, members, number, plural, seconds
 from emulator.verification.guarantee import Guarantee
-from emulator.verification.loss_report import OffsetRange
 from emulator.verification.run_story import PartitionStory, RunStory
 from emulator.verification.timeline import EventPlace
 from emulator.verification.verdict import CheckResult, CheckStatus, Verdict, VerdictReport
@@ -101,15 +96,15 @@ def render(run: ReportedRun, *, against: Comparison | None = None) -> str:
     verdict, story = run.verdict, run.story
     partitions = worst_first(verdict, story)
     drawn = partitions[: DRAWN_MAX if len(partitions) > 1 else 1]
-    style, script = _asset("report.css"), _asset("report.js")
+    style, script = asset("report.css"), asset("report.js")
     moments = [
         moments_of(picture_of(verdict, partition, story), figure=f"p{place}-figure")
         for place, partition in enumerate(drawn)
     ]
-    return _template().render(
+    return template("page.html.j2").render(
         verdict=verdict,
         head=headline(verdict, partitions, story),
-        tone=_tone(verdict),
+        tone=tone_of(verdict),
         glyph=_GLYPHS[verdict.verdict],
         bars=_bars(verdict),
         problem=story.problem,
@@ -130,11 +125,11 @@ def render(run: ReportedRun, *, against: Comparison | None = None) -> str:
         comparison=against,
         parts=_parts(verdict, story, run, against),
         moments=Markup(_json(moments)),
-        patterns=Markup(_asset("patterns.svg")),
+        patterns=Markup(asset("patterns.svg")),
         style=Markup(style),
-        style_digest=_digest(style),
+        style_digest=digest(style),
         script=Markup(script),
-        script_digest=_digest(script),
+        script_digest=digest(script),
     )
 
 
@@ -164,35 +159,13 @@ def worst_first(verdict: VerdictReport, story: RunStory) -> list[PartitionStory]
     return sorted(story.partitions, key=lambda each: (-lost(each), each.topic, each.partition))
 
 
-@cache
-def _template() -> jinja2.Template:
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    environment.filters["seconds"] = seconds
-    environment.filters["number"] = number
-    environment.filters["ranges"] = _ranges
-    return environment.from_string(_asset("page.html.j2"))
-
-
-@cache
-def _asset(name: str) -> str:
-    return files("emulator.report").joinpath(name).read_text(encoding="utf-8")
-
-
-def _digest(content: str) -> str:
-    """Returns what the page's policy knows an element's text by."""
-    return base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
-
-
 def _json(value: object) -> str:
     text = msgspec.json.encode(value).decode()
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _ranges(offsets: tuple[OffsetRange, ...]) -> str:
-    return offset_ranges([(span.first, span.last) for span in offsets])
-
-
-def _tone(verdict: VerdictReport) -> str:
+def tone_of(verdict: VerdictReport) -> str:
+    """Returns the class of what a verdict is drawn in: kept, lost, exceeded or doubtful."""
     if verdict.guarantee is Guarantee.EXCEEDED:
         return "exceeded"
     return {Verdict.VALID: "kept", Verdict.VIOLATION: "lost", Verdict.UNKNOWN: "doubtful"}[verdict.verdict]

@@ -50,13 +50,16 @@ def test_a_report_can_go_elsewhere_and_be_opened(
     assert opened == [(tmp_path / "page.html").as_uri()]
 
 
+def test_more_than_two_runs_have_an_overview(store: dict[str, Path], tmp_path: Path) -> None:
+    laststand("report", store["lost"], store["kept"], store["lost"], "-o", tmp_path / "all.html")
+    assert "What each protocol would have lost" in (tmp_path / "all.html").read_text()
+
+
 def test_mistakes_are_named(store: dict[str, Path], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"verdict\.json"):
         laststand("report", tmp_path)
     with pytest.raises(ConfigError, match=r"verdict\.json"):
         laststand("show", tmp_path)
-    with pytest.raises(UserError, match="-o takes"):
-        laststand("report", *[store["lost"]] * 3, "-o", tmp_path / "page.html")
     with pytest.raises(UserError, match="orders-7: unknown; partitions of this run: orders-0"):
         laststand("show", store["lost"], "--partition", "orders-7")
 

@@ -1,0 +1,50 @@
+"""Many runs on one page: a cell for each scenario and era, of several the worst, and a link that leads to its report."""
+
+import os
+from pathlib import Path
+from urllib.parse import unquote
+
+from emulator.cli.pictures import leave_suite_reports
+from emulator.report.overview import write_overview
+from emulator.report.page import REPORT_FILE
+from tests.unit.report.judged_runs import kept, left_by, lost
+from tests.unit.report.test_page import EVIL, Page
+from tests.verification.run_builder import healthy
+
+
+def links(target: Path) -> list[Path]:
+    page = Page(target.read_text())
+    return [Path(os.path.normpath(target.parent / unquote(link))) for link in page.values("href")]
+
+
+def test_each_scenario_and_era_has_a_cell_that_leads_to_the_worst_run(tmp_path: Path) -> None:
+    runs = [
+        kept(tmp_path / "demo/1").directory,
+        lost(tmp_path / "demo/2").directory,
+        kept(tmp_path / "demo/3").directory,
+    ]
+    calm = left_by(healthy(tmp_path / "calm" / "1"))
+    pages = [(run, run / REPORT_FILE) for run in (*runs, calm)]
+    target = tmp_path / "all" / "overview.html"
+    target.parent.mkdir()
+    write_overview(pages, target)
+    assert links(target) == [calm / REPORT_FILE, runs[1] / REPORT_FILE, runs[0] / REPORT_FILE]
+    text = Page(target.read_text()).text
+    assert "4 runs of 2 scenarios" in text
+    assert text.index("kafka-3.9 1 broken") < text.index("kip-966 0 broken")
+    assert "\N{MULTIPLICATION X} 100" in text
+
+
+def test_names_of_scenarios_are_text(tmp_path: Path) -> None:
+    run = left_by(healthy(tmp_path / EVIL.replace("/", "") / "1"))
+    write_overview([(run, run / REPORT_FILE)], tmp_path / "overview.html")
+    page = Page((tmp_path / "overview.html").read_text())
+    assert "script" not in [tag for tag, _ in page.elements]
+    assert links(tmp_path / "overview.html") == [run / REPORT_FILE]
+
+
+def test_a_suite_without_a_judged_run_has_no_overview(tmp_path: Path) -> None:
+    assert leave_suite_reports([], tmp_path / "overview.html") is None
+    assert leave_suite_reports([tmp_path], tmp_path / "overview.html") is None
+    run = left_by(healthy(tmp_path / "calm" / "1"))
+    assert leave_suite_reports([tmp_path, run], tmp_path / "overview.html") == tmp_path / "overview.html"
