@@ -1,4 +1,4 @@
-"""Many runs on one page: a cell for each scenario and era, of several the worst, and a link that leads to its report."""
+"""Many runs on one page: a cell for each scenario and era, of several the worst, with links that lead to reports."""
 
 import os
 from pathlib import Path
