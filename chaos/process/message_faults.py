@@ -7,14 +7,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Final
 
-import grpc.aio
 import msgspec
 
+from chaos.process.node_orders import send_order
 from emulator.cluster.process_cluster import ProcessCluster
 from emulator.core.types import MessageFate, NodeId
 from emulator.plan.channels import Channel
-from emulator.rpc.apis import method_path
-from emulator.rpc.channel import as_is, keepalive_for, open_channel
 from emulator.rpc.interception import (
     INTERCEPTION_METHOD,
     INTERCEPTION_SERVICE,
@@ -26,9 +24,6 @@ from emulator.rpc.interception import (
     encode_order,
 )
 
-_ANSWER_TIMEOUT_S: Final = 5.0
-_KEEPALIVE: Final = keepalive_for(session_timeout_ms=int(_ANSWER_TIMEOUT_S * 1000))
-_PATH: Final = method_path(INTERCEPTION_SERVICE, INTERCEPTION_METHOD)
 _LASTING: Final = (Intervention.HOLD, Intervention.DELAY)
 """What goes on in the next process of a node; what is counted ends with the process."""
 
@@ -92,15 +87,14 @@ class MessageFaults:
         return len(ended)
 
     async def _send(self, node_id: NodeId, order: InterceptionOrder) -> InterceptionReport | None:
-        address = self._cluster.direct_addresses()[node_id]
-        channel = open_channel(address, _KEEPALIVE)
-        try:
-            method = channel.unary_unary(_PATH, request_serializer=as_is, response_deserializer=as_is)
-            return decode_report(await method(encode_order(order), timeout=_ANSWER_TIMEOUT_S))
-        except grpc.aio.AioRpcError:
-            return None
-        finally:
-            await channel.close(None)
+        report = await send_order(
+            self._cluster,
+            node_id,
+            encode_order(order),
+            service=INTERCEPTION_SERVICE,
+            method=INTERCEPTION_METHOD,
+        )
+        return None if report is None else decode_report(report)
 
     def intercepted(self, channel: Channel[NodeId]) -> int:
         """Returns how many messages of a kind were touched, by the events of who was dialled."""

@@ -24,6 +24,7 @@ import msgspec
 from emulator.cluster.child import EndCause, ProcessEnd, ProcessSpec, Readiness
 from emulator.cluster.ports import LOOPBACK, ReservedPort
 from emulator.cluster.supervisor import Supervisor
+from emulator.core.node_clock import NORMAL_RATE_PPM
 from emulator.core.switches import Switches
 from emulator.core.types import BrokerId, NodeId, NodeRole
 from emulator.node.config import NodeConfig, encode_config
@@ -102,6 +103,7 @@ class ProcessCluster:
     Attributes:
         cluster_id: that of the layout, or the one that was drawn.
         interceptions: faults of single messages that a node has from its next start on.
+        clock_rates: of nodes whose clocks run wrong, in parts per million, likewise.
     """
 
     def __init__(
@@ -122,6 +124,7 @@ class ProcessCluster:
         self.supervisor = Supervisor(on_end=self._ended)
         self.toxiproxy: Toxiproxy | None = None
         self.interceptions: dict[NodeId, tuple[InterceptionOrder, ...]] = {}
+        self.clock_rates: dict[NodeId, int] = {}
         self._doomed: set[str] = set()
         self._on_start = on_start
         self._on_unexpected_end = on_unexpected_end
@@ -327,6 +330,7 @@ class ProcessCluster:
             port=self._ports[node_id].number,
             metrics_port=self._metrics_ports[node_id].number if self.layout.metrics else None,
             addresses={NodeId(node): address for node, address in addresses.items()},
+            clock_rate_ppm=self.clock_rates.get(node_id, NORMAL_RATE_PPM),
             interceptions=self.interceptions.get(node_id, ()),
         )
 

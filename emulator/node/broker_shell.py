@@ -50,6 +50,7 @@ from emulator.core.inputs import (
     TimerFired,
 )
 from emulator.core.messages import FetchResponse, ProduceRequest, Request
+from emulator.core.node_clock import NodeClock
 from emulator.core.types import Acks, BrokerId, CauseId, IncarnationId, MetadataOffset
 from emulator.node.batch_bytes import batch_bytes, parse_fetched, parse_produced
 from emulator.node.broker_files import BrokerFiles
@@ -62,6 +63,7 @@ from emulator.node.request_table import RequestTable
 from emulator.node.turn_loop import TurnLoop, monotonic_ms
 from emulator.rpc.address_book import AddressBook
 from emulator.rpc.channel import keepalive_for
+from emulator.rpc.clock_orders import ClockOrder, ClockReport
 from emulator.rpc.inbound import NodeServer, Responder
 from emulator.rpc.interception import Interceptor
 from emulator.rpc.metadata_stream import read_metadata
@@ -125,7 +127,10 @@ class BrokerShell:
         )
         self._causes = CauseIds(node_id=config.node_id, incarnation=config.incarnation)
         self._requests = RequestTable()
+        self._clock = NodeClock()
+        self._clock.set_rate(config.clock_rate_ppm, now_ms=monotonic_ms())
         self._loop: TurnLoop[Arrival] = TurnLoop(
+            clock=self._clock,
             run_turn=self._run_turn,
             next_deadline_ms=self._broker.next_deadline_ms,
             timer_input=lambda: Arrival(incoming=TimerFired(cause_id=self._causes.timer())),
@@ -134,6 +139,7 @@ class BrokerShell:
         interceptor = Interceptor(config.node_id, config.interceptions, record=self._record_interception)
         self._server = NodeServer(keepalive=self._keepalive, on_request=self._receive, interceptor=interceptor)
         self._server.add_broker(parse_produced)
+        self._server.add_clock(self._change_clock)
         self._departures: list[Departure] = []
         self._stopped = asyncio.Event()
         self._metrics: ServedMetrics | None = None
@@ -188,6 +194,15 @@ class BrokerShell:
     def _put_first(self, incoming: BrokerInput) -> None:
         self._loop.put_first(Arrival(incoming=incoming))
 
+    def _change_clock(self, order: ClockOrder) -> ClockReport:
+        now_ms = monotonic_ms()
+        before_ms = self._clock.local_ms(now_ms)
+        if order.rate_ppm is not None:
+            self._clock.set_rate(order.rate_ppm, now_ms=now_ms)
+        self._clock.jump(order.jump_ms, now_ms=now_ms)
+        self._loop.rearm()
+        return ClockReport(rate_ppm=self._clock.rate_ppm, before_ms=before_ms, after_ms=self._clock.local_ms(now_ms))
+
     def _record_interception(self, event: MessageIntercepted) -> None:
         # Between two turns, so that nothing else waits for its write.
         log_event(event)
@@ -206,7 +221,7 @@ class BrokerShell:
     # --- Turns ----------------------------------------------------------------------------------------------------
 
     def _run_turn(self, arrivals: list[Arrival]) -> None:
-        now_ms = monotonic_ms()
+        now_ms = self._clock.local_ms(monotonic_ms())
         end: CloseLogs | StopNode | None = None
         for arrival in arrivals:
             for effect in self._broker.step(arrival.incoming, now_ms=now_ms):
@@ -214,7 +229,7 @@ class BrokerShell:
                     case CloseLogs() | StopNode():
                         end = effect
                     case _:
-                        self._execute(effect, arrival, now_ms=now_ms)
+                        self._execute(effect, arrival)
             self._forget_if_unanswered(arrival.incoming)
         self._events.flush()
         departures, self._departures = self._departures, []
@@ -223,7 +238,7 @@ class BrokerShell:
         if end is not None:
             self._end(end)
 
-    def _execute(self, effect: BrokerEffect, arrival: Arrival, *, now_ms: int) -> None:
+    def _execute(self, effect: BrokerEffect, arrival: Arrival) -> None:
         match effect:
             case RecordEvent(event=event):
                 log_event(event)
@@ -252,7 +267,7 @@ class BrokerShell:
             case CreateLog(partition=partition, topic_id=topic_id):
                 self._files.create(partition, topic_id)
             case DeleteLog(partition=partition):
-                self._files.delete(partition, now_ms=now_ms)
+                self._files.delete(partition, now_ms=monotonic_ms())
             case RenameStrayLog(partition=partition):
                 self._files.rename_stray(partition)
             case DeleteStrayLog(partition=partition, topic_id=topic_id):

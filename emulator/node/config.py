@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from emulator.core.errors import ConfigError
+from emulator.core.node_clock import NORMAL_RATE_PPM
 from emulator.core.properties import NodeProperties, node_properties
 from emulator.core.switches import Switches
 from emulator.core.types import NodeId
@@ -32,6 +33,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         port: where to listen; 0 picks any. A node keeps its port for a run.
         metrics_port: where ``/metrics`` is served, 0 for any; ``None`` for a node that shows none.
         addresses: where this very process reaches each node (``host:port``), which may be a proxy.
+        clock_rate_ppm: rate of its clock, in parts per million of the right one.
         interceptions: faults of single messages that are in force from the start.
     """
 
@@ -49,6 +51,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     port: int = 0
     metrics_port: int | None = None
     addresses: dict[NodeId, str] = {}
+    clock_rate_ppm: int = NORMAL_RATE_PPM
     interceptions: tuple[InterceptionOrder, ...] = ()
 
     def node_properties(self) -> NodeProperties:

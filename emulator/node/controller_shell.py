@@ -16,6 +16,7 @@ from emulator.core.inputs import (
     TimerFired,
 )
 from emulator.core.messages import Request
+from emulator.core.node_clock import NodeClock
 from emulator.core.types import CauseId
 from emulator.node.batch_bytes import parse_fetched
 from emulator.node.cause_ids import CauseIds
@@ -73,6 +74,7 @@ class ControllerShell:
         self._stopped = asyncio.Event()
         self._metrics: ServedMetrics | None = None
         self._loop: TurnLoop[ControllerInput] = TurnLoop(
+            clock=NodeClock(),
             run_turn=self._run_turn,
             next_deadline_ms=controller.next_deadline_ms,
             timer_input=lambda: TimerFired(cause_id=self._causes.timer()),

@@ -13,6 +13,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
+from emulator.core.node_clock import NodeClock
+
 InputT = TypeVar("InputT")
 
 TURN_INPUTS_MAX: Final = 256
@@ -20,7 +22,7 @@ TURN_INPUTS_MAX: Final = 256
 
 
 def monotonic_ms() -> int:
-    """Returns the machine's monotonic clock in ms, the ``now_ms`` of every step."""
+    """Returns the machine's monotonic clock in ms; ``NodeClock`` makes the ``now_ms`` of every step of it."""
     return time.monotonic_ns() // 1_000_000
 
 
@@ -31,6 +33,7 @@ class TurnLoop(Generic[InputT]):
         run_turn: takes the inputs of a turn.
         next_deadline_ms: when the core next wants a timer input, or ``None``.
         timer_input: makes one.
+        clock: of the node, by which deadlines are due.
     """
 
     def __init__(
@@ -39,10 +42,12 @@ class TurnLoop(Generic[InputT]):
         run_turn: Callable[[list[InputT]], None],
         next_deadline_ms: Callable[[], int | None],
         timer_input: Callable[[], InputT],
+        clock: NodeClock,
     ) -> None:
         self._run_turn: Callable[[list[InputT]], None] = run_turn
         self._next_deadline_ms = next_deadline_ms
         self._timer_input: Callable[[], InputT] = timer_input
+        self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[InputT] = deque()
         self._is_scheduled = True  # until ``start``
@@ -100,7 +105,14 @@ class TurnLoop(Generic[InputT]):
         if self._timer is not None:
             self._timer.cancel()
         self._timer_ms = deadline_ms
-        self._timer = None if deadline_ms is None else self._loop.call_at(deadline_ms / 1000, self._fire)
+        self._timer = None
+        if deadline_ms is not None:
+            self._timer = self._loop.call_at(self._clock.due_ms(deadline_ms) / 1000, self._fire)
+
+    def rearm(self) -> None:
+        """The clock was changed: the timer is due at another time."""
+        self._timer_ms = None
+        self._arm()
 
     def _fire(self) -> None:
         self._timer = self._timer_ms = None

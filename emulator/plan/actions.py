@@ -18,6 +18,7 @@ import msgspec
 
 from emulator.core.admin_messages import RequestedElection
 from emulator.core.errors import ErrorCode
+from emulator.core.node_clock import NORMAL_RATE_PPM
 from emulator.core.types import BrokerId, FeatureUpgradeType, NodeId, TopicPartition, Way
 from emulator.plan import fields as field
 from emulator.plan.administration_fields import (
@@ -169,9 +170,6 @@ def deed_of(action: "ActionTemplate") -> Deed:
     """Returns an action's row."""
     return DEEDS[type(action)]
 
-
-NORMAL_RATE_PPM: Final = 1_000_000
-"""Rate of a clock that runs right."""
 
 FLAP_PHASE_MIN_MS: Final = 100
 """Shortest phase of a flapping link."""
@@ -398,9 +396,8 @@ class DiskFull(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="disk_full"):
 
 @deed(
     "clock 1 rate=1100000",
-    "A broker's clock runs at this rate, in parts per million.",
+    "A broker's clock runs at this rate, in parts per million, also after a restart.",
     fault="clock",
-    refused={_SIMULATOR_ONLY: "the clock of a process runs at the machine's rate"},
 )
 class ClockRate(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="clock"):
     """Let brokers' clocks run at another rate, in parts per million."""
@@ -415,6 +412,18 @@ class ClockRate(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="clock"):
     def repair(self) -> "Action | None":
         """Returns what lets the clocks run right again."""
         return None if self.is_repair else ClockRate(nodes=self.nodes, rate_ppm=NORMAL_RATE_PPM)  # type: ignore[arg-type]
+
+
+@deed("clock-jump 1 ms=3000", "A broker's clock jumps ahead, and so do its timers.", fault="clock_jump")
+class ClockJump(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="clock_jump"):
+    """Let brokers' clocks jump ahead."""
+
+    by_ms: Annotated[int, field.Duration("by", help="How far, such as 3 s.", line="ms")]
+
+    def problems(self) -> Iterator[str]:
+        """Yields why the arguments do not go together."""
+        if not self.by_ms:
+            yield "a jump by 0 ms is none"
 
 
 @deed(
@@ -819,6 +828,7 @@ ProcessAction: TypeAlias = (
     | DiskError[NodeT_co]
     | DiskFull[NodeT_co]
     | ClockRate[NodeT_co]
+    | ClockJump[NodeT_co]
     | Expire[NodeT_co]
 )
 """What is done to processes and their disks."""

@@ -12,6 +12,7 @@ from emulator.core.events import Event, FaultHealed, FaultInjected, FaultLink
 from emulator.core.types import CauseId, MetadataOffset, NodeId
 from emulator.plan.actions import (
     Action,
+    ClockJump,
     Expire,
     Flap,
     HealAll,
@@ -94,7 +95,7 @@ def ended_by(action: Action, *, broken: Collection[Link[NodeId]]) -> tuple[Fault
             return (Fault(_ANY_LINK_FAULT, link),)
         case Release(channel=channel, count=None):
             return (Fault(_ANY_LINK_FAULT, channel),)
-        case Reset() | Expire() | Flap():
+        case Reset() | Expire() | Flap() | ClockJump():
             return faults_of(action)
         case OnNodes(nodes=nodes) | OnBrokers(nodes=nodes):
             return tuple(Fault(name, node) for name in _ended_on_nodes(action) for node in nodes)

@@ -27,6 +27,14 @@ from emulator.core.messages import (
 from emulator.core.types import Acks, CauseId, CorrelationId, NodeId, Way
 from emulator.rpc.apis import BROKER_APIS, BROKER_SERVICE, CONTROLLER_APIS, CONTROLLER_SERVICE, UnaryApi
 from emulator.rpc.channel import Keepalive, as_is, server_options
+from emulator.rpc.clock_orders import (
+    CLOCK_METHOD,
+    CLOCK_SERVICE,
+    ClockOrder,
+    ClockReport,
+    decode_clock_order,
+    encode_clock_report,
+)
 from emulator.rpc.codec_error import CodecError
 from emulator.rpc.data_codec import (
     FETCH,
@@ -262,7 +270,7 @@ class NodeServer:
         self._interceptor = interceptor
         self._streams: set[_ServedStream[ProduceRequest] | _ServedStream[FetchRequest]] = set()
         self._server = grpc.aio.server(options=server_options(keepalive))
-        self._add(INTERCEPTION_SERVICE, {INTERCEPTION_METHOD: self._interception_handler()})
+        self._add(INTERCEPTION_SERVICE, {INTERCEPTION_METHOD: _order_handler(self._intercept)})
 
     def add_controller(self, on_subscribe: OnSubscribe) -> None:
         """Serves the controller's APIs."""
@@ -298,6 +306,9 @@ class NodeServer:
     def _add(self, service: str, handlers: dict[str, "grpc.RpcMethodHandler[bytes, bytes]"]) -> None:
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
 
+    def _intercept(self, payload: bytes) -> bytes:
+        return encode_report(self._interceptor.obey(decode_order(payload)))
+
     def _unary_handler(self, api: UnaryApi) -> "grpc.RpcMethodHandler[bytes, bytes]":
         async def behavior(payload: bytes, context: _Context) -> bytes:
             try:
@@ -313,16 +324,13 @@ class NodeServer:
 
         return grpc.unary_unary_rpc_method_handler(behavior, request_deserializer=as_is, response_serializer=as_is)
 
-    def _interception_handler(self) -> "grpc.RpcMethodHandler[bytes, bytes]":
-        async def behavior(payload: bytes, context: _Context) -> bytes:
-            try:
-                order = decode_order(payload)
-            except msgspec.DecodeError as error:
-                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
-            with _bugs_stop_the_process():
-                return encode_report(self._interceptor.obey(order))
+    def add_clock(self, change: Callable[[ClockOrder], ClockReport]) -> None:
+        """Takes orders about the node's clock."""
 
-        return grpc.unary_unary_rpc_method_handler(behavior, request_deserializer=as_is, response_serializer=as_is)
+        def obey(payload: bytes) -> bytes:
+            return encode_clock_report(change(decode_clock_order(payload)))
+
+        self._add(CLOCK_SERVICE, {CLOCK_METHOD: _order_handler(obey)})
 
     def _stream_handler(self, api: str, decode: _Decode[RequestT]) -> "grpc.RpcMethodHandler[bytes, bytes]":
         async def behavior(_requests: object, context: _Context) -> None:
@@ -363,6 +371,19 @@ class NodeServer:
         return behavior
 
 
+def _order_handler(obey: Callable[[bytes], bytes]) -> "grpc.RpcMethodHandler[bytes, bytes]":
+    """Returns the handler of orders of the harness."""
+
+    async def behavior(payload: bytes, context: _Context) -> bytes:
+        try:
+            with _bugs_stop_the_process():
+                return obey(payload)
+        except msgspec.DecodeError as error:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+
+    return grpc.unary_unary_rpc_method_handler(behavior, request_deserializer=as_is, response_serializer=as_is)
+
+
 class _ServedSubscription:
     """One caller's metadata stream: messages go to the interceptor, and what it lets through is written."""
 
@@ -391,7 +412,7 @@ class _ServedSubscription:
             self._passed.task_done()
 
 
-_NO_BUGS: Final = (CodecError, SubscriptionEndedError, grpc.aio.BaseError)
+_NO_BUGS: Final = (CodecError, SubscriptionEndedError, msgspec.DecodeError, grpc.aio.BaseError)
 """What a handler may meet: callers that send nonsense, streams that end, callers that are gone."""
 
 

@@ -160,6 +160,17 @@ def set_clock_rate(cluster: SimulatedCluster, node_id: NodeId, rate_ppm: int) ->
     return effective(f"its clock runs at {rate_ppm} ppm")
 
 
+def let_clock_jump(cluster: SimulatedCluster, node_id: NodeId, by_ms: int) -> Outcome:
+    """Lets a broker's clock jump ahead."""
+    node = find_broker(cluster, node_id)
+    if node is None:
+        return UNKNOWN_NODE
+    if node.core is None:
+        return _NOT_RUNNING
+    cluster.processes.let_clock_jump(node, by_ms)
+    return effective(f"its clock is {by_ms} ms ahead")
+
+
 def expire(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
     """Withholds heartbeats until the session has expired; everything else continues."""
     node = find_broker(cluster, node_id)

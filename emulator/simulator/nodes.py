@@ -15,6 +15,7 @@ from emulator.core.events import ControllerEvent
 from emulator.core.image import MetadataImage
 from emulator.core.inputs import BrokerInput, ControllerInput, RequestFailed, ResponseReceived, TimerFired
 from emulator.core.messages import FetchPartition, FetchPartitionResponse, FetchRequest, FetchResponse
+from emulator.core.node_clock import NodeClock
 from emulator.core.properties import NodeProperties
 from emulator.core.records import MetadataBatch
 from emulator.core.switches import Switches
@@ -31,7 +32,6 @@ from emulator.core.types import (
 from emulator.plan.actions import CrashWithin
 from emulator.plan.nodes import CLIENT, CONTROLLER
 from emulator.simulator.batch_registry import BatchRegistry
-from emulator.simulator.clock import NodeClock
 from emulator.simulator.disk import Disk
 
 CLUSTER_ID: Final = "simulated"

@@ -12,6 +12,7 @@ from emulator.plan.actions import (
     Action,
     AlterConfig,
     CancelReassignment,
+    ClockJump,
     ClockRate,
     CrashWithin,
     CreatePartitions,
@@ -142,6 +143,8 @@ def perform(cluster: SimulatedCluster, action: Action) -> Outcome:
             return on_each(nodes, lambda node_id: node_actions.sync(cluster, node_id))
         case ClockRate(nodes=nodes, rate_ppm=rate_ppm):
             return on_each(nodes, lambda node_id: node_actions.set_clock_rate(cluster, node_id, rate_ppm))
+        case ClockJump(nodes=nodes, by_ms=by_ms):
+            return on_each(nodes, lambda node_id: node_actions.let_clock_jump(cluster, node_id, by_ms))
         case Expire(nodes=nodes):
             return on_each(nodes, lambda node_id: node_actions.expire(cluster, node_id))
         case Draw(number=number):

@@ -201,6 +201,12 @@ class Processes:
         if node.core is not None and not node.is_paused:
             self._arm(node)
 
+    def let_clock_jump(self, node: Node[InputT], by_ms: int) -> None:
+        """Lets a node's clock jump ahead."""
+        node.clock.jump(by_ms, now_ms=self._queue.now_ms)
+        if node.core is not None and not node.is_paused:
+            self._arm(node)
+
     def _begin(self, node: Node[InputT], *, role: NodeRole, incarnation_id: IncarnationId) -> None:
         self._event_log.note(
             IncarnationStarted(

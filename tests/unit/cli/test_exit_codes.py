@@ -114,13 +114,11 @@ def test_a_plan_that_processes_cannot_play_is_refused_with_a_list_of_its_actions
     laststand: Laststand, tmp_path: Path
 ) -> None:
     path = tmp_path / "held.txt"
-    path.write_text(
-        "cluster brokers=3\ntopic orders replicas=(0,1,2)\nhold 100->100 Sync response\nkill 0\nclock 1 rate=900000\n"
-    )
+    path.write_text("cluster brokers=3\ntopic orders replicas=(0,1,2)\nhold 100->100 Sync response\nkill 0\ndraw 1\n")
     result = laststand("replay", str(path), "--driver", "process")
     assert result.returncode == 254
     listed = [line.split(":")[1].strip() for line in result.stdout.splitlines()]
-    assert listed == ["hold 100->100 Sync response", "clock 1 rate=900000"]
+    assert listed == ["hold 100->100 Sync response", "draw 1"]
     assert "cannot be played there" in result.stderr
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from emulator.core.node_clock import NodeClock
 from emulator.node.turn_loop import TURN_INPUTS_MAX, TurnLoop
 
 
@@ -11,7 +12,7 @@ class Turns:
     def __init__(self) -> None:
         self.seen: list[list[int]] = []
         self.loop: TurnLoop[int] = TurnLoop(
-            run_turn=self.seen.append, next_deadline_ms=lambda: None, timer_input=lambda: -1
+            run_turn=self.seen.append, next_deadline_ms=lambda: None, timer_input=lambda: -1, clock=NodeClock()
         )
 
     async def settle(self) -> None:

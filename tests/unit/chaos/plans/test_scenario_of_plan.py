@@ -84,7 +84,7 @@ def test_what_is_produced_at_a_moment_comes_after_what_else_happens_then() -> No
 
 @pytest.mark.parametrize(
     ("action", "why"),
-    [("hold 100->100 Sync response", "within a turn"), ("clock 1 rate=900000", "machine's rate")],
+    [("hold 100->100 Sync response", "within a turn"), ("draw 1", "draws by itself")],
 )
 def test_actions_that_are_no_steps_are_named_once(action: str, why: str) -> None:
     found = settled_or_missing(parse_plan(f"{HEAD}{action}\nwait 10\n{action}\nkill 1\n"))

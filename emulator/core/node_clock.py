@@ -1,14 +1,17 @@
 """A node's monotonic clock: it may run fast or slow, and may stand apart from the others.
 
-Rates are in parts per million of virtual time. The mapping is exact on integers in both directions: the time at which
-a deadline is due is the first virtual millisecond at which the node's own clock has reached it.
+Rates are in parts per million of the driver's time. The mapping is exact on integers in both directions: the time at
+which a deadline is due is the driver's first millisecond at which the node's own clock has reached it.
 """
 
-from emulator.plan.actions import NORMAL_RATE_PPM
+from typing import Final
+
+NORMAL_RATE_PPM: Final = 1_000_000
+"""Rate of a clock that runs right."""
 
 
 class NodeClock:
-    """Maps virtual time to a node's own time. Never goes back."""
+    """Maps the driver's time to a node's own time. Never goes back."""
 
     __slots__ = ("_base_local", "_base_ms", "_rate")
 
@@ -19,17 +22,22 @@ class NodeClock:
 
     @property
     def keeps_time(self) -> bool:
-        """Whether it runs as fast as virtual time."""
+        """Whether it runs as fast as the driver's."""
         return self._rate == NORMAL_RATE_PPM
 
+    @property
+    def rate_ppm(self) -> int:
+        """How fast it runs."""
+        return self._rate
+
     def local_ms(self, now_ms: int) -> int:
-        """Returns the node's time at a virtual time."""
+        """Returns the node's time at one of the driver's."""
         if self._rate == NORMAL_RATE_PPM:
             return now_ms - self._base_ms + self._base_local
         return (now_ms - self._base_ms) * self._rate // NORMAL_RATE_PPM + self._base_local
 
     def due_ms(self, local_ms: int) -> int:
-        """Returns the first virtual time at which the node's time is not before ``local_ms``."""
+        """Returns the driver's first time at which the node's time is not before ``local_ms``."""
         if self._rate == NORMAL_RATE_PPM:
             return local_ms - self._base_local + self._base_ms
         return -(-(local_ms - self._base_local) * NORMAL_RATE_PPM // self._rate) + self._base_ms
@@ -39,3 +47,8 @@ class NodeClock:
         self._base_local = self.local_ms(now_ms)
         self._base_ms = now_ms
         self._rate = rate_ppm
+
+    def jump(self, by_ms: int, *, now_ms: int) -> None:
+        """Lets so many milliseconds pass at once."""
+        self._base_local = self.local_ms(now_ms) + by_ms
+        self._base_ms = now_ms

@@ -1,4 +1,4 @@
-"""Faults of single messages on real processes: they bite, report a no-op where there is nothing to do, and end."""
+"""Faults of messages and of clocks on real processes: they bite, report a no-op where there is nothing to do, and end."""
 
 from pathlib import Path
 
@@ -7,8 +7,10 @@ import pytest
 from chaos.play.barriers import Observation
 from chaos.process.fault_target import FaultTarget
 from chaos.process.faults import execute
-from emulator.core.types import NodeId, Way
+from emulator.core.types import BrokerId, NodeId, Way
 from emulator.plan.actions import (
+    ClockJump,
+    ClockRate,
     DelayMessages,
     Duplicate,
     DuplicateNext,
@@ -80,3 +82,24 @@ async def test_holding_goes_on_in_the_next_process_and_what_was_held_is_gone(tmp
         await touched(target, HEARTBEATS, 1)
         assert (await execute(target, ReleaseNewest(channel=METADATA))).bit
         assert (await execute(target, HealAll())).bit
+
+
+async def test_clocks_run_wrong_and_jump(tmp_path: Path) -> None:
+    slow, right = ClockRate(nodes=(ONE,), rate_ppm=100_000), ClockRate(nodes=(ONE,), rate_ppm=1_000_000)
+    async with fault_target(tmp_path) as target:
+        assert not (await execute(target, right)).took_effect, "it runs right"
+        assert (await execute(target, slow)).bit
+        assert not (await execute(target, slow)).took_effect, "it runs so already"
+        await target.wait(lambda: fenced(target, ONE), timeout_s=20)
+        assert (await execute(target, right)).bit
+        assert (await execute(target, ClockJump(nodes=(ZERO,), by_ms=3000))).bit
+        await execute(target, Kill(nodes=(ZERO,)))
+        assert not (await execute(target, ClockJump(nodes=(ZERO,), by_ms=3000))).took_effect, "it does not run"
+        assert not (await execute(target, ClockRate(nodes=(ZERO,), rate_ppm=500_000))).bit, "nor is it felt"
+        assert (await execute(target, Start(nodes=(ZERO,)))).bit
+        assert not (await execute(target, ClockRate(nodes=(ZERO,), rate_ppm=500_000))).took_effect, "it starts so"
+
+
+def fenced(target: FaultTarget, broker: NodeId) -> Observation:
+    is_fenced = target.image.brokers[BrokerId(broker)].fenced
+    return Observation(reached=is_fenced, text=f"broker {broker} is {'fenced' if is_fenced else 'not fenced'}")

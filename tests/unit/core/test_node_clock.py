@@ -2,7 +2,7 @@
 
 import pytest
 
-from emulator.simulator.clock import NodeClock
+from emulator.core.node_clock import NodeClock
 
 
 @pytest.mark.parametrize("rate", [500_000, 999_999, 1_000_000, 1_400_001])
@@ -21,3 +21,11 @@ def test_a_change_of_rate_does_not_make_it_jump() -> None:
     before = clock.local_ms(1_234)
     clock.set_rate(1_300_000, now_ms=1_234)
     assert clock.local_ms(1_234) == before
+
+
+def test_a_jump_is_over_at_once_and_the_rate_stays() -> None:
+    clock = NodeClock()
+    clock.set_rate(2_000_000, now_ms=0)
+    clock.jump(500, now_ms=100)
+    assert (clock.local_ms(100), clock.local_ms(110)) == (700, 720)
+    assert clock.due_ms(700) == 100

@@ -1,0 +1,71 @@
+"""Clocks that run wrong or jump: the node's answer has its own time, before the change and after it.
+
+A rate shows by the node's time at both ends of a span of the harness's.
+"""
+
+import asyncio
+import time
+from typing import Final
+
+from chaos.process.fault_target import FaultTarget
+from chaos.process.faults.registry import executes
+from chaos.process.node_orders import send_order
+from emulator.core.node_clock import NORMAL_RATE_PPM
+from emulator.core.types import NodeId
+from emulator.plan.actions import ClockJump, ClockRate, Outcome, effective, no_op
+from emulator.rpc.clock_orders import (
+    CLOCK_METHOD,
+    CLOCK_SERVICE,
+    ClockOrder,
+    ClockReport,
+    decode_clock_report,
+    encode_clock_order,
+)
+
+_SPAN_S: Final = 0.3
+_NOT_ANSWERING: Final = "no-op: a node does not answer"
+
+
+@executes(ClockRate)
+async def clock_rate(target: FaultTarget, action: ClockRate[NodeId]) -> Outcome:
+    """Lets clocks run at another rate."""
+    rates = target.cluster.clock_rates
+    if all(rates.get(node_id, NORMAL_RATE_PPM) == action.rate_ppm for node_id in action.nodes):
+        return no_op("it runs so already")
+    rates.update(dict.fromkeys(action.nodes, action.rate_ppm))
+    seen = [await _rate(target, node_id, action.rate_ppm) for node_id in action.nodes]
+    found = [rate for rate in seen if rate is not None]
+    if len(found) < len(seen):
+        return Outcome(took_effect=True, bit=False, seen=_NOT_ANSWERING)
+    return effective(f"it runs at {', '.join(f'{rate:.2f}' for rate in found)} of the right rate")
+
+
+async def _rate(target: FaultTarget, node_id: NodeId, rate_ppm: int) -> float | None:
+    """Sets a clock's rate and returns what it comes to; ``None`` if the node does not answer."""
+    first = await _change(target, node_id, ClockOrder(rate_ppm=rate_ppm))
+    began_s = time.monotonic()
+    await asyncio.sleep(_SPAN_S)
+    second = await _change(target, node_id, ClockOrder())
+    took_s = time.monotonic() - began_s
+    if first is None or second is None or second.rate_ppm != rate_ppm:
+        return None
+    return (second.before_ms - first.after_ms) / 1000 / took_s
+
+
+@executes(ClockJump)
+async def clock_jump(target: FaultTarget, action: ClockJump[NodeId]) -> Outcome:
+    """Lets clocks jump ahead."""
+    reports = [await _change(target, node_id, ClockOrder(jump_ms=action.by_ms)) for node_id in action.nodes]
+    jumps = [report.after_ms - report.before_ms for report in reports if report is not None]
+    if not jumps:
+        return no_op("it does not answer")
+    if len(jumps) < len(reports) or min(jumps) < action.by_ms:
+        return Outcome(took_effect=True, bit=False, seen=_NOT_ANSWERING)
+    return effective(f"its clock jumped by {', '.join(map(str, jumps))} ms")
+
+
+async def _change(target: FaultTarget, node_id: NodeId, order: ClockOrder) -> ClockReport | None:
+    report = await send_order(
+        target.cluster, node_id, encode_clock_order(order), service=CLOCK_SERVICE, method=CLOCK_METHOD
+    )
+    return None if report is None else decode_clock_report(report)
