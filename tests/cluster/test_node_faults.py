@@ -1,4 +1,4 @@
-"""Faults of messages and of clocks on real processes: they bite, report a no-op where there is nothing to do, and end."""
+"""Faults of messages and clocks on real processes: they bite, report a no-op where there is nothing to do, and end."""
 
 from pathlib import Path
 

@@ -304,7 +304,7 @@ def test_what_is_no_text_is_told(tmp_path: Path) -> None:
 
 
 def test_what_is_not_expressible_is_a_document_too(tmp_path: Path) -> None:
-    plan = str(written(tmp_path / "plan.txt", PLAN.replace("expire 2", "clock 2 rate=1100000")))
+    plan = str(written(tmp_path / "plan.txt", PLAN.replace("expire 2", "draw 2")))
     result = laststand("replay", plan, "--driver=process", "--json")
     assert isinstance(result.exception, UserError)
     assert [each["what"] for each in json.loads(result.stdout)["not_expressible"]]
