@@ -134,14 +134,18 @@ def _steps(times: Floats, heights: Floats) -> tuple[Floats, Floats]:
 
 
 def _gone_labels(picture: PartitionPicture, box: Box) -> list[str]:
-    counts: dict[tuple[str, int], int] = {}
+    found: dict[tuple[str, int], list[GoneRecords]] = {}
     for each in picture.gone:
-        counts[each.span.key] = counts.get(each.span.key, 0) + each.last - each.first + 1
-    parts = []
+        found.setdefault(each.span.key, []).append(each)
     middle = (picture.final_left + picture.final_right) / 2
-    for span in picture.records.spans:
-        top, bottom = box.y(span.high), box.y(span.low)
-        if span.key in counts and bottom - top >= _LABEL_MIN:
-            words = f"{number(counts[span.key])} gone"
-            parts.append(text(words, middle, (top + bottom) / 2 + 4, "gone-label", anchor="middle"))
+    parts, below = [], box.bottom + _LABEL_MIN
+    for own in found.values():
+        span = own[0].span
+        top = box.y(picture.records.height(span, max(each.last for each in own) + 1))
+        bottom = box.y(picture.records.height(span, min(each.first for each in own)))
+        y = (top + bottom) / 2 + 4
+        if below - y >= _LABEL_MIN:
+            count = sum(each.last - each.first + 1 for each in own)
+            parts.append(text(f"{number(count)} gone", middle, y, "gone-label", anchor="middle"))
+            below = y
     return parts

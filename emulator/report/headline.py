@@ -4,6 +4,7 @@ Every number is the verdict's.
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 from emulator.report.steps import cuts_of, losses_of
 from emulator.report.words import ACKS_ALL, brokers, capitalized, number, plural, seconds
@@ -11,6 +12,8 @@ from emulator.report.worst_moment import fewest_copies
 from emulator.verification.loss_report import CopyFate
 from emulator.verification.run_story import Cut, PartitionStory, RunStory
 from emulator.verification.verdict import Verdict, VerdictReport
+
+_UNWANTED: Final = frozenset({CopyFate.POWER_LOST, CopyFate.NOT_RECOVERED})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +95,7 @@ def _cause_of_loss(verdict: VerdictReport, partition: PartitionStory) -> str:
 
 def _why_kept(partition: PartitionStory, story: RunStory) -> str:
     worst = fewest_copies(partition, story)
-    taken = [cut for cut in cuts_of(partition, story) if cut.became is not CopyFate.TRUNCATED]
+    taken = [cut for cut in cuts_of(partition, story) if cut.became in _UNWANTED]
     lost = f"{capitalized(brokers({taken[0].node}))} lost {_lost_words(taken[0])}; " if taken else ""
     if worst is None:
         return f"{capitalized(lost)}nothing was acknowledged with acks=all."
@@ -107,5 +110,5 @@ def _first_replicas(partition: PartitionStory) -> tuple[int, ...]:
 
 
 def _lost_words(cut: Cut) -> str:
-    how = {CopyFate.POWER_LOST: " in a power loss", CopyFate.LOG_DELETED: " with its disk"}.get(cut.became, "")
+    how = " in a power loss" if cut.became is CopyFate.POWER_LOST else ""
     return f"{plural(cut.old_end - cut.new_end, 'record')}{how}"

@@ -115,17 +115,20 @@ def _gone(picture: PartitionPicture, curves: _Held, box: Box) -> Iterator[str]:
 
 
 def _overlays(picture: PartitionPicture, broker: int, box: Box) -> Iterator[str]:
+    labels: list[tuple[float, float]] = []
     for span in joined(cut_off_spans(picture.story, broker)):
         x, width = _place(picture, span)
         yield rect(x, box.top, width, box.height, "cut-off", title(f"{span.words}, {_times(span)}"))
         yield rect(x, box.top, width, 2, "cut-off-bar")
         if fits(span.words, width):
+            labels.append((x, x + len(span.words) * CHARACTER + 8))
             yield text(span.words, x + 6, box.top + 14, "cut-off-label")
     for span in absent_spans(picture.story, broker):
         x, width = _place(picture, span)
         yield rect(x, box.top, width, box.height, span.kind, title(f"{span.words}, {_times(span)}"))
         if fits(span.words, width):
-            yield text(span.words, x + 5, box.top + 14, "absent-label")
+            is_taken = any(begin < x + len(span.words) * CHARACTER and x < end for begin, end in labels)
+            yield text(span.words, x + 5, box.top + (27 if is_taken else 14), "absent-label")
 
 
 def _held_words(picture: PartitionPicture, curves: _Held, roles: list[RoleSpan], box: Box) -> Iterator[str]:

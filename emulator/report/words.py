@@ -14,7 +14,11 @@ CLIENTS: Final = 1000
 
 DASH: Final = "\N{EN DASH}"
 _THIN_SPACE: Final = "\N{NARROW NO-BREAK SPACE}"
+_EVERYTHING: Final = "all"
+_ANY_LINK_FAULT: Final = "heal"
 _STARTS: Final = frozenset({"kill", "stop", "power_loss", "replace_disk"})
+"""Faults that end when the node is started again, which is told as what it is."""
+
 _FAULTS: Final = {
     "isolate": "cut off {}",
     "power_loss": "power loss, {}",
@@ -114,18 +118,33 @@ class NodeNames:
     def heal_label(self, heal: Heal) -> str:
         """Returns what was mended, in few words."""
         target = self.name(int(heal.target)) if heal.target.isdigit() else heal.target
-        if heal.fault in _STARTS:
-            return f"start {target}"
-        if heal.fault == "all":
+        if heal.target == _EVERYTHING and heal.fault != _EVERYTHING:
+            return f"end of every {heal.fault.replace('_', ' ')}"
+        if heal.fault == _EVERYTHING:
             return "heal everything"
         if heal.fault == "pause":
             return f"resume {target}"
-        return f"heal {target}" if heal.fault == "heal" else f"end of {heal.fault.replace('_', ' ')}, {target}"
+        return f"heal {target}" if heal.fault == _ANY_LINK_FAULT else f"end of {heal.fault.replace('_', ' ')}, {target}"
 
 
 def deeds(story: RunStory) -> list[tuple[int, str, str]]:
-    """Returns what the plan broke and mended: when, in few words, and in one more sentence; each once."""
+    """Returns what the plan broke and mended: when, in few words, and what was seen of it; each once."""
     names = NodeNames(story)
     found = [(fault.begun_us, names.fault_label(fault), fault.effect or "it had no effect") for fault in story.faults]
-    found += [(heal.begun_us, names.heal_label(heal), "") for heal in story.heals]
+    found += [(heal.begun_us, names.heal_label(heal), "") for heal in story.heals if _has_mended(heal, story)]
+    found += [
+        (process.started_us, f"start {names.name(process.node)}", "")
+        for process in story.processes
+        if process.incarnation > 0
+    ]
     return sorted(dict.fromkeys(found), key=lambda each: each[0])
+
+
+def _has_mended(heal: Heal, story: RunStory) -> bool:
+    """Whether anything was broken that it mended; a start also says that it mends what was not broken."""
+    return heal.fault not in _STARTS and any(
+        fault.healed_us == heal.begun_us
+        and heal.fault in (_EVERYTHING, _ANY_LINK_FAULT, fault.fault)
+        and heal.target in (_EVERYTHING, fault.target)
+        for fault in story.faults
+    )

@@ -135,6 +135,9 @@ def test_the_installed_program_plays_the_demo(programs: Path, tmp_path: Path) ->
     lost, kept = output_of(programs / "laststand", *demo, cwd=tmp_path).splitlines()[-2:]
     assert re.fullmatch(r"kafka-3\.9  violation, guarantee broken, \d+ acks=all records lost, as expected", lost)
     assert kept == "kip-966    valid, 0 acks=all records lost, as expected"
+    pages = {page.resolve() for page in tmp_path.rglob("report.html")}
+    assert len(pages) == 2
+    assert all("Where they part" in page.read_text() for page in pages)
 
 
 @pytest.mark.spark
