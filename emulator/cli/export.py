@@ -1,4 +1,4 @@
-"""``laststand export``: the tables of runs as files, for other programs."""
+"""``laststand export``: runs as files for other programs: their tables, or a file for each."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,12 +12,15 @@ from emulator.cli.spark_options import SparkChoice, spark_options
 from emulator.cli.user_error import UserError
 
 _FORMATS: Final = {"parquet": "zstd", "json": "gzip"}
-"""Formats of files, and how they are compressed."""
+"""Formats of tables, and how they are compressed."""
+
+_TRACES: Final = {"jepsen": ".edn", "perfetto": ".json"}
+"""Formats of which each run is a file, and what its name ends with."""
 
 
-@click.command(short_help="Write the tables of runs as Parquet.")
+@click.command(short_help="Write runs for other programs.")
 @click.argument("words", metavar="RUN... DIR", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--to", "file_format", type=click.Choice(tuple(_FORMATS)), default="parquet", show_default=True)
+@click.option("--to", "file_format", type=click.Choice((*_FORMATS, *_TRACES)), default="parquet", show_default=True)
 @skip_broken_option
 @spark_options
 @json_option
@@ -27,12 +30,19 @@ def export(
     """Write the tables of all RUN directories into the new directory DIR, a folder each.
 
     docs/tables.md describes the tables. A table without rows is written, too.
+
+    With --to jepsen each run is its clients' history as Jepsen has one, in EDN; with --to perfetto a trace of what its
+    nodes were and did, for which the run must have been verified.
     """
     from emulator.analysis.catalogue import TABLE_NAMES
 
     paths, directory = _divide(words)
     if directory.exists():
         raise UserError(f"{directory}: exists; expected a new directory")
+    if file_format in _TRACES:
+        files = _write_traces(paths, directory, file_format)
+        report_done("\n".join(files), {"directory": str(directory), "format": file_format, "files": files}, output)
+        return
     with tables_of(paths, skip_broken=skip_broken, spark_choice=spark_choice) as runs:
         directory.mkdir(parents=True)
         for name in TABLE_NAMES:
@@ -40,6 +50,18 @@ def export(
             writer.format(file_format).save(str((directory / name).resolve()))
     document = {"directory": str(directory), "format": file_format, "tables": TABLE_NAMES}
     report_done(f"{len(TABLE_NAMES)} tables in {directory}", document, output)
+
+
+def _write_traces(paths: Sequence[Path], directory: Path, file_format: str) -> list[str]:
+    from emulator.report.export import TraceFormat, write_trace
+
+    directory.mkdir(parents=True)
+    files = []
+    for number, path in enumerate(paths):
+        name = f"{number}-{path.resolve().parent.name}-{path.resolve().name}{_TRACES[file_format]}"
+        write_trace(path, directory / name, TraceFormat(file_format))
+        files.append(str(directory / name))
+    return files
 
 
 def _divide(words: Sequence[Path]) -> tuple[Sequence[Path], Path]:
