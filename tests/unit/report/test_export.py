@@ -66,15 +66,18 @@ def test_a_history_is_jepsens(loss: ReportedRun, tmp_path: Path) -> None:
 
 def send(index: int, operation: str, kind: OperationType, base_offset: int | None = None) -> SendOperation:
     line = {
-
-            "f": "send",
-            "index": index,
-            "time_ns": index,
-            "type": kind.value,
-            "process": "p",
-            "operation_id": operation
-        ,
-        "topic": 'a"b', "topic_id": None, "partition": 0, "acks": -1, "first_record_id": index, "record_count": 1,
+        "f": "send",
+        "index": index,
+        "time_ns": index,
+        "type": kind.value,
+        "process": "p",
+        "operation_id": operation,
+        "topic": 'a"b',
+        "topic_id": None,
+        "partition": 0,
+        "acks": -1,
+        "first_record_id": index,
+        "record_count": 1,
         "base_offset": base_offset,
     }
     return msgspec.convert(line, SendOperation)
