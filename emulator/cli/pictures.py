@@ -2,9 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
+
+if TYPE_CHECKING:
+    from emulator.report.overview import UnplayedCell
 
 OVERVIEW_FILE: Final = "overview.html"
 """Of a suite, in its store."""
@@ -31,8 +34,10 @@ def leave_reports(directories: Sequence[Path]) -> tuple[Path | None, ...]:
     )
 
 
-def leave_suite_reports(directories: Sequence[Path], overview: Path) -> Path | None:
-    """Writes the report of each judged run of a suite, and an overview of them.
+def leave_suite_reports(
+    directories: Sequence[Path], overview: Path, *, unplayed: "Sequence[UnplayedCell]" = ()
+) -> Path | None:
+    """Writes the report of each judged run of a suite, and an overview of them and of what was not played.
 
     Returns:
         Where the overview is; ``None`` where there is none, which was said unless nothing was judged.
@@ -43,7 +48,7 @@ def leave_suite_reports(directories: Sequence[Path], overview: Path) -> Path | N
     try:
         from emulator.report.overview import write_overview
 
-        write_overview(reports, overview)
+        write_overview(reports, overview, unplayed=unplayed)
     except Exception as error:
         click.echo(f"not written: the overview {overview}: {type(error).__name__}: {error}", err=True)
         return None

@@ -89,8 +89,13 @@ def play_suite(suite: "Suite", choice: SuiteChoice, *, is_reported: bool, output
 
 
 def _leave_pages(report: "SuiteReport", store: Path) -> None:
+    from emulator.report.overview import UnplayedCell
+
     judged = [Path(cell.directory) for cell in report.cells if cell.directory is not None and cell.verdict is not None]
-    overview = leave_suite_reports(judged, store / OVERVIEW_FILE)
+    unplayed = [
+        UnplayedCell(cell.scenario, cell.era, "; ".join(cell.reasons)) for cell in report.cells if cell.verdict is None
+    ]
+    overview = leave_suite_reports(judged, store / OVERVIEW_FILE, unplayed=unplayed)
     if overview is not None:
         click.echo(f"overview: {overview}", err=True)
 

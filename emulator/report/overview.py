@@ -28,8 +28,16 @@ _FINAL_WIDTH: Final = 22.0
 _UNNAMED: Final = "unnamed era"
 
 
+class UnplayedCell(NamedTuple):
+    """A scenario and an era of which there is no run, and why."""
+
+    scenario: str
+    era: str
+    reason: str
+
+
 class _Cell(NamedTuple):
-    href: str
+    href: str | None
     words: str
     svg: Markup
     tone: str
@@ -52,12 +60,13 @@ class _Group(NamedTuple):
     rows: list[_Row]
 
 
-def write_overview(pages: Sequence[tuple[Path, Path]], target: Path) -> None:
+def write_overview(pages: Sequence[tuple[Path, Path]], target: Path, *, unplayed: Sequence[UnplayedCell] = ()) -> None:
     """Writes a page with a cell for each run; of several of one scenario and era, the one that lost most.
 
     Args:
         pages: run directories, and where the report on each is.
         target: the file, which links to these reports.
+        unplayed: cells without a run.
 
     Raises:
         ConfigError: a run was not judged, or by another version of this program.
@@ -69,9 +78,10 @@ def write_overview(pages: Sequence[tuple[Path, Path]], target: Path) -> None:
         place = run.verdict.scenario, run.verdict.era or _UNNAMED
         if place not in found or _badness(run.verdict) > _badness(found[place][0].verdict):
             found[place] = run, page
-    cells = {place: _cell(run, _relative(page, target)) for place, (run, page) in found.items()}
-    eras = sorted({era for _, era in found}, key=lambda era: ([*ERAS, era].index(era), era))
-    scenarios = sorted({scenario for scenario, _ in found})
+    cells = {(each.scenario, each.era): _blank(each) for each in unplayed}
+    cells |= {place: _cell(run, _relative(page, target)) for place, (run, page) in found.items()}
+    eras = sorted({era for _, era in cells}, key=lambda era: ([*ERAS, era].index(era), era))
+    scenarios = sorted({scenario for scenario, _ in cells})
     style = asset("report.css")
     content = template("overview.html.j2").render(
         runs=len(pages),
@@ -117,6 +127,10 @@ def _cell(run: ReportedRun, href: str) -> _Cell:
         "doubtful": "?",
     }[tone]
     return _Cell(href, headline(run.verdict), _thumbnail(run), tone, badge, _pause(run))
+
+
+def _blank(cell: UnplayedCell) -> _Cell:
+    return _Cell(None, cell.reason, Markup(), "unplayed", "not played", "")
 
 
 def _thumbnail(run: ReportedRun) -> Markup:

@@ -151,12 +151,13 @@ def write_report(directory: Path, target: Path, *, against: Path | None = None) 
 
 
 def worst_first(verdict: VerdictReport, story: RunStory) -> list[PartitionStory]:
-    """Returns partitions, those with the largest loss of acks=all records first."""
+    """Returns partitions: those that lost most acks=all records first, of others those to which most were written."""
 
-    def lost(partition: PartitionStory) -> int:
-        return lost_of(counts_of(verdict, partition), ACKS_ALL)[1]
+    def place(partition: PartitionStory) -> tuple[int, int, str, int]:
+        acked, lost = lost_of(counts_of(verdict, partition), ACKS_ALL)
+        return -lost, -acked, partition.topic, partition.partition
 
-    return sorted(story.partitions, key=lambda each: (-lost(each), each.topic, each.partition))
+    return sorted(story.partitions, key=place)
 
 
 def _json(value: object) -> str:

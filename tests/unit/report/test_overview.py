@@ -5,7 +5,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from emulator.cli.pictures import leave_suite_reports
-from emulator.report.overview import write_overview
+from emulator.report.overview import UnplayedCell, write_overview
 from emulator.report.page import REPORT_FILE
 from tests.unit.report.judged_runs import kept, left_by, lost
 from tests.unit.report.test_page import EVIL, Page
@@ -27,10 +27,13 @@ def test_each_scenario_and_era_has_a_cell_that_leads_to_the_worst_run(tmp_path: 
     pages = [(run, run / REPORT_FILE) for run in (*runs, calm)]
     target = tmp_path / "all" / "overview.html"
     target.parent.mkdir()
-    write_overview(pages, target)
+    unplayed = UnplayedCell("demo", "kafka-0.10", "<no ELR to wait for>")
+    write_overview(pages, target, unplayed=[unplayed])
     assert links(target) == [calm / REPORT_FILE, runs[1] / REPORT_FILE, runs[0] / REPORT_FILE]
     text = Page(target.read_text()).text
     assert "4 runs of 2 scenarios" in text
+    assert "not played <no ELR to wait for>" in text
+    assert text.index("kafka-0.10 0 broken") < text.index("kafka-3.9 1 broken")
     assert text.index("kafka-3.9 1 broken") < text.index("kip-966 0 broken")
     assert "\N{MULTIPLICATION X} 100" in text
 
