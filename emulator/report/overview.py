@@ -17,7 +17,7 @@ from emulator.report.markup import element
 from emulator.report.page import tone_of, worst_first
 from emulator.report.picture import Box
 from emulator.report.run_files import ReportedRun, read_reported_run
-from emulator.report.words import ACKS_ALL, number, seconds
+from emulator.report.words import ACKS_ALL, number, plural, seconds
 from emulator.verification.guarantee import Guarantee
 from emulator.verification.verdict import Verdict, VerdictReport, headline
 from emulator.verification.verdict_forms import write_whole
@@ -84,8 +84,8 @@ def write_overview(pages: Sequence[tuple[Path, Path]], target: Path, *, unplayed
     scenarios = sorted({scenario for scenario, _ in cells})
     style = asset("report.css")
     content = template("overview.html.j2").render(
-        runs=len(pages),
-        scenarios=len(scenarios),
+        runs=plural(len(pages), "run"),
+        scenarios=plural(len(scenarios), "scenario"),
         columns=[
             _Column(era, sum(_is_broken(run) for (_, own), (run, _) in found.items() if own == era)) for era in eras
         ],
