@@ -31,7 +31,7 @@ from emulator.client.counters import Counters
 from emulator.core.client.steps import SendRecorded
 from emulator.core.image import PartitionState
 from emulator.core.types import Acks, NodeId, TopicPartition
-from emulator.plan.actions import Action, Flap, RecreateTopic, Reset, Slow, Wait
+from emulator.plan.actions import Action, Cut, Flap, Isolate, RecreateTopic, Reset, Slow, Wait
 from emulator.plan.drivers import DriverName
 from emulator.plan.fields import PLANNED_PRODUCERS
 from emulator.plan.lines import format_action
@@ -98,8 +98,22 @@ def settled_or_missing(plan: Plan) -> SettledPlan | tuple[Missing, ...]:
     return settled
 
 
-def scenario_of(settled: SettledPlan, *, name: str) -> str:
-    """Returns a settled plan as the text of a scenario file that expects the plan's result in the simulator."""
+def scenario_of(
+    settled: SettledPlan,
+    *,
+    name: str,
+    expectation: Mapping[str, str | int] | None = None,
+    is_exact: bool = True,
+) -> str:
+    """Returns a settled plan as the text of a scenario file.
+
+    Args:
+        settled: the plan.
+        name: of the scenario.
+        expectation: of its run under the plan's era; the plan's result in the simulator, if not given.
+        is_exact: whether barriers also wait for leaders, ELRs, acknowledgements and the ends of logs, so that the same
+            records are lost; without that they wait only for ISRs, and for brokers to be fenced and unfenced.
+    """
     plan = settled.plan
     document = {
         "name": name,
@@ -110,10 +124,10 @@ def scenario_of(settled: SettledPlan, *, name: str) -> str:
             for topic in plan.topics
         ],
         "workload": {"producers": [_producer(name) for name in _PRODUCERS], "consumers": [_consumer()]},
-        "expect": {plan.era: _expectation(settled.result)},
+        "expect": {plan.era: dict(_expectation(settled.result) if expectation is None else expectation)},
     }
     head = yaml.safe_dump(document, sort_keys=False, default_flow_style=None, width=120)
-    return head + "steps:\n" + "".join(f"  - {step}\n" for step in _steps(plan))
+    return head + "steps:\n" + "".join(f"  - {step}\n" for step in _steps(plan, is_exact=is_exact))
 
 
 def _expectation(result: PlanResult) -> dict[str, str | int]:
@@ -150,29 +164,47 @@ def _consumer() -> dict[str, int]:
     }
 
 
-def _steps(plan: Plan) -> Iterator[str]:
+def _steps(plan: Plan, *, is_exact: bool) -> Iterator[str]:
     journal = Journal()
     simulation = Simulation(plan, journal=journal)
     simulation.begin()
+    cluster = simulation.cluster
     seen: dict[str, Condition] = {}
-    yield from _barriers(simulation.cluster, journal, seen)
+
+    def barriers() -> Iterator[str]:
+        yield from _new_barriers(_states(cluster, is_exact=is_exact), seen)
+        if is_exact:
+            yield from _new_barriers(_records(cluster, journal), seen)
+
+    yield from barriers()
     for action in plan.actions:
-        if not isinstance(action, Wait):
-            yield action_text(action)
+        broken = set(cluster.network.broken)
         simulation.play(action)
         if isinstance(action, Wait):
-            yield from _barriers(simulation.cluster, journal, seen)
+            yield from barriers()
+        elif not isinstance(action, Cut | Isolate) or cluster.network.broken != broken:
+            yield action_text(action)
 
 
-def _barriers(cluster: SimulatedCluster, journal: Journal, seen: dict[str, Condition]) -> Iterator[str]:
+def _new_barriers(conditions: Iterator[tuple[str, Condition]], seen: dict[str, Condition]) -> Iterator[str]:
     """Yields a barrier for each state that differs from what was ``seen`` last, and updates ``seen``."""
-    for what, condition in _conditions(cluster, journal):
+    for what, condition in conditions:
         if seen.get(what) != condition:
             seen[what] = condition
             yield flow_text(until_entry(Until(condition=condition)))
 
 
-def _conditions(cluster: SimulatedCluster, journal: Journal) -> Iterator[tuple[str, Condition]]:
+def _states(cluster: SimulatedCluster, *, is_exact: bool) -> Iterator[tuple[str, Condition]]:
+    for channel, held in sorted(cluster.network.held.items()):
+        if held:
+            yield str(channel), Intercepted(channel=channel, count=cluster.network.intercepted[channel])
+    for broker_id, registration in sorted(cluster.controller.image.brokers.items()):
+        yield f"broker {broker_id}", BrokerIs(node=NodeId(broker_id), unfenced=not registration.fenced)
+    for partition, state in sorted(cluster.controller.image.partitions.items()):
+        yield str(partition), _partition(partition, state, is_exact=is_exact)
+
+
+def _records(cluster: SimulatedCluster, journal: Journal) -> Iterator[tuple[str, Condition]]:
     counters = Counters()
     for _, client, record in journal.history:
         if isinstance(record, SendRecorded):
@@ -183,23 +215,16 @@ def _conditions(cluster: SimulatedCluster, journal: Journal) -> Iterator[tuple[s
             f"records of {partition} acked, acks {acks}",
             Acked(count=count.records, acks=acks, partitions=(partition,), per=CountPer.TOTAL, since=Since.RUN),
         )
-    for channel, held in sorted(cluster.network.held.items()):
-        if held:
-            yield str(channel), Intercepted(channel=channel, count=cluster.network.intercepted[channel])
-    for broker_id, registration in sorted(cluster.controller.image.brokers.items()):
-        yield f"broker {broker_id}", BrokerIs(node=NodeId(broker_id), unfenced=not registration.fenced)
     for partition, state in sorted(cluster.controller.image.partitions.items()):
-        yield str(partition), _partition(partition, state)
         yield from _log_ends(cluster, partition, state)
 
 
-def _partition(partition: TopicPartition, state: PartitionState) -> PartitionIs:
-    return PartitionIs(
-        partitions=(partition,),
-        leader=NoLeader.NONE if state.leader is None else NodeId(state.leader),
-        isr=tuple(sorted(state.isr)),
-        elr=tuple(sorted(state.elr)),
-    )
+def _partition(partition: TopicPartition, state: PartitionState, *, is_exact: bool) -> PartitionIs:
+    leader = NoLeader.NONE if state.leader is None else NodeId(state.leader)
+    isr = tuple(sorted(state.isr))
+    if not is_exact:
+        return PartitionIs(partitions=(partition,), leader=leader if leader is NoLeader.NONE else None, isr=isr)
+    return PartitionIs(partitions=(partition,), leader=leader, isr=isr, elr=tuple(sorted(state.elr)))
 
 
 def _log_ends(

@@ -20,6 +20,7 @@ from emulator.cli.elect_leaders import elect_leaders
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.export import export
 from emulator.cli.features import features
+from emulator.cli.fuzz import fuzz
 from emulator.cli.inspect import inspect
 from emulator.cli.logs import logs
 from emulator.cli.produce import produce
@@ -54,7 +55,7 @@ def cli() -> None:
     """Break a Kafka-style cluster on purpose, and prove what it lost."""
 
 
-cli.add_section("Runs", run, verify, report, show, replay, simulate)
+cli.add_section("Runs", run, verify, report, show, replay, simulate, fuzz)
 cli.add_section("Analysis", analyze, sql, export)
 cli.add_section("Catalogue", scenarios, eras, checks)
 cli.add_section("Standing cluster", up, status, logs, stop, start, down, ps)

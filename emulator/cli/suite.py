@@ -1,6 +1,7 @@
 """``laststand run`` with several cells: what is to be played, the suite's course, and all forms of its results."""
 
 import asyncio
+import contextlib
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,11 +15,11 @@ from emulator.cli.exit_codes import ExitCode
 from emulator.cli.failure import CommandFailedError
 from emulator.cli.output import Output
 from emulator.cli.pictures import OVERVIEW_FILE, leave_suite_reports
-from emulator.cli.suite_options import Forms, SuiteChoice
+from emulator.cli.suite_options import Forms, PlayChoice, SuiteChoice
 from emulator.core.errors import EmulatorError, causes_of
 
 if TYPE_CHECKING:
-    from chaos.suite.player import SuitePlayer
+    from chaos.suite.player import Judge, SuitePlayer
     from chaos.suite.results import CellResult, SuiteReport
     from chaos.suite.suite import Suite
     from emulator.verification.verdict import VerdictReport
@@ -30,60 +31,39 @@ _ACTIONS: Final = "GITHUB_ACTIONS"
 def play_suite(suite: "Suite", choice: SuiteChoice, *, is_reported: bool, output: Output) -> ExitCode:
     """Plays a suite to its end, and reports what came of it; also where it is interrupted or breaks off.
 
-    With ``is_reported`` each run that is kept gets its page, and the store an overview of them.
-
     Raises:
         KeyboardInterrupt: it was interrupted.
         CommandFailedError: it broke off.
         MissingToolError: no Java, or no pyspark.
     """
-    from chaos.play.run_directory import make_store
-    from chaos.suite.player import Keep, SuitePlayer, SuiteSettings
-    from chaos.suite.results import SuiteReport
     from emulator.cli.results import outcome_exit_code
-    from emulator.cli.suite_progress import suite_progress
+
+    with judging(suite.store) as judge:
+        report = play_cells(suite, choice, judge=judge, is_reported=is_reported, output=output)
+    return outcome_exit_code(report.outcome)
+
+
+@contextlib.contextmanager
+def judging(store: Path) -> "Iterator[Judge]":
+    """Yields what judges runs in a session that starts meanwhile and ends with the context.
+
+    Raises:
+        MissingToolError: no Java, or no pyspark.
+    """
+    from chaos.play.run_directory import make_store
     from emulator.verification.session import SparkSessionStarter
-    from emulator.verification.verdict import VerdictReport
     from emulator.verification.verify import rehearse, verify_runs
 
-    make_store(suite.store)
-    starter = SparkSessionStarter(log_path=suite.store.absolute() / "spark.log", rehearsal=rehearse)
+    make_store(store)
+    starter = SparkSessionStarter(log_path=store.absolute() / "spark.log", rehearsal=rehearse)
 
-    def judge(directories: Sequence[Path]) -> Sequence[VerdictReport]:
+    def judge(directories: "Sequence[Path]") -> "Sequence[VerdictReport]":
         with starter.at_work() as spark:
             return verify_runs(directories, spark=spark)
 
     starter.start()
     try:
-        with suite_progress(suite.count) as listener:
-            player = SuitePlayer(
-                suite.cells,
-                settings=SuiteSettings(
-                    jobs=choice.jobs_or_default,
-                    timeout_s=choice.timeout_s,
-                    stops_at_failure=choice.fail_fast or choice.until_failure,
-                    keep=Keep(choice.keep or Keep.ALL.value),
-                ),
-                make_order=suite.order,
-                judge=judge,
-                listener=listener,
-            )
-            started, started_s = datetime.now(UTC), time.monotonic()
-            problem = _play(player)
-        report = SuiteReport(
-            driver=suite.driver.value,
-            settings=suite.settings,
-            started=started.isoformat(timespec="milliseconds"),
-            duration_s=round(time.monotonic() - started_s, 3),
-            cells=(*player.all_results(), *_not_begun(suite)),
-        )
-        write_forms(report, player.reports, forms=choice.forms)
-        _print(report, output=output)
-        if is_reported:
-            _leave_pages(report, suite.store)
-        if problem is not None:
-            _raise(problem)
-        return outcome_exit_code(report.outcome)
+        yield judge
     finally:
         starter.stop()
 
@@ -98,6 +78,52 @@ def _leave_pages(report: "SuiteReport", store: Path) -> None:
     overview = leave_suite_reports(judged, store / OVERVIEW_FILE, unplayed=unplayed)
     if overview is not None:
         click.echo(f"overview: {overview}", err=True)
+
+
+def play_cells(
+    suite: "Suite", choice: PlayChoice, *, judge: "Judge", is_reported: bool, output: Output
+) -> "SuiteReport":
+    """Plays cells to their end, writes and prints what came of them, and returns it.
+
+    With ``is_reported`` each run that is kept gets its page, and the store an overview of them.
+
+    Raises:
+        KeyboardInterrupt: it was interrupted.
+        CommandFailedError: it broke off.
+    """
+    from chaos.suite.player import Keep, SuitePlayer, SuiteSettings
+    from chaos.suite.results import SuiteReport
+    from emulator.cli.suite_progress import suite_progress
+
+    with suite_progress(suite.count) as listener:
+        player = SuitePlayer(
+            suite.cells,
+            settings=SuiteSettings(
+                jobs=choice.jobs_or_default,
+                timeout_s=choice.timeout_s,
+                stops_at_failure=choice.stops_at_failure,
+                keep=Keep(choice.keep or Keep.ALL.value),
+            ),
+            make_order=suite.order,
+            judge=judge,
+            listener=listener,
+        )
+        started, started_s = datetime.now(UTC), time.monotonic()
+        problem = _play(player)
+    report = SuiteReport(
+        driver=suite.driver.value,
+        settings=suite.settings,
+        started=started.isoformat(timespec="milliseconds"),
+        duration_s=round(time.monotonic() - started_s, 3),
+        cells=(*player.all_results(), *_not_begun(suite)),
+    )
+    write_forms(report, player.reports, forms=choice.forms)
+    _print(report, output=output)
+    if is_reported:
+        _leave_pages(report, suite.store)
+    if problem is not None:
+        _raise(problem)
+    return report
 
 
 def _play(player: "SuitePlayer") -> BaseException | None:

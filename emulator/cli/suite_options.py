@@ -2,10 +2,10 @@
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import click
 import msgspec
@@ -49,26 +49,54 @@ class Forms:
                 raise UserError(f"{option} {path}: cannot be written")
 
 
-class SuiteChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user said of the suite; ``None`` and ``False`` where that is nothing.
+class PlayChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """How the user wants cells to be played; ``None`` and ``False`` where nothing was said.
 
     Attributes:
-        shard: number and count.
         timeout_s: of a cell.
-        rerun: results of a suite before.
     """
 
     jobs: int | None
-    repeat: int | None
-    until_failure: bool
-    shard: tuple[int, int] | None
     fail_fast: bool
     timeout_s: float | None
     keep: str | None
     junit: Path | None
     summary: Path | None
     results: Path | None
+
+    @property
+    def stops_at_failure(self) -> bool:
+        """Whether no further cell is begun once one has not passed."""
+        return self.fail_fast
+
+    @property
+    def jobs_or_default(self) -> int:
+        """How many cells are played at a time: one more than there are cores, because clusters mostly wait."""
+        return self.jobs or 1 + (os.cpu_count() or 1)
+
+    @property
+    def forms(self) -> Forms:
+        """Where results go."""
+        return Forms(junit=self.junit, summary=self.summary, results=self.results)
+
+
+class SuiteChoice(PlayChoice, frozen=True, kw_only=True):
+    """What the user said of the suite; ``None`` and ``False`` where that is nothing.
+
+    Attributes:
+        shard: number and count.
+        rerun: results of a suite before.
+    """
+
+    repeat: int | None
+    until_failure: bool
+    shard: tuple[int, int] | None
     rerun: Path | None
+
+    @property
+    def stops_at_failure(self) -> bool:
+        """Whether no further cell is begun once one has not passed."""
+        return self.fail_fast or self.until_failure
 
     @property
     def is_given(self) -> bool:
@@ -81,34 +109,22 @@ class SuiteChoice(msgspec.Struct, frozen=True, kw_only=True):
         return self.repeat or (None if self.until_failure else 1)
 
     @property
-    def jobs_or_default(self) -> int:
-        """How many cells are played at a time."""
-        return self.jobs or max(2, os.cpu_count() or 1)
-
-    @property
     def part(self) -> "Shard":
         """Which cells are played."""
         from chaos.suite.cells import ALL, Shard
 
         return ALL if self.shard is None else Shard(number=self.shard[0], count=self.shard[1])
 
-    @property
-    def forms(self) -> Forms:
-        """Where results go."""
-        return Forms(junit=self.junit, summary=self.summary, results=self.results)
-
 
 _FILE: Final = click.Path(path_type=Path, dir_okay=False)
 
-_OPTIONS: Final = (
+_PLAY_OPTIONS: Final = (
     click.option(
-        "--jobs", type=click.IntRange(min=1), metavar="N", help="Cells to play at a time; a suite's default: the cores."
+        "--jobs",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Cells to play at a time; default: one more than there are cores.",
     ),
-    click.option(
-        "--repeat", type=click.IntRange(min=1), metavar="N", help="Play each cell N times, with different seeds."
-    ),
-    click.option("--until-failure", is_flag=True, help="Repeat until a cell does not pass, at most --repeat times."),
-    click.option("--shard", type=_ShardType(), help="Play part K of N; a cell is always in the same part."),
     click.option("--fail-fast", is_flag=True, help="Begin no further cell once one has not passed."),
     click.option(
         "--timeout",
@@ -123,6 +139,14 @@ _OPTIONS: Final = (
     click.option("--junit", type=_FILE, metavar="FILE", help="Write JUnit XML, a test case per cell."),
     click.option("--summary", type=_FILE, metavar="FILE", help="Write the matrix as Markdown."),
     click.option("--results", type=_FILE, metavar="FILE", help="Write all results as JSON, for --rerun."),
+)
+
+_SUITE_OPTIONS: Final = (
+    click.option(
+        "--repeat", type=click.IntRange(min=1), metavar="N", help="Play each cell N times, with different seeds."
+    ),
+    click.option("--until-failure", is_flag=True, help="Repeat until a cell does not pass, at most --repeat times."),
+    click.option("--shard", type=_ShardType(), help="Play part K of N; a cell is always in the same part."),
     click.option(
         "--rerun",
         type=_FILE,
@@ -131,16 +155,28 @@ _OPTIONS: Final = (
     ),
 )
 
+_Option: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
+
 
 def suite_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
-    """Gives a command the options, and their values as its argument ``suite_choice``."""
+    """Gives a command all options, and their values as its argument ``suite_choice``."""
+    return _with_options(command, (*_PLAY_OPTIONS, *_SUITE_OPTIONS), SuiteChoice, "suite_choice")
 
+
+def play_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
+    """Gives a command the options of how cells are played, and their values as its argument ``play_choice``."""
+    return _with_options(command, _PLAY_OPTIONS, PlayChoice, "play_choice")
+
+
+def _with_options(
+    command: Callable[..., _Result], options: Iterable[_Option], choice: type[PlayChoice], argument: str
+) -> Callable[..., _Result]:
     @functools.wraps(command)
     def with_choice(*arguments: Any, **values: Any) -> _Result:
-        own = {name: values.pop(name) for name in SuiteChoice.__struct_fields__}
-        return command(*arguments, suite_choice=SuiteChoice(**own), **values)
+        own = {name: values.pop(name) for name in choice.__struct_fields__}
+        return command(*arguments, **{argument: choice(**own)}, **values)
 
     decorated: Callable[..., _Result] = with_choice
-    for option in reversed(_OPTIONS):
+    for option in reversed(tuple(options)):
         decorated = option(decorated)
     return decorated

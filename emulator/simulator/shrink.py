@@ -8,7 +8,7 @@ stops at the first such finding, and later actions are removed.
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Final, cast
+from typing import Final, Protocol, cast
 
 import msgspec
 
@@ -91,8 +91,26 @@ def replay(plan: Plan, goal: Goal) -> tuple[Plan, Alarm] | None:
     return None if alarm is None else (plan.with_actions(played), alarm)
 
 
-class _Search:
+class Search(Protocol):
     """The best plan so far, and the right to try more."""
+
+    @property
+    def plan(self) -> Plan:
+        """The plan."""
+        ...
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all trials are used up."""
+        ...
+
+    def accepts(self, candidate: Plan) -> bool:
+        """Tries a plan, and keeps it if it still does what it should."""
+        ...
+
+
+class _Search:
+    """A search for plans that lead to a goal in the simulator."""
 
     def __init__(
         self, plan: Plan, finding: Alarm, goal: Goal, *, trials_max: int, is_allowed: Callable[[Plan], bool]
@@ -140,10 +158,10 @@ def shrink(
     if found is None or not is_allowed(found[0]):
         return None
     search = _Search(*found, goal, trials_max=trials_max, is_allowed=is_allowed)
-    _drop_kinds(search)
+    drop_kinds(search)
     while not search.is_over:
         before = search.plan
-        _drop_actions(search)
+        drop_actions(search)
         _simplify_actions(search)
         _drop_topology(search)
         if search.plan == before:
@@ -151,7 +169,7 @@ def shrink(
     return Shrunk(plan=search.plan, finding=search.finding, trials=search.trials, seconds=time.monotonic() - started)
 
 
-def _drop_kinds(search: _Search) -> None:
+def drop_kinds(search: Search) -> None:
     """Removes all actions of one kind: every cut, every loss of power, every message that is held."""
     for kind in dict.fromkeys(map(_kind, search.plan.actions)):
         kept = [action for action in search.plan.actions if _kind(action) != kind]
@@ -163,7 +181,7 @@ def _kind(action: Action) -> str:
     return format_action(action).split()[0]
 
 
-def _drop_actions(search: _Search) -> None:
+def drop_actions(search: Search) -> None:
     """Removes runs of actions, half of them first and single ones last."""
     size = max(1, len(search.plan.actions) // 2)
     while True:

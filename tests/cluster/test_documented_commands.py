@@ -34,6 +34,7 @@ BLOCKS: Final = {
     "by hand": ("README.md", ".venv/bin/laststand up"),
     "suite": ("docs/suites.md", "$ laststand run kip-497 kip-841"),
     "suite again": ("docs/suites.md", "$ laststand run kip-497 --driver"),
+    "fuzz": ("docs/suites.md", "$ laststand fuzz"),
     "tables": ("README.md", ".venv/bin/laststand sql"),
     "analysis": ("docs/analyses.md", "$ laststand analyze"),
     "query": ("docs/analyses.md", "$ laststand sql"),
@@ -65,6 +66,7 @@ EXIT_CODES: Final = {
     "run kip-966/last-replica-standing --set unclean_detection=off": {1},
     "run kip-497 --driver simulator --era kip-966 --set maximal_isr=proposed --results results.json": {1},
     "run --rerun results.json": {1},
+    "fuzz --plans 2 --seed 153": {0, 2},
     "simulate --seeds 1..200 --set elr=off": {1},
     "simulate --seeds 1..1000 --set elr=off": {1},
     "simulate --set elr=off": {1},
@@ -194,6 +196,13 @@ def test_suites_are_played_and_what_failed_is_played_again(reader: Reader) -> No
     assert "2 cells: 1 as expected, 1 not as expected" in first
     assert f"seed {seed[1]}: violation" in second
     assert "1 cell: 0 as expected, 1 not as expected" in second
+
+
+@pytest.mark.spark
+def test_random_plans_are_played(reader: Reader) -> None:
+    (told,) = reader.paste_all(block("fuzz")).values()
+    assert "2 cells: " in told
+    assert "failed" not in told
 
 
 @pytest.mark.spark

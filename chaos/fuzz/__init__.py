@@ -1,0 +1,1 @@
+"""Random chaos on real processes; ``README.md`` lists the modules."""

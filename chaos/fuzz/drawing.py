@@ -1,0 +1,134 @@
+"""Draws plans that can be played with barriers: from a seed to a scenario, or to the reason why there is none.
+
+A plan is drawn as the simulator draws its schedules, by the same moves and within the same budget. That takes a second
+or two of one core, so it is done by a program of its own, a line of JSON per seed, which is held up by its pipe while
+nobody reads::
+
+    python -m chaos.fuzz.drawing '{"first_seed": 1, "era": "kip-966", "profiles": ["restarts"]}'
+"""
+
+import itertools
+import signal
+import sys
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from chaos.plans.scenario_of_plan import Missing, scenario_of, settled_or_missing
+from chaos.plans.settle_times import SettledPlan
+from emulator.plan.actions import Action, AlterConfig, ElectLeaders, Expire, LoseResponses, OnChannel
+from emulator.plan.lines import format_action
+from emulator.plan.plan import Plan, format_plan
+from emulator.simulator.explorer import StopAt, SweepOptions, explore
+from emulator.simulator.profile import Budget
+from emulator.simulator.profiles import PROFILES
+
+FOLDER: Final = "fuzz"
+"""Where scenarios that were drawn are, in a store, and how their names begin."""
+
+
+class DrawOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What to draw.
+
+    Attributes:
+        first_seed: every seed from there on is drawn.
+        era: whose rules hold.
+        switches: rules that differ, by name.
+        properties: of every node, on top of those that are drawn.
+        profiles: names to choose from; none for all of the budget.
+        budget: whether plans may break more than the guarantee covers.
+    """
+
+    first_seed: int
+    era: str
+    switches: tuple[tuple[str, str], ...] = ()
+    properties: tuple[tuple[str, str], ...] = ()
+    profiles: tuple[str, ...] = ()
+    budget: Budget = Budget.WITHIN
+
+    @property
+    def sweep(self) -> SweepOptions:
+        """The same for the simulator."""
+        own = tuple(name for name, profile in PROFILES.items() if profile.budget is self.budget)
+        return SweepOptions(
+            era=self.era,
+            switches=self.switches,
+            properties=self.properties,
+            profiles=self.profiles or own,
+            stop_at=StopAt.OUTCOME,
+        )
+
+
+class Drawn(msgspec.Struct, frozen=True, kw_only=True):
+    """What a seed led to.
+
+    Attributes:
+        seed: the seed.
+        profile: that it chose.
+        plan: with its waits long enough for barriers; as it was drawn, where it cannot be played.
+        scenario: the same as a scenario file; ``None`` where processes cannot play it.
+        missing: what is in the way then.
+    """
+
+    seed: int
+    profile: str
+    plan: str
+    scenario: str | None = None
+    missing: tuple[Missing, ...] = ()
+
+
+def draw(seed: int, options: DrawOptions) -> Drawn:
+    """Draws and settles one plan.
+
+    Its scenario expects a valid run within the budget, whatever the simulator finds, and what it finds beyond it.
+    """
+    schedule = explore(seed, options.sweep)
+    passed_over = tuple(_passed_over(schedule.plan, options.budget))
+    settled = passed_over or settled_or_missing(schedule.plan)
+    if not isinstance(settled, SettledPlan):
+        return Drawn(seed=seed, profile=schedule.profile, plan=format_plan(schedule.plan), missing=settled)
+    expectation = {"verdict": "valid"} if options.budget is Budget.WITHIN else None
+    return Drawn(
+        seed=seed,
+        profile=schedule.profile,
+        plan=format_plan(settled.plan),
+        scenario=scenario_of(settled, name=f"{FOLDER}/{seed}", expectation=expectation, is_exact=False),
+    )
+
+
+def _passed_over(plan: Plan, budget: Budget) -> Iterator[Missing]:
+    """Yields what could be played, and would make the verdict a matter of time."""
+    for action in plan.actions:
+        if isinstance(action, OnChannel | LoseResponses | Expire):
+            yield Missing(what=format_action(action), why="the message may have been on its way already")
+        elif budget is Budget.WITHIN and _allows_unclean_elections(action):
+            yield Missing(
+                what=format_action(action), why="it allows unclean elections, which the budget does not cover"
+            )
+
+
+def _allows_unclean_elections(action: Action) -> bool:
+    match action:
+        case ElectLeaders():
+            return bool(action.unclean_elections)
+        case AlterConfig(config=config):
+            return any(key.startswith("unclean.") for key, _ in config.changes)
+        case _:
+            return False
+
+
+def main(arguments: list[str]) -> int:
+    """Prints what is drawn until nobody reads it any more."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    (text,) = arguments
+    options = msgspec.json.decode(text, type=DrawOptions)
+    for seed in itertools.count(options.first_seed):
+        sys.stdout.buffer.write(msgspec.json.encode(draw(seed, options)) + b"\n")
+        sys.stdout.buffer.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

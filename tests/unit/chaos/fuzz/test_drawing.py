@@ -1,0 +1,47 @@
+"""Plans are drawn as the simulator draws them, and become scenarios where barriers can keep their order."""
+
+from pathlib import Path
+
+import pytest
+
+from chaos.fuzz.drawing import Drawn, DrawOptions, draw
+from chaos.scenario.scenario import Scenario, VerdictName
+from chaos.scenario.scenario_file import read_scenario
+from emulator.core.switches import DEFAULT_ERA
+from emulator.plan.plan import parse_plan
+from emulator.simulator.profile import Budget
+from emulator.simulator.profiles import PROFILES
+
+PLAYABLE = DrawOptions(first_seed=0, era=DEFAULT_ERA, profiles=("last-standing",))
+ADMINISTRATOR = DrawOptions(first_seed=0, era=DEFAULT_ERA, profiles=("administrator",))
+
+
+def scenario_of(drawn: Drawn) -> Scenario:
+    assert drawn.scenario is not None
+    return read_scenario(Path("drawn.yaml"), drawn.scenario)
+
+
+def test_a_seed_always_leads_to_the_same_scenario() -> None:
+    first = draw(1, PLAYABLE)
+    assert first == draw(1, PLAYABLE)
+    assert first.profile == "last-standing"
+    scenario = scenario_of(first)
+    assert scenario.name == "fuzz/1"
+    assert len(scenario.steps) >= len(parse_plan(first.plan).actions) // 2
+
+
+def test_within_the_budget_a_run_must_be_valid() -> None:
+    expectation = scenario_of(draw(1, PLAYABLE)).expectation(DEFAULT_ERA)
+    assert expectation is not None
+    assert (expectation.verdict, expectation.lost) == (VerdictName.VALID, None)
+
+
+@pytest.mark.parametrize("budget", Budget)
+def test_profiles_are_those_of_the_budget(budget: Budget) -> None:
+    options = DrawOptions(first_seed=0, era=DEFAULT_ERA, budget=budget)
+    assert {PROFILES[name].budget for name in options.sweep.profiles} == {budget}
+
+
+def test_what_allows_unclean_elections_is_beyond_the_budget() -> None:
+    reasons = [missing.why for seed in range(12) for missing in draw(seed, ADMINISTRATOR).missing]
+    assert "it allows unclean elections, which the budget does not cover" in reasons
