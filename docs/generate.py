@@ -246,6 +246,11 @@ CONDITIONS: Final[Mapping[type, tuple[str, str, str]]] = {
         "`count` (1)",
         "Producers and consumers were answered with that error so often since the step began.",
     ),
+    conditions.Elapsed: (
+        "elapsed: 2 s",
+        "",
+        "So much time has passed since the step began: what `every` comes to in a recorded plan.",
+    ),
     conditions.Intercepted: (
         "intercepted: 1, requests: Fetch, from: 1, to: 0",
         "or `responses`",
@@ -294,6 +299,15 @@ def scenarios_page() -> str:
             _table(
                 ("Waits for", "Also", "Meaning"),
                 ((_code(f"{{{example}}}"), more, meaning) for example, more, meaning in CONDITIONS.values()),
+            ),
+            "\n",
+            _prose(
+                "`- wait_for_any: {of: [{node: 1, fenced: true}, {consumed: 100}], within: 10 s}` waits until one of "
+                "several conditions holds. `- repeat: {times: 3, steps: [...]}` plays steps so often; groups are drawn "
+                "anew each time. `- every: {period: 2 s, for: 10 s, do: [...]}` does so five times, each two seconds "
+                "after the one before, or as soon as that is done. `- parallel: [{kill: {node: 1}}, {cut: {from: 0, "
+                "to: 2}}]` begins several actions at once; barriers have no place in it, and a recorded plan has its "
+                "actions one after the other."
             ),
             "\n## Doing\n\n",
             _prose(

@@ -7,11 +7,13 @@ from typing import assert_never
 from chaos.play.roles import NodeNames, missing, resolve
 from chaos.scenario.conditions import (
     Acked,
+    AnyOf,
     BrokerIs,
     ClientSaw,
     Condition,
     Consumed,
     CountPer,
+    Elapsed,
     FeatureIs,
     Intercepted,
     LogEnds,
@@ -46,6 +48,7 @@ class View:
         log_end: where a node's log of a partition ends, 0 where there is none.
         log_names: names of the directories in a node's log directory, such as ``orders-0``.
         intercepted: how many messages of a kind faults have touched.
+        elapsed_ms: time since the step began that is so many before this one.
     """
 
     image: MetadataImage
@@ -55,6 +58,7 @@ class View:
     log_end: Callable[[NodeId, TopicPartition], Offset]
     log_names: Callable[[NodeId], frozenset[str]]
     intercepted: Callable[[Channel[NodeId]], int]
+    elapsed_ms: Callable[[int], int]
 
 
 def observe(condition: Condition, view: View) -> Observation:
@@ -91,6 +95,13 @@ def observe(condition: Condition, view: View) -> Observation:
             return Observation(reached=consumed >= count, text=f"{consumed} records consumed")
         case Intercepted(channel=channel, count=count):
             return _intercepted(channel, count, view)
+        case Elapsed(duration_ms=duration_ms, steps=steps):
+            elapsed_ms = view.elapsed_ms(steps)
+            return Observation(reached=elapsed_ms >= duration_ms, text=f"{elapsed_ms} ms have passed")
+        case AnyOf(conditions=conditions):
+            sights = [observe(each, view) for each in conditions]
+            text = "; ".join(sight.text for sight in sights if sight.reached) or "; ".join(each.text for each in sights)
+            return Observation(reached=any(sight.reached for sight in sights), text=text)
         case _:
             assert_never(condition)
 

@@ -6,9 +6,10 @@ that the evidence is as whole as it can be; the run's *problem* then makes the v
 """
 
 import asyncio
+import itertools
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,7 +27,7 @@ from chaos.play.run_order import RunOrder
 from chaos.play.step_player import StepPlayer
 from chaos.play.target import Target
 from chaos.play.topics import create_topics
-from chaos.scenario.scenario import Ending
+from chaos.scenario.scenario import Ending, Step
 from emulator.core.errors import EmulatorError, causes_of
 from emulator.core.types import CauseId
 from emulator.plan.nodes import CONTROLLER
@@ -147,17 +148,28 @@ class Run:
         self._driver.start_work()
 
     async def _play_steps(self, target: Target, player: StepPlayer) -> None:
-        for number, step in enumerate(self._order.scenario.steps, start=1):
-            target.cause_id = CauseId(f"step-{number}")
-            self._tell(number, step.text)
-            try:
-                played = await player.play(number, step)
-            except (EmulatorError, grpc.aio.AioRpcError) as error:
-                self._fail(f"step {number} {step.text}: {error}")
+        numbered = enumerate(self._order.scenario.steps, start=1)
+        for _, together in itertools.groupby(numbered, key=lambda each: each[1].together or each[0]):
+            steps = tuple(together)
+            target.cause_id = CauseId(f"step-{steps[0][0]}")
+            if not await self._play_at_once(target, player, steps):
                 return
-            self._played.append(played)
-            target.note(played.reached(number, cause_id=target.cause_id))
-            self._tell(number, step.text, seen=played.outcome.seen)
+
+    async def _play_at_once(self, target: Target, player: StepPlayer, steps: Sequence[tuple[int, Step]]) -> bool:
+        """Plays one step, or several that belong together; returns whether all came to their end."""
+        for number, step in steps:
+            self._tell(number, step.text)
+        outcomes = await asyncio.gather(*(player.play(number, step) for number, step in steps), return_exceptions=True)
+        for (number, step), played in zip(steps, outcomes, strict=True):
+            if isinstance(played, PlayedStep):
+                self._played.append(played)
+                target.note(played.reached(number, cause_id=target.cause_id))
+                self._tell(number, step.text, seen=played.outcome.seen)
+            elif isinstance(played, EmulatorError | grpc.aio.AioRpcError):
+                self._fail(f"step {number} {step.text}: {played}")
+            else:
+                raise played
+        return all(isinstance(played, PlayedStep) for played in outcomes)
 
     async def _end(self, target: Target, player: StepPlayer) -> None:
         after = len(self._order.scenario.steps) + 1

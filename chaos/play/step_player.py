@@ -1,5 +1,6 @@
 """Plays the steps of a scenario: waits at barriers, performs actions, and records what was observed."""
 
+import dataclasses
 import random
 
 import msgspec
@@ -10,7 +11,7 @@ from chaos.play.recorded_plan import PlayedStep
 from chaos.play.roles import candidates, missing, resolve
 from chaos.play.target import Target
 from chaos.play.waiting import StepError
-from chaos.scenario.conditions import Until
+from chaos.scenario.conditions import Elapsed, Until
 from chaos.scenario.scenario import Step
 from emulator.core.types import NodeId
 from emulator.plan.actions import (
@@ -37,6 +38,7 @@ class StepPlayer:
         self._seed = seed
         self._names: dict[str, NodeId] = {}
         self._repairs: list[Action] = []
+        self._began_ms: list[int] = []
 
     async def play(self, number: int, step: Step) -> PlayedStep:
         """Plays one step; ``number`` counts from 1.
@@ -45,10 +47,11 @@ class StepPlayer:
             StepError: a barrier was not reached, no node has the role that the step names, or an answer is not allowed.
             EmulatorError: the action could not be played to its end.
         """
+        self._began_ms.append(self._target.now_ms)
         if isinstance(step.action, Until):
             observation = await self._wait(step.action)
             reached = Outcome(took_effect=True, bit=True, seen=observation.text)
-            return PlayedStep(action=step.action.with_names(self._names), outcome=reached)
+            return PlayedStep(action=self._as_played(step.action), outcome=reached)
         action = with_nodes(self._with_groups(step.action, number), self._resolve)
         if isinstance(action, PowerLoss) and action.loss.seed is None:
             loss = msgspec.structs.replace(action.loss, seed=self._chance(number).getrandbits(SEED_BITS))
@@ -57,6 +60,13 @@ class StepPlayer:
             (self._names[step.bind],) = (node for node in nodes_of(action) if isinstance(node, int))
         outcome = await self.perform(action, number=number)
         return PlayedStep(action=action, outcome=outcome)
+
+    def _as_played(self, barrier: Until) -> Until:
+        """Returns a barrier as it can be played again: with ids for names, and time counted from its own beginning."""
+        if isinstance(barrier.condition, Elapsed):
+            waited_ms = self._target.now_ms - self._began_ms[-1]
+            return dataclasses.replace(barrier, condition=Elapsed(duration_ms=waited_ms))
+        return barrier.with_names(self._names)
 
     async def perform(self, action: Action, *, number: int) -> Outcome:
         """Performs an action of step ``number``.
@@ -83,7 +93,7 @@ class StepPlayer:
 
     async def _wait(self, barrier: Until) -> Observation:
         target = self._target
-        at_start = target.counts
+        at_start, began_ms = target.counts, self._began_ms
 
         def see() -> Observation:
             view = View(
@@ -94,6 +104,7 @@ class StepPlayer:
                 log_end=target.log_end,
                 log_names=target.log_names,
                 intercepted=target.intercepted,
+                elapsed_ms=lambda steps: target.now_ms - began_ms[-1 - steps],
             )
             return observe(barrier.condition, view)
 

@@ -61,6 +61,11 @@ class Target(Protocol):
         """Whether there is any link to heal, or any fault of messages to end."""
         ...
 
+    @property
+    def now_ms(self) -> int:
+        """The machine's monotonic time, or virtual time."""
+        ...
+
     def intercepted(self, channel: Channel[NodeId]) -> int:
         """Returns how many messages of a kind a fault has touched so far: held, lost, duplicated or delayed."""
         ...

@@ -80,6 +80,11 @@ class ProcessTarget:
         links = self.faults.cluster.toxiproxy
         return (links is not None and bool(links.broken)) or bool(self.faults.messages.channels)
 
+    @property
+    def now_ms(self) -> int:
+        """The machine's."""
+        return time.monotonic_ns() // 1_000_000
+
     def intercepted(self, channel: Channel[NodeId]) -> int:
         """Reads the events of who was dialled."""
         return self.faults.messages.intercepted(channel)

@@ -139,6 +139,21 @@ class Intercepted:
     count: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class Elapsed:
+    """So much time has passed since the step began that is ``steps`` before this one."""
+
+    duration_ms: int
+    steps: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnyOf:
+    """One of several conditions holds."""
+
+    conditions: tuple["Condition", ...]
+
+
 Condition: TypeAlias = (
     Acked
     | PartitionIs
@@ -151,6 +166,8 @@ Condition: TypeAlias = (
     | ClientSaw
     | Consumed
     | Intercepted
+    | Elapsed
+    | AnyOf
 )
 
 
@@ -163,11 +180,14 @@ class Until:
 
     def with_names(self, names: Mapping[str, NodeId]) -> "Until":
         """Returns the barrier with ids in place of the names that steps gave to nodes."""
-        changes = {
-            each.name: _with_names(getattr(self.condition, each.name), names)
-            for each in dataclasses.fields(self.condition)
-        }
-        return dataclasses.replace(self, condition=dataclasses.replace(self.condition, **changes))  # type: ignore[arg-type]
+        return dataclasses.replace(self, condition=_named(self.condition, names))
+
+
+def _named(condition: Condition, names: Mapping[str, NodeId]) -> Condition:
+    if isinstance(condition, AnyOf):
+        return AnyOf(conditions=tuple(_named(each, names) for each in condition.conditions))
+    changes = {each.name: _with_names(getattr(condition, each.name), names) for each in dataclasses.fields(condition)}
+    return dataclasses.replace(condition, **changes)  # type: ignore[arg-type]
 
 
 def _with_names(value: object, names: Mapping[str, NodeId]) -> object:

@@ -10,6 +10,7 @@
 - until: {topic: orders, exists: false}
 - until: {feature: eligible.leader.replicas.version, level: 1}
 - until: {error: NOT_LEADER_OR_FOLLOWER, count: 3}                    # what clients were answered
+- until: {elapsed: 2 s}                                               # what "every" comes to; better wait for a state
 - until: {intercepted: 1, requests: Fetch, from: 1, to: 0}            # messages that a fault has touched; or responses
 """
 
@@ -19,11 +20,13 @@ from typing import Final, assert_never
 from chaos.scenario.conditions import (
     DEFAULT_WITHIN_MS,
     Acked,
+    AnyOf,
     BrokerIs,
     ClientSaw,
     Condition,
     Consumed,
     CountPer,
+    Elapsed,
     FeatureIs,
     Intercepted,
     LogEnds,
@@ -45,7 +48,10 @@ from emulator.plan.yaml_cursor import Cursor, Fields
 ACKS: Final = {"all": Acks.ALL, "-1": Acks.ALL, "1": Acks.LEADER, "0": Acks.NONE}
 """How a file writes ``acks``."""
 
-SUBJECTS: Final = ("acked", "consumed", "partition", "node", "topic", "feature", "error", "intercepted")
+ANY: Final = "wait_for_any"
+"""A barrier of several conditions."""
+
+SUBJECTS: Final = ("acked", "consumed", "partition", "node", "topic", "feature", "error", "intercepted", "elapsed")
 _MEMBERS: Final = ("isr", "elr", "last_known_elr", "replicas", "adding_replicas", "removing_replicas")
 _BROKERS: Final = ("leader", "last_known_leader")
 _RECOVERY: Final = "leader_recovery_state"
@@ -85,6 +91,28 @@ def read_until(argument: Cursor, names: Names) -> Until:
         return Until(condition=read_condition(fields, names), within_ms=within_ms)
 
 
+def read_any_of(argument: Cursor, names: Names) -> Until:
+    """Returns the barrier in the argument of ``wait_for_any``: a list of conditions, ``of`` beside ``within``.
+
+    Raises:
+        ScenarioError: one is no condition.
+    """
+    with argument.fields() as fields:
+        listed, within = fields.required("of"), fields.optional("within")
+        conditions = tuple(_one_of(each, names) for each in listed.items())
+        if len(conditions) < 2:
+            listed.fail("needs two conditions at least")
+        return Until(
+            condition=AnyOf(conditions=conditions),
+            within_ms=DEFAULT_WITHIN_MS if within is None else duration_ms(within),
+        )
+
+
+def _one_of(cursor: Cursor, names: Names) -> Condition:
+    with cursor.fields() as fields:
+        return read_condition(fields, names)
+
+
 def read_condition(fields: Fields, names: Names) -> Condition:
     """Returns the condition in the fields of an ``until``, without its deadline.
 
@@ -110,6 +138,8 @@ def read_condition(fields: Fields, names: Names) -> Condition:
     if "intercepted" in fields.keys:
         count_of = fields.required("intercepted").integer(low=1)
         return Intercepted(channel=_CHANNEL.read(fields, names), count=count_of)
+    if "elapsed" in fields.keys:
+        return Elapsed(duration_ms=duration_ms(fields.required("elapsed")))
     fields.owner.fail(f"waits for nothing, allowed: {', '.join(SUBJECTS)}")
 
 
@@ -189,10 +219,11 @@ _ACKS_TEXT: Final[Mapping[Acks, YamlValue]] = {Acks.ALL: "all", Acks.LEADER: 1, 
 
 def until_entry(until: Until) -> dict[str, YamlValue]:
     """Returns a barrier as an entry of a document, which ``read_until`` reads."""
+    verb = ANY if isinstance(until.condition, AnyOf) else "until"
     entries = _entries(until.condition)
     if until.within_ms != DEFAULT_WITHIN_MS:
         entries["within"] = f"{until.within_ms} ms"
-    return {"until": entries}
+    return {verb: entries}
 
 
 def _entries(condition: Condition) -> dict[str, YamlValue]:
@@ -219,6 +250,10 @@ def _entries(condition: Condition) -> dict[str, YamlValue]:
             return {"consumed": count}
         case Intercepted(channel=channel, count=count):
             return {"intercepted": count, **_CHANNEL.write(channel)}
+        case Elapsed(duration_ms=elapsed_ms):
+            return {"elapsed": f"{elapsed_ms} ms"}
+        case AnyOf(conditions=conditions):
+            return {"of": [_entries(each) for each in conditions]}
         case _:
             assert_never(condition)
 

@@ -19,12 +19,17 @@ from emulator.plan.topics import PlannedTopic
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One step: its barrier or action, its text and line, and the name that it gives to its node."""
+    """One step: its barrier or action, its text and line, and the name that it gives to its node.
+
+    Attributes:
+        together: the ``parallel`` that it is part of, if any; neighbours with the same are played at once.
+    """
 
     action: Until | ActionTemplate
     text: str
     line: int
     bind: str | None = None
+    together: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

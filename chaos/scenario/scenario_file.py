@@ -21,7 +21,7 @@ from chaos.scenario.scenario import (
     Step,
     VerdictName,
 )
-from chaos.scenario.step_reader import read_step
+from chaos.scenario.step_reader import read_steps
 from emulator.core.client.settings import (
     CONSUMER_PROPERTIES,
     PRODUCER_PROPERTIES,
@@ -252,7 +252,7 @@ def _steps(
 ) -> tuple[Step, ...]:
     partitions = [each for topic in topics for each in topic.partitions]
     names = Names(brokers=brokers, partitions=partitions, producers=producers)
-    steps = tuple(read_step(item, names, text=item.flow_text()) for item in cursor.items())
+    steps = read_steps(cursor, names)
     if not steps:
         cursor.fail("needs at least one step")
     if not topics and not any(isinstance(step.action, CreateTopic) for step in steps):

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from chaos.scenario.conditions import CountPer, Since
-from chaos.scenario.conditions_yaml import ACKS, CONDITION_KEYS, SUBJECTS
+from chaos.scenario.conditions_yaml import ACKS, ANY, CONDITION_KEYS, SUBJECTS
 from chaos.scenario.scenario import Ending, VerdictName
 from chaos.scenario.scenario_file import BROKERS_MAX
+from chaos.scenario.step_reader import EVERY, PARALLEL, REPEAT, REPEATS_MAX
 from emulator.core.client.settings import CONSUMER_PROPERTIES, PRODUCER_PROPERTIES
 from emulator.core.promises import OUTCOME_CHECKS
 from emulator.core.switches import ERAS, Switches
@@ -93,7 +94,14 @@ def _expectation() -> Schema:
 
 def _step() -> Schema:
     verbs = {verb: _action([row for row in DEEDS.values() if row.verb == verb]) for verb in VERBS}
-    return {**_mapping({"until": _until(), **verbs}), "minProperties": 1, "maxProperties": 1}
+    nested = _list({"type": "object", "minProperties": 1, "maxProperties": 1})
+    more = {
+        ANY: _mapping({"of": _list(_until()), "within": _ANY}, required=("of",)),
+        REPEAT: _mapping({"times": _whole(1, REPEATS_MAX), "steps": nested}, required=("times", "steps")),
+        EVERY: _mapping({"period": _TEXT, "for": _TEXT, "do": nested}, required=("period", "for", "do")),
+        PARALLEL: nested,
+    }
+    return {**_mapping({"until": _until(), **more, **verbs}), "minProperties": 1, "maxProperties": 1}
 
 
 def _until() -> Schema:

@@ -26,6 +26,9 @@ from emulator.simulator.nodes import BrokerNode, ControllerNode
 from emulator.simulator.performer import perform
 
 _ANSWER_TIMEOUT_MS: Final = 10_000
+_LOOK_MS: Final = 50
+"""Barriers are looked at this often at least, as time is one of them."""
+
 _STOP_TIMEOUT_MS: Final = 30_000
 
 _Process: TypeAlias = BrokerNode | ControllerNode
@@ -123,6 +126,11 @@ class SimulatedTarget:
         """Whether anything is wrong with the network."""
         return not self._cluster.network.is_whole
 
+    @property
+    def now_ms(self) -> int:
+        """Virtual time."""
+        return self._cluster.now_ms
+
     def intercepted(self, channel: Channel[NodeId]) -> int:
         """Looks into the network."""
         return self._cluster.network.intercepted[channel]
@@ -142,7 +150,14 @@ class SimulatedTarget:
             names = sum(len(disk.logs) << 16 | len(disk.strays) for disk in disks)
             ends = sum(log.log_end_offset for disk in disks for log in disk.logs.values())
             touched = self._cluster.network.intercepted.total()
-            now = (self._cluster.controller_node.synced, self._clients.version, names, ends, touched)
+            now = (
+                self._cluster.controller_node.synced,
+                self._clients.version,
+                names,
+                ends,
+                touched,
+                self.now_ms // _LOOK_MS,
+            )
             if now != looked_at:
                 seen, looked_at = see(), now
             return seen is not None and seen.reached

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from chaos.scenario.scenario_file import read_scenario
-from chaos.scenario.step_reader import VERBS
+from chaos.scenario.step_reader import CONTROL_FLOW, VERBS
 from emulator.core.switches import ERAS
 from tests.documented_scenarios import STEP_CATALOGUE, documented_scenarios
 
@@ -35,6 +35,7 @@ def test_the_example_in_the_readme_of_chaos_has_every_step() -> None:
     example, only_simulated = re.findall(r"```yaml\n(.*?)```", text, flags=re.DOTALL)
     scenario = read_scenario(Path("README.md"), example.replace("end: restore", f"{only_simulated}end: restore"))
     verbs = {verb for step in scenario.steps for verb in re.findall(r"\w+", step.text)[:1]}
+    verbs |= {verb for verb in CONTROL_FLOW if f"- {verb}: " in example}
     assert verbs == set(VERBS)
 
 

@@ -6,11 +6,13 @@ from chaos.play.barriers import View, observe
 from chaos.play.roles import resolve
 from chaos.scenario.conditions import (
     Acked,
+    AnyOf,
     BrokerIs,
     ClientSaw,
     Condition,
     Consumed,
     CountPer,
+    Elapsed,
     FeatureIs,
     Intercepted,
     LogEnds,
@@ -124,6 +126,7 @@ VIEW = View(
     log_end=lambda node_id, partition: Offset(7 if node_id == 0 and partition == FULL else 0),
     log_names=lambda node_id: frozenset({"orders-0"} if node_id == 0 else ()),
     intercepted=lambda channel: 2 if str(channel) == "0->100 AlterPartition response" else 0,
+    elapsed_ms=lambda steps: 500 if steps else 20,
 )
 
 
@@ -166,6 +169,9 @@ REACHED = [
     ClientSaw(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, count=2),
     Consumed(count=7),
     Intercepted(channel=ANSWERS, count=2),
+    Elapsed(duration_ms=20),
+    Elapsed(duration_ms=500, steps=1),
+    AnyOf(conditions=(Consumed(count=8), Consumed(count=7))),
     PartitionIs(
         partitions=(MOVING,),
         replicas=(node(1), node(2)),
@@ -207,6 +213,8 @@ NOT_REACHED = [
     ClientSaw(error=ErrorCode.FENCED_LEADER_EPOCH, count=1),
     Consumed(count=8),
     Intercepted(channel=ANSWERS, count=3),
+    Elapsed(duration_ms=21),
+    AnyOf(conditions=(Consumed(count=8), Consumed(count=9))),
     Intercepted(channel=ANSWERS._replace(source=RoleNode(role=ReplicaRole.LEADER, partition=EMPTY)), count=1),
     PartitionIs(partitions=(MOVING,), adding_replicas=()),
     PartitionIs(partitions=(MOVING,), removing_replicas=()),

@@ -7,6 +7,7 @@ import pytest
 
 from chaos.scenario.conditions import (
     Acked,
+    AnyOf,
     BrokerIs,
     ClientSaw,
     Consumed,
@@ -74,6 +75,7 @@ cluster: {brokers: 3, properties: {broker.session.timeout.ms: 2000}}
 topics: [{name: orders, replicas: [[0, 1, 2]], min.insync.replicas: 2}]
 workload: {producers: [{acks: all, rate: 500}]}
 """
+LONG = ", ".join(["{heal: all}"] * 11)
 MANY = """\
 name: test/story
 cluster: {brokers: 3}
@@ -336,6 +338,23 @@ def test_a_name_given_by_a_step_stands_for_its_node_in_later_steps() -> None:
         (HEAD.replace("min.insync", "min.insinc") + "steps: [{heal: all}]", 3, "unknown property"),
         (HEAD.replace("acks: all", "acks: most") + "steps: [{heal: all}]", 4, "allowed: all, -1, 1, 0"),
         (HEAD.replace("acks: all", "acks: 1, enable.idempotence: true") + "steps: [{heal: all}]", 4, "acks: all"),
+        (
+            f"{HEAD}steps:\n  - repeat: {{times: 0, steps: [{{heal: all}}]}}\n",
+            6,
+            "times: expected a whole number from 1",
+        ),
+        (f"{HEAD}steps:\n  - repeat: {{times: 2, steps: [{{heel: all}}]}}\n", 6, "did you mean 'heal'?"),
+        (
+            f"{HEAD}steps:\n  - every: {{period: 2 s, for: 1 s, do: [{{heal: all}}]}}\n",
+            6,
+            "for: allowed: from one period",
+        ),
+        (f"{HEAD}steps:\n  - every: {{period: 0 s, for: 1 s, do: [{{heal: all}}]}}\n", 6, "longer than 0"),
+        (f"{HEAD}steps:\n  - parallel: [{{heal: all}}]\n", 6, "two actions at least"),
+        (f"{HEAD}steps:\n  - parallel: [{{heal: all}}, {{until: {{consumed: 1}}}}]\n", 6, "without barriers"),
+        (f"{HEAD}steps:\n  - wait_for_any: {{of: [{{consumed: 1}}]}}\n", 6, "of: needs two conditions"),
+        (f"{HEAD}steps:\n  - wait_for_any: {{of: [{{consumed: 1}}, {{eaten: 2}}]}}\n", 6, "waits for nothing"),
+        (f"{HEAD}steps:\n  - repeat: {{times: 1000, steps: [{LONG}]}}\n", 6, "more than 10000 steps"),
         (f"{HEAD}steps:\n  - explode: {{node: 1}}\n", 6, "there is no such step or fault, allowed: until, "),
         (f"{HEAD}steps:\n  - kill: {{node: 3}}\n", 6, "no node 3, allowed: brokers 0 to 2, controller"),
         (f"{HEAD}steps:\n  - kill: {{node: leder}}\n", 6, "did you mean 'leader'?"),
@@ -488,3 +507,45 @@ def test_numbers_of_a_topic_that_cannot_be_are_told(topic: str, complaint: str) 
     text = SHORT.replace("TOPIC", topic).replace("STEP", "heal: all")
     with pytest.raises(ScenarioError, match=complaint):
         read_scenario(Path("x.yaml"), text)
+
+
+def steps_of(text: str) -> list[tuple[str, str | None]]:
+    return [(step.text, step.together) for step in read_scenario(Path("x.yaml"), f"{HEAD}steps:\n{text}").steps]
+
+
+def test_what_is_repeated_stands_there_as_often() -> None:
+    text = "  - repeat: {times: 2, steps: [{heal: all}, {repeat: {times: 2, steps: [{kill: {node: 1}}]}}]}\n"
+    round_of = [("{heal: all}", None), ("{kill: {node: 1}}", None), ("{kill: {node: 1}}", None)]
+    assert steps_of(text) == round_of * 2
+
+
+def test_every_round_ends_with_its_period() -> None:
+    text = "  - every: {period: 2 s, for: 5 s, do: [{heal: all}, {kill: {node: 1}}]}\n"
+    assert [step for step, _ in steps_of(text)] == [
+        "{heal: all}",
+        "{kill: {node: 1}}",
+        "{until: {elapsed: 2000 ms}}",
+    ] * 2
+
+
+def test_what_is_played_at_once_is_so_in_each_round_by_itself() -> None:
+    text = "  - repeat: {times: 2, steps: [{parallel: [{kill: {node: 1}}, {kill: {node: 2}}]}]}\n"
+    groups = [together for _, together in steps_of(text)]
+    assert groups[0] == groups[1] != groups[2] == groups[3]
+
+
+def test_any_of_several_conditions_is_read_and_written_back() -> None:
+    text = "  - wait_for_any: {of: [{consumed: 1}, {node: 1, unfenced: false}], within: 10 s}\n"
+    (step,) = read_scenario(Path("x.yaml"), f"{HEAD}steps:\n{text}").steps
+    assert isinstance(step.action, Until)
+    consumed, fenced = Consumed(count=1), BrokerIs(node=node(1), unfenced=False)
+    assert step.action == Until(condition=AnyOf(conditions=(consumed, fenced)), within_ms=10_000)
+    assert until_entry(step.action) == {
+        "wait_for_any": {"of": [{"consumed": 1}, {"node": 1, "unfenced": False}], "within": "10000 ms"}
+    }
+
+
+def test_names_are_put_into_each_of_several_conditions() -> None:
+    condition = AnyOf(conditions=(BrokerIs(node=NamedNode(name="first"), unfenced=True), Consumed(count=1)))
+    found = Until(condition=condition).with_names({"first": node(2)}).condition
+    assert found == AnyOf(conditions=(BrokerIs(node=node(2), unfenced=True), Consumed(count=1)))
