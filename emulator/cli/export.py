@@ -14,7 +14,7 @@ from emulator.cli.user_error import UserError
 _FORMATS: Final = {"parquet": "zstd", "json": "gzip"}
 """Formats of tables, and how they are compressed."""
 
-_TRACES: Final = {"jepsen": ".edn", "perfetto": ".json"}
+_TRACES: Final = {"jepsen": ".edn", "perfetto": ".json", "shiviz": ".log"}
 """Formats of which each run is a file, and what its name ends with."""
 
 
@@ -31,8 +31,9 @@ def export(
 
     docs/tables.md describes the tables. A table without rows is written, too.
 
-    With --to jepsen each run is its clients' history as Jepsen has one, in EDN; with --to perfetto a trace of what its
-    nodes were and did, for which the run must have been verified.
+    With --to jepsen each run is its clients' history as Jepsen has one, in EDN; with --to shiviz its rare
+    events with vector clocks; with --to perfetto a trace of what its nodes were and did, for which the run must have
+    been verified.
     """
     from emulator.analysis.catalogue import TABLE_NAMES
 

@@ -8,9 +8,12 @@ from typing import Final
 import msgspec
 
 from emulator.core.errors import ConfigError
+from emulator.core.events import AnyEvent
 from emulator.core.history import HistoryLine
 from emulator.report.jepsen import jepsen_lines
 from emulator.report.perfetto import trace_events
+from emulator.report.shiviz import LoggedEvent, shiviz_lines
+from emulator.verification.event_lines import Line
 from emulator.verification.run_directory import open_run_directory
 from emulator.verification.story_file import read_story
 
@@ -20,8 +23,11 @@ class TraceFormat(Enum):
 
     JEPSEN = "jepsen"
     PERFETTO = "perfetto"
+    SHIVIZ = "shiviz"
 
 
+_EVENT: Final[msgspec.json.Decoder[AnyEvent]] = msgspec.json.Decoder(AnyEvent)
+_ENVELOPE: Final = msgspec.json.Decoder(Line)
 _HISTORY: Final[msgspec.json.Decoder[HistoryLine]] = msgspec.json.Decoder(HistoryLine)
 
 
@@ -29,25 +35,41 @@ def write_trace(run: Path, target: Path, trace_format: TraceFormat) -> None:
     """Writes a run as one file.
 
     Raises:
-        ConfigError: there is no run, a line of its history is no operation, or, for Perfetto, it was not verified.
+        ConfigError: there is no run, a line is not what it should be, or, for Perfetto, it was not verified.
         OSError: a file cannot be read, or the target cannot be written.
     """
     match trace_format:
         case TraceFormat.JEPSEN:
             with target.open("w", encoding="utf-8") as file:
                 file.writelines(f"{line}\n" for line in jepsen_lines(_operations(run)))
+        case TraceFormat.SHIVIZ:
+            with target.open("w", encoding="utf-8") as file:
+                file.writelines(f"{line}\n" for line in shiviz_lines(_events(run)))
         case TraceFormat.PERFETTO:
             document = {"displayTimeUnit": "ms", "traceEvents": list(trace_events(read_story(run)))}
             target.write_bytes(msgspec.json.encode(document))
 
 
+def _events(run: Path) -> Iterator[LoggedEvent]:
+    for path in open_run_directory(run).event_files():
+        for place, line in _lines(path):
+            try:
+                envelope, event = _ENVELOPE.decode(line), _EVENT.decode(line)
+            except msgspec.MsgspecError as error:
+                raise ConfigError(key="events", value=place, expected=f"an event ({error})") from None
+            yield LoggedEvent(envelope.time_ns, envelope.node, envelope.incarnation, envelope.sequence, event)
+
+
+def _lines(path: Path) -> Iterator[tuple[str, bytes]]:
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            yield f"{path}:{number}", line
+
+
 def _operations(run: Path) -> Iterator[HistoryLine]:
     for path in open_run_directory(run).histories:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                try:
-                    yield _HISTORY.decode(line)
-                except msgspec.MsgspecError as error:
-                    raise ConfigError(
-                        key="history", value=f"{path}:{number}", expected=f"an operation ({error})"
-                    ) from None
+        for place, line in _lines(path):
+            try:
+                yield _HISTORY.decode(line)
+            except msgspec.MsgspecError as error:
+                raise ConfigError(key="history", value=place, expected=f"an operation ({error})") from None

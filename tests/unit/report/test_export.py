@@ -10,11 +10,14 @@ import pytest
 
 from emulator.cli.main import cli
 from emulator.core.errors import ConfigError
+from emulator.core.events import AnyEvent, MetadataApplied, TopicCreated
 from emulator.core.history import OperationType, PollOperation, SendOperation
+from emulator.core.types import CauseId, MetadataOffset, TopicId
 from emulator.report.export import TraceFormat, write_trace
 from emulator.report.jepsen import jepsen_lines
 from emulator.report.perfetto import trace_events
 from emulator.report.run_files import ReportedRun
+from emulator.report.shiviz import READ_BY, LoggedEvent, shiviz_lines
 from tests.unit.report.judged_runs import left_by, lost
 from tests.verification.run_builder import healthy
 
@@ -115,9 +118,45 @@ def test_a_trace_has_every_node_its_roles_and_its_cuts(loss: ReportedRun) -> Non
     assert {(event["pid"], event["tid"]) for event in events if event["ph"] == "X"} <= threads
 
 
+def clocks(path: Path) -> list[tuple[str, dict[str, int], str]]:
+    found = re.findall(READ_BY.replace("?<", "?P<"), path.read_text())
+    return [(host, json.loads(clock), event) for host, clock, event in found]
+
+
+def test_a_log_for_shiviz_has_clocks_that_grow(loss: ReportedRun, tmp_path: Path) -> None:
+    write_trace(loss.directory, tmp_path / "run.log", TraceFormat.SHIVIZ)
+    told = clocks(tmp_path / "run.log")
+    assert len(told) == len((tmp_path / "run.log").read_text().splitlines()) / 2
+    counts: Counter[str] = Counter()
+    for host, clock, _ in told:
+        counts[host] += 1
+        assert clock[host] == counts[host]
+        assert all(clock[other] <= counts[other] for other in clock)
+    assert {"broker-0", "controller-100", "harness-1000"} <= set(counts)
+    assert not any(event.startswith("BatchAppended") for _, _, event in told)
+
+
+def metadata(node: int, time_ns: int, event: AnyEvent) -> LoggedEvent:
+    return LoggedEvent(time_ns, node, 0, time_ns, event)
+
+
+def test_an_image_that_is_acted_on_is_caused_by_its_records() -> None:
+    created = TopicCreated(cause_id=CauseId("x"), metadata_offset=MetadataOffset(5), topic="t", topic_id=TopicId("id"))
+    applied = [
+        MetadataApplied(cause_id=CauseId(name), start_offset=MetadataOffset(begin), end_offset=MetadataOffset(end))
+        for name, begin, end in (("a", 0, 5), ("b", 5, 6))
+    ]
+    lines = list(shiviz_lines([metadata(100, 1, created), metadata(0, 2, applied[0]), metadata(0, 3, applied[1])]))
+    assert [json.loads(line.partition(" ")[2]) for line in lines[::2]] == [
+        {"node-100": 1},
+        {"node-0": 1},
+        {"node-0": 2, "node-100": 1},
+    ]
+
+
 def test_export_writes_a_file_for_each_run(loss: ReportedRun, tmp_path: Path) -> None:
     calm = left_by(healthy(tmp_path / "calm" / "2"))
-    for name in ("perfetto", "jepsen"):
+    for name in ("perfetto", "jepsen", "shiviz"):
         words = ["export", str(loss.directory), str(calm), str(tmp_path / name), "--to", name]
         cli.main(words, standalone_mode=False)
         assert len(list((tmp_path / name).iterdir())) == 2
@@ -131,4 +170,8 @@ def test_a_torn_history_is_named_by_its_line(tmp_path: Path) -> None:
     (run / "history.jsonl").write_text("\n".join([*lines[:2], lines[2][:20]]))
     with pytest.raises(ConfigError, match=r"history\.jsonl:3"):
         write_trace(run, tmp_path / "x.edn", TraceFormat.JEPSEN)
+    with (run / "events/0-0.jsonl").open("a") as file:
+        file.write("{}")
+    with pytest.raises(ConfigError, match=r"events/0-0\.jsonl:\d+"):
+        write_trace(run, tmp_path / "x.log", TraceFormat.SHIVIZ)
     assert msgspec.json.decode(lines[0], type=SendOperation | PollOperation).index == 0

@@ -1,0 +1,79 @@
+"""A run's rare events as a log for ShiViz: each with a vector clock, which says what it may have been caused by.
+
+::
+
+    broker-1 {"broker-1": 7, "controller-100": 3}
+    BecameLeader orders-0 epoch_start_offset=0 ...
+
+``READ_BY`` is the expression that it is read with. What a node wrote before is a cause of what it writes. So is, on
+another node, the first event of the same cause id, and for metadata that is acted on the events that tell of its
+records. Appends, acknowledgements and high watermarks are left out: there are as many as batches.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from emulator.core.events import AnyEvent, Event, FileSealed, FileVouched, MetadataApplied, NodeStarted
+from emulator.verification.event_lines import FREQUENT
+from emulator.verification.vocabulary import COMMITTED
+
+READ_BY: Final = r"(?<host>\S*) (?<clock>{.*})\n(?<event>.*)"
+"""What ShiViz asks for to read such a log."""
+
+_LEFT_OUT: Final[tuple[type[Event], ...]] = (*FREQUENT, FileSealed, FileVouched)
+
+
+class LoggedEvent(NamedTuple):
+    """An event and where and when it was written."""
+
+    time_ns: int
+    node: int
+    incarnation: int
+    sequence: int
+    event: AnyEvent
+
+
+_Clock = dict[str, int]
+
+
+def shiviz_lines(events: Iterable[LoggedEvent]) -> Iterator[str]:
+    """Yields the lines of a log, two for each event, in the order of time."""
+    told = sorted(each for each in events if not isinstance(each.event, _LEFT_OUT))
+    hosts = _hosts(told)
+    clocks: dict[str, _Clock] = {}
+    first_of_cause: dict[str, _Clock] = {}
+    committed: dict[int, _Clock] = {}
+    for each in told:
+        host = hosts[each.node]
+        clock = dict(clocks.get(host, {}))
+        for cause in _causes(each.event, first_of_cause, committed):
+            for other, count in cause.items():
+                clock[other] = max(clock.get(other, 0), count)
+        clock[host] = clocks.get(host, {}).get(host, 0) + 1
+        clocks[host] = clock
+        first_of_cause.setdefault(each.event.cause_id, clock)
+        metadata_offset = _told_record(each.event)
+        if metadata_offset is not None:
+            committed.setdefault(metadata_offset, clock)
+        yield f"{host} {json.dumps(clock)}"
+        yield " ".join(each.event.describe().split())
+
+
+def _hosts(told: Iterable[LoggedEvent]) -> dict[int, str]:
+    roles = {each.node: each.event.role.value for each in told if isinstance(each.event, NodeStarted)}
+    return {each.node: f"{roles.get(each.node, 'node')}-{each.node}" for each in told}
+
+
+def _causes(event: AnyEvent, first_of_cause: dict[str, _Clock], committed: dict[int, _Clock]) -> Iterator[_Clock]:
+    if event.cause_id in first_of_cause:
+        yield first_of_cause[event.cause_id]
+    if isinstance(event, MetadataApplied):
+        for metadata_offset in range(event.start_offset, event.end_offset):
+            if metadata_offset in committed:
+                yield committed[metadata_offset]
+
+
+def _told_record(event: AnyEvent) -> int | None:
+    """The metadata record that a controller tells of."""
+    return getattr(event, "metadata_offset", None) if isinstance(event, COMMITTED) else None
