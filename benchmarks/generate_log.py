@@ -5,16 +5,24 @@ logs hold real batches, so that verification does all of its work.
 """
 
 import contextlib
+import os
 import struct
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
 import msgspec
 from crc32c import crc32c
 
+from emulator.client.history import HISTORY_FILE
+from emulator.cluster.process_cluster import event_file_name
+from emulator.core.events import AnyEvent
+from emulator.core.history import HistoryLine
 from emulator.core.switches import Switches, switch_texts
-from emulator.storage.file_digest import FileDigest, content_of
+from emulator.core.types import NodeId
+from emulator.storage.file_digest import content_of
+from emulator.storage.line_file import LineFile
 
 EVENTS_PER_BATCH: Final = 7
 _BROKERS: Final = (0, 1, 2)
@@ -23,6 +31,7 @@ _HARNESS: Final = 2000
 _RECORDS: Final = 10
 _PRODUCER: Final = 7
 _POLLED_AT_ONCE: Final = 500
+_FLUSHED_AT_ONCE: Final = 1000
 _TOPIC: Final = {"topic": "orders", "topic_id": "AAAAAAAAAAAAAAAAAAAAAA"}
 PARTITIONS: Final = 12
 _SWITCHES: Final = switch_texts(Switches())
@@ -64,15 +73,7 @@ def generate_run(path: Path, *, events: int, partitions: int = PARTITIONS) -> No
             for batch in batches():
                 logs[batch.partition].write(batch.content)
     _write_events(path, _CONTROLLER, _controller_events(partitions))
-    with (path / "history.jsonl").open("wb") as file:
-        digest = FileDigest()
-        for index, line in enumerate(_history(batches, count, partitions)):
-            content = _ENCODER.encode({"index": index, "time_ns": index, **line}) + b"\n"
-            digest.update(content)
-            file.write(content)
-        index = digest.lines
-        seal = {"f": "sealed", "index": index, "time_ns": index, "lines": index, "digest": digest.hexdigest()}
-        file.write(_ENCODER.encode(seal) + b"\n")
+    _write_lines(path / HISTORY_FILE, HistoryLine, _history(batches, count, partitions), {}, "f", "index", "sealed")
     _write_events(path, _HARNESS, _harness_events(path, 2 * len(_BROKERS) + partitions))
 
 
@@ -91,19 +92,32 @@ def _new_log(directory: Path) -> BinaryIO:
 
 
 def _write_events(path: Path, node: int, events: Iterator[_Line]) -> None:
-    with (path / "events" / f"{node}-0.jsonl").open("wb") as file:
-        digest = FileDigest()
-        envelope = {"run": "generated", "node": node, "incarnation": 0}
-        for event in events:
-            content = _line(envelope, digest.lines, event)
-            digest.update(content)
-            file.write(content)
-        seal = {"type": "FileSealed", "lines": digest.lines, "digest": digest.hexdigest()}
-        file.write(_line(envelope, digest.lines, seal))
+    envelope: _Line = {"run": "generated", "node": node, "incarnation": 0}
+    name = event_file_name(NodeId(node), 0)
+    lines = ({"cause_id": "g", **event} for event in events)
+    _write_lines(path / "events" / name, AnyEvent, lines, envelope, "type", "sequence", "FileSealed")
 
 
-def _line(envelope: _Line, sequence: int, event: _Line) -> bytes:
-    return _ENCODER.encode({**envelope, "sequence": sequence, "time_ns": sequence, "cause_id": "g", **event}) + b"\n"
+def _write_lines(
+    path: Path, kinds: object, lines: Iterator[_Line], envelope: _Line, tag: str, number_name: str, seal: str
+) -> None:
+    """Writes a file of lines as nodes and clients do, with its seal."""
+    file = LineFile(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644), path, constants=envelope)
+
+    def add(number: int, line: _Line) -> None:
+        place = {**envelope, number_name: number, "time_ns": number, **line}
+        file.add(msgspec.convert(place, kinds), number=number, time_ns=number, text=partial(_ENCODER.encode, place))
+
+    count = 0
+    for count, line in enumerate(lines, 1):
+        add(count - 1, line)
+        if count % _FLUSHED_AT_ONCE == 0:
+            file.flush()
+    file.flush()
+    digest = file.digest.hexdigest()
+    add(count, {tag: seal, "cause_id": "g", "lines": count, "digest": digest})
+    file.flush()
+    file.close()
 
 
 def _started(node: int, role: str) -> _Line:
@@ -211,7 +225,7 @@ def _harness_events(run: Path, metadata_end: int) -> Iterator[_Line]:
     yield _started(_HARNESS, "harness")
     nodes = (*_BROKERS, _CONTROLLER)
     for node in nodes:
-        name = f"{node}-0.jsonl"
+        name = event_file_name(NodeId(node), 0)
         yield {"type": "IncarnationStarted", "started_node": node, "started_incarnation": 0, "event_file": name}
     for node in nodes:
         end = {
@@ -222,7 +236,7 @@ def _harness_events(run: Path, metadata_end: int) -> Iterator[_Line]:
             "metadata_offset": metadata_end,
         }
         yield {"type": "IncarnationEnded", **end}
-    for path in (*sorted((run / "events").iterdir()), run / "history.jsonl"):
+    for path in (*sorted((run / "events").iterdir()), run / HISTORY_FILE):
         if path.name != f"{_HARNESS}-0.jsonl":
             lines, digest = content_of(path)
             yield {"type": "FileVouched", "file": str(path.relative_to(run)), "lines": lines, "digest": digest}

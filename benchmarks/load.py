@@ -16,9 +16,10 @@ import msgspec
 from benchmarks.cluster import BROKER_IDS, BenchmarkError
 from chaos.process.client_link import ClientLink
 from emulator.client.config import ClientConfig, ProducerConfig
+from emulator.client.history import HISTORY_FILE, read_history
 from emulator.cluster.supervisor import Supervisor
 from emulator.core.client.settings import ProducerSettings
-from emulator.core.history import HistoryLine, OperationType, SendOperation
+from emulator.core.history import OperationType, SendOperation
 from emulator.core.types import Acks, CauseId, TopicPartition
 
 RECORD_SIZE: Final = 1024
@@ -110,8 +111,7 @@ class LoadClient:
         """
         invoked: dict[CauseId, int] = {}
         completed: list[Completion] = []
-        decoder: msgspec.json.Decoder[HistoryLine] = msgspec.json.Decoder(HistoryLine)
-        for operation in decoder.decode_lines(self._history.read_bytes()):
+        for operation in read_history(self._history):
             match operation:
                 case SendOperation(type=OperationType.INVOKE):
                     invoked[operation.operation_id] = operation.time_ns
@@ -136,7 +136,7 @@ async def load_client(
     """Starts a client process and waits until it is ready to work; ends it in the end."""
     progressed = asyncio.Event()
     link = ClientLink(on_counts=progressed.set)
-    history = directory / "history.jsonl"
+    history = directory / HISTORY_FILE
     async with AsyncExitStack() as stack:
         stack.push_async_callback(link.close)
         config = ClientConfig(

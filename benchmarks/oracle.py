@@ -19,6 +19,7 @@ import psutil
 
 from benchmarks.figure import Figure
 from benchmarks.generate_log import generate_run
+from emulator.storage.file_digest import content_of
 from emulator.verification.session import SparkSessionStarter
 from emulator.verification.verdict import Verdict
 from emulator.verification.verify import rehearse, verify_runs
@@ -56,7 +57,7 @@ def measure() -> Iterator[Figure]:
 def _measure_session(directory: Path, demo: list[Path]) -> Iterator[Figure]:
     large = directory / "large"
     generate_run(large, events=EVENTS)
-    lines = sum(path.read_bytes().count(b"\n") for path in (large / "events").iterdir())
+    lines = sum(content_of(path).lines for path in (large / "events").iterdir())
     starter = SparkSessionStarter(log_path=directory / "spark.log", rehearsal=rehearse)
     first, speeds = [], []
     try:

@@ -20,9 +20,11 @@ from chaos.scenario.scenario_file import BROKERS_MAX, DEFAULT_RECORD_SIZE, scena
 from emulator.analysis.catalogue import ALL_EVENTS, EVENT_TABLES, FILLED, own_columns
 from emulator.analysis.schema import Column, columns_of
 from emulator.analysis.tables import TABLES_VERSION, Envelope, EventRow, Identity, Moment
+from emulator.core import packed
 from emulator.core.admin_messages import RequestedElection
 from emulator.core.client.settings import CONSUMER_PROPERTIES, PRODUCER_PROPERTIES, consumer_settings, producer_settings
 from emulator.core.effective_config import NODE_PROPERTY_OF
+from emulator.core.packed import layout as packed_layout
 from emulator.core.promises import PROMISES, JudgedBy, PromiseKind
 from emulator.core.properties import NodeProperties, TopicProperties, property_texts
 from emulator.core.property_text import allowed_values
@@ -610,6 +612,47 @@ def story_page() -> str:
     )
 
 
+# --- Packed files ----------------------------------------------------------------------------------------------------
+
+_CODES: Final = {"q": "int64", "i": "int32", "I": "uint32", "H": "uint16", "h": "int16", "b": "int8", "B": "uint8"}
+
+
+def packed_files_page() -> str:
+    """Returns the form of packed files, and where each field of a packed line stands."""
+    idea = inspect.getdoc(packed) or ""
+    parts = [
+        _GENERATED,
+        "# Packed files\n\n",
+        _prose(
+            "`events/<broker>-<incarnation>.packed`, `history.packed` and `history/<client>.packed` hold lines as "
+            "files of JSON lines do, in the same order and under the same numbers, but in a quarter of the bytes. "
+            "`laststand events RUN` prints events as JSON lines, with `--history` the histories; `laststand logs NODE "
+            "--events` those of a standing cluster. Other processes have few frequent events and write JSON lines, and "
+            "so does the simulator. Either form is verified, with one verdict. `grep -a` finds lines that are not "
+            f"packed. This is version {packed_layout.VERSION}."
+        ),
+        "\n```\n",
+        idea.partition("\n\n")[2].replace("``", "").rpartition("\n\nPure:")[0].replace("::\n\n", ""),
+        "\n```\n\n",
+        _prose(
+            "A seal, and the harness's word for a file, are about its lines: how many, without the seal, and the "
+            "digest of all bytes before it."
+        ),
+    ]
+    for layout in packed_layout.LAYOUTS.values():
+        parts.append(_packed_layout(layout, f"first byte {packed_layout.KINDS[layout.struct]}"))
+        if layout.elements is not None:
+            name, element = layout.elements
+            parts.append(_packed_layout(element, f"each of `{name}`, in cells of its own after the line"))
+    return "".join(parts)
+
+
+def _packed_layout(layout: packed_layout.Layout, what: str) -> str:
+    rows = ((each.offset, _CODES[each.code], _code(each.name), each.form.value) for each in layout.fields)
+    heading = f"\n## {layout.struct.__name__}\n\n{layout.cells} cells; {what}.\n\n"
+    return heading + _table(("Byte", "Type", "Field", "Holds"), rows)
+
+
 _JSON_TYPES: Final = {int: "number", float: "number", str: "text", bool: "true or false"}
 
 
@@ -639,6 +682,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "tables.md": tables_page,
     "verdict.md": verdict_page,
     "story.md": story_page,
+    "packed-files.md": packed_files_page,
     str(Path(os.path.relpath(SCHEMA_FILE, DOCS))): schema_text,
     str(Path(os.path.relpath(STORY_SCHEMA_FILE, DOCS))): story_schema_text,
 }

@@ -6,15 +6,12 @@ same on every driver that plays the same operations, whatever offsets and times 
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final, NamedTuple
-
-import msgspec
+from typing import NamedTuple
 
 from emulator.client.config import FINAL_CONSUMER
+from emulator.client.history import history_of, read_history
 from emulator.core.history import HistoryLine, OperationType, PollOperation, SendOperation
 from emulator.core.types import Acks
-
-_LINE: Final[msgspec.json.Decoder[HistoryLine]] = msgspec.json.Decoder(HistoryLine)
 
 
 class RecordName(NamedTuple):
@@ -57,4 +54,4 @@ def lost_records_of(run: Path) -> frozenset[RecordName]:
         OSError: it has no history that can be read.
         msgspec.MsgspecError: a line of it is none.
     """
-    return lost_records(_LINE.decode_lines((run / "history.jsonl").read_bytes()))
+    return lost_records(read_history(history_of(run)))

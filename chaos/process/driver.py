@@ -13,6 +13,7 @@ from chaos.process.client_link import ClientLink
 from chaos.process.ending import note_crash, stop_nodes
 from chaos.process.harness_log import HarnessLog
 from chaos.process.target import ProcessTarget, open_target
+from emulator.client.history import HISTORY_FILE
 from emulator.cluster.child import ProcessEnd
 from emulator.cluster.process_cluster import CLIENT_NAME, ProcessCluster
 from emulator.core.properties import node_properties
@@ -46,7 +47,7 @@ class ProcessDriver:
             directory = self._order.directory
             config = client_config(
                 self._order.scenario,
-                history_path=directory / "history.jsonl",
+                history_path=directory / HISTORY_FILE,
                 control_port=await self._client.listen(),
                 session_timeout_ms=self._session_timeout_ms,
             )

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Final
 
+from emulator.cluster.process_cluster import event_file_name
 from emulator.core.events import (
     Event,
     FileVouched,
@@ -26,6 +27,7 @@ from emulator.core.types import (
 )
 from emulator.node.event_writer import EventWriter
 from emulator.storage.file_digest import content_of
+from emulator.storage.line_file import line_files
 
 HARNESS: Final = NodeId(2000)
 """Stands for the harness on its lines; it is no node of the cluster."""
@@ -67,7 +69,7 @@ class HarnessLog:
                 cause_id=self.cause_id,
                 started_node=node_id,
                 started_incarnation=incarnation,
-                event_file=f"{node_id}-{incarnation}.jsonl",
+                event_file=event_file_name(node_id, incarnation),
             )
         )
 
@@ -131,8 +133,8 @@ class HarnessLog:
 
     def _vouch(self) -> None:
         directory = self._run_directory
-        events, histories = directory.glob("events/*.jsonl"), directory.glob("history/*.jsonl")
-        for path in sorted((*events, *histories, *directory.glob("history.jsonl"))):
+        events, histories = line_files(directory / "events"), line_files(directory / "history")
+        for path in sorted((*events, *histories, *line_files(directory, "history"))):
             if path != self._path:
                 lines, digest = content_of(path)
                 name = str(path.relative_to(directory))

@@ -23,6 +23,7 @@ from emulator.rpc.interception import (
     decode_report,
     encode_order,
 )
+from emulator.storage.line_file import line_files, read_texts
 
 _LASTING: Final = (Intervention.HOLD, Intervention.DELAY)
 """What goes on in the next process of a node; what is counted ends with the process."""
@@ -99,17 +100,13 @@ class MessageFaults:
     def intercepted(self, channel: Channel[NodeId]) -> int:
         """Returns how many messages of a kind were touched, by the events of who was dialled."""
         events = self._cluster.layout.directory / "events"
-        for path in events.glob(f"{channel.target}-*.jsonl"):
+        for path in line_files(events, f"{channel.target}-*"):
             self._count(path)
         return self._counts[str(channel)]
 
     def _count(self, path: Path) -> None:
-        with path.open("rb") as file:
-            file.seek(self._read.get(path, 0))
-            lines = file.read()
-        whole = lines[: lines.rfind(b"\n") + 1]
-        self._read[path] = self._read.get(path, 0) + len(whole)
-        for line in whole.splitlines():
+        lines, self._read[path] = read_texts(path, begin=self._read.get(path, 0))
+        for line in lines.splitlines():
             if b'"MessageIntercepted"' in line:
                 told = _LINES.decode(line)
                 if told.fate != MessageFate.RELEASED:

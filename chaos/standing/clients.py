@@ -12,16 +12,14 @@ from typing import Final
 
 import msgspec
 
-from emulator.client.history import seal
+from emulator.client.history import read_history, rewrite_history
 from emulator.core.errors import EmulatorError
-from emulator.core.history import HistoryLine, HistorySealed, OperationType, SendOperation
-from emulator.storage.file_digest import FileDigest
+from emulator.core.history import HistorySealed, OperationType, SendOperation
+from emulator.core.packed.layout import SUFFIX
+from emulator.storage.line_file import line_files
 
 HISTORY_FOLDER: Final = "history"
 """Folder of the clients' histories in a run directory."""
-
-_LINE: Final[msgspec.json.Decoder[HistoryLine]] = msgspec.json.Decoder(HistoryLine)
-_ENCODER: Final = msgspec.json.Encoder()
 
 
 class ClientAtWorkError(EmulatorError):
@@ -55,7 +53,7 @@ class ClientRegister:
 
     def history_path(self, name: str) -> Path:
         """Where a client writes what it does."""
-        return self._folder / f"{name}.jsonl"
+        return self._folder / f"{name}{SUFFIX}"
 
     def close(self, name: str) -> None:
         """A client is done, and its history is whole."""
@@ -73,7 +71,7 @@ def complete_histories(directory: Path) -> int:
     Raises:
         ClientAtWorkError: one of them still writes.
     """
-    return sum(_complete_left(path) for path in sorted((directory / HISTORY_FOLDER).glob("*.jsonl")))
+    return sum(_complete_left(path) for path in line_files(directory / HISTORY_FOLDER))
 
 
 def _complete_left(path: Path) -> int:
@@ -91,16 +89,12 @@ def complete_history(path: Path) -> int:
     A client that ended before its first line has an empty history. A torn last line is removed: its operation was never
     sent, since a client writes before it sends.
     """
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        content = b""
-    whole = content[: content.rfind(b"\n") + 1]
-    lines = _LINE.decode_lines(whole)
-    if any(isinstance(line, HistorySealed) for line in lines):
+    lines = read_history(path) if path.exists() else []
+    operations = [line for line in lines if not isinstance(line, HistorySealed)]
+    if len(operations) < len(lines):
         return 0
     unfinished: dict[str, SendOperation] = {}
-    for operation in lines:
+    for operation in operations:
         if isinstance(operation, SendOperation):
             if operation.type is OperationType.INVOKE:
                 unfinished[operation.operation_id] = operation
@@ -116,8 +110,5 @@ def complete_history(path: Path) -> int:
         )
         for position, send in enumerate(unfinished.values())
     ]
-    completed = whole + _ENCODER.encode_lines(endings)
-    digest = FileDigest()
-    digest.update(completed)
-    path.write_bytes(completed + seal(digest, index=digest.lines))
+    rewrite_history(path, [*operations, *endings])
     return len(endings)

@@ -33,6 +33,7 @@ from chaos.standing.state import Ended, StandingState, new_state, read_state, wr
 from chaos.standing.status import StatusReport, status_report
 from chaos.standing.steps import nothing_to_do, step_of
 from emulator.client.config import ClientConfig
+from emulator.client.history import HISTORY_FILE
 from emulator.cluster.child import ProcessEnd
 from emulator.cluster.process_cluster import ProcessCluster
 from emulator.core.errors import EmulatorError, ErrorCode
@@ -365,13 +366,13 @@ class StandingCluster:
         await restore_and_settle(self._target, self._layout.node_ids, more=self._player.repairs)
 
     async def _read_all(self) -> None:
-        """Has a client process read every partition, as at the end of a run; its history is ``history.jsonl``."""
+        """Has a client process read every partition, as at the end of a run; its history is ``history.packed``."""
         partitions = tuple(sorted(self._target.image.partitions))
         if not partitions:
             return
         directory = self._order.path
         config = ClientConfig(
-            history_path=str(directory / "history.jsonl"),
+            history_path=str(directory / HISTORY_FILE),
             control_port=await self._client_link.listen(),
             brokers=self._layout.broker_ids,
             session_timeout_ms=self._session_timeout_ms,

@@ -15,9 +15,9 @@ from chaos.standing.order import StandingOrder, read_order, write_order
 from chaos.standing.state import Ended, read_state
 from emulator.cluster.process_cluster import source_environment
 from emulator.core.errors import EmulatorError
+from emulator.storage.line_file import line_files
 
 _LOG_FILE: Final = "run.log"
-_FINAL_READ_FILE: Final = "history.jsonl"
 
 
 class NotStartedError(EmulatorError):
@@ -77,7 +77,7 @@ def order_again(directory: Path, *, toxiproxy: Path | None) -> StandingOrder:
         raise NotStartedError(f"the cluster in {directory} is up already")
     if state is None:
         raise NotStartedError(f"the cluster in {directory} never came up; see {directory / _LOG_FILE}")
-    if state.ended is Ended.DOWN or (directory / _FINAL_READ_FILE).exists():
+    if state.ended is Ended.DOWN or line_files(directory, "history"):
         raise NotStartedError(
             f"the cluster in {directory} was taken down, and its record is closed; verify it with: "
             f"laststand verify {directory}; a cluster that shall start again is ended with: laststand stop"

@@ -9,7 +9,7 @@
             supervisor.json       this order
             supervisor.sock       where the supervisor listens
             state.json            what the next supervisor of this directory must know
-            history/<client>.jsonl
+            history/<client>.packed
             groups/<group>.json   positions of ``laststand consume --group``
         <name>/                   the same once more for each cluster with a name
 """

@@ -13,9 +13,10 @@ import msgspec
 from emulator.analysis.schema import Nanoseconds, Seconds
 from emulator.core.events import NodeStarted
 from emulator.core.history import Operation
+from emulator.core.packed.reading import is_packed, json_lines
 from emulator.verification.evidence import find_doubts
 from emulator.verification.run_directory import RunDirectory
-from emulator.verification.run_plan import RunPlan, differences
+from emulator.verification.run_plan import ReadLedger, RunPlan, differences
 from emulator.verification.run_reader import RunEvidence, read_run
 
 
@@ -81,8 +82,8 @@ def read_source(plan: RunPlan) -> RunSource:
 
 def _operations(run: RunDirectory) -> Iterator[Operation]:
     for path in run.histories:
-        with path.open("rb") as lines:
-            for line in lines:
+        for block in ReadLedger(run.path).blocks(path):
+            for line in (json_lines(block) if is_packed(path) else block).splitlines():
                 if _LINE.decode(line).f in _OPERATIONS:
                     yield _OPERATION.decode(line)
 

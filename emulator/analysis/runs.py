@@ -216,7 +216,7 @@ def _plan(paths: Sequence[Path]) -> tuple[tuple[RunPlan, ...], tuple[BrokenRun, 
             if run.path not in plans:
                 plans[run.path] = plan_run(len(plans), run)
         except ConfigError:
-            missing.append(BrokenRun(path=path, reason="it is no run directory (events/, history.jsonl, nodes/)"))
+            missing.append(BrokenRun(path=path, reason="it is no run directory (events/, history, nodes/)"))
         except OSError as error:
             missing.append(BrokenRun(path=path, reason=f"{error.strerror}: {error.filename}"))
     return tuple(plans.values()), tuple(missing)

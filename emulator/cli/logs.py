@@ -1,6 +1,7 @@
 """``laststand logs``: what a node, or the supervisor, wrote down."""
 
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +14,8 @@ from emulator.cli.completion import complete_nodes
 from emulator.cli.output import Output, json_option
 from emulator.cli.standing import directory_option, locate
 from emulator.cli.user_error import UserError
+from emulator.core.packed.reading import LineReader, is_packed
+from emulator.storage.line_file import line_files
 
 _FOLLOW_S: Final = 0.2
 _BLOCK_BYTES: Final = 1 << 20
@@ -72,6 +75,7 @@ class Source:
         self._as_text = as_text
         self._read: dict[Path, int] = {}
         self._rest: dict[Path, bytes] = {}
+        self._packed: defaultdict[Path, LineReader] = defaultdict(LineReader)
         self._clock_ns: dict[Path, int] = {}
 
     def lines(self) -> Iterator[str]:
@@ -82,7 +86,7 @@ class Source:
 
     def _files(self) -> list[Path]:
         if self._wants_events:
-            found = (self._directory / "events").glob(f"{self._name}-*.jsonl")
+            found = line_files(self._directory / "events", f"{self._name}-*")
             return sorted(found, key=lambda path: int(path.stem.rpartition("-")[2]))
         if self._name == _HARNESS:
             return [self._directory / "run.log"]
@@ -94,6 +98,9 @@ class Source:
                 file.seek(self._read.get(path, 0))
                 while block := file.read(_BLOCK_BYTES):
                     self._read[path] = file.tell()
+                    if is_packed(path):
+                        yield from self._packed[path].lines(block)
+                        continue
                     *whole, self._rest[path] = (self._rest.get(path, b"") + block).split(b"\n")
                     yield from whole
         except FileNotFoundError:

@@ -17,6 +17,7 @@ from emulator.cli.configs import configs
 from emulator.cli.consume import consume
 from emulator.cli.down import down
 from emulator.cli.elect_leaders import elect_leaders
+from emulator.cli.events import print_events
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.export import export
 from emulator.cli.features import features
@@ -56,7 +57,7 @@ def cli() -> None:
 
 
 cli.add_section("Runs", run, verify, report, show, replay, simulate, fuzz)
-cli.add_section("Analysis", analyze, sql, export)
+cli.add_section("Analysis", analyze, sql, export, print_events)
 cli.add_section("Catalogue", scenarios, eras, checks)
 cli.add_section("Standing cluster", up, status, logs, stop, start, down, ps)
 cli.add_section("Topics and records", topics, produce, consume, inspect)

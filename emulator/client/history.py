@@ -7,6 +7,8 @@ that what left the process is always on record as invoked.
 import fcntl
 import os
 import time
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -15,26 +17,33 @@ import msgspec
 
 from emulator.core.client.history_lines import final_read_line, poll_line, send_line
 from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
-from emulator.core.history import HistorySealed, Operation
+from emulator.core.history import HistoryLine, HistorySealed, Operation
+from emulator.core.packed.layout import SUFFIX
 from emulator.core.types import Acks
-from emulator.storage.file_digest import FileDigest
+from emulator.storage.line_file import LineFile, line_files, read_lines
+
+HISTORY_FILE: Final = f"history{SUFFIX}"
+"""Name of the history of a run's own clients."""
 
 _ENCODER: Final = msgspec.json.Encoder()
+_LINE: Final[msgspec.json.Decoder[HistoryLine]] = msgspec.json.Decoder(HistoryLine)
+_NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 
 
 class History:
-    """Writer of ``history.jsonl``. It holds a lock on the file, so that nobody completes what is still written.
+    """Writer of a history, packed if the name of the file says so.
+
+    It holds a lock on the file, so that nobody completes what is still written.
 
     Raises:
         OSError: the file exists or cannot be written.
     """
 
     def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        fcntl.flock(self._descriptor, fcntl.LOCK_SH)
+        descriptor = os.open(path, _NEW_FILE | os.O_EXCL, 0o644)
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
         self._next_index = 0
-        self._digest = FileDigest()
-        self._lines: list[Operation] = []
+        self._file = LineFile(descriptor, path, constants={})
 
     def __enter__(self) -> "History":
         return self
@@ -44,8 +53,8 @@ class History:
     ) -> None:
         self.flush()
         if error is None:
-            self._write(seal(self._digest, index=self._next_index))
-        os.close(self._descriptor)
+            _seal(self._file, index=self._next_index)
+        self._file.close()
 
     def add_send(self, recorded: SendRecorded, *, process: str, acks: Acks) -> None:
         """Adds a line about a batch."""
@@ -63,29 +72,55 @@ class History:
 
     def flush(self) -> None:
         """Writes the lines added since the last call."""
-        if not self._lines:
-            return
-        payload = _ENCODER.encode_lines(self._lines)
-        self._lines.clear()
-        self._digest.update(payload)
-        self._write(payload)
-
-    def _write(self, payload: bytes) -> None:
-        rest = memoryview(payload)
-        while rest:
-            rest = rest[os.write(self._descriptor, rest) :]
+        self._file.flush()
 
     def _add(self, operation: Operation) -> None:
-        self._lines.append(operation)
+        _add(self._file, operation)
         self._next_index += 1
 
 
-def seal(digest: FileDigest, *, index: int) -> bytes:
-    """Returns the line that seals a history which ends here.
+def read_history(path: Path) -> list[HistoryLine]:
+    """Returns the whole lines of a history.
 
-    Args:
-        digest: of all its lines.
-        index: how many there are.
+    Raises:
+        OSError: it cannot be read.
+        msgspec.MsgspecError: a line is none of a history.
     """
-    line = HistorySealed(index=index, time_ns=time.monotonic_ns(), lines=digest.lines, digest=digest.hexdigest())
-    return _ENCODER.encode(line) + b"\n"
+    return _LINE.decode_lines(read_lines(path))
+
+
+def history_of(run: Path) -> Path:
+    """Returns the history of a run's own clients.
+
+    Raises:
+        FileNotFoundError: it has none.
+    """
+    found = line_files(run, "history")
+    if not found:
+        raise FileNotFoundError(f"{run} has no history")
+    return found[0]
+
+
+def rewrite_history(path: Path, operations: Iterable[Operation]) -> None:
+    """Replaces a history that nobody writes any more, and seals it.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    file = LineFile(os.open(path, _NEW_FILE | os.O_TRUNC, 0o644), path, constants={})
+    for operation in operations:
+        _add(file, operation)
+    file.flush()
+    _seal(file, index=file.digest.lines)
+    file.close()
+
+
+def _add(file: LineFile, line: HistoryLine) -> None:
+    file.add(line, number=line.index, time_ns=line.time_ns, text=partial(_ENCODER.encode, line))
+
+
+def _seal(file: LineFile, *, index: int) -> None:
+    file.flush()
+    digest = file.digest
+    _add(file, HistorySealed(index=index, time_ns=time.monotonic_ns(), lines=digest.lines, digest=digest.hexdigest()))
+    file.flush()

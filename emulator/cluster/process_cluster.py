@@ -3,7 +3,7 @@
 It keeps each node's address, folders and incarnations, and starts, stops, kills and pauses nodes. Recording and
 interpretation are up to the caller. Layout below the run's directory::
 
-    events/<node>-<incarnation>.jsonl     written by the nodes
+    events/<node>-<incarnation>.jsonl     written by the nodes; of brokers .packed
     nodes/<node>/config-<incarnation>.json
     nodes/<node>/data/                    log directory; the controller's metadata log
     nodes/<node>/ledger/                  what was synced, for power loss
@@ -25,12 +25,14 @@ from emulator.cluster.child import EndCause, ProcessEnd, ProcessSpec, Readiness
 from emulator.cluster.ports import LOOPBACK, ReservedPort
 from emulator.cluster.supervisor import Supervisor
 from emulator.core.node_clock import NORMAL_RATE_PPM
+from emulator.core.packed.layout import SUFFIX
 from emulator.core.switches import Switches
 from emulator.core.types import BrokerId, NodeId, NodeRole
 from emulator.node.config import NodeConfig, encode_config
 from emulator.plan.channels import Link
-from emulator.plan.nodes import CLIENT
+from emulator.plan.nodes import CLIENT, CONTROLLER
 from emulator.rpc.interception import InterceptionOrder
+from emulator.storage.line_file import line_files
 
 if TYPE_CHECKING:
     from emulator.cluster.toxiproxy import Toxiproxy
@@ -89,12 +91,17 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
 
     def event_file(self, node_id: NodeId, incarnation: int) -> Path:
         """One incarnation's events."""
-        return self.directory / "events" / f"{node_id}-{incarnation}.jsonl"
+        return self.directory / "events" / event_file_name(node_id, incarnation)
 
     def last_incarnation(self, node_id: NodeId) -> int | None:
         """Returns the number of the last process that a node had in this directory; ``None`` if it had none."""
-        found = (self.directory / "events").glob(f"{node_id}-*.jsonl")
+        found = line_files(self.directory / "events", f"{node_id}-*")
         return max((int(path.stem.rpartition("-")[2]) for path in found), default=None)
+
+
+def event_file_name(node_id: NodeId, incarnation: int) -> str:
+    """Returns the name of a process's event file: brokers pack theirs, controllers have no frequent events."""
+    return f"{node_id}-{incarnation}{SUFFIX if node_id < CONTROLLER else '.jsonl'}"
 
 
 class ProcessCluster:

@@ -1,12 +1,15 @@
-"""The event log of one incarnation: JSON lines, one write per turn of the process, before the turn's messages leave.
+"""The event log of one incarnation: one write per turn of the process, before the turn's messages leave.
 
-A line is the event's own JSON with an envelope spliced in front. A process that is killed loses nothing that it had
+A broker packs the lines of frequent events (``emulator.core.packed``). Any other line is the event's own JSON with an
+envelope spliced in front. A process that is killed loses nothing that it had
 written; a power loss does not touch this file. The last line of a killed process may be torn; that of one that ended in
 order seals the file.
 """
 
 import os
 import time
+from functools import partial
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -14,7 +17,7 @@ import msgspec
 from emulator.core.errors import StorageError
 from emulator.core.events import Event, FileSealed
 from emulator.core.types import CauseId, NodeId
-from emulator.storage.file_digest import FileDigest
+from emulator.storage.line_file import LineFile
 
 _ENCODER: Final = msgspec.json.Encoder()
 _EVENT_STARTS: Final = b'"type":'
@@ -31,10 +34,10 @@ def event_of_line(line: bytes) -> bytes:
 
 
 class EventWriter:
-    """Writes ``events/<node>-<incarnation>.jsonl``.
+    """Writes ``events/<node>-<incarnation>.jsonl`` or ``.packed``.
 
     Args:
-        path: the file; it must not exist, because two incarnations never share one.
+        path: the file, packed if its name says so; it must not exist, because two incarnations never share one.
         run: the run's id.
         node_id: whose events these are.
         incarnation: which of its processes.
@@ -45,14 +48,14 @@ class EventWriter:
 
     def __init__(self, path: str, *, run: str, node_id: NodeId, incarnation: int) -> None:
         try:
-            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
         except OSError as error:
             raise StorageError(path=path, reason=error.strerror or "cannot be made") from error
         self._path = path
         self._node_id = node_id
-        self._digest = FileDigest()
-        envelope = _ENCODER.encode({"run": run, "node": node_id, "incarnation": incarnation})
-        self._prefix = envelope[:-1] + b',"sequence":'
+        envelope = {"run": run, "node": node_id, "incarnation": incarnation}
+        self._file = LineFile(descriptor, Path(path), constants=envelope)
+        self._prefix = _ENCODER.encode(envelope)[:-1]
         self._sequence = 0
         self._events: list[Event] = []
 
@@ -68,26 +71,24 @@ class EventWriter:
         """
         if not self._events:
             return
-        stamp = b',"time_ns":%d,' % time.monotonic_ns()
-        prefix = self._prefix
-        lines: list[bytes] = []
+        time_ns = time.monotonic_ns()
         for sequence, event in enumerate(self._events, self._sequence):
-            lines += (prefix, b"%d" % sequence, stamp, encode_event(event), b"\n")
+            text = partial(self._text, event, sequence, time_ns)
+            self._file.add(event, number=sequence, time_ns=time_ns, text=text)
         self._sequence += len(self._events)
         self._events.clear()
-        content = b"".join(lines)
-        self._digest.update(content)
-        rest = memoryview(content)
         try:
-            while rest:
-                rest = rest[os.write(self._descriptor, rest) :]
+            self._file.flush()
         except OSError as error:
             raise StorageError(path=self._path, reason=error.strerror or "write failed") from error
+
+    def _text(self, event: Event, sequence: int, time_ns: int) -> bytes:
+        return b'%s,"sequence":%d,"time_ns":%d,%s' % (self._prefix, sequence, time_ns, encode_event(event))
 
     def close(self) -> None:
         """Closes the file after a last write, and a line that seals it."""
         self.flush()
-        cause_id = CauseId(f"seal-{self._node_id}")
-        self.add(FileSealed(cause_id=cause_id, lines=self._digest.lines, digest=self._digest.hexdigest()))
+        cause_id, digest = CauseId(f"seal-{self._node_id}"), self._file.digest
+        self.add(FileSealed(cause_id=cause_id, lines=digest.lines, digest=digest.hexdigest()))
         self.flush()
-        os.close(self._descriptor)
+        self._file.close()

@@ -13,6 +13,7 @@ from emulator.core.history import HistoryLine
 from emulator.report.jepsen import jepsen_lines
 from emulator.report.perfetto import trace_events
 from emulator.report.shiviz import LoggedEvent, shiviz_lines
+from emulator.storage.line_file import stream_lines
 from emulator.verification.event_lines import Line
 from emulator.verification.run_directory import open_run_directory
 from emulator.verification.story_file import read_story
@@ -55,15 +56,14 @@ def _events(run: Path) -> Iterator[LoggedEvent]:
         for place, line in _lines(path):
             try:
                 envelope, event = _ENVELOPE.decode(line), _EVENT.decode(line)
-            except msgspec.MsgspecError as error:
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
                 raise ConfigError(key="events", value=place, expected=f"an event ({error})") from None
             yield LoggedEvent(envelope.time_ns, envelope.node, envelope.incarnation, envelope.sequence, event)
 
 
 def _lines(path: Path) -> Iterator[tuple[str, bytes]]:
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            yield f"{path}:{number}", line
+    for number, line in enumerate(stream_lines(path), start=1):
+        yield f"{path}:{number}", line
 
 
 def _operations(run: Path) -> Iterator[HistoryLine]:
@@ -71,5 +71,5 @@ def _operations(run: Path) -> Iterator[HistoryLine]:
         for place, line in _lines(path):
             try:
                 yield _HISTORY.decode(line)
-            except msgspec.MsgspecError as error:
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
                 raise ConfigError(key="history", value=place, expected=f"an operation ({error})") from None

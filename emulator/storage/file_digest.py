@@ -4,27 +4,46 @@ Parts of a large file can so be checked side by side. ``emulator.verification`` 
 """
 
 import hashlib
+import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
+
+from emulator.core.packed import reading as packed
 
 PART_BYTES: Final = 1 << 20
 """Length of all parts but the last."""
 
+_TAIL_BYTES: Final = 1 << 12
 _SEALS: Final = (b'"type":"FileSealed"', b'"type": "FileSealed"', b'"f":"sealed"', b'"f": "sealed"')
 
 
-class FileDigest:
-    """The digest of what was written so far, and how many lines that is."""
+def line_count_of(path: Path) -> Callable[[bytes], int]:
+    """Returns what counts the lines in content of a file of that name: lines of text, or packed ones."""
+    return packed.count_lines if packed.is_packed(path) else _count_line_ends
 
-    def __init__(self) -> None:
+
+def _count_line_ends(content: bytes) -> int:
+    return content.count(b"\n")
+
+
+class FileDigest:
+    """The digest of what was written so far, and how many lines that is.
+
+    Args:
+        count: counts the lines in content.
+    """
+
+    def __init__(self, count: Callable[[bytes], int] = _count_line_ends) -> None:
         self.lines = 0
+        self._count = count
         self._parts = hashlib.sha256()
         self._part = hashlib.sha256()
         self._room = PART_BYTES
 
     def update(self, content: bytes) -> None:
         """Adds what is written next."""
-        self.lines += content.count(b"\n")
+        self.lines += self._count(content)
         rest = memoryview(content)
         while rest:
             self._part.update(rest[: self._room])
@@ -55,14 +74,33 @@ def content_of(path: Path) -> FileContent:
     Raises:
         OSError: it cannot be read.
     """
-    digest = FileDigest()
-    held = b""
+    digest = FileDigest(line_count_of(path))
     with path.open("rb") as file:
-        while block := file.read(PART_BYTES):
-            digest.update(held)
-            held = block + file.readline()
-    whole = held[: held.rfind(b"\n") + 1]
-    last = whole[whole.rfind(b"\n", 0, -1) + 1 :]
-    is_sealed = any(seal in last for seal in _SEALS)
-    digest.update(whole.removesuffix(last) if is_sealed else whole)
+        end = _content_end(file, is_packed=packed.is_packed(path))
+        file.seek(0)
+        while block := file.read(min(PART_BYTES, end - file.tell())):
+            digest.update(block)
     return FileContent(digest.lines, digest.hexdigest())
+
+
+def _content_end(file: BinaryIO, *, is_packed: bool) -> int:
+    size = file.seek(0, os.SEEK_END)
+    begin, length = size, _TAIL_BYTES
+    while begin:
+        begin = max((size - length) // _TAIL_BYTES * _TAIL_BYTES, 0)
+        file.seek(begin)
+        tail = file.read()
+        end = packed.content_end(tail) if is_packed else _text_end(tail, is_whole=not begin)
+        if end is not None:
+            return begin + end
+        length *= 4
+    return 0
+
+
+def _text_end(tail: bytes, *, is_whole: bool) -> int | None:
+    """Returns where whole lines end but for the seal; ``None`` where the last one may begin before the tail."""
+    whole = tail[: tail.rfind(b"\n") + 1]
+    last = whole.rfind(b"\n", 0, -1) + 1
+    if not last and not is_whole:
+        return None
+    return last if any(seal in whole[last:] for seal in _SEALS) else len(whole)

@@ -10,7 +10,8 @@ from emulator.core.events import BatchAppended
 from emulator.core.history import OperationType
 from emulator.verification.batches import AckedBatch
 from emulator.verification.client_history import SentBatch
-from emulator.verification.columns import NONE, Ints, Table
+from emulator.verification.columns import NONE, Table
+from emulator.verification.integers import Ints
 from emulator.verification.matching import keys_of
 
 if TYPE_CHECKING:

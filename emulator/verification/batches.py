@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from emulator.core.types import CauseId
 from emulator.verification.losses import LossClass
 
 
@@ -40,7 +41,7 @@ class AckedBatch(msgspec.Struct, frozen=True, kw_only=True):
     record_count: int
     acks: int
     process: str
-    operation_id: str
+    operation_id: CauseId
     node: int | None
     leader_epoch: int | None
     acked_epoch: int | None

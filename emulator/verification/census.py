@@ -8,6 +8,7 @@ import msgspec
 
 from emulator.core.events import FileSealed
 from emulator.core.history import HistorySealed, OperationType, SendOperation
+from emulator.verification.client_history import BegunSend, EndedSend
 from emulator.verification.event_lines import Line
 from emulator.verification.vocabulary import tag
 
@@ -24,6 +25,34 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     run: str = ""
     time_ns: int = 0
+
+
+class ConsecutiveLines(msgspec.Struct, frozen=True, kw_only=True):
+    """Lines that are numbered in steps of one, at least one of them.
+
+    Attributes:
+        first: number of the first line; ``first_type`` its type.
+        last_type: of the last one but for seals, if there is one.
+        is_sealed: whether the last one is a seal.
+    """
+
+    first: int
+    count: int
+    first_type: str
+    last_type: str | None
+    is_sealed: bool
+
+
+def consecutive(lines: Sequence[Line]) -> ConsecutiveLines:
+    """Returns what is to be known of lines that are numbered in steps of one."""
+    last_types = (tag(type(line)) for line in reversed(lines))
+    return ConsecutiveLines(
+        first=lines[0].sequence,
+        count=len(lines),
+        first_type=tag(type(lines[0])),
+        last_type=next((name for name in last_types if name != SEAL), None),
+        is_sealed=tag(type(lines[-1])) == SEAL,
+    )
 
 
 class PartCensus(msgspec.Struct, kw_only=True):
@@ -55,16 +84,15 @@ class PartCensus(msgspec.Struct, kw_only=True):
             self.last_type = envelope.type
         self.count += 1
 
-    def add_all(self, lines: Sequence[Line]) -> None:
-        """Counts lines that are numbered in steps of one."""
-        first, last = lines[0], lines[-1]
+    def add_all(self, lines: "ConsecutiveLines") -> None:
+        """Counts lines."""
         if self.first is None:
-            self.first, self.first_type = first.sequence, tag(type(first))
-        self.is_gapless = self.is_gapless and first.sequence == self.count
-        self.last = last.sequence
-        self.is_sealed = tag(type(last)) == SEAL
-        self.last_type = next((name for line in reversed(lines) if (name := tag(type(line))) != SEAL), self.last_type)
-        self.count += len(lines)
+            self.first, self.first_type = lines.first, lines.first_type
+        self.is_gapless = self.is_gapless and lines.first == self.count
+        self.last = lines.first + lines.count - 1
+        self.is_sealed = lines.is_sealed
+        self.last_type = lines.last_type or self.last_type
+        self.count += lines.count
 
 
 class FileCensus(msgspec.Struct, kw_only=True):
@@ -102,9 +130,7 @@ class FileCensus(msgspec.Struct, kw_only=True):
         writers = {(line.run, line.node, line.incarnation) for line in lines}
         if len(writers) == 1 and is_consecutive([line.sequence for line in lines]):
             [(run, node, incarnation)] = writers
-            self.lines += len(lines)
-            self.runs.add(run)
-            self._part(node, incarnation).add_all(lines)
+            self.add_run(run, node, incarnation, consecutive(lines))
             return
         for line in lines:
             self.add(
@@ -116,6 +142,12 @@ class FileCensus(msgspec.Struct, kw_only=True):
                     run=line.run,
                 )
             )
+
+    def add_run(self, run: str, node: int, incarnation: int, lines: ConsecutiveLines) -> None:
+        """Counts lines of one process."""
+        self.lines += lines.count
+        self.runs.add(run)
+        self._part(node, incarnation).add_all(lines)
 
     def _part(self, node: int, incarnation: int) -> PartCensus:
         return self.parts.setdefault((node, incarnation), PartCensus())
@@ -167,14 +199,14 @@ class HistoryCensus(msgspec.Struct, kw_only=True):
     sent: dict[SendStream, int] = msgspec.field(default_factory=dict)
     acked: dict[SendStream, int] = msgspec.field(default_factory=dict)
 
-    def add_invocation(self, send: SendOperation) -> None:
+    def add_invocation(self, send: SendOperation | BegunSend) -> None:
         """Counts a send that was begun."""
         self.repeated += send.operation_id in self.invoked
         self.invoked[send.operation_id] = send.index
         stream = _stream(send)
         self.sent[stream] = self.sent.get(stream, 0) + send.record_count
 
-    def add_completion(self, send: SendOperation) -> None:
+    def add_completion(self, send: SendOperation | EndedSend) -> None:
         """Counts the outcome of a send."""
         self.repeated += send.operation_id in self.completed
         self.completed.add(send.operation_id)
@@ -183,5 +215,5 @@ class HistoryCensus(msgspec.Struct, kw_only=True):
             self.acked[stream] = self.acked.get(stream, 0) + send.record_count
 
 
-def _stream(send: SendOperation) -> SendStream:
+def _stream(send: SendOperation | BegunSend | EndedSend) -> SendStream:
     return SendStream(send.topic, send.partition, send.process, send.acks)

@@ -4,14 +4,21 @@ A send has two lines in a history and one ``SentBatch`` here; a fetch has one ``
 batch that it returned.
 """
 
-from itertools import chain
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
 from emulator.core.history import OperationType, PolledBatch, PollOperation, SendOperation
-from emulator.verification.columns import Ints, Table
+from emulator.core.types import CauseId
+from emulator.verification.columns import Table
+from emulator.verification.integers import Ints
+
+
+class TriedCrc(msgspec.Struct, frozen=True):
+    """The CRC of a batch as it was sent."""
+
+    crc: int
 
 
 class SentBatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,7 +31,7 @@ class SentBatch(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     process: str
-    operation_id: str
+    operation_id: CauseId
     type: OperationType
     topic: str
     topic_id: str | None
@@ -36,11 +43,35 @@ class SentBatch(msgspec.Struct, frozen=True, kw_only=True):
     node: int | None
     leader_epoch: int | None
     crc: int | None
-    crcs: tuple[int, ...]
+    crcs: tuple[TriedCrc, ...]
     history: str
     invoked: int | None
     completed: int
     attempts: int
+
+
+class BegunSend(msgspec.Struct, frozen=True, kw_only=True):
+    """A send that was begun, at a position in its history; its outcome may be in another slice."""
+
+    operation_id: CauseId
+    process: str
+    topic: str
+    partition: int
+    index: int
+    acks: int
+    record_count: int
+
+
+class EndedSend(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of a send, as far as it is counted."""
+
+    operation_id: CauseId
+    type: OperationType
+    process: str
+    topic: str
+    partition: int
+    acks: int
+    record_count: int
 
 
 class Tried(NamedTuple):
@@ -58,17 +89,12 @@ class Tried(NamedTuple):
 
 def tried(sent: Table[SentBatch]) -> Tried:
     """Returns what was tried: a send has one row for each of its CRCs."""
-    words: list[tuple[int, ...]] = list(sent.words("crcs"))
-    counts = np.array([len(crcs) for crcs in words], np.int64)
-    begins = np.cumsum(counts) - counts
-    flat = np.fromiter(chain.from_iterable(words), np.int64, int(counts.sum()))
-    numbers = sent["crcs"]
-    own = counts[numbers]
-    places = np.repeat(np.arange(len(numbers)), own)
-    within = np.arange(len(places)) - np.repeat(np.cumsum(own) - own, own)
+    counts, crcs = sent.elements("crcs")
+    places = np.repeat(np.arange(len(counts)), counts)
+    within = np.arange(len(places)) - np.repeat(np.cumsum(counts) - counts, counts)
     return Tried(
         places=places,
-        crcs=flat[begins[numbers[places]] + within],
+        crcs=crcs["crc"][sent["crcs"][places] + within],
         first_record_ids=sent["first_record_id"][places],
         record_counts=sent["record_count"][places],
     )
@@ -130,7 +156,7 @@ def sent_batch(send: SendOperation, *, history: str, invoked: int | None) -> Sen
         node=None if last is None else last.node,
         leader_epoch=None if last is None else last.leader_epoch,
         crc=None if last is None else last.crc,
-        crcs=tuple(dict.fromkeys(attempt.crc for attempt in send.attempts)),
+        crcs=tuple(map(TriedCrc, dict.fromkeys(attempt.crc for attempt in send.attempts))),
         history=history,
         invoked=invoked,
         completed=send.index,

@@ -19,7 +19,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from emulator.core.packed.layout import join_id, split_id
+from emulator.core.types import CauseId
+from emulator.verification.integers import Ints, id_column, id_numbers, id_words, narrowed, widened
+
 Mask = NDArray[np.bool_]
 Places = Mask | Ints | slice
 """Which rows."""
@@ -34,6 +37,7 @@ _SHARED_MAX: Final = 64
 """Words that a part of a table keeps though it may not need them."""
 
 _Row = TypeVar("_Row")
+_Struct = TypeVar("_Struct", bound=msgspec.Struct)
 
 
 class _Form(Enum):
@@ -41,6 +45,7 @@ class _Form(Enum):
     OPTIONAL = "int | None"
     BOOL = "bool"
     ELEMENTS = "tuple of structs"
+    ID = "text with digits at its end"
     WORD = "anything else"
 
 
@@ -48,6 +53,20 @@ class _Field(NamedTuple):
     name: str
     form: _Form
     element: type[msgspec.Struct] | None = None
+
+
+class Columns(NamedTuple):
+    """Rows that were read as columns.
+
+    Attributes:
+        columns: of all fields; a field that is a tuple of structs has two.
+        words: what the numbers of a column stand for, by field; of ids what stands before the digits.
+        elements: of fields that are tuples of structs.
+    """
+
+    columns: dict[str, Ints]
+    words: dict[str, Sequence[Any]]
+    elements: dict[str, "Columns"]
 
 
 @cache
@@ -60,6 +79,8 @@ def _field(name: str, hint: object) -> _Field:
     arguments = typing.get_args(hint)
     if typing.get_origin(hint) is tuple and isinstance(arguments[0], type) and issubclass(arguments[0], msgspec.Struct):
         return _Field(name, _Form.ELEMENTS, arguments[0])
+    if hint is CauseId:
+        return _Field(name, _Form.ID)
     is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
     members = {_plain(member) for member in (arguments if is_union else (hint,))}
     for members_of_form, form in (
@@ -91,7 +112,8 @@ class Table(Collection[_Row]):
         self._kind = kind
         self._constants: dict[str, Any] = {}
         self._fields = (*_fields_of(kind), *(_Field(name, _Form.INT) for name in more))
-        self._words: dict[str, list[Any]] = {f.name: [] for f in self._fields if f.form is _Form.WORD}
+        self._ids = frozenset(field.name for field in self._fields if field.form is _Form.ID)
+        self._words: dict[str, list[Any]] = {f.name: [] for f in self._fields if f.form in (_Form.WORD, _Form.ID)}
         self._numbers: dict[str, dict[Hashable, int]] = {name: {} for name in self._words}
         self._elements: dict[str, Table[Any]] = {f.name: Table(f.element) for f in self._fields if f.element}
         self._pending: list[Any] = []
@@ -118,7 +140,7 @@ class Table(Collection[_Row]):
             columns = dict(other._whole())
             for name, words in found._words.items():
                 numbers = found._numbers[name]
-                columns[name] = _renumbered(columns[name], other._words[name], numbers)
+                columns[name] = self._renumbered(name, columns[name], other._words[name], numbers)
                 words.extend(list(numbers)[len(words) :])
             for name, elements in found._elements.items():
                 columns[name] = columns[name] + len(elements)
@@ -137,6 +159,19 @@ class Table(Collection[_Row]):
         self._pending.extend(rows)
         if len(self._pending) >= _PENDING_MAX:
             self._take_pending()
+
+    def take(self, rows: Columns) -> None:
+        """Adds rows that were read as columns."""
+        self._take_pending()
+        columns = {name: rows.columns[name] for name in self._names()}
+        for name, words in self._words.items():
+            numbers = self._numbers[name]
+            columns[name] = self._renumbered(name, columns[name], rows.words[name], numbers)
+            words.extend(list(numbers)[len(words) :])
+        for name, elements in self._elements.items():
+            columns[name] = columns[name] + len(elements)
+            elements.take(rows.elements[name])
+        self._chunks.append(columns)
 
     def __len__(self) -> int:
         if self._chosen is not None:
@@ -165,14 +200,24 @@ class Table(Collection[_Row]):
 
     def elements(self, name: str) -> tuple[Ints, "Table[Any]"]:
         """How many elements each row has in a field that is a tuple of structs, and the table of all elements."""
-        return self[_count_of(name)], self._elements[name]
+        return self[count_of(name)], self._elements[name]
 
     def numbers(self, name: str, numbers: dict[Hashable, int]) -> Ints:
         """The column of a field under other numbers, which ``numbers`` has or is given: to compare it with a column."""
-        return _renumbered(self[name], self.words(name), numbers)
+        return self._renumbered(name, self[name], self.words(name), numbers)
+
+    def _renumbered(self, name: str, column: Ints, words: Sequence[Hashable], numbers: dict[Hashable, int]) -> Ints:
+        new = np.array([numbers.setdefault(word, len(numbers)) for word in words], np.int64)
+        if not len(new):
+            return column
+        return id_column(new[id_words(column)], id_numbers(column)) if name in self._ids else new[column]
 
     def has(self, name: str, value: Hashable) -> Mask:
         """In which rows a field has a value."""
+        if name in self._ids:
+            word, number = split_id(str(value))
+            own = np.array([self._numbers[name].get(word, -1)])
+            return cast("Mask", self[name] == id_column(own, np.array([number])))
         if name in self._words:
             return cast("Mask", self[name] == self._numbers[name].get(value, -1))
         return cast("Mask", self[name] == (NONE if value is None else value))
@@ -196,6 +241,10 @@ class Table(Collection[_Row]):
             case _Form.WORD:
                 words = self._words[field.name]
                 return [words[number] for number in found]
+            case _Form.ID:
+                prefixes, column = self._words[field.name], self[field.name][places]
+                pairs = zip(id_words(column).tolist(), id_numbers(column).tolist(), strict=True)
+                return [join_id(prefixes[word], number) for word, number in pairs]
             case _Form.ELEMENTS:
                 counts, elements = self.elements(field.name)
                 ends = [begin + count for begin, count in zip(found, counts[places].tolist(), strict=True)]
@@ -237,11 +286,14 @@ class Table(Collection[_Row]):
         found._numbers = {name: self._numbers[name] for name in found._words}
         for name, words in found._words.items():
             if len(words) > _SHARED_MAX:
-                used, columns[name] = np.unique(columns[name], return_inverse=True)
+                own = id_words(columns[name]) if name in self._ids else columns[name]
+                used, places_of = np.unique(own, return_inverse=True)
+                digits = id_numbers(columns[name]) if name in self._ids else None
+                columns[name] = places_of if digits is None else id_column(places_of, digits)
                 found._words[name] = [words[number] for number in used.tolist()]
                 found._numbers[name] = {word: number for number, word in enumerate(found._words[name])}
         for name, elements in self._elements.items():
-            counts = columns[_count_of(name)]
+            counts = columns[count_of(name)]
             ends = np.cumsum(counts)
             used = np.repeat(columns[name] - (ends - counts), counts) + np.arange(int(counts.sum()))
             found._elements[name], columns[name] = elements.only(used), ends - counts
@@ -262,16 +314,18 @@ class Table(Collection[_Row]):
 
     def _whole(self) -> dict[str, Ints]:
         self._take_pending()
-        names = chain((field.name for field in self._fields), map(_count_of, self._elements))
         if self._chosen is not None:
-            self._chunks = [{name: self[name] for name in names}]
+            self._chunks = [{name: self[name] for name in self._names()}]
             self._chosen = None
         if not self._chunks:
-            self._chunks.append({name: np.empty(0, np.int64) for name in names})
+            self._chunks.append({name: np.empty(0, np.int64) for name in self._names()})
         if len(self._chunks) > 1:
             chunks = self._chunks
             self._chunks = [{name: np.concatenate([each[name] for each in chunks]) for name in chunks[0]}]
         return self._chunks[0]
+
+    def _names(self) -> list[str]:
+        return [*(field.name for field in self._fields), *map(count_of, self._elements)]
 
     def _take_pending(self) -> None:
         if self._pending:
@@ -284,16 +338,15 @@ class Table(Collection[_Row]):
     def _add_columns(self, field: _Field, values: list[Any], chunk: dict[str, Ints]) -> None:
         match field.form:
             case _Form.WORD:
-                words, numbers = self._words[field.name], self._numbers[field.name]
-                for word in dict.fromkeys(values):
-                    if word not in numbers:
-                        numbers[word] = len(words)
-                        words.append(word)
-                chunk[field.name] = np.fromiter(map(numbers.__getitem__, values), np.int64, len(values))
+                chunk[field.name] = self._word_column(field, values)
+            case _Form.ID:
+                pairs = [split_id(value) for value in values]
+                own = np.array([number for _, number in pairs], np.int64)
+                chunk[field.name] = id_column(self._word_column(field, [word for word, _ in pairs]), own)
             case _Form.ELEMENTS:
                 elements = self._elements[field.name]
                 counts = np.fromiter(map(len, values), np.int64, len(values))
-                chunk[_count_of(field.name)] = counts
+                chunk[count_of(field.name)] = counts
                 chunk[field.name] = np.cumsum(counts) - counts + len(elements)
                 elements.extend(list(chain.from_iterable(values)))
             case _Form.OPTIONAL:
@@ -302,6 +355,14 @@ class Table(Collection[_Row]):
                 chunk[field.name] = self._ints(field, values)
                 if len(values) and chunk[field.name].min() == NONE:
                     raise self._too_large(field)
+
+    def _word_column(self, field: _Field, values: list[Any]) -> Ints:
+        words, numbers = self._words[field.name], self._numbers[field.name]
+        for word in dict.fromkeys(values):
+            if word not in numbers:
+                numbers[word] = len(words)
+                words.append(word)
+        return np.fromiter(map(numbers.__getitem__, values), np.int64, len(values))
 
     def _ints(self, field: _Field, values: list[int]) -> Ints:
         try:
@@ -312,18 +373,25 @@ class Table(Collection[_Row]):
     def _too_large(self, field: _Field) -> ValueError:
         return ValueError(f"{field.name} of {self._kind.__name__} has more than 64 bits")
 
-    def __getstate__(self) -> dict[str, object]:
-        self._whole()
-        return self.__dict__
+    def __getstate__(self) -> dict[str, Any]:
+        columns = {name: narrowed(column) for name, column in self._whole().items()}
+        return {**self.__dict__, "_chunks": columns}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        columns = {name: widened(*column) for name, column in state["_chunks"].items()}
+        self.__dict__.update(state, _chunks=[columns])
 
 
-def _count_of(name: str) -> str:
+def table_of(kind: type[_Struct], rows: Columns) -> Table[_Struct]:
+    """Returns a table of rows that were read as columns."""
+    table: Table[_Struct] = Table(kind)
+    table.take(rows)
+    return table
+
+
+def count_of(name: str) -> str:
+    """Returns the name of the column that says how many elements each row has in a field."""
     return f"{name}, count"
-
-
-def _renumbered(column: Ints, words: Sequence[Hashable], numbers: dict[Hashable, int]) -> Ints:
-    new = [numbers.setdefault(word, len(numbers)) for word in words]
-    return np.array(new, np.int64)[column] if new else column
 
 
 def _is_sorted(columns: Sequence[Ints]) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from emulator.verification.columns import Ints
+from emulator.verification.integers import Ints
 from emulator.verification.matching import keys_of
 
 

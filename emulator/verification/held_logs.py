@@ -10,9 +10,9 @@ import numpy as np
 
 from emulator.core.events import BatchAppended, IncarnationEnded, LogTruncated, PowerLost
 from emulator.verification.cluster_story import time_us
-from emulator.verification.columns import Ints
 from emulator.verification.copies import Taking, end_after, fate_of, takings_of
 from emulator.verification.event_table import EventRows
+from emulator.verification.integers import Ints
 from emulator.verification.matching import groups_of
 from emulator.verification.partition_facts import PartitionFacts
 from emulator.verification.run_story import Cut, FinalRecords, HeldRecords, Point

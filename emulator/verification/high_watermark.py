@@ -7,8 +7,9 @@ computed here from reported log ends, not taken from what a node concluded.
 import numpy as np
 
 from emulator.core.events import HighWatermarkAdvanced
-from emulator.verification.columns import NONE, Ints
+from emulator.verification.columns import NONE
 from emulator.verification.event_table import EventRows
+from emulator.verification.integers import Ints
 from emulator.verification.matching import groups_of
 
 

@@ -6,9 +6,9 @@ A controller that starts again may write down once more what it had committed be
 offset counts, and one that contradicts it is noted.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from io import BytesIO
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -23,26 +23,30 @@ from emulator.core.history import (
     PollOperation,
     SendOperation,
 )
+from emulator.core.packed.reading import LineReader as UnpackedLines
+from emulator.core.packed.reading import is_packed, whole_end
 from emulator.verification.census import Envelope, FileCensus, HistoryCensus
-from emulator.verification.client_history import poll, received_batch, sent_batch
-from emulator.verification.event_lines import FREQUENT, FREQUENT_LINES, LINES, Line
+from emulator.verification.client_history import BegunSend, EndedSend, poll, received_batch, sent_batch
+from emulator.verification.columns import NONE, table_of
+from emulator.verification.event_lines import FREQUENT, LINES, Line
+from emulator.verification.line_blocks import (
+    EVENTS,
+    HISTORY_LINES,
+    DecodedEvents,
+    check_numbers,
+    decode_block,
+    decode_events,
+)
+from emulator.verification.packed_lines import PackedOperations, read_events, read_operations
 from emulator.verification.run_facts import RunFacts
 from emulator.verification.timeline import CollectedEvent
 from emulator.verification.vocabulary import COMMITTED, EVENT_TYPES, tag
 
-_Line = TypeVar("_Line")
-
 _SAMPLES_MAX: Final = 3
-_LINE_END, _VALUE_BEGIN, _VALUE_END = b"\n{}"
 
 _ENVELOPE: Final = msgspec.json.Decoder(Envelope)
-_EVENT: Final[msgspec.json.Decoder[e.AnyEvent]] = msgspec.json.Decoder(e.AnyEvent)
-HISTORY_LINES: Final[msgspec.json.Decoder[HistoryLine]] = msgspec.json.Decoder(HistoryLine)
 _KNOWN: Final = frozenset(tag(kind) for kind in EVENT_TYPES)
 _RECORDS: Final = frozenset(COMMITTED)
-_64_BITS: Final = msgspec.msgpack.Encoder()
-"""Has no form for longer numbers."""
-_SCRATCH: Final = bytearray()
 
 
 class LineReader:
@@ -62,23 +66,51 @@ class LineReader:
         self.contradictions: list[str] = []
 
     def read_events(self, name: str, blocks: Iterable[bytes]) -> None:
-        """Reads an event file of that name, in blocks of whole lines."""
+        """Reads an event file of that name, in blocks of whole lines; of a packed one they are its segments."""
+        self._read_blocks(name, blocks, self._read_packed if is_packed(name) else self._read_lines)
+
+    def read_event_lines(self, name: str, lines: bytes) -> None:
+        """Reads lines of JSON that come from an event file of that name, packed or not."""
+        self._read_blocks(name, [lines], self._read_lines)
+
+    def _read_blocks(self, name: str, blocks: Iterable[bytes], read: Callable[[bytes, FileCensus], None]) -> None:
         census = FileCensus(file_name=name)
         self.files.append(census)
         for block in blocks:
-            try:
-                lines = decode_block(LINES, block)
-                rare, texts = rare_lines(lines, block)
-                events = decode_block(_EVENT, b"\n".join(texts))
-            except (msgspec.DecodeError, UnicodeDecodeError):
-                for text in _lines(block):
-                    self._read_event(text, census)
-                continue
-            census.add_all(lines)
-            self._facts.rows.add_lines(lines)
-            for line, event in zip(rare, events, strict=True):
-                self._add_event(line, event)
+            read(block, census)
         self._facts.cluster.event_files.update(dict.fromkeys(census.parts, name))
+
+    def _read_packed(self, block: bytes, census: FileCensus) -> None:
+        end = whole_end(block)
+        try:
+            packed = read_events(block[:end])
+        except (ValueError, msgspec.MsgspecError):
+            unpacked = UnpackedLines()
+            for text in unpacked.lines(block):
+                self._read_event(text + b"\n", census)
+            if unpacked.rest:
+                self._read_event(unpacked.rest, census)
+            return
+        census.add_run(*packed.writer, packed.lines)
+        self._facts.rows.add_columns(packed.rows)
+        self._add_decoded(packed.texts)
+        if end < len(block):
+            _add_corrupt(block[end:], census)
+
+    def _read_lines(self, block: bytes, census: FileCensus) -> None:
+        try:
+            found = decode_events(block)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            for text in _lines(block):
+                self._read_event(text, census)
+            return
+        census.add_all(found.lines)
+        self._add_decoded(found)
+
+    def _add_decoded(self, found: DecodedEvents) -> None:
+        self._facts.rows.add_lines(found.lines)
+        for line, event in zip(found.rare, found.events, strict=True):
+            self._add_event(line, event)
 
     def _read_event(self, line: bytes, census: FileCensus) -> None:
         try:
@@ -87,7 +119,7 @@ class LineReader:
             _add_corrupt(line, census)
             return
         try:
-            event = _EVENT.decode(line)
+            event = EVENTS.decode(line)
             check_numbers((envelope, event))
         except msgspec.ValidationError:
             census.add(envelope)
@@ -116,7 +148,16 @@ class LineReader:
         self.history.seals[name] = None
         next_index = 0
         for block in blocks:
-            for line in self._history_lines(block):
+            packed = self._packed_operations(block, history=name) if is_packed(name) else None
+            if packed is not None:
+                self.history.is_gapless = self.history.is_gapless and packed.first == next_index
+                next_index += packed.count
+                self.history.seals[name] = packed.seal
+                self.history.lines += packed.count
+                self.history.last = packed.first + packed.count - len(packed.seals) - 1
+                self._add_packed(packed)
+                continue
+            for line in self._history_lines(_unpacked(block) if is_packed(name) else block):
                 self.history.is_gapless = self.history.is_gapless and line.index == next_index
                 next_index += 1
                 if isinstance(line, HistorySealed):
@@ -125,6 +166,34 @@ class LineReader:
                 self.history.last = line.index
                 self.history.seals[name] = None
                 self._add_operation(line, history=name)
+
+    def _packed_operations(self, block: bytes, *, history: str) -> PackedOperations | None:
+        """Returns the operations of a segment; ``None`` where one by one has to be looked at."""
+        try:
+            found = read_operations(block, history=history)
+        except (ValueError, msgspec.MsgspecError):
+            return None
+        is_plain = found.seals == [] or (len(found.seals) == 1 and found.seal is not None and found.count > 1)
+        return found if is_plain else None
+
+    def _add_packed(self, found: PackedOperations) -> None:
+        rows = self._facts.rows
+        if found.begun is not None:
+            for begun in table_of(BegunSend, found.begun):
+                self.history.add_invocation(begun)
+        if found.ended is not None and found.sent is not None:
+            ended = list(table_of(EndedSend, found.ended))
+            for send in ended:
+                self.history.add_completion(send)
+            invoked = [self.history.invoked.get(send.operation_id, NONE) for send in ended]
+            found.sent.columns["invoked"] = np.array(invoked, np.int64)
+            rows.sent.take(found.sent)
+        if found.received is not None:
+            rows.received.take(found.received)
+        for each in found.polls:
+            self._facts.partition(each.topic, each.partition).polls.append(each)
+        for read in found.final_reads:
+            self._facts.partition(read.topic, read.partition).final_reads.append(read)
 
     def _history_lines(self, block: bytes) -> list[HistoryLine]:
         try:
@@ -172,43 +241,9 @@ class LineReader:
         return False
 
 
-def rare_lines(lines: Sequence[Line], block: bytes) -> tuple[list[Line], list[bytes]]:
-    """Returns those lines of a block that are not of a frequent kind, and their text."""
-    places = [place for place, line in enumerate(lines) if type(line) not in FREQUENT_LINES]
-    texts = block.split(b"\n") if places else []
-    return [lines[place] for place in places], [texts[place] for place in places]
-
-
-def decode_block(decoder: "msgspec.json.Decoder[_Line]", block: bytes) -> list[_Line]:
-    """Decodes a block of lines at once, which costs half of line by line.
-
-    Raises:
-        msgspec.DecodeError: a line is not what it should be, or a value is not one line.
-        UnicodeDecodeError: a line is no text.
-    """
-    if not block:
-        return []
-    decoded = decoder.decode_lines(block)
-    # The decoder skips empty lines, and takes several values on a line or one on several.
-    text = np.frombuffer(block, np.uint8)
-    ends = np.flatnonzero(text[:-1] == _LINE_END)
-    between_values = (text[ends - 1] == _VALUE_END) & (text[ends + 1] == _VALUE_BEGIN)
-    if len(decoded) != len(ends) + 1 or not np.all(between_values):
-        raise msgspec.DecodeError("lines and values do not pair up")
-    check_numbers(decoded)
-    return decoded
-
-
-def check_numbers(values: object) -> None:
-    """Checks that all numbers have 64 bits at most: nobody writes others, and tables could not hold them.
-
-    Raises:
-        msgspec.ValidationError: one has more.
-    """
-    try:
-        _64_BITS.encode_into(values, _SCRATCH)
-    except OverflowError as error:
-        raise msgspec.ValidationError(str(error)) from error
+def _unpacked(block: bytes) -> bytes:
+    reader = UnpackedLines()
+    return b"".join([line + b"\n" for line in reader.lines(block)]) + reader.rest
 
 
 def _lines(block: bytes) -> Iterator[bytes]:

@@ -1,7 +1,7 @@
 """The digest of a file of lines, as its seal and the harness give it: the oracle's own arithmetic.
 
 SHA-256 over the SHA-256 of each MiB of the file, in order. The line that seals the file does not count, nor does what
-stands after the last line end.
+stands after the last whole line.
 """
 
 import hashlib
@@ -9,6 +9,9 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
+
+from emulator.core.packed.layout import CELL
+from emulator.core.packed.reading import content_end, count_lines, is_packed
 
 _PART_BYTES: Final = 1 << 20
 _TAIL_BYTES: Final = 1 << 12
@@ -36,14 +39,19 @@ def digest_range(path: Path, begin: int, end: int) -> DigestPart:
         OSError: it cannot be read.
     """
     lines, digests = 0, []
+    count = count_lines if is_packed(path) else _count_line_ends
     with path.open("rb") as file:
-        content_end = _content_end(file)
+        content_end = _packed_end(file) if is_packed(path) else _content_end(file)
         for start in range(-(-begin // _PART_BYTES) * _PART_BYTES, min(end, content_end), _PART_BYTES):
             file.seek(start)
             part = file.read(min(_PART_BYTES, content_end - start))
-            lines += part.count(b"\n")
+            lines += count(part)
             digests.append(hashlib.sha256(part).digest())
     return DigestPart(lines, b"".join(digests))
+
+
+def _count_line_ends(content: bytes) -> int:
+    return content.count(b"\n")
 
 
 def join_parts(parts: Iterable[DigestPart]) -> FileContent:
@@ -52,6 +60,19 @@ def join_parts(parts: Iterable[DigestPart]) -> FileContent:
     return FileContent(
         sum(part.lines for part in found), hashlib.sha256(b"".join(part.digests for part in found)).hexdigest()
     )
+
+
+def _packed_end(file: BinaryIO) -> int:
+    """Returns where the lines of a packed file end that its seal is about."""
+    size = file.seek(0, os.SEEK_END)
+    length = _TAIL_BYTES
+    while True:
+        start = max((size - length) // CELL * CELL, 0)
+        file.seek(start)
+        end = content_end(file.read())
+        if end is not None or not start:
+            return start + (end or 0)
+        length *= 8
 
 
 def _content_end(file: BinaryIO) -> int:
@@ -70,9 +91,15 @@ def _content_end(file: BinaryIO) -> int:
 
 
 class LinesDigest:
-    """Takes a file block by block; blocks end with lines, but for the last one."""
+    """Takes a file block by block; blocks end with lines, but for the last one.
 
-    def __init__(self) -> None:
+    Args:
+        is_packed_file: whether lines are packed.
+    """
+
+    def __init__(self, *, is_packed_file: bool = False) -> None:
+        self._is_packed = is_packed_file
+        self._count = count_lines if is_packed_file else _count_line_ends
         self._lines = 0
         self._parts: list[bytes] = []
         self._rest = b""
@@ -85,16 +112,13 @@ class LinesDigest:
 
     def finish(self) -> FileContent:
         """Returns what the file holds."""
-        whole = self._held[: self._held.rfind(b"\n") + 1]
-        start_of_last = whole.rfind(b"\n", 0, -1) + 1
-        last = whole[start_of_last:]
-        self._take(whole[:start_of_last] if any(seal in last for seal in _SEALS) else whole)
+        self._take(self._held[: (content_end(self._held) or 0) if self._is_packed else _text_end(self._held)])
         if self._rest:
             self._parts.append(hashlib.sha256(self._rest).digest())
         return FileContent(self._lines, hashlib.sha256(b"".join(self._parts)).hexdigest())
 
     def _take(self, content: bytes) -> None:
-        self._lines += content.count(b"\n")
+        self._lines += self._count(content)
         content = self._rest + content
         view = memoryview(content)
         end = len(content) - len(content) % _PART_BYTES
@@ -102,3 +126,9 @@ class LinesDigest:
             hashlib.sha256(view[start : start + _PART_BYTES]).digest() for start in range(0, end, _PART_BYTES)
         )
         self._rest = content[end:]
+
+
+def _text_end(held: bytes) -> int:
+    whole = held[: held.rfind(b"\n") + 1]
+    start_of_last = whole.rfind(b"\n", 0, -1) + 1
+    return start_of_last if any(seal in whole[start_of_last:] for seal in _SEALS) else len(whole)

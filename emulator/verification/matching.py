@@ -5,7 +5,8 @@ from typing import Final
 
 import numpy as np
 
-from emulator.verification.columns import Ints, Mask
+from emulator.verification.columns import Mask
+from emulator.verification.integers import Ints
 
 _ROOM: Final = 2**62
 

@@ -33,8 +33,9 @@ from emulator.verification.acked_batches import acked_batches
 from emulator.verification.batches import AckedBatch, ConsumedBatch, LeaderTerm, LostBatch, SettledLeader
 from emulator.verification.client_history import Poll
 from emulator.verification.cluster_facts import ClusterFacts
-from emulator.verification.columns import NONE, Ints, Mask, Table
+from emulator.verification.columns import NONE, Mask, Table
 from emulator.verification.event_table import EventRows, PartitionEventTable
+from emulator.verification.integers import Ints
 from emulator.verification.log_reader import FinalBatch, FinalLog
 from emulator.verification.lost_batches import lost_batches
 from emulator.verification.matching import groups_of

@@ -9,9 +9,10 @@ from emulator.core.events import BecameFollower, BecameLeader, PartitionChanged,
 from emulator.core.types import LeaderRecoveryState
 from emulator.verification.batches import AckedBatch
 from emulator.verification.cluster_story import origin_of, time_us
-from emulator.verification.columns import NONE, Ints, Table
+from emulator.verification.columns import NONE, Table
 from emulator.verification.event_table import place_of
 from emulator.verification.held_logs import final_records, held_and_cut
+from emulator.verification.integers import Ints
 from emulator.verification.loss_report import Loss
 from emulator.verification.matching import groups_of, keys_of
 from emulator.verification.partition_facts import ACKS_ALL, PartitionFacts

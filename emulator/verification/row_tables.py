@@ -1,13 +1,13 @@
 """Facts of which a run has as many as batches, as they are read: as columns, of all partitions, and then of each."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from emulator.core.events import Event
 from emulator.verification.client_history import ReceivedBatch, SentBatch
-from emulator.verification.columns import Table
+from emulator.verification.columns import Columns, Table
 from emulator.verification.event_lines import FREQUENT, FREQUENT_LINES, Line
 from emulator.verification.event_table import EventRows
 from emulator.verification.matching import groups_of
@@ -58,6 +58,12 @@ class RowTables:
         for kind, rows in self.events.items():
             line_type = _LINE_OF[kind]
             rows.extend([line for line in lines if type(line) is line_type])
+
+    def add_columns(self, rows: Mapping[type[msgspec.Struct], Columns]) -> None:
+        """Takes frequent events that were read as columns."""
+        for kind, found in rows.items():
+            if kind in self.events:
+                self.events[kind].take(found)
 
     def parts(self) -> dict[PartitionName, PartitionRows]:
         """Returns the facts by partition."""

@@ -5,8 +5,8 @@
     store/<scenario>/<timestamp>/
         cluster.yaml        era, seed, start and duration
         scenario.yaml       name of the scenario
-        events/<node>-<incarnation>.jsonl
-        history.jsonl       and history/<client>.jsonl, where clients come and go
+        events/<node>-<incarnation>.jsonl, or .packed
+        history.packed      and history/<client>.packed, where clients come and go; or .jsonl
         nodes/<id>/data/<topic>-<partition>/*.log
 
 Missing inputs are no error here: they are evidence that is missing, and ``evidence`` turns that into ``unknown``. Only
@@ -21,6 +21,7 @@ import msgspec
 import yaml
 
 from emulator.core.errors import ConfigError
+from emulator.core.packed.layout import SUFFIX
 
 _Entry = TypeVar("_Entry", str, int, float)
 
@@ -56,15 +57,9 @@ class RunDirectory(msgspec.Struct, frozen=True, kw_only=True):
         return self.path / "events"
 
     @property
-    def history(self) -> Path:
-        """The clients' history."""
-        return self.path / "history.jsonl"
-
-    @property
     def histories(self) -> tuple[Path, ...]:
         """History files that exist: that of the run's clients, and one for each client that came by itself."""
-        found = (self.history, *sorted((self.path / "history").glob("*.jsonl")))
-        return tuple(path for path in found if path.exists())
+        return (*_line_files(self.path, "history"), *_line_files(self.path / "history", "*"))
 
     @property
     def nodes(self) -> Path:
@@ -73,12 +68,16 @@ class RunDirectory(msgspec.Struct, frozen=True, kw_only=True):
 
     def event_files(self) -> tuple[Path, ...]:
         """Event files that exist, by name."""
-        return tuple(sorted(self.events.glob("*.jsonl")))
+        return _line_files(self.events, "*")
 
     def node_directories(self) -> tuple[tuple[int, Path], ...]:
         """Node ids and directories that exist, by id."""
         found = [(int(path.name), path) for path in self.nodes.glob("*") if path.name.isdigit() and path.is_dir()]
         return tuple(sorted(found))
+
+
+def _line_files(directory: Path, stem: str) -> tuple[Path, ...]:
+    return tuple(sorted(path for suffix in (SUFFIX, ".jsonl") for path in directory.glob(f"{stem}{suffix}")))
 
 
 def open_run_directory(path: Path) -> RunDirectory:
@@ -88,8 +87,9 @@ def open_run_directory(path: Path) -> RunDirectory:
         ConfigError: there is no run there.
     """
     resolved = path.resolve()
-    if not any((resolved / name).exists() for name in ("events", "history.jsonl", "cluster.yaml")):
-        raise ConfigError(key="run", value=str(path), expected="a run directory (events/, history.jsonl, nodes/)")
+    is_run = any((resolved / name).exists() for name in ("events", "cluster.yaml"))
+    if not is_run and not _line_files(resolved, "history"):
+        raise ConfigError(key="run", value=str(path), expected="a run directory (events/, history, nodes/)")
     scenario, cluster = _entries(resolved / "scenario.yaml"), _entries(resolved / "cluster.yaml")
     return RunDirectory(
         path=resolved,

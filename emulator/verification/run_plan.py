@@ -7,12 +7,14 @@ verdict ``unknown``: a worker that sees another directory, or a part of it, woul
 import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import msgspec
 
+from emulator.core.packed.reading import is_packed
 from emulator.verification.lines_digest import FileContent, LinesDigest
 from emulator.verification.log_reader import METADATA_LOG, log_files
+from emulator.verification.packed_columns import segments
 from emulator.verification.run_directory import RunDirectory
 
 _BLOCK_BYTES: Final = 1 << 20
@@ -56,13 +58,15 @@ class ReadLedger:
         return content
 
     def blocks(self, path: Path) -> Iterator[bytes]:
-        """Yields a file in blocks of whole lines, the last of which may be torn, and none where there is no file."""
+        """Yields a file in blocks of whole lines, the last of which may be torn, and none where there is no file.
+
+        Blocks of a packed file are its segments.
+        """
         size = 0
-        digest = LinesDigest()
+        digest = LinesDigest(is_packed_file=is_packed(path))
         try:
             with path.open("rb") as file:
-                while block := file.read(_BLOCK_BYTES):
-                    block += file.readline()
+                for block in segments(file) if is_packed(path) else _blocks_of_lines(file):
                     size += len(block)
                     digest.add(block)
                     yield block
@@ -71,6 +75,11 @@ class ReadLedger:
         name = str(path.relative_to(self._run))
         self.sizes[name] = size
         self.contents[name] = digest.finish()
+
+
+def _blocks_of_lines(file: BinaryIO) -> Iterator[bytes]:
+    while block := file.read(_BLOCK_BYTES):
+        yield block + file.readline()
 
 
 def plan_run(number: int, run: RunDirectory) -> RunPlan:

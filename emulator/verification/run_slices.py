@@ -13,19 +13,24 @@ Only a run without any fault in its form is read this way: each line is an event
 without gaps, each send has its outcome. Of any other run one process has to say what is wrong with it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from emulator.core.errors import EmulatorError
-from emulator.core.history import HistorySealed
-from emulator.verification.census import PartCensus, is_consecutive
+from emulator.core.history import HistoryLine, HistorySealed
+from emulator.core.packed.layout import CELL, HEADER
+from emulator.core.packed.reading import count_lines, is_packed, json_lines, whole_end
+from emulator.verification.census import ConsecutiveLines, PartCensus, consecutive, is_consecutive
+from emulator.verification.columns import Columns
 from emulator.verification.event_lines import LINES
-from emulator.verification.line_reader import HISTORY_LINES, decode_block, rare_lines
+from emulator.verification.line_blocks import HISTORY_LINES, DecodedEvents, decode_block, decode_events
 from emulator.verification.lines_digest import DigestPart, digest_range
+from emulator.verification.packed_columns import segments
+from emulator.verification.packed_lines import PackedOperations, read_events, read_operations
 from emulator.verification.row_tables import PartitionName
 from emulator.verification.run_directory import RunDirectory
 from emulator.verification.run_plan import RunPlan
@@ -146,6 +151,17 @@ def sort_slice(run: RunDirectory, piece: Slice) -> SortedSlice:
         OSError: the file cannot be read.
     """
     path = run.path / piece.path
+    try:
+        found = _sorted_packed(path, piece) if is_packed(path) else _sorted_lines(path, piece)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise UnfitError(f"{piece.path} has a line that is not what it should be") from error
+    except ValueError as error:
+        raise UnfitError(f"{piece.path}: {error}") from error
+    digest = digest_range(path, piece.begin, piece.end)
+    return msgspec.structs.replace(found, census=msgspec.structs.replace(found.census, digest=digest))
+
+
+def _sorted_lines(path: Path, piece: Slice) -> SortedSlice:
     content = _lines_from(path, piece)
     size = len(content)
     whole, torn = content, None
@@ -156,20 +172,41 @@ def sort_slice(run: RunDirectory, piece: Slice) -> SortedSlice:
             whole = content + b"\n"
         else:
             torn = tail.decode(errors="replace")
-    try:
-        match piece.kind:
-            case FileKind.EVENTS:
-                found = _sorted_events(piece, whole, size=size, torn=torn)
-            case FileKind.HISTORY:
-                if torn is not None:
-                    raise UnfitError(f"{piece.path} ends within a line")
-                found = _sorted_operations(piece, whole)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UnfitError(f"{piece.path} has a line that is not what it should be") from error
-    except ValueError as error:
-        raise UnfitError(f"{piece.path}: {error}") from error
-    digest = digest_range(path, piece.begin, piece.end)
-    return msgspec.structs.replace(found, census=msgspec.structs.replace(found.census, digest=digest))
+    match piece.kind:
+        case FileKind.EVENTS:
+            return _sorted_events(piece, map(_decoded, _blocks(whole)), size=size, torn=torn)
+        case FileKind.HISTORY:
+            if torn is not None:
+                raise UnfitError(f"{piece.path} ends within a line")
+            return _sorted_operations(piece, map(_decoded_operations, _blocks(whole)), size=size)
+
+
+def _sorted_packed(path: Path, piece: Slice) -> SortedSlice:
+    """Sorts the segments that begin in a slice."""
+    blocks = list(_segments_from(path, piece))
+    size = sum(map(len, blocks))
+    ends = [whole_end(block) for block in blocks]
+    torn = "".join(block[end:].decode(errors="replace") for block, end in zip(blocks, ends, strict=True))
+    whole = (block[:end] for block, end in zip(blocks, ends, strict=True) if count_lines(block[:end]))
+    match piece.kind:
+        case FileKind.EVENTS:
+            return _sorted_events(piece, map(_unpacked_events, whole), size=size, torn=torn or None)
+        case FileKind.HISTORY:
+            if torn:
+                raise UnfitError(f"{piece.path} ends within a line")
+            name = path.name
+            return _sorted_operations(piece, (_unpacked_operations(block, name) for block in whole), size=size)
+
+
+def _segments_from(path: Path, piece: Slice) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        position = file.seek(-(-piece.begin // CELL) * CELL)
+        for block in segments(file):
+            if position >= piece.end:
+                return
+            if block[0] == HEADER or not position:
+                yield block
+            position += len(block)
 
 
 def _lines_from(path: Path, piece: Slice) -> bytes:
@@ -192,34 +229,56 @@ def _is_event(line: bytes) -> bool:
     return True
 
 
-def _sorted_events(piece: Slice, whole: bytes, *, size: int, torn: str | None) -> SortedSlice:
+class _EventBlock(NamedTuple):
+    """Events of one process that are numbered in steps of one."""
+
+    writers: set[tuple[str, int, int]]
+    lines: ConsecutiveLines
+    decoded: DecodedEvents
+    rows: Mapping[type[msgspec.Struct], Columns]
+
+
+def _decoded(block: bytes) -> _EventBlock:
+    decoded = decode_events(block)
+    if not is_consecutive([line.sequence for line in decoded.lines]):
+        raise ValueError("lines are not numbered in steps of one")
+    writers = {(line.run, line.node, line.incarnation) for line in decoded.lines}
+    return _EventBlock(writers, consecutive(decoded.lines), decoded, {})
+
+
+def _unpacked_events(block: bytes) -> _EventBlock:
+    found = read_events(block)
+    return _EventBlock({found.writer}, found.lines, found.texts, found.rows)
+
+
+def _sorted_events(piece: Slice, blocks: Iterable[_EventBlock], *, size: int, torn: str | None) -> SortedSlice:
     found, parts = SliceTables(), PartCensus()
     rare: list[bytes] = []
     writers: set[tuple[str, int, int]] = set()
     mentioned: set[PartitionName] = set()
-    first: int | None = None
-    for block in _blocks(whole):
-        lines = decode_block(LINES, block)
-        others, texts = rare_lines(lines, block)
-        found.tables.add_lines(lines)
-        rare.extend(texts)
-        writers.update({(line.run, line.node, line.incarnation) for line in lines})
-        mentioned.update((line.topic, line.partition) for line in others if line.topic and line.partition is not None)
-        first = lines[0].sequence if first is None else first
-        numbers = [line.sequence for line in lines]
-        if numbers[0] != first + parts.count or not is_consecutive(numbers):
+    for block in blocks:
+        decoded = block.decoded
+        found.tables.add_columns(block.rows)
+        found.tables.add_lines(decoded.lines)
+        rare.extend(decoded.contents)
+        writers.update(block.writers)
+        mentioned.update(
+            (line.topic, line.partition) for line in decoded.rare if line.topic and line.partition is not None
+        )
+        if parts.first is not None and block.lines.first != parts.first + parts.count:
             raise UnfitError(f"{piece.path} is not one process's events in order")
-        parts.add_all(lines)
+        parts.add_all(block.lines)
     processes = {(node, incarnation) for _, node, incarnation in writers}
     if len(processes) > 1:
         raise UnfitError(f"{piece.path} has several processes' events")
+    first = parts.first or 0
     census = SliceCensus(
         slice=piece,
         size=size,
         lines=parts.count,
         process=next(iter(processes), None),
-        first=first or 0,
-        last=(first or 0) + parts.count - 1,
+        first=first,
+        last=first + parts.count - 1,
         first_type=parts.first_type,
         last_type=parts.last_type,
         is_sealed=parts.is_sealed,
@@ -231,24 +290,51 @@ def _sorted_events(piece: Slice, whole: bytes, *, size: int, torn: str | None) -
     )
 
 
-def _sorted_operations(piece: Slice, whole: bytes) -> SortedSlice:
-    found = SliceTables()
-    name, rare = Path(piece.path).name, list[bytes]()
+class _OperationBlock(NamedTuple):
+    """Operations that are numbered in steps of one, as lines or as columns."""
+
+    first: int
+    count_of_lines: int
+    seal: HistorySealed | None
+    seals: list[bytes]
+    found: list[HistoryLine] | PackedOperations
+
+
+def _decoded_operations(block: bytes) -> _OperationBlock:
+    lines = decode_block(HISTORY_LINES, block)
+    if not is_consecutive([line.index for line in lines]):
+        raise ValueError("lines are not numbered in steps of one")
+    seals = [line for line in lines if isinstance(line, HistorySealed)]
+    texts = block.split(b"\n") if seals else []
+    seal = lines[-1] if isinstance(lines[-1], HistorySealed) else None
+    return _OperationBlock(lines[0].index, len(lines), seal, [texts[lines.index(each)] for each in seals], lines)
+
+
+def _unpacked_operations(block: bytes, history: str) -> _OperationBlock:
+    try:
+        found = read_operations(block, history=history)
+    except (ValueError, msgspec.MsgspecError):
+        return _decoded_operations(json_lines(block))
+    return _OperationBlock(found.first, found.count, found.seal, found.seals, found)
+
+
+def _sorted_operations(piece: Slice, blocks: Iterable[_OperationBlock], *, size: int) -> SortedSlice:
+    tables, name, rare = SliceTables(), Path(piece.path).name, list[bytes]()
     first, count = 0, 0
     seal: HistorySealed | None = None
-    for block in _blocks(whole):
-        lines = decode_block(HISTORY_LINES, block)
-        first = first if count else lines[0].index
-        if lines[0].index != first + count or not is_consecutive([line.index for line in lines]):
+    for block in blocks:
+        first = first if count else block.first
+        if block.first != first + count:
             raise UnfitError(f"{piece.path} is not numbered in steps of one")
-        count += len(lines)
-        seal = lines[-1] if isinstance(lines[-1], HistorySealed) else None
-        if any(isinstance(line, HistorySealed) for line in lines):
-            texts = block.split(b"\n")
-            rare.extend(texts[place] for place, line in enumerate(lines) if isinstance(line, HistorySealed))
-        found.add_operations(lines, history=name)
-    census = SliceCensus(slice=piece, size=len(whole), lines=count, first=first, last=first + count - 1, seal=seal)
-    return SortedSlice(census=census, rare=_joined(rare), mentioned=frozenset(), partitions=found.by_partition())
+        count += block.count_of_lines
+        seal = block.seal
+        rare.extend(block.seals)
+        if isinstance(block.found, PackedOperations):
+            tables.add_columns(block.found)
+        else:
+            tables.add_operations(block.found, history=name)
+    census = SliceCensus(slice=piece, size=size, lines=count, first=first, last=first + count - 1, seal=seal)
+    return SortedSlice(census=census, rare=_joined(rare), mentioned=frozenset(), partitions=tables.by_partition())
 
 
 def _blocks(whole: bytes) -> Iterator[bytes]:

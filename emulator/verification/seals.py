@@ -16,8 +16,8 @@ from emulator.verification.lines_digest import FileContent
 from emulator.verification.run_reader import RunEvidence
 from emulator.verification.vocabulary import tag
 
-HISTORY_FILE: Final = "history.jsonl"
-"""The history of a run's own clients; those of others are in a folder."""
+HISTORY_FILES: Final = ("history.packed", "history.jsonl")
+"""Histories of a run's own clients; those of others are in a folder."""
 
 
 def seal_doubts(evidence: RunEvidence) -> Iterator[Doubt]:
@@ -30,7 +30,7 @@ def seal_doubts(evidence: RunEvidence) -> Iterator[Doubt]:
         for sentence in _event_file_problems(census, evidence, is_last=bool(last & census.parts.keys())):
             yield Doubt(about=Evidence.EVENTS, sentence=f"{name} {sentence}", file=name)
     for file_name, seal in evidence.history.seals.items():
-        name = file_name if file_name == HISTORY_FILE else f"history/{file_name}"
+        name = file_name if file_name in HISTORY_FILES else f"history/{file_name}"
         for sentence in _history_problems(seal, evidence.contents[name]):
             yield Doubt(about=Evidence.HISTORY, sentence=f"{name} {sentence}", file=name)
     if not last:
@@ -92,7 +92,7 @@ def _is_announced(name: str, evidence: RunEvidence) -> bool:
     started = evidence.facts.cluster.events.of(IncarnationStarted)
     clients = evidence.facts.cluster.events.of(ClientStarted)
     return name in {
-        HISTORY_FILE,
+        *HISTORY_FILES,
         *(f"events/{told.event.event_file.rpartition('/')[2]}" for told in started),
         *(told.event.history_file for told in clients),
     }

@@ -11,7 +11,7 @@ import msgspec
 
 from emulator.core.history import OperationType
 from emulator.verification.census import FileCensus, HistoryCensus, PartCensus, SendStream
-from emulator.verification.client_history import SentBatch
+from emulator.verification.client_history import BegunSend, SentBatch
 from emulator.verification.columns import Table
 from emulator.verification.judge import Judgement, join_stories, put_together, report_unjudged, tell
 from emulator.verification.line_reader import LineReader
@@ -32,7 +32,7 @@ from emulator.verification.run_slices import (
     UnfitError,
 )
 from emulator.verification.run_story import PartitionStory, RunStory
-from emulator.verification.slice_rows import BegunSend, SliceRows
+from emulator.verification.slice_rows import SliceRows
 
 
 class MergedSlices(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,7 +148,7 @@ def _read_rare(run: RunDirectory, rare: Mapping[str, bytes]) -> tuple[RunFacts, 
     facts = RunFacts()
     reader = LineReader(facts)
     for path in run.event_files():
-        reader.read_events(path.name, [rare.get(str(path.relative_to(run.path)), b"")])
+        reader.read_event_lines(path.name, rare.get(str(path.relative_to(run.path)), b""))
     facts.cluster.node_directories.update(node for node, _ in run.node_directories())
     return facts, reader
 
@@ -235,8 +235,6 @@ def finish(
     if unread:
         return Judgement(number=plan.number, report=report_unjudged(plan.run, unread))
     facts, reader = _read_rare(plan.run, merged.rare)
-    for path in plan.run.histories:
-        reader.read_history(path.name, [merged.rare.get(str(path.relative_to(plan.run.path)), b"")])
     _check_fit(reader)
     sent, acked = Counter[SendStream](), Counter[SendStream]()
     for outcome in outcomes:

@@ -7,21 +7,10 @@ import msgspec
 import numpy as np
 
 from emulator.core.history import FinalReadOperation, HistoryLine, OperationType, PollOperation, SendOperation
-from emulator.verification.client_history import Poll, poll, received_batch, sent_batch
+from emulator.verification.client_history import BegunSend, Poll, poll, received_batch, sent_batch
 from emulator.verification.columns import Table
+from emulator.verification.packed_lines import PackedOperations
 from emulator.verification.row_tables import PartitionName, PartitionRows, RowTables, parts_of
-
-
-class BegunSend(msgspec.Struct, frozen=True, kw_only=True):
-    """A send that was begun, at a position in its history; its outcome may be in another slice."""
-
-    operation_id: str
-    process: str
-    topic: str
-    partition: int
-    index: int
-    acks: int
-    record_count: int
 
 
 class SliceRows(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,6 +77,19 @@ class SliceTables:
                     self.tables.received.extend([received_batch(operation, batch) for batch in operation.batches])
                 case FinalReadOperation():
                     self._final_reads[operation.topic, operation.partition].append(operation)
+
+    def add_columns(self, operations: PackedOperations) -> None:
+        """Takes operations of a packed history."""
+        if operations.begun is not None:
+            self._begun.take(operations.begun)
+        if operations.sent is not None:
+            self.tables.sent.take(operations.sent)
+        if operations.received is not None:
+            self.tables.received.take(operations.received)
+        for each in operations.polls:
+            self._polls[each.topic, each.partition].append(each)
+        for read in operations.final_reads:
+            self._final_reads[read.topic, read.partition].append(read)
 
     def by_partition(self) -> dict[PartitionName, SliceRows]:
         """Returns what there is of each partition.

@@ -84,15 +84,15 @@ async def test_an_unclean_leader_recovers_and_a_late_replica_is_a_stray(tmp_path
             await cluster.stop_node(node)
 
     assert unexpected == []
-    events = read_events(tmp_path / "events" / f"{second}-0.jsonl")
+    events = read_events(tmp_path / "events" / f"{second}-0.packed")
     followed = sum(event["type"] == "BatchAppended" for event in events)
-    events = read_events(tmp_path / "events" / f"{second}-1.jsonl")
+    events = read_events(tmp_path / "events" / f"{second}-1.packed")
     (finished,) = [event for event in events if event["type"] == "RecoveryFinished"]
     assert followed > 0
     assert (finished["batch_count"], finished["log_end_offset"]) == (followed, followed)
     assert isinstance(finished["duration_ms"], int)
     assert finished["duration_ms"] >= 600
-    events = read_events(tmp_path / "events" / f"{first}-1.jsonl")
+    events = read_events(tmp_path / "events" / f"{first}-1.packed")
     about = [(event["type"], event.get("reason")) for event in events if str(event["type"]).startswith("Stray")]
     assert about == [("StrayDetected", "unknown_topic"), ("StrayDeleted", None)]
     assert not [path for path in (tmp_path / "nodes" / str(first) / "data").iterdir() if path.is_dir()]

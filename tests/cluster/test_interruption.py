@@ -15,8 +15,8 @@ import psutil
 import pytest
 
 from chaos.scenario.scenario_file import load_scenario
+from emulator.client.history import history_of, read_history
 from emulator.core.events import AnyEvent, FileSealed, NodeStopped, RunEnded
-from emulator.core.history import HistoryLine
 from tests.cluster.survivors import DEADLINE_S, MARK, await_end, survivors
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]
@@ -154,4 +154,4 @@ def check_kept(run: Path, *, interrupted: bool, has_played: bool) -> None:
     if has_played:
         played = [step.text for step in load_scenario(run / "plan.yaml").steps]
         assert played[1:] == ["{cut: {from: client, to: 1}}", "{pause: {node: 1}}"]
-        assert msgspec.json.Decoder(HistoryLine).decode_lines((run / "history.jsonl").read_bytes())
+        assert read_history(history_of(run))

@@ -15,6 +15,7 @@ from chaos.process.client_link import ClientLink
 from chaos.process.controller_requests import ask
 from chaos.process.metadata_observer import MetadataObserver
 from chaos.scenario.scenario_file import read_scenario
+from emulator.client.history import HISTORY_FILE
 from emulator.cluster.process_cluster import ClusterLayout, ProcessCluster
 from emulator.cluster.toxiproxy import both_ways
 from emulator.cluster.toxiproxy_build import find_toxiproxy
@@ -23,6 +24,7 @@ from emulator.core.properties import node_properties
 from emulator.core.switches import Switches
 from emulator.plan.nodes import CLIENT, CONTROLLER
 from emulator.rpc.channel import keepalive_for
+from emulator.storage.line_file import read_lines
 
 pytestmark = pytest.mark.cluster
 
@@ -44,7 +46,7 @@ steps: [{until: {acked: 1, acks: all}}]
 def read_events(directory: Path) -> list[AnyEvent]:
     """What nodes have written so far; the last line of a file may not be whole yet."""
     decoder = msgspec.json.Decoder(AnyEvent)
-    return [decoder.decode(line) for path in directory.iterdir() for line in path.read_bytes().split(b"\n")[:-1]]
+    return [decoder.decode(line) for path in directory.iterdir() for line in read_lines(path).splitlines()]
 
 
 async def test_a_cluster_runs_over_300_ms_of_one_way_latency(tmp_path: Path) -> None:
@@ -95,7 +97,7 @@ async def test_a_cluster_runs_over_300_ms_of_one_way_latency(tmp_path: Path) -> 
         )
         config = client_config(
             scenario,
-            history_path=tmp_path / "history.jsonl",
+            history_path=tmp_path / HISTORY_FILE,
             control_port=await client.listen(),
             session_timeout_ms=session_timeout_ms,
         )

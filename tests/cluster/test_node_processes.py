@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from emulator.cluster.child import EndCause, ProcessEnd
-from emulator.cluster.process_cluster import ClusterLayout, ProcessCluster
+from emulator.cluster.process_cluster import ClusterLayout, ProcessCluster, event_file_name
 from emulator.core.admin_messages import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from emulator.core.controller.controller import Controller
 from emulator.core.errors import ErrorCode
@@ -37,6 +37,7 @@ from emulator.rpc.address_book import AddressBook
 from emulator.rpc.channel import keepalive_for, open_channel
 from emulator.rpc.metadata_stream import read_metadata
 from emulator.rpc.outbound import Outbound, Outcome
+from emulator.storage.line_file import read_lines
 from emulator.storage.os_filesystem import OsFileSystem
 from emulator.storage.record_codec import RecordContent, build_batch
 
@@ -157,7 +158,7 @@ async def running(
 
 
 def read_events(path: Path) -> list[dict[str, object]]:
-    return [msgspec.json.decode(line) for line in path.read_bytes().splitlines()]
+    return [msgspec.json.decode(line) for line in read_lines(path).splitlines()]
 
 
 async def produce(client: Client, value: bytes) -> Offset | None:
@@ -194,7 +195,7 @@ async def test_a_cluster_boots_replicates_and_ends_in_order(tmp_path: Path) -> N
     }
     assert len(logs) == 1
     for node in (*BROKERS, CONTROLLER):
-        events = read_events(tmp_path / "events" / f"{node}-0.jsonl")
+        events = read_events(tmp_path / "events" / event_file_name(NodeId(node), 0))
         assert events[0]["type"] == "NodeStarted"
         assert [event["type"] for event in events[-2:]] == ["NodeStopped", "FileSealed"]
         assert [event["sequence"] for event in events] == list(range(len(events)))

@@ -11,6 +11,7 @@ from chaos.play.run_directory import create_run_directory
 from chaos.play.run_order import RunOrder
 from chaos.play.runner import Run, RunStatus
 from chaos.scenario.scenario_file import load_scenario, read_scenario
+from emulator.client.history import HISTORY_FILE, read_history
 from emulator.core.events import (
     AnyEvent,
     FaultInjected,
@@ -23,6 +24,7 @@ from emulator.core.events import (
 )
 from emulator.core.history import FinalReadOperation, HistoryLine, OperationType, SendOperation
 from emulator.core.switches import Switches
+from emulator.storage.line_file import read_lines
 
 pytestmark = pytest.mark.cluster
 
@@ -36,7 +38,6 @@ workload: {producers: [{acks: all, rate: 200}, {acks: 0, rate: 20}, {acks: 1, ra
 """
 
 _EVENT: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
-_LINE: msgspec.json.Decoder[HistoryLine] = msgspec.json.Decoder(HistoryLine)
 
 
 class Played:
@@ -47,10 +48,10 @@ class Played:
         self.problem = run.problem
 
     def events(self, name: str) -> list[AnyEvent]:
-        return _EVENT.decode_lines((self.directory / "events" / name).read_bytes())
+        return _EVENT.decode_lines(read_lines(self.directory / "events" / name))
 
     def history(self) -> list[HistoryLine]:
-        return _LINE.decode_lines((self.directory / "history.jsonl").read_bytes())
+        return read_history(self.directory / HISTORY_FILE)
 
 
 async def play(store: Path, steps: str) -> Played:
@@ -83,11 +84,11 @@ async def test_a_run_leaves_its_whole_directory(tmp_path: Path) -> None:
     )
     assert played.problem is None
     present = {path.name for path in played.directory.iterdir()}
-    assert present >= {"scenario.yaml", "plan.yaml", "cluster.yaml", "events", "history.jsonl", "nodes", "run.log"}
+    assert present >= {"scenario.yaml", "plan.yaml", "cluster.yaml", "events", "history.packed", "nodes", "run.log"}
     assert (played.directory.parent / "latest").resolve() == played.directory
     files = {path.name for path in (played.directory / "events").iterdir()}
-    assert files == {"harness-0.jsonl", "100-0.jsonl", "0-0.jsonl", "1-0.jsonl", "1-1.jsonl"}
-    for name in files - {"1-0.jsonl"}:
+    assert files == {"harness-0.jsonl", "100-0.jsonl", "0-0.packed", "1-0.packed", "1-1.packed"}
+    for name in files - {"1-0.packed"}:
         assert isinstance(played.events(name)[0], NodeStarted)
         assert [type(event) for event in played.events(name)[-2:]] == [NodeStopped, FileSealed], name
     ends = [event for event in played.events("harness-0.jsonl") if isinstance(event, IncarnationEnded)]

@@ -125,7 +125,7 @@ def test_both_tell_the_story_that_kafka_tells(story: Told) -> None:
 def test_a_run_leaves_its_directory(story: Told) -> None:
     run = story.run(ELR)
     assert {path.name for path in run.iterdir()} >= {
-        "scenario.yaml", "plan.yaml", "cluster.yaml", "events", "history.jsonl", "nodes", "verdict.json", "junit.xml",
+        "scenario.yaml", "plan.yaml", "cluster.yaml", "events", "history.packed", "nodes", "verdict.json", "junit.xml",
         "run.log",
     }  # fmt: skip
     assert {path.stem for path in (run / "events").iterdir()} == set(EVENT_FILES)
@@ -157,12 +157,18 @@ CONTROLS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
 PARTITION = "data/orders-0/00000000000000000000.log"
 
 
+def of_lines(run: Path, name: str) -> Path:
+    """The file of that name, whatever the form of its lines."""
+    (found,) = run.glob(f"{name}.*")
+    return found
+
+
 def without(name: str) -> Callable[[Path], None]:
-    return lambda run: (run / name).unlink()
+    return lambda run: of_lines(run, name).unlink()
 
 
 def emptied(name: str) -> Callable[[Path], None]:
-    return lambda run: os.truncate(run / name, 0)
+    return lambda run: os.truncate(of_lines(run, name), 0)
 
 
 def flipped(node: int, *, part: float) -> Callable[[Path], None]:
@@ -182,10 +188,10 @@ def repeated(_run: Path) -> None:
 
 
 MISSING: Mapping[str, Callable[[Path], None]] = {
-    **{f"{name} is deleted": without(f"events/{name}.jsonl") for name in EVENT_FILES},
-    "100-0 is empty": emptied("events/100-0.jsonl"),
-    "the history is deleted": without("history.jsonl"),
-    "the history is empty": emptied("history.jsonl"),
+    **{f"{name} is deleted": without(f"events/{name}") for name in EVENT_FILES},
+    "100-0 is empty": emptied("events/100-0"),
+    "the history is deleted": without("history"),
+    "the history is empty": emptied("history"),
 }
 FLIPS: Mapping[str, Callable[[Path], None]] = {
     "a bit of broker 0 at the start": flipped(0, part=0.01),
@@ -281,7 +287,7 @@ def test_a_file_that_is_missing_or_empty_makes_the_verdict_unknown(
 
 def test_verify_exits_with_2_where_an_event_file_is_gone(story: Told, tmp_path: Path) -> None:
     run = shutil.copytree(story.run(ELR), tmp_path / "run", symlinks=True)
-    (run / "events" / "1-0.jsonl").unlink()
+    of_lines(run, "events/1-0").unlink()
     result = laststand("verify", str(run))
     assert result.returncode == 2, result.stderr
     assert "UNKNOWN" in result.stdout

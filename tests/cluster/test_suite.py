@@ -52,7 +52,7 @@ def test_an_interrupted_suite_reports_what_it_has(terminal: Terminal) -> None:
     store = terminal.directory / "store"
     with terminal.start("run", "a.yaml", "b.yaml", "c.yaml", "--jobs", "2", "--results", "results.json") as suite:
         deadline = time.monotonic() + DEADLINE_S
-        while len(list(store.glob("*/2*/history.jsonl"))) < 2:  # both have producers at work
+        while len(list(store.glob("*/2*/history.packed"))) < 2:  # both have producers at work
             assert time.monotonic() < deadline
             assert suite.poll() is None
         suite.send_signal(signal.SIGINT)

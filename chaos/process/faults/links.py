@@ -19,6 +19,7 @@ from emulator.core.errors import InvariantError
 from emulator.core.types import BrokerId
 from emulator.plan.actions import Outcome, effective
 from emulator.plan.nodes import CLIENT
+from emulator.storage.line_file import read_texts
 
 SILENT_AFTER_S: Final = 0.3
 """A link that brings no byte for so long is cut."""
@@ -110,7 +111,7 @@ async def passes(target: FaultTarget, link: Link) -> bool:
 def _is_used(target: FaultTarget, link: Link) -> bool:
     if link.source == CLIENT or not target.cluster.is_running(link.source):
         return False
-    if link.target in _unreachable(_event_file(target, link).read_bytes()):
+    if link.target in _unreachable(read_texts(_event_file(target, link)).content):
         return False
     if link.target == target.cluster.layout.controller_id:
         return True
@@ -125,7 +126,7 @@ def _event_file(target: FaultTarget, link: Link) -> Path:
 def _unreachable(lines: bytes) -> set[int]:
     """Returns the peers that were reported unreachable and not since reported reachable."""
     peers: set[int] = set()
-    for line in lines.split(b"\n")[:-1]:  # what follows the last line end is not whole yet
+    for line in lines.split(b"\n")[:-1]:
         if b'"PeerUnreachable"' not in line and b'"PeerReachable"' not in line:
             continue
         match _PEERS.decode(line):
@@ -142,10 +143,8 @@ async def _all_noticed(target: FaultTarget, marks: dict[Link, int]) -> bool:
     deadline = loop.time() + target.session_timeout_ms / 1000 + _NOTICE_MARGIN_S
     while waiting:
         for link, mark in list(waiting.items()):
-            with _event_file(target, link).open("rb") as file:
-                file.seek(mark)
-                if _reports(file.read(), link.target):
-                    del waiting[link]
+            if _reports(read_texts(_event_file(target, link), begin=mark).content, link.target):
+                del waiting[link]
         if waiting and loop.time() > deadline:
             return False
         if waiting:

@@ -14,8 +14,8 @@ from emulator.verification.partition_facts import PartitionFacts
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     refused: dict[tuple[int, int], list[str]] = {}
     for sent in facts.sent.rows(facts.sent.has("type", OperationType.FAIL)):
-        for crc in sent.crcs:
-            refused.setdefault((crc, sent.record_count), []).append(sent.process)
+        for tried in sent.crcs:
+            refused.setdefault((tried.crc, sent.record_count), []).append(sent.process)
     if not refused:
         return
     crcs = np.array([crc for crc, _ in refused], np.int64)

@@ -10,7 +10,7 @@ import numpy as np
 
 from emulator.core.events import BatchAppended, LogTruncated
 from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
-from emulator.verification.columns import Ints
+from emulator.verification.integers import Ints
 from emulator.verification.partition_facts import PartitionFacts
 from emulator.verification.settled_state import lasting_processes, settled_at, settled_states
 

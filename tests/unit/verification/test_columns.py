@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.verification.columns import NONE, Ints, Table
+from emulator.verification.columns import NONE, Table
+from emulator.verification.integers import Ints
 from emulator.verification.matching import are_among, groups_of, keys_of
 
 

@@ -5,6 +5,7 @@ import pytest
 from emulator.verification.line_reader import LineReader
 from emulator.verification.run_facts import RunFacts
 
+TOO_LARGE = {"MetadataApplied"}
 START = b'{"type":"NodeStopped","cause_id":"c","node":1,"incarnation":0,"sequence":0}'
 NEXT = b'{"type":"NodeStopped","cause_id":"c","node":1,"incarnation":0,"sequence":1}'
 
@@ -39,3 +40,15 @@ def test_a_history_s_empty_line_is_corrupt() -> None:
     reader = LineReader(RunFacts())
     reader.read_history("history.jsonl", [b"\n"])
     assert (reader.history.lines, reader.history.corrupt) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("number", "refused"),
+    [(2**63 - 1, set()), (2**63, TOO_LARGE), (2**64 - 1, TOO_LARGE), (2**64, TOO_LARGE), (-(2**63), set())],
+)
+def test_an_integer_has_64_bits_with_its_sign(number: int, refused: set[str]) -> None:
+    line = b'{"type":"MetadataApplied","cause_id":"\xcf\x80","node":1,"incarnation":0,"sequence":0'
+    reader = LineReader(RunFacts())
+    reader.read_events("1-0.jsonl", [b'%s,"start_offset":0,"end_offset":%d}\n' % (line, number)])
+    [census] = reader.files
+    assert (census.lines, census.incomplete) == (1, refused)

@@ -6,11 +6,12 @@ import msgspec
 import pytest
 
 from chaos.standing.clients import ClientRegister, complete_history
-from emulator.core.history import HistoryLine, HistorySealed, OperationType, SendOperation
+from emulator.client.history import read_history
+from emulator.core.history import HistorySealed, OperationType, SendOperation
+from emulator.core.packed.layout import SUFFIX
+from emulator.core.packed.writing import LinePacker
 from emulator.core.types import CauseId
 from emulator.storage.file_digest import content_of
-
-_LINES: msgspec.json.Decoder[HistoryLine] = msgspec.json.Decoder(HistoryLine)
 
 INVOKE, OK, INFO = OperationType.INVOKE, OperationType.OK, OperationType.INFO
 
@@ -35,7 +36,13 @@ def send(index: int, kind: OperationType, first_record_id: int) -> SendOperation
 
 
 def written(path: Path, *operations: SendOperation, torn: bytes = b"") -> Path:
-    path.write_bytes(msgspec.json.Encoder().encode_lines(operations) + torn)
+    if path.suffix == SUFFIX:
+        packer = LinePacker({})
+        for each in operations:
+            packer.add(each, number=each.index, time_ns=each.time_ns, text=lambda: b"")
+        path.write_bytes(packer.take() + torn)
+    else:
+        path.write_bytes(msgspec.json.Encoder().encode_lines(operations) + torn)
     return path
 
 
@@ -48,14 +55,16 @@ def written(path: Path, *operations: SendOperation, torn: bytes = b"") -> Path:
         ([(INVOKE, 0), (INVOKE, 5), (OK, 0), (INVOKE, 10)], [5, 10]),
     ],
 )
-@pytest.mark.parametrize("torn", [b"", b'{"index":9,"ty'])
+@pytest.mark.parametrize(
+    ("suffix", "torn"), [(".jsonl", b""), (".jsonl", b'{"index":9,"ty'), (SUFFIX, b""), (SUFFIX, bytes([8] * 40))]
+)
 def test_what_has_no_outcome_gets_one(
-    before: list[tuple[OperationType, int]], unfinished: list[int], torn: bytes, tmp_path: Path
+    before: list[tuple[OperationType, int]], unfinished: list[int], suffix: str, torn: bytes, tmp_path: Path
 ) -> None:
     operations = [send(index, kind, record) for index, (kind, record) in enumerate(before)]
-    path = written(tmp_path / "client-0.jsonl", *operations, torn=torn)
+    path = written(tmp_path / f"client-0{suffix}", *operations, torn=torn)
     assert complete_history(path) == len(unfinished)
-    *after, seal = _LINES.decode_lines(path.read_bytes())
+    *after, seal = read_history(path)
     assert isinstance(seal, HistorySealed)
     assert (seal.lines, seal.digest) == content_of(path)
     assert after[: len(operations)] == operations
