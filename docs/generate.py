@@ -372,6 +372,7 @@ SUBJECTS: Final[Mapping[str, tuple[str, str]]] = {
     "Ends": ("nodes; `from` may be `client`", "The link by which one dials the other."),
     "Arrow": ("`0 -> 1`; `client -> 1`", "The link by which the first dials the second."),
     "Messages": ("kinds of messages; nodes", "Which messages of a link: requests that go there, or responses to them."),
+    "PartitionOption": ("partition, such as `orders-0`", "Which partition."),
     "PartitionField": ("partition, such as `orders-0`", "Which partition."),
     "PartitionSet": ("partition, or `all`", "Which partitions."),
     "TopicField": ("topic", "Which topic, also one that was there before."),

@@ -366,6 +366,18 @@ class LoseSyncs(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="lose_syncs"):
         return None if self.is_repair else LoseSyncs(nodes=self.nodes, state=Switched.OFF)  # type: ignore[arg-type]
 
 
+@deed(
+    "flip-bit 1 partition=orders-0",
+    "A bit of the last batch that a broker has stored of a partition is flipped.",
+    fault="flip_bit",
+    refused={DriverName.SIMULATOR: "a simulated batch has no bits"},
+)
+class FlipBit(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="flip_bit"):
+    """Damage the last stored batch of a partition on brokers."""
+
+    partition: Annotated[TopicPartition, field.PartitionOption("partition", help="Whose batch.")]
+
+
 _NO_ERRORS: Final = MappingProxyType({DriverName.SIMULATOR: "operations of the simulated disk do not fail"})
 
 
@@ -827,6 +839,7 @@ ProcessAction: TypeAlias = (
     | LoseSyncs[NodeT_co]
     | DiskError[NodeT_co]
     | DiskFull[NodeT_co]
+    | FlipBit[NodeT_co]
     | ClockRate[NodeT_co]
     | ClockJump[NodeT_co]
     | Expire[NodeT_co]

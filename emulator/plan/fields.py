@@ -576,6 +576,20 @@ class PartitionField:
         yield from names.partition_problems(value)
 
 
+class PartitionOption(_Scalar[TopicPartition]):
+    """A partition beside a subject of another kind: ``partition=orders-0`` in a line."""
+
+    def take(self, cursor: Cursor, names: Names) -> TopicPartition:
+        return names.partition(cursor)
+
+    def from_word(self, word: str) -> TopicPartition:
+        topic, _, index = word.rpartition("-")
+        return TopicPartition(topic, int(index))
+
+    def problems(self, value: TopicPartition, names: Names) -> Iterator[str]:
+        yield from names.partition_problems(value)
+
+
 class TopicField:
     """Subject: a topic that is or was there."""
 

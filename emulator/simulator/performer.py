@@ -28,6 +28,7 @@ from emulator.plan.actions import (
     ElectLeaders,
     Expire,
     Flap,
+    FlipBit,
     HalfOpen,
     HealAll,
     HealLink,
@@ -161,7 +162,7 @@ def perform(cluster: SimulatedCluster, action: Action) -> Outcome:
             return link_actions.half_open(cluster, link)
         case Flap():
             return link_actions.flap(cluster, action)
-        case Throttle() | Slice() | SlowDisk() | LoseSyncs() | DiskError() | DiskFull():
+        case Throttle() | Slice() | SlowDisk() | LoseSyncs() | DiskError() | DiskFull() | FlipBit():
             return no_op(deed_of(action).refused[DriverName.SIMULATOR])
         case Slow(link=link, latency_ms=latency_ms, jitter_ms=jitter_ms, direction=direction):
             return link_actions.slow(cluster, link, latency_ms, jitter_ms=jitter_ms, direction=direction)

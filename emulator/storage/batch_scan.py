@@ -55,6 +55,18 @@ class ScannableFile(Protocol):
         """Returns up to ``length`` bytes from ``position`` on."""
 
 
+class BytesFile:
+    """Content in memory that can be scanned like a file."""
+
+    def __init__(self, content: bytes) -> None:
+        self.size = len(content)
+        self._content = content
+
+    def read(self, *, position: int, length: int) -> bytes:
+        """Returns up to ``length`` bytes from ``position`` on."""
+        return self._content[position : position + length]
+
+
 class SegmentScan(msgspec.Struct, frozen=True, kw_only=True):
     """The whole batches at the start of a file.
 

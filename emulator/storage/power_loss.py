@@ -14,7 +14,7 @@ import msgspec
 
 from emulator.core.errors import StorageError
 from emulator.core.types import Offset
-from emulator.storage.batch_scan import BatchValidation, scan_batches
+from emulator.storage.batch_scan import BatchValidation, BytesFile, scan_batches
 from emulator.storage.power_loss_plan import (
     ByteLoss,
     ContentSource,
@@ -87,25 +87,13 @@ def scan_log_end(partition_directory: str) -> Offset:
     try:
         for path in sorted(Path(partition_directory).glob(f"*{LOG_SUFFIX}")):
             content = path.read_bytes()
-            scan = scan_batches(_BytesFile(str(path), content), check=BatchValidation.CRC)
+            scan = scan_batches(BytesFile(content), check=BatchValidation.CRC)
             log_end = scan.batches[-1].next_offset if scan.batches else max(log_end, int(path.stem))
             if scan.valid_bytes < len(content):
                 break
     except OSError as error:
         raise StorageError(path=partition_directory, reason=str(error)) from error
     return Offset(log_end)
-
-
-class _BytesFile:
-    """Content in memory that can be scanned like a file."""
-
-    def __init__(self, path: str, content: bytes) -> None:
-        self.path = path
-        self.size = len(content)
-        self._content = content
-
-    def read(self, *, position: int, length: int) -> bytes:
-        return self._content[position : position + length]
 
 
 class _Volume:
@@ -117,7 +105,7 @@ class _Volume:
     def batch_starts(self, inode: int) -> Sequence[int]:
         path = self.paths[inode]
         with open(path, "rb") as file:
-            scan = scan_batches(_BytesFile(path, file.read()), check=BatchValidation.HEADERS)
+            scan = scan_batches(BytesFile(file.read()), check=BatchValidation.HEADERS)
         return scan.positions
 
 

@@ -11,8 +11,8 @@ from chaos.play.topics import create_topics
 from chaos.process.controller_requests import ask
 from chaos.process.fault_target import FaultTarget
 from chaos.process.faults import execute
-from emulator.core.types import BrokerId
-from emulator.plan.actions import DiskError, DiskFull, Kill, LoseSyncs, SlowDisk, Start
+from emulator.core.types import BrokerId, TopicPartition
+from emulator.plan.actions import DiskError, DiskFull, FlipBit, Kill, LoseSyncs, SlowDisk, Start
 from emulator.plan.nodes import CONTROLLER
 from emulator.plan.topics import PlannedTopic
 from emulator.rpc.channel import keepalive_for
@@ -68,6 +68,8 @@ async def test_a_disk_that_fails_ends_its_process_and_one_that_lies_does_not(tmp
         assert outcome.bit
         assert not (await execute(target, lies)).took_effect, "it lies already"
         assert (await execute(target, repair)).bit
+        flip = FlipBit(nodes=(ONE,), partition=TopicPartition("refunds", 0))
+        assert not (await execute(target, flip)).took_effect, "the log is empty"
         outcome, _ = await asyncio.gather(
             execute(target, DiskFull(nodes=(CONTROLLER,))), execute(target, Kill(nodes=(ZERO,)))
         )

@@ -64,6 +64,7 @@ def _value(field: AnyField) -> st.SearchStrategy[Any]:
             st.sampled_from(Way),
         ),
         fields.PartitionField: st.sampled_from(PARTITIONS),
+        fields.PartitionOption: st.sampled_from(PARTITIONS),
         fields.TopicField: st.sampled_from(["orders", "re-funds"]),
         fields.ProducerField: st.sampled_from([fields.PRODUCER_ALL, fields.PRODUCER_LEADER]),
         fields.Whole: st.integers(1, 10_000),

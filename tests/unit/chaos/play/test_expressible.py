@@ -48,7 +48,7 @@ def test_every_bundled_scenario_can_be_played_on_both_unless_it_is_about_bytes_o
     scenario = load_scenario(find_scenario(name))
     assert not_expressible(scenario, scenario.properties, DriverName.PROCESS) == ()
     refused = not_expressible(scenario, scenario.properties, DriverName.SIMULATOR)
-    assert bool(refused) == (name in ("faults/bytes", "faults/disks"))
+    assert bool(refused) == (name in ("faults/bytes", "faults/disks", "faults/flipped-bit"))
 
 
 def test_an_action_that_a_driver_does_not_have_is_refused_with_the_reason() -> None:

@@ -1,0 +1,27 @@
+"""A flipped bit in the last stored batch of a replica: found by its CRC when the log is read again."""
+
+import asyncio
+
+from chaos.process.fault_target import FaultTarget
+from chaos.process.faults.registry import executes
+from emulator.core.types import NodeId
+from emulator.plan.actions import FlipBit, Outcome, effective, no_op
+from emulator.storage.bit_flip import flip_last_batch
+
+
+@executes(FlipBit)
+async def flip_bit(target: FaultTarget, action: FlipBit[NodeId]) -> Outcome:
+    """Damages the last batch of a partition on brokers, whether they run or not.
+
+    Raises:
+        StorageError: a log cannot be read or written.
+    """
+    layout = target.cluster.layout
+    logs = [layout.data_directory(node_id) / str(action.partition) for node_id in action.nodes]
+    flipped = [await asyncio.to_thread(flip_last_batch, log) for log in logs]
+    damaged = [each for each in flipped if each is not None and each.is_detectable]
+    if not any(flipped):
+        return no_op("there is no batch")
+    seen = f"batches at {', '.join(str(each.base_offset) for each in damaged)} fail their CRC"
+    is_bitten = len(damaged) == len(logs)
+    return effective(seen) if is_bitten else Outcome(took_effect=True, bit=False, seen=f"no-op: {seen}")

@@ -1,0 +1,52 @@
+"""Damages a stored batch: one bit of its last byte, which its CRC covers."""
+
+import os
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from emulator.core.errors import StorageError
+from emulator.core.types import Offset
+from emulator.storage.batch_scan import BatchValidation, BytesFile, scan_batches
+
+_SUFFIX: Final = "*.log"
+
+
+class FlippedBit(NamedTuple):
+    """Where a bit was flipped.
+
+    Attributes:
+        base_offset: of the batch.
+        is_detectable: whether a reader that checks CRCs stops at that batch now.
+    """
+
+    base_offset: Offset
+    is_detectable: bool
+
+
+def flip_last_batch(partition_directory: Path) -> FlippedBit | None:
+    """Flips a bit in the last whole and intact batch of a log; ``None`` if there is none.
+
+    A process that has the log open reads the damaged bytes from then on.
+
+    Raises:
+        StorageError: a file cannot be read or written.
+    """
+    try:
+        for path in sorted(partition_directory.glob(_SUFFIX), reverse=True):
+            scan = scan_batches(BytesFile(path.read_bytes()), check=BatchValidation.CRC)
+            if scan.batches:
+                _flip(path, scan.valid_bytes - 1)
+                again = scan_batches(BytesFile(path.read_bytes()), check=BatchValidation.CRC)
+                return FlippedBit(scan.batches[-1].base_offset, again.valid_bytes == scan.positions[-1])
+    except OSError as error:
+        raise StorageError(path=str(partition_directory), reason=error.strerror or str(error)) from error
+    return None
+
+
+def _flip(path: Path, position: int) -> None:
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        (byte,) = os.pread(descriptor, 1, position)
+        os.pwrite(descriptor, bytes([byte ^ 1]), position)
+    finally:
+        os.close(descriptor)
