@@ -92,6 +92,15 @@ class Hosting:
             rack=rack,
         )
 
+    def another(self, name: TopicPartition) -> Partition:
+        """Returns a second partition of the broker, which it hosts as soon as somebody adds it."""
+        return Partition(
+            ReplicaLog(name, TOPIC_ID),
+            config=self.config,
+            registrations=self.image.brokers,
+            topic_properties=topic_properties(self.config.properties, {}),
+        )
+
     def turn(self) -> Turn:
         return Turn(now_ms=self.now_ms, cause_id=CauseId("unit"))
 

@@ -44,6 +44,7 @@ from emulator.core.messages import (
     ProducePartitionResponse,
     ProduceRequest,
     ProduceResponse,
+    Request,
     Response,
 )
 from emulator.core.records import (
@@ -130,7 +131,7 @@ class Life:
         batch = MetadataBatch(base_offset=self.broker.image.next_offset, records=records)
         return self.step(MetadataReceived(cause_id=CAUSE, batches=(batch,)))
 
-    def ask(self, request: ProduceRequest | FetchRequest) -> RequestId:
+    def ask(self, request: Request) -> RequestId:
         self.requests += 1
         request_id = RequestId(self.requests)
         self.step(RequestReceived(cause_id=CauseId(f"op-{request_id}"), request_id=request_id, request=request))
@@ -147,14 +148,14 @@ class Life:
         response = BrokerRegistrationResponse(error=ErrorCode.NONE, broker_epoch=OWN_EPOCH)
         self.answer(self.take(BrokerRegistrationRequest), response)
 
-    def serve(self) -> None:
-        """Comes up as leader of one partition that broker 1 follows."""
+    def serve(self, *, is_fenced: bool = False) -> None:
+        """Comes up as leader of one partition that broker 1 follows; its metadata may still call it fenced."""
         self.step(Started(cause_id=CAUSE))
         self.step(MetadataStreamOpened(cause_id=CAUSE, end_offset=MetadataOffset(0)))
         self.step(LogsLoaded(cause_id=CAUSE, logs=()))
         self.register()
         self.metadata(
-            registered(OWN, OWN_EPOCH),
+            registered(OWN, OWN_EPOCH, fenced=is_fenced),
             registered(FIRST, 6),
             TopicRecord(name=NAME.topic, topic_id=TOPIC_ID),
             PartitionRecord(topic_id=TOPIC_ID, partition=0, replicas=(OWN, FIRST), isr=(OWN, FIRST), leader=OWN),

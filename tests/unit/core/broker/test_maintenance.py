@@ -1,5 +1,7 @@
 """What a broker does from time to time, and when."""
 
+import msgspec
+
 from emulator.core.broker.isr import proposed_isr
 from emulator.core.broker.maintenance import Maintenance
 from emulator.core.effects import WriteHighWatermarks, WriteLogCheckpoints
@@ -59,3 +61,9 @@ def test_checkpoints_of_logs_are_written_at_their_interval() -> None:
     maintenance.handle_timer(due)
     assert WriteLogCheckpoints() not in early.effects()
     assert WriteLogCheckpoints() in due.effects()
+
+
+def test_a_lag_time_of_almost_nothing_is_still_looked_at_only_once_a_millisecond() -> None:
+    hosting = Hosting()
+    hosting.config = msgspec.structs.replace(hosting.config, properties=NodeProperties(replica_lag_time_max_ms=1))
+    assert started(hosting).timers.earliest_ms == hosting.now_ms + 1

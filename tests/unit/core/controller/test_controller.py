@@ -18,7 +18,7 @@ from emulator.core.admin_messages import (
 )
 from emulator.core.controller.controller import Controller
 from emulator.core.effects import StopNode
-from emulator.core.errors import ErrorCode, InvariantError
+from emulator.core.errors import ConfigError, ErrorCode, InvariantError
 from emulator.core.events import (
     AlterPartitionDecided,
     BrokerFenced,
@@ -39,7 +39,7 @@ from emulator.core.messages import (
     FeatureRange,
     MetadataRequest,
 )
-from emulator.core.metadata_version import BROKER_FEATURES, ELR_VERSION, LATEST, METADATA_VERSION
+from emulator.core.metadata_version import BROKER_FEATURES, ELR, ELR_VERSION, LATEST, LEVELS, METADATA_VERSION
 from emulator.core.properties import NodeProperties
 from emulator.core.records import MetadataBatch
 from emulator.core.switches import ERAS, SessionCheck, Switches, with_switch
@@ -169,6 +169,24 @@ def test_bootstrap_turns_elr_on_where_the_era_has_it(era: str, level: int, min_i
     assert made.image.feature_level("eligible.leader.replicas.version") == level
     assert made.image.feature_level("metadata.version") > 0
     assert made.image.config(ConfigResource.BROKER, "", "min.insync.replicas") == min_isr
+
+
+def test_a_new_cluster_needs_a_version_that_has_the_features_of_its_rules() -> None:
+    old = NodeProperties(metadata_version=LEVELS[ELR - 1])
+    with pytest.raises(ConfigError, match="elr on"):
+        ControllerDriver(Switches(), old)
+    made = ControllerDriver(Switches(elr=False), old)
+    assert made.image.feature_level(METADATA_VERSION) == ELR - 1
+
+
+@pytest.mark.parametrize(("rebalances", "first_ms"), [(True, 7_000), (False, 50_000)])
+def test_leaders_move_back_at_their_interval_if_at_all(*, rebalances: bool, first_ms: int) -> None:
+    properties = NodeProperties(
+        auto_leader_rebalance_enable=rebalances,
+        leader_imbalance_check_interval_seconds=7,
+        unclean_leader_election_interval_ms=50_000,
+    )
+    assert ControllerDriver(Switches(), properties).controller.next_deadline_ms() == first_ms
 
 
 def test_a_restart_keeps_what_was_durable_and_nothing_else() -> None:

@@ -1,0 +1,29 @@
+"""What is told of a committed record: every field that somebody else judges by."""
+
+from emulator.core.admin_messages import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+)
+from emulator.core.events import ConfigChanged, ElrCleared, PartitionChanged
+from emulator.core.switches import ClearElr, Switches
+from tests.unit.core.controller.controller_driver import ids
+from tests.unit.core.controller.test_admin_requests import driver, set_configs, setting
+
+
+def test_a_reassignment_is_told_with_who_comes_and_who_goes() -> None:
+    made = driver()
+    made.boot(3)
+    move = ReassignablePartition(topic="orders", partition=0, replicas=ids(3, 1, 2))
+    made.ask(AlterPartitionReassignmentsRequest(partitions=(move,)), AlterPartitionReassignmentsResponse)
+    change = [event for event in made.events if isinstance(event, PartitionChanged)][-1]
+    assert (change.adding_replicas, change.removing_replicas) == (ids(3), ids(0))
+
+
+def test_a_configuration_is_told_with_its_value() -> None:
+    made = driver(switches=Switches(clear_elr_on_min_isr_change=ClearElr.ALWAYS))
+    set_configs(made, setting("min.insync.replicas", "3"))
+    changes = [event for event in made.events if isinstance(event, ConfigChanged)]
+    assert [(event.resource_name, event.value) for event in changes if event.resource_name] == [("orders", "3")]
+    cleared = [event.topic_id for event in made.events if isinstance(event, ElrCleared)]
+    assert cleared == ["orders-id"]
