@@ -151,7 +151,6 @@ class ProduceHandler:
         self.timers.cancel(number)
         for index, error in enumerate(operation.errors):
             if error is None:
-                operation.errors[index] = ErrorCode.REQUEST_TIMED_OUT
                 self._forget(operation, index)
         self._answer(turn, operation)
 

@@ -146,7 +146,7 @@ class ReplicaLog:
     def size_between(self, fetch_offset: Offset, upper_bound: Offset) -> int:
         """Returns the bytes of the batches that a read from ``fetch_offset`` up to ``upper_bound`` could return."""
         first = bisect_right(self._next_offsets, fetch_offset)
-        end = bisect_right(self._next_offsets, upper_bound, first) if first < len(self._next_offsets) else first
+        end = bisect_right(self._next_offsets, upper_bound, first)
         return self._positions[end] - self._positions[first]
 
     def batch_base_offset(self, offset: Offset) -> Offset:
