@@ -2,8 +2,16 @@
 
 from collections.abc import Iterable
 from html import escape
+from typing import Final
+
+import numpy as np
 
 from emulator.report.axes import Floats
+from emulator.verification.integers import Ints
+
+_NEAR_X: Final = 1.0
+_NEAR_Y: Final = 0.5
+_LEVEL: Final = 0.05
 
 
 def element(name: str, *content: str, **attributes: str | float | None) -> str:
@@ -44,12 +52,31 @@ def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> str:
 
 def polyline(xs: Floats, ys: Floats) -> str:
     """Returns the data of an open path."""
-    return "M" + "L".join(_points(xs, ys))
+    kept = visible(xs, ys)
+    return "M" + "L".join(_points(xs[kept], ys[kept]))
 
 
 def area(xs: Floats, tops: Floats, bottoms: Floats) -> str:
     """Returns the data of a closed path between two curves."""
-    return f"M{'L'.join([*_points(xs, tops), *_points(xs[::-1], bottoms[::-1])])}Z"
+    above, below = visible(xs, tops), visible(xs, bottoms)[::-1]
+    return f"M{'L'.join([*_points(xs[above], tops[above]), *_points(xs[below], bottoms[below])])}Z"
+
+
+def visible(xs: Floats, ys: Floats) -> Ints:
+    """Returns the places of a curve's points without which it would look otherwise, its first and last among them.
+
+    A point is left out if it is near to the one that was kept before, or if the curve runs level through it.
+    """
+    kept = [0]
+    for place in range(1, len(xs) - 1):
+        is_near = abs(xs[place] - xs[kept[-1]]) < _NEAR_X and abs(ys[place] - ys[kept[-1]]) < _NEAR_Y
+        is_level = abs(ys[place] - ys[kept[-1]]) < _LEVEL and abs(ys[place + 1] - ys[place]) < _LEVEL
+        turns = abs(ys[place + 1] - ys[place]) >= _NEAR_Y
+        if turns or not (is_near or is_level):
+            kept.append(place)
+    if len(xs) > 1:
+        kept.append(len(xs) - 1)
+    return np.array(kept, np.int64)
 
 
 def boxes(found: Iterable[tuple[float, float, float, float]]) -> str:

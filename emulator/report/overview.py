@@ -11,20 +11,14 @@ from markupsafe import Markup
 
 from emulator.core.switches import ERAS
 from emulator.report.assets import asset, digest, template
-from emulator.report.copies_lane import copies_shapes
-from emulator.report.figure import picture_of
-from emulator.report.markup import element
 from emulator.report.page import tone_of, worst_first
-from emulator.report.picture import Box
 from emulator.report.run_files import ReportedRun, read_reported_run
+from emulator.report.thumbnail import thumbnail
 from emulator.report.words import ACKS_ALL, number, plural, seconds
 from emulator.verification.guarantee import Guarantee
 from emulator.verification.verdict import Verdict, VerdictReport, headline
 from emulator.verification.verdict_forms import write_whole
 
-_WIDTH: Final = 150.0
-_HEIGHT: Final = 44.0
-_FINAL_WIDTH: Final = 22.0
 _UNNAMED: Final = "unnamed era"
 
 
@@ -126,21 +120,18 @@ def _cell(run: ReportedRun, href: str) -> _Cell:
         "exceeded": f"! {number(lost)}",
         "doubtful": "?",
     }[tone]
-    return _Cell(href, headline(run.verdict), _thumbnail(run), tone, badge, _pause(run))
+    return _Cell(
+        href,
+        headline(run.verdict),
+        thumbnail(run.verdict, next(iter(worst_first(run.verdict, run.story)), None), run.story),
+        tone,
+        badge,
+        _pause(run),
+    )
 
 
 def _blank(cell: UnplayedCell) -> _Cell:
     return _Cell(None, cell.reason, Markup(), "unplayed", "not played", "")
-
-
-def _thumbnail(run: ReportedRun) -> Markup:
-    parts: list[str] = []
-    partitions = worst_first(run.verdict, run.story)
-    if partitions and partitions[0].held:
-        right = _WIDTH - _FINAL_WIDTH
-        picture = picture_of(run.verdict, partitions[0], run.story, left=0.0, right=right, final_width=_FINAL_WIDTH)
-        parts = copies_shapes(picture, Box(0.0, 0.0, right, _HEIGHT))
-    return Markup(element("svg", *parts, viewBox=f"0 0 {_WIDTH:.0f} {_HEIGHT:.0f}", aria_hidden="true", class_="blank"))
 
 
 def _pause(run: ReportedRun) -> str:

@@ -21,6 +21,7 @@ from emulator.report.moments import moments_of
 from emulator.report.run_files import ReportedRun, read_reported_run
 from emulator.report.steps import StoryStep
 from emulator.report.text_picture import text_picture
+from emulator.report.thumbnail import thumbnail
 from emulator.report.words import ACKS_ALL, DASH, members, number, plural, seconds
 from emulator.verification.guarantee import Guarantee
 from emulator.verification.run_story import PartitionStory, RunStory
@@ -31,6 +32,9 @@ from emulator.verification.verdict_forms import write_whole
 REPORT_FILE: Final = "report.html"
 DRAWN_MAX: Final = 6
 """Partitions that are drawn, the worst first."""
+
+SMALL_MAX: Final = 200
+"""Of the others, those that are drawn in small."""
 
 _LOSSES_MAX: Final = 200
 _DECISIONS_MAX: Final = 400
@@ -77,6 +81,12 @@ class _Decision(NamedTuple):
     event: EventPlace
 
 
+class _Small(NamedTuple):
+    name: str
+    sums: str
+    svg: Markup
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Picture:
     name: str
@@ -95,7 +105,7 @@ def render(run: ReportedRun, *, against: Comparison | None = None) -> str:
     """
     verdict, story = run.verdict, run.story
     partitions = worst_first(verdict, story)
-    drawn = partitions[: DRAWN_MAX if len(partitions) > 1 else 1]
+    drawn = partitions[:DRAWN_MAX]
     style, script = asset("report.css"), asset("report.js")
     moments = [
         moments_of(picture_of(verdict, partition, story), figure=f"p{place}-figure")
@@ -112,7 +122,8 @@ def render(run: ReportedRun, *, against: Comparison | None = None) -> str:
             _picture(verdict, partition, story, place, scale=1.0 if place == 0 else 0.7)
             for place, partition in enumerate(drawn)
         ],
-        others=len(partitions) - len(drawn),
+        others=[_small(verdict, partition, story) for partition in partitions[len(drawn) :][:SMALL_MAX]],
+        left_out=max(0, len(partitions) - len(drawn) - SMALL_MAX),
         losses=verdict.losses[:_LOSSES_MAX],
         violated=verdict.violated(),
         check_groups=_groups(verdict),
@@ -185,6 +196,15 @@ def _bars(verdict: VerdictReport) -> list[_Bar]:
         for counts in verdict.counts
         if counts.acked and counts.acks != 0
     ]
+
+
+def _small(verdict: VerdictReport, partition: PartitionStory, story: RunStory) -> _Small:
+    acked, lost = lost_of(counts_of(verdict, partition), ACKS_ALL)
+    return _Small(
+        f"{partition.topic}-{partition.partition}",
+        f"{number(lost)} of {number(acked)} lost",
+        thumbnail(verdict, partition, story),
+    )
 
 
 def _picture(

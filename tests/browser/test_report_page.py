@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from playwright.sync_api import Browser, Page
 
-from emulator.report.page import render
+from emulator.report.page import DRAWN_MAX, render
 from emulator.report.run_files import ReportedRun
 
 FIRST_SCREEN = {"width": 1440, "height": 900}
@@ -155,7 +155,8 @@ def test_a_hundred_partitions_are_painted_in_time(
         assert [each["startTime"] < PAINT_MS_MAX for each in paints if each["name"] == "first-contentful-paint"] == [
             True
         ]
-        assert tab.locator("svg.figure").count() > 1
+        assert tab.locator("svg.figure").count() == DRAWN_MAX
+        assert tab.locator(".small-ones li").count() == 100 - DRAWN_MAX
 
 
 def test_a_policy_that_is_broken_would_be_noticed(browser: Browser, pages: dict[str, Path], tmp_path: Path) -> None:

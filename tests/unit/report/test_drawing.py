@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from emulator.report.axes import RecordAxis, TimeAxis
 from emulator.report.curves import curve
+from emulator.report.markup import visible
 from emulator.report.page import worst_first
 from emulator.report.run_files import ReportedRun
 from emulator.report.spans import Role, absent_spans, cut_off_spans, joined, mistaken_spans, role_spans
@@ -105,3 +106,20 @@ def test_numbers_and_ranges_are_written_for_people() -> None:
 def test_a_partition_of_which_nothing_is_known_has_no_worst_moment(loss: ReportedRun) -> None:
     partition = msgspec.structs.replace(loss.story.partitions[0], promised=())
     assert fewest_copies(partition, loss.story) is None
+
+
+@given(st.lists(st.tuples(st.floats(0, 3), st.floats(-2, 2)), min_size=2, max_size=200))
+def test_points_are_left_out_only_where_nobody_sees_it(steps: list[tuple[float, float]]) -> None:
+    xs, ys = np.cumsum(np.array(steps), axis=0).T
+    kept = visible(xs, ys)
+    assert (kept[0], kept[-1]) == (0, len(xs) - 1)
+    for place in set(range(len(xs))) - set(kept.tolist()):
+        before = kept[kept < place][-1]
+        assert abs(ys[place] - ys[before]) < 0.5
+
+
+def test_a_level_curve_is_two_points_and_a_fall_keeps_both_ends() -> None:
+    xs = np.arange(100, dtype=np.float64)
+    assert visible(xs, np.zeros(100)).tolist() == [0, 99]
+    ys = np.where(xs < 50, 10.0, 0.0)
+    assert visible(xs, ys).tolist() == [0, 49, 50, 99]

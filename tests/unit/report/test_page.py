@@ -12,7 +12,7 @@ import pytest
 from emulator.core.errors import ConfigError
 from emulator.report.comparison import compare_decisions
 from emulator.report.headline import headline
-from emulator.report.page import REPORT_FILE, render, worst_first, write_report
+from emulator.report.page import DRAWN_MAX, REPORT_FILE, render, worst_first, write_report
 from emulator.report.run_files import ReportedRun, read_reported_run
 from emulator.report.steps import Tone
 from emulator.verification.run_story import RunStory
@@ -210,3 +210,15 @@ def test_a_report_is_written_whole_and_a_run_that_was_not_judged_is_refused(tmp_
     assert not (directory / "other.html").exists()
     with pytest.raises(ConfigError, match=r"verdict\.json"):
         write_report(tmp_path, tmp_path / "none.html")
+
+
+def test_the_worst_partitions_are_drawn_and_the_others_in_small(loss: ReportedRun) -> None:
+    [partition] = loss.story.partitions
+    others = [msgspec.structs.replace(partition, partition=number) for number in range(1, 9)]
+    story = msgspec.structs.replace(loss.story, partitions=(*others, partition))
+    run = ReportedRun(directory=loss.directory, verdict=loss.verdict, story=story, plan=None)
+    page = Page(render(run))
+    assert list(page.values("class")).count("figure") == DRAWN_MAX
+    assert list(page.values("class")).count("thumb") == 9 - DRAWN_MAX
+    assert page.text.index("orders-0 100 of 110 lost") < page.text.index("orders-1 0 of 0 lost")
+    assert len(set(page.values("id"))) == len(list(page.values("id")))

@@ -1,0 +1,26 @@
+"""A partition in small: how many copies of each record there are, over time."""
+
+from typing import Final
+
+from markupsafe import Markup
+
+from emulator.report.copies_lane import copies_shapes
+from emulator.report.figure import picture_of
+from emulator.report.markup import element
+from emulator.report.picture import Box
+from emulator.verification.run_story import PartitionStory, RunStory
+from emulator.verification.verdict import VerdictReport
+
+_WIDTH: Final = 150.0
+_HEIGHT: Final = 44.0
+_FINAL_WIDTH: Final = 22.0
+
+
+def thumbnail(verdict: VerdictReport, partition: PartitionStory | None, story: RunStory) -> Markup:
+    """Draws a partition; an empty frame where nobody held any of its records."""
+    parts: list[str] = []
+    if partition is not None and partition.held:
+        right = _WIDTH - _FINAL_WIDTH
+        picture = picture_of(verdict, partition, story, left=0.0, right=right, final_width=_FINAL_WIDTH)
+        parts = copies_shapes(picture, Box(0.0, 0.0, right, _HEIGHT))
+    return Markup(element("svg", *parts, viewBox=f"0 0 {_WIDTH:.0f} {_HEIGHT:.0f}", aria_hidden="true", class_="blank"))
