@@ -55,7 +55,10 @@ def export(
 
 def _write_traces(paths: Sequence[Path], directory: Path, file_format: str) -> list[str]:
     from emulator.report.export import TraceFormat, write_trace
+    from emulator.verification.run_directory import open_run_directory
 
+    for path in paths:
+        open_run_directory(path)
     directory.mkdir(parents=True)
     files = []
     for number, path in enumerate(paths):

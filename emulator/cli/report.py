@@ -7,6 +7,7 @@ from typing import Final
 import click
 
 from emulator.cli.output import Output, json_option, report_done
+from emulator.cli.user_error import UserError
 
 _COMPARED: Final = 2
 
@@ -31,6 +32,8 @@ def report(runs: tuple[Path, ...], *, target: Path | None, is_opened: bool, outp
     from emulator.report.overview import write_overview
     from emulator.report.page import REPORT_FILE, write_report
 
+    if target is not None and not target.absolute().parent.is_dir():
+        raise UserError(f"-o {target}: cannot be written: {target.absolute().parent} is no directory")
     is_overview = target is not None and len(runs) > _COMPARED
     pages = []
     for run in runs if target is None or is_overview else runs[:1]:

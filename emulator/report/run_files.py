@@ -48,8 +48,12 @@ def _read_verdict(directory: Path) -> VerdictReport:
     path = directory / VERDICT_FILE
     try:
         verdict = msgspec.json.decode(path.read_bytes(), type=VerdictReport)
-    except (OSError, msgspec.DecodeError) as error:
-        raise ConfigError(key="verdict", value=str(path), expected=f"what verify writes ({error})") from None
+    except OSError as error:
+        expected = f"a run that was verified: laststand verify RUN ({error.strerror})"
+        raise ConfigError(key="verdict", value=str(path), expected=expected) from None
+    except msgspec.DecodeError as error:
+        expected = f"what this version of laststand verify writes ({error})"
+        raise ConfigError(key="verdict", value=str(path), expected=expected) from None
     if verdict.version != VERSION:
         raise ConfigError(key="version", value=str(verdict.version), expected=f"{VERSION} in {path}")
     return verdict

@@ -83,7 +83,8 @@ def _copies(picture: PartitionPicture, moments: np.ndarray[tuple[int], np.dtype[
         held = np.sum([curve.at(moments) > last for curve in curves.values()], axis=0)
         begun = np.maximum.accumulate(held) > 0
         row = "".join(str(min(int(count), 9)) if was else " " for count, was in zip(held, begun, strict=True))
-        rows.append((f"copies {span.leader_epoch}", row))
+        if row.strip():
+            rows.append((f"copies {span.leader_epoch}", row))
     return rows[:_COPIES_ROWS_MAX]
 
 

@@ -30,8 +30,12 @@ def read_story(directory: Path) -> RunStory:
     path = directory / STORY_FILE
     try:
         story = msgspec.json.decode(path.read_bytes(), type=RunStory)
-    except (OSError, msgspec.DecodeError) as error:
-        raise ConfigError(key="story", value=str(path), expected=f"what verify writes ({error})") from None
+    except OSError as error:
+        expected = f"a run that was verified: laststand verify RUN ({error.strerror})"
+        raise ConfigError(key="story", value=str(path), expected=expected) from None
+    except msgspec.DecodeError as error:
+        expected = f"what this version of laststand verify writes ({error})"
+        raise ConfigError(key="story", value=str(path), expected=expected) from None
     if story.version != STORY_VERSION:
         raise ConfigError(key="version", value=str(story.version), expected=f"{STORY_VERSION} in {path}")
     return story
