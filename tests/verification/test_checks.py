@@ -1010,6 +1010,17 @@ def replica_is_behind_in_the_end(path: Path) -> Path:
     return run.finish()
 
 
+def replica_stops_before_it_fetches_what_nobody_could_read(path: Path) -> Path:
+    run = healthy(path)
+    run.settle()
+    read = list(run.logs[0, "orders", 0])
+    run.poll(read, process="final", phase="final", position=0, seek=True)
+    run.send(acks=1, to=(0, 1))
+    run.final_read("orders", 0, end_offset=read[-1].last_offset + 1)
+    run.stop_all()
+    return run.write()
+
+
 def everything_settles(path: Path) -> Path:
     run = healthy(path)
     run.settle()
@@ -1562,6 +1573,7 @@ HOLDS: Mapping[str, Build] = {
     "killed with an unseen truncation": lambda p: loses_a_batch_across_a_restart(p, e.IncarnationEnd.KILLED),
     "client behind a deleted topic": client_is_behind_a_deleted_topic,
     "settled": everything_settles,
+    "last records not fetched": replica_stops_before_it_fetches_what_nobody_could_read,
     "proposal made again": leader_proposes_again_what_was_never_sent,
     "proposal overtaken": lambda p: leader_gives_up_what_the_controller_carries_out(p, hears=True),
     "reassignment": reassignment_completes,

@@ -1,7 +1,8 @@
 """L6 FullCopy: once every fault is over, replicas are full copies of each other.
 
-Judged by the final logs of those that stopped in order, from the highest of their log starts on. A replica that cut its
-log off last of all is left out: its leader stopped before it could fetch that again.
+Judged by the final logs of those that stopped in order, from the highest of their log starts on, up to where the final
+consumer could read: a member of the ISR may stop before it has fetched what came last. A
+replica that cut its log off last of all is left out: its leader stopped before it could fetch that again.
 """
 
 from collections.abc import Iterator
@@ -25,10 +26,11 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             for log in facts.final_logs
             if log.topic_id == state.topic_id and log.node in set(state.isr) & stopped - cut_off
         }
-        if leader is None or leader.leader not in logs:
+        end = _read_up_to(facts, state.topic_id)
+        if leader is None or leader.leader not in logs or end is None:
             continue
         start = max(log.log_start_offset for log in logs.values())
-        copies = {node: _copy(facts, state.topic_id, node, start) for node in logs}
+        copies = {node: _copy(facts, state.topic_id, node, (start, end)) for node in logs}
         for node, copy in copies.items():
             if not all(map(np.array_equal, copy, copies[leader.leader])):
                 yield Finding(
@@ -49,9 +51,16 @@ def _cut_off(facts: PartitionFacts) -> Iterator[int]:
             yield truncated.node
 
 
-def _copy(facts: PartitionFacts, topic_id: str, node: int, start: int) -> tuple[Ints, ...]:
-    batches = facts.final_batches
-    is_own = batches.has("topic_id", topic_id) & batches.has("node", node) & (batches["last_offset"] >= start)
+def _read_up_to(facts: PartitionFacts, topic_id: str) -> int | None:
+    """The high watermark that the last final consumer found."""
+    ends = [read.end_offset for read in facts.final_reads if read.topic_id in (topic_id, None)]
+    return next((end for end in reversed(ends) if end is not None), None)
+
+
+def _copy(facts: PartitionFacts, topic_id: str, node: int, offsets: tuple[int, int]) -> tuple[Ints, ...]:
+    batches, (start, end) = facts.final_batches, offsets
+    is_own = batches.has("topic_id", topic_id) & batches.has("node", node)
+    is_own &= (batches["last_offset"] >= start) & (batches["base_offset"] < end)
     return batches["base_offset"][is_own], batches["leader_epoch"][is_own], batches["crc"][is_own]
 
 
