@@ -3,7 +3,7 @@
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulator.report.axes import RecordAxis, TimeAxis
@@ -29,6 +29,7 @@ def survival(tmp_path_factory: pytest.TempPathFactory) -> ReportedRun:
     return kept(tmp_path_factory.mktemp("kept") / "story" / "1")
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 20_000_000), max_size=40), st.integers(1, 20_000_000))
 def test_time_never_runs_backwards_and_fills_the_picture(happenings: list[int], end_us: int) -> None:
     axis = TimeAxis([each for each in happenings if each < end_us], end_us=end_us, left=10, right=700)
@@ -108,6 +109,7 @@ def test_a_partition_of_which_nothing_is_known_has_no_worst_moment(loss: Reporte
     assert fewest_copies(partition, loss.story) is None
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 3), st.floats(-2, 2)), min_size=2, max_size=200))
 def test_points_are_left_out_only_where_nobody_sees_it(steps: list[tuple[float, float]]) -> None:
     xs, ys = np.cumsum(np.array(steps), axis=0).T

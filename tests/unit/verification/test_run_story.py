@@ -8,7 +8,7 @@ import jsonschema
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulator.core.errors import ConfigError
@@ -144,6 +144,7 @@ def test_a_story_that_cannot_be_told_says_so_and_changes_no_verdict(
     assert join_stories(ClusterFacts(), [found.story]) == found.story
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1000)), min_size=1, max_size=3000))
 def test_a_thinned_curve_is_near_the_whole_one(steps: list[tuple[int, int]]) -> None:
     times, values = np.cumsum(np.array(steps, np.int64), axis=0).T
