@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 import pytest
+from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
@@ -32,6 +33,10 @@ COMMAND_MODULES: Final = (
     "tests/cluster/test_pytest_plugin.py",
     "tests/cluster/test_suite.py",
 )
+
+# A busy machine is no reason to fail: speed is measured in benchmarks.
+settings.register_profile("tests", deadline=None, suppress_health_check=(HealthCheck.too_slow,))
+settings.load_profile("tests")
 
 
 class Scheduling(LoadScopeScheduling):
