@@ -166,7 +166,10 @@ class FaultyDisk:
     def _report(self) -> None:
         if self._reported != self._faults.generation:
             self._reported = self._faults.generation
-            Path(self._folder).with_name(_SEEN).write_text(str(self._reported))
+            path = Path(self._folder).with_name(_SEEN)
+            fresh = path.with_suffix(".new-seen")  # never half written for whoever looks
+            fresh.write_text(str(self._reported))
+            fresh.replace(path)
 
     def _count(self, operation: DiskOperation) -> None:
         if self._faults.failing is not operation:
