@@ -12,8 +12,9 @@ from emulator.report.run_files import ReportedRun
 from tests.unit.report.judged_runs import kept, lost
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Ends with the module: as long as Playwright is there, its event loop runs, and no other can."""
     program = browser_program()
     if program is None:
         pytest.skip(f"no browser: none of {', '.join(PROGRAMS)} is installed")
