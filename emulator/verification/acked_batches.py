@@ -23,7 +23,8 @@ def acked_batches(facts: "PartitionFacts") -> Table[AckedBatch]:
 
     Whoever acknowledged a batch has it in its own log: that copy tells the epoch in which it was appended. It may
     have been acknowledged in a later one, when the producer tried again; leaders elected in between need not have
-    it. The leader's own answer names that epoch; what the client believed counts only where there is no such event.
+    it. The leader's own answer names that epoch. Without that event it is unknown: the client may have believed in an
+    epoch that was over, and leaders elected since then need not have the batch.
     Of the topic ids that both name, that of the later topic counts: a client may believe in a topic that was
     deleted while it is answered for its successor, and a leader may answer for one that the client knows to be gone
     (S41).
@@ -54,8 +55,8 @@ def acked_batches(facts: "PartitionFacts") -> Table[AckedBatch]:
 
 
 def _told_by_leaders(facts: "PartitionFacts", sent: Table[SentBatch]) -> tuple[Ints, Ints]:
-    """By batch, the topic and the epoch that the answers to it name, or else those that the client believed in."""
-    topics, epochs = facts.topics(sent), sent["leader_epoch"].copy()
+    """By batch, the topic that the answers to it name, or else the one that the client believed in, and their epoch."""
+    topics, epochs = facts.topics(sent), np.full(len(sent), NONE)
     answered, causes = facts.answered, dict[Hashable, int]()
     own, answers = keys_of(
         [sent["node"], sent["base_offset"], sent.numbers("operation_id", causes)],
