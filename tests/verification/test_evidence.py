@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -77,6 +78,19 @@ def without_event_file(name: str) -> Build:
         return run
 
     return build
+
+
+def client_believes_in_a_former_term(path: Path) -> Path:
+    """Its broker leads again by then, and nobody has that broker's events."""
+    run = healthy(path)
+    for leader in (1, 0):
+        run.alter(reason="elect_leaders", leader=leader, election=e.Election.ISR, isr=(0, 1, 2))
+    run.send()
+    (attempt,) = cast(list[dict[str, object]], run.history[-1]["attempts"])
+    attempt["leader_epoch"] = 0
+    directory = run.finish()
+    (directory / "events/0-0.jsonl").unlink()
+    return directory
 
 
 def edit(name: str, change: Callable[[list[str]], list[str]]) -> Build:
@@ -223,6 +237,7 @@ def no_switches_in_common(run: RunBuilder) -> None:
 
 UNKNOWN: Mapping[str, Build] = {
     **{f"without {name}": without_event_file(name) for name in EVENT_FILES},
+    "events missing, and the client behind": client_believes_in_a_former_term,
     "history missing": spoiled(lambda run: (run / "history.jsonl").unlink()),
     "history empty": spoiled(lambda run: (run / "history.jsonl").write_text("")),
     "history with a gap": edit("history.jsonl", lambda lines: lines[:1] + lines[2:]),
