@@ -4,13 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
-from emulator.core.errors import ConfigError
 from emulator.verification.run_story import RunStory
 from emulator.verification.story_file import read_story
 from emulator.verification.verdict import VERSION, VerdictReport
-from emulator.verification.verdict_forms import VERDICT_FILE
+from emulator.verification.verdict_forms import VERDICT_FILE, read_form
 
 _PLANS: Final = ("plan.yaml", "scenario.yaml")
 
@@ -40,23 +37,11 @@ def read_reported_run(directory: Path) -> ReportedRun:
     """
     resolved = directory.resolve()
     return ReportedRun(
-        directory=resolved, verdict=_read_verdict(resolved), story=read_story(resolved), plan=_plan(resolved)
+        directory=resolved,
+        verdict=read_form(resolved / VERDICT_FILE, VerdictReport, version=VERSION),
+        story=read_story(resolved),
+        plan=_plan(resolved),
     )
-
-
-def _read_verdict(directory: Path) -> VerdictReport:
-    path = directory / VERDICT_FILE
-    try:
-        verdict = msgspec.json.decode(path.read_bytes(), type=VerdictReport)
-    except OSError as error:
-        expected = f"a run that was verified: laststand verify RUN ({error.strerror})"
-        raise ConfigError(key="verdict", value=str(path), expected=expected) from None
-    except msgspec.DecodeError as error:
-        expected = f"what this version of laststand verify writes ({error})"
-        raise ConfigError(key="verdict", value=str(path), expected=expected) from None
-    if verdict.version != VERSION:
-        raise ConfigError(key="version", value=str(verdict.version), expected=f"{VERSION} in {path}")
-    return verdict
 
 
 def _plan(directory: Path) -> str | None:

@@ -1,6 +1,6 @@
 """Performs actions on links and on single messages."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final, TypeAlias, assert_never
 
 from emulator.core.types import MessageFate, NodeId
@@ -63,34 +63,36 @@ def isolate(cluster: SimulatedCluster, node_id: NodeId, clients: Clients) -> Out
 
 def cut(cluster: SimulatedCluster, link: Link[NodeId]) -> Outcome:
     """Cuts a link."""
-    if not _is_link(cluster, link):
-        return _UNKNOWN_LINK
-    if link in cluster.network.cuts:
-        return no_op("it is cut")
-    live = int(_is_live(cluster, link))
-    cluster.links.cut(link.source, link.target)
-    return _silenced(live, 1)
+    return _silence(cluster, link, silenced=cluster.network.cuts, silence=cluster.links.cut, already="it is cut")
 
 
 def lose_responses(cluster: SimulatedCluster, link: Link[NodeId]) -> Outcome:
     """Loses the answers that come back on a link."""
-    if not _is_link(cluster, link):
-        return _UNKNOWN_LINK
-    if link in cluster.network.losing:
-        return no_op("it loses responses")
-    live = int(_is_live(cluster, link))
-    cluster.links.lose_responses(link.source, link.target)
-    return _silenced(live, 1)
+    silenced, silence = cluster.network.losing, cluster.links.lose_responses
+    return _silence(cluster, link, silenced=silenced, silence=silence, already="it loses responses")
 
 
 def half_open(cluster: SimulatedCluster, link: Link[NodeId]) -> Outcome:
     """Loses the requests of a link."""
+    silenced, silence = cluster.network.deaf, cluster.links.half_open
+    return _silence(cluster, link, silenced=silenced, silence=silence, already="it is half open")
+
+
+def _silence(
+    cluster: SimulatedCluster,
+    link: Link[NodeId],
+    *,
+    silenced: Collection[Link[NodeId]],
+    silence: Callable[[NodeId, NodeId], None],
+    already: str,
+) -> Outcome:
+    """Silences a link in one way, unless it is among those that are ``silenced`` so."""
     if not _is_link(cluster, link):
         return _UNKNOWN_LINK
-    if link in cluster.network.deaf:
-        return no_op("it is half open")
+    if link in silenced:
+        return no_op(already)
     live = int(_is_live(cluster, link))
-    cluster.links.half_open(link.source, link.target)
+    silence(link.source, link.target)
     return _silenced(live, 1)
 
 

@@ -77,10 +77,7 @@ def contradictions_of_cluster(cluster: ClusterFacts, timeline: Timeline) -> Iter
 def contradictions_of_plan(run: RunDirectory, timeline: Timeline) -> Iterator[str]:
     """Yields a sentence for each rule that ``cluster.yaml`` says otherwise than a process does."""
     planned = dict(run.switches)
-    for told in timeline.events:
-        started = told.event
-        if not isinstance(started, NodeStarted) or started.role is NodeRole.HARNESS:
-            continue
+    for told, started in _started_nodes(timeline):
         for name in sorted(planned.keys() & started.switches.keys()):
             if planned[name] != started.switches[name]:
                 yield (
@@ -104,12 +101,17 @@ def _of_processes(timeline: Timeline) -> Iterator[str]:
                 f"incarnation {end.ended_incarnation} of node {end.ended_node} stopped in order "
                 f"and with exit code {end.exit_code}"
             )
-    for told in timeline.events:
-        started = told.event
-        if not isinstance(started, NodeStarted) or started.role is NodeRole.HARNESS:
-            continue
+    for told, started in _started_nodes(timeline):
         if missing := sorted(_RULES - started.switches.keys()):
             yield f"node {told.node} does not say which rule it had: {', '.join(missing)}"
+
+
+def _started_nodes(timeline: Timeline) -> Iterator[tuple[CollectedEvent[Event], NodeStarted]]:
+    """Yields each start of a controller or broker."""
+    for told in timeline.events:
+        started = told.event
+        if isinstance(started, NodeStarted) and started.role is not NodeRole.HARNESS:
+            yield told, started
 
 
 def _of_links(cluster: ClusterFacts) -> Iterator[str]:

@@ -84,10 +84,7 @@ def _content_end(file: BinaryIO) -> int:
         start -= length
         file.seek(start)
         tail = file.read(length) + tail
-    whole = tail[: tail.rfind(b"\n") + 1]
-    start_of_last = whole.rfind(b"\n", 0, -1) + 1
-    is_sealed = any(seal in whole[start_of_last:] for seal in _SEALS)
-    return start + (start_of_last if is_sealed else len(whole))
+    return start + _text_end(tail)
 
 
 class LinesDigest:
@@ -129,6 +126,7 @@ class LinesDigest:
 
 
 def _text_end(held: bytes) -> int:
+    """Returns where the lines end that a seal at the end of a file is about; a torn line is none."""
     whole = held[: held.rfind(b"\n") + 1]
     start_of_last = whole.rfind(b"\n", 0, -1) + 1
     return start_of_last if any(seal in whole[start_of_last:] for seal in _SEALS) else len(whole)

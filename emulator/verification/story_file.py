@@ -5,9 +5,8 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.errors import ConfigError
 from emulator.verification.run_story import STORY_VERSION, RunStory
-from emulator.verification.verdict_forms import write_whole
+from emulator.verification.verdict_forms import read_form, write_whole
 
 STORY_FILE: Final = "story.json"
 
@@ -27,15 +26,4 @@ def read_story(directory: Path) -> RunStory:
     Raises:
         ConfigError: there is none, or one of another version.
     """
-    path = directory / STORY_FILE
-    try:
-        story = msgspec.json.decode(path.read_bytes(), type=RunStory)
-    except OSError as error:
-        expected = f"a run that was verified: laststand verify RUN ({error.strerror})"
-        raise ConfigError(key="story", value=str(path), expected=expected) from None
-    except msgspec.DecodeError as error:
-        expected = f"what this version of laststand verify writes ({error})"
-        raise ConfigError(key="story", value=str(path), expected=expected) from None
-    if story.version != STORY_VERSION:
-        raise ConfigError(key="version", value=str(story.version), expected=f"{STORY_VERSION} in {path}")
-    return story
+    return read_form(directory / STORY_FILE, RunStory, version=STORY_VERSION)

@@ -1,10 +1,11 @@
 """The forms of a verdict: ``verdict.json``, ``junit.xml`` and text for a terminal."""
 
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
 import msgspec
 
+from emulator.core.errors import ConfigError
 from emulator.verification.junit import Case, junit
 from emulator.verification.verdict import CheckStatus, VerdictReport, headline
 
@@ -22,6 +23,33 @@ def write_verdict(report: VerdictReport, directory: Path) -> None:
     text = msgspec.json.format(msgspec.json.encode(report), indent=2)
     write_whole(directory / VERDICT_FILE, text + b"\n")
     write_whole(directory / JUNIT_FILE, junit((Case.of(report),)).encode())
+
+
+class _Versioned(Protocol):
+    @property
+    def version(self) -> int: ...
+
+
+_Form = TypeVar("_Form", bound=_Versioned)
+
+
+def read_form(path: Path, form: type[_Form], *, version: int) -> _Form:
+    """Reads a JSON file that verification leaves in a run's directory; the file's stem is the error's key.
+
+    Raises:
+        ConfigError: there is none, or one of another version.
+    """
+    try:
+        read = msgspec.json.decode(path.read_bytes(), type=form)
+    except OSError as error:
+        expected = f"a run that was verified: laststand verify RUN ({error.strerror})"
+        raise ConfigError(key=path.stem, value=str(path), expected=expected) from None
+    except msgspec.DecodeError as error:
+        expected = f"what this version of laststand verify writes ({error})"
+        raise ConfigError(key=path.stem, value=str(path), expected=expected) from None
+    if read.version != version:
+        raise ConfigError(key="version", value=str(read.version), expected=f"{version} in {path}")
+    return read
 
 
 def write_whole(path: Path, content: bytes) -> None:
