@@ -15,13 +15,13 @@ from emulator.core.types import MessageFate, NodeId
 from emulator.plan.channels import Channel
 from emulator.rpc.interception import (
     INTERCEPTION_METHOD,
+    INTERCEPTION_ORDERS,
+    INTERCEPTION_REPORTS,
     INTERCEPTION_SERVICE,
     InterceptionOrder,
     InterceptionReport,
     Intervention,
     MessageKind,
-    decode_report,
-    encode_order,
 )
 from emulator.storage.line_file import line_files, read_texts
 
@@ -91,11 +91,11 @@ class MessageFaults:
         report = await send_order(
             self._cluster,
             node_id,
-            encode_order(order),
+            INTERCEPTION_ORDERS.encode(order),
             service=INTERCEPTION_SERVICE,
             method=INTERCEPTION_METHOD,
         )
-        return None if report is None else decode_report(report)
+        return None if report is None else INTERCEPTION_REPORTS.decode(report)
 
     def intercepted(self, channel: Channel[NodeId]) -> int:
         """Returns how many messages of a kind were touched, by the events of who was dialled."""

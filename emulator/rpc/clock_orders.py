@@ -7,6 +7,8 @@ from typing import Final
 
 import msgspec
 
+from emulator.rpc.json_codec import JsonCodec
+
 CLOCK_SERVICE: Final = "laststand.Clock"
 CLOCK_METHOD: Final = "Change"
 
@@ -37,34 +39,5 @@ class ClockReport(msgspec.Struct, frozen=True, kw_only=True):
     after_ms: int
 
 
-_ENCODER: Final = msgspec.json.Encoder()
-_ORDERS: Final = msgspec.json.Decoder(ClockOrder)
-_REPORTS: Final = msgspec.json.Decoder(ClockReport)
-
-
-def encode_clock_order(order: ClockOrder) -> bytes:
-    """Returns an order's bytes."""
-    return _ENCODER.encode(order)
-
-
-def decode_clock_order(payload: bytes) -> ClockOrder:
-    """Inverse of ``encode_clock_order``.
-
-    Raises:
-        msgspec.DecodeError: the bytes are no order.
-    """
-    return _ORDERS.decode(payload)
-
-
-def encode_clock_report(report: ClockReport) -> bytes:
-    """Returns a report's bytes."""
-    return _ENCODER.encode(report)
-
-
-def decode_clock_report(payload: bytes) -> ClockReport:
-    """Inverse of ``encode_clock_report``.
-
-    Raises:
-        msgspec.DecodeError: the bytes are no report.
-    """
-    return _REPORTS.decode(payload)
+CLOCK_ORDERS: Final = JsonCodec(ClockOrder)
+CLOCK_REPORTS: Final = JsonCodec(ClockReport)

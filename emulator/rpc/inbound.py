@@ -29,11 +29,11 @@ from emulator.rpc.apis import BROKER_APIS, BROKER_SERVICE, CONTROLLER_APIS, CONT
 from emulator.rpc.channel import Keepalive, as_is, server_options
 from emulator.rpc.clock_orders import (
     CLOCK_METHOD,
+    CLOCK_ORDERS,
+    CLOCK_REPORTS,
     CLOCK_SERVICE,
     ClockOrder,
     ClockReport,
-    decode_clock_order,
-    encode_clock_report,
 )
 from emulator.rpc.codec_error import CodecError
 from emulator.rpc.data_codec import (
@@ -51,12 +51,12 @@ from emulator.rpc.data_codec import (
 )
 from emulator.rpc.interception import (
     INTERCEPTION_METHOD,
+    INTERCEPTION_ORDERS,
+    INTERCEPTION_REPORTS,
     INTERCEPTION_SERVICE,
     STREAM_API,
     Interceptor,
-    decode_order,
     dialler_of,
-    encode_report,
 )
 from emulator.rpc.metadata_codec import METADATA_STREAM, MetadataStreamRequest, decode_stream_request
 from emulator.rpc.request_stream import FRAME_BYTES_MAX
@@ -307,7 +307,7 @@ class NodeServer:
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
 
     def _intercept(self, payload: bytes) -> bytes:
-        return encode_report(self._interceptor.obey(decode_order(payload)))
+        return INTERCEPTION_REPORTS.encode(self._interceptor.obey(INTERCEPTION_ORDERS.decode(payload)))
 
     def _unary_handler(self, api: UnaryApi) -> "grpc.RpcMethodHandler[bytes, bytes]":
         async def behavior(payload: bytes, context: _Context) -> bytes:
@@ -328,7 +328,7 @@ class NodeServer:
         """Takes orders about the node's clock."""
 
         def obey(payload: bytes) -> bytes:
-            return encode_clock_report(change(decode_clock_order(payload)))
+            return CLOCK_REPORTS.encode(change(CLOCK_ORDERS.decode(payload)))
 
         self._add(CLOCK_SERVICE, {CLOCK_METHOD: _order_handler(obey)})
 

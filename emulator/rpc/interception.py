@@ -19,6 +19,7 @@ import msgspec
 
 from emulator.core.events import MessageIntercepted
 from emulator.core.types import CauseId, MessageFate, NodeId, Way
+from emulator.rpc.json_codec import JsonCodec
 
 INTERCEPTION_SERVICE: Final = "laststand.Interception"
 INTERCEPTION_METHOD: Final = "Intercept"
@@ -262,36 +263,5 @@ def dialler_of(metadata: Iterable[tuple[str, str | bytes]]) -> NodeId | None:
     return NodeId(int(name)) if agent.startswith(_AGENT) and name.isdecimal() else None
 
 
-# --- Bytes of orders and reports ----------------------------------------------------------------------------------
-
-_ENCODER: Final = msgspec.json.Encoder()
-_ORDERS: Final = msgspec.json.Decoder(InterceptionOrder)
-_REPORTS: Final = msgspec.json.Decoder(InterceptionReport)
-
-
-def encode_order(order: InterceptionOrder) -> bytes:
-    """Returns an order's bytes."""
-    return _ENCODER.encode(order)
-
-
-def decode_order(payload: bytes) -> InterceptionOrder:
-    """Inverse of ``encode_order``.
-
-    Raises:
-        msgspec.DecodeError: the bytes are no order.
-    """
-    return _ORDERS.decode(payload)
-
-
-def encode_report(report: InterceptionReport) -> bytes:
-    """Returns a report's bytes."""
-    return _ENCODER.encode(report)
-
-
-def decode_report(payload: bytes) -> InterceptionReport:
-    """Inverse of ``encode_report``.
-
-    Raises:
-        msgspec.DecodeError: the bytes are no report.
-    """
-    return _REPORTS.decode(payload)
+INTERCEPTION_ORDERS: Final = JsonCodec(InterceptionOrder)
+INTERCEPTION_REPORTS: Final = JsonCodec(InterceptionReport)

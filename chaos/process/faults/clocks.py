@@ -15,11 +15,11 @@ from emulator.core.types import NodeId
 from emulator.plan.actions import ClockJump, ClockRate, Outcome, effective, no_op
 from emulator.rpc.clock_orders import (
     CLOCK_METHOD,
+    CLOCK_ORDERS,
+    CLOCK_REPORTS,
     CLOCK_SERVICE,
     ClockOrder,
     ClockReport,
-    decode_clock_report,
-    encode_clock_order,
 )
 
 _SPAN_S: Final = 0.3
@@ -66,6 +66,6 @@ async def clock_jump(target: FaultTarget, action: ClockJump[NodeId]) -> Outcome:
 
 async def _change(target: FaultTarget, node_id: NodeId, order: ClockOrder) -> ClockReport | None:
     report = await send_order(
-        target.cluster, node_id, encode_clock_order(order), service=CLOCK_SERVICE, method=CLOCK_METHOD
+        target.cluster, node_id, CLOCK_ORDERS.encode(order), service=CLOCK_SERVICE, method=CLOCK_METHOD
     )
-    return None if report is None else decode_clock_report(report)
+    return None if report is None else CLOCK_REPORTS.decode(report)

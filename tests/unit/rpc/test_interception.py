@@ -7,14 +7,13 @@ import pytest
 from emulator.core.events import MessageIntercepted
 from emulator.core.types import CauseId, MessageFate, NodeId, Way
 from emulator.rpc.interception import (
+    INTERCEPTION_ORDERS,
     InterceptionOrder,
     InterceptionReport,
     Interceptor,
     Intervention,
     MessageKind,
-    decode_order,
     dialler_of,
-    encode_order,
     user_agent,
 )
 
@@ -135,5 +134,5 @@ def test_a_process_is_known_by_its_user_agent() -> None:
 
 def test_orders_travel_as_bytes() -> None:
     order = InterceptionOrder(intervention=Intervention.DELAY, kind=RESPONSES, delay_ms=5)
-    assert decode_order(encode_order(order)) == order
+    assert INTERCEPTION_ORDERS.decode(INTERCEPTION_ORDERS.encode(order)) == order
     assert InterceptionReport(is_changed=True) != InterceptionReport(is_changed=False)
