@@ -127,7 +127,7 @@ class ImageDelta(msgspec.Struct, frozen=True, kw_only=True):
 class MetadataImage:
     """The fold of a prefix of the metadata log.
 
-    Readers may look at every mapping; only ``replay`` changes them.
+    Readers may look at every mapping; only ``replay`` changes them. ``skip`` moves ``next_offset`` alone.
 
     Attributes:
         next_offset: end of the prefix; the offset that the next record must have.
@@ -223,6 +223,16 @@ class MetadataImage:
                 self.features[name] = level
             case ProducerIdsRecord(next_producer_id=next_producer_id):
                 self.next_producer_id = next_producer_id
+        self.next_offset = MetadataOffset(offset + 1)
+
+    def skip(self, *, offset: MetadataOffset) -> None:
+        """Passes a record that changes nothing here: Kafka's log has some about what is not emulated.
+
+        Raises:
+            InvariantError: the offset is not the next one.
+        """
+        if offset != self.next_offset:
+            raise InvariantError(f"record at {offset} skipped on an image that ends at {self.next_offset}")
         self.next_offset = MetadataOffset(offset + 1)
 
     def _set_partition(self, partition: TopicPartition, state: PartitionState | None) -> None:

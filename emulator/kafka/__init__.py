@@ -1,0 +1,1 @@
+"""What Apache Kafka itself writes and speaks: metadata records, and its protocol on a socket."""

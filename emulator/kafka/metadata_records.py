@@ -1,0 +1,272 @@
+"""Kafka's metadata records, decoded into those of ``emulator.core.records``.
+
+The value of a record of ``__cluster_metadata`` (``MetadataRecordSerde``)::
+
+    unsigned varint frame version = 1 | unsigned varint api key | unsigned varint version | fields | tagged fields
+
+Fields are those of Kafka's ``metadata/src/main/resources/common/metadata/*.json``, all of them flexible. Records about
+what is not emulated (quotas, ACLs, tokens, controllers) are named and not decoded.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+from msgspec import UNSET
+
+from emulator.core.records import (
+    BrokerRegistrationChangeRecord,
+    ClearElrRecord,
+    ConfigRecord,
+    FeatureLevelRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    Record,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    UnregisterBrokerRecord,
+)
+from emulator.core.types import (
+    BrokerEpoch,
+    BrokerId,
+    ConfigResource,
+    IncarnationId,
+    LeaderEpoch,
+    LeaderRecoveryState,
+    NodeId,
+    PartitionEpoch,
+    ProducerId,
+    TopicId,
+)
+from emulator.kafka.fields import FieldError, FieldReader
+
+_FRAME_VERSION: Final = 1
+_NO_LEADER: Final = -1
+_RESOURCES: Final = {2: ConfigResource.TOPIC, 4: ConfigResource.BROKER}
+"""By Kafka's ``ConfigResource.Type``."""
+
+
+class OtherRecord(msgspec.Struct, frozen=True):
+    """A record that changes nothing that is emulated, by its name."""
+
+    name: str
+
+
+_OTHERS: Final = {
+    6: "AccessControlEntryRecord",
+    10: "DelegationTokenRecord",
+    11: "UserScramCredentialRecord",
+    14: "ClientQuotaRecord",
+    18: "AccessControlEntryRecord",
+    19: "RemoveAccessControlEntryRecord",
+    20: "NoOpRecord",
+    21: "ZkMigrationStateRecord",
+    22: "RemoveUserScramCredentialRecord",
+    23: "BeginTransactionRecord",
+    24: "EndTransactionRecord",
+    25: "AbortTransactionRecord",
+    26: "RemoveDelegationTokenRecord",
+    27: "RegisterControllerRecord",
+}
+
+
+class MetadataRecordDecoder:
+    """Decodes the records of one metadata log in their order: a few name a topic where the core wants its id."""
+
+    def __init__(self) -> None:
+        self._topic_ids: dict[str, TopicId] = {}
+
+    def decode(self, value: bytes) -> Record | OtherRecord:
+        """Returns the record that a value holds.
+
+        Raises:
+            FieldError: it holds none, or one of a kind that is not known.
+        """
+        reader = FieldReader(value)
+        frame_version, api_key, version = reader.varint(), reader.varint(), reader.varint()
+        if frame_version != _FRAME_VERSION:
+            raise FieldError(f"frame version {frame_version} of a metadata record")
+        if api_key in _OTHERS:
+            return OtherRecord(_OTHERS[api_key])
+        if api_key == _CLEAR_ELR:
+            return self._clear_elr(reader)
+        if api_key not in _READERS:
+            raise FieldError(f"metadata record of unknown kind {api_key}")
+        record = _READERS[api_key](reader, version)
+        if isinstance(record, TopicRecord):
+            self._topic_ids[record.name] = record.topic_id
+        return record
+
+    def _clear_elr(self, reader: FieldReader) -> ClearElrRecord:
+        name = reader.text()
+        if name and name not in self._topic_ids:
+            raise FieldError(f"a record clears the ELR of {name}, which is no topic")
+        return ClearElrRecord(topic_id=self._topic_ids[name] if name else None)
+
+
+def _register_broker(reader: FieldReader, version: int) -> RegisterBrokerRecord:
+    broker_id = _broker(reader)
+    if version >= 2:
+        reader.boolean()  # whether it is a ZooKeeper broker that migrates
+    incarnation_id, broker_epoch = IncarnationId(reader.uuid()), BrokerEpoch(reader.int64())
+    reader.array(lambda: _skip_endpoint(reader))
+    reader.array(lambda: _skip_feature(reader))
+    rack, fenced = reader.string(), reader.boolean()
+    in_controlled_shutdown = version >= 1 and reader.boolean()
+    tagged = reader.tagged()
+    return RegisterBrokerRecord(
+        broker_id=broker_id,
+        incarnation_id=incarnation_id,
+        broker_epoch=broker_epoch,
+        log_dirs=_uuids(tagged[0]) if 0 in tagged else (),
+        fenced=fenced,
+        in_controlled_shutdown=in_controlled_shutdown,
+        rack=rack or "",
+    )
+
+
+def _skip_endpoint(reader: FieldReader) -> None:
+    _ = reader.text(), reader.text(), reader.uint16(), reader.int16(), reader.tagged()
+
+
+def _skip_feature(reader: FieldReader) -> None:
+    _ = reader.text(), reader.int16(), reader.int16(), reader.tagged()
+
+
+def _unregister_broker(reader: FieldReader, _: int) -> UnregisterBrokerRecord:
+    return UnregisterBrokerRecord(broker_id=_broker(reader), broker_epoch=BrokerEpoch(reader.int64()))
+
+
+def _topic(reader: FieldReader, _: int) -> TopicRecord:
+    return TopicRecord(name=reader.text(), topic_id=TopicId(reader.uuid()))
+
+
+def _remove_topic(reader: FieldReader, _: int) -> RemoveTopicRecord:
+    return RemoveTopicRecord(topic_id=TopicId(reader.uuid()))
+
+
+def _partition(reader: FieldReader, version: int) -> PartitionRecord:
+    partition, topic_id = reader.int32(), TopicId(reader.uuid())
+    replicas, isr, removing, adding = _brokers(reader), _brokers(reader), _brokers(reader), _brokers(reader)
+    leader, leader_epoch, partition_epoch = reader.int32(), reader.int32(), reader.int32()
+    if version >= 1:
+        reader.array(reader.uuid)
+    tagged = reader.tagged()
+    return PartitionRecord(
+        topic_id=topic_id,
+        partition=partition,
+        replicas=replicas,
+        isr=isr,
+        leader=_broker_or_none(leader),
+        leader_epoch=LeaderEpoch(leader_epoch),
+        partition_epoch=PartitionEpoch(partition_epoch),
+        leader_recovery_state=LeaderRecoveryState(tagged[0].int8() if 0 in tagged else 0),
+        elr=_brokers(tagged[1]) if 1 in tagged else (),
+        last_known_leader=_last_known_leader(tagged[2]) if 2 in tagged else None,
+        adding_replicas=adding,
+        removing_replicas=removing,
+    )
+
+
+def _partition_change(reader: FieldReader, _: int) -> PartitionChangeRecord:
+    partition, topic_id = reader.int32(), TopicId(reader.uuid())
+    tagged = reader.tagged()
+    return PartitionChangeRecord(
+        topic_id=topic_id,
+        partition=partition,
+        isr=_brokers(tagged[0]) if 0 in tagged else UNSET,
+        leader=_broker_or_none(tagged[1].int32()) if 1 in tagged else UNSET,
+        replicas=_brokers(tagged[2]) if 2 in tagged else UNSET,
+        removing_replicas=_brokers(tagged[3]) if 3 in tagged else UNSET,
+        adding_replicas=_brokers(tagged[4]) if 4 in tagged else UNSET,
+        leader_recovery_state=LeaderRecoveryState(tagged[5].int8()) if 5 in tagged else UNSET,
+        elr=_brokers(tagged[6]) if 6 in tagged else UNSET,
+        last_known_leader=_last_known_leader(tagged[7]) if 7 in tagged else UNSET,
+    )
+
+
+def _config(reader: FieldReader, _: int) -> ConfigRecord | OtherRecord:
+    kind = reader.int8()
+    if kind not in _RESOURCES:
+        return OtherRecord("ConfigRecord")
+    return ConfigRecord(
+        resource=_RESOURCES[kind], resource_name=reader.text(), name=reader.text(), value=reader.string()
+    )
+
+
+def _feature_level(reader: FieldReader, _: int) -> FeatureLevelRecord:
+    return FeatureLevelRecord(name=reader.text(), feature_level=reader.int16())
+
+
+def _producer_ids(reader: FieldReader, _: int) -> ProducerIdsRecord:
+    return ProducerIdsRecord(
+        broker_id=_broker(reader),
+        broker_epoch=BrokerEpoch(reader.int64()),
+        next_producer_id=ProducerId(reader.int64()),
+    )
+
+
+def _fence_broker(reader: FieldReader, _: int) -> BrokerRegistrationChangeRecord:
+    return BrokerRegistrationChangeRecord(
+        broker_id=_broker(reader), broker_epoch=BrokerEpoch(reader.int64()), fenced=True
+    )
+
+
+def _unfence_broker(reader: FieldReader, _: int) -> BrokerRegistrationChangeRecord:
+    return BrokerRegistrationChangeRecord(
+        broker_id=_broker(reader), broker_epoch=BrokerEpoch(reader.int64()), fenced=False
+    )
+
+
+def _registration_change(reader: FieldReader, _: int) -> BrokerRegistrationChangeRecord:
+    broker_id, broker_epoch = _broker(reader), BrokerEpoch(reader.int64())
+    tagged = reader.tagged()
+    fenced = tagged[0].int8() if 0 in tagged else 0
+    return BrokerRegistrationChangeRecord(
+        broker_id=broker_id,
+        broker_epoch=broker_epoch,
+        fenced=UNSET if fenced == 0 else fenced > 0,
+        in_controlled_shutdown=True if 1 in tagged and tagged[1].int8() == 1 else UNSET,
+        log_dirs=_uuids(tagged[2]) if 2 in tagged else UNSET,
+    )
+
+
+_CLEAR_ELR: Final = 28
+_READERS: Final[dict[int, Callable[[FieldReader, int], Record | OtherRecord]]] = {
+    0: _register_broker,
+    1: _unregister_broker,
+    2: _topic,
+    3: _partition,
+    4: _config,
+    5: _partition_change,
+    7: _fence_broker,
+    8: _unfence_broker,
+    9: _remove_topic,
+    12: _feature_level,
+    15: _producer_ids,
+    17: _registration_change,
+}
+"""By api key."""
+
+
+def _broker(reader: FieldReader) -> BrokerId:
+    return BrokerId(NodeId(reader.int32()))
+
+
+def _brokers(reader: FieldReader) -> tuple[BrokerId, ...]:
+    return reader.array(lambda: _broker(reader))
+
+
+def _broker_or_none(number: int) -> BrokerId | None:
+    return None if number == _NO_LEADER else BrokerId(NodeId(number))
+
+
+def _last_known_leader(reader: FieldReader) -> BrokerId | None:
+    """Kafka keeps the last known leader in the field of the last known ELR (``PartitionChangeBuilder``)."""
+    return next(iter(_brokers(reader)), None)
+
+
+def _uuids(reader: FieldReader) -> tuple[str, ...]:
+    return reader.array(reader.uuid)
