@@ -1,0 +1,184 @@
+"""Reads a copy of ``__cluster_metadata-0`` that nobody writes to, of a controller or of a broker: both have one.
+
+::
+
+    00000000000000000000.log                          record batches; each record's value is a metadata record
+    00000000000000000821-0000000003.checkpoint        a snapshot of everything below offset 821, in the same format
+
+A log that begins at 0 is read from there, with its history. Of one whose beginning was deleted, the newest snapshot
+comes first. What was written last may not have been committed: the files do not say. Records between
+BeginTransactionRecord and EndTransactionRecord count once that is there (KIP-868).
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from emulator.core.errors import CorruptRecordError, InvariantError, StorageError
+from emulator.core.image import MetadataImage
+from emulator.core.records import Record
+from emulator.core.types import LeaderEpoch, MetadataOffset
+from emulator.kafka.fields import FieldError
+from emulator.kafka.metadata_records import MetadataRecordDecoder, OtherRecord
+from emulator.storage.batch_scan import BatchValidation, BytesFile, scan_batches
+from emulator.storage.record_codec import read_records
+from emulator.storage.segment import LOG_SUFFIX
+
+_SNAPSHOT_SUFFIX: Final = ".checkpoint"
+
+
+class DatedRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A metadata record in the log.
+
+    Attributes:
+        offset: of the record; of one that came with a snapshot, the snapshot's end offset.
+        timestamp_ms: when it was written.
+        leader_epoch: of the controller that wrote it.
+        batch_offset: base offset of its batch: records of one batch were decided together.
+        record: what it says.
+    """
+
+    offset: MetadataOffset
+    timestamp_ms: int
+    leader_epoch: LeaderEpoch
+    batch_offset: MetadataOffset
+    record: Record | OtherRecord
+
+
+class MetadataCopy(msgspec.Struct, frozen=True, kw_only=True):
+    """What a copy of the metadata log holds.
+
+    Attributes:
+        directory: of the copy.
+        records: in order, transactions resolved.
+        end_offset: exclusive; where the intact log ends.
+        snapshot_offset: everything below comes from a snapshot; ``None`` if the log begins at 0.
+        problem: why reading ended early; ``None`` if it did not.
+    """
+
+    directory: str
+    records: tuple[DatedRecord, ...]
+    end_offset: MetadataOffset
+    snapshot_offset: MetadataOffset | None
+    problem: str | None
+
+
+def read_metadata_copy(directory: Path) -> MetadataCopy:
+    """Returns the records of a copy of the metadata log.
+
+    Raises:
+        StorageError: there is no log, or it lacks its beginning and has no snapshot, or a file cannot be read.
+    """
+    try:
+        return _read(directory)
+    except OSError as error:
+        raise StorageError(path=str(directory), reason=error.strerror or str(error)) from error
+
+
+def fold(copy: MetadataCopy) -> MetadataImage:
+    """Returns the state at the end of a log.
+
+    Its offsets are a count of what was folded: records of a snapshot have no others.
+
+    Raises:
+        StorageError: a record changes what does not exist.
+    """
+    image = MetadataImage()
+    for dated in copy.records:
+        add_to(image, dated, directory=copy.directory)
+    return image
+
+
+def add_to(image: MetadataImage, dated: DatedRecord, *, directory: str) -> None:
+    """Folds one record into an image.
+
+    Raises:
+        StorageError: it changes what does not exist.
+    """
+    try:
+        if isinstance(dated.record, OtherRecord):
+            image.skip(offset=image.next_offset)
+        else:
+            image.replay(dated.record, offset=image.next_offset)
+    except (KeyError, InvariantError) as error:
+        reason = f"{type(dated.record).__name__} at offset {dated.offset}: {error}"
+        raise StorageError(path=directory, reason=reason) from error
+
+
+def _read(directory: Path) -> MetadataCopy:
+    segments = sorted(directory.glob(f"[0-9]*{LOG_SUFFIX}"))
+    snapshots = sorted(directory.glob(f"[0-9]*-[0-9]*{_SNAPSHOT_SUFFIX}"))
+    if not segments:
+        raise StorageError(path=str(directory), reason="holds no segment of a metadata log")
+    start = int(segments[0].stem)
+    snapshot_offset: int | None = None
+    decoder = MetadataRecordDecoder()
+    records: list[DatedRecord] = []
+    problem: str | None = None
+    if start > 0:
+        if not snapshots:
+            raise StorageError(path=str(directory), reason=f"begins at offset {start}, and there is no snapshot")
+        snapshot_offset = int(snapshots[-1].stem.partition("-")[0])
+        found, _, problem = _read_file(snapshots[-1], decoder)
+        records += [msgspec.structs.replace(each, offset=MetadataOffset(snapshot_offset)) for each in found]
+    end_offset = snapshot_offset or 0
+    for segment in segments:
+        if problem is not None:
+            break
+        found, segment_end, problem = _read_file(segment, decoder)
+        records += [each for each in found if each.offset >= (snapshot_offset or 0)]
+        end_offset = max(end_offset, segment_end)
+    return MetadataCopy(
+        directory=str(directory),
+        records=tuple(_resolve_transactions(records)),
+        end_offset=MetadataOffset(end_offset),
+        snapshot_offset=None if snapshot_offset is None else MetadataOffset(snapshot_offset),
+        problem=problem,
+    )
+
+
+def _read_file(path: Path, decoder: MetadataRecordDecoder) -> tuple[list[DatedRecord], int, str | None]:
+    """Returns a file's records, the offset after the last of them, and why reading ended early."""
+    content = path.read_bytes()
+    scan = scan_batches(BytesFile(content), check=BatchValidation.CRC)
+    problem = f"{path}: at byte {scan.valid_bytes}: {scan.reason}" if scan.reason else None
+    records: list[DatedRecord] = []
+    end_offset = 0
+    for batch, position in zip(scan.batches, scan.positions, strict=True):
+        end_offset = batch.next_offset
+        if batch.is_control:
+            continue
+        try:
+            stored = read_records(content[position : position + batch.size])
+            records += [
+                DatedRecord(
+                    offset=MetadataOffset(each.offset),
+                    timestamp_ms=each.timestamp_ms,
+                    leader_epoch=batch.leader_epoch,
+                    batch_offset=MetadataOffset(batch.base_offset),
+                    record=decoder.decode(each.value or b""),
+                )
+                for each in stored
+            ]
+        except (FieldError, CorruptRecordError, ValueError) as error:
+            raise StorageError(path=str(path), reason=f"batch at offset {batch.base_offset}: {error}") from error
+    return records, end_offset, problem
+
+
+def _resolve_transactions(records: list[DatedRecord]) -> Iterator[DatedRecord]:
+    pending: list[DatedRecord] | None = None
+    for dated in records:
+        match dated.record:
+            case OtherRecord("BeginTransactionRecord"):
+                pending = []
+            case OtherRecord("EndTransactionRecord"):
+                yield from pending or ()
+                pending = None
+            case OtherRecord("AbortTransactionRecord"):
+                pending = None
+            case _ if pending is not None:
+                pending.append(dated)
+            case _:
+                yield dated
