@@ -6,11 +6,7 @@ column says where they begin there (``elements``). The column of any other field
 again only of what a check has to tell of.
 """
 
-import types
-import typing
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from enum import Enum
-from functools import cache
 from itertools import chain
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, Self, TypeVar, cast
@@ -20,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emulator.core.packed.layout import join_id, split_id
-from emulator.core.types import CauseId
+from emulator.verification.column_fields import Field, Form, fields_of
 from emulator.verification.integers import Ints, id_column, id_numbers, id_words, narrowed, widened
 
 Mask = NDArray[np.bool_]
@@ -40,21 +36,6 @@ _Row = TypeVar("_Row")
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
 
 
-class _Form(Enum):
-    INT = "int"
-    OPTIONAL = "int | None"
-    BOOL = "bool"
-    ELEMENTS = "tuple of structs"
-    ID = "text with digits at its end"
-    WORD = "anything else"
-
-
-class _Field(NamedTuple):
-    name: str
-    form: _Form
-    element: type[msgspec.Struct] | None = None
-
-
 class Columns(NamedTuple):
     """Rows that were read as columns.
 
@@ -69,37 +50,6 @@ class Columns(NamedTuple):
     elements: dict[str, "Columns"]
 
 
-@cache
-def _fields_of(kind: type[msgspec.Struct]) -> tuple[_Field, ...]:
-    hints = typing.get_type_hints(kind)
-    return tuple(_field(name, hints[name]) for name in kind.__struct_fields__)
-
-
-def _field(name: str, hint: object) -> _Field:
-    arguments = typing.get_args(hint)
-    if typing.get_origin(hint) is tuple and isinstance(arguments[0], type) and issubclass(arguments[0], msgspec.Struct):
-        return _Field(name, _Form.ELEMENTS, arguments[0])
-    if hint is CauseId:
-        return _Field(name, _Form.ID)
-    is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
-    members = {_plain(member) for member in (arguments if is_union else (hint,))}
-    for members_of_form, form in (
-        ({int}, _Form.INT),
-        ({int, type(None)}, _Form.OPTIONAL),
-        ({bool}, _Form.BOOL),
-    ):
-        if members == members_of_form:
-            return _Field(name, form)
-    return _Field(name, _Form.WORD)
-
-
-def _plain(hint: object) -> object:
-    """Returns what a ``NewType`` is made of."""
-    while isinstance(hint, typing.NewType):
-        hint = hint.__supertype__
-    return hint
-
-
 class Table(Collection[_Row]):
     """Rows of one kind, in the order in which they were added.
 
@@ -111,9 +61,9 @@ class Table(Collection[_Row]):
     def __init__(self, kind: type[msgspec.Struct], more: Iterable[str] = ()) -> None:
         self._kind = kind
         self._constants: dict[str, Any] = {}
-        self._fields = (*_fields_of(kind), *(_Field(name, _Form.INT) for name in more))
-        self._ids = frozenset(field.name for field in self._fields if field.form is _Form.ID)
-        self._words: dict[str, list[Any]] = {f.name: [] for f in self._fields if f.form in (_Form.WORD, _Form.ID)}
+        self._fields = (*fields_of(kind), *(Field(name, Form.INT) for name in more))
+        self._ids = frozenset(field.name for field in self._fields if field.form is Form.ID)
+        self._words: dict[str, list[Any]] = {f.name: [] for f in self._fields if f.form in (Form.WORD, Form.ID)}
         self._numbers: dict[str, dict[Hashable, int]] = {name: {} for name in self._words}
         self._elements: dict[str, Table[Any]] = {f.name: Table(f.element) for f in self._fields if f.element}
         self._pending: list[Any] = []
@@ -224,30 +174,39 @@ class Table(Collection[_Row]):
 
     def rows(self, places: Places) -> Iterator[_Row]:
         """The rows at these places."""
-        values = [self._values(field, places) for field in self._fields]
+        positions = self._positions(places)
+        if not len(positions):
+            return
+        values = [self._values(field, positions) for field in self._fields]
         names = [field.name for field in self._fields]
         for row in zip(*values, strict=True):
             yield self._row(dict(zip(names, row, strict=True)))
 
-    def _values(self, field: _Field, places: Places) -> list[Any]:
-        found: list[Any] = self[field.name][places].tolist()
+    def _positions(self, places: Places) -> Ints:
+        if isinstance(places, slice):
+            return np.arange(*places.indices(len(self)))
+        return np.flatnonzero(places) if places.dtype == np.bool_ else cast("Ints", places)
+
+    def _values(self, field: Field, positions: Ints) -> list[Any]:
+        column = self[field.name][positions]
+        found: list[Any] = column.tolist()
         match field.form:
-            case _Form.INT:
+            case Form.INT:
                 return found
-            case _Form.OPTIONAL:
+            case Form.OPTIONAL:
                 return [None if value == NONE else value for value in found]
-            case _Form.BOOL:
+            case Form.BOOL:
                 return [value == 1 for value in found]
-            case _Form.WORD:
+            case Form.WORD:
                 words = self._words[field.name]
                 return [words[number] for number in found]
-            case _Form.ID:
-                prefixes, column = self._words[field.name], self[field.name][places]
+            case Form.ID:
+                prefixes = self._words[field.name]
                 pairs = zip(id_words(column).tolist(), id_numbers(column).tolist(), strict=True)
                 return [join_id(prefixes[word], number) for word, number in pairs]
-            case _Form.ELEMENTS:
+            case Form.ELEMENTS:
                 counts, elements = self.elements(field.name)
-                ends = [begin + count for begin, count in zip(found, counts[places].tolist(), strict=True)]
+                ends = [begin + count for begin, count in zip(found, counts[positions].tolist(), strict=True)]
                 return [tuple(elements.rows(slice(*ends))) for ends in zip(found, ends, strict=True)]
 
     def _row(self, values: dict[str, Any]) -> _Row:
@@ -261,9 +220,7 @@ class Table(Collection[_Row]):
         found = object.__new__(type(self))
         self._take_pending()
         found.__dict__.update(self.__dict__)
-        if isinstance(places, slice):
-            places = np.arange(len(self))[places]
-        found._chosen = (self, np.flatnonzero(places) if places.dtype == np.bool_ else cast("Ints", places))
+        found._chosen = (self, self._positions(places))
         found._chunks = [{}]
         found._pending = []
         return found
@@ -313,6 +270,8 @@ class Table(Collection[_Row]):
             self._chunks = [{name: column[order] for name, column in self._whole().items()}]
 
     def _whole(self) -> dict[str, Ints]:
+        if len(self._chunks) == 1 and self._chosen is None and not self._pending:
+            return self._chunks[0]
         self._take_pending()
         if self._chosen is not None:
             self._chunks = [{name: self[name] for name in self._names()}]
@@ -335,28 +294,28 @@ class Table(Collection[_Row]):
                 self._add_columns(field, list(map(attrgetter(field.name), rows)), chunk)
             self._chunks.append(chunk)
 
-    def _add_columns(self, field: _Field, values: list[Any], chunk: dict[str, Ints]) -> None:
+    def _add_columns(self, field: Field, values: list[Any], chunk: dict[str, Ints]) -> None:
         match field.form:
-            case _Form.WORD:
+            case Form.WORD:
                 chunk[field.name] = self._word_column(field, values)
-            case _Form.ID:
+            case Form.ID:
                 pairs = [split_id(value) for value in values]
                 own = np.array([number for _, number in pairs], np.int64)
                 chunk[field.name] = id_column(self._word_column(field, [word for word, _ in pairs]), own)
-            case _Form.ELEMENTS:
+            case Form.ELEMENTS:
                 elements = self._elements[field.name]
                 counts = np.fromiter(map(len, values), np.int64, len(values))
                 chunk[count_of(field.name)] = counts
                 chunk[field.name] = np.cumsum(counts) - counts + len(elements)
                 elements.extend(list(chain.from_iterable(values)))
-            case _Form.OPTIONAL:
+            case Form.OPTIONAL:
                 chunk[field.name] = self._ints(field, [NONE if value is None else value for value in values])
-            case _Form.INT | _Form.BOOL:
+            case Form.INT | Form.BOOL:
                 chunk[field.name] = self._ints(field, values)
                 if len(values) and chunk[field.name].min() == NONE:
                     raise self._too_large(field)
 
-    def _word_column(self, field: _Field, values: list[Any]) -> Ints:
+    def _word_column(self, field: Field, values: list[Any]) -> Ints:
         words, numbers = self._words[field.name], self._numbers[field.name]
         for word in dict.fromkeys(values):
             if word not in numbers:
@@ -364,13 +323,13 @@ class Table(Collection[_Row]):
                 words.append(word)
         return np.fromiter(map(numbers.__getitem__, values), np.int64, len(values))
 
-    def _ints(self, field: _Field, values: list[int]) -> Ints:
+    def _ints(self, field: Field, values: list[int]) -> Ints:
         try:
             return np.array(values, np.int64)
         except OverflowError as error:
             raise self._too_large(field) from error
 
-    def _too_large(self, field: _Field) -> ValueError:
+    def _too_large(self, field: Field) -> ValueError:
         return ValueError(f"{field.name} of {self._kind.__name__} has more than 64 bits")
 
     def __getstate__(self) -> dict[str, Any]:

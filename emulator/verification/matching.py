@@ -21,7 +21,7 @@ def keys_of(*sides: Sequence[Ints]) -> list[Ints]:
     keys = np.zeros(sum(lengths), np.int64)
     room = 1
     for columns in zip(*sides, strict=True):
-        values = np.concatenate(columns)
+        values = np.concatenate(columns) if len(columns) > 1 else columns[0]
         if not len(values):
             break
         low, width = _range(values)
@@ -33,7 +33,7 @@ def keys_of(*sides: Sequence[Ints]) -> list[Ints]:
             room = int(keys.max()) + 1
         keys = keys * width + (values - low)
         room *= width
-    return np.split(keys, np.cumsum(lengths)[:-1])
+    return np.split(keys, np.cumsum(lengths)[:-1]) if len(sides) > 1 else [keys]
 
 
 def _range(values: Ints) -> tuple[int, int]:

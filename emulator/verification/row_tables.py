@@ -1,13 +1,14 @@
 """Facts of which a run has as many as batches, as they are read: as columns, of all partitions, and then of each."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
 import msgspec
 
 from emulator.core.events import Event
 from emulator.verification.client_history import ReceivedBatch, SentBatch
-from emulator.verification.columns import Columns, Table
+from emulator.verification.columns import Columns, Places, Table
 from emulator.verification.event_lines import FREQUENT, FREQUENT_LINES, Line
 from emulator.verification.event_table import EventRows
 from emulator.verification.matching import groups_of
@@ -28,12 +29,11 @@ class PartitionRows(msgspec.Struct, kw_only=True):
     @classmethod
     def none(cls, topic: str, partition: int) -> "PartitionRows":
         """Returns those of a partition of which nothing is known."""
-        name = {"topic": topic, "partition": partition}
-        nothing = slice(0)
+        name = (topic, partition)
         return cls(
-            events={kind: EventRows(kind).part(nothing, name) for kind in FREQUENT},
-            sent=Table[SentBatch](SentBatch).part(nothing, name),
-            received=Table[ReceivedBatch](ReceivedBatch).part(nothing, name),
+            events={kind: _none(EventRows(kind), name) for kind in FREQUENT},
+            sent=_none(Table(SentBatch), name),
+            received=_none(Table(ReceivedBatch), name),
         )
 
     def joined(self, others: Sequence["PartitionRows"]) -> "PartitionRows":
@@ -67,20 +67,31 @@ class RowTables:
 
     def parts(self) -> dict[PartitionName, PartitionRows]:
         """Returns the facts by partition."""
-        parts: dict[PartitionName, PartitionRows] = {}
-        for kind, rows in self.events.items():
-            for name, part in parts_of(rows):
-                parts.setdefault(name, PartitionRows.none(*name)).events[kind] = part
-        for name, sent in parts_of(self.sent):
-            parts.setdefault(name, PartitionRows.none(*name)).sent = sent
-        for name, received in parts_of(self.received):
-            parts.setdefault(name, PartitionRows.none(*name)).received = received
-        return parts
+        events = {kind: dict(parts_of(rows)) for kind, rows in self.events.items()}
+        sent, received = dict(parts_of(self.sent)), dict(parts_of(self.received))
+        names = dict.fromkeys(chain(*events.values(), sent, received))
+        return {
+            name: PartitionRows(
+                events={kind: parts.get(name) or _none(EventRows(kind), name) for kind, parts in events.items()},
+                sent=sent.get(name) or _none(Table(SentBatch), name),
+                received=received.get(name) or _none(Table(ReceivedBatch), name),
+            )
+            for name in names
+        }
 
 
 def parts_of(table: Table[Any]) -> Iterator[tuple[PartitionName, Any]]:
     """Yields the rows of each partition in a table of all."""
     topics, partitions = table["topic"], table["partition"]
     for places in groups_of(topics, partitions):
-        topic, partition = table.words("topic")[topics[places[0]]], int(partitions[places[0]])
-        yield (topic, partition), table.part(places, {"topic": topic, "partition": partition})
+        name = (table.words("topic")[topics[places[0]]], int(partitions[places[0]]))
+        yield name, _part(table, places, name)
+
+
+def _none(table: Table[Any], name: PartitionName) -> Any:
+    return _part(table, slice(0), name)
+
+
+def _part(table: Table[Any], places: Places, name: PartitionName) -> Any:
+    topic, partition = name
+    return table.part(places, {"topic": topic, "partition": partition})
