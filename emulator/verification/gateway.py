@@ -146,7 +146,7 @@ class SparkGateway:
                 process_group=0,  # Ctrl-C is for the owner, which ends the JVM in order
             )
         # Before the JVM has threads: they inherit it.
-        os.setpriority(os.PRIO_PROCESS, process.pid, _NICE)
+        os.setpriority(os.PRIO_PROCESS, process.pid, os.getpriority(os.PRIO_PROCESS, 0) + _NICE)
         return cls(process=process, directory=directory, log_path=log_path)
 
     @property
