@@ -1,50 +1,111 @@
 """Writes a run directory of any size: three brokers, partitions that broker 0 leads, acks=all, nothing lost.
 
-Seven events per batch: appended three times, answered once, the leader's high watermark and two followers'. The final
-logs hold real batches, so that verification does all of its work.
+Seven events per batch: appended three times, answered once, the leader's high watermark and two followers'. Events and
+history are written by the writers of nodes and clients; the final logs hold real batches, so that verification does all
+of its work.
 """
 
 import contextlib
-import os
 import struct
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple, TypedDict
 
-import msgspec
 from crc32c import crc32c
 
-from emulator.client.history import HISTORY_FILE
+from emulator.client.history import HISTORY_FILE, rewrite_history
 from emulator.cluster.process_cluster import event_file_name
-from emulator.core.events import AnyEvent
-from emulator.core.history import HistoryLine
+from emulator.core.events import (
+    AppendRole,
+    BatchAppended,
+    BecameLeader,
+    BrokerRegistered,
+    BrokerUnfenced,
+    Election,
+    Event,
+    FileVouched,
+    FollowerHighWatermarkUpdated,
+    HighWatermarkAdvanced,
+    IncarnationEnd,
+    IncarnationEnded,
+    IncarnationStarted,
+    LogOpened,
+    MetadataApplied,
+    NodeStarted,
+    NodeStopped,
+    PartitionChanged,
+    ProduceAnswered,
+    ReplicaProgress,
+    RunEnded,
+)
+from emulator.core.history import (
+    Attempt,
+    FinalReadOperation,
+    Operation,
+    OperationType,
+    PolledBatch,
+    PollOperation,
+    SendOperation,
+)
 from emulator.core.switches import Switches, switch_texts
-from emulator.core.types import NodeId
+from emulator.core.types import (
+    BrokerEpoch,
+    BrokerId,
+    CauseId,
+    ChangeReason,
+    IncarnationId,
+    LeaderEpoch,
+    LeaderRecoveryState,
+    MetadataOffset,
+    NodeId,
+    NodeRole,
+    Offset,
+    PartitionEpoch,
+    ProducerEpoch,
+    ProducerId,
+    TopicId,
+)
+from emulator.node.event_writer import EventWriter
 from emulator.storage.file_digest import content_of
-from emulator.storage.line_file import LineFile
 
 EVENTS_PER_BATCH: Final = 7
-_BROKERS: Final = (0, 1, 2)
-_CONTROLLER: Final = 100
-_HARNESS: Final = 2000
+PARTITIONS: Final = 12
+_BROKERS: Final = tuple(BrokerId(NodeId(number)) for number in range(3))
+_LEADER: Final = _BROKERS[0]
+_CONTROLLER: Final = NodeId(100)
+_HARNESS: Final = NodeId(2000)
 _RECORDS: Final = 10
-_PRODUCER: Final = 7
+_PRODUCER: Final = ProducerId(7)
+_EPOCH: Final = LeaderEpoch(0)
 _POLLED_AT_ONCE: Final = 500
 _FLUSHED_AT_ONCE: Final = 1000
-_TOPIC: Final = {"topic": "orders", "topic_id": "AAAAAAAAAAAAAAAAAAAAAA"}
-PARTITIONS: Final = 12
-_SWITCHES: Final = switch_texts(Switches())
-_ENCODER: Final = msgspec.json.Encoder()
-
-_Line = dict[str, object]
+_TOPIC: Final = "orders"
+_TOPIC_ID: Final = TopicId("AAAAAAAAAAAAAAAAAAAAAA")
+_CAUSE: Final = CauseId("g")
 
 
 class _Batch(NamedTuple):
+    number: int
     partition: int
-    base_offset: int
+    base_offset: Offset
     crc: int
     content: bytes
+
+    @property
+    def end(self) -> Offset:
+        return Offset(self.base_offset + _RECORDS)
+
+
+class _Partition(TypedDict):
+    topic: str
+    partition: int
+    topic_id: TopicId
+
+
+class _Size(NamedTuple):
+    batches: int
+    partitions: int
 
 
 def generate_run(path: Path, *, events: int, partitions: int = PARTITIONS) -> None:
@@ -58,23 +119,31 @@ def generate_run(path: Path, *, events: int, partitions: int = PARTITIONS) -> No
     (path / "events").mkdir(parents=True)
     (path / "cluster.yaml").write_text("era: kip-966\n")
     (path / "scenario.yaml").write_text("name: generated\n")
-    count = max(events // EVENTS_PER_BATCH, partitions)
-
-    def batches() -> Iterator[_Batch]:
-        return (_batch(number, partitions) for number in range(count))
-
-    for node in _BROKERS:
-        _write_events(path, node, _broker_events(node, batches(), partitions))
-        data = path / "nodes" / str(node) / "data"
-        data.mkdir(parents=True)
-        (data / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":1}')
-        with contextlib.ExitStack() as stack:
-            logs = [stack.enter_context(_new_log(data / f"orders-{number}")) for number in range(partitions)]
-            for batch in batches():
-                logs[batch.partition].write(batch.content)
+    size = _Size(max(events // EVENTS_PER_BATCH, partitions), partitions)
+    with ProcessPoolExecutor() as pool:
+        written = [pool.submit(_write_broker, path, node, size) for node in _BROKERS]
+        written.append(pool.submit(_write_history, path, size))
+        for each in written:
+            each.result()
     _write_events(path, _CONTROLLER, _controller_events(partitions))
-    _write_lines(path / HISTORY_FILE, HistoryLine, _history(batches, count, partitions), {}, "f", "index", "sealed")
     _write_events(path, _HARNESS, _harness_events(path, 2 * len(_BROKERS) + partitions))
+
+
+def _write_broker(path: Path, node: BrokerId, size: _Size) -> None:
+    data = path / "nodes" / str(node) / "data"
+    data.mkdir(parents=True)
+    (data / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":1}')
+    with contextlib.ExitStack() as stack:
+        logs = [stack.enter_context(_new_log(data / f"{_TOPIC}-{number}")) for number in range(size.partitions)]
+        _write_events(path, node, _broker_events(node, size, logs))
+
+
+def _write_history(path: Path, size: _Size) -> None:
+    rewrite_history(path / HISTORY_FILE, _operations(size))
+
+
+def _batches(size: _Size) -> Iterator[_Batch]:
+    return (_batch(number, size.partitions) for number in range(size.batches))
 
 
 def _batch(number: int, partitions: int) -> _Batch:
@@ -82,217 +151,278 @@ def _batch(number: int, partitions: int) -> _Batch:
     base_offset = turn * _RECORDS
     body = struct.pack(">hiqqqhii", 0, _RECORDS - 1, 0, partition, _PRODUCER, 0, base_offset, _RECORDS)
     crc = crc32c(body)
-    return _Batch(partition, base_offset, crc, struct.pack(">qiibI", base_offset, len(body) + 9, 0, 2, crc) + body)
+    content = struct.pack(">qiibI", base_offset, len(body) + 9, 0, 2, crc) + body
+    return _Batch(number, partition, Offset(base_offset), crc, content)
 
 
 def _new_log(directory: Path) -> BinaryIO:
     directory.mkdir()
-    (directory / "partition.metadata").write_text(f"version: 0\ntopic_id: {_TOPIC['topic_id']}\n")
+    (directory / "partition.metadata").write_text(f"version: 0\ntopic_id: {_TOPIC_ID}\n")
     return (directory / f"{0:020}.log").open("wb")
 
 
-def _write_events(path: Path, node: int, events: Iterator[_Line]) -> None:
-    envelope: _Line = {"run": "generated", "node": node, "incarnation": 0}
-    name = event_file_name(NodeId(node), 0)
-    lines = ({"cause_id": "g", **event} for event in events)
-    _write_lines(path / "events" / name, AnyEvent, lines, envelope, "type", "sequence", "FileSealed")
+def _write_events(path: Path, node: NodeId, events: Iterator[Event]) -> None:
+    name = event_file_name(node, 0)
+    writer = EventWriter(str(path / "events" / name), run="generated", node_id=node, incarnation=0)
+    for number, event in enumerate(events, 1):
+        writer.add(event)
+        if number % _FLUSHED_AT_ONCE == 0:
+            writer.flush()
+    writer.close()
 
 
-def _write_lines(
-    path: Path, kinds: object, lines: Iterator[_Line], envelope: _Line, tag: str, number_name: str, seal: str
-) -> None:
-    """Writes a file of lines as nodes and clients do, with its seal."""
-    file = LineFile(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644), path, constants=envelope)
-
-    def add(number: int, line: _Line) -> None:
-        place = {**envelope, number_name: number, "time_ns": number, **line}
-        file.add(msgspec.convert(place, kinds), number=number, time_ns=number, text=partial(_ENCODER.encode, place))
-
-    count = 0
-    for count, line in enumerate(lines, 1):
-        add(count - 1, line)
-        if count % _FLUSHED_AT_ONCE == 0:
-            file.flush()
-    file.flush()
-    digest = file.digest.hexdigest()
-    add(count, {tag: seal, "cause_id": "g", "lines": count, "digest": digest})
-    file.flush()
-    file.close()
+def _started(node: int, role: NodeRole) -> NodeStarted:
+    return NodeStarted(
+        cause_id=_CAUSE,
+        role=role,
+        incarnation_id=IncarnationId(f"i{node}"),
+        switches={} if role is NodeRole.HARNESS else switch_texts(Switches()),
+        properties={},
+        wall_time_ns=0,
+    )
 
 
-def _started(node: int, role: str) -> _Line:
-    switches = {} if role == "harness" else _SWITCHES
-    identity = {"incarnation_id": f"i{node}", "switches": switches, "properties": {}, "wall_time_ns": 0}
-    return {"type": "NodeStarted", "role": role, **identity}
+def _of(partition: int) -> _Partition:
+    return {"topic": _TOPIC, "partition": partition, "topic_id": _TOPIC_ID}
 
 
-def _of(partition: int) -> _Line:
-    return {**_TOPIC, "partition": partition}
-
-
-def _broker_events(node: int, batches: Iterator[_Batch], partitions: int) -> Iterator[_Line]:
-    leads = node == _BROKERS[0]
-    yield _started(node, "broker")
-    opened = {"log_start_offset": 0, "log_end_offset": 0, "high_watermark": 0, "recovery_point": 0, "epochs": []}
-    for number in range(partitions):
-        yield {"type": "LogOpened", **_of(number), "is_clean": True, **opened}
-    if leads:
-        yield {"type": "MetadataApplied", "start_offset": 0, "end_offset": 2 * len(_BROKERS) + partitions}
-        role = {"leader_epoch": 0, "partition_epoch": 0, "epoch_start_offset": 0, "high_watermark": 0, "isr": _BROKERS}
-        for number in range(partitions):
-            yield {"type": "BecameLeader", **_of(number), **role}
-    for number, (partition, base_offset, crc, _) in enumerate(batches):
-        end = base_offset + _RECORDS
-        cause = {"cause_id": f"producer-0:{number}"}
-        yield {
-            "type": "BatchAppended",
-            **cause,
-            **_of(partition),
-            "role": "leader" if leads else "follower",
-            "base_offset": base_offset,
-            "last_offset": end - 1,
-            "leader_epoch": 0,
-            "current_leader_epoch": 0,
-            "crc": crc,
-            "record_count": _RECORDS,
-            "producer_id": _PRODUCER,
-            "producer_epoch": 0,
-            "base_sequence": base_offset,
-        }
-        if not leads:
-            moved = {"old": base_offset, "new": end, "log_end_offset": end, "leader_epoch": 0}
-            yield {"type": "FollowerHighWatermarkUpdated", **cause, **_of(partition), **moved}
-            continue
-        yield {
-            "type": "HighWatermarkAdvanced",
-            **cause,
-            **_of(partition),
-            "old": base_offset,
-            "new": end,
-            "leader_epoch": 0,
-            "log_end_offset": end,
-            "committed_isr": _BROKERS,
-            "maximal_isr": _BROKERS,
-            "joiners": (),
-            "effective_min_isr": 2,
-            "replicas": [{"broker_id": b, "log_end_offset": end, "leader_epoch": 0} for b in _BROKERS],
-        }
-        answer = {"acks": -1, "error": "NONE", "base_offset": base_offset, "record_count": _RECORDS}
-        yield {
-            "type": "ProduceAnswered",
-            **cause,
-            **_of(partition),
-            **answer,
-            "high_watermark": end,
-            "committed_isr": _BROKERS,
-            "leader_epoch": 0,
-        }
-    yield {"type": "NodeStopped"}
-
-
-def _controller_events(partitions: int) -> Iterator[_Line]:
-    yield _started(_CONTROLLER, "controller")
-    for node in _BROKERS:
-        registered = {"broker_id": node, "broker_epoch": node, "incarnation_id": f"i{node}"}
-        before = {"previous_broker_epoch": None, "stored_broker_epoch": None, "is_clean": True}
-        yield {"type": "BrokerRegistered", "metadata_offset": node, **registered, **before}
-    for node in _BROKERS:
-        unfenced = {"broker_id": node, "broker_epoch": node}
-        yield {"type": "BrokerUnfenced", "metadata_offset": len(_BROKERS) + node, **unfenced}
-    for number in range(partitions):
-        yield {
-            "type": "PartitionChanged",
+def _broker_events(node: BrokerId, size: _Size, logs: list[BinaryIO]) -> Iterator[Event]:
+    """Yields what a broker writes down, and fills its logs on the way."""
+    yield _started(node, NodeRole.BROKER)
+    for number in range(size.partitions):
+        yield LogOpened(
+            cause_id=_CAUSE,
             **_of(number),
-            "metadata_offset": 2 * len(_BROKERS) + number,
-            "reason": "created",
-            "election": "none",
-            "broker_id": None,
-            "effective_min_isr": 2,
-            "leader": _BROKERS[0],
-            "leader_epoch": 0,
-            "partition_epoch": 0,
-            "replicas": _BROKERS,
-            "isr": _BROKERS,
-            "elr": (),
-            "last_known_elr": (),
-            "last_known_leader": None,
-            "leader_recovery_state": 0,
-        }
-    yield {"type": "NodeStopped"}
+            is_clean=True,
+            log_start_offset=Offset(0),
+            log_end_offset=Offset(0),
+            high_watermark=Offset(0),
+            recovery_point=Offset(0),
+            epochs=(),
+        )
+    leads = node == _LEADER
+    if leads:
+        yield from _leadership(size.partitions)
+    for batch in _batches(size):
+        logs[batch.partition].write(batch.content)
+        cause = CauseId(f"producer-0:{batch.number}")
+        yield _appended(batch, cause, AppendRole.LEADER if leads else AppendRole.FOLLOWER)
+        if leads:
+            yield _advanced(batch, cause)
+            yield _answered(batch, cause)
+        else:
+            yield FollowerHighWatermarkUpdated(
+                cause_id=cause,
+                **_of(batch.partition),
+                old=batch.base_offset,
+                new=batch.end,
+                log_end_offset=batch.end,
+                leader_epoch=_EPOCH,
+            )
+    yield NodeStopped(cause_id=_CAUSE)
 
 
-def _harness_events(run: Path, metadata_end: int) -> Iterator[_Line]:
-    yield _started(_HARNESS, "harness")
+def _leadership(partitions: int) -> Iterator[Event]:
+    end = MetadataOffset(2 * len(_BROKERS) + partitions)
+    yield MetadataApplied(cause_id=_CAUSE, start_offset=MetadataOffset(0), end_offset=end)
+    for number in range(partitions):
+        yield BecameLeader(
+            cause_id=_CAUSE,
+            **_of(number),
+            leader_epoch=_EPOCH,
+            partition_epoch=PartitionEpoch(0),
+            epoch_start_offset=Offset(0),
+            high_watermark=Offset(0),
+            isr=_BROKERS,
+        )
+
+
+def _appended(batch: _Batch, cause: CauseId, role: AppendRole) -> Event:
+    return BatchAppended(
+        cause_id=cause,
+        **_of(batch.partition),
+        role=role,
+        base_offset=batch.base_offset,
+        last_offset=Offset(batch.end - 1),
+        leader_epoch=_EPOCH,
+        current_leader_epoch=_EPOCH,
+        crc=batch.crc,
+        record_count=_RECORDS,
+        producer_id=_PRODUCER,
+        producer_epoch=ProducerEpoch(0),
+        base_sequence=batch.base_offset,
+    )
+
+
+def _advanced(batch: _Batch, cause: CauseId) -> Event:
+    return HighWatermarkAdvanced(
+        cause_id=cause,
+        **_of(batch.partition),
+        old=batch.base_offset,
+        new=batch.end,
+        leader_epoch=_EPOCH,
+        log_end_offset=batch.end,
+        committed_isr=_BROKERS,
+        maximal_isr=_BROKERS,
+        joiners=(),
+        effective_min_isr=2,
+        replicas=tuple([ReplicaProgress(broker, batch.end, _EPOCH) for broker in _BROKERS]),
+    )
+
+
+def _answered(batch: _Batch, cause: CauseId) -> Event:
+    return ProduceAnswered(
+        cause_id=cause,
+        **_of(batch.partition),
+        acks=-1,
+        error="NONE",
+        base_offset=batch.base_offset,
+        record_count=_RECORDS,
+        high_watermark=batch.end,
+        committed_isr=_BROKERS,
+        leader_epoch=_EPOCH,
+    )
+
+
+def _controller_events(partitions: int) -> Iterator[Event]:
+    yield _started(_CONTROLLER, NodeRole.CONTROLLER)
+    for broker in _BROKERS:
+        yield BrokerRegistered(
+            cause_id=_CAUSE,
+            metadata_offset=MetadataOffset(broker),
+            broker_id=broker,
+            broker_epoch=BrokerEpoch(broker),
+            incarnation_id=IncarnationId(f"i{broker}"),
+            previous_broker_epoch=None,
+            stored_broker_epoch=None,
+            is_clean=True,
+        )
+    for broker in _BROKERS:
+        offset = MetadataOffset(len(_BROKERS) + broker)
+        yield BrokerUnfenced(
+            cause_id=_CAUSE, metadata_offset=offset, broker_id=broker, broker_epoch=BrokerEpoch(broker)
+        )
+    for number in range(partitions):
+        yield PartitionChanged(
+            cause_id=_CAUSE,
+            **_of(number),
+            metadata_offset=MetadataOffset(2 * len(_BROKERS) + number),
+            reason=ChangeReason.CREATED,
+            election=Election.NONE,
+            broker_id=None,
+            effective_min_isr=2,
+            leader=_LEADER,
+            leader_epoch=_EPOCH,
+            partition_epoch=PartitionEpoch(0),
+            replicas=_BROKERS,
+            isr=_BROKERS,
+            elr=(),
+            last_known_elr=(),
+            last_known_leader=None,
+            leader_recovery_state=LeaderRecoveryState.RECOVERED,
+        )
+    yield NodeStopped(cause_id=_CAUSE)
+
+
+def _harness_events(run: Path, metadata_end: int) -> Iterator[Event]:
+    yield _started(_HARNESS, NodeRole.HARNESS)
     nodes = (*_BROKERS, _CONTROLLER)
     for node in nodes:
-        name = event_file_name(NodeId(node), 0)
-        yield {"type": "IncarnationStarted", "started_node": node, "started_incarnation": 0, "event_file": name}
+        name = event_file_name(node, 0)
+        yield IncarnationStarted(cause_id=_CAUSE, started_node=node, started_incarnation=0, event_file=name)
     for node in nodes:
-        end = {
-            "ended_node": node,
-            "ended_incarnation": 0,
-            "end": "stopped",
-            "exit_code": 0,
-            "metadata_offset": metadata_end,
-        }
-        yield {"type": "IncarnationEnded", **end}
+        yield IncarnationEnded(
+            cause_id=_CAUSE,
+            ended_node=node,
+            ended_incarnation=0,
+            end=IncarnationEnd.STOPPED,
+            exit_code=0,
+            metadata_offset=MetadataOffset(metadata_end),
+        )
     for path in (*sorted((run / "events").iterdir()), run / HISTORY_FILE):
-        if path.name != f"{_HARNESS}-0.jsonl":
+        if path.name != event_file_name(_HARNESS, 0):
             lines, digest = content_of(path)
-            yield {"type": "FileVouched", "file": str(path.relative_to(run)), "lines": lines, "digest": digest}
-    yield {"type": "RunEnded", "problem": None}
-    yield {"type": "NodeStopped"}
+            yield FileVouched(cause_id=_CAUSE, file=str(path.relative_to(run)), lines=lines, digest=digest)
+    yield RunEnded(cause_id=_CAUSE, problem=None)
+    yield NodeStopped(cause_id=_CAUSE)
 
 
-def _history(batches: Callable[[], Iterator[_Batch]], count: int, partitions: int) -> Iterator[_Line]:
-    for number, (partition, base_offset, crc, _) in enumerate(batches()):
-        send: _Line = {
-            "f": "send",
-            "process": "producer-0",
-            "operation_id": f"producer-0:{number}",
+def _operations(size: _Size) -> Iterator[Operation]:
+    for batch in _batches(size):
+        yield _send(batch, OperationType.INVOKE, 2 * batch.number)
+        yield _send(batch, OperationType.OK, 2 * batch.number + 1)
+    index = 2 * size.batches
+    for partition in range(size.partitions):
+        numbers = range(partition, size.batches, size.partitions)
+        for start in range(0, len(numbers), _POLLED_AT_ONCE):
+            polled = [_batch(number, size.partitions) for number in numbers[start : start + _POLLED_AT_ONCE]]
+            yield _poll(polled, index, end=Offset(len(numbers) * _RECORDS))
+            index += 1
+        yield FinalReadOperation(
+            index=index,
+            time_ns=index,
+            type=OperationType.OK,
+            process="final",
+            operation_id=CauseId(f"final:{partition}:end"),
             **_of(partition),
-            "acks": -1,
-            "first_record_id": number * _RECORDS,
-            "record_count": _RECORDS,
-        }
-        attempt = {"node": _BROKERS[0], "leader_epoch": 0, "producer_id": _PRODUCER, "producer_epoch": 0}
-        tried = {**attempt, "base_sequence": base_offset, "crc": crc, "outcome": "NONE"}
-        yield {**send, "type": "invoke"}
-        yield {**send, "type": "ok", "base_offset": base_offset, "attempts": [tried]}
-    for partition in range(partitions):
-        yield from _final_reads(partition, range(partition, count, partitions), partitions)
+            start_offset=Offset(0),
+            end_offset=Offset(len(numbers) * _RECORDS),
+        )
+        index += 1
 
 
-def _final_reads(partition: int, numbers: range, partitions: int) -> Iterator[_Line]:
-    end = len(numbers) * _RECORDS
-    for start in range(0, len(numbers), _POLLED_AT_ONCE):
-        polled = numbers[start : start + _POLLED_AT_ONCE]
-        yield {
-            "f": "poll",
-            "type": "ok",
-            "process": "final",
-            "operation_id": f"final:{partition}:{start}",
-            "phase": "final",
-            **_of(partition),
-            "node": _BROKERS[0],
-            "position": start * _RECORDS,
-            "seek": start == 0,
-            "high_watermark": end,
-            "log_start_offset": 0,
-            "leader_epoch": 0,
-            "batches": [
-                {
-                    "base_offset": batch.base_offset,
-                    "last_offset": batch.base_offset + _RECORDS - 1,
-                    "leader_epoch": 0,
-                    "crc": batch.crc,
-                    "producer": "producer-0",
-                    "first_record_id": number * _RECORDS,
-                    "record_count": _RECORDS,
-                }
-                for number, batch in ((number, _batch(number, partitions)) for number in polled)
-            ],
-        }
-    whole = {"start_offset": 0, "end_offset": end, "error": None}
-    read = {"f": "final_read", "type": "ok", "process": "final", "operation_id": f"final:{partition}:end"}
-    yield {**read, **_of(partition), **whole}
+def _send(batch: _Batch, kind: OperationType, index: int) -> SendOperation:
+    attempt = Attempt(
+        node=_LEADER,
+        leader_epoch=_EPOCH,
+        producer_id=_PRODUCER,
+        producer_epoch=ProducerEpoch(0),
+        base_sequence=batch.base_offset,
+        crc=batch.crc,
+        outcome="NONE",
+    )
+    is_done = kind is OperationType.OK
+    return SendOperation(
+        index=index,
+        time_ns=index,
+        type=kind,
+        process="producer-0",
+        operation_id=CauseId(f"producer-0:{batch.number}"),
+        **_of(batch.partition),
+        acks=-1,
+        first_record_id=batch.number * _RECORDS,
+        record_count=_RECORDS,
+        base_offset=batch.base_offset if is_done else None,
+        attempts=(attempt,) if is_done else (),
+    )
+
+
+def _poll(polled: list[_Batch], index: int, *, end: Offset) -> PollOperation:
+    first = polled[0]
+    return PollOperation(
+        index=index,
+        time_ns=index,
+        type=OperationType.OK,
+        process="final",
+        operation_id=CauseId(f"final:{first.partition}:{first.base_offset}"),
+        phase="final",
+        **_of(first.partition),
+        node=_LEADER,
+        position=first.base_offset,
+        seek=first.base_offset == 0,
+        high_watermark=end,
+        log_start_offset=Offset(0),
+        leader_epoch=_EPOCH,
+        batches=tuple(
+            PolledBatch(
+                base_offset=batch.base_offset,
+                last_offset=Offset(batch.end - 1),
+                leader_epoch=_EPOCH,
+                crc=batch.crc,
+                producer="producer-0",
+                first_record_id=batch.number * _RECORDS,
+                record_count=_RECORDS,
+            )
+            for batch in polled
+        ),
+    )

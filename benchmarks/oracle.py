@@ -5,7 +5,9 @@ processes. The figures before are those of one verification in a session that is
 when its clusters have stopped.
 """
 
+import contextlib
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -25,18 +27,22 @@ from emulator.verification.verdict import Verdict
 from emulator.verification.verify import rehearse, verify_runs
 
 EVENTS: Final = 1_000_000
+LARGE_EVENTS: Final = (10_000_000, 50_000_000)
 SMALL_EVENTS: Final = 300
 SMALL_RUNS: Final = 100
 DEMO_RUNS: Final = 2
 REPETITIONS: Final = 3
 _KIB_PER_MB: Final = 1024
+_BYTES_PER_MB: Final = 1 << 20
+_SAMPLED_EVERY_S: Final = 0.2
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds of the clock, and of all cores together."""
+    """Seconds of the clock, and of all cores together; the most memory that all processes had at a time."""
 
     wall_s: float
     cpu_s: float
+    memory_mb: float
 
 
 def measure() -> Iterator[Figure]:
@@ -52,6 +58,7 @@ def measure() -> Iterator[Figure]:
             generate_run(run, events=SMALL_EVENTS)
         yield from _measure_session(directory, runs[:DEMO_RUNS])
         yield from _measure_command(runs, directory / "large")
+        yield from _measure_large(directory / "very-large")
 
 
 def _measure_session(directory: Path, demo: list[Path]) -> Iterator[Figure]:
@@ -96,15 +103,51 @@ def _measure_command(runs: list[Path], large: Path) -> Iterator[Figure]:
     yield Figure(name="oracle_verify_1m_cpu_s", unit="s", values=tuple(cost.cpu_s for cost in costs))
 
 
+def _measure_large(path: Path) -> Iterator[Figure]:
+    for events in LARGE_EVENTS:
+        generate_run(path, events=events)
+        cost = _verify([path])
+        shutil.rmtree(path)
+        name = f"oracle_verify_{events // 1_000_000}m"
+        yield Figure(name=f"{name}_s", unit="s", values=(cost.wall_s,))
+        yield Figure(name=f"{name}_cpu_s", unit="s", values=(cost.cpu_s,))
+        yield Figure(name=f"{name}_memory_mb", unit="MB", values=(cost.memory_mb,))
+
+
 def _verify(runs: list[Path]) -> Cost:
     begin, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [sys.executable, "-m", "emulator.cli", "verify", *map(str, runs)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    memory = 0.0
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        verification = psutil.Process(process.pid)
+        while not _has_ended(process):
+            memory = max(memory, _memory_mb(verification))
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command[2:5])} ... ended with {process.returncode}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return Cost(
         wall_s=time.perf_counter() - begin,
         cpu_s=after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+        memory_mb=memory,
     )
+
+
+def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+    try:
+        process.wait(timeout=_SAMPLED_EVERY_S)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _memory_mb(root: psutil.Process) -> float:
+    """What a process and all below it have resident; pages that forked processes share count for each."""
+    resident = 0
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for process in (root, *root.children(recursive=True)):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                resident += process.memory_info().rss
+    return resident / _BYTES_PER_MB
 
 
 def _peak_mb(pid: int) -> float:
