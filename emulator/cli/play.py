@@ -74,7 +74,7 @@ def play_only(scenario: "Scenario", orders: "tuple[RunOrder, ...]", *, output: O
 
 
 @contextlib.contextmanager
-def told_if_unjudged(runs: Sequence[Path]) -> Iterator[None]:
+def told_if_unjudged(runs: Sequence[Path | str]) -> Iterator[None]:
     """Says which runs were not judged, where that is interrupted or fails for a reason outside of this program.
 
     Raises:
@@ -93,6 +93,6 @@ def told_if_unjudged(runs: Sequence[Path]) -> Iterator[None]:
         raise CommandFailedError(f"unknown: {cause}", exit_code=ExitCode.UNKNOWN) from None
 
 
-def _tell_unjudged(runs: Sequence[Path]) -> None:
+def _tell_unjudged(runs: Sequence[Path | str]) -> None:
     for run in runs:
         click.echo(f"not judged: {run}; what was written is kept, judge it with: laststand verify {run}", err=True)

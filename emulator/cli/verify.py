@@ -1,7 +1,7 @@
 """``laststand verify``: verifies run directories."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +16,7 @@ _PROGRESS_S: Final = 5.0
 
 
 @click.command(short_help="Verify run directories.")
-@click.argument("runs", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("runs", nargs=-1)
 @click.option(
     "--watch",
     "watched",
@@ -26,11 +26,12 @@ _PROGRESS_S: Final = 5.0
 )
 @spark_options
 @json_option
-def verify(runs: tuple[Path, ...], watched: Path | None, spark_choice: SparkChoice, output: Output) -> int:
+def verify(runs: tuple[str, ...], watched: Path | None, spark_choice: SparkChoice, output: Output) -> int:
     """Verify RUN directories, all in one Spark job, and write verdict.json and junit.xml into each.
 
     Of several RUNs, one that is no run directory is named, and the others are verified. Without --master two threads of
-    this machine do the work, with it a Spark cluster (docs/scale.md).
+    this machine do the work, with it a Spark cluster (docs/scale.md). A RUN may be the URI of a directory that Hadoop
+    reaches (hdfs://HOST/runs/1); it is copied below --work-dir while it is judged.
 
     With --watch one session verifies runs as they end, until the process that started it is gone; with --json it prints
     a line for each.
@@ -39,7 +40,8 @@ def verify(runs: tuple[Path, ...], watched: Path | None, spark_choice: SparkChoi
     """
     from emulator.cli.play import told_if_unjudged
     from emulator.cli.requirements import require_spark
-    from emulator.cli.results import keep_verdict, print_verdicts, verdicts_exit_code
+    from emulator.cli.results import print_verdicts, verdicts_exit_code
+    from emulator.cli.run_places import existing_runs, placed_runs
     from emulator.cli.watch import watch
     from emulator.verification.class_archive import ArchiveUse
     from emulator.verification.job_progress import told_progress
@@ -47,10 +49,11 @@ def verify(runs: tuple[Path, ...], watched: Path | None, spark_choice: SparkChoi
 
     if bool(runs) is (watched is not None):
         raise UserError("expected either RUN or --watch DIR")
-    found = [] if watched is not None else _existing(runs)
+    work_directory = spark_choice.work_directory
+    found = [] if watched is not None else existing_runs(runs, work_directory=work_directory)
     require_spark()
     starter = spark_choice.starter(
-        log_directory=watched or found[0], archive_use=ArchiveUse.WRITE, imported="emulator.verification.judge"
+        log_directory=watched or Path(found[0]), archive_use=ArchiveUse.WRITE, imported="emulator.verification.judge"
     )
     starter.start()
     try:
@@ -58,38 +61,20 @@ def verify(runs: tuple[Path, ...], watched: Path | None, spark_choice: SparkChoi
             with told_if_unjudged([]), starter.at_work() as spark:
                 return verdicts_exit_code(watch(spark, watched, output=output))
         with told_if_unjudged(found):
-            with starter.at_work() as spark, told_progress(spark, _progress()):
-                reports = verify_runs(found, spark=spark)
-            written = [keep_verdict(report, path.resolve()) for path, report in zip(found, reports, strict=True)]
+            with (
+                starter.at_work() as spark,
+                told_progress(spark, _progress()),
+                placed_runs(found, work_directory=work_directory, spark=spark) as places,
+            ):
+                judged = verify_runs([place.path for place in places], spark=spark)
+                kept = [place.kept(report) for place, report in zip(places, judged, strict=True)]
+            reports = [report for report, _ in kept]
             print_verdicts(reports, output=output)
     finally:
         starter.stop()
     exit_code = verdicts_exit_code(reports)
-    return ExitCode.UNKNOWN if exit_code is ExitCode.VALID and sum(written) < len(runs) else exit_code
-
-
-def _existing(runs: Sequence[Path]) -> list[Path]:
-    """Returns the run directories among ``runs``; names the others, unless there is nothing else to do.
-
-    Raises:
-        ConfigError: none is a run directory.
-    """
-    from emulator.core.errors import ConfigError
-    from emulator.verification.run_directory import open_run_directory
-
-    found, problems = [], []
-    for path in runs:
-        try:
-            open_run_directory(path)
-        except ConfigError as error:
-            problems.append(error)
-        else:
-            found.append(path)
-    if not found:
-        raise problems[0]
-    for problem in problems:
-        click.echo(f"not judged: {problem}", err=True)
-    return found
+    written = sum(is_written for _, is_written in kept)
+    return ExitCode.UNKNOWN if exit_code is ExitCode.VALID and written < len(runs) else exit_code
 
 
 def _progress() -> Callable[[int, int], None]:

@@ -32,3 +32,9 @@ def test_a_work_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None
     result = CliRunner().invoke(verify, [str(tmp_path), "--work-dir", str(tmp_path / "file" / "work")])
     assert isinstance(result.exception, UserError)
     assert "--work-dir" in str(result.exception)
+
+
+def test_a_run_at_a_uri_needs_a_place_for_its_copy() -> None:
+    result = CliRunner().invoke(verify, ["hdfs://namenode/runs/1"])
+    assert isinstance(result.exception, UserError)
+    assert str(result.exception).startswith("hdfs://namenode/runs/1: expected --work-dir DIR")
