@@ -1,4 +1,4 @@
-"""Writes the pages of docs/, and the schemas of verdicts and stories, that follow from the program: ``make docs``.
+"""Writes the pages of docs/, and the published schemas, that follow from the program: ``make docs``.
 
 Each page is a function without arguments; a test calls them and compares, so that no page can fall behind the code.
 """
@@ -20,6 +20,7 @@ from chaos.scenario.scenario_file import BROKERS_MAX, DEFAULT_RECORD_SIZE, scena
 from emulator.analysis.catalogue import ALL_EVENTS, EVENT_TABLES, FILLED, own_columns
 from emulator.analysis.schema import Column, columns_of
 from emulator.analysis.tables import TABLES_VERSION, Envelope, EventRow, Identity, Moment
+from emulator.autopsy.autopsy_schema import AUTOPSY_SCHEMA_FILE, autopsy_schema_text
 from emulator.core import packed
 from emulator.core.admin_messages import RequestedElection
 from emulator.core.client.settings import CONSUMER_PROPERTIES, PRODUCER_PROPERTIES, consumer_settings, producer_settings
@@ -29,6 +30,7 @@ from emulator.core.promises import PROMISES, JudgedBy, PromiseKind
 from emulator.core.properties import NodeProperties, TopicProperties, property_texts
 from emulator.core.property_text import allowed_values
 from emulator.core.struct_docs import field_meanings, first_paragraph
+from emulator.core.struct_schema import enums_of, structs_of
 from emulator.core.switches import ERAS
 from emulator.core.types import Acks, TopicPartition
 from emulator.plan.actions import DEEDS
@@ -44,10 +46,8 @@ from emulator.verification.verdict import VERSION, VerdictReport
 from emulator.verification.verdict_schema import (
     SCHEMA_FILE,
     STORY_SCHEMA_FILE,
-    enums_of,
     schema_text,
     story_schema_text,
-    structs_of,
 )
 
 DOCS: Final = Path(__file__).parent
@@ -686,6 +686,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "packed-files.md": packed_files_page,
     str(Path(os.path.relpath(SCHEMA_FILE, DOCS))): schema_text,
     str(Path(os.path.relpath(STORY_SCHEMA_FILE, DOCS))): story_schema_text,
+    str(Path(os.path.relpath(AUTOPSY_SCHEMA_FILE, DOCS))): autopsy_schema_text,
 }
 """By file name, what its content must be."""
 

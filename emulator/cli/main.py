@@ -10,6 +10,7 @@ from typing import Final
 import click
 
 from emulator.cli.analyze import analyze
+from emulator.cli.autopsy import autopsy
 from emulator.cli.catalogue import checks, eras
 from emulator.cli.chaos import chaos
 from emulator.cli.completion import completion
@@ -58,6 +59,7 @@ def cli() -> None:
 
 cli.add_section("Runs", run, verify, report, show, replay, simulate, fuzz)
 cli.add_section("Analysis", analyze, sql, export, print_events)
+cli.add_section("Real clusters", autopsy)
 cli.add_section("Catalogue", scenarios, eras, checks)
 cli.add_section("Standing cluster", up, status, logs, stop, start, down, ps)
 cli.add_section("Topics and records", topics, produce, consume, inspect)

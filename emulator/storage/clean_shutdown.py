@@ -43,8 +43,16 @@ def read_broker_epoch(filesystem: FileSystem, directory: str) -> int | None:
     if not filesystem.exists(path):
         return None
     try:
-        return msgspec.json.decode(read_file(filesystem, path), type=_Content).broker_epoch
-    except (msgspec.DecodeError, StorageError, UnicodeDecodeError):
+        return parse_broker_epoch(read_file(filesystem, path))
+    except StorageError:
+        return None
+
+
+def parse_broker_epoch(content: bytes) -> int | None:
+    """Returns the epoch that a file's content names (-1 is possible), or ``None`` if it names none."""
+    try:
+        return msgspec.json.decode(content, type=_Content).broker_epoch
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return None
 
 

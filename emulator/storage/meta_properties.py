@@ -32,11 +32,15 @@ class MetaProperties(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _pairs(filesystem: FileSystem, path: str, separator: str) -> dict[str, str]:
-    pairs: dict[str, str] = {}
     try:
-        text = read_file(filesystem, path).decode()
+        return parse_pairs(read_file(filesystem, path).decode(), separator)
     except UnicodeDecodeError as error:
         raise StorageError(path=path, reason=str(error)) from error
+
+
+def parse_pairs(text: str, separator: str) -> dict[str, str]:
+    """Returns the keys and values of a property file."""
+    pairs: dict[str, str] = {}
     for line in text.splitlines():
         if line.strip() and not line.startswith("#"):
             key, _, value = line.partition(separator)

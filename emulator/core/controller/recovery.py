@@ -104,5 +104,10 @@ def choose_leader(
 
 
 def _rank(state: PartitionState, report: ReplicaReport) -> tuple[int, int, int]:
-    written = -1 if report.last_written_leader_epoch is None else report.last_written_leader_epoch
-    return written, report.log_end_offset, -state.replicas.index(report.broker_id)
+    written, end = log_rank(report.last_written_leader_epoch, report.log_end_offset)
+    return written, end, -state.replicas.index(report.broker_id)
+
+
+def log_rank(last_written_leader_epoch: LeaderEpoch | None, log_end_offset: Offset) -> tuple[int, int]:
+    """Returns what logs are compared by: the greatest is the longest log."""
+    return -1 if last_written_leader_epoch is None else last_written_leader_epoch, log_end_offset

@@ -9,6 +9,8 @@ from emulator.core.switches import Switches
 
 ROOT = Path(__file__).parents[3]
 PACKAGES = (
+    "emulator/autopsy",
+    "emulator/kafka",
     "emulator/core",
     "emulator/core/broker",
     "emulator/core/controller",

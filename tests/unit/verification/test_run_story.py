@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from emulator.core.errors import ConfigError
 from emulator.core.events import Election, IncarnationEnd
 from emulator.core.struct_docs import field_meanings
+from emulator.core.struct_schema import structs_of
 from emulator.verification.cluster_facts import ClusterFacts
 from emulator.verification.judge import Judgement, join_stories, judge
 from emulator.verification.loss_report import CopyFate
@@ -22,7 +23,7 @@ from emulator.verification.run_plan import plan_run
 from emulator.verification.run_story import Point, RunStory
 from emulator.verification.story_file import STORY_FILE, read_story, write_story
 from emulator.verification.thinning import POINTS_MAX, thinned
-from emulator.verification.verdict_schema import STORY_SCHEMA_FILE, structs_of
+from emulator.verification.verdict_schema import STORY_SCHEMA_FILE
 from tests.verification.run_builder import RunBuilder, healthy, last_replica_standing
 
 

@@ -1,0 +1,128 @@
+"""Which rule, if any, would let a replica lead: what a controller would say if only this broker came back. Pure.
+
+The rules are the core's (``controller.election``), asked about one broker at a time. Their state is the end of the
+metadata log. A broker that starts again first registers: where eligible leader replicas are on, one that cannot show
+that it stopped in order then loses its places in ISR and ELR (KIP-966; ``shutdown_fallout``). So a rule may hold now
+and not once the broker is back.
+"""
+
+from enum import Enum
+
+import msgspec
+
+from emulator.core.controller.election import Candidates, elect_leader
+from emulator.core.events import Election
+from emulator.core.image import PartitionState
+from emulator.core.switches import LastKnown
+from emulator.core.types import BrokerId, ElectionType
+
+
+class ElectionRule(Enum):
+    """The first rule by which a replica could be elected."""
+
+    ISR = "isr"
+    """Cleanly: it is in sync."""
+
+    ELR = "elr"
+    """Cleanly: it is an eligible leader replica, and the ISR is empty."""
+
+    LAST_KNOWN_LEADER = "last_known_leader"
+    """Uncleanly, without being asked: it led last, and ISR and ELR are empty."""
+
+    UNCLEAN = "unclean"
+    """Uncleanly: by ``unclean.leader.election.enable``, or by an administrator."""
+
+    NOT_ASSIGNED = "not_assigned"
+    """Never: the partition is not assigned to it."""
+
+    UNKNOWN = "unknown"
+    """There is no metadata log to ask."""
+
+
+class Eligibility(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a replica may lead.
+
+    Attributes:
+        rule: the first rule that lets it.
+        survives_restart: whether the broker keeps its places in ISR and ELR when it registers again; ``None`` if that
+            does not matter to the rule, or is not known.
+        reason: both in words.
+    """
+
+    rule: ElectionRule
+    survives_restart: bool | None
+    reason: str
+
+
+class BrokerEvidence(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a broker's last process.
+
+    Attributes:
+        registered_epoch: its broker epoch by the metadata log; ``None`` if it is not registered.
+        clean_epoch: the broker epoch that its log directory was closed under; ``None`` if it was not closed in order.
+    """
+
+    registered_epoch: int | None
+    clean_epoch: int | None
+
+
+UNKNOWN_ELIGIBILITY = Eligibility(
+    rule=ElectionRule.UNKNOWN, survives_restart=None, reason="there is no metadata log to ask"
+)
+
+_RULES = {
+    Election.ISR: ElectionRule.ISR,
+    Election.ELR: ElectionRule.ELR,
+    Election.LAST_KNOWN_LEADER: ElectionRule.LAST_KNOWN_LEADER,
+    Election.UNCLEAN: ElectionRule.UNCLEAN,
+}
+_REASONS = {
+    ElectionRule.ISR: "in the ISR",
+    ElectionRule.ELR: "in the ELR, and the ISR is empty",
+    ElectionRule.LAST_KNOWN_LEADER: "the last known leader, and ISR and ELR are empty: an unclean election",
+    ElectionRule.UNCLEAN: "in neither ISR nor ELR: only an unclean election",
+}
+
+
+def judge_eligibility(
+    state: PartitionState, broker_id: BrokerId, evidence: BrokerEvidence, *, elr_level: int
+) -> Eligibility:
+    """Returns whether a replica may lead a partition that has no leader.
+
+    Args:
+        state: of the partition.
+        broker_id: of the replica.
+        evidence: about its broker.
+        elr_level: of the feature ``eligible.leader.replicas.version``.
+    """
+    if broker_id not in state.replicas:
+        reason = f"the partition is assigned to {_listed(state.replicas)}"
+        return Eligibility(rule=ElectionRule.NOT_ASSIGNED, survives_restart=None, reason=reason)
+    rule = _rule(state, broker_id, is_elr_on=elr_level > 0)
+    reason = _REASONS[rule]
+    if rule is ElectionRule.UNCLEAN and broker_id in state.elr:
+        reason = f"in the ELR, but the ISR has {_listed(state.isr)}: only an unclean election"
+    is_at_risk = elr_level > 0 and rule in (ElectionRule.ISR, ElectionRule.ELR)
+    if not is_at_risk:
+        return Eligibility(rule=rule, survives_restart=None, reason=reason)
+    survives = evidence.clean_epoch is not None and evidence.clean_epoch == evidence.registered_epoch
+    if not survives:
+        reason += "; but it did not stop in order, and loses that place when it registers"
+    return Eligibility(rule=rule, survives_restart=survives, reason=reason)
+
+
+def _rule(state: PartitionState, broker_id: BrokerId, *, is_elr_on: bool) -> ElectionRule:
+    candidates = Candidates(
+        replicas=state.replicas,
+        isr=state.isr,
+        elr=state.elr,
+        leader=None,
+        acceptable=frozenset({broker_id}),
+        last_known_leader=state.last_known_leader if is_elr_on else None,
+    )
+    result = elect_leader(candidates, mode=ElectionType.UNCLEAN, last_known=LastKnown.LEADER)
+    return _RULES[result.election]
+
+
+def _listed(brokers: tuple[BrokerId, ...]) -> str:
+    return ", ".join(map(str, brokers)) or "nobody"

@@ -1,0 +1,198 @@
+"""What an autopsy found: ``laststand autopsy --json`` is ``AutopsyReport`` as JSON, field by field.
+
+Fields are added, never renamed, within one ``version``; ``autopsy.schema.json`` beside this file is its JSON Schema,
+and ``docs/autopsy.md`` explains it. Absent values are null; end offsets and high watermarks are exclusive.
+"""
+
+from typing import Final
+
+import msgspec
+
+from emulator.autopsy.comparison import Parting, Surplus
+from emulator.autopsy.eligibility import Eligibility
+from emulator.autopsy.replica_reader import Damage
+from emulator.core.types import BrokerId, LeaderEpoch, LeaderRecoveryState, NodeId, Offset, TopicId
+
+AUTOPSY_VERSION: Final = 1
+
+
+class ExaminedDirectory(msgspec.Struct, frozen=True, kw_only=True):
+    """A log directory that was read.
+
+    Attributes:
+        path: of the directory.
+        node_id: whose it is.
+        cluster_id: by its `meta.properties`.
+        is_clean: whether its logs were closed in order.
+        clean_broker_epoch: which incarnation of the broker closed them.
+    """
+
+    path: str
+    node_id: NodeId
+    cluster_id: str | None
+    is_clean: bool
+    clean_broker_epoch: int | None
+
+
+class MetadataSource(msgspec.Struct, frozen=True, kw_only=True):
+    """The copy of the metadata log that was read: the longest there was.
+
+    Attributes:
+        path: of the copy.
+        end_offset: where it ends; exclusive.
+        elr_level: of the feature `eligible.leader.replicas.version`; 0 is off.
+        problem: why reading ended early.
+    """
+
+    path: str
+    end_offset: int
+    elr_level: int
+    problem: str | None
+
+
+class CommittedState(msgspec.Struct, frozen=True, kw_only=True):
+    """A partition by the metadata log.
+
+    Attributes:
+        replicas: the assignment.
+        isr: in-sync replicas.
+        elr: eligible leader replicas.
+        last_known_leader: who led last, if that is remembered.
+        leader: who leads.
+        leader_epoch: of the leader, or of the last change of it.
+        leader_recovery_state: whether the last leader was elected uncleanly and had not recovered.
+        min_insync_replicas: as set on the topic or for the cluster; null if it is set in neither place.
+        unclean_leader_election_enable: the same of this property.
+    """
+
+    replicas: tuple[BrokerId, ...]
+    isr: tuple[BrokerId, ...]
+    elr: tuple[BrokerId, ...]
+    last_known_leader: BrokerId | None
+    leader: BrokerId | None
+    leader_epoch: LeaderEpoch
+    leader_recovery_state: LeaderRecoveryState
+    min_insync_replicas: str | None
+    unclean_leader_election_enable: str | None
+
+
+class Loss(msgspec.Struct, frozen=True, kw_only=True):
+    """What electing a replica would lose of what another one holds: that one truncates its log to follow.
+
+    Attributes:
+        held_by: the other replica.
+        parting: where the two logs part.
+        lost: what only the other one holds.
+        committed: the part of it that is below a high watermark of the other log, or of one that agrees with it.
+    """
+
+    held_by: BrokerId
+    parting: Parting
+    lost: Surplus
+    committed: Surplus
+
+
+class EpochStart(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a leader epoch begins in a log.
+
+    Attributes:
+        leader_epoch: the epoch.
+        start_offset: of its first record.
+    """
+
+    leader_epoch: LeaderEpoch
+    start_offset: Offset
+
+
+class CandidateReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A replica.
+
+    Attributes:
+        broker_id: whose it is.
+        folder: of its log.
+        log_start_offset: of the first record that may be read.
+        log_end_offset: where recovery would end the log; exclusive.
+        last_leader_epoch: of the newest record; null for an empty log.
+        epochs: where each leader epoch begins.
+        high_watermark: as checkpointed last; null if it never was.
+        recovery_point: below which the log was flushed, as checkpointed last; null if it never was.
+        is_clean: whether the log was closed in order.
+        segments: how many.
+        batches: how many.
+        records: of producers.
+        file_bytes: of all segments.
+        crc_checked_bytes: of the batches whose content was compared with their CRC.
+        damage: why the log ends early; null if it does not.
+        eligibility: which rule would let it lead.
+        losses: what electing it would lose of each other replica that holds something more.
+        lost_against_longest: records that the longest log holds and this one lacks.
+        lost_committed: the most committed records that any other log holds and this one lacks.
+    """
+
+    broker_id: BrokerId
+    folder: str
+    log_start_offset: Offset
+    log_end_offset: Offset
+    last_leader_epoch: LeaderEpoch | None
+    epochs: tuple[EpochStart, ...]
+    high_watermark: Offset | None
+    recovery_point: Offset | None
+    is_clean: bool
+    segments: int
+    batches: int
+    records: int
+    file_bytes: int
+    crc_checked_bytes: int
+    damage: Damage | None
+    eligibility: Eligibility
+    losses: tuple[Loss, ...]
+    lost_against_longest: int
+    lost_committed: int
+
+
+class PartitionAutopsy(msgspec.Struct, frozen=True, kw_only=True):
+    """A partition.
+
+    Attributes:
+        topic: name of the topic.
+        partition: number of the partition.
+        topic_id: by the replicas' folders; replicas of another topic of that name are a partition of their own.
+        is_compacted: whether any log has gaps, as a cleaner leaves them: only leader epochs are compared then.
+        committed: by the metadata log; null without one, or if it does not have the partition.
+        candidates: replicas that were read, by broker.
+        longest: the replica with the newest epoch and, among those, the highest end (KIP-966's unclean recovery takes
+            it).
+        highest_high_watermark: of all replicas; null if none was checkpointed.
+    """
+
+    topic: str
+    partition: int
+    topic_id: TopicId | None
+    is_compacted: bool
+    committed: CommittedState | None
+    candidates: tuple[CandidateReport, ...]
+    longest: BrokerId
+    highest_high_watermark: Offset | None
+
+    @property
+    def is_alike(self) -> bool:
+        """Whether all replicas hold the same, undamaged."""
+        return all(not candidate.losses and candidate.damage is None for candidate in self.candidates)
+
+
+class AutopsyReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that an autopsy found.
+
+    Attributes:
+        version: of this form.
+        directories: that were read.
+        metadata: the metadata log that was read; null if there is none.
+        partitions: by name.
+        problems: what could not be read, and what does not fit together, in words.
+    """
+
+    version: int = AUTOPSY_VERSION
+    directories: tuple[ExaminedDirectory, ...]
+    metadata: MetadataSource | None
+    partitions: tuple[PartitionAutopsy, ...]
+    problems: tuple[str, ...]

@@ -1,0 +1,173 @@
+"""Finds copies of brokers' log directories, and the copies of the metadata log among them.
+
+::
+
+    DIR/meta.properties              DIR is a log directory, and says of which node
+    DIR/<any>/meta.properties        DIR holds some, however they are called, up to three folders down
+    7=DIR                            DIR is a log directory of broker 7, whatever is in it
+
+A log directory without ``meta.properties`` is one if it holds folders such as ``orders-0``; its broker then is the
+number at the end of its name.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from emulator.core.errors import ConfigError, StorageError
+from emulator.core.types import NodeId, Offset, TopicPartition
+from emulator.kafka.metadata_log import METADATA_LOG
+from emulator.storage.checkpoints import (
+    HIGH_WATERMARK_CHECKPOINT,
+    LOG_START_OFFSET_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    parse_offsets,
+)
+from emulator.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE, parse_broker_epoch
+from emulator.storage.log_directory import partition_of_directory
+from emulator.storage.meta_properties import META_PROPERTIES, parse_pairs
+
+_NAMED: Final = re.compile(r"(\d+)=(.+)")
+_NUMBER_AT_END: Final = re.compile(r"(\d+)$")
+_DEPTH_MAX: Final = 3
+
+
+class LogDirectoryFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A log directory, and what its small files say.
+
+    Attributes:
+        path: of the directory.
+        node_id: whose it is.
+        cluster_id: by ``meta.properties``; ``None`` where there is none.
+        is_clean: whether its logs were closed in order.
+        clean_broker_epoch: which incarnation closed them, -1 for one that never registered; ``None``: unknown.
+        high_watermarks: as checkpointed last, by partition.
+        recovery_points: below which logs were flushed, by partition.
+        log_start_offsets: where set apart from the first segment, by partition.
+        problems: files that could not be read, in words.
+    """
+
+    path: Path
+    node_id: NodeId
+    cluster_id: str | None
+    is_clean: bool
+    clean_broker_epoch: int | None
+    high_watermarks: dict[TopicPartition, Offset]
+    recovery_points: dict[TopicPartition, Offset]
+    log_start_offsets: dict[TopicPartition, Offset]
+    problems: tuple[str, ...]
+
+    def partitions(self) -> Iterator[tuple[TopicPartition, Path]]:
+        """Yields the partitions that it has a log of, by name, and their folders; not the metadata log."""
+        for folder in sorted(self.path.iterdir()):
+            partition = partition_of_directory(folder.name)
+            if partition is not None and folder.name != METADATA_LOG and folder.is_dir():
+                yield partition, folder
+
+    @property
+    def metadata_log(self) -> Path | None:
+        """Its copy of the metadata log; ``None`` if it has none."""
+        folder = self.path / METADATA_LOG
+        return folder if folder.is_dir() else None
+
+
+def find_log_directories(arguments: Sequence[str]) -> tuple[LogDirectoryFacts, ...]:
+    """Returns the log directories that arguments name, in their order.
+
+    Raises:
+        ConfigError: an argument names none, or one whose broker is not known.
+        StorageError: a directory cannot be read.
+    """
+    found: dict[Path, LogDirectoryFacts] = {}
+    for argument in arguments:
+        try:
+            for facts in _find(argument):
+                found[facts.path.resolve()] = facts
+        except OSError as error:
+            raise StorageError(path=argument, reason=error.strerror or str(error)) from error
+    return tuple(found.values())
+
+
+def _find(argument: str) -> Iterator[LogDirectoryFacts]:
+    named = _NAMED.fullmatch(argument)
+    root = Path(named[2] if named is not None else argument)
+    if not root.is_dir():
+        raise ConfigError(key="DIR", value=argument, expected="a directory")
+    if named is not None:
+        yield _read(root, node_id=NodeId(int(named[1])))
+        return
+    paths = list(_log_directories(root, depth=0))
+    if not paths:
+        raise ConfigError(
+            key="DIR",
+            value=argument,
+            expected=f"log directories of brokers: {META_PROPERTIES}, or folders such as orders-0",
+        )
+    for path in paths:
+        yield _read(path, node_id=None)
+
+
+def _log_directories(path: Path, *, depth: int) -> Iterator[Path]:
+    if (path / META_PROPERTIES).exists() or _has_logs(path):
+        yield path
+    elif depth < _DEPTH_MAX:
+        for folder in sorted(path.iterdir()):
+            if folder.is_dir():
+                yield from _log_directories(folder, depth=depth + 1)
+
+
+def _has_logs(path: Path) -> bool:
+    return any(
+        partition_of_directory(folder.name) is not None and any(folder.glob("[0-9]*.log")) for folder in path.iterdir()
+    )
+
+
+def _read(path: Path, *, node_id: NodeId | None) -> LogDirectoryFacts:
+    problems: list[str] = []
+    properties = parse_pairs(_text(path / META_PROPERTIES, problems) or "", "=")
+    clean_shutdown = _text(path / CLEAN_SHUTDOWN_FILE, problems)
+    return LogDirectoryFacts(
+        path=path,
+        node_id=_node_of(path, properties) if node_id is None else node_id,
+        cluster_id=properties.get("cluster.id"),
+        is_clean=(path / CLEAN_SHUTDOWN_FILE).exists(),
+        clean_broker_epoch=None if clean_shutdown is None else parse_broker_epoch(clean_shutdown.encode()),
+        high_watermarks=_offsets(path / HIGH_WATERMARK_CHECKPOINT, problems),
+        recovery_points=_offsets(path / RECOVERY_POINT_CHECKPOINT, problems),
+        log_start_offsets=_offsets(path / LOG_START_OFFSET_CHECKPOINT, problems),
+        problems=tuple(problems),
+    )
+
+
+def _node_of(path: Path, properties: dict[str, str]) -> NodeId:
+    # A broker of a ZooKeeper cluster wrote version 0, with broker.id.
+    written = properties.get("node.id") or properties.get("broker.id") or ""
+    at_end = _NUMBER_AT_END.search(path.resolve().name)
+    if written.isdecimal():
+        return NodeId(int(written))
+    if at_end is not None:
+        return NodeId(int(at_end[1]))
+    raise ConfigError(
+        key="DIR", value=str(path), expected=f"{META_PROPERTIES} with a node.id, or the broker before it: 1={path}"
+    )
+
+
+def _text(path: Path, problems: list[str]) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        problems.append(f"{path}: cannot be read: {error}")
+        return None
+
+
+def _offsets(path: Path, problems: list[str]) -> dict[TopicPartition, Offset]:
+    try:
+        return parse_offsets(_text(path, problems) or "", path=str(path))
+    except StorageError as error:
+        problems.append(str(error))
+        return {}

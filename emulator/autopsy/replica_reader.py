@@ -1,0 +1,212 @@
+"""Reads the log of one replica from its folder: headers of all batches, the content of few.
+
+The log ends where Kafka's recovery would end it: at the first batch that is cut off or damaged. Damage in a header
+shows at once. A batch's content is compared with its CRC from the recovery point on, and at least in the last MiB;
+everywhere only if that is asked for.
+"""
+
+from concurrent.futures import Executor
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from emulator.autopsy.comparison import BATCH_COLUMNS, Batches, Log, epochs_of
+from emulator.core.batch import EpochEntry
+from emulator.core.errors import StorageError
+from emulator.core.types import Offset, TopicId
+from emulator.storage.batch_scan import ScanEnd
+from emulator.storage.checkpoints import LEADER_EPOCH_CHECKPOINT, parse_epochs
+from emulator.storage.header_columns import Headers, SegmentHeaders, batch_sizes, first_wrong_crc, read_headers
+from emulator.storage.meta_properties import PARTITION_METADATA, parse_pairs
+from emulator.storage.segment import LOG_SUFFIX
+
+_CONTROL: Final = 0x20
+_TAIL_BYTES: Final = 1 << 20
+
+
+class CrcScope(Enum):
+    """Which batches' content is compared with their CRC."""
+
+    TAIL = "tail"
+    ALL = "all"
+
+
+class DamageKind(Enum):
+    """What is wrong where a log ends early."""
+
+    TORN = "torn"
+    """The last batch is cut off: a crash in the middle of a write leaves this."""
+
+    HEADER = "header"
+    """Bytes that are no batch."""
+
+    CRC = "crc"
+    """A whole batch whose content is not what was written."""
+
+    ORDER = "order"
+    """A whole batch whose offsets go back."""
+
+
+class Damage(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a log ends early.
+
+    Attributes:
+        kind: what is wrong there.
+        file: path of the segment.
+        position: byte at which the bad batch begins.
+        reason: what is wrong, in words.
+        bytes_after: from there to the end of the log's files: what a recovery would drop.
+    """
+
+    kind: DamageKind
+    file: str
+    position: int
+    reason: str
+    bytes_after: int
+
+
+class ReplicaReading(msgspec.Struct, frozen=True, kw_only=True):
+    """A replica's log as it was read.
+
+    Attributes:
+        log: its batches and epochs, up to the damage if there is any.
+        topic_id: by ``partition.metadata``; ``None`` where there is none.
+        segments: how many.
+        file_bytes: of all segments.
+        crc_checked_bytes: of the batches whose content was compared with their CRC.
+        damage: why the log ends early; ``None`` if it does not.
+    """
+
+    log: Log
+    topic_id: TopicId | None
+    segments: int
+    file_bytes: int
+    crc_checked_bytes: int
+    damage: Damage | None
+
+
+def read_replica(
+    folder: Path, *, checkpointed_start: Offset, recovery_point: Offset | None, scope: CrcScope, readers: Executor
+) -> ReplicaReading:
+    """Returns what a replica's folder holds.
+
+    Args:
+        folder: such as ``orders-0``.
+        checkpointed_start: of the log, by the directory's checkpoint; 0 where that has none.
+        recovery_point: by the directory's checkpoint; ``None`` where that has none: only the last segment is a tail.
+        scope: which batches are compared with their CRC.
+        readers: threads in which segments are read.
+
+    Raises:
+        StorageError: a file cannot be read, or is of a format before Kafka 0.11.
+    """
+    try:
+        return _read(folder, checkpointed_start, recovery_point, scope, readers)
+    except OSError as error:
+        raise StorageError(path=str(error.filename or folder), reason=error.strerror or str(error)) from error
+
+
+def _read(
+    folder: Path, checkpointed_start: Offset, recovery_point: Offset | None, scope: CrcScope, readers: Executor
+) -> ReplicaReading:
+    paths = sorted(folder.glob(f"[0-9]*{LOG_SUFFIX}"))
+    if not paths:
+        raise StorageError(path=str(folder), reason="holds no segment")
+    file_bytes = sum(path.stat().st_size for path in paths)
+    tail_start = int(paths[-1].stem) if recovery_point is None else recovery_point
+    end = int(paths[0].stem)
+    headers: list[Headers] = []
+    read_bytes = checked_bytes = 0
+    damage: Damage | None = None
+    for path, segment in zip(paths, readers.map(read_headers, map(str, paths)), strict=True):
+        if segment.legacy_magic is not None:
+            reason = f"record format v{segment.legacy_magic} at byte {segment.valid_bytes} is not supported, only v2"
+            raise StorageError(path=str(path), reason=reason)
+        first = 0 if scope is CrcScope.ALL else _first_of_tail(segment, tail_start, is_last=path == paths[-1])
+        kept, kind, reason = _intact(str(path), segment, end, first)
+        headers.append(segment.headers[:kept])
+        sizes = batch_sizes(segment.headers)
+        valid_bytes = int(sizes[:kept].sum())
+        checked_bytes += int(sizes[first:kept].sum())
+        if kept:
+            end = _end_of(segment.headers[kept - 1])
+        if kind is not None:
+            after = file_bytes - read_bytes - valid_bytes
+            damage = Damage(kind=kind, file=str(path), position=valid_bytes, reason=reason, bytes_after=after)
+            break
+        read_bytes += segment.file_bytes
+        end = max(end, int(path.stem))
+    start = max(checkpointed_start, int(paths[0].stem))
+    batches = _columns(np.concatenate(headers))
+    return ReplicaReading(
+        log=Log(
+            log_start_offset=Offset(start),
+            log_end_offset=Offset(max(end, start)),
+            epochs=epochs_of(batches, _checkpointed_epochs(folder), end=Offset(end)),
+            batches=batches,
+        ),
+        topic_id=_topic_id(folder),
+        segments=len(paths),
+        file_bytes=file_bytes,
+        crc_checked_bytes=checked_bytes,
+        damage=damage,
+    )
+
+
+def _first_of_tail(segment: SegmentHeaders, tail_start: int, *, is_last: bool) -> int:
+    ends = segment.headers["base_offset"].astype(np.int64) + segment.headers["last_offset_delta"]
+    by_offset = int(np.searchsorted(ends, tail_start))
+    if not is_last:
+        return by_offset
+    return min(by_offset, int(np.searchsorted(segment.positions(), segment.valid_bytes - _TAIL_BYTES)))
+
+
+def _intact(path: str, segment: SegmentHeaders, end: int, first: int) -> tuple[int, DamageKind | None, str]:
+    """Returns how many batches of a segment are good, and what is wrong with the next one, if anything is."""
+    bases = segment.headers["base_offset"].astype(np.int64)
+    ends = bases + segment.headers["last_offset_delta"] + 1
+    falls = np.flatnonzero(bases < np.concatenate([[end], ends])[: len(bases)])
+    kept, kind, reason = len(bases), None, segment.reason
+    if reason:
+        kind = DamageKind.HEADER if segment.end is ScanEnd.CORRUPT else DamageKind.TORN
+    if len(falls):
+        kept, kind, reason = int(falls[0]), DamageKind.ORDER, f"offset {bases[falls[0]]} follows a later one"
+    wrong = first_wrong_crc(path, segment, first=first)
+    if wrong is not None and wrong < kept:
+        kept, kind, reason = wrong, DamageKind.CRC, f"the batch at offset {bases[wrong]} does not have its CRC"
+    return kept, kind, reason
+
+
+def _end_of(header: np.void) -> int:
+    return int(header["base_offset"]) + int(header["last_offset_delta"]) + 1
+
+
+def _columns(headers: Headers) -> Batches:
+    columns = np.empty(len(headers), BATCH_COLUMNS)
+    for name in ("base_offset", "leader_epoch", "crc", "record_count", "base_timestamp", "max_timestamp"):
+        columns[name] = headers[name]
+    columns["last_offset"] = columns["base_offset"] + headers["last_offset_delta"]
+    columns["size"] = batch_sizes(headers)
+    columns["producer_id"] = np.where(headers["producer_id"] < 0, -1, headers["producer_id"])
+    columns["is_control"] = headers["attributes"] & _CONTROL != 0
+    return columns
+
+
+def _checkpointed_epochs(folder: Path) -> tuple[EpochEntry, ...]:
+    """Returns the epoch checkpoint; none where it is missing or bad, as the batches tell the same."""
+    path = folder / LEADER_EPOCH_CHECKPOINT
+    try:
+        return parse_epochs(path.read_text(encoding="utf-8"), path=str(path))
+    except (FileNotFoundError, UnicodeDecodeError, StorageError):
+        return ()
+
+
+def _topic_id(folder: Path) -> TopicId | None:
+    try:
+        pairs = parse_pairs((folder / PARTITION_METADATA).read_text(encoding="utf-8"), ":")
+    except (FileNotFoundError, UnicodeDecodeError):
+        return None
+    return TopicId(pairs["topic_id"]) if pairs.get("topic_id") else None
