@@ -209,6 +209,19 @@ EXPECTATION_KEYS: Final = (
     ("guarantee", "`broken`, `exceeded`", "", "With `violation`: whether the protocol's promise covered the loss."),
     ("checks", "list of ids", "", "With `violation`: [outcome checks](checks.md) that must be violated."),
     ("lost", "number, or one after `==` `>=` `<=` `>` `<`", "", "How many acks=all records must be gone."),
+    (
+        "unavailable",
+        'duration after a comparison, such as `"<=2s"`',
+        "",
+        "The longest time that any producer waited for an acknowledgement of any partition "
+        "([availability](verdict.md#workloadavailability)).",
+    ),
+    (
+        "p99_ack",
+        'duration after a comparison, such as `"<=300ms"`',
+        "",
+        "Within which 99 of 100 batches were acknowledged, in the slowest partition and kind of acks.",
+    ),
 )
 CONDITIONS: Final[Mapping[type, tuple[str, str, str]]] = {
     conditions.Acked: (

@@ -1,6 +1,6 @@
 """Compares a verdict with the scenario's expectation for its era."""
 
-from chaos.scenario.scenario import Expectation
+from chaos.scenario.scenario import Bound, Expectation
 from emulator.core.promises import PromiseKind
 from emulator.verification.verdict import CheckStatus, Expected, Verdict, VerdictReport, expected_of
 
@@ -38,4 +38,14 @@ def _misses(report: VerdictReport, expected: Expectation) -> list[str]:
         misses.append(f"{', '.join(silent)} did not fire")
     if expected.lost is not None and not expected.lost.holds(report.lost_records):
         misses.append(f"{report.lost_records} acks=all records lost, expected {expected.lost}")
+    misses += _missed_time("the longest time without an ack", report.unavailable_s, expected.unavailable)
+    misses += _missed_time("the 99th percentile of the time to an ack", report.p99_ack_s, expected.p99_ack)
     return misses
+
+
+def _missed_time(what: str, seconds: float | None, expected: Bound | None) -> list[str]:
+    if expected is None:
+        return []
+    if seconds is None:
+        return [f"{what} is not known, as nothing was acknowledged, expected {expected} s"]
+    return [] if expected.holds(seconds) else [f"{what} is {seconds:.3f} s, expected {expected} s"]

@@ -67,24 +67,24 @@ Comparison: TypeAlias = Literal["==", ">=", "<=", ">", "<"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lost:
-    """How many records acknowledged with acks=all must be lost."""
+class Bound:
+    """What a number has to be."""
 
     comparison: Comparison
-    count: int
+    limit: float
 
-    def holds(self, lost: int) -> bool:
-        """Whether a number of lost records is as expected."""
+    def holds(self, number: float) -> bool:
+        """Whether a number is as expected."""
         return {
-            "==": lost == self.count,
-            ">=": lost >= self.count,
-            "<=": lost <= self.count,
-            ">": lost > self.count,
-            "<": lost < self.count,
+            "==": number == self.limit,
+            ">=": number >= self.limit,
+            "<=": number <= self.limit,
+            ">": number > self.limit,
+            "<": number < self.limit,
         }[self.comparison]
 
     def __str__(self) -> str:
-        return f"{self.comparison}{self.count}"
+        return f"{self.comparison}{self.limit:.15g}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,13 +93,18 @@ class Expectation:
 
     Attributes:
         line: in the file, from 1.
+        lost: how many records acknowledged with acks=all are lost.
+        unavailable: ``VerdictReport.unavailable_s``, in seconds.
+        p99_ack: ``VerdictReport.p99_ack_s``, in seconds.
     """
 
     line: int = 1
     verdict: VerdictName
     guarantee: Literal["broken", "exceeded"] | None
     checks: tuple[str, ...]
-    lost: Lost | None
+    lost: Bound | None
+    unavailable: Bound | None = None
+    p99_ack: Bound | None = None
 
 
 class Ending(Enum):

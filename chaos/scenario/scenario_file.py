@@ -4,17 +4,17 @@
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, Literal, cast
 
 from chaos.scenario.conditions_yaml import ACKS
 from chaos.scenario.scenario import (
+    Bound,
     Comparison,
     ConsumerPlan,
     Ending,
     Expectation,
-    Lost,
     ProducerPlan,
     Rules,
     Scenario,
@@ -33,6 +33,7 @@ from emulator.core.promises import OUTCOME_CHECKS
 from emulator.core.properties import node_properties
 from emulator.core.switches import ERAS, ERAS_NOT_BUILT, era_switches, with_switch
 from emulator.plan.actions import CreateTopic
+from emulator.plan.fields import milliseconds
 from emulator.plan.names import Names
 from emulator.plan.topics import PlannedTopic, config_reason, read_topic
 from emulator.plan.yaml_cursor import Cursor, ScenarioError, open_document, suggestion
@@ -48,7 +49,7 @@ DEFAULT_RECORD_SIZE: Final = 100
 
 _PRODUCER_NAME: Final = re.compile(r"[a-z0-9-]{1,64}")
 
-_LOST: Final = re.compile(r"(==|>=|<=|>|<)?\s*(\d+)")
+_BOUND: Final = re.compile(r"(==|>=|<=|>|<)?\s*(.+)")
 
 
 def find_scenario(name: str) -> Path:
@@ -273,6 +274,7 @@ def _expectation(cursor: Cursor) -> Expectation:
     with cursor.fields() as fields:
         verdict = VerdictName(fields.required("verdict").choice([each.value for each in VerdictName]))
         guarantee, checks, lost = fields.optional("guarantee"), fields.optional("checks"), fields.optional("lost")
+        unavailable, p99_ack = fields.optional("unavailable"), fields.optional("p99_ack")
     if verdict is not VerdictName.VIOLATION:
         for extra in (guarantee, checks):
             if extra is not None:
@@ -284,12 +286,20 @@ def _expectation(cursor: Cursor) -> Expectation:
         if guarantee is None
         else cast(Literal["broken", "exceeded"], guarantee.choice(("broken", "exceeded"))),
         checks=() if checks is None else tuple(each.choice(OUTCOME_CHECKS) for each in checks.items()),
-        lost=None if lost is None else _lost(lost),
+        lost=None if lost is None else _bound(lost, int, "a number"),
+        unavailable=None if unavailable is None else _bound(unavailable, _seconds, "a duration such as 2 s"),
+        p99_ack=None if p99_ack is None else _bound(p99_ack, _seconds, "a duration such as 40 ms"),
     )
 
 
-def _lost(cursor: Cursor) -> Lost:
-    match = _LOST.fullmatch(cursor.text().strip())
-    if match is None:
-        cursor.fail(f"{cursor.text()!r} is no comparison, allowed: a number, or one after ==, >=, <=, > or <")
-    return Lost(comparison=cast(Comparison, match[1] or "=="), count=int(match[2]))
+def _bound(cursor: Cursor, read: Callable[[str], float], what: str) -> Bound:
+    match = _BOUND.fullmatch(cursor.text().strip())
+    try:
+        comparison, limit = ("==", "") if match is None else (match[1] or "==", match[2])
+        return Bound(comparison=cast(Comparison, comparison), limit=read(limit))
+    except ValueError:
+        cursor.fail(f"{cursor.text()!r} is no comparison, allowed: {what}, or one after ==, >=, <=, > or <")
+
+
+def _seconds(text: str) -> float:
+    return milliseconds(text) / 1000

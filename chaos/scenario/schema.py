@@ -87,6 +87,8 @@ def _expectation() -> Schema:
             "guarantee": _enum(("broken", "exceeded")),
             "checks": _list(_enum(OUTCOME_CHECKS)),
             "lost": {"type": ["integer", "string"]},
+            "unavailable": _TEXT,
+            "p99_ack": _TEXT,
         },
         required=("verdict",),
     )

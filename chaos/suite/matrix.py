@@ -49,7 +49,7 @@ def matrix(report: SuiteReport) -> Matrix:
 
 
 def _place(cells: Sequence[CellResult]) -> str:
-    """Verdict, guarantee, lost records and seconds: of the worst repetition, and how many passed."""
+    """Verdict, guarantee and lost records of the worst repetition, times of all, and how many of them passed."""
     worst = min(cells, key=lambda cell: _WORST_FIRST.index(cell.status))
     if worst.verdict is None:
         return f"{_MARKS[worst.status]} {worst.status.value}"
@@ -60,6 +60,8 @@ def _place(cells: Sequence[CellResult]) -> str:
         parts.append(f"{worst.lost} lost")
     if times := [cell.duration_s for cell in cells if cell.duration_s is not None]:
         parts.append(f"{median(times):.1f} s")
+    if waits := [cell.unavailable_s for cell in cells if cell.unavailable_s is not None]:
+        parts.append(f"no ack for {max(waits):.1f} s")
     passed = sum(cell.status is CellStatus.PASSED for cell in cells)
     repeated = f" {passed}/{len(cells)}" if len(cells) > 1 else ""
     return f"{_MARKS[worst.status]}{repeated} {', '.join(parts)}"

@@ -55,6 +55,7 @@ class CellResult(msgspec.Struct, frozen=True, kw_only=True):
         guarantee: broken or exceeded; ``None`` where it was kept.
         lost: records acknowledged with acks=all that are lost.
         duration_s: how long it was played.
+        unavailable_s: the longest time that a producer waited for an acknowledgement; ``None`` if none did.
     """
 
     scenario: str
@@ -71,6 +72,7 @@ class CellResult(msgspec.Struct, frozen=True, kw_only=True):
     guarantee: str | None = None
     lost: int | None = None
     duration_s: float | None = None
+    unavailable_s: float | None = None
 
     @property
     def name(self) -> str:
@@ -132,6 +134,7 @@ def judged_result(cell: Cell, report: VerdictReport, *, directory: Path | None) 
         guarantee=None if report.guarantee is None else report.guarantee.value,
         lost=report.lost_records,
         duration_s=report.duration_s,
+        unavailable_s=report.unavailable_s,
     )
 
 

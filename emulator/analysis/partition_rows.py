@@ -5,34 +5,19 @@ from collections.abc import Iterator
 from itertools import accumulate, groupby, pairwise
 from typing import Final
 
-import msgspec
-
 from emulator.analysis.run_source import RunSource
 from emulator.analysis.schema import Nanoseconds, Records
 from emulator.analysis.tables import AvailabilityRow, HighWatermarkRow, PartitionChangeRow
 from emulator.core.events import (
     FollowerHighWatermarkUpdated,
     HighWatermarkAdvanced,
-    PartitionChanged,
-    TopicDeleted,
 )
 from emulator.core.history import OperationType, SendOperation
 from emulator.core.types import BrokerId, NodeId
+from emulator.verification.committed_states import CommittedState, committed_states
 from emulator.verification.timeline import CollectedEvent
 
 _ACKS_ALL: Final = -1
-_WRITABLE: Final = "writable"
-_BELOW_MIN_ISR: Final = "below_min_isr"
-_LEADERLESS: Final = "leaderless"
-
-
-class _Span(msgspec.Struct, frozen=True, kw_only=True):
-    """A committed state of one topic incarnation's partition, the one before it, and until when it lasted."""
-
-    event: PartitionChanged
-    previous: PartitionChanged | None
-    begin_ns: int
-    end_ns: int
 
 
 def partition_change_rows(source: RunSource) -> Iterator[tuple[Nanoseconds, PartitionChangeRow]]:
@@ -73,7 +58,7 @@ def availability_rows(source: RunSource) -> Iterator[tuple[Nanoseconds, Availabi
     """Yields every period of every partition, with the time at which it began."""
     acked_all = _AckedRecords(source, acks=(_ACKS_ALL,))
     acked = _AckedRecords(source, acks=(_ACKS_ALL, 1))
-    for (_, state), spans in groupby(_spans(source), key=lambda span: (span.event.topic_id, _state(span.event))):
+    for (_, state), spans in groupby(_spans(source), key=lambda span: (span.event.topic_id, span.state)):
         period = list(spans)
         event, begin_ns, end_ns = period[0].event, period[0].begin_ns, period[-1].end_ns
         place = (event.topic, event.partition, begin_ns, end_ns)
@@ -83,7 +68,7 @@ def availability_rows(source: RunSource) -> Iterator[tuple[Nanoseconds, Availabi
                 topic=event.topic,
                 partition=event.partition,
                 topic_id=event.topic_id,
-                state=state,
+                state=state.value,
                 end_s=source.clock.seconds(end_ns),
                 duration_s=source.clock.span(begin_ns, end_ns),
                 leaders=_leaders(period),
@@ -119,28 +104,12 @@ def _high_watermark(
     )
 
 
-def _spans(source: RunSource) -> Iterator[_Span]:
-    deleted = {each.event.topic_id: each.time_ns for each in source.evidence.facts.cluster.events.of(TopicDeleted)}
+def _spans(source: RunSource) -> Iterator[CommittedState]:
     for partition in source.evidence.facts.partitions():
-        ordered = sorted(
-            partition.events.of(PartitionChanged), key=lambda each: (each.event.topic_id, each.event.metadata_offset)
-        )
-        for topic_id, found in groupby(ordered, key=lambda each: each.event.topic_id):
-            changes = list(found)
-            last_end_ns = deleted.get(topic_id, source.clock.end_ns)
-            ends = [*(change.time_ns for change in changes[1:]), last_end_ns]
-            before = [None, *(change.event for change in changes)]
-            for change, previous, end_ns in zip(changes, before, ends, strict=False):
-                yield _Span(event=change.event, previous=previous, begin_ns=change.time_ns, end_ns=end_ns)
+        yield from committed_states(partition, end_ns=source.clock.end_ns)
 
 
-def _state(event: PartitionChanged) -> str:
-    if event.leader is None:
-        return _LEADERLESS
-    return _WRITABLE if len(event.isr) >= min(event.effective_min_isr, len(event.replicas)) else _BELOW_MIN_ISR
-
-
-def _leaders(period: list[_Span]) -> tuple[BrokerId, ...]:
+def _leaders(period: list[CommittedState]) -> tuple[BrokerId, ...]:
     led = [span.event.leader for span in period if span.event.leader is not None]
     return tuple(leader for before, leader in pairwise([None, *led]) if leader is not None and leader != before)
 

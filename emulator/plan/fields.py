@@ -323,7 +323,7 @@ class Duration(Whole):
         return f"{value} ms"
 
     def from_word(self, word: str) -> int:
-        return int(word) if word.lstrip("-").isdecimal() else _milliseconds(word)
+        return int(word) if word.lstrip("-").isdecimal() else milliseconds(word)
 
 
 class Span(Duration):
@@ -347,12 +347,17 @@ def duration_ms(cursor: Cursor) -> int:
         ScenarioError: it is none.
     """
     try:
-        return _milliseconds(cursor.text())
+        return milliseconds(cursor.text())
     except ValueError:
         cursor.fail(f"{cursor.text()!r} is no duration, allowed: a number and ms, s or min, such as 30 s")
 
 
-def _milliseconds(text: str) -> int:
+def milliseconds(text: str) -> int:
+    """Returns the duration that a text such as ``1.5 s`` stands for.
+
+    Raises:
+        ValueError: it is none.
+    """
     match = _DURATION.fullmatch(text.strip())
     if match is None:
         raise ValueError(text)

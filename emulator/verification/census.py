@@ -8,7 +8,7 @@ import msgspec
 
 from emulator.core.events import FileSealed
 from emulator.core.history import HistorySealed, OperationType, SendOperation
-from emulator.verification.client_history import BegunSend, EndedSend
+from emulator.verification.client_history import Begin, BegunSend, EndedSend
 from emulator.verification.event_lines import Line
 from emulator.verification.vocabulary import tag
 
@@ -183,7 +183,7 @@ class HistoryCensus(msgspec.Struct, kw_only=True):
         lines: of all of them; ``corrupt`` are no operations.
         last: number of the last line.
         is_gapless: whether each is numbered from 0 in steps of one.
-        invoked: sends that were begun, and where; ``completed``: those with an outcome.
+        invoked: sends that were begun, where and when; ``completed``: those with an outcome.
         repeated: lines about a send that say again what was said.
         sent: records of each producer, partition and acks; ``acked``: those that were acknowledged.
     """
@@ -193,7 +193,7 @@ class HistoryCensus(msgspec.Struct, kw_only=True):
     last: int | None = None
     corrupt: int = 0
     is_gapless: bool = True
-    invoked: dict[str, int] = msgspec.field(default_factory=dict)
+    invoked: dict[str, Begin] = msgspec.field(default_factory=dict)
     completed: set[str] = msgspec.field(default_factory=set)
     repeated: int = 0
     sent: dict[SendStream, int] = msgspec.field(default_factory=dict)
@@ -202,7 +202,7 @@ class HistoryCensus(msgspec.Struct, kw_only=True):
     def add_invocation(self, send: SendOperation | BegunSend) -> None:
         """Counts a send that was begun."""
         self.repeated += send.operation_id in self.invoked
-        self.invoked[send.operation_id] = send.index
+        self.invoked[send.operation_id] = Begin(send.index, send.time_ns)
         stream = _stream(send)
         self.sent[stream] = self.sent.get(stream, 0) + send.record_count
 

@@ -27,6 +27,7 @@ class SentBatch(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         history: the file that tells of it: positions are of that file.
         invoked: position in the history at which it was begun; ``completed`` at which its outcome is told.
+        begun_ns: when it was begun, by the clock of its client; ``ended_ns`` when its outcome was known.
         attempts: how often it was sent.
     """
 
@@ -47,6 +48,8 @@ class SentBatch(msgspec.Struct, frozen=True, kw_only=True):
     history: str
     invoked: int | None
     completed: int
+    begun_ns: int | None
+    ended_ns: int
     attempts: int
 
 
@@ -58,6 +61,7 @@ class BegunSend(msgspec.Struct, frozen=True, kw_only=True):
     topic: str
     partition: int
     index: int
+    time_ns: int
     acks: int
     record_count: int
 
@@ -139,7 +143,14 @@ class Poll(msgspec.Struct, frozen=True, kw_only=True):
         return self.spans[-1][1] + 1 if self.spans else None
 
 
-def sent_batch(send: SendOperation, *, history: str, invoked: int | None) -> SentBatch:
+class Begin(NamedTuple):
+    """Where and when a send was begun: the position in its history, and the time."""
+
+    position: int
+    time_ns: int
+
+
+def sent_batch(send: SendOperation, *, history: str, begin: Begin | None) -> SentBatch:
     """Returns the send that a completion tells of."""
     last = send.attempts[-1] if send.attempts else None
     return SentBatch(
@@ -158,8 +169,10 @@ def sent_batch(send: SendOperation, *, history: str, invoked: int | None) -> Sen
         crc=None if last is None else last.crc,
         crcs=tuple(map(TriedCrc, dict.fromkeys(attempt.crc for attempt in send.attempts))),
         history=history,
-        invoked=invoked,
+        invoked=None if begin is None else begin.position,
         completed=send.index,
+        begun_ns=None if begin is None else begin.time_ns,
+        ended_ns=send.time_ns,
         attempts=len(send.attempts),
     )
 

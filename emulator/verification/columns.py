@@ -256,10 +256,10 @@ class Table(Collection[_Row]):
             found._elements[name], columns[name] = elements.only(used), ends - counts
         return found
 
-    def replaced(self, name: str, column: Ints) -> Self:
-        """A table with another column of an integer field."""
+    def replaced(self, columns: Mapping[str, Ints]) -> Self:
+        """A table with other columns of integer fields, by name."""
         found = self.part(slice(None), {})
-        found._chunks[0][name] = column
+        found._chunks[0].update(columns)
         return found
 
     def sort(self, *names: str) -> None:

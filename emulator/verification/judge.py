@@ -158,6 +158,7 @@ def put_together(run: RunDirectory, evidence: RunEvidence, judged: Sequence[Part
         checks=checks,
         counts=tuple(_record_counts(evidence.history, judged)),
         partitions=tuple(_partition_counts(evidence.history, judged)),
+        availability=tuple(each.availability for each in judged),
         losses=losses,
         leaders=describe_leaders(timeline),
         acks_comparison=compare_acks(evidence.facts) if run.report == REPORT else None,

@@ -26,7 +26,7 @@ from emulator.core.history import (
 from emulator.core.packed.reading import LineReader as UnpackedLines
 from emulator.core.packed.reading import is_packed, whole_end
 from emulator.verification.census import Envelope, FileCensus, HistoryCensus
-from emulator.verification.client_history import BegunSend, EndedSend, poll, received_batch, sent_batch
+from emulator.verification.client_history import Begin, BegunSend, EndedSend, poll, received_batch, sent_batch
 from emulator.verification.columns import NONE, table_of
 from emulator.verification.event_lines import FREQUENT, LINES, Line
 from emulator.verification.line_blocks import (
@@ -47,6 +47,7 @@ _SAMPLES_MAX: Final = 3
 _ENVELOPE: Final = msgspec.json.Decoder(Envelope)
 _KNOWN: Final = frozenset(tag(kind) for kind in EVENT_TYPES)
 _RECORDS: Final = frozenset(COMMITTED)
+_NO_BEGIN: Final = Begin(NONE, NONE)
 
 
 class LineReader:
@@ -185,8 +186,9 @@ class LineReader:
             ended = list(table_of(EndedSend, found.ended))
             for send in ended:
                 self.history.add_completion(send)
-            invoked = [self.history.invoked.get(send.operation_id, NONE) for send in ended]
-            found.sent.columns["invoked"] = np.array(invoked, np.int64)
+            begins = [self.history.invoked.get(send.operation_id, _NO_BEGIN) for send in ended]
+            invoked, begun_ns = np.array(begins, np.int64).reshape(-1, 2).T
+            found.sent.columns.update(invoked=invoked, begun_ns=begun_ns)
             rows.sent.take(found.sent)
         if found.received is not None:
             rows.received.take(found.received)
@@ -218,8 +220,8 @@ class LineReader:
                 self.history.add_invocation(operation)
             case SendOperation():
                 self.history.add_completion(operation)
-                invoked = self.history.invoked.get(operation.operation_id)
-                rows.sent.append(sent_batch(operation, history=history, invoked=invoked))
+                begin = self.history.invoked.get(operation.operation_id)
+                rows.sent.append(sent_batch(operation, history=history, begin=begin))
             case PollOperation():
                 facts.polls.append(poll(operation))
                 rows.received.extend([received_batch(operation, batch) for batch in operation.batches])

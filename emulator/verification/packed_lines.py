@@ -177,6 +177,8 @@ def _sent(sends: Columns, places: Mask, history: str) -> Columns:
         "history": np.zeros(len(counts), np.int64),
         "invoked": np.full(len(counts), NONE),
         "completed": own.columns["index"],
+        "begun_ns": np.full(len(counts), NONE),
+        "ended_ns": own.columns["time_ns"],
         "attempts": counts,
     }
     return Columns(columns, {**own.words, "history": [history]}, {"crcs": Columns({"crc": crcs[firsts]}, {}, {})})

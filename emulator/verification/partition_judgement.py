@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from emulator.core.promises import is_promised
+from emulator.verification.availability import PartitionAvailability, partition_availability
 from emulator.verification.census import SendStream
 from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
 from emulator.verification.checks import CHECKS
@@ -46,6 +47,7 @@ class PartitionJudgement(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         findings: by check, where there are any.
         lost: records of each producer and acks.
+        availability: how long it kept its clients waiting.
     """
 
     topic: str
@@ -55,6 +57,7 @@ class PartitionJudgement(msgspec.Struct, frozen=True, kw_only=True):
     readings: Readings
     losses: tuple[Loss, ...]
     lost: dict[SendStream, int]
+    availability: PartitionAvailability
 
 
 def judge_partition(facts: PartitionFacts, timeline: Timeline, doubtful: frozenset[Evidence]) -> PartitionJudgement:
@@ -84,4 +87,5 @@ def judge_partition(facts: PartitionFacts, timeline: Timeline, doubtful: frozens
         readings=readings_of(facts),
         losses=losses_of_partition(facts, timeline),
         lost=dict(lost),
+        availability=partition_availability(facts),
     )

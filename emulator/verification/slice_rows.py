@@ -51,8 +51,9 @@ class SliceRows(msgspec.Struct, frozen=True, kw_only=True):
         ordered = begun[order]
         if np.any(ordered[1:] == ordered[:-1]) or not np.array_equal(np.sort(ended), ordered):
             return None
-        index = self.begun["index"][order][np.searchsorted(ordered, ended)]
-        return msgspec.structs.replace(self.rows, sent=sent.replaced("invoked", index))
+        places = order[np.searchsorted(ordered, ended)]
+        columns = {"invoked": self.begun["index"][places], "begun_ns": self.begun["time_ns"][places]}
+        return msgspec.structs.replace(self.rows, sent=sent.replaced(columns))
 
 
 class SliceTables:
@@ -71,7 +72,7 @@ class SliceTables:
                 case SendOperation(type=OperationType.INVOKE):
                     self._begun.append(operation)
                 case SendOperation():
-                    self.tables.sent.append(sent_batch(operation, history=history, invoked=None))
+                    self.tables.sent.append(sent_batch(operation, history=history, begin=None))
                 case PollOperation():
                     self._polls[operation.topic, operation.partition].append(poll(operation))
                     self.tables.received.extend([received_batch(operation, batch) for batch in operation.batches])

@@ -6,7 +6,7 @@ within one ``version``. ``docs/verdict.md`` describes them, ``verdict.schema.jso
 A violation that was found stays one even if something else is unknown; unknown is never success.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Final, assert_never
 
@@ -14,6 +14,7 @@ import msgspec
 
 from emulator.core.promises import PromiseKind
 from emulator.verification.acks_comparison import AcksComparison
+from emulator.verification.availability import PartitionAvailability, WorkloadAvailability
 from emulator.verification.check import Evidence
 from emulator.verification.doubt import Doubt
 from emulator.verification.guarantee import Guarantee
@@ -165,6 +166,7 @@ class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
         counts: records by acks.
         partitions: counts of each partition and producer, and what is gone.
         losses: lost acks=all records, by partition and fate.
+        availability: how long each partition kept its clients waiting; the verdict does not depend on it.
         acks_comparison: where the scenario asks for it.
         seed: of the run's random choices, where ``cluster.yaml`` names it.
         started: when the run began by the calendar (ISO 8601, UTC), where ``cluster.yaml`` says so.
@@ -187,6 +189,7 @@ class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
     partitions: tuple[PartitionCounts, ...]
     losses: tuple[Loss, ...]
     leaders: tuple[str, ...]
+    availability: tuple[PartitionAvailability, ...] = ()
     acks_comparison: AcksComparison | None = None
     seed: int | None = None
     started: str | None = None
@@ -203,6 +206,19 @@ class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
     def lost_records(self) -> int:
         """acks=all-acked records that are not where they must be."""
         return sum(loss.records for loss in self.losses)
+
+    @property
+    def unavailable_s(self) -> float | None:
+        """The longest time in seconds that a workload waited for an ack; ``None`` if nothing was sent for one."""
+        return max((each.longest_without_ack_s for each in self._workloads()), default=None)
+
+    @property
+    def p99_ack_s(self) -> float | None:
+        """The slowest workload's ``p99_ack_s``; ``None`` if nothing was acknowledged."""
+        return max((each.p99_ack_s for each in self._workloads() if each.p99_ack_s is not None), default=None)
+
+    def _workloads(self) -> Iterator[WorkloadAvailability]:
+        return (workload for partition in self.availability for workload in partition.workloads)
 
     def violated(self) -> tuple[CheckResult, ...]:
         """Checks that fired."""

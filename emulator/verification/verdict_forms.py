@@ -1,5 +1,6 @@
 """The forms of a verdict: ``verdict.json``, ``junit.xml`` and text for a terminal."""
 
+from math import inf
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
@@ -74,6 +75,8 @@ def summary(report: VerdictReport) -> str:
         acks = "all" if counts.acks == -1 else str(counts.acks)
         lost = "loss not tracked" if counts.acks == 0 else f"{counts.lost} lost"
         lines.append(f"  acks={acks}: {counts.sent} records sent, {counts.acked} acked, {lost}")
+    if any(partition.workloads for partition in report.availability):
+        lines.append(f"  availability: {_availability_in_words(report)}")
     lines.append(f"  checks: {_checks_in_words(report)}")
     details = [f"unknown: {reason}" for reason in report.unknown_reasons]
     details.extend(loss.story[0].text for loss in report.losses)
@@ -84,6 +87,24 @@ def summary(report: VerdictReport) -> str:
     if len(details) > left:
         details = [*details[: left - 1], f"... {len(details) - left + 1} more lines in {VERDICT_FILE}"]
     return "\n".join([*lines, *(f"  {detail}" for detail in details)])
+
+
+def _availability_in_words(report: VerdictReport) -> str:
+    """Returns the worst of all partitions and workloads, of which there is one at least."""
+    waited = [(workload, partition) for partition in report.availability for workload in partition.workloads]
+    longest, partition = max(waited, key=lambda each: each[0].longest_without_ack_s)
+    where = f"{partition.topic}-{partition.partition}, acks={'all' if longest.acks == -1 else longest.acks}"
+    parts = [f"at most {longest.longest_without_ack_s:.2f} s without an ack ({where})"]
+    if report.p99_ack_s is not None:
+        parts.append(f"99 % acked within {report.p99_ack_s:.3f} s")
+    parts.append(f"{max(each.leaderless_s for each in report.availability):.2f} s without a leader")
+    parts.append(f"{max(each.below_min_isr_s for each in report.availability):.2f} s below min ISR")
+    after = [workload.slowest_after_fault for workload, _ in waited if workload.slowest_after_fault is not None]
+    if after:
+        slowest = max(after, key=lambda each: inf if each.seconds is None else each.seconds)
+        what = "no ack" if slowest.seconds is None else f"first ack {slowest.seconds:.2f} s"
+        parts.append(f"{what} after {slowest.fault} {slowest.target}")
+    return ", ".join(parts)
 
 
 _IN_WORDS: Final = {

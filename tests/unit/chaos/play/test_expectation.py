@@ -1,10 +1,14 @@
 """Expectations against verdicts."""
 
+import dataclasses
+
+import msgspec
 import pytest
 
 from chaos.play.expectation import compare
-from chaos.scenario.scenario import Expectation, Lost, VerdictName
+from chaos.scenario.scenario import Bound, Expectation, VerdictName
 from emulator.core.promises import PromiseKind
+from emulator.verification.availability import PartitionAvailability, WorkloadAvailability
 from emulator.verification.guarantee import Guarantee
 from emulator.verification.verdict import CheckResult, CheckStatus, Expected, Verdict, VerdictReport, expected_of
 from tests.unit.verification.some_loss import some_loss
@@ -39,7 +43,7 @@ def expected(
         verdict=verdict,
         guarantee="broken" if guarantee else None,
         checks=checks,
-        lost=None if at_least is None else Lost(comparison=">=", count=at_least),
+        lost=None if at_least is None else Bound(comparison=">=", limit=at_least),
     )
 
 
@@ -69,6 +73,37 @@ def test_a_verdict_is_held_against_what_was_expected(
     found: VerdictReport, wanted: Expectation | None, outcome: Expected
 ) -> None:
     assert compare(found, wanted)[0] is outcome
+
+
+def waited(seconds: float, *, p99_s: float | None) -> VerdictReport:
+    workload = WorkloadAvailability(acks=-1, longest_without_ack_s=seconds, p99_ack_s=p99_s, slowest_after_fault=None)
+    partition = PartitionAvailability(
+        topic="orders", partition=0, leaderless_s=0, below_min_isr_s=0, workloads=(workload,)
+    )
+    return msgspec.structs.replace(report(Verdict.VALID), availability=(partition,))
+
+
+@pytest.mark.parametrize(
+    ("found", "misses"),
+    [
+        (waited(1.5, p99_s=0.04), ()),
+        (waited(2.5, p99_s=0.04), ("the longest time without an ack is 2.500 s, expected <=2 s",)),
+        (waited(1.5, p99_s=0.06), ("the 99th percentile of the time to an ack is 0.060 s, expected <0.05 s",)),
+        (
+            waited(1.5, p99_s=None),
+            ("the 99th percentile of the time to an ack is not known, as nothing was acknowledged, expected <0.05 s",),
+        ),
+    ],
+)
+def test_a_valid_run_may_have_kept_its_clients_waiting_for_too_long(
+    found: VerdictReport, misses: tuple[str, ...]
+) -> None:
+    wanted = dataclasses.replace(
+        expected(VerdictName.VALID),
+        unavailable=Bound(comparison="<=", limit=2),
+        p99_ack=Bound(comparison="<", limit=0.05),
+    )
+    assert compare(found, wanted) == (Expected.MISSED if misses else Expected.MET, misses)
 
 
 def test_a_rule_check_that_fires_is_not_the_outcome_check_that_was_expected() -> None:

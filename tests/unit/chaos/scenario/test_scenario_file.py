@@ -22,7 +22,7 @@ from chaos.scenario.conditions import (
     Until,
 )
 from chaos.scenario.conditions_yaml import until_entry
-from chaos.scenario.scenario import Ending, Scenario, VerdictName
+from chaos.scenario.scenario import Bound, Ending, Scenario, VerdictName
 from chaos.scenario.scenario_file import find_scenario, load_scenario, read_scenario, scenario_names
 from emulator.core.admin_messages import RequestedElection
 from emulator.core.errors import ConfigError, ErrorCode
@@ -412,6 +412,8 @@ def test_a_name_given_by_a_step_stands_for_its_node_in_later_steps() -> None:
         ),
         (f"{HEAD}steps: [{{heal: all}}]\nexpect: {{kip-966: {{verdict: valid, checks: [D1]}}}}\n", 6, "violation"),
         (f"{HEAD}steps: [{{heal: all}}]\nexpect: {{kip-966: {{verdict: valid, lost: few}}}}\n", 6, "no comparison"),
+        (f"{HEAD}steps: [{{heal: all}}]\nexpect: {{kip-966: {{verdict: valid, unavailable: 2}}}}\n", 6, "such as 2 s"),
+        (f"{HEAD}steps: [{{heal: all}}]\nexpect: {{kip-966: {{verdict: valid, p99_ack: '<='}}}}\n", 6, "no comparison"),
     ],
 )
 def test_a_mistake_is_told_with_its_line_and_what_is_allowed(text: str, line: int, complaint: str) -> None:
@@ -434,6 +436,17 @@ def test_expectations_and_ending_are_read() -> None:
     assert (expected.verdict, expected.guarantee, expected.checks) == (VerdictName.VIOLATION, "broken", ("D1",))
     assert expected.lost is not None
     assert [expected.lost.holds(lost) for lost in (999, 1000, 1001)] == [False, True, True]
+
+
+def test_expected_times_are_durations() -> None:
+    scenario = read(
+        f"{HEAD}steps: [{{heal: all}}]\n"
+        "expect: {kip-966: {verdict: valid, unavailable: '<=2s', p99_ack: '< 40 ms'}}\n"
+    )
+    expected = scenario.expectation("kip-966")
+    assert expected is not None
+    assert expected.unavailable == Bound(comparison="<=", limit=2.0)
+    assert expected.p99_ack == Bound(comparison="<", limit=0.04)
 
 
 @pytest.mark.parametrize("name", scenario_names())

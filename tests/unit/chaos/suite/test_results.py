@@ -117,6 +117,8 @@ def test_repetitions_share_a_place_with_the_worst_of_them() -> None:
     again = [msgspec.structs.replace(BASE, repetition=number, duration_s=float(number)) for number in (2, 3)]
     bad = msgspec.structs.replace(FAILED, scenario="a", era="kip-966", repetition=4, duration_s=4.0)
     assert matrix(suite(BASE, *again)).rows == (("a", ("✓ 3/3 valid, 2.0 s",)),)
+    waits = [msgspec.structs.replace(each, unavailable_s=each.duration_s) for each in again]
+    assert matrix(suite(BASE, *waits)).rows == (("a", ("✓ 3/3 valid, 2.0 s, no ack for 3.0 s",)),)
     assert matrix(suite(BASE, *again, bad)).rows == (("a", ("✗ 3/4 violation, broken, 12 lost, 2.5 s",)),)
 
 
