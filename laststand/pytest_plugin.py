@@ -1,4 +1,6 @@
-"""A pytest plugin: each file ``*.laststand.yaml`` is a test per era, which passes if its expectation is met.
+"""A pytest plugin: scenarios are tests, and tests in Python get a standing cluster.
+
+Each file ``*.laststand.yaml`` is a test per era, which passes if its expectation is met.
 
 All scenarios that were collected are played when the first of them is due, ``--laststand-jobs`` at a time, and judged
 in a few batches, because a Spark session costs more than a verdict. Under pytest-xdist each worker plays its own, one
@@ -7,6 +9,7 @@ after the other, in a session of its own.
 
 import asyncio
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +19,7 @@ import pytest
 if TYPE_CHECKING:
     from chaos.suite.cells import Cell
     from chaos.suite.results import CellResult
+    from laststand.standing_cluster import StandingCluster
 
 SUFFIX = ".laststand.yaml"
 
@@ -49,6 +53,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Registers the marker of all scenarios."""
     config.addinivalue_line("markers", "laststand: a scenario of Laststand, from a file *.laststand.yaml")
+    config.addinivalue_line(
+        "markers",
+        "laststand_cluster(brokers=3, era='kip-966', settings={}, seed=None): what laststand_cluster starts",
+    )
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> "ScenarioFile | None":
@@ -67,6 +75,29 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         other = paths.setdefault(item.cell.name, item.path)
         if other != item.path:
             raise pytest.UsageError(f"{item.path}: the scenario's name is that of {other}, too")
+
+
+@pytest.fixture
+def laststand_cluster(request: pytest.FixtureRequest) -> "Iterator[StandingCluster]":
+    """A standing cluster, which ends with the test.
+
+    Unless the test has asked for the verdict itself (``verify``), it has to be valid.
+    """
+    from emulator.verification.verdict import Verdict
+    from emulator.verification.verdict_forms import summary
+    from laststand.standing_cluster import StandingCluster
+
+    marker = request.node.get_closest_marker("laststand_cluster")
+    with StandingCluster(
+        store=request.config.rootpath / request.config.getoption("--laststand-store"),
+        name=re.sub(r"[^A-Za-z0-9_-]+", "-", request.node.nodeid),
+        **({} if marker is None else marker.kwargs),
+    ) as cluster:
+        yield cluster
+        if not cluster.is_verified:
+            report = cluster.verify()
+            if report.verdict is not Verdict.VALID:
+                pytest.fail(f"{summary(report)}\nrun directory: {report.run}", pytrace=False)
 
 
 class ScenarioFile(pytest.File):

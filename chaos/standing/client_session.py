@@ -17,7 +17,10 @@ from chaos.standing.messages import (
     encode_line,
 )
 from chaos.standing.socket import short_path
+from emulator.client.history import History
+from emulator.client.shell import Links
 from emulator.core.errors import InvariantError
+from emulator.rpc.channel import keepalive_for
 
 
 class ClientSession:
@@ -33,6 +36,15 @@ class ClientSession:
         self.opened = opened
         self.ended = asyncio.Event()
         self.is_lost = False
+
+    def history(self) -> History:
+        """Returns the client's history, to be opened."""
+        return History(Path(self.opened.history_path))
+
+    def links(self, tasks: asyncio.TaskGroup) -> Links:
+        """Returns the client's way to the nodes."""
+        keepalive = keepalive_for(session_timeout_ms=self.opened.session_timeout_ms)
+        return Links(addresses=self.opened.addresses, keepalive=keepalive, tasks=tasks)
 
 
 @asynccontextmanager

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,7 @@ from chaos.standing.order import StandingOrder, read_order, write_order
 from chaos.standing.state import Ended, read_state
 from emulator.cluster.process_cluster import source_environment
 from emulator.core.errors import EmulatorError
+from emulator.parent_death import die_with_parent
 from emulator.storage.line_file import line_files
 
 _LOG_FILE: Final = "run.log"
@@ -30,13 +32,32 @@ def launch(order: StandingOrder) -> int:
     Raises:
         NotStartedError: it does not.
     """
+    supervisor = _launch(order, _supervisor)
+    supervisor.returncode = 0  # it is on its own now: nobody here waits for it
+    return supervisor.pid
+
+
+def launch_owned(order: StandingOrder) -> subprocess.Popen[bytes]:
+    """Starts a supervisor that dies with this process, and returns it when the cluster serves. Main thread only.
+
+    Raises:
+        NotStartedError: it does not.
+    """
+    return _launch(order, lambda order, ready_fd: die_with_parent(_supervisor(order, ready_fd)))
+
+
+def _supervisor(order: StandingOrder, ready_fd: int) -> list[str]:
+    return [sys.executable, "-m", "chaos.standing", order.directory, str(ready_fd)]
+
+
+def _launch(order: StandingOrder, command: Callable[[StandingOrder, int], list[str]]) -> subprocess.Popen[bytes]:
     write_order(order)
     make_latest(order.path)
     read_fd, write_fd = os.pipe()
     with (order.path / _LOG_FILE).open("ab") as log, os.fdopen(read_fd, "rb") as report:
         try:
             supervisor = subprocess.Popen(
-                (sys.executable, "-m", "chaos.standing", order.directory, str(write_fd)),
+                command(order, write_fd),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -54,8 +75,7 @@ def launch(order: StandingOrder) -> int:
             supervisor.wait()
             raise
     if line == b"\n":
-        supervisor.returncode = 0  # it is on its own now: nobody here waits for it
-        return supervisor.pid
+        return supervisor
     code = supervisor.wait()
     reason = line.decode().strip() or f"its supervisor ended with {code}"
     raise NotStartedError(f"no cluster came up: {reason}; see {order.path / _LOG_FILE}")

@@ -6,10 +6,19 @@ from pathlib import Path
 from typing import Final
 
 from chaos.play.run_directory import LATEST
-from chaos.standing.messages import Answer, Command, Refused, decode_answer, encode_line
+from chaos.standing.messages import (
+    Answer,
+    Command,
+    GetStatus,
+    Refused,
+    Status,
+    decode_answer,
+    encode_line,
+)
 from chaos.standing.order import ORDER_FILE, SOCKET_FILE, STANDING
 from chaos.standing.socket import short_path
 from chaos.standing.state import Ended, read_state
+from chaos.standing.status import StatusReport
 from emulator.core.errors import EmulatorError
 
 DEFAULT_STORE: Final = Path("store")
@@ -86,6 +95,19 @@ def ask(directory: Path, command: Command) -> Iterator[Answer]:
             raise SupervisorLostError(directory) from None
     if not answered:
         raise SupervisorLostError(directory)
+
+
+def status_of(directory: Path) -> StatusReport:
+    """Returns how a standing cluster is.
+
+    Raises:
+        NoClusterError: no supervisor listens there.
+        SupervisorLostError: it ended meanwhile.
+    """
+    for answer in ask(directory, GetStatus()):
+        if isinstance(answer, Status):
+            return answer.report
+    raise SupervisorLostError(directory)
 
 
 def not_connected(directory: Path, error: OSError) -> NoClusterError:

@@ -123,8 +123,10 @@ def judged_result(cell: Cell, report: VerdictReport, *, directory: Path | None) 
     """Returns the result of a cell that was judged; ``directory`` is that of its run, where it is kept."""
     status = _STATUS[report.outcome]
     reasons: tuple[str, ...] = ()
-    if status is not CellStatus.PASSED:
-        reasons = report.misses or (doubts(report) if status is CellStatus.UNKNOWN else (headline(report),))
+    if status is CellStatus.UNKNOWN:
+        reasons = doubts(report)
+    elif status is CellStatus.FAILED:
+        reasons = report.misses or (headline(report),)
     return msgspec.structs.replace(
         unplayed_result(cell, status=status),
         reasons=reasons,

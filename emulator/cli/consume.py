@@ -202,20 +202,16 @@ async def _consume(
     from emulator.client.config import ConsumerConfig
     from emulator.client.consuming import RunningConsumer
     from emulator.client.counters import Counters
-    from emulator.client.history import History
-    from emulator.client.shell import Links
     from emulator.core.client.consumer import Phase
-    from emulator.rpc.channel import keepalive_for
 
     async with client_session(directory, "consume") as session, asyncio.TaskGroup() as tasks:
         opened = session.opened
-        with History(Path(opened.history_path)) as history:
-            keepalive = keepalive_for(session_timeout_ms=opened.session_timeout_ms)
+        with session.history() as history:
             consumer = RunningConsumer(
                 config=ConsumerConfig(name=opened.name, partitions=partitions, settings=settings),
                 phase=Phase.LIVE,
                 brokers=opened.brokers,
-                links=Links(addresses=opened.addresses, keepalive=keepalive, tasks=tasks),
+                links=session.links(tasks),
                 history=history,
                 counters=Counters(),
                 on_records=printer.show,

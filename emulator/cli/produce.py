@@ -177,20 +177,16 @@ async def _produce(
     from chaos.standing.client_session import client_session
     from emulator.cli.rate import showing_rate
     from emulator.client.console_producer import BATCH_BYTES_MAX, ConsoleProducer
-    from emulator.client.history import History
-    from emulator.client.shell import Links
-    from emulator.rpc.channel import keepalive_for
 
     async with client_session(directory, "produce") as session, asyncio.TaskGroup() as tasks:
         opened = session.opened
-        with History(Path(opened.history_path)) as history:
-            keepalive = keepalive_for(session_timeout_ms=opened.session_timeout_ms)
+        with session.history() as history:
             producer = ConsoleProducer(
                 name=opened.name,
                 settings=order.settings,
                 brokers=opened.brokers,
                 partitions=partitions,
-                links=Links(addresses=opened.addresses, keepalive=keepalive, tasks=tasks),
+                links=session.links(tasks),
                 history=history,
                 tally=tally,
                 batch_bytes_max=order.batch_bytes or BATCH_BYTES_MAX,

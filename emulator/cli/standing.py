@@ -1,6 +1,7 @@
 """Shared by the verbs for a standing cluster: the option for its directory, and connections to supervisor and nodes."""
 
 import asyncio
+import contextlib
 import functools
 import time
 from collections.abc import Callable, Coroutine
@@ -20,10 +21,9 @@ if TYPE_CHECKING:
 
     from chaos.standing.messages import Answer, Command, StopCluster, TakeDown
     from chaos.standing.status import StatusReport
-    from emulator.client.admin import AdminClient, Ask
+    from emulator.client.admin import AdminClient
     from emulator.client.admin_error import AdminError
     from emulator.core.errors import ErrorCode
-    from emulator.core.messages import Request, Response
     from emulator.core.types import NodeId, TopicPartition
 
 ResultT = TypeVar("ResultT")
@@ -101,8 +101,17 @@ def ask(directory: Path, command: "Command") -> "Iterator[Answer]":
     """
     from chaos.standing import link
 
-    try:
+    with _told():
         yield from link.ask(directory, command)
+
+
+@contextlib.contextmanager
+def _told() -> "Iterator[None]":
+    """Turns errors of the connection to a supervisor into those of a command."""
+    from chaos.standing import link
+
+    try:
+        yield
     except link.NoClusterError as error:
         raise UserError(str(error)) from None
     except link.SupervisorLostError as error:
@@ -116,12 +125,10 @@ def status_of(directory: Path) -> "StatusReport":
         UserError: it is down.
         CommandFailedError: it went down meanwhile.
     """
-    from chaos.standing.messages import GetStatus, Status
+    from chaos.standing import link
 
-    for answer in ask(directory, GetStatus()):
-        if isinstance(answer, Status):
-            return answer.report
-    raise lost(directory)
+    with _told():
+        return link.status_of(directory)
 
 
 def end_cluster(directory: Path, command: "TakeDown | StopCluster") -> str | None:
@@ -185,39 +192,9 @@ def administer(directory: Path, work: "Callable[[AdminClient], Coroutine[None, N
         UserError: there is no cluster, or the request cannot be.
         CommandFailedError: a node refused or did not answer.
     """
-    from emulator.client.admin import AdminClient
-    from emulator.client.admin_connection import AdminConnection
-    from emulator.core.types import CauseId
-    from emulator.rpc.channel import keepalive_for
+    from chaos.standing import administration
 
-    report = status_of(directory)
-    [controller_id] = [node.node_id for node in report.nodes if node.role == "controller"]
-
-    async def run() -> ResultT:
-        async with AdminConnection(
-            {node.node_id: node.address for node in report.nodes},
-            keepalive=keepalive_for(session_timeout_ms=report.session_timeout_ms),
-            cause_id=CauseId("admin"),
-        ) as connection:
-            return await work(AdminClient(_recorded(directory, connection.ask), controller_id=controller_id))
-
-    return working(run())
-
-
-def _recorded(directory: Path, ask_node: "Ask") -> "Ask":
-    """Returns a way to ask nodes after which the supervisor has on record what was asked of the controller."""
-    from chaos.standing.messages import RecordRequest
-    from emulator.plan.requests import actions_of, errors_of
-
-    async def ask_and_record(node_id: "NodeId", request: "Request") -> "Response":
-        response = await ask_node(node_id, request)
-        actions = tuple(actions_of(request))
-        if actions:
-            answers = ", ".join(error.name for error, _ in errors_of(response)) or "NONE"
-            await asyncio.to_thread(list, ask(directory, RecordRequest(actions=actions, seen=answers)))
-        return response
-
-    return ask_and_record
+    return working(administration.administer(directory, work))
 
 
 def partitions_of(directory: Path, topic: str, partition: int | None) -> "tuple[TopicPartition, ...]":

@@ -90,3 +90,39 @@ def test_an_era_without_expectation_is_skipped(project: Path) -> None:
     assert code == 0, said
     assert "3 skipped" in said
     assert "the scenario expects nothing of era kafka-3.9" in said
+
+
+STANDING = """\
+import pytest
+
+
+@pytest.mark.laststand_cluster(brokers=2, settings={"default.replication.factor": "2"})
+def test_kept(laststand_cluster):
+    laststand_cluster.create_topic("orders")
+    assert laststand_cluster.topics() == ("orders",)
+    assert laststand_cluster.produce("orders", [b"a", b"b"], partition=0).acked == 2
+    laststand_cluster.chaos("kill: {node: leader(orders-0)}")
+    laststand_cluster.until("partition: orders-0, leader: 1", within="60 s")
+    read = laststand_cluster.consume("orders", count=2, within_s=60)
+    assert [record.value for record in read] == [b"a", b"b"]
+
+
+@pytest.mark.laststand_cluster(brokers=1, settings={"default.replication.factor": "1", "min.insync.replicas": "1"})
+def test_lost(laststand_cluster):
+    laststand_cluster.create_topic("orders")
+    assert laststand_cluster.produce("orders", [b"a"]).acked == 1
+    laststand_cluster.chaos("power_loss: {node: 0, keep: none}")
+"""
+
+
+@pytest.mark.spark
+def test_a_standing_cluster_ends_with_its_test_and_is_verified(tmp_path: Path) -> None:
+    (tmp_path / "test_standing.py").write_text(STANDING)
+    code, said = run_pytest(tmp_path, "-n", "2")
+    assert code == 1, said
+    assert "2 passed, 1 error" in said
+    assert "ERROR at teardown of test_lost" in said
+    assert "VIOLATION, guarantee exceeded: standing" in said
+    assert "Traceback" not in said
+    assert len(list((tmp_path / "store/standing").glob("*/2*/run.log"))) == 2
+    assert not list(tmp_path.rglob("supervisor.sock"))

@@ -145,5 +145,5 @@ def test_the_example_project_for_ci_passes_as_it_stands(programs: Path, tmp_path
     project = shutil.copytree(ROOT / "docs/examples/ci", tmp_path / "ci")
     quiet = ("-p", "no:cacheprovider", "-W", "ignore::pytest.PytestDeprecationWarning")
     said = output_of(programs / "python", "-m", "pytest", *quiet, "--junitxml", "junit.xml", cwd=project)
-    assert " 3 passed" in said
+    assert " 4 passed" in said
     assert (project / "junit.xml").is_file()

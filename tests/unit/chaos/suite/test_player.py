@@ -45,7 +45,7 @@ async def test_every_cell_is_played_judged_and_listed_in_order(tmp_path: Path) -
     assert statuses(player) == [("a", "passed"), ("b", "failed"), ("c", "unknown"), ("d", "skipped")]
     _, failed, unknown, skipped = player.all_results()
     assert failed.reasons == ("the verdict is violation, expected valid",)
-    assert unknown.reasons == ("the verdict is unknown, expected valid",)
+    assert unknown.reasons == ("a gap",)
     assert skipped.reasons == ("no such fault there",)
     assert failed.directory == str(tmp_path / "b kip-966 #1")
     assert (tmp_path / "b kip-966 #1" / "verdict.json").is_file()

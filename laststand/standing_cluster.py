@@ -1,0 +1,336 @@
+"""A standing cluster for a program: topics, records, faults and barriers, then the verdict on all of it."""
+
+import asyncio
+import base64
+import os
+import secrets
+import subprocess
+from collections.abc import Coroutine, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Literal, Self, TypeVar
+
+from chaos.play.run_directory import check_store, new_directory
+from chaos.scenario.conditions_yaml import ACKS
+from chaos.scenario.scenario import Ending
+from chaos.standing.administration import administer
+from chaos.standing.client_session import client_session
+from chaos.standing.launch import launch_owned
+from chaos.standing.link import SupervisorLostError, ask, status_of
+from chaos.standing.messages import PlayStep, StepFailed, StepPlayed, TakeDown, TakenDown
+from chaos.standing.order import STANDING, StandingOrder
+from chaos.standing.status import StatusReport
+from emulator.client.config import ConsumerConfig
+from emulator.client.console_producer import ConsoleProducer, Tally
+from emulator.client.consuming import RunningConsumer
+from emulator.client.counters import Counters
+from emulator.cluster.toxiproxy_build import find_toxiproxy
+from emulator.core.admin_messages import CreatableTopic
+from emulator.core.client.consumer import Phase
+from emulator.core.client.settings import ConsumerSettings, OffsetReset, producer_settings
+from emulator.core.errors import ConfigError, EmulatorError, causes_of
+from emulator.core.properties import check_topic_properties
+from emulator.core.switches import era_switches
+from emulator.core.types import TopicId, TopicPartition
+from emulator.plan.overrides import parse_overrides
+from emulator.storage.record_codec import StoredRecord
+from emulator.verification.verdict import VerdictReport
+from laststand.running import judge
+
+_SEED_BITS: Final = 31
+_EXIT_TIMEOUT_S: Final = 60
+
+_Result = TypeVar("_Result")
+
+
+class StepFailedError(EmulatorError):
+    """A fault or a barrier did not come to its end, or the fault had no effect; the text tells why."""
+
+
+class NotReadError(EmulatorError):
+    """There were not as many records as were asked for."""
+
+
+class StandingCluster:
+    """A controller and brokers on processes of their own, which end with this process.
+
+    Use it as a context manager: what still runs at its end is killed. Nothing here is for an event loop, and the
+    cluster is started in the main thread only.
+
+    Attributes:
+        directory: of the run.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: Path,
+        name: str | None = None,
+        brokers: int = 3,
+        era: str = "kip-966",
+        settings: Mapping[str, str] | None = None,
+        seed: int | None = None,
+    ) -> None:
+        """Starts it, and returns when all brokers are unfenced.
+
+        Args:
+            store: where run directories go.
+            name: tells the cluster from others of the store that stand at the same time.
+            brokers: how many; their ids are 0 and so on.
+            era: whose rules hold.
+            settings: switches and Kafka's properties that differ, by name.
+            seed: of what power losses take and of nodes that are drawn; any, if not given.
+
+        Raises:
+            ConfigError: a name or value is none.
+            MissingToolError: there is no toxiproxy-server.
+            NotStartedError: the cluster did not come up.
+        """
+        overrides = parse_overrides(tuple(f"{key}={value}" for key, value in (settings or {}).items()))
+        switches = overrides.apply(era_switches(era))
+        toxiproxy = find_toxiproxy()
+        check_store(store)
+        folder = STANDING if name is None else f"{STANDING}/{name}"
+        self.directory = new_directory(store, folder, now=datetime.now(UTC))
+        self._report: VerdictReport | None = None
+        self._supervisor: subprocess.Popen[bytes] | None = launch_owned(
+            StandingOrder(
+                directory=str(self.directory),
+                brokers=brokers,
+                era=era,
+                switches=switches,
+                properties=dict(overrides.properties),
+                seed=secrets.randbits(_SEED_BITS) if seed is None else seed,
+                toxiproxy=str(toxiproxy),
+            )
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._supervisor is not None:
+            self._supervisor.kill()
+            self._supervisor.wait()
+            self._supervisor = None
+
+    def status(self) -> StatusReport:
+        """Returns nodes, partitions and faults as they are now."""
+        return status_of(self.directory)
+
+    def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int | None = None,
+        replication_factor: int | None = None,
+        config: Mapping[str, str] | None = None,
+    ) -> None:
+        """Creates a topic.
+
+        Args:
+            name: of the topic.
+            partitions: how many; ``num.partitions`` if not given.
+            replication_factor: of each; ``default.replication.factor`` if not given.
+            config: topic properties, such as ``{"min.insync.replicas": "2"}``.
+
+        Raises:
+            ConfigError: a property is none.
+            AdminError: the controller refused, or did not answer.
+        """
+        properties = dict(config or {})
+        check_topic_properties(properties)
+        topic = CreatableTopic(
+            name=name,
+            topic_id=TopicId(base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")),
+            num_partitions=partitions,
+            replication_factor=replication_factor,
+            assignments=(),
+            configs=tuple(properties.items()),
+        )
+        _run(administer(self.directory, lambda admin: admin.create_topic(topic)))
+
+    def topics(self) -> tuple[str, ...]:
+        """Returns the names of all topics."""
+        described = _run(administer(self.directory, lambda admin: admin.describe_topics()))
+        return tuple(topic.name for topic in described)
+
+    def produce(
+        self,
+        topic: str,
+        values: Sequence[bytes],
+        *,
+        acks: Literal["all", "1", "0"] = "all",
+        partition: int | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> Tally:
+        """Sends records and waits for their outcomes, at most for ``delivery.timeout.ms``.
+
+        Args:
+            topic: its name.
+            values: of the records, in this order within each partition.
+            acks: of the producer.
+            partition: where to; all of the topic, taking turns, if not given.
+            settings: Kafka's producer properties that differ, by name.
+
+        Returns:
+            How many were acknowledged, failed, or have an unknown outcome.
+
+        Raises:
+            ConfigError: there is no such topic or partition, or a property is none.
+        """
+        producer_properties = producer_settings(ACKS[acks], settings or {})
+        partitions = self._partitions(topic, partition)
+        tally = Tally()
+
+        async def send() -> None:
+            async with client_session(self.directory, "produce") as session, asyncio.TaskGroup() as tasks:
+                with session.history() as history:
+                    producer = ConsoleProducer(
+                        name=session.opened.name,
+                        settings=producer_properties,
+                        brokers=session.opened.brokers,
+                        partitions=partitions,
+                        links=session.links(tasks),
+                        history=history,
+                        tally=tally,
+                    )
+                    producer.start()
+                    producer.send([(None, value) for value in values])
+                    await producer.finish(timeout_ms=producer_properties.delivery_timeout_ms)
+
+        _run(send())
+        return tally
+
+    def consume(
+        self, topic: str, *, count: int, partition: int | None = None, within_s: float = 30.0
+    ) -> tuple[StoredRecord, ...]:
+        """Reads from the beginning until there are so many records, and returns them as they came.
+
+        Args:
+            topic: its name.
+            count: how many records.
+            partition: where from; all of the topic if not given.
+            within_s: how long to wait for them.
+
+        Raises:
+            ConfigError: there is no such topic or partition.
+            NotReadError: there were fewer in time.
+        """
+        partitions = self._partitions(topic, partition)
+        found: list[StoredRecord] = []
+
+        async def read() -> None:
+            enough = asyncio.Event()
+
+            def take(_: TopicPartition, records: Sequence[StoredRecord]) -> None:
+                found.extend(records)
+                if len(found) >= count:
+                    enough.set()
+
+            async with client_session(self.directory, "consume") as session, asyncio.TaskGroup() as tasks:
+                with session.history() as history:
+                    consumer = RunningConsumer(
+                        config=ConsumerConfig(
+                            name=session.opened.name,
+                            partitions=partitions,
+                            settings=ConsumerSettings(auto_offset_reset=OffsetReset.EARLIEST),
+                        ),
+                        phase=Phase.LIVE,
+                        brokers=session.opened.brokers,
+                        links=session.links(tasks),
+                        history=history,
+                        counters=Counters(),
+                        on_records=take,
+                    )
+                    consumer.start()
+                    try:
+                        async with asyncio.timeout(within_s):
+                            await enough.wait()
+                    except TimeoutError:
+                        raise NotReadError(f"{len(found)} of {count} records of {topic} in {within_s:g} s") from None
+                    finally:
+                        await consumer.stop()
+
+        _run(read())
+        return tuple(found[:count])
+
+    def chaos(self, step: str) -> str:
+        """Plays a step as a scenario file writes it, such as ``kill: {node: leader(orders-0)}``.
+
+        Returns:
+            How it was seen to take effect.
+
+        Raises:
+            NoClusterError: it is no step, or the cluster cannot play it.
+            StepFailedError: it did not come to its end, or changed nothing.
+        """
+        for answer in ask(self.directory, PlayStep(step=step)):
+            match answer:
+                case StepPlayed(outcome=outcome) if outcome.bit:
+                    return outcome.seen
+                case StepPlayed(outcome=outcome):
+                    raise StepFailedError(f"{step}: had no effect: {outcome.seen}")
+                case StepFailed(reason=reason):
+                    raise StepFailedError(f"{step}: {reason}")
+                case _:
+                    continue
+        raise SupervisorLostError(self.directory)
+
+    def until(self, condition: str, *, within: str = "30 s") -> str:
+        """Waits for a condition as ``until`` in a scenario file has it, such as ``partition: orders-0, isr: [1, 2]``.
+
+        Returns:
+            What was seen in the end.
+
+        Raises:
+            NoClusterError: it is no condition.
+            StepFailedError: it did not come about in time.
+        """
+        return self.chaos(f"until: {{{condition}, within: {within}}}")
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether there is a verdict."""
+        return self._report is not None
+
+    def verify(self) -> VerdictReport:
+        """Heals everything, stops the cluster in order, and returns the verdict; the same at every call.
+
+        Raises:
+            EmulatorError: the cluster could not be stopped, or there is no verdict.
+        """
+        if self._report is None:
+            self._take_down()
+            [self._report] = judge([self.directory])
+        return self._report
+
+    def _take_down(self) -> None:
+        if self._supervisor is None:
+            return
+        answers = list(ask(self.directory, TakeDown(ending=Ending.RESTORE)))
+        if not any(isinstance(answer, TakenDown) for answer in answers):
+            raise SupervisorLostError(self.directory)
+        self._supervisor.wait(_EXIT_TIMEOUT_S)
+        self._supervisor = None
+
+    def _partitions(self, topic: str, partition: int | None) -> tuple[TopicPartition, ...]:
+        described = _run(administer(self.directory, lambda admin: admin.describe_topics()))
+        counts = {each.name: len(each.partitions) for each in described}
+        if topic not in counts:
+            raise ConfigError(key="topic", value=topic, expected=f"one of {', '.join(sorted(counts)) or 'none'}")
+        if partition is None:
+            return tuple(TopicPartition(topic, index) for index in range(counts[topic]))
+        if not 0 <= partition < counts[topic]:
+            raise ConfigError(key="partition", value=str(partition), expected=f"0 to {counts[topic] - 1} of {topic}")
+        return (TopicPartition(topic, partition),)
+
+
+def _run(work: Coroutine[None, None, _Result]) -> _Result:
+    try:
+        return asyncio.run(work)
+    except ExceptionGroup as group:
+        raise causes_of(group)[0] from group
