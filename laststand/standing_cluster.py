@@ -36,6 +36,7 @@ from emulator.core.types import TopicId, TopicPartition
 from emulator.plan.overrides import parse_overrides
 from emulator.storage.record_codec import StoredRecord
 from emulator.verification.verdict import VerdictReport
+from emulator.verification.verdict_forms import write_verdict
 from laststand.running import judge
 
 _SEED_BITS: Final = 31
@@ -302,10 +303,13 @@ class StandingCluster:
 
         Raises:
             EmulatorError: the cluster could not be stopped, or there is no verdict.
+            OSError: it could not be written.
         """
         if self._report is None:
             self._take_down()
-            [self._report] = judge([self.directory])
+            [report] = judge([self.directory])
+            write_verdict(report, self.directory)
+            self._report = report
         return self._report
 
     def _take_down(self) -> None:
