@@ -12,11 +12,11 @@ GALLERY_ERAS := kafka-0.10 kafka-0.11 kafka-3.9 kafka-4.2 kip-966
 SOURCES := emulator chaos laststand tests benchmarks proto docs
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo proto format lint types check test mutants simulate mutation soak conformance scenarios suite rewrite docs screenshots gallery bench clean
+.PHONY: help setup demo docker-images docker-demo proto format lint types check test mutants simulate mutation soak conformance scenarios suite rewrite docs screenshots gallery bench clean
 .DELETE_ON_ERROR:
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(VENV)/installed proto ## create .venv from the pinned requirements, generate code, build toxiproxy-server and an archive of Spark's classes
 	@$(BIN)/python -m emulator.cluster.toxiproxy_build
@@ -24,6 +24,12 @@ setup: $(VENV)/installed proto ## create .venv from the pinned requirements, gen
 
 demo: setup ## play "last replica standing" under two protocols and compare what each of them lost
 	$(BIN)/laststand run kip-966/last-replica-standing --era kafka-3.9 --era kip-966
+
+docker-images: setup ## build the images of a cluster in containers
+	docker/build.sh
+
+docker-demo: docker-images ## the demo, with every node in a container
+	$(BIN)/laststand run kip-966/last-replica-standing --era kafka-3.9 --era kip-966 --driver docker
 
 proto: $(GENERATED) ## generate the Python code of proto/*.proto
 

@@ -13,7 +13,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from emulator.cluster.child import ProcessEnd
-from emulator.cluster.process_cluster import ClusterLayout, ProcessCluster
+from emulator.cluster.layout import ClusterLayout
+from emulator.cluster.process_cluster import ProcessCluster
 from emulator.core.image import MetadataImage, PartitionState
 from emulator.core.switches import DEFAULT_ERA, era_switches
 from emulator.core.types import BrokerId, NodeId, TopicPartition

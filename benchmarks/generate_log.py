@@ -15,7 +15,7 @@ from typing import BinaryIO, Final, NamedTuple, TypedDict
 from crc32c import crc32c
 
 from emulator.client.history import HISTORY_FILE, rewrite_history
-from emulator.cluster.process_cluster import event_file_name
+from emulator.cluster.layout import event_file_name
 from emulator.core.events import (
     AppendRole,
     BatchAppended,

@@ -14,7 +14,7 @@ from emulator.plan.drivers import DriverName
 def make_driver(order: RunOrder, *, logger: logging.Logger, on_problem: Callable[[str], None]) -> Driver:
     """Returns the driver that an order names; ``on_problem`` is told of processes that end by themselves."""
     match order.driver:
-        case DriverName.PROCESS:
+        case DriverName.PROCESS | DriverName.DOCKER:
             return ProcessDriver(order, logger=logger, on_problem=on_problem)
         case DriverName.SIMULATOR:
             return SimulatorDriver(order)

@@ -28,6 +28,7 @@ SESSION_MODULES: Final = (
     "tests/cluster/test_story.py",
 )
 CLUSTER_MODULES: Final = ("tests/cluster/",)
+DOCKER_MODULES: Final = ("tests/docker/",)
 COMMAND_MODULES: Final = (
     "tests/cluster/test_documented_commands.py",
     "tests/cluster/test_pytest_plugin.py",
@@ -46,6 +47,8 @@ class Scheduling(LoadScopeScheduling):
         module = nodeid.partition("::")[0]
         if module.startswith(COMMAND_MODULES):
             return "commands"
+        if module.startswith(DOCKER_MODULES):
+            return "containers"
         is_cluster = module.startswith(CLUSTER_MODULES)
         if module.startswith(SESSION_MODULES):
             return "clusters with a session" if is_cluster else "session"

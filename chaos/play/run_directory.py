@@ -11,7 +11,7 @@ from typing import Final
 import yaml
 
 from chaos.scenario.scenario import Scenario
-from emulator.cluster.process_cluster import ClusterLayout
+from emulator.cluster.layout import ClusterLayout
 from emulator.core.errors import ConfigError
 from emulator.core.switches import Switches, era_switches, switch_texts, with_switch
 from emulator.plan.drivers import DriverName

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chaos.scenario.scenario import Scenario
-from emulator.cluster.process_cluster import ClusterLayout
+from emulator.cluster.layout import ClusterLayout
 from emulator.core.switches import Switches
 from emulator.plan.drivers import DriverName
 from emulator.plan.nodes import CONTROLLER
@@ -20,7 +20,7 @@ class RunOrder:
         switches: the rules of the era, with the user's changes.
         properties: of every node: the scenario's and the user's.
         toxiproxy: the program; needed where processes play a scenario with network faults.
-        driver: processes or simulator.
+        driver: what plays it.
     """
 
     scenario: Scenario
@@ -35,7 +35,7 @@ class RunOrder:
     @property
     def layout(self) -> ClusterLayout:
         """What the cluster is made of."""
-        is_proxied = self.driver is DriverName.PROCESS and self.scenario.has_network_faults
+        is_proxied = self.driver.has_processes and self.scenario.has_network_faults
         return ClusterLayout(
             run=self.directory.name,
             directory=self.directory,

@@ -1,4 +1,7 @@
-"""Plays a run on real processes: controller, brokers and one client process, behind proxies where links can break."""
+"""Plays a run on real processes: controller, brokers and one client process, behind proxies where links can break.
+
+The nodes are children of this process, or run in containers; the client process is always a child.
+"""
 
 import asyncio
 import logging
@@ -12,6 +15,7 @@ from chaos.play.workload import client_config
 from chaos.process.client_link import ClientLink
 from chaos.process.ending import note_crash, stop_nodes
 from chaos.process.harness_log import HarnessLog
+from chaos.process.hosts import make_host
 from chaos.process.target import ProcessTarget, open_target
 from emulator.client.history import HISTORY_FILE
 from emulator.cluster.child import ProcessEnd
@@ -37,7 +41,12 @@ class ProcessDriver:
         self._client = ClientLink(on_counts=self._changes.change)
         self._session_timeout_ms = node_properties(dict(order.properties)).broker_session_timeout_ms
         self._log = HarnessLog(order.directory / "events", run=order.directory.name, wall_time_ns=time.time_ns())
-        self._cluster = ProcessCluster(order.layout, on_start=self._log.started, on_unexpected_end=self._notice_crash)
+        self._cluster = ProcessCluster(
+            order.layout,
+            on_start=self._log.started,
+            on_unexpected_end=self._notice_crash,
+            host=make_host(order.driver),
+        )
         self._target: ProcessTarget
 
     @asynccontextmanager

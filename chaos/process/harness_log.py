@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-from emulator.cluster.process_cluster import event_file_name
+from emulator.cluster.layout import event_file_name
 from emulator.core.events import (
     Event,
     FileVouched,

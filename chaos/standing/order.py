@@ -21,8 +21,8 @@ import msgspec
 import yaml
 
 from chaos.standing.state import StandingState
+from emulator.cluster.layout import ClusterLayout
 from emulator.cluster.ports import is_free
-from emulator.cluster.process_cluster import ClusterLayout
 from emulator.core.errors import ConfigError
 from emulator.core.properties import NodeProperties, node_properties
 from emulator.core.switches import Switches

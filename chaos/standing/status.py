@@ -122,7 +122,7 @@ def status_report(
 
 def _node(target: FaultTarget, node_id: NodeId) -> NodeStatus:
     cluster = target.cluster
-    child = cluster.supervisor.children.get(str(node_id))
+    child = cluster.process_of(node_id)
     registration = target.image.brokers.get(BrokerId(node_id))
     return NodeStatus(
         node_id=node_id,

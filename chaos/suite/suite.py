@@ -9,11 +9,11 @@ from typing import Final
 
 from chaos.play.run_directory import check_store, create_run_directory
 from chaos.play.run_order import RunOrder
+from chaos.process.hosts import require_host, require_toxiproxy
 from chaos.scenario.scenario import Scenario
 from chaos.suite.cells import ALL, Cell, Shard, cells_of
 from chaos.suite.results import read_report, to_play_again
 from chaos.suite.selection import Selected, select
-from emulator.cluster.toxiproxy_build import find_toxiproxy
 from emulator.core.errors import ConfigError
 from emulator.core.switches import era_switches
 from emulator.plan.drivers import DriverName
@@ -169,13 +169,15 @@ def suite_of(cells: Sequence[Cell], *, settings: tuple[str, ...] = (), driver: D
 
 
 def toxiproxy_for(scenarios: Sequence[Scenario], *, driver: DriverName) -> Path | None:
-    """Returns toxiproxy-server where scenarios need it.
+    """Returns toxiproxy-server where scenarios need it, after a check that the driver can work at all.
 
     Raises:
-        MissingToolError: there is none.
+        MissingToolError: there is no such program, no Docker engine, or an image is missing.
     """
-    needs_proxies = driver is DriverName.PROCESS and any(scenario.has_network_faults for scenario in scenarios)
-    return find_toxiproxy() if needs_proxies else None
+    if not driver.has_processes:
+        return None
+    require_host(driver)
+    return require_toxiproxy(driver) if any(scenario.has_network_faults for scenario in scenarios) else None
 
 
 def seed_of_all(seed: int | None, scenarios: Sequence[Scenario]) -> int:

@@ -27,7 +27,7 @@ _SEED_BITS: Final = 31
 
 @click.command(short_help="Play a saved plan again.")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--driver", type=click.Choice(["simulator", "process"]), default="simulator", show_default=True)
+@click.option("--driver", type=click.Choice(["simulator", "process", "docker"]), default="simulator", show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), help="Write the run into this new directory.")
 @verify_option
 @report_option
@@ -52,8 +52,8 @@ def replay(file: Path, driver: str, out: Path | None, *, is_judged: bool, is_rep
         recorded = _recorded(path, driver, out, is_judged=is_judged)
         return _play_order(recorded, is_judged=is_judged, is_reported=is_reported, output=output)
     numbered, name = read_plan(path), file.resolve().name if file.is_dir() else file.stem
-    if driver == "process":
-        order = _translated(numbered.plan, name, out, is_judged=is_judged, output=output)
+    if driver != "simulator":
+        order = _translated(numbered.plan, name, driver, out, is_judged=is_judged, output=output)
         return _play_order(order, is_judged=is_judged, is_reported=is_reported, output=output)
     return _simulate(path, numbered, name, out, output)
 
@@ -104,7 +104,9 @@ def _simulate(path: Path, numbered: "NumberedPlan", name: str, out: Path | None,
     return report.exit_code
 
 
-def _translated(plan: "Plan", name: str, out: Path | None, *, is_judged: bool, output: Output) -> "RunOrder":
+def _translated(
+    plan: "Plan", name: str, driver: str, out: Path | None, *, is_judged: bool, output: Output
+) -> "RunOrder":
     from chaos.plans.scenario_of_plan import scenario_of, settled_or_missing
     from chaos.plans.settle_times import SettledPlan
     from chaos.scenario.scenario_file import read_scenario
@@ -112,9 +114,9 @@ def _translated(plan: "Plan", name: str, out: Path | None, *, is_judged: bool, o
     settled = settled_or_missing(plan)
     if not isinstance(settled, SettledPlan):
         _print_missing(settled, output)
-        raise UserError("--driver process: the listed actions cannot be played there, so nothing was played")
+        raise UserError(f"--driver {driver}: the listed actions cannot be played there, so nothing was played")
     scenario = read_scenario(Path(f"{name}.yaml"), scenario_of(settled, name=f"replayed/{name}"))
-    return _order(scenario, plan.era, plan.rules(), scenario.properties, "process", out, is_judged=is_judged)
+    return _order(scenario, plan.era, plan.rules(), scenario.properties, driver, out, is_judged=is_judged)
 
 
 def _print_missing(missing: "tuple[Missing, ...]", output: Output) -> None:
@@ -168,15 +170,15 @@ def _order(
     """Finds everything else that the user can fix, and makes the run's directory."""
     from chaos.play.run_directory import check_store, create_run_directory, create_run_directory_at
     from chaos.play.run_order import RunOrder
-    from emulator.cli.requirements import require_driver, require_spark, require_toxiproxy
+    from chaos.suite.suite import toxiproxy_for
+    from emulator.cli.requirements import require_driver, require_spark
     from emulator.plan.drivers import DriverName
 
     chosen = DriverName(driver)
     require_driver(chosen, scenario, properties)
     if is_judged:
         require_spark()
-    needs_proxies = chosen is DriverName.PROCESS and scenario.has_network_faults
-    toxiproxy = require_toxiproxy() if needs_proxies else None
+    toxiproxy = toxiproxy_for((scenario,), driver=chosen)
     if out is None:
         check_store(_STORE)
         directory = create_run_directory(_STORE, scenario, now=datetime.now(UTC))

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     type=click.Choice(["process", "docker", "simulator"]),
     default="process",
     show_default=True,
-    help="Real processes, or virtual time.",
+    help="Real processes, the same in containers, or virtual time.",
 )
 @click.option(
     "--seed", type=click.IntRange(min=0), metavar="N", help="Seed of all random choices; random if not given."
@@ -83,8 +83,6 @@ def run(
     from emulator.plan.drivers import DriverName
     from emulator.plan.yaml_cursor import ScenarioError
 
-    if driver == "docker":
-        raise UserError("--driver docker is not implemented; allowed: process, simulator")
     chosen_driver = DriverName(driver)
     try:
         if suite_choice.rerun is not None:

@@ -10,8 +10,6 @@ import contextlib
 import enum
 from typing import Final, Self
 
-from emulator.cluster.ports import LOOPBACK
-
 _PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
 
 _HEAD_LENGTH: Final = 9
@@ -33,10 +31,10 @@ class ProbeOutcome(enum.Enum):
     """No connection, or it was closed before a byte came: nobody listens there, or behind the proxy."""
 
 
-async def probe(port: int, *, timeout_s: float) -> ProbeOutcome:
-    """Dial a loopback port and wait up to ``timeout_s`` seconds for the first byte of an HTTP/2 server."""
+async def probe(address: str, *, timeout_s: float) -> ProbeOutcome:
+    """Dial ``host:port`` and wait up to ``timeout_s`` seconds for the first byte of an HTTP/2 server."""
     try:
-        async with asyncio.timeout(timeout_s), ProbeConnection(port) as connection:
+        async with asyncio.timeout(timeout_s), ProbeConnection(address) as connection:
             return ProbeOutcome.PASSES if await connection.reader.read(1) else ProbeOutcome.CLOSED
     except TimeoutError:
         return ProbeOutcome.SILENT
@@ -55,13 +53,13 @@ class ProbeConnection:
 
     reader: asyncio.StreamReader
 
-    def __init__(self, port: int) -> None:
-        self._port = port
+    def __init__(self, address: str) -> None:
+        self._host, _, self._port = address.rpartition(":")
         self._writer: asyncio.StreamWriter | None = None
 
     async def __aenter__(self) -> Self:
         """Dials."""
-        self.reader, self._writer = await asyncio.open_connection(LOOPBACK, self._port)
+        self.reader, self._writer = await asyncio.open_connection(self._host, int(self._port))
         self._writer.write(_PREFACE)
         return self
 

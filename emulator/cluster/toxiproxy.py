@@ -21,7 +21,7 @@ import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Final, Self, TypeAlias, TypeVar
+from typing import Final, Protocol, Self, TypeAlias, TypeVar
 
 import msgspec
 import requests
@@ -30,7 +30,7 @@ import toxiproxy.server
 from toxiproxy.api import validate_response
 from toxiproxy.exceptions import InvalidToxic, NotFound, ProxyExists
 
-from emulator.cluster.child import Child, ProcessSpec
+from emulator.cluster.child import ProcessEnd, ProcessSpec
 from emulator.cluster.ports import LOOPBACK, ReservedPort
 from emulator.cluster.probe import ProbeConnection, ProbeOutcome, probe
 from emulator.cluster.supervisor import Supervisor
@@ -156,14 +156,34 @@ toxiproxy.proxy.APIConsumer = _Consumer
 toxiproxy.server.APIConsumer = _Consumer
 
 
+class ServerProcess(Protocol):
+    """The process of a toxiproxy-server."""
+
+    @property
+    def end(self) -> ProcessEnd | None:
+        """How it ended; ``None`` while it lives."""
+        ...
+
+    async def stop(self) -> ProcessEnd:
+        """Ends it."""
+        ...
+
+
 class Toxiproxy:
     """One toxiproxy-server and the links that run through it."""
 
-    def __init__(self, *, child: Child, port: ReservedPort) -> None:
-        """Use ``Toxiproxy.start``."""
-        self._child = child
-        self._port = port
-        self._connection = _Connection(port.address)
+    def __init__(self, *, server: ServerProcess, address: str, listen_host: str = LOOPBACK) -> None:
+        """A server that somebody started; ``await_answer`` waits until it can be used.
+
+        Args:
+            server: its process; it ends with this.
+            address: ``host:port`` of its API; whoever dials a proxy dials the same host.
+            listen_host: the interface on which proxies listen, as the server sees it.
+        """
+        self._server = server
+        self._host = address.rpartition(":")[0]
+        self._listen_host = listen_host
+        self._connection = _Connection(address)
         self._proxies: dict[Link, toxiproxy.proxy.Proxy] = {}
         self._toxics: dict[Link, dict[str, Toxic]] = {}
         self._one_call = asyncio.Lock()
@@ -189,13 +209,14 @@ class Toxiproxy:
                 stderr_path=log_path,
             )
         )
-        server = cls(child=child, port=port)
+        server = cls(server=child, address=port.address)
         try:
-            await server._await_answer()
+            await server.await_answer()
         except BaseException:
             await child.kill()
-            port.close()
             raise
+        finally:
+            port.close()  # the server listens there, or nobody will
         return server
 
     @property
@@ -220,9 +241,9 @@ class Toxiproxy:
         """The links with which anything is wrong, sorted."""
         return tuple(link for link in self.links if self._toxics[link])
 
-    def port(self, link: Link) -> int:
-        """Return the loopback port that ``link.source`` has to dial to reach ``link.target``."""
-        return int(self._proxies[link].listen.rpartition(":")[2])
+    def address(self, link: Link) -> str:
+        """Return the ``host:port`` that ``link.source`` has to dial to reach ``link.target``."""
+        return f"{self._host}:{self._proxies[link].listen.rpartition(':')[2]}"
 
     async def create(self, upstreams: Mapping[Link, str]) -> None:
         """Create links, all in one request; each gets a free port, which it keeps.
@@ -238,7 +259,7 @@ class Toxiproxy:
             raise ToxiproxyError(request="POST /populate", reason=f"{existing[0]} exists")
         by_name = {str(link): link for link in upstreams}
         wanted: _Json = [
-            {"name": name, "listen": f"{LOOPBACK}:0", "upstream": upstreams[link], "enabled": True}
+            {"name": name, "listen": f"{self._listen_host}:0", "upstream": upstreams[link], "enabled": True}
             for name, link in by_name.items()
         ]
         created = await self._in_thread(lambda: _Consumer.post("/populate", json=wanted).json()["proxies"])
@@ -329,7 +350,7 @@ class Toxiproxy:
 
     async def probe(self, link: Link, *, timeout_s: float) -> ProbeOutcome:
         """Find out whether bytes pass through a link, by a connection of its own to an HTTP/2 server behind it."""
-        return await probe(self.port(link), timeout_s=timeout_s)
+        return await probe(self.address(link), timeout_s=timeout_s)
 
     async def round_trip(self, link: Link, *, timeout_s: float, ballast_bytes: int = 0) -> float:
         """Return how many seconds a message takes through a link and its answer back, on a connection of its own.
@@ -347,13 +368,12 @@ class Toxiproxy:
 
     def open_probe(self, link: Link) -> ProbeConnection:
         """Return a connection through a link to the HTTP/2 server behind it; it dials when it is entered."""
-        return ProbeConnection(self.port(link))
+        return ProbeConnection(self.address(link))
 
     async def stop(self) -> None:
         """End the server. All its connections are closed."""
-        await self._child.stop()
+        await self._server.stop()
         self._connection.close()
-        self._port.close()
 
     def _put(self, links: Iterable[Link], wanted: Mapping[str, Toxic]) -> None:
         for link in links:
@@ -376,9 +396,14 @@ class Toxiproxy:
                     proxy.destroy_toxic(name)
                     del present[name]
 
-    async def _await_answer(self) -> None:
+    async def await_answer(self) -> None:
+        """Wait until the server answers.
+
+        Raises:
+            ToxiproxyError: it ended, or did not answer within 20 s.
+        """
         deadline = asyncio.get_running_loop().time() + _START_TIMEOUT_S
-        while self._child.end is None:
+        while self._server.end is None:
             try:
                 await self._in_thread(lambda: _Consumer.get("/version"))
             except ToxiproxyError:
@@ -387,7 +412,7 @@ class Toxiproxy:
                 await asyncio.sleep(_POLL_INTERVAL_S)
             else:
                 return
-        raise ToxiproxyError(request="start", reason="\n".join(self._child.end.stderr_tail))
+        raise ToxiproxyError(request="start", reason="\n".join(self._server.end.stderr_tail))
 
     async def _in_thread(self, call: Callable[[], ResultT]) -> ResultT:
         def with_connection() -> ResultT:

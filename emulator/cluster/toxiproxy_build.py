@@ -20,6 +20,8 @@ TOXIPROXY_VERSION = "2.5.0"
 _MODULE = f"github.com/Shopify/toxiproxy/v2/cmd/server@v{TOXIPROXY_VERSION}"
 _PROGRAM = "toxiproxy-server"
 _BUILD_TIMEOUT_S = 600
+_EXIT_MISSING = 254
+_PRINT = "--print"
 
 
 class BuildError(EmulatorError):
@@ -110,16 +112,23 @@ def find_go() -> Path:
 
 
 def main() -> int:
-    """Make sure that the server exists, and return the exit code: 0, or 254 with a message on stderr."""
+    """Make sure that the server exists, and return the exit code: 0, or 254 with a message on stderr.
+
+    With ``--print``, say where it is, and build nothing.
+    """
     try:
-        find_toxiproxy()
+        program = find_toxiproxy()
+        if _PRINT in sys.argv[1:]:
+            sys.stdout.write(f"{program}\n")
     except MissingToolError:
+        if _PRINT in sys.argv[1:]:
+            return _EXIT_MISSING
         sys.stderr.write(f"building {_PROGRAM} {TOXIPROXY_VERSION}, once\n")
         try:
             build_toxiproxy()
         except EmulatorError as error:
             sys.stderr.write(f"{error}\n")
-            return 254
+            return _EXIT_MISSING
     return 0
 
 

@@ -174,7 +174,10 @@ def deed_of(action: "ActionTemplate") -> Deed:
 FLAP_PHASE_MIN_MS: Final = 100
 """Shortest phase of a flapping link."""
 
-_SIMULATOR_ONLY: Final = DriverName.PROCESS
+
+def _simulator_only(reason: str) -> Mapping[DriverName, str]:
+    """Returns that no real process has an action, and why."""
+    return {driver: reason for driver in DriverName if driver.has_processes}
 
 
 class _Action(msgspec.Struct, frozen=True, kw_only=True, tag_field="action"):
@@ -223,7 +226,7 @@ class OnChannel(_Action, Generic[NodeT_co], frozen=True, kw_only=True):
 
     def refused_by(self, driver: DriverName) -> str | None:
         """Returns why a driver does not have this action with these arguments; ``None`` if it has."""
-        if driver is DriverName.PROCESS and self.channel.api == SYNC:
+        if driver.has_processes and self.channel.api == SYNC:
             return "a controller's process waits for its disk within a turn, so that nothing can come between"
         return super().refused_by(driver)
 
@@ -234,7 +237,7 @@ class OnChannel(_Action, Generic[NodeT_co], frozen=True, kw_only=True):
 @deed(
     "wait 120",
     "Virtual milliseconds pass, everything being delivered promptly.",
-    refused={_SIMULATOR_ONLY: "steps on processes wait for a state (until), not for time"},
+    refused=_simulator_only("steps on processes wait for a state (until), not for time"),
 )
 class Wait(_Action, frozen=True, kw_only=True, tag="wait"):
     """Let time pass."""
@@ -276,7 +279,7 @@ class PowerLoss(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="power_loss"):
     "crash-within 1 after-effects=2",
     "A broker dies in its next turn that opens or changes logs, after two changes of files. With `keep`, `kept` and "
     "`truncation` (and `names`), by a loss of power.",
-    refused={_SIMULATOR_ONLY: "a process cannot be ended between two of the files that it writes in one turn"},
+    refused=_simulator_only("a process cannot be ended between two of the files that it writes in one turn"),
 )
 class CrashWithin(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="crash_within"):
     """Let a broker die in the midst of its next turn that changes logs; by a signal, unless ``loss`` says otherwise."""
@@ -316,7 +319,7 @@ class Resume(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="resume"):
 @deed(
     "sync 1",
     "The operating system writes out what the nodes' disks have in their caches.",
-    refused={_SIMULATOR_ONLY: "the kernel cannot be asked for one node's pages without the node's knowledge"},
+    refused=_simulator_only("the kernel cannot be asked for one node's pages without the node's knowledge"),
 )
 class SyncDisk(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="sync"):
     """Make durable what is in the page cache."""
@@ -441,7 +444,7 @@ class ClockJump(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="clock_jump"
 @deed(
     "draw 2",
     "The controller draws this number for unclean elections from now on.",
-    refused={_SIMULATOR_ONLY: "a controller's process draws by itself"},
+    refused=_simulator_only("a controller's process draws by itself"),
 )
 class Draw(_Action, frozen=True, kw_only=True, tag="draw"):
     """Choose what the controller draws for unclean elections."""

@@ -11,7 +11,9 @@ from chaos.play.waiting import ChangeSignal
 from chaos.process.fault_target import FaultTarget
 from chaos.process.harness_log import HarnessLog
 from chaos.process.metadata_observer import MetadataObserver
-from emulator.cluster.process_cluster import ClusterLayout, ProcessCluster
+from emulator.cluster.layout import ClusterLayout
+from emulator.cluster.node_host import NodeHost
+from emulator.cluster.process_cluster import ProcessCluster
 from emulator.cluster.toxiproxy_build import find_toxiproxy
 from emulator.core.switches import Switches
 from emulator.core.types import BrokerId, NodeId
@@ -23,7 +25,9 @@ ZERO, ONE = NodeId(0), NodeId(1)
 
 
 @asynccontextmanager
-async def fault_target(directory: Path) -> AsyncIterator[FaultTarget]:
+async def fault_target(
+    directory: Path, *, host: NodeHost | None = None, toxiproxy: Path | None = None
+) -> AsyncIterator[FaultTarget]:
     (directory / "events").mkdir()
     layout = ClusterLayout(
         run="test",
@@ -35,14 +39,14 @@ async def fault_target(directory: Path) -> AsyncIterator[FaultTarget]:
             ("broker.session.timeout.ms", str(SESSION_TIMEOUT_MS)),
             ("broker.heartbeat.interval.ms", "250"),
         ),
-        toxiproxy=find_toxiproxy(),
+        toxiproxy=toxiproxy or find_toxiproxy(),
     )
     log = HarnessLog(directory / "events", run="test", wall_time_ns=time.time_ns())
     changes = ChangeSignal()
     unexpected: list[str] = []
     async with (
         ProcessCluster(
-            layout, on_start=log.started, on_unexpected_end=lambda name, _end: unexpected.append(name)
+            layout, on_start=log.started, on_unexpected_end=lambda name, _end: unexpected.append(name), host=host
         ) as cluster,
         asyncio.TaskGroup() as tasks,
     ):

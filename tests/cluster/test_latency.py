@@ -16,7 +16,8 @@ from chaos.process.controller_requests import ask
 from chaos.process.metadata_observer import MetadataObserver
 from chaos.scenario.scenario_file import read_scenario
 from emulator.client.history import HISTORY_FILE
-from emulator.cluster.process_cluster import ClusterLayout, ProcessCluster
+from emulator.cluster.layout import ClusterLayout
+from emulator.cluster.process_cluster import ProcessCluster
 from emulator.cluster.toxiproxy import both_ways
 from emulator.cluster.toxiproxy_build import find_toxiproxy
 from emulator.core.events import AnyEvent, BrokerFenced, PeerUnreachable

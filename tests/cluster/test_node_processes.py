@@ -11,7 +11,8 @@ import msgspec
 import pytest
 
 from emulator.cluster.child import EndCause, ProcessEnd
-from emulator.cluster.process_cluster import ClusterLayout, ProcessCluster, event_file_name
+from emulator.cluster.layout import ClusterLayout, event_file_name
+from emulator.cluster.process_cluster import ProcessCluster
 from emulator.core.admin_messages import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from emulator.core.controller.controller import Controller
 from emulator.core.errors import ErrorCode

@@ -91,7 +91,7 @@ class Caller:
 
 @asynccontextmanager
 async def caller(proxies: Toxiproxy, link: Link) -> AsyncIterator[Caller]:
-    reader, writer = await asyncio.open_connection(LOOPBACK, proxies.port(link))
+    reader, writer = await asyncio.open_connection(*proxies.address(link).rsplit(":"))
     connection = Caller(reader, writer)
     assert await connection.next_bytes() == b"!"
     yield connection
@@ -190,14 +190,14 @@ async def test_what_changes_nothing_is_reported_as_no_change(proxies: Toxiproxy)
 async def test_a_fault_behind_our_back_is_unmasked_by_the_probe(proxies: Toxiproxy, echo: Echo) -> None:
     # The proxy is bypassed: a cut is in force, and bytes pass nevertheless.
     await proxies.cut([THERE])
-    assert await probe(int(echo.address.rpartition(":")[2]), timeout_s=DEADLINE_S) is ProbeOutcome.PASSES
+    assert await probe(echo.address, timeout_s=DEADLINE_S) is ProbeOutcome.PASSES
 
 
 async def test_a_target_that_does_not_listen_is_neither_open_nor_silent(proxies: Toxiproxy) -> None:
     nobody = ReservedPort()
     link = Link(NodeId(0), NodeId(7))
     await proxies.create({link: nobody.address})
-    assert await probe(nobody.number, timeout_s=DEADLINE_S) is ProbeOutcome.CLOSED
+    assert await probe(nobody.address, timeout_s=DEADLINE_S) is ProbeOutcome.CLOSED
     assert await proxies.probe(link, timeout_s=DEADLINE_S) is ProbeOutcome.CLOSED
     nobody.close()
 
@@ -231,7 +231,7 @@ async def test_links_are_found_by_either_end_and_exist_once(proxies: Toxiproxy, 
 async def test_hundreds_of_links_are_one_request(proxies: Toxiproxy, echo: Echo) -> None:
     many = {Link(NodeId(a), NodeId(b)): echo.address for a in range(2, 18) for b in range(2, 18) if a != b}
     await proxies.create(many)
-    assert len({proxies.port(link) for link in many}) == 240
+    assert len({proxies.address(link) for link in many}) == 240
     last = Link(NodeId(17), NodeId(16))
     assert await proxies.probe(last, timeout_s=DEADLINE_S) is ProbeOutcome.PASSES
 

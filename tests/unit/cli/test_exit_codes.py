@@ -81,7 +81,6 @@ def check_refused(result: Result, complaint: str) -> None:
         (["run", STORY, "--set", "elrr=on"], "expected a switch"),
         (["run", STORY, "--set", "elr"], "expected key=value"),
         (["run", STORY, "--set", "min.insync.replicas=0"], "expected an integer from 1"),
-        (["run", STORY, "--driver", "docker"], "not implemented"),
         (["run", STORY, "--driver", "abacus"], "is not one of"),
         (["run", STORY, "--seed", "-1"], "--seed"),
         (["verify"], "expected either RUN or --watch DIR"),
@@ -90,6 +89,11 @@ def check_refused(result: Result, complaint: str) -> None:
 )
 def test_a_wrong_argument_is_refused(laststand: Laststand, arguments: list[str], complaint: str) -> None:
     check_refused(laststand(*arguments), complaint)
+
+
+def test_an_engine_that_does_not_answer_is_named() -> None:
+    refused = run_in({"DOCKER_HOST": "unix:///no/such/socket"}, "run", STORY, "--driver", "docker")
+    check_refused(refused, "a Docker engine was not found; expected one that answers (nothing listens at its socket")
 
 
 def test_a_bad_scenario_is_refused_with_file_and_line(laststand: Laststand, tmp_path: Path) -> None:

@@ -25,7 +25,6 @@ SUITE = "suite: own\nscenarios: [own]\n"
         ("run kip-966 --no-verify", "--no-verify plays one scenario"),
         ("run kip-966 --era kafka-1.0", "kafka-1.0"),
         ("run kip-966 --era kafka-3.9-zk", "kafka-3.9-zk"),
-        ("run kip-966 --driver docker", "--driver docker"),
         ("run kip-966 --jobs 0", "--jobs"),
         ("run kip-966 --timeout 0", "--timeout"),
         ("run kip-966 --keep some", "--keep"),

@@ -1,0 +1,50 @@
+"""Where each driver's nodes run, and which toxiproxy-server breaks their links there.
+
+The Docker SDK is imported only where containers are asked for: not everybody has it.
+"""
+
+import importlib.util
+from pathlib import Path
+
+from emulator.cluster.node_host import NodeHost
+from emulator.cluster.toxiproxy_build import find_toxiproxy
+from emulator.core.errors import MissingToolError
+from emulator.plan.drivers import DriverName
+
+
+def make_host(driver: DriverName) -> NodeHost | None:
+    """Returns the host of a driver's nodes; ``None`` for this machine's loopback."""
+    if driver is not DriverName.DOCKER:
+        return None
+    from emulator.cluster.containers.container_host import ContainerHost
+    from emulator.cluster.containers.images import chosen_images
+
+    return ContainerHost(chosen_images())
+
+
+def require_toxiproxy(driver: DriverName) -> Path:
+    """Returns the program of toxiproxy-server where a driver's proxies run.
+
+    Raises:
+        MissingToolError: it does not exist.
+    """
+    if driver is not DriverName.DOCKER:
+        return find_toxiproxy()
+    from emulator.cluster.containers.images import TOXIPROXY_PROGRAM
+
+    return TOXIPROXY_PROGRAM
+
+
+def require_host(driver: DriverName) -> None:
+    """Checks that a driver's nodes can run.
+
+    Raises:
+        MissingToolError: there is no Docker SDK, no engine answers, or an image is missing.
+    """
+    if driver is not DriverName.DOCKER:
+        return
+    if importlib.util.find_spec("docker") is None:
+        raise MissingToolError(tool="the Docker SDK", expected="it installed: pip install 'laststand[docker]'")
+    from emulator.cluster.containers.images import require_images
+
+    require_images()

@@ -1,0 +1,100 @@
+"""The Docker engine: connecting to it, and its errors in the project's terms.
+
+This package is the only one that imports the Docker SDK. Calls of the SDK block, so they run in threads; ``in_thread``
+maps whatever goes wrong in one to an ``EngineError`` of one line.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+import docker
+import requests
+from docker.errors import APIError, DockerException, ImageNotFound
+
+from emulator.core.errors import EmulatorError, MissingToolError
+
+_CALL_TIMEOUT_S: Final = 60
+_CONNECTIONS_MAX: Final = 64
+"""Of one client: each container that runs has one that waits for its end."""
+
+ResultT = TypeVar("ResultT")
+
+
+class EngineError(EmulatorError):
+    """The engine refused, or went away.
+
+    Attributes:
+        what: was tried.
+        reason: the engine's own words, in one line.
+    """
+
+    def __init__(self, *, what: str, reason: str) -> None:
+        super().__init__(f"Docker engine, {what}: {reason}")
+        self.what = what
+        self.reason = reason
+
+
+def connect() -> docker.DockerClient:
+    """Returns a client of the engine that the environment names, by default this machine's.
+
+    Raises:
+        MissingToolError: none answers, or this user may not ask it.
+    """
+    try:
+        client = docker.from_env(timeout=_CALL_TIMEOUT_S, max_pool_size=_CONNECTIONS_MAX)
+        client.ping()
+    except (DockerException, requests.RequestException) as error:
+        raise MissingToolError(tool="a Docker engine", expected=f"one that answers ({reason_of(error)})") from None
+    return client
+
+
+def require_image(client: docker.DockerClient, name: str, *, made_by: str) -> None:
+    """Checks that an image is there; nothing is pulled.
+
+    Args:
+        client: of the engine.
+        name: of the image.
+        made_by: the command that makes it.
+
+    Raises:
+        MissingToolError: it is not.
+        EngineError: the engine went away.
+    """
+    try:
+        client.images.get(name)
+    except ImageNotFound:
+        raise MissingToolError(tool=f"image {name}", expected=f"it on this machine; make it with: {made_by}") from None
+    except (DockerException, requests.RequestException) as error:
+        raise EngineError(what=f"image {name}", reason=reason_of(error)) from None
+
+
+async def in_thread(what: str, call: Callable[[], ResultT]) -> ResultT:
+    """Runs a call of the SDK.
+
+    Raises:
+        EngineError: it failed.
+    """
+    return await asyncio.to_thread(checked, what, call)
+
+
+def checked(what: str, call: Callable[[], ResultT]) -> ResultT:
+    """Runs a call of the SDK here and now.
+
+    Raises:
+        EngineError: it failed.
+    """
+    try:
+        return call()
+    except (DockerException, requests.RequestException) as error:
+        raise EngineError(what=what, reason=reason_of(error)) from error
+
+
+def reason_of(error: Exception) -> str:
+    """Returns what went wrong in one line, the engine's words where it answered."""
+    text = error.explanation or str(error) if isinstance(error, APIError) else str(error)
+    if "PermissionError" in text or "Permission denied" in text:
+        return "permission denied: this user may not use it; add the user to the group docker"
+    if "FileNotFoundError" in text or "ConnectionRefusedError" in text:
+        return "nothing listens at its socket; start it, for example with: systemctl start docker"
+    return " ".join(str(text).split())

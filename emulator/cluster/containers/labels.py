@@ -1,0 +1,62 @@
+"""Labels: everything that is made here says whose it is, and so can be found after its harness was killed.
+
+The harness holds a lock on a file in its run directory for as long as it lives. Whoever can take that lock knows that
+the harness is gone, and may remove what it left.
+"""
+
+import fcntl
+import os
+from pathlib import Path
+from typing import Final
+
+RUN: Final = "org.laststand.run"
+"""The run's id."""
+
+LOCK: Final = "org.laststand.lock"
+"""Path of the file that the harness holds locked."""
+
+NODE: Final = "org.laststand.node"
+"""A node's id, or ``toxiproxy``."""
+
+LOCK_FILE: Final = ".harness.lock"
+
+
+class HarnessLock:
+    """A file that is locked from creation until ``release``, or until this process ends however it ends.
+
+    Attributes:
+        path: of the file.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.path = directory / LOCK_FILE
+        self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def release(self) -> None:
+        """Lets go of the lock, and removes the file."""
+        self.path.unlink(missing_ok=True)
+        os.close(self._descriptor)
+
+
+def is_abandoned(labels: dict[str, str]) -> bool:
+    """Whether the harness that made something is gone, as far as can be seen here.
+
+    A lock file in a directory that this process does not see says nothing: it may be another container's.
+    """
+    lock = Path(labels.get(LOCK, "/nowhere/lock"))
+    if not lock.parent.is_dir():
+        return False
+    try:
+        descriptor = os.open(lock, os.O_RDONLY)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True

@@ -1,0 +1,59 @@
+"""How the run directory gets into the nodes' containers: at the path at which the harness has it.
+
+Paths in configurations are then the same everywhere, and the harness works on the nodes' disks as it does for
+processes. A harness that runs in a container itself passes on the volume or folder that holds the directory there.
+"""
+
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+from docker.models.containers import Container
+from docker.types import Mount
+
+from emulator.core.errors import ConfigError
+
+IMAGE_USER: Final = 10001
+"""User and group of the image, as which nodes run where the harness is root."""
+
+
+def run_mount(directory: Path, own: Container | None) -> Mount:
+    """Returns the mount that shows a directory of this process to another container.
+
+    Raises:
+        ConfigError: it lies in this container's own file system, which no other container sees.
+    """
+    if own is None:
+        return Mount(target=str(directory), source=str(directory), type="bind")
+    for mount in sorted(own.attrs["Mounts"], key=lambda each: -len(each["Destination"])):
+        if directory.is_relative_to(mount["Destination"]):
+            if mount["Type"] == "volume":
+                return Mount(target=mount["Destination"], source=mount["Name"], type="volume")
+            source = Path(mount["Source"]) / directory.relative_to(mount["Destination"])
+            return Mount(target=str(directory), source=str(source), type="bind")
+    raise ConfigError(key="--out", value=str(directory), expected="a directory in a volume of this container")
+
+
+def node_user() -> tuple[int, int]:
+    """Returns user and group of the nodes: those of this process, but never root."""
+    if os.getuid() == 0:
+        return IMAGE_USER, IMAGE_USER
+    return os.getuid(), os.getgid()
+
+
+def give(path: Path, user: tuple[int, int]) -> None:
+    """Makes a directory, and gives it and what is in it to a user; nothing to do where this process is that user."""
+    path.mkdir(parents=True, exist_ok=True)
+    if os.getuid() == user[0]:
+        return
+    os.chown(path, *user)
+    for folder, folders, files in os.walk(path):
+        for name in (*folders, *files):
+            os.chown(Path(folder, name), *user, follow_symlinks=False)
+
+
+def let_through(path: Path) -> None:
+    """Lets other users reach what they are allowed to read in a directory, where nodes run as another one."""
+    if os.getuid() == 0:
+        path.chmod(path.stat().st_mode | stat.S_IXGRP | stat.S_IXOTH)

@@ -1,0 +1,87 @@
+"""What a cluster is made of, and where its files are.
+
+Layout below the run's directory::
+
+    events/<node>-<incarnation>.jsonl     written by the nodes; of brokers .packed
+    nodes/<node>/config-<incarnation>.json
+    nodes/<node>/data/                    log directory; the controller's metadata log
+    nodes/<node>/ledger/                  what was synced, for power loss
+    nodes/<node>/node.log                 what it printed, over all incarnations
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+import msgspec
+
+from emulator.core.packed.layout import SUFFIX
+from emulator.core.switches import Switches
+from emulator.core.types import BrokerId, NodeId
+from emulator.plan.nodes import CONTROLLER
+from emulator.storage.line_file import line_files
+
+
+class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
+    """What a cluster is made of.
+
+    Attributes:
+        run: the run's id.
+        directory: the run's directory, absolute.
+        controller_id: the one controller.
+        broker_ids: all brokers.
+        switches: the rules that every node follows.
+        properties: of every node, by Kafka's names.
+        toxiproxy: the program, or ``None`` where no link will be broken.
+        metrics: whether every node serves ``/metrics``; costs a tenth of a second of each start.
+        cluster_id: a UUID in Kafka's text form; drawn if not given. Nodes refuse data of another cluster.
+        ports: where nodes listen; those without an entry get a port that is free.
+        metrics_ports: the same for ``/metrics``.
+    """
+
+    run: str
+    directory: Path
+    controller_id: NodeId
+    broker_ids: tuple[BrokerId, ...]
+    switches: Switches
+    properties: tuple[tuple[str, str], ...]
+    toxiproxy: Path | None
+    metrics: bool = False
+    cluster_id: str | None = None
+    ports: Mapping[int, int] = MappingProxyType({})
+    metrics_ports: Mapping[int, int] = MappingProxyType({})
+
+    @property
+    def node_ids(self) -> tuple[NodeId, ...]:
+        """All nodes, the controller first."""
+        return (self.controller_id, *self.broker_ids)
+
+    def node_directory(self, node_id: NodeId) -> Path:
+        """Where a node keeps everything but its events."""
+        return self.directory / "nodes" / str(node_id)
+
+    def data_directory(self, node_id: NodeId) -> Path:
+        """A node's log directory."""
+        return self.node_directory(node_id) / "data"
+
+    def ledger_directory(self, node_id: NodeId) -> Path:
+        """A node's sync ledger."""
+        return self.node_directory(node_id) / "ledger"
+
+    def node_log(self, node_id: NodeId) -> Path:
+        """What a node's processes print."""
+        return self.node_directory(node_id) / "node.log"
+
+    def event_file(self, node_id: NodeId, incarnation: int) -> Path:
+        """One incarnation's events."""
+        return self.directory / "events" / event_file_name(node_id, incarnation)
+
+    def last_incarnation(self, node_id: NodeId) -> int | None:
+        """Returns the number of the last process that a node had in this directory; ``None`` if it had none."""
+        found = line_files(self.directory / "events", f"{node_id}-*")
+        return max((int(path.stem.rpartition("-")[2]) for path in found), default=None)
+
+
+def event_file_name(node_id: NodeId, incarnation: int) -> str:
+    """Returns the name of a process's event file: brokers pack theirs, controllers have no frequent events."""
+    return f"{node_id}-{incarnation}{SUFFIX if node_id < CONTROLLER else '.jsonl'}"

@@ -1,0 +1,180 @@
+"""Where the nodes of a cluster run: as children of this process, or in containers.
+
+``ProcessCluster`` decides which node runs when and with which configuration; a host only starts processes and knows
+their addresses.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from emulator.cluster.child import ProcessEnd, ProcessSpec, Readiness
+from emulator.cluster.layout import ClusterLayout
+from emulator.cluster.ports import LOOPBACK, ReservedPort
+from emulator.cluster.supervisor import Supervisor
+from emulator.core.types import NodeId
+
+if TYPE_CHECKING:
+    from emulator.cluster.toxiproxy import Toxiproxy
+
+
+class NodeProcess(Protocol):
+    """One process of a node, from its start to its end; ``emulator.cluster.child.Child`` says what each method does."""
+
+    @property
+    def pid(self) -> int:
+        """The process id on this machine."""
+        ...
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether all its threads stand still."""
+        ...
+
+    async def wait(self) -> ProcessEnd:
+        """Waits until it has ended."""
+        ...
+
+    async def stop(self) -> ProcessEnd:
+        """Ends it in order, or kills it if it does not end in time."""
+        ...
+
+    async def kill(self) -> ProcessEnd:
+        """Kills it, and waits until it is gone."""
+        ...
+
+    async def pause(self) -> bool:
+        """Makes it stand still; returns whether that changed anything."""
+        ...
+
+    async def resume(self) -> bool:
+        """Lets it run on; returns whether that changed anything."""
+        ...
+
+    def notify(self) -> None:
+        """Sends it SIGUSR1."""
+
+
+class NodeHost(Protocol):
+    """Starts nodes and proxies, and ends whatever still runs when it is closed.
+
+    Attributes:
+        children: the nodes that run, by the text of their ids.
+        listen_host: the interface on which nodes listen.
+    """
+
+    @property
+    def children(self) -> Mapping[str, NodeProcess]:
+        """The nodes that run."""
+        ...
+
+    @property
+    def listen_host(self) -> str:
+        """Where nodes listen."""
+        ...
+
+    async def open(self, layout: ClusterLayout, *, on_end: Callable[[ProcessEnd], None]) -> None:
+        """Makes addresses known. ``on_end`` is told of every process that ended, expected or not.
+
+        Raises:
+            EmulatorError: it cannot.
+        """
+
+    async def close(self) -> None:
+        """Kills what still runs, and lets go of addresses."""
+
+    def address(self, node_id: NodeId) -> str:
+        """Returns ``host:port`` of a node, for the harness and for other nodes, past all proxies."""
+        ...
+
+    def metrics_address(self, node_id: NodeId) -> str | None:
+        """Returns where a node serves ``/metrics``; ``None`` if it does not."""
+        ...
+
+    async def start(self, node_id: NodeId, arguments: tuple[str, ...]) -> NodeProcess:
+        """Starts ``python -m emulator.node`` with these arguments, and waits until it listens.
+
+        Raises:
+            StartError: it does not.
+        """
+        ...
+
+    async def start_toxiproxy(self, program: Path) -> "Toxiproxy":
+        """Starts a toxiproxy-server without proxies.
+
+        Raises:
+            ToxiproxyError: it does not answer.
+        """
+        ...
+
+
+class LocalHost:
+    """``NodeHost`` on this machine's loopback: nodes are children of this process.
+
+    Args:
+        supervisor: of the children.
+        environment: added to that of nodes.
+        program: that runs ``-m emulator.node``.
+    """
+
+    listen_host = LOOPBACK
+
+    def __init__(self, supervisor: Supervisor, *, program: str, environment: Mapping[str, str]) -> None:
+        self._supervisor = supervisor
+        self._program = program
+        self._environment = environment
+        self._layout: ClusterLayout
+        self._ports: dict[NodeId, ReservedPort] = {}
+        self._metrics_ports: dict[NodeId, ReservedPort] = {}
+
+    @property
+    def children(self) -> Mapping[str, NodeProcess]:
+        """All children of the supervisor, the client and the proxies among them."""
+        return self._supervisor.children
+
+    async def open(self, layout: ClusterLayout, *, on_end: Callable[[ProcessEnd], None]) -> None:
+        """Reserves a port for each node. The supervisor tells of ends.
+
+        Raises:
+            ConfigError: a port of the layout is taken.
+        """
+        self._layout = layout
+        for node_id in layout.node_ids:
+            self._ports[node_id] = ReservedPort(layout.ports.get(node_id))
+            if layout.metrics:
+                self._metrics_ports[node_id] = ReservedPort(layout.metrics_ports.get(node_id))
+
+    async def close(self) -> None:
+        """Lets go of the ports; the supervisor ends the children."""
+        for port in (*self._ports.values(), *self._metrics_ports.values()):
+            port.close()
+
+    def address(self, node_id: NodeId) -> str:
+        """Returns a node's port with its host."""
+        return self._ports[node_id].address
+
+    def metrics_address(self, node_id: NodeId) -> str | None:
+        """Returns the port of a node's metrics with its host."""
+        port = self._metrics_ports.get(node_id)
+        return None if port is None else port.address
+
+    async def start(self, node_id: NodeId, arguments: tuple[str, ...]) -> NodeProcess:
+        """Starts a child and waits for its ready line."""
+        return await self._supervisor.start(
+            ProcessSpec(
+                name=str(node_id),
+                argv=(self._program, "-m", "emulator.node", *arguments),
+                environment=self._environment,
+                stderr_path=self._layout.node_log(node_id),
+                readiness=Readiness.REPORTED,
+            )
+        )
+
+    async def start_toxiproxy(self, program: Path) -> "Toxiproxy":
+        """Starts a child."""
+        # Imported where there are proxies: its HTTP client takes as long to import as gRPC.
+        from emulator.cluster.toxiproxy import Toxiproxy
+
+        return await Toxiproxy.start(
+            supervisor=self._supervisor, program=program, log_path=self._layout.directory / "toxiproxy.log"
+        )

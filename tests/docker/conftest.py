@@ -1,0 +1,35 @@
+"""Tests in containers are skipped, with the reason, where no engine answers or no image can be made."""
+
+import subprocess
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from emulator.cluster.containers.container_host import ContainerHost
+from emulator.cluster.containers.engine import connect
+from emulator.cluster.containers.images import chosen_images
+from emulator.core.errors import MissingToolError
+
+ROOT: Final = Path(__file__).parents[2]
+_BUILD_TIMEOUT_S: Final = 420
+
+
+@pytest.fixture(scope="session")
+def images() -> None:
+    """The images of this checkout; quick where nothing changed since the last build."""
+    try:
+        connect().close()
+    except MissingToolError as error:
+        pytest.skip(str(error))
+    built = subprocess.run(
+        [ROOT / "docker/build.sh"], capture_output=True, text=True, timeout=_BUILD_TIMEOUT_S, check=False
+    )
+    if built.returncode == 254:
+        pytest.skip(built.stderr.strip())
+    assert built.returncode == 0, built.stderr
+
+
+@pytest.fixture
+def host(images: None) -> ContainerHost:
+    return ContainerHost(chosen_images())
