@@ -4,6 +4,7 @@ Each page is a function without arguments; a test calls them and compares, so th
 """
 
 import inspect
+import itertools
 import json
 import os
 import textwrap
@@ -348,7 +349,10 @@ def _verb(verb: str) -> str:
     parts = [f"\n### {verb}\n"]
     for row in rows:
         drivers = [each.value for each in DriverName if each not in row.refused]
-        why = "; ".join(f"not on {driver.value}: {reason}" for driver, reason in row.refused.items())
+        reasons = itertools.groupby(row.refused.items(), key=lambda refusal: refusal[1])
+        why = "; ".join(
+            f"not on {', '.join(driver.value for driver, _ in refusals)}: {reason}" for reason, refusals in reasons
+        )
         example = f" In a line of a plan: `{row.example}`." if row.line_verb else ""
         parts.append(f"\n{row.meaning}{example} Drivers: {', '.join(drivers)}{f' ({why})' if why else ''}.\n")
         if row.fields:

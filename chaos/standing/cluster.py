@@ -24,6 +24,7 @@ from chaos.play.waiting import ChangeSignal
 from chaos.process.client_link import ClientLink
 from chaos.process.ending import note_crash, stop_nodes
 from chaos.process.harness_log import HarnessLog
+from chaos.process.hosts import make_host
 from chaos.process.target import ProcessTarget, open_target
 from chaos.scenario.scenario import Ending
 from chaos.standing.clients import ClientRegister, complete_histories
@@ -90,7 +91,12 @@ class StandingCluster:
             wall_time_ns=time.time_ns(),
             incarnation=self._leftovers.harnesses,
         )
-        self._cluster = ProcessCluster(self._layout, on_start=self._log.started, on_unexpected_end=self._notice_crash)
+        self._cluster = ProcessCluster(
+            self._layout,
+            on_start=self._log.started,
+            on_unexpected_end=self._notice_crash,
+            host=make_host(order.driver),
+        )
         self._client_link = ClientLink(on_counts=self._changes.change)
         self._one_step = asyncio.Lock()
         self._is_starting = True
@@ -159,6 +165,7 @@ class StandingCluster:
             era=self._order.era,
             scenario=STANDING,
             seed=self._order.seed,
+            driver=self._order.driver,
             started=self._state.began,
             duration_s=duration_s,
             metrics=self._cluster.metrics_addresses(),
@@ -235,7 +242,7 @@ class StandingCluster:
             EmulatorError: it could not be played to its end.
         """
         async with self._one_step:
-            step = step_of(wanted, self._target.faults)
+            step = step_of(wanted, self._target.faults, driver=self._order.driver)
             reason = nothing_to_do(step.action, self._target.faults)
             if reason is not None:
                 return PlayedStep(action=step.action, outcome=no_op(reason))

@@ -27,6 +27,7 @@ from emulator.core.errors import ConfigError
 from emulator.core.properties import NodeProperties, node_properties
 from emulator.core.switches import Switches
 from emulator.core.types import BrokerId, NodeId
+from emulator.plan.drivers import DriverName
 from emulator.plan.nodes import CONTROLLER
 
 STANDING: Final = "standing"
@@ -49,6 +50,7 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
         seed: of what a power loss takes.
         toxiproxy: the program; ``None`` for a cluster whose links cannot be broken.
         ports: where nodes listen that were told so; the others have any port.
+        driver: of the nodes: processes, or the same in containers.
     """
 
     directory: str
@@ -59,6 +61,7 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     toxiproxy: str | None
     ports: dict[int, int] = msgspec.field(default_factory=dict)
+    driver: DriverName = DriverName.PROCESS
 
     @property
     def path(self) -> Path:

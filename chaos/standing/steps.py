@@ -22,12 +22,13 @@ class UnplayableStepError(EmulatorError):
     """A step that this cluster cannot play; nothing was done."""
 
 
-def step_of(wanted: str | ActionTemplate, target: FaultTarget) -> Step:
+def step_of(wanted: str | ActionTemplate, target: FaultTarget, *, driver: DriverName) -> Step:
     """Returns a user's request as a step.
 
     Args:
         wanted: a step as a scenario file writes it, or an action.
         target: the cluster.
+        driver: of its nodes.
 
     Raises:
         UnplayableStepError: it is no step, names what does not exist, or needs what this cluster lacks.
@@ -41,7 +42,7 @@ def step_of(wanted: str | ActionTemplate, target: FaultTarget) -> Step:
                 "acked: counts the records of a scenario's workload, and a standing cluster has none"
             )
         return step
-    refused = refusal(action, DriverName.PROCESS)
+    refused = refusal(action, driver)
     if refused is not None:
         raise UnplayableStepError(f"{deed_of(action).verb}: {refused}")
     row = deed_of(action)

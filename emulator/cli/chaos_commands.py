@@ -15,7 +15,6 @@ from emulator.cli.user_error import UserError
 from emulator.core.types import Way
 from emulator.plan.actions import DEEDS, ActionTemplate, AdminAction, Cut, Deed, HealAll, HealLink, HealNodes, Produce
 from emulator.plan.channels import Link
-from emulator.plan.drivers import DriverName
 from emulator.plan.fields import Arrow, Ends, Messages, Nodes, Option, Words
 from emulator.plan.lines import parse_words
 from emulator.plan.names import Names
@@ -129,7 +128,7 @@ def _click_option(option: Option) -> Callable[[Callable[..., int]], Callable[...
 
 
 for _row in DEEDS.values():
-    _is_offered = DriverName.PROCESS not in _row.refused and _row.line_verb
+    _is_offered = _row.is_on_processes and _row.line_verb
     if _is_offered and _row.kind not in _BY_HAND and not issubclass(_row.kind, AdminAction):
         _add_command(_row)
 

@@ -16,6 +16,7 @@ from emulator.cli.chaos import chaos
 from emulator.cli.completion import completion
 from emulator.cli.configs import configs
 from emulator.cli.consume import consume
+from emulator.cli.docker import docker
 from emulator.cli.down import down
 from emulator.cli.elect_leaders import elect_leaders
 from emulator.cli.events import print_events
@@ -65,6 +66,7 @@ cli.add_section("Standing cluster", up, status, logs, stop, start, down, ps)
 cli.add_section("Topics and records", topics, produce, consume, inspect)
 cli.add_section("Administration", elect_leaders, reassign, configs, features)
 cli.add_section("Faults", chaos)
+cli.add_section("Containers", docker)
 cli.add_section("This program", setup, completion)
 
 

@@ -44,6 +44,13 @@ _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
 )
 @era_option
 @set_option
+@click.option(
+    "--driver",
+    type=click.Choice(["process", "docker"]),
+    default="process",
+    show_default=True,
+    help="Processes, or the same in containers.",
+)
 @click.option("--no-proxies", is_flag=True, help="No proxies between nodes: faster, but links cannot be cut.")
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Seed of power losses; random if not given.")
 @click.option(
@@ -64,6 +71,7 @@ def up(
     era: str | None,
     settings: tuple[str, ...],
     *,
+    driver: str,
     no_proxies: bool,
     seed: int | None,
     store: Path,
@@ -77,10 +85,11 @@ def up(
     left running.
     """
     from chaos.play.run_directory import LATEST, check_store, new_directory
+    from chaos.process.hosts import require_host, require_toxiproxy
     from chaos.standing.link import is_standing
     from chaos.standing.order import ORDER_FILE, STANDING, StandingOrder
-    from emulator.cli.requirements import require_toxiproxy
     from emulator.core.switches import DEFAULT_ERA, era_switches
+    from emulator.plan.drivers import DriverName
     from emulator.plan.overrides import parse_overrides
 
     if again is not None:
@@ -99,7 +108,11 @@ def up(
             f"a cluster is up in {latest.resolve()} already; stop it with: laststand down {latest.resolve()}, "
             "or give this one another --name"
         )
-    toxiproxy = None if no_proxies else str(require_toxiproxy())
+    host = DriverName(driver)
+    require_host(host)
+    if fixed_ports and host is DriverName.DOCKER:
+        raise UserError("--driver docker excludes --ports: every container has an address of its own")
+    toxiproxy = None if no_proxies else str(require_toxiproxy(host))
     directory = new_directory(store, folder, now=datetime.now(UTC))
     order = StandingOrder(
         directory=str(directory),
@@ -110,6 +123,7 @@ def up(
         seed=random.SystemRandom().getrandbits(_SEED_BITS) if seed is None else seed,
         toxiproxy=toxiproxy,
         ports=fixed_ports,
+        driver=host,
     )
     launch_and_tell(order, output=output)
 
@@ -121,12 +135,14 @@ def start_again(place: Path, *, output: Output) -> None:
         UserError: there is none, or none that can go on.
         CommandFailedError: it did not come up.
     """
+    from chaos.process.hosts import require_host, require_toxiproxy
     from chaos.standing.launch import NotStartedError, order_again
     from chaos.standing.order import read_order
-    from emulator.cli.requirements import require_toxiproxy
 
     directory = locate(place)
-    toxiproxy = None if read_order(directory).toxiproxy is None else require_toxiproxy()
+    before = read_order(directory)
+    require_host(before.driver)
+    toxiproxy = None if before.toxiproxy is None else require_toxiproxy(before.driver)
     try:
         order = order_again(directory, toxiproxy=toxiproxy)
     except NotStartedError as error:

@@ -99,6 +99,14 @@ class NodeHost(Protocol):
         """
         ...
 
+    async def disconnect(self, node_id: NodeId) -> bool:
+        """Takes a node that runs off its network; returns whether that changed anything."""
+        ...
+
+    async def connect(self, node_id: NodeId) -> bool:
+        """Puts it back, at the address that it had; returns whether that changed anything."""
+        ...
+
     async def start_toxiproxy(self, program: Path) -> "Toxiproxy":
         """Starts a toxiproxy-server without proxies.
 
@@ -169,6 +177,14 @@ class LocalHost:
                 readiness=Readiness.REPORTED,
             )
         )
+
+    async def disconnect(self, node_id: NodeId) -> bool:
+        """Changes nothing: nobody leaves the loopback network."""
+        return False
+
+    async def connect(self, node_id: NodeId) -> bool:
+        """Changes nothing."""
+        return False
 
     async def start_toxiproxy(self, program: Path) -> "Toxiproxy":
         """Starts a child."""

@@ -228,6 +228,14 @@ class ProcessCluster:
         child = self.process_of(node_id)
         return child is not None and await child.resume()
 
+    async def disconnect_node(self, node_id: NodeId) -> bool:
+        """Takes a node off its network; returns whether that changed anything."""
+        return await self._host.disconnect(node_id)
+
+    async def connect_node(self, node_id: NodeId) -> bool:
+        """Puts a node back on its network; returns whether that changed anything."""
+        return await self._host.connect(node_id)
+
     def process_of(self, node_id: NodeId) -> NodeProcess | None:
         """Returns a node's process; ``None`` if it is down."""
         return self._host.children.get(str(node_id))

@@ -113,6 +113,11 @@ class Deed(msgspec.Struct, frozen=True, kw_only=True):
         """Whether links must be proxied where processes do this."""
         return self.fault is not None and ("link" in self.fields or self.kind in (Isolate, Expire))
 
+    @property
+    def is_on_processes(self) -> bool:
+        """Whether real processes have it, if only those in containers."""
+        return any(driver.has_processes and driver not in self.refused for driver in DriverName)
+
 
 _rows: Final[dict[type["_Action"], Deed]] = {}
 
@@ -314,6 +319,31 @@ class Pause(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="pause"):
 @deed("resume 1", "Paused nodes go on.", heals="pause")
 class Resume(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="resume"):
     """SIGCONT."""
+
+
+_IN_CONTAINERS_ONLY: Final = {
+    DriverName.PROCESS: "processes share the loopback network, which none of them can leave; isolate cuts their links",
+    DriverName.SIMULATOR: "simulated nodes have links and no network; isolate cuts them",
+}
+
+
+@deed(
+    "disconnect 1",
+    "The containers of nodes leave their network.",
+    fault="disconnect",
+    refused=_IN_CONTAINERS_ONLY,
+)
+class Disconnect(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="disconnect"):
+    """Take the containers of nodes off their network."""
+
+    def repair(self) -> "Action | None":
+        """Returns what puts them back."""
+        return Connect(nodes=self.nodes)  # type: ignore[arg-type]
+
+
+@deed("connect 1", "The containers are on their network again.", heals="disconnect", refused=_IN_CONTAINERS_ONLY)
+class Connect(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="connect"):
+    """Put the containers of nodes back on their network, with the address that they had."""
 
 
 @deed(
@@ -837,6 +867,8 @@ ProcessAction: TypeAlias = (
     | Stop[NodeT_co]
     | Pause[NodeT_co]
     | Resume[NodeT_co]
+    | Disconnect[NodeT_co]
+    | Connect[NodeT_co]
     | SyncDisk[NodeT_co]
     | SlowDisk[NodeT_co]
     | LoseSyncs[NodeT_co]

@@ -7,7 +7,11 @@ class DriverName(Enum):
     """A driver. Values are those of ``--driver``."""
 
     PROCESS = "process"
+    """Real processes on this machine's loopback."""
+
     DOCKER = "docker"
+    """The same, each in a container."""
+
     SIMULATOR = "simulator"
 
     @property

@@ -14,12 +14,14 @@ from emulator.plan.actions import (
     CancelReassignment,
     ClockJump,
     ClockRate,
+    Connect,
     CrashWithin,
     CreatePartitions,
     CreateTopic,
     Cut,
     DelayMessages,
     DeleteTopic,
+    Disconnect,
     DiskError,
     DiskFull,
     Draw,
@@ -162,7 +164,17 @@ def perform(cluster: SimulatedCluster, action: Action) -> Outcome:
             return link_actions.half_open(cluster, link)
         case Flap():
             return link_actions.flap(cluster, action)
-        case Throttle() | Slice() | SlowDisk() | LoseSyncs() | DiskError() | DiskFull() | FlipBit():
+        case (
+            Throttle()
+            | Slice()
+            | SlowDisk()
+            | LoseSyncs()
+            | DiskError()
+            | DiskFull()
+            | FlipBit()
+            | Disconnect()
+            | Connect()
+        ):
             return no_op(deed_of(action).refused[DriverName.SIMULATOR])
         case Slow(link=link, latency_ms=latency_ms, jitter_ms=jitter_ms, direction=direction):
             return link_actions.slow(cluster, link, latency_ms, jitter_ms=jitter_ms, direction=direction)

@@ -27,7 +27,6 @@ from emulator.plan.actions import (
     Stop,
 )
 from emulator.plan.channels import Link
-from emulator.plan.drivers import DriverName
 from emulator.plan.nodes import CLIENT, CONTROLLER
 from emulator.plan.power import DiskLoss
 from emulator.storage.power_loss_plan import Keep
@@ -94,5 +93,5 @@ async def test_responses_that_are_lost_leave_the_link_back_open(tmp_path: Path) 
 
 def test_every_action_that_processes_have_has_an_executor() -> None:
     played_elsewhere = {Produce, *(kind for kind in DEEDS if issubclass(kind, AdminAction))}
-    offered = {kind for kind, row in DEEDS.items() if DriverName.PROCESS not in row.refused}
+    offered = {kind for kind, row in DEEDS.items() if row.is_on_processes}
     assert set(EXECUTORS) == offered - played_elsewhere

@@ -116,6 +116,28 @@ class ContainerHost:
         await self._await_listener(process, self.address(node_id))
         return process
 
+    async def disconnect(self, node_id: NodeId) -> bool:
+        """Disconnects a container from the network.
+
+        Raises:
+            EngineError: the engine refused.
+        """
+        process = self._children.get(str(node_id))
+        if process is None:
+            return False
+        return await in_thread("disconnect", lambda: self._network.disconnect(process.container))
+
+    async def connect(self, node_id: NodeId) -> bool:
+        """Connects it again.
+
+        Raises:
+            EngineError: the engine refused.
+        """
+        process = self._children.get(str(node_id))
+        if process is None:
+            return False
+        return await in_thread("connect", lambda: self._network.connect(process.container, str(node_id)))
+
     async def start_toxiproxy(self, program: Path) -> Toxiproxy:
         """Starts the container of the proxies.
 

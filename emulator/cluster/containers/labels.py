@@ -6,6 +6,7 @@ the harness is gone, and may remove what it left.
 
 import fcntl
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -39,7 +40,7 @@ class HarnessLock:
         os.close(self._descriptor)
 
 
-def is_abandoned(labels: dict[str, str]) -> bool:
+def is_abandoned(labels: Mapping[str, str]) -> bool:
     """Whether the harness that made something is gone, as far as can be seen here.
 
     A lock file in a directory that this process does not see says nothing: it may be another container's.

@@ -51,16 +51,21 @@ class ClusterNetwork:
         """Returns the configuration with which a container of that member is made."""
         return {self.name: self._client.api.create_endpoint_config(ipv4_address=self.addresses[member])}
 
-    def disconnect(self, container: Container) -> None:
-        """Takes a container off the network."""
+    def disconnect(self, container: Container) -> bool:
+        """Takes a container off the network; returns whether it was on it."""
+        if not self._is_connected(container):
+            return False
         self.network.disconnect(container)
+        return True
 
-    def connect(self, container: Container, member: str) -> None:
-        """Puts it back, with the address that it had."""
+    def connect(self, container: Container, member: str) -> bool:
+        """Puts it back with the address that it had; returns whether it was off."""
+        if self._is_connected(container):
+            return False
         self.network.connect(container, ipv4_address=self.addresses[member])
+        return True
 
-    def is_connected(self, container: Container) -> bool:
-        """Whether a container is on the network."""
+    def _is_connected(self, container: Container) -> bool:
         container.reload()
         return self.name in container.attrs["NetworkSettings"]["Networks"]
 

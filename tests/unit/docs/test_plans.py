@@ -12,7 +12,8 @@ _DOCUMENT = (Path(__file__).parents[3] / "docs/plans.md").read_text(encoding="ut
 
 
 def _row(deed: Deed) -> str:
-    on_processes = "no" if DriverName.PROCESS in deed.refused else "yes"
+    in_containers = "in containers" if deed.is_on_processes else "no"
+    on_processes = "yes" if DriverName.PROCESS not in deed.refused else in_containers
     return f"| `{deed.example}` | {deed.meaning} | {on_processes} |"
 
 

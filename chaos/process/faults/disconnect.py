@@ -1,0 +1,55 @@
+"""A container leaves its network, as if its cable were pulled: every connection of the node is silent, both ways.
+
+The harness cannot reach it either, which is how it shows.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from chaos.process.fault_target import FaultTarget
+from chaos.process.faults.registry import executes
+from emulator.cluster.probe import ProbeOutcome, probe
+from emulator.core.types import NodeId
+from emulator.plan.actions import Connect, Disconnect, Outcome, effective, no_op
+
+_SILENT_AFTER_S: Final = 0.5
+_ANSWERS_WITHIN_S: Final = 10.0
+_LOOK_INTERVAL_S: Final = 0.05
+
+
+@executes(Disconnect)
+async def disconnect(target: FaultTarget, action: Disconnect[NodeId]) -> Outcome:
+    """Takes the containers of nodes off their network."""
+    changed = await _each(action.nodes, target.cluster.disconnect_node)
+    if not changed:
+        return no_op("it is not on the network")
+    silent = [node_id for node_id in changed if not await _answers(target, node_id)]
+    if len(silent) < len(action.nodes):
+        return Outcome(took_effect=True, bit=False, seen=f"no-op: only {silent} are silent")
+    return effective("no answer at its address")
+
+
+@executes(Connect)
+async def connect(target: FaultTarget, action: Connect[NodeId]) -> Outcome:
+    """Puts the containers of nodes back, with the address that they had."""
+    changed = await _each(action.nodes, target.cluster.connect_node)
+    if not changed:
+        return no_op("it is on the network")
+    deadline = asyncio.get_running_loop().time() + _ANSWERS_WITHIN_S
+    waiting = [node_id for node_id in changed if target.is_answering(node_id)]
+    while waiting and asyncio.get_running_loop().time() < deadline:
+        waiting = [node_id for node_id in waiting if not await _answers(target, node_id)]
+        await asyncio.sleep(_LOOK_INTERVAL_S)
+    if waiting:
+        return Outcome(took_effect=True, bit=False, seen=f"no answer from {waiting}")
+    return effective("it answers at its address")
+
+
+async def _each(nodes: tuple[NodeId, ...], change: Callable[[NodeId], Awaitable[bool]]) -> list[NodeId]:
+    return [node_id for node_id in nodes if await change(node_id)]
+
+
+async def _answers(target: FaultTarget, node_id: NodeId) -> bool:
+    address = target.cluster.direct_addresses()[node_id]
+    return await probe(address, timeout_s=_SILENT_AFTER_S) is ProbeOutcome.PASSES
