@@ -15,8 +15,9 @@ import yaml
 
 from chaos.scenario.conditions import Until
 from chaos.scenario.conditions_yaml import until_entry
+from emulator.core.eras import rule_texts
 from emulator.core.events import StepReached
-from emulator.core.switches import Switches, switch_texts
+from emulator.core.switches import Switches
 from emulator.core.types import CauseId
 from emulator.plan.actions import Action, ActionTemplate, ElectLeaders, Outcome, nodes_of
 from emulator.plan.fields import plain
@@ -85,7 +86,7 @@ def write_plan(
     document.pop("steps", None)
     document["cluster"]["properties"] = {name: plain(value) for name, value in properties}
     document["era"] = era
-    document["switches"] = switch_texts(switches)
+    document["switches"] = rule_texts(switches)
     document["seed"] = seed
     head = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)
     lines = [f"  - {step.text} # {re.sub('[^ -~]', ' ', step.outcome.seen)}\n" for step in steps]

@@ -12,8 +12,10 @@ import yaml
 
 from chaos.scenario.scenario import Scenario
 from emulator.cluster.layout import ClusterLayout
+from emulator.cluster.process_cluster import ClusterLayout
+from emulator.core.eras import era_rules, rule_texts, with_rule
 from emulator.core.errors import ConfigError
-from emulator.core.switches import Switches, era_switches, switch_texts, with_switch
+from emulator.core.switches import Switches
 from emulator.plan.drivers import DriverName
 
 LATEST: Final = "latest"
@@ -141,7 +143,7 @@ def write_cluster_file(
         "seed": seed,
         "driver": driver.value,
         "started": started.isoformat(timespec="milliseconds"),
-        "switches": switch_texts(layout.switches),
+        "switches": rule_texts(layout.switches),
         "properties": dict(layout.properties),
         "controllers": [int(layout.controller_id)],
         "brokers": [int(broker) for broker in layout.broker_ids],
@@ -172,9 +174,9 @@ def read_cluster_file(path: Path) -> ClusterRules:
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
         era, rules, properties = document["era"], document["switches"], document.get("properties", {})
-        switches = era_switches(str(era))
+        switches = era_rules(str(era))
         for name, rule in rules.items():
-            switches = with_switch(switches, name, {True: "on", False: "off"}.get(rule, str(rule)))
+            switches = with_rule(switches, name, {True: "on", False: "off"}.get(rule, str(rule)))
         listed = tuple((key, str(value)) for key, value in properties.items())
     except yaml.MarkedYAMLError as error:
         line = 1 if error.problem_mark is None else error.problem_mark.line + 1

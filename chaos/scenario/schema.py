@@ -9,6 +9,7 @@ from chaos.scenario.scenario import Ending, VerdictName
 from chaos.scenario.scenario_file import BROKERS_MAX
 from chaos.scenario.step_reader import EVERY, PARALLEL, REPEAT, REPEATS_MAX
 from emulator.core.client.settings import CONSUMER_PROPERTIES, PRODUCER_PROPERTIES
+from emulator.core.eras import ALL_ERAS
 from emulator.core.promises import OUTCOME_CHECKS
 from emulator.core.switches import ERAS, Switches
 from emulator.core.types import LeaderRecoveryState
@@ -45,7 +46,7 @@ def scenario_schema() -> Schema:
                 "steps": {**_list(_step()), "minItems": 1},
                 "end": _enum(each.value for each in Ending),
                 "seed": _whole(0),
-                "expect": _mapping({era: _expectation() for era in ERAS}),
+                "expect": _mapping({era: _expectation() for era in ALL_ERAS}),
                 "report": _enum((REPORT,)),
                 "era": _enum(ERAS),
                 "switches": _mapping(dict.fromkeys(Switches.__struct_fields__, _ANY)),

@@ -12,8 +12,8 @@ from emulator.core.properties import node_properties
 from emulator.plan.actions import Kill, Stop
 from emulator.plan.nodes import CONTROLLER
 from emulator.simulator.batch_registry import BatchRegistry
-from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.evidence import BatchBytes, write_evidence
+from emulator.simulator.kinds import make_cluster
 
 _LAST_LINES_MS: Final = 1
 
@@ -29,7 +29,7 @@ class SimulatorDriver:
         self._order = order
         self._content = BatchBytes({config.name: config.record_size for config in producers_of(order.scenario)})
         self._observer = ClientObserver(order.scenario)
-        self._cluster = SimulatedCluster(
+        self._cluster = make_cluster(
             brokers=order.scenario.brokers,
             switches=order.switches,
             properties=node_properties(dict(order.properties)),

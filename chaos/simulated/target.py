@@ -22,7 +22,7 @@ from emulator.plan.channels import Channel, Link
 from emulator.plan.faults import fault_events
 from emulator.plan.nodes import CONTROLLER
 from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.nodes import BrokerNode, ControllerNode
+from emulator.simulator.nodes import BrokerNode, MetadataNode
 from emulator.simulator.performer import perform
 
 _ANSWER_TIMEOUT_MS: Final = 10_000
@@ -31,7 +31,7 @@ _LOOK_MS: Final = 50
 
 _STOP_TIMEOUT_MS: Final = 30_000
 
-_Process: TypeAlias = BrokerNode | ControllerNode
+_Process: TypeAlias = BrokerNode | MetadataNode
 
 
 class CoreCrashError(EmulatorError):
@@ -67,8 +67,6 @@ class SimulatedTarget:
     def __init__(self, cluster: SimulatedCluster, clients: SimulatedClients) -> None:
         self._cluster = cluster
         self._clients = clients
-        self._image = MetadataImage()
-        self._folded = 0
 
     # --- What can be seen -------------------------------------------------------------------------------------------
 
@@ -83,14 +81,8 @@ class SimulatedTarget:
 
     @property
     def image(self) -> MetadataImage:
-        """Fold of what the controller synced: all that any broker may know."""
-        node = self._cluster.controller_node
-        for batch in node.log[self._folded : node.synced]:
-            for position, record in enumerate(batch.records):
-                self._image.replay(record, offset=MetadataOffset(batch.base_offset + position))
-            self._image.take_delta()
-        self._folded = max(self._folded, node.synced)
-        return self._image
+        """The committed metadata: all that any broker may know."""
+        return self._cluster.image
 
     @property
     def counts(self) -> ClientCounts:
@@ -111,7 +103,7 @@ class SimulatedTarget:
         return Offset(0) if log is None else log.log_end_offset
 
     def _node(self, node_id: NodeId) -> _Process:
-        return self._cluster.controller_node if node_id == CONTROLLER else self._cluster.nodes[BrokerId(node_id)]
+        return self._cluster.metadata_node if node_id == CONTROLLER else self._cluster.nodes[BrokerId(node_id)]
 
     def is_running(self, node_id: NodeId) -> bool:
         """Whether it has a core."""
@@ -137,7 +129,7 @@ class SimulatedTarget:
 
     async def committed_end(self) -> MetadataOffset:
         """Looks into the controller."""
-        return self._cluster.controller.committed_end_offset
+        return self._cluster.committed_end_offset
 
     async def wait(self, see: Callable[[], Observation], *, timeout_s: float) -> Observation:
         """Lets virtual time pass, and looks whenever metadata, a count or a disk changed."""
@@ -151,7 +143,7 @@ class SimulatedTarget:
             ends = sum(log.log_end_offset for disk in disks for log in disk.logs.values())
             touched = self._cluster.network.intercepted.total()
             now = (
-                self._cluster.controller_node.synced,
+                self._cluster.image.next_offset,
                 self._clients.version,
                 names,
                 ends,
@@ -182,7 +174,7 @@ class SimulatedTarget:
             with cores_at_work():
                 self._clients.produce(action.producer, action.partition, action.records)
             return effective("sent")
-        before = self._cluster.controller.committed_end_offset
+        before = self._cluster.committed_end_offset
         broken = [Link(*link) for link in self._cluster.network.broken]
         begun_ns = self._cluster.event_log.now_ns
         outcome = self.end(action) if isinstance(action, Stop) else self._perform(action)
@@ -191,7 +183,7 @@ class SimulatedTarget:
             bit=outcome.seen if outcome.bit else None,
             cause_id=self.cause_id,
             before=before,
-            after=self._cluster.controller.committed_end_offset,
+            after=self._cluster.committed_end_offset,
             broken=broken,
             begun_ns=begun_ns,
             proved_ns=self._cluster.event_log.now_ns,

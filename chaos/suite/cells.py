@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from chaos.play.expressible import not_expressible
 from chaos.scenario.scenario import Scenario
 from chaos.suite.selection import Selected
-from emulator.core.switches import DEFAULT_ERA
+from emulator.core.switches import DEFAULT_ERA, ERAS_NOT_BUILT
 from emulator.plan.drivers import DriverName
 
 
@@ -85,7 +85,7 @@ def cells_of(
                     era=era,
                     repetition=repetition,
                     seed=seed + repetition - 1,
-                    skipped=reasons[each.scenario.name] or _unexpected(each.scenario, era),
+                    skipped=reasons[each.scenario.name] or _unbuilt(era, driver) or _unexpected(each.scenario, era),
                 )
                 if shard.has(cell):
                     yield cell
@@ -94,6 +94,12 @@ def cells_of(
 def _unplayable(scenario: Scenario, properties: tuple[tuple[str, str], ...], driver: DriverName) -> str | None:
     missing = not_expressible(scenario, (*scenario.properties, *properties), driver)
     return f"--driver {driver.value} cannot play {'; '.join(missing)}" if missing else None
+
+
+def _unbuilt(era: str, driver: DriverName) -> str | None:
+    if era in ERAS_NOT_BUILT and driver is not DriverName.SIMULATOR:
+        return f"--driver {driver.value} cannot play eras with ZooKeeper yet"
+    return None
 
 
 def _unexpected(scenario: Scenario, era: str) -> str | None:

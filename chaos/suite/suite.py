@@ -14,8 +14,9 @@ from chaos.scenario.scenario import Scenario
 from chaos.suite.cells import ALL, Cell, Shard, cells_of
 from chaos.suite.results import read_report, to_play_again
 from chaos.suite.selection import Selected, select
+from emulator.cluster.toxiproxy_build import find_toxiproxy
+from emulator.core.eras import era_rules
 from emulator.core.errors import ConfigError
-from emulator.core.switches import era_switches
 from emulator.plan.drivers import DriverName
 from emulator.plan.overrides import Overrides, parse_overrides
 
@@ -54,7 +55,7 @@ class Suite:
             scenario=cell.scenario,
             directory=create_run_directory(self.store, cell.scenario, now=datetime.now(UTC)),
             era=cell.era,
-            switches=self.overrides.apply(era_switches(cell.era)),
+            switches=self.overrides.apply(era_rules(cell.era)),
             properties=tuple(properties.items()),
             seed=cell.seed,
             toxiproxy=self.toxiproxy,
@@ -92,7 +93,7 @@ def make_suite(
     check_store(store)
     overrides = parse_overrides(settings)
     for era in eras:
-        overrides.apply(era_switches(era))
+        overrides.apply(era_rules(era))
     scenarios = [each.scenario for each in selected]
     cells = cells_of(
         selected,

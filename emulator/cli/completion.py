@@ -67,9 +67,9 @@ def complete_scenarios(_context: click.Context, _parameter: click.Parameter, typ
 
 def complete_profiles(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem]:
     """Offers the kinds of schedules."""
-    from emulator.simulator.profiles import PROFILES
+    from emulator.simulator.profiles import ALL_PROFILES
 
-    return _offer(PROFILES, typed)
+    return _offer(ALL_PROFILES, typed)
 
 
 def complete_clusters(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem]:

@@ -149,12 +149,15 @@ def _campaign(
     from chaos.play.run_directory import check_store
     from chaos.suite.suite import seed_of_all, toxiproxy_for
     from emulator.cli.requirements import require_driver, require_spark
+    from emulator.core.eras import era_rules
     from emulator.core.switches import DEFAULT_ERA, era_switches
+    from emulator.plan.drivers import DriverName
     from emulator.plan.overrides import parse_overrides
 
+    rules_of = era_rules if driver is DriverName.SIMULATOR else era_switches
     overrides = parse_overrides(settings)
     chosen = tuple(dict.fromkeys(eras)) or (DEFAULT_ERA,)
-    orders = tuple(EraOrder(era=era, switches=overrides.apply(era_switches(era))) for era in chosen)
+    orders = tuple(EraOrder(era=era, switches=overrides.apply(rules_of(era))) for era in chosen)
     require_driver(driver, scenario, (*scenario.properties, *overrides.properties))
     if is_judged:
         require_spark()

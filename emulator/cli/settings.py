@@ -31,8 +31,14 @@ PROFILE_NAMES: Final = (
     "recovery",
     "unclean",
     "unclean-races",
+    "zk-sessions",
+    "zk-control",
+    "zk-isr",
+    "zk-restarts",
+    "zk-reassignment",
+    "zk-power-losses",
 )
-"""Names of ``emulator.simulator.profiles.PROFILES``, which takes long to import only for a help text."""
+"""Names of ``emulator.simulator.profiles.ALL_PROFILES``, which takes long to import only for a help text."""
 
 era_option = click.option(
     "--era",

@@ -153,24 +153,25 @@ def _on_spark(choice: SparkChoice, told: "Callable[..., SweepReport]") -> "Sweep
 
 
 def _sweep_options(era: str | None, settings: tuple[str, ...], profiles: tuple[str, ...]) -> "SweepOptions":
-    from emulator.core.switches import DEFAULT_ERA, era_switches
+    from emulator.core.eras import era_rules
+    from emulator.core.switches import DEFAULT_ERA
     from emulator.plan.overrides import parse_overrides
     from emulator.plan.unsupported_properties import NO_TIMED_FLUSH, NODE_FLUSH_TIME
     from emulator.simulator.explorer import SweepOptions
-    from emulator.simulator.profiles import PROFILES
+    from emulator.simulator.profiles import ALL_PROFILES, profiles_of
 
     overrides = parse_overrides(settings)
     if NODE_FLUSH_TIME in dict(overrides.properties):
         raise UserError(f"--set {NODE_FLUSH_TIME}: {NO_TIMED_FLUSH}")
-    era_switches(era or DEFAULT_ERA)
-    unknown = [name for name in profiles if name not in PROFILES]
+    overrides.apply(era_rules(era or DEFAULT_ERA))
+    unknown = [name for name in profiles if name not in ALL_PROFILES]
     if unknown:
-        raise UserError(f"--profile {unknown[0]}: allowed are {', '.join(PROFILES)}")
+        raise UserError(f"--profile {unknown[0]}: allowed are {', '.join(ALL_PROFILES)}")
     return SweepOptions(
         era=era or DEFAULT_ERA,
         switches=overrides.switches,
         properties=overrides.properties,
-        profiles=tuple(dict.fromkeys(profiles)) or tuple(PROFILES),
+        profiles=tuple(dict.fromkeys(profiles)) or profiles_of(era or DEFAULT_ERA),
     )
 
 
@@ -318,13 +319,13 @@ def _print_plan(schedule: "Schedule", plan: "Plan", *, finding: str, length: str
 
 def _command(schedule: "Schedule", scenario: str | None, options: "SweepOptions") -> str:
     """Returns the command that plays a schedule whole."""
-    from emulator.simulator.profiles import PROFILES
+    from emulator.simulator.profiles import profiles_of
 
     words = ["laststand", "simulate", *([] if scenario is None else [scenario])]
     words += ["--seed", str(schedule.seed), "--era", options.era]
     for name, value in (*options.switches, *options.properties):
         words += ["--set", f"{name}={value}"]
-    if options.profiles != tuple(PROFILES):
+    if options.profiles != profiles_of(options.era):
         for profile in options.profiles:
             words += ["--profile", profile]
     return shlex.join(words)

@@ -45,6 +45,7 @@ from emulator.core.types import (
     TopicId,
     TruncationReason,
     Way,
+    ZnodeWrite,
 )
 
 
@@ -463,6 +464,22 @@ class ProducerIdsAllocated(Event, frozen=True, kw_only=True):
     next_producer_id: ProducerId
 
 
+class ZnodeWritten(Event, frozen=True, kw_only=True):
+    """A write of ZooKeeper changed a node; what it means to Kafka is told by the events after it.
+
+    Attributes:
+        metadata_offset: the zxid; the changes of one transaction share it.
+        path: of the node.
+        write: what was done to it.
+        session_id: of the client that wrote, or whose end removed the node.
+    """
+
+    metadata_offset: MetadataOffset
+    path: str
+    write: ZnodeWrite
+    session_id: int
+
+
 class Election(Enum):
     """How the leader of a committed partition change came to be."""
 
@@ -800,6 +817,7 @@ ControllerEvent: TypeAlias = (
     | LogDirectoriesChanged
     | ElrCleared
     | ProducerIdsAllocated
+    | ZnodeWritten
     | PartitionChanged
     | UncleanLeaderElected
     | UncleanRecoveryStarted

@@ -46,6 +46,21 @@ class JudgedBy(Enum):
     """Compares two records of one run, of which the simulator has one."""
 
 
+class Clusters(Enum):
+    """Of which clusters a promise is made."""
+
+    ALL = "all"
+    KRAFT = "kraft"
+    """It restates what a KRaft controller commits, or what follows from its log and its heartbeats."""
+
+    ZOOKEEPER = "zookeeper"
+    """It is about nodes of ZooKeeper, and who may write them."""
+
+
+ZOOKEEPER_RULE: Final = "controller_epoch_fence"
+"""A rule that every ZooKeeper cluster names among its switches, and no other."""
+
+
 class Promise(msgspec.Struct, frozen=True, kw_only=True):
     """One promise.
 
@@ -54,12 +69,14 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True):
         statement: what must hold.
         switches: by name, the values under which it is promised; empty if it always is.
         judged_by: which oracles look for violations.
+        clusters: of which it is made.
     """
 
     kind: PromiseKind
     statement: str
     switches: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     judged_by: JudgedBy = JudgedBy.BOTH
+    clusters: Clusters = Clusters.ALL
 
 
 def _outcome(statement: str, *, judged_by: JudgedBy = JudgedBy.BOTH) -> Promise:
@@ -71,14 +88,29 @@ def _rule(
     *,
     kind: PromiseKind = PromiseKind.RULE,
     judged_by: JudgedBy = JudgedBy.BOTH,
+    clusters: Clusters = Clusters.ALL,
     **switches: str | tuple[str, ...],
 ) -> Promise:
     values = {name: value if isinstance(value, tuple) else (value,) for name, value in switches.items()}
-    return Promise(kind=kind, statement=statement, switches=MappingProxyType(values), judged_by=judged_by)
+    return Promise(
+        kind=kind, statement=statement, switches=MappingProxyType(values), judged_by=judged_by, clusters=clusters
+    )
 
 
-def _liveness(statement: str, *, judged_by: JudgedBy = JudgedBy.SIMULATOR) -> Promise:
-    return Promise(kind=PromiseKind.LIVENESS, statement=statement, judged_by=judged_by)
+def _liveness(
+    statement: str, *, judged_by: JudgedBy = JudgedBy.SIMULATOR, clusters: Clusters = Clusters.ALL
+) -> Promise:
+    return Promise(kind=PromiseKind.LIVENESS, statement=statement, judged_by=judged_by, clusters=clusters)
+
+
+def _zookeeper(statement: str, **switches: tuple[str, ...]) -> Promise:
+    return Promise(
+        kind=PromiseKind.RULE,
+        statement=statement,
+        switches=MappingProxyType(switches),
+        judged_by=JudgedBy.SIMULATOR,
+        clusters=Clusters.ZOOKEEPER,
+    )
 
 
 def _crash(statement: str) -> Promise:
@@ -192,14 +224,16 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         ),
         "M7": _rule(
             "RECOVERING begins with an unclean election, keeps the ISR at one member, and ends with an AlterPartition "
-            "of the leader alone."
+            "of the leader alone.",
+            clusters=Clusters.KRAFT,
         ),
         "M8": _outcome(
             "A leader epoch of a partition belongs to one broker: by the controller, by the brokers and in the logs."
         ),
         "M9": _rule(
             "Each committed change raises the partition epoch by one and the leader epoch by at most one, by one if "
-            "the leader changes; no broker goes back to an older partition epoch."
+            "the leader changes; no broker goes back to an older partition epoch.",
+            clusters=Clusters.KRAFT,
         ),
         "M10": _rule(
             "An accepted AlterPartition names the current leader, leader epoch and partition epoch, an ISR of replicas "
@@ -207,6 +241,7 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             ap_partition_epoch_check="on",
             ap_broker_epoch_check="on",
             roles_after_registration="on",
+            clusters=Clusters.KRAFT,
         ),
         "M11": _rule(
             "A member joins an ISR with an AlterPartition, or as the leader of an election from the ELR or an unclean "
@@ -214,7 +249,7 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             cancel_requires_min_isr="on",
         ),
         "M12": _rule("Broker epochs are unique, and those of one broker rise with each registration."),
-        "M13": _rule("A broker acts only on states that the controller committed."),
+        "M13": _rule("A broker acts only on states that the controller committed.", clusters=Clusters.KRAFT),
         "M14": _outcome("One controller writes at a time, and a metadata offset stands for one record."),
         "M15": _rule(
             "A log is used only for the topic whose id it was created with, and a new topic's log starts empty.",
@@ -222,7 +257,8 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         ),
         "M16": _rule(
             "A reassignment completes with every target replica in the ISR, and a replica that leaves ends the leader "
-            "epoch."
+            "epoch.",
+            clusters=Clusters.KRAFT,
         ),
         "M17": _rule("An ELR contains replicas only.", elr_within_replicas="on"),
         "M18": _rule(
@@ -234,9 +270,27 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         ),
         "M20": _rule(
             "An unclean recovery elects the longest log of the highest epoch among the replicas that answered; with "
-            "strategy Balanced the last known ELR and leader are among them."
+            "strategy Balanced the last known ELR and leader are among them.",
+            clusters=Clusters.KRAFT,
         ),
-        "L1": _liveness("Every broker has applied all metadata.", judged_by=JudgedBy.BOTH),
+        "Z1": _zookeeper("Once all is quiet, what the controller believes of a partition is what its state node says."),
+        "Z2": _zookeeper("The controller epoch that a broker knows does not go back."),
+        "Z3": _zookeeper(
+            "A leader's high watermark does not pass the log end offset of a member of the last ISR that the state "
+            "node had in its leader epoch.",
+            maximal_isr=("on",),
+        ),
+        "Z4": _zookeeper(
+            "No broker removes a log of a partition of which it is a replica.",
+            control_broker_epoch_check=("on",),
+            stop_replica_epoch=("greater", "not_lower"),
+        ),
+        "Z5": _zookeeper("Once all is quiet, no notification of an ISR change is left."),
+        "Z6": _zookeeper(
+            "A state node's leader changes only with the leader epoch, which never goes back, and whoever leads in an "
+            "epoch is the leader that the node had with it."
+        ),
+        "L1": _liveness("Every broker has applied all metadata.", judged_by=JudgedBy.BOTH, clusters=Clusters.KRAFT),
         "L2": _liveness("Every broker runs and is unfenced.", judged_by=JudgedBy.BOTH),
         "L3": _liveness("Every partition has a leader, unless no replica may lead it.", judged_by=JudgedBy.BOTH),
         "L4": _liveness("Every ISR is all replicas, and no AlterPartition is in flight.", judged_by=JudgedBy.BOTH),
@@ -288,4 +342,7 @@ def is_promised(check_id: str, switches: Mapping[str, str]) -> bool:
 
     A switch that is not named is not known to have a value, so that nothing is promised that depends on it.
     """
+    elsewhere = Clusters.KRAFT if ZOOKEEPER_RULE in switches else Clusters.ZOOKEEPER
+    if PROMISES[check_id].clusters is elsewhere:
+        return False
     return all(switches.get(name) in values for name, values in PROMISES[check_id].switches.items())

@@ -256,7 +256,9 @@ ERAS: Final = MappingProxyType(
 ERAS_NOT_BUILT: Final = frozenset(
     {"kafka-2.5-zk", "kafka-2.6-zk", "kafka-3.1-zk", "kafka-3.2-zk", "kafka-3.9-zk", "kip-550-zk"}
 )
-"""Eras of ZooKeeper clusters: the core has them, but neither processes nor the simulator play them yet."""
+"""Eras of ZooKeeper clusters, which only the simulator plays (``eras``)."""
+
+_ONLY_SIMULATED: Final = "the ZooKeeper eras are not built yet, but in the simulator"
 
 DEFAULT_ERA: Final = "kip-966"
 
@@ -271,7 +273,7 @@ def era_switches(era: str) -> Switches:
         return ERAS[era]
     expected = "one of " + ", ".join(ERAS)
     if era in ERAS_NOT_BUILT:
-        raise ConfigError(key="era", value=era, expected=f"{expected} (the ZooKeeper eras are not built yet)")
+        raise ConfigError(key="era", value=era, expected=f"{expected} ({_ONLY_SIMULATED})")
     raise ConfigError(key="era", value=era, expected=expected)
 
 

@@ -113,6 +113,20 @@ class NodeRole(StrEnum):
     BROKER = "broker"
     CONTROLLER = "controller"
     HARNESS = "harness"
+    ZOOKEEPER = "zookeeper"
+
+    @property
+    def has_metadata(self) -> bool:
+        """Whether the cluster's metadata is committed here."""
+        return self in (NodeRole.CONTROLLER, NodeRole.ZOOKEEPER)
+
+
+class ZnodeWrite(StrEnum):
+    """What a write did to a node of ZooKeeper."""
+
+    CREATED = "created"
+    DELETED = "deleted"
+    DATA_CHANGED = "data_changed"
 
 
 class BrokerState(StrEnum):

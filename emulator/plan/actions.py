@@ -487,6 +487,16 @@ class Expire(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="expire"):
     """Let brokers' sessions end: nothing of theirs reaches the controller until it has fenced them."""
 
 
+@deed(
+    "expire-session 1",
+    "ZooKeeper ends brokers' sessions at once; each process hears of it when it next asks for something.",
+    fault="expire_session",
+    refused={_SIMULATOR_ONLY: "processes have no ZooKeeper yet"},
+)
+class ExpireSession(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="expire_session"):
+    """Have brokers' ZooKeeper sessions ended, as an administrator who knows their passwords can."""
+
+
 # --- Links --------------------------------------------------------------------------------------------------------
 
 
@@ -878,6 +888,7 @@ ProcessAction: TypeAlias = (
     | ClockRate[NodeT_co]
     | ClockJump[NodeT_co]
     | Expire[NodeT_co]
+    | ExpireSession[NodeT_co]
 )
 """What is done to processes and their disks."""
 

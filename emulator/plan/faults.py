@@ -14,6 +14,7 @@ from emulator.plan.actions import (
     Action,
     ClockJump,
     Expire,
+    ExpireSession,
     Flap,
     FlipBit,
     HealAll,
@@ -96,7 +97,7 @@ def ended_by(action: Action, *, broken: Collection[Link[NodeId]]) -> tuple[Fault
             return (Fault(_ANY_LINK_FAULT, link),)
         case Release(channel=channel, count=None):
             return (Fault(_ANY_LINK_FAULT, channel),)
-        case Reset() | Expire() | Flap() | ClockJump() | FlipBit():
+        case Reset() | Expire() | ExpireSession() | Flap() | ClockJump() | FlipBit():
             return faults_of(action)
         case OnNodes(nodes=nodes) | OnBrokers(nodes=nodes):
             return tuple(Fault(name, node) for name in _ended_on_nodes(action) for node in nodes)

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
+from emulator.core.eras import ZooKeeperSwitches, is_rule, with_rule
 from emulator.core.errors import ConfigError
 from emulator.core.properties import is_node_property, node_properties
-from emulator.core.switches import Switches, is_switch, with_switch
+from emulator.core.switches import Switches
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +18,7 @@ class Overrides:
     def apply(self, switches: Switches) -> Switches:
         """Returns an era's switches with the overrides on top."""
         for name, text in self.switches:
-            switches = with_switch(switches, name, text)
+            switches = with_rule(switches, name, text)
         return switches
 
 
@@ -34,8 +35,8 @@ def parse_overrides(settings: tuple[str, ...]) -> Overrides:
         key, value = key.strip(), value.strip()
         if not equals or not key:
             raise ConfigError(key="--set", value=setting, expected="key=value")
-        if is_switch(key):
-            with_switch(Switches(), key, value)
+        if is_rule(key):
+            with_rule(ZooKeeperSwitches(), key, value)
             switches[key] = value
         elif is_node_property(key):
             node_properties({key: value})

@@ -19,9 +19,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from emulator.core.eras import ZOOKEEPER_RULES, era_rules, is_rule, with_rule
 from emulator.core.errors import ConfigError, EmulatorError
 from emulator.core.properties import NodeProperties, is_node_property, node_properties
-from emulator.core.switches import DEFAULT_ERA, Switches, era_switches, is_switch, with_switch
+from emulator.core.switches import DEFAULT_ERA, Switches
 from emulator.core.types import BrokerId, NodeId, TopicPartition
 from emulator.plan.actions import Action, CreateTopic, HealAll, HealLink, HealNodes, Release, Resume, Wait
 from emulator.plan.lines import format_action, parse_action
@@ -105,9 +106,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             ConfigError: unknown era, switch or rule.
         """
-        switches = era_switches(self.era)
+        switches = era_rules(self.era)
         for name, rule in self.switches:
-            switches = with_switch(switches, name, rule)
+            switches = with_rule(switches, name, rule)
         return switches
 
     def node_properties(self) -> NodeProperties:
@@ -236,14 +237,14 @@ def _parse_cluster(line: str) -> Plan:
         raise ConfigError(key="cluster", value=line, expected="brokers=N") from None
     era = pairs.pop("era", DEFAULT_ERA)
     for name in pairs:
-        if not is_switch(name) and not is_node_property(name):
-            switches = ", ".join(Switches.__struct_fields__)
+        if not is_rule(name) and not is_node_property(name):
+            switches = ", ".join((*Switches.__struct_fields__, *ZOOKEEPER_RULES))
             raise ConfigError(key=name, value=None, expected=f"a Kafka property of a node or a switch: {switches}")
     plan = Plan(
         brokers=brokers,
         era=era,
-        switches=tuple((name, value) for name, value in pairs.items() if is_switch(name)),
-        properties=tuple((name, value) for name, value in pairs.items() if not is_switch(name)),
+        switches=tuple((name, value) for name, value in pairs.items() if is_rule(name)),
+        properties=tuple((name, value) for name, value in pairs.items() if not is_rule(name)),
         topics=(),
     )
     plan.rules()

@@ -19,9 +19,10 @@ leaves nothing to be found out while it is played.
 from pathlib import Path
 from typing import Final
 
+from emulator.core.eras import era_rules, with_rule
 from emulator.core.errors import ConfigError
 from emulator.core.properties import node_properties
-from emulator.core.switches import DEFAULT_ERA, era_switches, with_switch
+from emulator.core.switches import DEFAULT_ERA
 from emulator.core.types import NodeId
 from emulator.plan.actions import Action, with_nodes
 from emulator.plan.administration_fields import TopicSpec
@@ -106,7 +107,7 @@ def _era(cursor: Cursor | None) -> str:
     if cursor is None:
         return DEFAULT_ERA
     try:
-        era_switches(cursor.text())
+        era_rules(cursor.text())
     except ConfigError as error:
         cursor.fail(config_reason(error))
     return cursor.text()
@@ -119,7 +120,7 @@ def _switches(cursor: Cursor | None, era: str) -> tuple[tuple[str, str], ...]:
         entries = fields.take_rest()
     for name, rule in entries:
         try:
-            with_switch(era_switches(era), name, rule.text())
+            with_rule(era_rules(era), name, rule.text())
         except ConfigError as error:
             rule.fail(config_reason(error))
     return tuple((name, rule.text()) for name, rule in entries)

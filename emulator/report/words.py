@@ -91,7 +91,7 @@ class NodeNames:
     """What the nodes of a run are called."""
 
     def __init__(self, story: RunStory) -> None:
-        self._controllers = sorted({each.node for each in story.processes if each.role == "controller"})
+        self._controllers = sorted({each.node for each in story.processes if each.role in ("controller", "zookeeper")})
 
     def name(self, node: int) -> str:
         """Returns the name of a node."""

@@ -38,7 +38,7 @@ from emulator.simulator.disk import Disk
 from emulator.simulator.disk_retention import apply_retention
 from emulator.simulator.event_queue import EventQueue
 from emulator.simulator.nodes import BrokerNode
-from emulator.simulator.streams import MetadataStreams
+from emulator.simulator.streams import Streams
 
 
 class BrokerEffects:
@@ -55,7 +55,7 @@ class BrokerEffects:
     def __init__(
         self,
         queue: EventQueue,
-        streams: MetadataStreams,
+        streams: Streams,
         *,
         retention_check_interval_ms: int,
         step: Callable[[BrokerNode, BrokerInput], None],

@@ -7,6 +7,7 @@ The cluster makes no protocol decisions: it delivers inputs and executes effects
 
 from collections.abc import Callable
 from functools import partial
+from typing import ClassVar
 
 from emulator.core.batch import BatchDescriptor
 from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
@@ -19,7 +20,16 @@ from emulator.core.inputs import RequestReceived, TimerFired
 from emulator.core.messages import Response
 from emulator.core.properties import NodeProperties
 from emulator.core.switches import Switches
-from emulator.core.types import BrokerId, IncarnationId, MessageFate, NodeId, NodeRole, TopicPartition
+from emulator.core.types import (
+    BrokerId,
+    IncarnationId,
+    MessageFate,
+    MetadataOffset,
+    NodeId,
+    NodeRole,
+    TopicPartition,
+    Way,
+)
 from emulator.plan.channels import Channel
 from emulator.plan.nodes import CONTROLLER
 from emulator.simulator.batch_registry import BatchRegistry
@@ -31,15 +41,25 @@ from emulator.simulator.event_log import EventLog
 from emulator.simulator.event_queue import EventQueue
 from emulator.simulator.links import Links
 from emulator.simulator.network import Network, silence_ms
-from emulator.simulator.nodes import BrokerNode, ConsumerNode, ControllerNode, InputT, Node, ProducerNode
+from emulator.simulator.nodes import (
+    BrokerNode,
+    ConsumerNode,
+    ControllerNode,
+    InputT,
+    MetadataNode,
+    Node,
+    ProducerNode,
+)
 from emulator.simulator.observer import NullObserver, Observer
 from emulator.simulator.processes import Processes
-from emulator.simulator.streams import MetadataStreams
+from emulator.simulator.streams import MetadataStreams, Streams
 from emulator.simulator.wire import NodeAsker, Wire
 
 
 class SimulatedCluster:
-    """One controller (node 100), brokers 0..N-1, and clients (node 1000).
+    """One controller (node 100), brokers 0..N-1, and clients (node 1000): a KRaft cluster.
+
+    A cluster of another kind is a subclass that says what its nodes are.
 
     Args:
         brokers: how many; each runs after ``processes.start``.
@@ -52,7 +72,7 @@ class SimulatedCluster:
     Attributes:
         queue: virtual time.
         nodes: all brokers.
-        controller_node: the controller; it runs from the start.
+        metadata_node: where the metadata is, node 100; it runs from the start.
         network: the network's current state.
         links: cuts and heals links, holds and releases messages.
         wire: requests under way.
@@ -64,6 +84,15 @@ class SimulatedCluster:
         on_response: called with each response of a broker, while the effects of its step are executed.
         is_halted: ``run`` and ``run_until`` return at once while this is set, so that the state can be inspected.
     """
+
+    converge_ms: ClassVar[int] = 30_000
+    """Virtual time in which a healed cluster must converge."""
+
+    apis_left_unanswered: ClassVar[frozenset[str]] = frozenset()
+    """Requests that a node may take and forget: whoever sent them gives them up in the end."""
+
+    is_mended_by_restarts: ClassVar[bool] = False
+    """Whether a healed cluster may come to rest short of what it must come to, until somebody restarts its brokers."""
 
     def __init__(
         self,
@@ -81,8 +110,6 @@ class SimulatedCluster:
         self.administered = 0
         self.on_response: Callable[[BrokerNode, Response], None] | None = None
         self.is_halted = False
-        self.nodes = {BrokerId(NodeId(index)): BrokerNode(BrokerId(NodeId(index))) for index in range(brokers)}
-        self.controller_node = ControllerNode()
         self.queue = EventQueue()
         self.network = Network()
         self.wire = Wire(
@@ -94,11 +121,13 @@ class SimulatedCluster:
         self._observer = observer or NullObserver()
         self.event_log = EventLog(self.queue, self._observer)
         self.network.on_intercept = self._note_intercepted
-        streams = MetadataStreams(self.queue, self.network, self.wire, self.controller_node, self._step)
+        self._prepare()
+        self.nodes = {(node := self._make_broker(BrokerId(NodeId(index)))).broker_id: node for index in range(brokers)}
+        self.metadata_node, streams = self._make_metadata()
         self.links = Links(self.queue, self.network, self.wire, streams, self.nodes)
         self.processes = Processes(
             self.nodes,
-            self.controller_node,
+            self.metadata_node,
             switches=switches,
             properties=properties,
             queue=self.queue,
@@ -118,13 +147,36 @@ class SimulatedCluster:
             step=self._step,
             end=self.processes.end,
         )
-        self._controller_effects = ControllerEffects(
-            self.controller_node, self.queue, self.network, streams, step=self._step, end=self.processes.end
-        )
         self._note_harness_started()
         if attach is not None:
             attach(self)
         self.processes.start_controller()
+
+    # --- What kind of cluster it is ---------------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        """Makes what the nodes share, before there is any."""
+
+    def _make_broker(self, broker_id: BrokerId) -> BrokerNode:
+        return BrokerNode(broker_id)
+
+    def _make_metadata(self) -> tuple[MetadataNode, Streams]:
+        """Returns node 100, and how brokers hear of metadata."""
+        self.controller_node = ControllerNode()
+        streams = MetadataStreams(self.queue, self.network, self.wire, self.controller_node, self._step)
+        self._controller_effects = ControllerEffects(
+            self.controller_node,
+            self.queue,
+            self.network,
+            streams,
+            step=self._step,
+            end=lambda node, end: self.processes.end(node, end),
+        )
+        return self.controller_node, streams
+
+    def _execute_on_metadata(self, effect: Effect) -> None:
+        """Executes an effect of node 100 other than a message."""
+        self._controller_effects.execute(effect)
 
     def _note_intercepted(self, channel: Channel[NodeId], fate: MessageFate) -> None:
         self.event_log.note(
@@ -165,7 +217,28 @@ class SimulatedCluster:
     @property
     def image(self) -> MetadataImage:
         """The committed metadata: what the controller has made durable, the only metadata that counts."""
-        return self.controller_node.durable
+        return self.metadata_node.durable
+
+    @property
+    def committed_end_offset(self) -> MetadataOffset:
+        """The end (exclusive) of the committed metadata."""
+        return self.metadata_node.committed_end_offset
+
+    @property
+    def is_up(self) -> bool:
+        """Whether all brokers are registered and may lead."""
+        brokers = self.controller.image.brokers
+        return len(brokers) == len(self.nodes) and not any(broker.fenced for broker in brokers.values())
+
+    def is_recovering(self, partition: TopicPartition) -> bool:
+        """Whether the replicas of a partition without a leader are being asked what they hold."""
+        return partition in self.controller.recoveries.under_way
+
+    def lacks_metadata(self, node: BrokerNode) -> str | None:
+        """Returns what a broker that runs has not heard of, in words."""
+        assert node.broker is not None
+        known, end = node.broker.image.next_offset, self.committed_end_offset
+        return None if known == end else f"broker {node.broker_id} knows metadata up to {known} of {end}"
 
     def state(self, partition: TopicPartition) -> PartitionState | None:
         """Returns the committed state of a partition."""
@@ -201,6 +274,25 @@ class SimulatedCluster:
             callback()
         return True
 
+    def expire(self, broker_id: BrokerId) -> bool:
+        """Lets a broker's session end while everything else goes on; returns whether it did."""
+        heartbeats = Channel(broker_id, CONTROLLER, "BrokerHeartbeat", Way.REQUEST)
+        was_held = heartbeats in self.network.held
+        self.links.hold(heartbeats)
+
+        def is_over() -> bool:
+            registration = self.controller.image.brokers.get(broker_id)
+            return registration is None or registration.fenced
+
+        has_ended = self.run_until(is_over, within_ms=3 * self.properties.broker_session_timeout_ms)
+        if not was_held and not self.is_halted:
+            self.links.release(heartbeats)
+        return has_ended
+
+    def end_session(self, broker_id: BrokerId) -> bool:
+        """Has ZooKeeper end a broker's session; false where there is none, as in a KRaft cluster."""
+        return False
+
     def set_draw(self, number: int) -> None:
         """Chooses the number that picks the leaders of unclean elections from now on."""
         self.controller_node.draw = number
@@ -209,9 +301,7 @@ class SimulatedCluster:
     # --- Steps ------------------------------------------------------------------------------------------------------
 
     def _receive(self, node_id: NodeId, received: RequestReceived) -> bool:
-        node: BrokerNode | ControllerNode = (
-            self.controller_node if node_id == CONTROLLER else self.nodes[BrokerId(node_id)]
-        )
+        node: BrokerNode | MetadataNode = self.metadata_node if node_id == CONTROLLER else self.nodes[BrokerId(node_id)]
         if node.core is None:
             return False
         if isinstance(node, BrokerNode):
@@ -280,7 +370,7 @@ class SimulatedCluster:
                 self.wire.close(request_id)
             case _ if isinstance(node, BrokerNode):
                 self._broker_effects.execute(node, effect)
-            case _ if isinstance(node, ControllerNode):
-                self._controller_effects.execute(effect)
+            case _ if isinstance(node, MetadataNode):
+                self._execute_on_metadata(effect)
             case _:
                 raise InvariantError(f"a client has no effect {effect}")

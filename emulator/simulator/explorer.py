@@ -22,7 +22,7 @@ from emulator.simulator.cluster_view import ClusterView
 from emulator.simulator.journal import Journal
 from emulator.simulator.moves import MOVES
 from emulator.simulator.profile import PROGRESS, Profile, swarm
-from emulator.simulator.profiles import PROFILES
+from emulator.simulator.profiles import ALL_PROFILES, PROFILES
 from emulator.simulator.simulation import Halts, Simulation, SimulationResult
 from emulator.simulator.spreads import draw_properties
 
@@ -80,7 +80,7 @@ def explore(seed: int, options: SweepOptions, *, journal: Journal | None = None)
     """Draws and plays one schedule."""
     topology = Random(f"{seed}/topology")
     name = options.profiles[topology.randrange(len(options.profiles))]
-    profile = swarm(PROFILES[name], topology)
+    profile = swarm(ALL_PROFILES[name], topology)
     cluster = _draw_cluster(profile, topology) if options.cluster is None else options.cluster
     drawn = {**draw_properties(profile.spreads, Random(f"{seed}/properties")), **dict(profile.properties)}
     plan = msgspec.structs.replace(

@@ -10,8 +10,9 @@ from typing import Final
 
 import msgspec
 
+from emulator.core.eras import rule_texts
 from emulator.core.promises import PROMISES, JudgedBy, is_promised
-from emulator.core.switches import Switches, switch_texts
+from emulator.core.switches import Switches
 from emulator.core.types import TopicPartition
 from emulator.simulator.oracle.finding import Alarm, Guarantee
 from emulator.simulator.oracle.losses import LostBatch
@@ -115,4 +116,4 @@ def _counts(alarm: Alarm, switches: Switches) -> bool:
         return False
     if alarm.check_id in _EXCUSED_BEYOND and alarm.guarantee is Guarantee.EXCEEDED:
         return False
-    return is_promised(alarm.check_id, switch_texts(switches))
+    return is_promised(alarm.check_id, rule_texts(switches))

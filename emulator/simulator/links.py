@@ -10,7 +10,7 @@ from emulator.plan.nodes import CLIENT, CONTROLLER
 from emulator.simulator.event_queue import EventQueue
 from emulator.simulator.network import KEEPALIVE_MS, LATENCY_MS, Interference, Latency, Network
 from emulator.simulator.nodes import BrokerNode
-from emulator.simulator.streams import MetadataStreams
+from emulator.simulator.streams import Streams
 from emulator.simulator.wire import Wire
 
 
@@ -30,7 +30,7 @@ class Links:
         queue: EventQueue,
         network: Network,
         wire: Wire,
-        streams: MetadataStreams,
+        streams: Streams,
         nodes: Mapping[BrokerId, BrokerNode],
     ) -> None:
         self._queue = queue

@@ -17,6 +17,7 @@ from emulator.simulator.progress_moves import PROGRESS_MOVES
 from emulator.simulator.races import RACES
 from emulator.simulator.request_moves import REQUEST_MOVES
 from emulator.simulator.unclean_races import UNCLEAN_RACES
+from emulator.simulator.zookeeper_moves import ZOOKEEPER_MOVES
 
 MOVES: Final[Mapping[str, Move]] = MappingProxyType(
     {
@@ -28,6 +29,7 @@ MOVES: Final[Mapping[str, Move]] = MappingProxyType(
         **ADMINISTRATOR_MOVES,
         **RACES,
         **UNCLEAN_RACES,
+        **ZOOKEEPER_MOVES,
     }
 )
 """By the name that profiles use."""

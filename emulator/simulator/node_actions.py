@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from typing import Final
 
-from emulator.core.types import NodeId, Way
+from emulator.core.types import NodeId
 from emulator.plan.actions import CrashWithin, Outcome, effective, no_op
-from emulator.plan.channels import Channel
-from emulator.plan.nodes import CONTROLLER
 from emulator.plan.power import DiskLoss
 from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.nodes import BrokerNode, ControllerNode
+from emulator.simulator.nodes import BrokerNode, MetadataNode
 from emulator.simulator.targets import UNKNOWN_NODE, Process, find_broker, find_process
 
 _NOT_RUNNING: Final = no_op("it does not run")
@@ -115,8 +113,8 @@ def _lose_unsynced(cluster: SimulatedCluster, node: Process, loss: DiskLoss) -> 
 
 
 def _batches(node: Process) -> int:
-    if isinstance(node, ControllerNode):
-        return len(node.log)
+    if isinstance(node, MetadataNode):
+        return node.length
     return sum(len(log.batches) for log in node.disk.logs.values())
 
 
@@ -171,24 +169,22 @@ def let_clock_jump(cluster: SimulatedCluster, node_id: NodeId, by_ms: int) -> Ou
     return effective(f"its clock is {by_ms} ms ahead")
 
 
+def expire_session(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
+    """Has a broker's ZooKeeper session ended; the process is not told."""
+    node = find_broker(cluster, node_id)
+    if node is None:
+        return UNKNOWN_NODE
+    if not cluster.end_session(node.broker_id):
+        return no_op("it has no session with a ZooKeeper that runs")
+    return effective("ZooKeeper has ended its session")
+
+
 def expire(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
-    """Withholds heartbeats until the session has expired; everything else continues."""
+    """Lets the session end; everything else continues."""
     node = find_broker(cluster, node_id)
     if node is None:
         return UNKNOWN_NODE
     if node.core is None:
         return _NOT_RUNNING
-    broker_id = node.broker_id
-    heartbeats = Channel(node.node_id, CONTROLLER, "BrokerHeartbeat", Way.REQUEST)
-    was_held = heartbeats in cluster.network.held
-    cluster.links.hold(heartbeats)
-
-    def is_over() -> bool:
-        registration = cluster.controller.image.brokers.get(broker_id)
-        return registration is None or registration.fenced
-
-    limit_ms = 3 * cluster.properties.broker_session_timeout_ms
-    is_fenced = cluster.run_until(is_over, within_ms=limit_ms)
-    if not was_held and not cluster.is_halted:
-        cluster.links.release(heartbeats)
-    return effective("the controller fenced it" if is_fenced else "the controller did not fence it")
+    has_ended = cluster.expire(node.broker_id)
+    return effective("its session has ended" if has_ended else "its session did not end")

@@ -1,10 +1,11 @@
 """Simulated processes: a core with a clock of its own, and what survives the process beside it."""
 
 from collections.abc import Sequence
-from typing import Final, Generic, Protocol, TypeVar
+from typing import ClassVar, Final, Generic, Protocol, TypeVar
 
 from emulator.core.broker import Broker, BrokerConfig
 from emulator.core.broker.invariants import PartitionMark
+from emulator.core.broker.partition import Partition
 from emulator.core.client.consumer import Consumer
 from emulator.core.client.producer import Producer
 from emulator.core.client.steps import ConsumerInput, ProducerInput, RecordsReceived
@@ -16,17 +17,20 @@ from emulator.core.image import MetadataImage
 from emulator.core.inputs import BrokerInput, ControllerInput, RequestFailed, ResponseReceived, TimerFired
 from emulator.core.messages import FetchPartition, FetchPartitionResponse, FetchRequest, FetchResponse
 from emulator.core.node_clock import NodeClock
-from emulator.core.properties import NodeProperties
+from emulator.core.properties import NodeProperties, TopicProperties
 from emulator.core.records import MetadataBatch
 from emulator.core.switches import Switches
 from emulator.core.types import (
     Acks,
+    BrokerEpoch,
     BrokerId,
+    BrokerState,
     CauseId,
     CorrelationId,
     IncarnationId,
     MetadataOffset,
     NodeId,
+    NodeRole,
     TopicPartition,
 )
 from emulator.plan.actions import CrashWithin
@@ -103,6 +107,38 @@ class StepNode(Protocol):
         ...
 
 
+class HostingBroker(Protocol):
+    """What can be seen of a broker that runs, in a cluster of either kind."""
+
+    @property
+    def broker_epoch(self) -> BrokerEpoch | None:
+        """As granted; ``None`` before it is registered."""
+        ...
+
+    @property
+    def state(self) -> BrokerState:
+        """Where it is in its life."""
+        ...
+
+    @property
+    def image(self) -> MetadataImage:
+        """The metadata that it has received."""
+        ...
+
+    @property
+    def partitions(self) -> tuple[Partition, ...]:
+        """All hosted partitions."""
+        ...
+
+    def partition(self, name: TopicPartition) -> Partition | None:
+        """Returns a hosted partition."""
+        ...
+
+    def topic_properties(self, topic: str) -> TopicProperties:
+        """Returns a topic's effective properties."""
+        ...
+
+
 class BrokerNode(Node[BrokerInput]):
     """A broker: its disk stays.
 
@@ -118,7 +154,7 @@ class BrokerNode(Node[BrokerInput]):
         self.broker_id = broker_id
         self.incarnation_id: IncarnationId | None = None
         self.disk = Disk()
-        self.broker: Broker | None = None
+        self.broker: HostingBroker | None = None
         self.marks: dict[TopicPartition, PartitionMark] = {}
 
     def boot(self, switches: Switches, properties: NodeProperties) -> None:
@@ -139,6 +175,11 @@ class BrokerNode(Node[BrokerInput]):
             )
         )
 
+    def metadata_end(self, name: TopicPartition) -> MetadataOffset:
+        """Returns up to which offset the process that runs knows the metadata about a partition."""
+        assert self.broker is not None
+        return self.broker.image.next_offset
+
     def to_input(self, outcome: ResponseReceived | RequestFailed) -> BrokerInput:
         """Returns the outcome as it is."""
         return outcome
@@ -149,8 +190,44 @@ class BrokerNode(Node[BrokerInput]):
         self.broker = None
 
 
-class ControllerNode(Node[ControllerInput]):
-    """The controller: its metadata log stays.
+class MetadataNode(Node[ControllerInput]):
+    """Where the metadata is: node 100.
+
+    Attributes:
+        durable: the committed metadata.
+    """
+
+    role: ClassVar[NodeRole]
+
+    def __init__(self) -> None:
+        super().__init__(CONTROLLER)
+        self.durable = MetadataImage()
+
+    @property
+    def committed_end_offset(self) -> MetadataOffset:
+        """The end (exclusive) of what is committed."""
+        raise NotImplementedError
+
+    @property
+    def length(self) -> int:
+        """How many batches it has written, synced or not."""
+        raise NotImplementedError
+
+    def boot(self, switches: Switches, properties: NodeProperties) -> tuple[ControllerEvent, ...]:
+        """Creates a new process; returns the events that its predecessor did not report."""
+        raise NotImplementedError
+
+    def lose_unsynced(self) -> None:
+        """Leaves what a power loss leaves."""
+        raise NotImplementedError
+
+    def to_input(self, outcome: ResponseReceived | RequestFailed) -> ControllerInput:
+        """Returns the outcome as it is."""
+        return outcome
+
+
+class ControllerNode(MetadataNode):
+    """The controller of a KRaft cluster: its metadata log stays.
 
     Attributes:
         log: appended batches, synced or not.
@@ -161,15 +238,26 @@ class ControllerNode(Node[ControllerInput]):
         draw: what the controller draws; chosen by an action, as nothing here is drawn while a plan is played.
     """
 
+    role = NodeRole.CONTROLLER
+
     def __init__(self) -> None:
-        super().__init__(CONTROLLER)
+        super().__init__()
         self.log: list[MetadataBatch] = []
         self.events: list[tuple[ControllerEvent, ...]] = []
         self.synced = 0
         self.published = 0
-        self.durable = MetadataImage()
         self.draw = 0
         self.controller: Controller
+
+    @property
+    def committed_end_offset(self) -> MetadataOffset:
+        """What the controller takes to be committed."""
+        return self.controller.committed_end_offset
+
+    @property
+    def length(self) -> int:
+        """Batches of the log."""
+        return len(self.log)
 
     def boot(self, switches: Switches, properties: NodeProperties) -> tuple[ControllerEvent, ...]:
         """Creates a new process that replays the log; returns the events that its predecessor did not report."""
@@ -199,10 +287,6 @@ class ControllerNode(Node[ControllerInput]):
             for index, record in enumerate(batch.records):
                 self.durable.replay(record, offset=MetadataOffset(batch.base_offset + index))
         self.synced = max(self.synced, length)
-
-    def to_input(self, outcome: ResponseReceived | RequestFailed) -> ControllerInput:
-        """Returns the outcome as it is."""
-        return outcome
 
 
 class ProducerNode(Node[ProducerInput]):

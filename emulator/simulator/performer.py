@@ -29,6 +29,7 @@ from emulator.plan.actions import (
     DuplicateNext,
     ElectLeaders,
     Expire,
+    ExpireSession,
     Flap,
     FlipBit,
     HalfOpen,
@@ -80,7 +81,7 @@ _BIT: Final = "simulated"
 
 def perform_and_record(cluster: SimulatedCluster, action: Action) -> Outcome:
     """Performs an action, and writes into the event log which faults that began and ended."""
-    before, broken = cluster.controller.committed_end_offset, cluster.network.broken
+    before, broken = cluster.committed_end_offset, cluster.network.broken
     begun_ns = cluster.event_log.now_ns
     outcome = perform(cluster, action)
     if outcome.took_effect:
@@ -89,7 +90,7 @@ def perform_and_record(cluster: SimulatedCluster, action: Action) -> Outcome:
             bit=_BIT,
             cause_id=cluster.event_log.cause_id,
             before=before,
-            after=cluster.controller.committed_end_offset,
+            after=cluster.committed_end_offset,
             broken=broken,
             begun_ns=begun_ns,
             proved_ns=cluster.event_log.now_ns,
@@ -111,7 +112,7 @@ def heal_and_record(cluster: SimulatedCluster) -> None:
             target=EVERYTHING.target,
             links=tuple(FaultLink(*link) for link in broken),
             seen=_BIT,
-            metadata_offset=cluster.controller.committed_end_offset,
+            metadata_offset=cluster.committed_end_offset,
             begun_ns=now_ns,
             proved_ns=now_ns,
         )
@@ -150,6 +151,8 @@ def perform(cluster: SimulatedCluster, action: Action) -> Outcome:
             return on_each(nodes, lambda node_id: node_actions.let_clock_jump(cluster, node_id, by_ms))
         case Expire(nodes=nodes):
             return on_each(nodes, lambda node_id: node_actions.expire(cluster, node_id))
+        case ExpireSession(nodes=nodes):
+            return on_each(nodes, lambda node_id: node_actions.expire_session(cluster, node_id))
         case Draw(number=number):
             return _draw(cluster, number)
         case Isolate(nodes=nodes, clients=clients):
@@ -215,7 +218,7 @@ def _produce(cluster: SimulatedCluster, action: Produce) -> Outcome:
 
 
 def _draw(cluster: SimulatedCluster, number: int) -> Outcome:
-    if number < 0 or cluster.controller_node.core is None:
+    if number < 0 or cluster.metadata_node.core is None:
         return no_op("no controller runs" if number >= 0 else "there is no such draw")
     cluster.set_draw(number)
     return effective(f"the controller draws {number}")

@@ -122,7 +122,7 @@ def _pause(view: ClusterView) -> Actions:
 
 def _resume(view: ClusterView) -> Actions:
     paused = [node.node_id for node in view.brokers if node.is_paused]
-    if view.cluster.controller_node.is_paused:
+    if view.cluster.metadata_node.is_paused:
         paused.append(CONTROLLER)
     return [Resume(nodes=(view.schedule.choice(paused),))] if paused else []
 
@@ -145,7 +145,7 @@ def _depose(view: ClusterView) -> Actions:
 
 
 def _on_controller(view: ClusterView, crash: Action) -> Actions:
-    if view.cluster.controller_node.core is None:
+    if view.cluster.metadata_node.core is None:
         return []
     start = Start(nodes=(CONTROLLER,))
     return [crash, Wait(duration_ms=view.schedule.choice((1, 20, 200, 500))), start]

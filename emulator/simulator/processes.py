@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-import msgspec
-
+from emulator.core.eras import rule_texts
 from emulator.core.events import (
     FaultInjected,
     IncarnationEnd,
@@ -22,9 +21,9 @@ from emulator.plan.actions import CrashWithin
 from emulator.plan.power import DiskLoss
 from emulator.simulator.event_log import EventLog
 from emulator.simulator.event_queue import EventQueue
-from emulator.simulator.nodes import BrokerNode, ControllerNode, InputT, Node, StepNode, incarnation_name
+from emulator.simulator.nodes import BrokerNode, InputT, MetadataNode, Node, StepNode, incarnation_name
 from emulator.simulator.power_loss import exact_loss
-from emulator.simulator.streams import MetadataStreams
+from emulator.simulator.streams import Streams
 from emulator.simulator.wire import Wire
 
 
@@ -41,7 +40,7 @@ class Processes:
 
     Args:
         nodes: all brokers.
-        controller_node: the controller.
+        metadata_node: where the metadata is.
         switches: the rules.
         properties: of every node.
         queue: virtual time.
@@ -55,24 +54,22 @@ class Processes:
     def __init__(
         self,
         nodes: Mapping[BrokerId, BrokerNode],
-        controller_node: ControllerNode,
+        metadata_node: MetadataNode,
         *,
         switches: Switches,
         properties: NodeProperties,
         queue: EventQueue,
         event_log: EventLog,
         wire: Wire,
-        streams: MetadataStreams,
+        streams: Streams,
         step: StepNode,
         arm: ArmTimer,
     ) -> None:
         self._nodes = nodes
-        self._controller_node = controller_node
+        self._metadata_node = metadata_node
         self._switches = switches
         self._properties = properties
-        self._switch_texts = {
-            name: {True: "on", False: "off"}.get(rule, rule) for name, rule in msgspec.to_builtins(switches).items()
-        }
+        self._switch_texts = rule_texts(switches)
         self._property_texts = property_texts(properties)
         self._queue = queue
         self._event_log = event_log
@@ -144,7 +141,7 @@ class Processes:
                 target=str(node.node_id),
                 nodes=(node.node_id,),
                 bit="simulated",
-                metadata_offset=self._controller_node.controller.committed_end_offset,
+                metadata_offset=self._metadata_node.committed_end_offset,
                 begun_ns=self._event_log.now_ns,
                 proved_ns=self._event_log.now_ns,
             )
@@ -154,26 +151,26 @@ class Processes:
 
     def start_controller(self) -> None:
         """Starts the controller on its log; no effect if it runs."""
-        node = self._controller_node
+        node = self._metadata_node
         if node.core is None:
             unreported = node.boot(self._switches, self._properties)
-            self._begin(node, role=NodeRole.CONTROLLER, incarnation_id=IncarnationId(f"controller-{node.incarnation}"))
+            self._begin(node, role=node.role, incarnation_id=IncarnationId(f"{node.role}-{node.incarnation}"))
             for event in unreported:
                 self._event_log.write(node, event)
             self._step(node, Started(cause_id=CauseId("start")))
 
     def stop_controller(self) -> None:
         """Asks the controller to shut down in order."""
-        self._step(self._controller_node, ShutdownRequested(cause_id=CauseId("stop")))
+        self._step(self._metadata_node, ShutdownRequested(cause_id=CauseId("stop")))
 
     def kill_controller(self) -> None:
         """Kills the controller; what it had appended stays."""
-        self.end(self._controller_node, IncarnationEnd.KILLED)
+        self.end(self._metadata_node, IncarnationEnd.KILLED)
 
     def power_loss_controller(self) -> None:
         """Ends the controller at once, if it runs, and loses the records that it had not synced."""
-        self.end(self._controller_node, IncarnationEnd.POWER_LOST)
-        self._controller_node.lose_unsynced()
+        self.end(self._metadata_node, IncarnationEnd.POWER_LOST)
+        self._metadata_node.lose_unsynced()
 
     # --- Any node ---------------------------------------------------------------------------------------------------
 
@@ -238,7 +235,7 @@ class Processes:
         self._wire.lose_process(node.node_id)
         if isinstance(node, BrokerNode):
             self._streams.forget(node)
-        elif isinstance(node, ControllerNode):
+        elif isinstance(node, MetadataNode):
             self._streams.lose_all()
         self._event_log.note(
             IncarnationEnded(
@@ -247,6 +244,6 @@ class Processes:
                 ended_incarnation=node.incarnation,
                 end=end,
                 exit_code=0 if end is IncarnationEnd.STOPPED else None,
-                metadata_offset=self._controller_node.controller.committed_end_offset,
+                metadata_offset=self._metadata_node.committed_end_offset,
             )
         )

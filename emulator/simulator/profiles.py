@@ -1,16 +1,29 @@
-"""All profiles, by name; their order decides which one a seed leads to."""
+"""All profiles, by name; their order decides which one a seed leads to, in clusters of either kind."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
 from emulator.simulator.administrator_profiles import ADMINISTRATORS
 from emulator.simulator.fault_profiles import FAULTS
 from emulator.simulator.profile import Profile
 from emulator.simulator.race_profiles import RACES
 from emulator.simulator.unclean_profiles import BEYOND
+from emulator.simulator.zookeeper_profiles import ZOOKEEPER
 
 PROFILES: Final[Mapping[str, Profile]] = MappingProxyType(
     {profile.name: profile for profile in (*FAULTS, *ADMINISTRATORS, *RACES, *BEYOND)}
 )
-"""By name."""
+"""Those for KRaft clusters, by name."""
+
+ZOOKEEPER_PROFILES: Final[Mapping[str, Profile]] = MappingProxyType({profile.name: profile for profile in ZOOKEEPER})
+"""Those for ZooKeeper clusters, by name."""
+
+ALL_PROFILES: Final[Mapping[str, Profile]] = MappingProxyType({**PROFILES, **ZOOKEEPER_PROFILES})
+"""All of them."""
+
+
+def profiles_of(era: str) -> tuple[str, ...]:
+    """Returns the names of the profiles that are made for an era."""
+    return tuple(ZOOKEEPER_PROFILES if era in ZOOKEEPER_ERAS else PROFILES)

@@ -42,7 +42,7 @@ def _endure(view: ClusterView) -> Actions:
 
 def _start(view: ClusterView) -> Actions:
     down = [node.node_id for node in view.brokers if node.core is None]
-    if view.cluster.controller_node.core is None:
+    if view.cluster.metadata_node.core is None:
         down.append(CONTROLLER)
     return [Start(nodes=(view.schedule.choice(down),))] if down else []
 

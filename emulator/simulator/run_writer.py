@@ -9,7 +9,7 @@ from typing import Final
 
 import yaml
 
-from emulator.core.switches import switch_texts
+from emulator.core.eras import rule_texts
 from emulator.core.types import Acks
 from emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
 from emulator.plan.plan import Plan
@@ -38,7 +38,7 @@ def write_run(plan: Plan, directory: Path, *, name: str, seed: int | None = None
         "scenario": name,
         "era": plan.era,
         "driver": "simulator",
-        "switches": switch_texts(plan.rules()),
+        "switches": rule_texts(plan.rules()),
     }
     if seed is not None:
         cluster["seed"] = seed

@@ -23,12 +23,12 @@ from emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
 from emulator.plan.plan import Plan
 from emulator.plan.steps import action_text
 from emulator.simulator.batch_registry import BatchRegistry
-from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.journal import Journal
 from emulator.simulator.judgement import Judgement, judge
+from emulator.simulator.kinds import make_checks, make_cluster
 from emulator.simulator.observer import ClientRecord
 from emulator.simulator.oracle.finding import Alarm, is_finding
-from emulator.simulator.oracle.liveness import CONVERGE_MS, QUIET_MS, excused, pulse
+from emulator.simulator.oracle.liveness import QUIET_MS, excused, pulse
 from emulator.simulator.oracle.losses import LostBatch
 from emulator.simulator.oracle.oracle import Oracle
 from emulator.simulator.performer import heal_and_record, perform_and_record
@@ -118,7 +118,8 @@ class Simulation:
 
     def __init__(self, plan: Plan, *, journal: Journal | None = None, batches: BatchRegistry | None = None) -> None:
         self.plan = plan
-        self.oracle = Oracle(self._alarmed)
+        self._rules = plan.rules()
+        self.oracle = Oracle(make_checks(self._rules, self._alarmed))
         self.has_crashed = False
         self.skipped: list[int] = []
         self._steps_played = 0
@@ -129,9 +130,8 @@ class Simulation:
         self._closing_acks = 0
         self._result: SimulationResult | None = None
         self._refused: ConfigError | None = None
-        self._rules = plan.rules()
         self._halts = Halts.NEVER
-        self.cluster = SimulatedCluster(
+        self.cluster = make_cluster(
             brokers=plan.brokers,
             switches=self._rules,
             properties=plan.node_properties(),
@@ -154,12 +154,7 @@ class Simulation:
         cluster = self.cluster
         for broker_id in cluster.nodes:
             cluster.processes.start(broker_id)
-        brokers = cluster.controller.image.brokers
-        count = len(cluster.nodes)
-        serves = cluster.run_until(
-            lambda: len(brokers) == count and not any(broker.fenced for broker in brokers.values()), within_ms=_BOOT_MS
-        )
-        if not serves:
+        if not cluster.run_until(lambda: cluster.is_up, within_ms=_BOOT_MS):
             self.oracle.alarm_log.report("L2", None, "the cluster did not come up")
         for topic in self.plan.topics:
             refusal = cluster.clients.create_topic(topic.name, topic.replicas, dict(topic.properties))
@@ -249,7 +244,7 @@ class Simulation:
         cluster = self.cluster
         heal_and_record(cluster)
         cluster.processes.start_controller()
-        cluster.processes.resume(cluster.controller_node)
+        cluster.processes.resume(cluster.metadata_node)
         for broker_id, node in cluster.nodes.items():
             cluster.processes.set_clock_rate(node, 1_000_000)
             node.pending_crash = None
@@ -262,13 +257,16 @@ class Simulation:
                 cluster.processes.stop(broker_id)  # unregistered, it is of no use until it is started again
             cluster.processes.start(broker_id)
         left = self._converge()
+        if left and cluster.is_mended_by_restarts:
+            self._restart_in_order()
+            left = self._converge()
         self._unread = excused(cluster)
         self._excuses = len(self._unread)
         for check_id, partition, sentence in left:
             self.oracle.alarm_log.report(check_id, partition, sentence)
         if left:
             return
-        committed = cluster.controller.committed_end_offset
+        committed = cluster.committed_end_offset
         cluster.event_log.note(ClusterSettled(cause_id=cluster.event_log.cause_id, metadata_offset=committed))
         before = self._pulse()
         cluster.run(QUIET_MS)
@@ -288,7 +286,7 @@ class Simulation:
 
     def _converge(self) -> list[tuple[str, TopicPartition | None, str]]:
         cluster = self.cluster
-        end_ms = cluster.now_ms + CONVERGE_MS
+        end_ms = cluster.now_ms + cluster.converge_ms
         while True:
             for broker_id in cluster.nodes:
                 cluster.processes.start(broker_id)  # one may have been on its way out when the healing began
@@ -296,6 +294,16 @@ class Simulation:
             left = list(self.oracle.missing())
             if not left or cluster.now_ms >= end_ms:
                 return left
+
+    def _restart_in_order(self) -> None:
+        """Restarts one broker after the other, as operators do; each has the time to come back into its ISRs."""
+        cluster = self.cluster
+        for broker_id, node in cluster.nodes.items():
+            cluster.processes.stop(broker_id)
+            if not cluster.run_until(lambda node=node: node.core is None):  # type: ignore[misc]
+                cluster.processes.kill(broker_id)
+            cluster.processes.start(broker_id)
+            cluster.run_until(lambda: not any(True for _ in self.oracle.missing()), within_ms=2_000)
 
     def _read(self) -> None:
         cluster = self.cluster

@@ -6,6 +6,7 @@ and they are applied as one.
 """
 
 from collections.abc import Callable
+from typing import Protocol
 
 from emulator.core.inputs import MetadataReceived, MetadataStreamLost, MetadataStreamOpened
 from emulator.core.types import CauseId, MetadataOffset, NodeId, Way
@@ -17,6 +18,26 @@ from emulator.simulator.nodes import BrokerNode, ControllerNode
 from emulator.simulator.wire import Wire
 
 _CAUSE = CauseId("stream")
+
+
+class Streams(Protocol):
+    """How brokers hear of metadata, as far as faults of nodes and links concern it."""
+
+    def open(self, node: BrokerNode, from_offset: MetadataOffset) -> None:
+        """Opens a broker's stream."""
+        ...
+
+    def lose(self, node: BrokerNode, *, notice_ms: int) -> None:
+        """A broker's stream breaks."""
+        ...
+
+    def lose_all(self) -> None:
+        """The process that serves them ended."""
+        ...
+
+    def forget(self, node: BrokerNode) -> None:
+        """A broker's process ended."""
+        ...
 
 
 class _Subscription:

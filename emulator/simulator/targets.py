@@ -7,9 +7,9 @@ from emulator.core.types import BrokerId, NodeId
 from emulator.plan.actions import Outcome, no_op
 from emulator.plan.nodes import CONTROLLER
 from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.nodes import BrokerNode, ControllerNode
+from emulator.simulator.nodes import BrokerNode, MetadataNode
 
-Process: TypeAlias = BrokerNode | ControllerNode
+Process: TypeAlias = BrokerNode | MetadataNode
 
 UNKNOWN_NODE: Final = no_op("there is no such node")
 
@@ -34,4 +34,4 @@ def find_broker(cluster: SimulatedCluster, node_id: NodeId) -> BrokerNode | None
 
 def find_process(cluster: SimulatedCluster, node_id: NodeId) -> Process | None:
     """Returns a broker or the controller; ``None`` if there is neither of this id."""
-    return cluster.controller_node if node_id == CONTROLLER else find_broker(cluster, node_id)
+    return cluster.metadata_node if node_id == CONTROLLER else find_broker(cluster, node_id)

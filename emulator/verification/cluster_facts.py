@@ -24,6 +24,7 @@ from emulator.core.events import (
     NodeStarted,
     TopicDeleted,
 )
+from emulator.core.types import NodeRole
 from emulator.verification.event_table import EventTable
 from emulator.verification.timeline import CollectedEvent, EventPlace
 from emulator.verification.vocabulary import COMMITTED
@@ -102,6 +103,11 @@ class ClusterFacts:
     @cached_property
     def _processes(self) -> Mapping[tuple[int, str], _Process]:
         return {(start.node, start.event.incarnation_id): process for process, start in self.started.items()}
+
+    @cached_property
+    def has_zookeeper(self) -> bool:
+        """Whether metadata is in ZooKeeper, and its offsets are zxids."""
+        return any(start.event.role is NodeRole.ZOOKEEPER for start in self.started.values())
 
     @cached_property
     def committed_offsets(self) -> frozenset[int]:

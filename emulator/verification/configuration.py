@@ -15,14 +15,13 @@ _MIN_ISR: Final = "min.insync.replicas"
 _STRATEGY: Final = "unclean.recovery.strategy"
 _UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
 _EVERY_BROKER: Final = ""
-_CONTROLLER: Final = "controller"
 
 
 class Configuration:
     """The configuration of one run, moment by moment; a moment is a metadata offset (exclusive)."""
 
     def __init__(self, timeline: Timeline) -> None:
-        started = next((each for each in timeline.of(NodeStarted) if each.role == _CONTROLLER), None)
+        started = next((each for each in timeline.of(NodeStarted) if each.role.has_metadata), None)
         self._static: Mapping[str, str] = {} if started is None else started.properties
         self._controller = next(
             (str(told.node) for told in timeline.events if told.event is started and started is not None), ""

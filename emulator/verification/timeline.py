@@ -105,9 +105,9 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
         return (collected.event for collected in self.events if isinstance(collected.event, kind))
 
     def switches(self) -> Mapping[str, str]:
-        """The rules of the run, by the controller's first line; empty if there is none."""
+        """The rules of the run, by the first line of the node that has the metadata; empty if there is none."""
         for started in self.of(NodeStarted):
-            if started.role == "controller":
+            if started.role.has_metadata:
                 return started.switches
         return {}
 

@@ -62,6 +62,8 @@ from emulator.core.control_messages import (
 )
 from emulator.core.effects import CloseLogs, LoadLogs, SendResponse, StopNode
 from emulator.core.errors import ErrorCode, InvariantError
+from emulator.core.events import BrokerStateChanged
+from emulator.core.image import MetadataImage
 from emulator.core.inputs import (
     LogRecovered,
     LogsLoaded,
@@ -90,8 +92,9 @@ from emulator.core.messages import (
     Request,
     Response,
 )
+from emulator.core.properties import TopicProperties
 from emulator.core.timers import Timed, TimerQueue
-from emulator.core.types import BrokerId, CorrelationId, TopicPartition
+from emulator.core.types import BrokerEpoch, BrokerId, BrokerState, CorrelationId, TopicPartition
 from emulator.core.zookeeper.exchange import (
     CloseSession,
     SessionExpired,
@@ -183,6 +186,21 @@ class ZooKeeperBroker:
         self._is_exiting = False
         self._has_exited = False
         self._are_logs_open = False
+        self.state = BrokerState.NOT_RUNNING
+
+    @property
+    def broker_epoch(self) -> BrokerEpoch | None:
+        """The zxid of its last registration; ``None`` before the first."""
+        return self.fence.broker_epoch
+
+    @property
+    def image(self) -> MetadataImage:
+        """What UpdateMetadata has told it; for reading only."""
+        return self.cache.image
+
+    def topic_properties(self, topic: str) -> TopicProperties:
+        """Returns a topic's effective properties, by what was read of it."""
+        return self.control.topic_properties_of(topic)
 
     @property
     def partitions(self) -> tuple[Partition, ...]:
@@ -227,6 +245,7 @@ class ZooKeeperBroker:
             case TimerFired():
                 self._handle_timers(turn)
             case Started():
+                self._enter(turn, BrokerState.STARTING)
                 turn.write(LoadLogs())
             case LogsLoaded():
                 self._open_logs(turn, incoming)
@@ -235,10 +254,13 @@ class ZooKeeperBroker:
             case SegmentsDeleted():
                 self._handle_segments_deleted(turn, incoming)
             case ShutdownRequested():
+                self._enter(turn, BrokerState.PENDING_CONTROLLED_SHUTDOWN)
                 self._ask_to_be_let_go(turn)
             case BrokerRegisteredAs(broker_epoch=broker_epoch):
                 self.fence.broker_epoch = broker_epoch
                 self._hosted.is_serving = True
+                if self.state is BrokerState.STARTING:
+                    self._enter(turn, BrokerState.RUNNING)
             case ControllerReplied(correlation_id=correlation_id, response=reply):
                 self._controller_replied(turn, self._asked.pop(correlation_id), reply)
             case ControllerUnreachable(correlation_id=correlation_id):
@@ -255,6 +277,12 @@ class ZooKeeperBroker:
                 self._session_expired(turn)
             case _:
                 assert_never(incoming)
+
+    def _enter(self, turn: Turn, state: BrokerState) -> None:
+        turn.record(
+            BrokerStateChanged(cause_id=turn.cause_id, old=self.state, new=state, broker_epoch=self.broker_epoch)
+        )
+        self.state = state
 
     # --- Requests -------------------------------------------------------------------------------------------------
 
@@ -501,6 +529,7 @@ class ZooKeeperBroker:
 
     def _exit(self, turn: Turn) -> None:
         self._has_exited = True
+        self._enter(turn, BrokerState.SHUTTING_DOWN)
         self._fetchers.stop()
         self._answers.append(CloseSession())
         if self._are_logs_open:

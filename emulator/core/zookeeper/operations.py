@@ -218,6 +218,20 @@ class ChildrenChanged(msgspec.Struct, frozen=True):
 WatchEvent: TypeAlias = NodeChanged | ChildrenChanged
 
 
+class TreeChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What a write did to one node, as the server's transaction log tells it; those of a transaction share a zxid.
+
+    ``data`` and ``version`` are the node's after the whole write; ``version`` is ``None`` where there is no node then.
+    """
+
+    zxid: Zxid
+    path: str
+    kind: ZooKeeperEventKind
+    session_id: SessionId
+    data: bytes
+    version: NodeVersion | None
+
+
 def failure(answer: StepAnswer) -> ZooKeeperFailure | None:
     """Returns why an operation did nothing; of a transaction, the first reason that is its own."""
     if isinstance(answer, OperationFailed):

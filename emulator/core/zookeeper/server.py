@@ -29,6 +29,7 @@ from emulator.core.zookeeper.operations import (
     Steps,
     Transaction,
     TransactionAnswer,
+    TreeChange,
     WatchEvent,
     ZooKeeperEventKind,
     ZooKeeperFailure,
@@ -55,6 +56,7 @@ class ZooKeeperServer:
         self._tree = DataTree()
         self._sessions: dict[SessionId, _Session] = {}
         self._last_session_id = 0
+        self._changes: list[TreeChange] = []
 
     @property
     def last_zxid(self) -> Zxid:
@@ -117,7 +119,7 @@ class ZooKeeperServer:
             return
         for path in self._tree.owned_by(session_id):
             _, changes = self._tree.write(Delete(path=path, version=None), session_id)
-            self._fire(changes)
+            self._fire(changes, session_id)
 
     # --- Requests -------------------------------------------------------------------------------------------------
 
@@ -135,11 +137,11 @@ class ZooKeeperServer:
                 return self._read(session, step)
             case Create() | SetData() | Delete():
                 answer, changes = self._tree.write(step, session_id)
-                self._fire(changes)
+                self._fire(changes, session_id)
                 return answer
             case Transaction():
                 transaction_answer, changes = self._tree.transact(step, session_id)
-                self._fire(changes)
+                self._fire(changes, session_id)
                 return transaction_answer
 
     def _read(self, session: _Session, step: Read) -> StepAnswer:
@@ -175,8 +177,14 @@ class ZooKeeperServer:
             for session_id, session in self._sessions.items()
         }
 
-    def _fire(self, changes: list[NodeChanged]) -> None:
+    def take_changes(self) -> tuple[TreeChange, ...]:
+        """Returns, once, what was written, in order: the transaction log of a real server."""
+        changes, self._changes = tuple(self._changes), []
+        return changes
+
+    def _fire(self, changes: list[NodeChanged], session_id: SessionId) -> None:
         for change in changes:
+            self._note(change, session_id)
             for session in self._sessions.values():
                 if change.path in session.node_watches:
                     session.node_watches.discard(change.path)
@@ -188,3 +196,16 @@ class ZooKeeperServer:
                     if path in session.children_watches and (not is_own or change.kind is ZooKeeperEventKind.DELETED):
                         session.children_watches.discard(path)
                         session.events.append(ChildrenChanged(path))
+
+    def _note(self, change: NodeChanged, session_id: SessionId) -> None:
+        node = self._tree.get(change.path)
+        self._changes.append(
+            TreeChange(
+                zxid=self._tree.last_zxid,
+                path=change.path,
+                kind=change.kind,
+                session_id=session_id,
+                data=b"" if node is None else node.data,
+                version=None if node is None else node.version,
+            )
+        )

@@ -332,10 +332,9 @@ class EventRouter:
 
     def _made_at(self, node_id: NodeId, name: TopicPartition) -> int:
         """Returns the moment by which a promise counts that a leader makes now."""
-        broker = self._checks.cluster.nodes[BrokerId(node_id)].broker
-        assert broker is not None
+        node = self._checks.cluster.nodes[BrokerId(node_id)]
         moment = self._checks.alarm_log.moment
-        return self._checks.truths[name].ledger.known_at(broker.image.next_offset, moment)
+        return self._checks.truths[name].ledger.known_at(node.metadata_end(name), moment)
 
     def _answered(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
         assert isinstance(event, AlterPartitionAnswered)

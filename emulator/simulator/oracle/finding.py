@@ -8,8 +8,9 @@ from enum import Enum
 
 import msgspec
 
+from emulator.core.eras import rule_texts
 from emulator.core.promises import PromiseKind, is_promised
-from emulator.core.switches import Switches, switch_texts
+from emulator.core.switches import Switches
 from emulator.core.types import TopicPartition
 
 
@@ -47,4 +48,4 @@ class Alarm(msgspec.Struct, frozen=True, kw_only=True):
 
 def is_finding(alarm: Alarm, switches: Switches) -> bool:
     """Whether an alarm means that the protocol is wrong."""
-    return alarm.guarantee is Guarantee.HOLDS and is_promised(alarm.check_id, switch_texts(switches))
+    return alarm.guarantee is Guarantee.HOLDS and is_promised(alarm.check_id, rule_texts(switches))

@@ -15,9 +15,6 @@ from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.oracle.candidates import candidates
 from emulator.simulator.oracle.tally import Tally
 
-CONVERGE_MS: Final = 30_000
-"""Virtual time in which a healed cluster must converge."""
-
 QUIET_MS: Final = 800
 """Virtual time for which nothing may change after that."""
 
@@ -28,11 +25,10 @@ PARKED_MS: Final = 5_000
 
 def excused(cluster: SimulatedCluster) -> tuple[TopicPartition, ...]:
     """Returns the partitions that no replica may lead."""
-    recovering = cluster.controller.recoveries.under_way
     return tuple(
         name
         for name, state in sorted(cluster.image.partitions.items())
-        if state.leader is None and not candidates(cluster, state) and name not in recovering
+        if state.leader is None and not candidates(cluster, state) and not cluster.is_recovering(name)
     )
 
 
@@ -62,7 +58,7 @@ def missing(cluster: SimulatedCluster) -> Iterator[tuple[str, TopicPartition | N
         if producer.producer.unfinished_records:
             yield "L5", None, f"{producer.name} has {producer.producer.unfinished_records} unanswered records"
     for request in cluster.wire.parked.values():
-        if cluster.now_ms - request.since_ms > PARKED_MS:
+        if request.api not in cluster.apis_left_unanswered and cluster.now_ms - request.since_ms > PARKED_MS:
             yield "L5", None, f"node {request.node_id} has not answered a {request.api} since {request.since_ms} ms"
     yield from _missing_order(cluster)
 
@@ -79,13 +75,13 @@ def _missing_order(cluster: SimulatedCluster) -> Iterator[tuple[str, TopicPartit
 
 def _missing_on_brokers(cluster: SimulatedCluster) -> Iterator[tuple[str, TopicPartition | None, str]]:
     image = cluster.image
-    end = cluster.controller.committed_end_offset
     for broker_id, node in cluster.nodes.items():
         if node.broker is None:
             yield "L2", None, f"broker {broker_id} does not run"
             continue
-        if node.broker.image.next_offset != end:
-            yield "L1", None, f"broker {broker_id} knows metadata up to {node.broker.image.next_offset} of {end}"
+        lacking = cluster.lacks_metadata(node)
+        if lacking is not None:
+            yield "L1", None, lacking
         registration = image.brokers.get(broker_id)
         if node.broker.state is not BrokerState.RUNNING or registration is None or registration.fenced:
             yield "L2", None, f"broker {broker_id} is {node.broker.state.value} and {registration}"

@@ -19,6 +19,7 @@ from emulator.core.events import (
     StrayDeleted,
     StrayDetected,
 )
+from emulator.core.image import PartitionState
 from emulator.core.types import BrokerId, LeaderEpoch, NodeId, Offset, TopicId, TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.nodes import BrokerNode
@@ -196,9 +197,13 @@ class LogChecks:
                     until=ledger.elected_at.get(cut.leader_epoch),
                 )
 
-    def _check_topic(self, node_id: NodeId, name: TopicPartition, topic_id: TopicId) -> None:
+    def _known(self, node_id: NodeId, name: TopicPartition) -> PartitionState | None:
+        """Returns a partition by the metadata that a broker has."""
         broker = self._cluster.nodes[BrokerId(node_id)].broker
-        state = None if broker is None else broker.image.partitions.get(name)
+        return None if broker is None else broker.image.partitions.get(name)
+
+    def _check_topic(self, node_id: NodeId, name: TopicPartition, topic_id: TopicId) -> None:
+        state = self._known(node_id, name)
         if state is None or state.topic_id != topic_id:
             sentence = f"{name} on broker {node_id} is of topic {topic_id}, its metadata says"
             self._alarm_log.report("M15", name, f"{sentence} {None if state is None else state.topic_id}")

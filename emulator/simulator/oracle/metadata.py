@@ -5,6 +5,8 @@ partitions that it hosts have the roles that the image gives them. M14: one cont
 reassignments end. L7, second half: no log is deleted where it is assigned.
 """
 
+from collections.abc import Iterator
+
 from emulator.core.broker.isr import Committed
 from emulator.core.broker.partition import Partition
 from emulator.core.events import BrokerRegistered, LogDeleted, MetadataApplied
@@ -104,6 +106,10 @@ class MetadataChecks:
         if state is not None and state.topic_id == event.topic_id and node.broker_id in state.replicas:
             sentence = f"broker {node.node_id} removed its log of {name} ({event.reason}), and is a replica: {state}"
             self._alarm_log.report("L7", name, sentence)
+
+    def missing(self) -> Iterator[tuple[str, TopicPartition | None, str]]:
+        """Yields what a healed cluster has not come to yet; L1 is asked of the cluster itself."""
+        yield from ()
 
     # --- Partitions -------------------------------------------------------------------------------------------------
 

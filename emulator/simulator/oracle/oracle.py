@@ -6,7 +6,7 @@ says when: what a step touched is checked at its end, everything every ``FULL_SC
 """
 
 import traceback
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -35,6 +35,9 @@ _ROOT: Final = Path(emulator.__file__).parents[1]
 class Oracle:
     """Watches one run; ``attach`` it to the cluster before anything but the controller runs.
 
+    Args:
+        checks: those of the kind of cluster; of a KRaft cluster by default.
+
     Attributes:
         checks: all of them, and what they know.
         alarm_log: all alarms.
@@ -42,8 +45,8 @@ class Oracle:
         tally: what the run was like.
     """
 
-    def __init__(self, on_alarm: Callable[[Alarm], None] | None = None) -> None:
-        self.checks = Checks(on_alarm)
+    def __init__(self, checks: Checks | None = None) -> None:
+        self.checks = Checks(None) if checks is None else checks
         self.alarm_log, self.truths, self.tally = self.checks.alarm_log, self.checks.truths, self.checks.tally
         self._router, self._promptness = EventRouter(self.checks), self.checks.promptness
         self._cluster: SimulatedCluster
@@ -180,6 +183,7 @@ class Oracle:
         """Yields what a healed cluster has not come to yet: property, partition if it is about one, and a sentence."""
         yield from missing(self._cluster)
         yield from self.checks.logs.overdue_strays()
+        yield from self.checks.metadata.missing()
         for name in excused(self._cluster):
             if self._promptness.keeps_a_candidate(name):
                 yield "L3", name, f"{name} has no candidate, though the guarantee holds: {self._cluster.state(name)}"

@@ -188,7 +188,7 @@ class Promptness:
         return node.core is not None and not node.is_paused and node.clock.keeps_time
 
     def _is_controller_sound(self) -> bool:
-        return self._is_sound(self._cluster.controller_node) and CONTROLLER_SYNC not in self._cluster.network.held
+        return self._is_sound(self._cluster.metadata_node) and CONTROLLER_SYNC not in self._cluster.network.held
 
     def _reaches(self, source: NodeId, target: NodeId) -> bool:
         """Whether a link carries everything, at once, both ways."""
@@ -212,7 +212,7 @@ class Promptness:
     def _check_elected(self) -> None:
         unled: list[_Unled] = []
         if self._is_controller_sound():
-            incarnation = self._cluster.controller_node.incarnation
+            incarnation = self._cluster.metadata_node.incarnation
             for name, state in self._cluster.image.partitions.items():
                 if state.leader is None or not self._is_active(state.leader):
                     reasons = self._reasons_to_elect(name, state)
@@ -297,7 +297,7 @@ class Promptness:
         if self._is_controller_sound():
             for broker_id in brokers:
                 node = self._cluster.nodes[broker_id]
-                session = _Session(broker_id, node.incarnation, self._cluster.controller_node.incarnation)
+                session = _Session(broker_id, node.incarnation, self._cluster.metadata_node.incarnation)
                 if self._is_unheard(broker_id):
                     unheard.append(session)
                 elif self._in_touch(broker_id) and self._durability.is_registered(node):

@@ -1,6 +1,5 @@
 """What a run was like: how much of everything happened, and which rules were seen at work."""
 
-from emulator.core.broker.broker import Broker
 from emulator.core.errors import ErrorCode
 from emulator.core.events import (
     AlterPartitionAnswered,
@@ -23,6 +22,7 @@ from emulator.core.events import (
 )
 from emulator.core.image import MetadataImage
 from emulator.core.types import BrokerId, NodeId, Offset, TopicPartition
+from emulator.simulator.nodes import HostingBroker
 
 
 class Tally:
@@ -88,7 +88,7 @@ class Tally:
             case _:
                 pass
 
-    def superseded(self, broker_id: BrokerId, broker: Broker | None) -> None:
+    def superseded(self, broker_id: BrokerId, broker: HostingBroker | None) -> None:
         """A registration is over; who leads by what it knows, and yet has no log, waits for one of its own (S36)."""
         if broker is not None and not broker.partitions and _leads(broker.image, broker_id):
             self.mark("roles:held_back")

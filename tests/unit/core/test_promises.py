@@ -2,8 +2,9 @@
 
 import pytest
 
+from emulator.core.eras import ZooKeeperSwitches, era_rules, rule_texts, with_rule
 from emulator.core.errors import ConfigError
-from emulator.core.promises import OUTCOME_CHECKS, PROMISES, JudgedBy, PromiseKind, is_promised
+from emulator.core.promises import OUTCOME_CHECKS, PROMISES, Clusters, JudgedBy, PromiseKind, is_promised
 from emulator.core.switches import ERAS, Switches, switch_texts, with_switch
 from emulator.verification.checks import CHECKS
 
@@ -15,7 +16,7 @@ def test_it_names_values_that_its_switches_can_have(check_id: str) -> None:
     for name, values in PROMISES[check_id].switches.items():
         assert values
         for value in values:
-            assert switch_texts(with_switch(Switches(), name, value))[name] == value
+            assert rule_texts(with_rule(ZooKeeperSwitches(), name, value))[name] == value
 
 
 def test_a_value_that_no_switch_has_is_no_switch_text() -> None:
@@ -25,7 +26,18 @@ def test_a_value_that_no_switch_has_is_no_switch_text() -> None:
 
 @pytest.mark.parametrize("check_id", PROMISES)
 def test_everything_is_promised_in_the_default_era(check_id: str) -> None:
-    assert is_promised(check_id, switch_texts(ERAS["kip-966"]))
+    of_zookeeper = PROMISES[check_id].clusters is Clusters.ZOOKEEPER
+    assert is_promised(check_id, switch_texts(ERAS["kip-966"])) is not of_zookeeper
+
+
+@pytest.mark.parametrize("check_id", [check_id for check_id in PROMISES if check_id.startswith("Z")])
+def test_what_is_about_zookeeper_is_promised_where_there_is_one(check_id: str) -> None:
+    assert is_promised(check_id, rule_texts(era_rules("kip-550-zk")))
+
+
+@pytest.mark.parametrize("check_id", [key for key, promise in PROMISES.items() if promise.clusters is Clusters.KRAFT])
+def test_what_is_about_a_kraft_controller_is_not_promised_where_there_is_none(check_id: str) -> None:
+    assert not is_promised(check_id, rule_texts(era_rules("kip-550-zk")))
 
 
 @pytest.mark.parametrize("check_id", BOUND)

@@ -403,7 +403,6 @@ def test_a_name_given_by_a_step_stands_for_its_node_in_later_steps() -> None:
         (f"{HEAD}steps:\n  - unregister_broker: {{node: 1, answer: [OKAY]}}\n", 6, "'OKAY' is not allowed"),
         (f"{HEAD}steps: [{{heal: all}}]\nend: whatever\n", 6, "allowed: restore, as_is"),
         (f"{HEAD}steps: [{{heal: all}}]\nexpect: {{kafka-7: {{verdict: valid}}}}\n", 6, "kafka-7: unknown key"),
-        (f"{HEAD}steps: [{{heal: all}}]\nexpect: {{kafka-3.9-zk: {{verdict: valid}}}}\n", 6, "not built yet"),
         (f"{HEAD}steps: [{{heal: all}}]\nexpect: {{kip-966: {{lost: 0}}}}\n", 6, "needs the key 'verdict'"),
         (
             f"{HEAD}steps: [{{heal: all}}]\nexpect: {{kip-966: {{verdict: violation, checks: [H2]}}}}\n",

@@ -13,6 +13,7 @@ from tests.unit.simulator.oracle import (
     test_logs,
     test_metadata,
     test_promptness,
+    test_zookeeper_checks,
 )
 
 FIRING = (
@@ -25,6 +26,7 @@ FIRING = (
     *test_metadata.CASES,
     *test_promptness.CASES,
     *test_durability.CASES,
+    *test_zookeeper_checks.CASES,
 )
 
 

@@ -1,0 +1,95 @@
+"""All eras, those of KRaft clusters and those of ZooKeeper clusters, and their rules by name.
+
+``switches`` has the rules that every cluster has; a ZooKeeper cluster has more (``zookeeper_rules``) and a protocol
+version. Who reads only the former takes a ``ZooKeeperSwitches`` for what it is: switches.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final
+
+import msgspec
+
+from emulator.core.errors import ConfigError
+from emulator.core.inter_broker_protocol import LATEST, PROPERTY, VERSIONS, IbpLevel, ibp_level
+from emulator.core.switches import ERAS, Switches, era_switches, is_switch, switch_choices, switch_texts, with_switch
+from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS, ZooKeeperRules
+
+
+class ZooKeeperSwitches(Switches, frozen=True, kw_only=True):
+    """The rules of a ZooKeeper cluster: beside the switches, its own rules and the protocol version of its brokers."""
+
+    zookeeper: ZooKeeperRules = ZooKeeperRules()
+    ibp: IbpLevel = LATEST
+
+
+ALL_ERAS: Final = (*ERAS, *ZOOKEEPER_ERAS)
+"""Every era that the simulator plays."""
+
+ZOOKEEPER_RULES: Final = tuple(ZooKeeperRules.__struct_fields__)
+
+
+def era_rules(era: str) -> Switches:
+    """Returns the rules of an era; of a ZooKeeper era ``ZooKeeperSwitches``.
+
+    Raises:
+        ConfigError: no such era.
+    """
+    preset = ZOOKEEPER_ERAS.get(era)
+    if preset is not None:
+        fields = {name: getattr(preset.switches, name) for name in Switches.__struct_fields__}
+        return ZooKeeperSwitches(**fields, zookeeper=preset.rules, ibp=preset.ibp)
+    if era not in ERAS:
+        raise ConfigError(key="era", value=era, expected="one of " + ", ".join(ALL_ERAS))
+    return era_switches(era)
+
+
+def is_rule(name: str) -> bool:
+    """Whether a name is that of a rule of any cluster, as opposed to a Kafka property."""
+    return is_switch(name) or name in ZOOKEEPER_RULES or name == PROPERTY
+
+
+def with_rule(switches: Switches, name: str, text: str) -> Switches:
+    """Returns the rules with one changed, as ``--set name=text`` asks.
+
+    Raises:
+        ConfigError: no such rule, one that a KRaft cluster does not have, or a text that is none of its values.
+    """
+    if is_switch(name) or not is_rule(name):
+        return with_switch(switches, name, text)
+    if not isinstance(switches, ZooKeeperSwitches):
+        raise ConfigError(key=name, value=text, expected="a ZooKeeper era: " + ", ".join(ZOOKEEPER_ERAS))
+    if name == PROPERTY:
+        return msgspec.structs.replace(switches, ibp=ibp_level(text))
+    rules = _values(name)
+    if text not in rules:
+        raise ConfigError(key=name, value=text, expected="one of " + ", ".join(rules))
+    return msgspec.structs.replace(
+        switches, zookeeper=msgspec.structs.replace(switches.zookeeper, **{name: rules[text]})
+    )
+
+
+def rule_choices(name: str) -> tuple[str, ...]:
+    """Returns the values of a rule, as text."""
+    if name == PROPERTY:
+        return VERSIONS
+    return switch_choices(name) if is_switch(name) else tuple(_values(name))
+
+
+def rule_texts(switches: Switches) -> dict[str, str]:
+    """Returns every rule by name as text: ``on``, ``off``, or the name of a value."""
+    if not isinstance(switches, ZooKeeperSwitches):
+        return switch_texts(switches)
+    shared = Switches(**{name: getattr(switches, name) for name in Switches.__struct_fields__})
+    own = {
+        name: {True: "on", False: "off"}.get(value, str(value))
+        for name, value in msgspec.to_builtins(switches.zookeeper).items()
+    }
+    return {**switch_texts(shared), **own, PROPERTY: VERSIONS[switches.ibp]}
+
+
+def _values(name: str) -> Mapping[str, Enum | bool]:
+    default = getattr(ZooKeeperRules(), name)
+    if isinstance(default, Enum):
+        return {member.value: member for member in type(default)}
+    return {"on": True, "off": False}

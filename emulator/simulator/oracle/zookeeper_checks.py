@@ -1,0 +1,242 @@
+"""What changes in the oracle where ZooKeeper has the metadata.
+
+What must hold of records, logs, leaders and clients is the same. What a controller may commit is not: a decision is a
+write of a state node, in the order of zxids, by whoever was elected, or by the leader itself. So the rules of the KRaft
+controller and the bounds in time that follow from its heartbeats are replaced by those of section "Invariants" in
+``docs/eras-zookeeper.md``.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import cast
+
+from emulator.core.broker.partition import Partition
+from emulator.core.broker.zookeeper_broker import ZooKeeperBroker
+from emulator.core.events import (
+    BrokerRegistered,
+    HighWatermarkAdvanced,
+    IncarnationEnded,
+    LogDeleted,
+    PartitionChanged,
+    UncleanLeaderElected,
+)
+from emulator.core.image import PartitionState
+from emulator.core.types import BrokerId, LeaderEpoch, MetadataOffset, NodeId, TopicPartition
+from emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion
+from emulator.core.zookeeper.nodes import paths
+from emulator.core.zookeeper.nodes.partition_state import StateFormat, decode_state
+from emulator.simulator.cluster import SimulatedCluster
+from emulator.simulator.nodes import BrokerNode
+from emulator.simulator.oracle.alarm_log import AlarmLog
+from emulator.simulator.oracle.checks import Checks
+from emulator.simulator.oracle.controller_rules import ControllerRules
+from emulator.simulator.oracle.finding import Alarm
+from emulator.simulator.oracle.leader_rules import LeaderRules
+from emulator.simulator.oracle.logs import LogChecks
+from emulator.simulator.oracle.metadata import MetadataChecks
+from emulator.simulator.oracle.promptness import Promptness
+from emulator.simulator.oracle.reference import MetadataReference
+from emulator.simulator.oracle.truth import PartitionTruth
+from emulator.simulator.zookeeper.cluster import ZooKeeperCluster
+
+
+class ZooKeeperChecks(Checks):
+    """All checks of a run of a ZooKeeper cluster."""
+
+    def __init__(self, on_alarm: Callable[[Alarm], None] | None) -> None:
+        super().__init__(on_alarm)
+        metadata = ZooKeeperMetadata(self.alarm_log)
+        self.metadata = metadata
+        self.controller = ZooKeeperWrites(self.alarm_log, metadata)
+        self.leaders = ZooKeeperLeaders(self.alarm_log, metadata.reference, self.truths)
+        self.logs = ZooKeeperLogs(self.alarm_log, self.truths)
+        self.promptness = NoPromptness(self.alarm_log, self.truths, self.durability, self.tally.mark)
+
+
+class ZooKeeperReference(MetadataReference):
+    """The ISRs that were ever in a state node.
+
+    Attributes:
+        last_isrs: the last one of each leader epoch.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(lambda _, __, ___: None)
+        self.last_isrs: dict[tuple[TopicPartition, LeaderEpoch], tuple[BrokerId, ...]] = {}
+
+    def written(self, name: TopicPartition, event: PartitionChanged) -> None:
+        """A state node has this now."""
+        self.last_isrs[name, event.leader_epoch] = event.isr
+        self._isrs.setdefault((name, event.leader_epoch), set()).add(frozenset(event.isr))
+
+    def has_committed(self, name: TopicPartition, leader_epoch: LeaderEpoch, isr: Sequence[BrokerId]) -> bool:
+        """Whether an ISR was in the node in a leader epoch or before: LeaderAndIsr with the same ISR may follow."""
+        members = frozenset(isr)
+        return any(members in self._isrs.get((name, LeaderEpoch(epoch)), ()) for epoch in range(leader_epoch + 1))
+
+
+class ZooKeeperMetadata(MetadataChecks):
+    """What brokers and the controller make of the nodes: M14, Z1, Z2, Z4, Z5, Z6."""
+
+    def __init__(self, alarm_log: AlarmLog) -> None:
+        super().__init__(alarm_log)
+        self.reference: ZooKeeperReference = ZooKeeperReference()
+        self._known_epochs: dict[tuple[BrokerId, int], ControllerEpoch] = {}
+
+    def controller_started(self) -> None:
+        """The server started: it has lost nothing."""
+
+    def follow(self) -> None:
+        """There is no log to follow."""
+
+    def written(self, incarnation: int, offset: MetadataOffset) -> None:
+        """The server told of a write: M14, first half."""
+        if offset < self._last_offset:
+            self._alarm_log.report("M14", None, f"write {offset} was told after {self._last_offset}")
+        self._last_offset = offset
+
+    def check_role(self, node: BrokerNode, name: TopicPartition, partition: Partition | None) -> None:
+        """Z2 on a broker; Z6: who leads in an epoch was written as its leader."""
+        self._check_known_epoch(node)
+        if partition is None or not partition.is_leader:
+            return
+        state = self._cluster.state(name)
+        if state is not None and state.leader_epoch == partition.leader_epoch and state.leader != node.broker_id:
+            sentence = f"broker {node.broker_id} leads {name} in epoch {partition.leader_epoch}, which is of"
+            self._alarm_log.report("Z6", name, f"{sentence} {state.leader}")
+
+    def _check_known_epoch(self, node: BrokerNode) -> None:
+        assert isinstance(node.broker, ZooKeeperBroker), "a ZooKeeper cluster has such brokers"
+        known, process = node.broker.fence.controller_epoch, (node.broker_id, node.incarnation)
+        before = self._known_epochs.get(process, known)
+        if known < before:
+            sentence = f"broker {node.broker_id} knows controller epoch {known}, and knew {before}"
+            self._alarm_log.report("Z2", None, sentence)
+        self._known_epochs[process] = known
+
+    def missing(self) -> Iterator[tuple[str, TopicPartition | None, str]]:
+        """Yields Z1 and Z5."""
+        cluster = cast(ZooKeeperCluster, self._cluster)
+        server = cluster.zookeeper_node.store.server
+        left = server.children(paths.ISR_CHANGE_NOTIFICATIONS)
+        if left:
+            yield "Z5", None, f"notifications {', '.join(left)} are still there"
+        term = cluster.term
+        if term is None:
+            return  # L1 says so
+        for name, state in cluster.image.partitions.items():
+            known = term.context.leadership.get(name)
+            decided = None if known is None else known.leader_and_isr
+            believed = decided and (decided.leader, decided.leader_epoch, decided.isr, decided.partition_epoch)
+            written = (state.leader, state.leader_epoch, state.isr, state.partition_epoch)
+            if believed != written:
+                yield "Z1", name, f"the controller takes {name} to be {believed}, and its node says {written}"
+
+    def log_deleted(self, node: BrokerNode, name: TopicPartition, event: LogDeleted) -> None:
+        """A broker put a log aside: Z4."""
+        state = self._cluster.state(name)
+        if state is not None and state.topic_id == event.topic_id and node.broker_id in state.replicas:
+            sentence = f"broker {node.node_id} removed its log of {name} ({event.reason}), and is a replica: {state}"
+            self._alarm_log.report("Z4", name, sentence)
+
+
+class ZooKeeperLeaders(LeaderRules):
+    """Rules of leaders: Z3, and no H4, as nobody is eligible beside the ISR."""
+
+    def __init__(
+        self, alarm_log: AlarmLog, reference: ZooKeeperReference, truths: Mapping[TopicPartition, PartitionTruth]
+    ) -> None:
+        super().__init__(alarm_log, reference)
+        self._last_isrs = reference.last_isrs
+        self._truths = truths
+
+    def check_superset(self, name: TopicPartition) -> None:
+        """Not promised."""
+
+    def high_watermark_advanced(self, node_id: NodeId, name: TopicPartition, event: HighWatermarkAdvanced) -> None:
+        """A leader commits: Z3, and what every leader's high watermark must keep to."""
+        super().high_watermark_advanced(node_id, name, event)
+        outstanding = self._truths[name].ledger.outstanding()
+        for member in self._last_isrs.get((name, event.leader_epoch), ()):
+            log = self._cluster.nodes[member].disk.logs.get(name)
+            end = 0 if log is None else log.log_end_offset
+            if end < event.new and member not in outstanding:
+                sentence = f"{name}: leader {node_id} of epoch {event.leader_epoch} commits up to {event.new}, and"
+                self._alarm_log.report("Z3", name, f"{sentence} member {member} of the ISR ends at {end}")
+
+
+class ZooKeeperLogs(LogChecks):
+    """Checks of logs, where a broker is told of a replica before it is told of the topic."""
+
+    def _known(self, node_id: NodeId, name: TopicPartition) -> PartitionState | None:
+        return self._cluster.state(name)
+
+
+class ZooKeeperWrites(ControllerRules):
+    """M1, M6, M14 and Z6 on the writes of state nodes, whoever made them."""
+
+    def __init__(self, alarm_log: AlarmLog, metadata: ZooKeeperMetadata) -> None:
+        super().__init__(alarm_log)
+        self._metadata = metadata
+        self._controller_epochs: dict[TopicPartition, ControllerEpoch] = {}
+
+    def committed(self, name: TopicPartition, event: PartitionChanged) -> None:
+        """A state node was written, or the partition's assignment."""
+        before = self._last.get(name)
+        self._last[name] = event
+        self._metadata.reference.written(name, event)
+        self._check_controller_epoch(name)
+        if before is None or before.topic_id != event.topic_id or before.partition_epoch > event.partition_epoch:
+            return
+        if event.leader is not None and event.leader not in event.isr:
+            self._alarm_log.report("M1", name, f"{name} is led by {event.leader}, which is not in ISR {event.isr}")
+        if event.leader_epoch < before.leader_epoch:
+            self._alarm_log.report("Z6", name, f"{name} went back to leader epoch {event.leader_epoch}")
+        if event.leader != before.leader and event.leader_epoch == before.leader_epoch:
+            sentence = f"{name} changed its leader within epoch {event.leader_epoch}"
+            self._alarm_log.report("Z6", name, f"{sentence}: {before.leader}, then {event.leader}")
+        self._check_election(name, before, event)
+
+    def _check_controller_epoch(self, name: TopicPartition) -> None:
+        """M14, second half: decisions of a replaced controller do not follow those of its successor."""
+        server = cast(ZooKeeperCluster, self._cluster).zookeeper_node.store.server
+        data = server.data(paths.state_node(name))
+        found = None if data is None else decode_state(data, NodeVersion(0), state_format=StateFormat.WITHOUT_RECOVERY)
+        if found is None:
+            return
+        if found.controller_epoch < self._controller_epochs.get(name, 0):
+            self._alarm_log.report("M14", name, f"{name} has a decision of controller epoch {found.controller_epoch}")
+        self._controller_epochs[name] = found.controller_epoch
+
+    def deleted(self, topic: str) -> None:
+        """A topic is gone."""
+        super().deleted(topic)
+        self._controller_epochs = {
+            name: epoch for name, epoch in self._controller_epochs.items() if name.topic != topic
+        }
+
+    def elected_uncleanly(self, name: TopicPartition, event: UncleanLeaderElected) -> None:
+        """Nobody compares logs here."""
+
+    def ended(self, event: IncarnationEnded) -> None:
+        """A session outlives its process."""
+
+    def registered(self, event: BrokerRegistered) -> None:
+        """A broker has a node: it may lead."""
+        self._active.add(event.broker_id)
+
+
+class NoPromptness(Promptness):
+    """Nothing is promised in time: sessions that a process believes in, and requests that hang, have no bound."""
+
+    def attach(self, cluster: SimulatedCluster, configuration: object) -> None:
+        """There is nothing to watch."""
+
+    def time_passed(self) -> None:
+        """Nothing is due."""
+
+    def ask(self) -> None:
+        """Nothing is asked."""
+
+    def keeps_a_candidate(self, name: TopicPartition) -> bool:
+        """Nobody remembers who is eligible beside the ISR."""
+        return False

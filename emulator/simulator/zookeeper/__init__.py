@@ -1,0 +1,1 @@
+"""A ZooKeeper cluster in virtual time; see ``README.md`` in this folder for the map."""

@@ -1,0 +1,168 @@
+"""A ZooKeeper cluster of real cores in one thread.
+
+Node 100 is the ZooKeeper server, where a KRaft cluster has its controller: metadata is there, and links to it are what
+brokers need. Each broker process hosts a controller, which acts while it is elected. The committed metadata is what the
+server's writes add up to, and its offsets are zxids.
+"""
+
+from typing import cast
+
+from emulator.core.admin_messages import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+)
+from emulator.core.effects import Effect, SendResponse, StopNode
+from emulator.core.eras import ZooKeeperSwitches
+from emulator.core.errors import ErrorCode, InvariantError
+from emulator.core.events import IncarnationEnd
+from emulator.core.inputs import RequestReceived
+from emulator.core.messages import Response
+from emulator.core.types import BrokerId, IncarnationId, MetadataOffset, NodeId, TopicPartition
+from emulator.core.zookeeper.identifiers import SessionId
+from emulator.core.zookeeper.nodes import paths
+from emulator.core.zookeeper.nodes.small_nodes import decode_controller
+from emulator.core.zookeeper_controller.term import Term
+from emulator.core.zookeeper_history import ZooKeeperHistory
+from emulator.simulator.cluster import SimulatedCluster
+from emulator.simulator.nodes import BrokerNode, MetadataNode
+from emulator.simulator.streams import Streams
+from emulator.simulator.zookeeper.nodes import ZooKeeperBrokerNode, ZooKeeperNode
+from emulator.simulator.zookeeper.service import ZooKeeperStore
+
+
+class NoStreams:
+    """A ZooKeeper cluster has no metadata streams: its controller tells brokers by requests."""
+
+    def open(self, node: BrokerNode, from_offset: MetadataOffset) -> None:
+        """Nobody asks for one.
+
+        Raises:
+            InvariantError: somebody did.
+        """
+        raise InvariantError(f"broker {node.broker_id} wants metadata from {from_offset} on")
+
+    def lose(self, node: BrokerNode, *, notice_ms: int) -> None:
+        """There is none."""
+
+    def lose_all(self) -> None:
+        """There is none."""
+
+    def forget(self, node: BrokerNode) -> None:
+        """There is none."""
+
+
+class ZooKeeperCluster(SimulatedCluster):
+    """The ZooKeeper server (node 100), brokers 0..N-1, and clients (node 1000); arguments as of its base."""
+
+    converge_ms = 90_000
+    """A request that a controller dropped is given up after ``controller.socket.timeout.ms``, which is 30 s."""
+
+    apis_left_unanswered = frozenset({"AlterPartition", "ControlledShutdown"})
+    """A controller whose session ends forgets what it was asked."""
+
+    is_mended_by_restarts = True
+    """Whoever missed a control request waits for the next election: KAFKA-2729."""
+
+    def _make_broker(self, broker_id: BrokerId) -> BrokerNode:
+        return ZooKeeperBrokerNode(broker_id, self._store)
+
+    def _make_metadata(self) -> tuple[MetadataNode, Streams]:
+        self.zookeeper_node = ZooKeeperNode(self._store)
+        return self.zookeeper_node, NoStreams()
+
+    def _prepare(self) -> None:
+        switches = self.switches
+        assert isinstance(switches, ZooKeeperSwitches), "a ZooKeeper cluster has its own rules"
+        history = ZooKeeperHistory(switches.zookeeper, self.properties, incarnation_of=self._incarnation_of)
+        self._store = ZooKeeperStore(history, switches.zookeeper)
+
+    def _incarnation_of(self, session_id: SessionId) -> IncarnationId:
+        """Returns which process has a session; one that registers runs."""
+        for node in self.processes_with_controllers():
+            core = node.process_core
+            if core is not None and core.client.session_id == session_id and node.incarnation_id is not None:
+                return node.incarnation_id
+        return IncarnationId(f"session-{session_id}")
+
+    def processes_with_controllers(self) -> list[ZooKeeperBrokerNode]:
+        """Returns all brokers."""
+        return [cast(ZooKeeperBrokerNode, node) for node in self.nodes.values()]
+
+    # --- Views ----------------------------------------------------------------------------------------------------
+
+    @property
+    def elected_controller(self) -> BrokerId | None:
+        """Whom ``/controller`` names."""
+        data = self._store.server.data(paths.CONTROLLER)
+        return None if data is None else decode_controller(data)
+
+    @property
+    def is_up(self) -> bool:
+        """Whether all brokers are registered, and one of them is the controller and knows of all."""
+        controller = self.elected_controller
+        if controller is None or len(self.image.brokers) < len(self.nodes):
+            return False
+        count = len(self.nodes)
+        return all(node.broker is not None and len(node.broker.image.brokers) == count for node in self.nodes.values())
+
+    def is_recovering(self, partition: TopicPartition) -> bool:
+        """Whether replicas are being asked what they hold: no ZooKeeper controller does that."""
+        return False
+
+    def lacks_metadata(self, node: BrokerNode) -> str | None:
+        """Returns why a broker may lack metadata, in words: nobody tells it any."""
+        return None if self.term is not None else f"{self.elected_controller} is not at work as the controller"
+
+    @property
+    def term(self) -> Term | None:
+        """The term of the controller that ZooKeeper names; ``None`` where it is not at work."""
+        controller = self.elected_controller
+        core = None if controller is None else cast(ZooKeeperBrokerNode, self.nodes[controller]).process_core
+        return None if core is None else core.process.controller.term
+
+    # --- What can be done -----------------------------------------------------------------------------------------
+
+    def expire(self, broker_id: BrokerId) -> bool:
+        """Lets a broker's session end: the server does it at once."""
+        return self.end_session(broker_id)
+
+    def end_session(self, broker_id: BrokerId) -> bool:
+        """Has the server end a broker's session; the process hears of it when it next asks for something."""
+        core = cast(ZooKeeperBrokerNode, self.nodes[broker_id]).process_core
+        session_id = None if core is None else core.client.session_id
+        if session_id is None or not self._store.server.is_alive(session_id):
+            return False
+        service = self.zookeeper_node.service
+        if service is None:
+            return False
+        for effect in service.end_session(session_id, cause_id=self.event_log.cause_id):
+            self._execute(self.zookeeper_node, effect)
+        return True
+
+    def set_draw(self, number: int) -> None:
+        """Nothing is drawn here: an unclean leader is the first that is online."""
+
+    # --- Steps ----------------------------------------------------------------------------------------------------
+
+    def _receive(self, node_id: NodeId, received: RequestReceived) -> bool:
+        if not isinstance(received.request, ElectLeadersRequest | AlterPartitionReassignmentsRequest):
+            return super()._receive(node_id, received)
+        controller = self.elected_controller
+        if controller is not None and super()._receive(controller, received):
+            return True
+        response: Response
+        if isinstance(received.request, ElectLeadersRequest):
+            response = ElectLeadersResponse(error=ErrorCode.NOT_CONTROLLER)
+        else:
+            response = AlterPartitionReassignmentsResponse(error=ErrorCode.NOT_CONTROLLER)
+        self.wire.respond(SendResponse(request_id=received.request_id, response=response, cause_id=received.cause_id))
+        return True
+
+    def _execute_on_metadata(self, effect: Effect) -> None:
+        match effect:
+            case StopNode():
+                self.processes.end(self.zookeeper_node, IncarnationEnd.STOPPED)
+            case _:
+                raise InvariantError(f"a ZooKeeper server has no effect {effect}")

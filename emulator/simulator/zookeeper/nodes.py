@@ -1,0 +1,101 @@
+"""The nodes of a ZooKeeper cluster: processes of a broker and a controller each, and the ZooKeeper server."""
+
+from emulator.core.broker.config import BrokerConfig
+from emulator.core.eras import ZooKeeperSwitches
+from emulator.core.events import ControllerEvent
+from emulator.core.inter_broker_protocol import InterBrokerProtocol
+from emulator.core.properties import NodeProperties
+from emulator.core.switches import Switches
+from emulator.core.types import BrokerId, MetadataOffset, NodeRole, TopicPartition
+from emulator.plan.nodes import CONTROLLER
+from emulator.simulator.nodes import CLUSTER_ID, BrokerNode, MetadataNode, incarnation_name
+from emulator.simulator.zookeeper.process_core import ZooKeeperProcessCore
+from emulator.simulator.zookeeper.service import ZooKeeperService, ZooKeeperStore
+
+
+class ZooKeeperBrokerNode(BrokerNode):
+    """A broker process with its controller.
+
+    Args:
+        broker_id: of the broker.
+        store: of the ZooKeeper server, where what a process knows can be dated.
+
+    Attributes:
+        process_core: the core, while it runs.
+    """
+
+    def __init__(self, broker_id: BrokerId, store: ZooKeeperStore) -> None:
+        super().__init__(broker_id)
+        self.process_core: ZooKeeperProcessCore | None = None
+        self._store = store
+
+    def boot(self, switches: Switches, properties: NodeProperties) -> None:
+        """Makes a new process on the disk."""
+        assert isinstance(switches, ZooKeeperSwitches), "a ZooKeeper cluster has its own rules"
+        self.incarnation += 1
+        self.incarnation_id = incarnation_name(self.broker_id, self.incarnation)
+        self.marks = {}
+        config = BrokerConfig(
+            broker_id=self.broker_id,
+            controller_id=CONTROLLER,
+            cluster_id=CLUSTER_ID,
+            incarnation_id=self.incarnation_id,
+            properties=properties,
+            switches=switches,
+        )
+        self.core = self.process_core = ZooKeeperProcessCore(
+            config,
+            switches.zookeeper,
+            InterBrokerProtocol(switches.ibp),
+            session_timeout_ms=properties.broker_session_timeout_ms,
+        )
+        self.broker = self.process_core.process.broker
+
+    def metadata_end(self, name: TopicPartition) -> MetadataOffset:
+        """Returns the zxid after the decision that made the role that it has; earlier than all, if it has none."""
+        partition = None if self.broker is None else self.broker.partition(name)
+        if partition is None:
+            return MetadataOffset(0)
+        return self._store.decided_at(name, partition.leader_epoch, partition.partition_epoch)
+
+    def end(self) -> None:
+        """The process is gone, the disk is not."""
+        super().end()
+        self.process_core = None
+
+
+class ZooKeeperNode(MetadataNode):
+    """The ZooKeeper server: all that it knows stays."""
+
+    role = NodeRole.ZOOKEEPER
+
+    def __init__(self, store: ZooKeeperStore) -> None:
+        super().__init__()
+        self.store = store
+        self.durable = store.history.image
+        self.service: ZooKeeperService | None = None
+
+    @property
+    def committed_end_offset(self) -> MetadataOffset:
+        """The zxid after the last one."""
+        return MetadataOffset(self.store.server.last_zxid + 1)
+
+    @property
+    def length(self) -> int:
+        """The number of writes, each of which is synced."""
+        return self.store.server.last_zxid
+
+    def boot(self, switches: Switches, properties: NodeProperties) -> tuple[ControllerEvent, ...]:
+        """Creates a new process; every write was told when it was made."""
+        self.incarnation += 1
+        self.core = self.service = ZooKeeperService(self.store)
+        return ()
+
+    def lose_unsynced(self) -> None:
+        """Leaves everything: the server answers only what is on its disk."""
+
+    def end(self) -> None:
+        """The process is gone, and connections with it."""
+        super().end()
+        self.service = None
+        self.store.disconnect_all()

@@ -1,0 +1,285 @@
+"""The ZooKeeper server as a process of the simulated cluster: sessions over connections, and what is told of writes.
+
+It stands where the controller of a KRaft cluster stands: as node 100, where metadata is. What it knows is on its disk,
+synced before it answers, so that a kill or a loss of power takes nothing; sessions are among it, and those that live
+through a restart have their whole timeout again.
+"""
+
+from typing import cast
+
+from emulator.core.admin_messages import (
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    DescribedBroker,
+    IncrementalAlterConfigsRequest,
+)
+from emulator.core.effects import Effect, RecordEvent, SendResponse, StopNode
+from emulator.core.errors import ErrorCode, InvariantError
+from emulator.core.events import ControllerEvent, PartitionChanged
+from emulator.core.inputs import NodeInput, RequestReceived, ShutdownRequested, Started, TimerFired
+from emulator.core.messages import Response
+from emulator.core.types import CauseId, LeaderEpoch, MetadataOffset, PartitionEpoch, RequestId, TopicPartition
+from emulator.core.zookeeper.identifiers import SessionId
+from emulator.core.zookeeper.nodes import paths
+from emulator.core.zookeeper.nodes.small_nodes import decode_controller
+from emulator.core.zookeeper.operations import Answers, WatchEvent
+from emulator.core.zookeeper.server import ZooKeeperServer
+from emulator.core.zookeeper_history import ZooKeeperHistory
+from emulator.core.zookeeper_rules import ZooKeeperRules
+from emulator.plan.nodes import CONTROLLER
+from emulator.simulator.nodes import CLUSTER_ID
+from emulator.simulator.zookeeper.administration import ZooKeeperAdministrator
+from emulator.simulator.zookeeper.session_messages import (
+    CloseSessionRequest,
+    Connection,
+    ConnectionRefused,
+    ConnectRequest,
+    ExecuteRequest,
+    OpenSessionRequest,
+    PollRequest,
+    SessionAnswer,
+    SessionGone,
+    SessionRequest,
+    SessionResponse,
+)
+
+_POLLS_PER_TIMEOUT = 3
+
+
+class _Client:
+    """What the server keeps of a session beside its nodes and watches."""
+
+    __slots__ = ("connection", "executed", "first_event", "polls", "timeout_ms", "unseen")
+
+    def __init__(self, *, timeout_ms: int) -> None:
+        self.timeout_ms = timeout_ms
+        self.connection = 0
+        self.executed = 0
+        self.first_event = 0
+        self.unseen: list[WatchEvent] = []
+        self.polls: list[tuple[RequestId, CauseId, int]] = []
+
+
+class ZooKeeperStore:
+    """What survives the server's process: its tree, its sessions, and the history of both.
+
+    Args:
+        history: folds what is written.
+        rules: of the cluster.
+    """
+
+    def __init__(self, history: ZooKeeperHistory, rules: ZooKeeperRules) -> None:
+        self.server = ZooKeeperServer()
+        self.administrator = ZooKeeperAdministrator(self.server, rules)
+        self.history = history
+        self.clients: dict[SessionId, _Client] = {}
+        self._decided: dict[tuple[TopicPartition, LeaderEpoch, PartitionEpoch], MetadataOffset] = {}
+
+    def told(self, *, cause_id: CauseId) -> list[ControllerEvent]:
+        """Folds what was written since; returns what to write down."""
+        events = [
+            event for change in self.server.take_changes() for event in self.history.take(change, cause_id=cause_id)
+        ]
+        for event in events:
+            if isinstance(event, PartitionChanged):
+                name = TopicPartition(event.topic, event.partition)
+                end = MetadataOffset(event.metadata_offset + 1)
+                self._decided.setdefault((name, event.leader_epoch, event.partition_epoch), end)
+        return events
+
+    def decided_at(
+        self, name: TopicPartition, leader_epoch: LeaderEpoch, partition_epoch: PartitionEpoch
+    ) -> MetadataOffset:
+        """Returns the zxid after the write that made a partition's state; 0 if there was none."""
+        return self._decided.get((name, leader_epoch, partition_epoch), MetadataOffset(0))
+
+    def described(self) -> DescribeClusterResponse:
+        """Returns who is registered; nobody knows what each of them has heard."""
+        data = self.server.data(paths.CONTROLLER)
+        controller = None if data is None else decode_controller(data)
+        end = MetadataOffset(self.server.last_zxid + 1)
+        return DescribeClusterResponse(
+            error=ErrorCode.NONE,
+            cluster_id=CLUSTER_ID,
+            controller_id=CONTROLLER if controller is None else controller,
+            metadata_end_offset=end,
+            brokers=tuple(
+                DescribedBroker(
+                    broker_id=broker_id,
+                    broker_epoch=registered.broker_epoch,
+                    incarnation_id=registered.incarnation_id,
+                    is_fenced=False,
+                    in_controlled_shutdown=False,
+                    applied_offset=MetadataOffset(end - 1),
+                )
+                for broker_id, registered in sorted(self.history.image.brokers.items())
+            ),
+        )
+
+    def disconnect_all(self) -> None:
+        """Forgets who waits: the process that they asked is gone."""
+        for client in self.clients.values():
+            client.polls.clear()
+
+
+class ZooKeeperService:
+    """One process of the server."""
+
+    def __init__(self, store: ZooKeeperStore) -> None:
+        self._store = store
+        self._now_ms = 0
+        self._effects: list[Effect] = []
+
+    def next_deadline_ms(self) -> int | None:
+        """Returns when a session expires or a poll is to be answered."""
+        due = [at_ms for client in self._store.clients.values() for _, _, at_ms in client.polls]
+        expiry_ms = self._store.server.next_expiry_ms()
+        return min([*due, *([] if expiry_ms is None else [expiry_ms])], default=None)
+
+    def step(self, incoming: NodeInput, *, now_ms: int) -> list[Effect]:
+        """Reacts to an input; returns what is to be done, in order.
+
+        Raises:
+            InvariantError: no server understands the request.
+        """
+        self._now_ms = now_ms
+        self._effects = []
+        server = self._store.server
+        match incoming:
+            case Started():
+                for session_id in self._store.clients:
+                    server.hear(session_id, now_ms=now_ms)
+            case RequestReceived():
+                self._handle(incoming)
+            case TimerFired():
+                for session_id in server.expire_silent(now_ms=now_ms):
+                    self._forget(session_id)
+            case ShutdownRequested():
+                return [StopNode()]
+            case _:
+                raise InvariantError(f"{incoming} is nothing to a ZooKeeper server")
+        self.settle(incoming.cause_id)
+        return self._effects
+
+    def end_session(self, session_id: SessionId, *, cause_id: CauseId) -> list[Effect]:
+        """Ends a session from outside, as another client that knows its password can; its owner is not told."""
+        self._effects = []
+        self._store.server.end_session(session_id)
+        self._forget(session_id)
+        self.settle(cause_id)
+        return self._effects
+
+    def settle(self, cause_id: CauseId) -> None:
+        """Tells of what was written, and answers the polls of those whose watches saw it."""
+        self._effects += [RecordEvent(event=event) for event in self._store.told(cause_id=cause_id)]
+        for session_id, client in self._store.clients.items():
+            client.unseen += self._store.server.take_events(session_id)
+            polls, client.polls = client.polls, []
+            for request_id, cause, due_ms in polls:
+                if client.unseen or due_ms <= self._now_ms:
+                    self._answer(request_id, cause, self._response(session_id, client))
+                else:
+                    client.polls.append((request_id, cause, due_ms))
+
+    # --- Requests -------------------------------------------------------------------------------------------------
+
+    def _handle(self, received: RequestReceived) -> None:
+        request_id, cause_id = received.request_id, received.cause_id
+        request = received.request
+        if isinstance(request, CreateTopicsRequest | DeleteTopicsRequest | IncrementalAlterConfigsRequest):
+            response = self._store.administrator.handle(request)
+            self._effects.append(SendResponse(request_id=request_id, response=response, cause_id=cause_id))
+            return
+        if isinstance(request, DescribeClusterRequest):
+            described = self._store.described()
+            self._effects.append(SendResponse(request_id=request_id, response=described, cause_id=cause_id))
+            return
+        self._handle_client(cast(SessionRequest, request), received)
+
+    def _handle_client(self, asked: SessionRequest, received: RequestReceived) -> None:
+        request_id, cause_id = received.request_id, received.cause_id
+        server = self._store.server
+        match asked:
+            case OpenSessionRequest(timeout_ms=timeout_ms):
+                session_id = server.open_session(timeout_ms=timeout_ms, now_ms=self._now_ms)
+                self._store.clients[session_id] = _Client(timeout_ms=timeout_ms)
+                self._answer(request_id, cause_id, SessionResponse(session_id=session_id))
+            case CloseSessionRequest(session_id=session_id):
+                server.end_session(session_id)
+                self._forget(session_id)
+                self._answer(request_id, cause_id, SessionGone())
+            case (
+                ConnectRequest(connection=connection)
+                | ExecuteRequest(connection=connection)
+                | PollRequest(connection=connection)
+            ):
+                client = self._store.clients.get(connection.session_id)
+                if client is None:
+                    self._answer(request_id, cause_id, SessionGone())
+                elif self._accepts(client, connection, asked):
+                    server.hear(connection.session_id, now_ms=self._now_ms)
+                    self._see(client, asked.events_seen)
+                    self._serve(client, connection.session_id, asked, received)
+                else:
+                    self._answer(request_id, cause_id, ConnectionRefused())
+            case _:
+                raise InvariantError(f"{type(received.request).__name__} is nothing to a ZooKeeper server")
+
+    def _accepts(self, client: _Client, connection: Connection, asked: SessionRequest) -> bool:
+        if isinstance(asked, ConnectRequest):
+            return connection.number > client.connection
+        is_next = not isinstance(asked, ExecuteRequest) or asked.number == client.executed
+        return connection.number == client.connection and is_next
+
+    def _serve(
+        self,
+        client: _Client,
+        session_id: SessionId,
+        asked: ConnectRequest | ExecuteRequest | PollRequest,
+        received: RequestReceived,
+    ) -> None:
+        match asked:
+            case ConnectRequest(connection=connection):
+                client.connection, client.executed = connection.number, 0
+                self._end_polls(client, ConnectionRefused())
+                self._answer_now(client, session_id, received, ())
+            case ExecuteRequest(steps=steps):
+                client.executed += 1
+                answers = self._store.server.execute(session_id, steps)
+                self._answer_now(client, session_id, received, answers)
+            case PollRequest():
+                due_ms = self._now_ms + client.timeout_ms // _POLLS_PER_TIMEOUT
+                client.polls.append((received.request_id, received.cause_id, due_ms))
+
+    def _answer_now(self, client: _Client, session_id: SessionId, received: RequestReceived, answers: Answers) -> None:
+        self._effects += [RecordEvent(event=event) for event in self._store.told(cause_id=received.cause_id)]
+        client.unseen += self._store.server.take_events(session_id)
+        self._answer(received.request_id, received.cause_id, self._response(session_id, client, answers))
+
+    def _see(self, client: _Client, events_seen: int) -> None:
+        """Forgets the events that a client has been told."""
+        del client.unseen[: max(0, events_seen - client.first_event)]
+        client.first_event = max(client.first_event, events_seen)
+
+    def _response(self, session_id: SessionId, client: _Client, answers: Answers = ()) -> SessionResponse:
+        return SessionResponse(
+            session_id=session_id, answers=answers, first_event=client.first_event, events=tuple(client.unseen)
+        )
+
+    def _answer(self, request_id: RequestId, cause_id: CauseId, answer: SessionAnswer) -> None:
+        response = cast(Response, answer)
+        self._effects.append(SendResponse(request_id=request_id, response=response, cause_id=cause_id))
+
+    def _forget(self, session_id: SessionId) -> None:
+        """Lets go of a session that is over."""
+        client = self._store.clients.pop(session_id, None)
+        if client is not None:
+            self._end_polls(client, SessionGone())
+
+    def _end_polls(self, client: _Client, answer: SessionAnswer) -> None:
+        """Answers the polls that wait for events which they will not get."""
+        polls, client.polls = client.polls, []
+        for request_id, cause_id, _ in polls:
+            self._answer(request_id, cause_id, answer)

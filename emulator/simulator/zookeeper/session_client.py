@@ -1,0 +1,204 @@
+"""A process's end of its ZooKeeper session: what a ZooKeeper client library does, as a state machine.
+
+States and edges::
+
+    CLOSED --open--> CONNECTING --answered--> CONNECTED --a request fails, or nothing is heard--> RECONNECTING
+                                                  ^------------------ session goes on -----------------|
+    any --session gone--> CLOSED (``SessionExpired``)
+
+One poll is under way at all times while it is connected: it is the heartbeat, and it brings the events of watches.
+Steps that are asked for while it is not connected wait; those that were under way are lost, and nobody knows what
+became of them.
+"""
+
+from collections import deque
+from enum import Enum, auto
+from typing import Final, TypeAlias
+
+from emulator.core.types import CauseId
+from emulator.core.zookeeper.exchange import (
+    SessionEstablished,
+    SessionExpired,
+    WatchFired,
+    ZooKeeperAnswered,
+    ZooKeeperConnectionLost,
+    ZooKeeperInput,
+    ZooKeeperReconnected,
+    ZooKeeperRequest,
+)
+from emulator.core.zookeeper.identifiers import SessionId
+from emulator.simulator.zookeeper.session_messages import (
+    CloseSessionRequest,
+    Connection,
+    ConnectionRefused,
+    ConnectRequest,
+    ExecuteRequest,
+    OpenSessionRequest,
+    PollRequest,
+    SessionAnswer,
+    SessionGone,
+    SessionRequest,
+    SessionResponse,
+)
+
+CAUSE: Final = CauseId("zookeeper")
+RETRY_MS: Final = 20
+"""Between two tries to connect."""
+
+Asked: TypeAlias = tuple[SessionRequest, ZooKeeperRequest | None]
+"""What was sent, and on whose behalf."""
+
+
+class _State(Enum):
+    CLOSED = auto()
+    CONNECTING = auto()
+    CONNECTED = auto()
+    RECONNECTING = auto()
+
+
+class SessionClient:
+    """The client of one process.
+
+    Args:
+        timeout_ms: of each session.
+
+    Attributes:
+        outgoing: what is to be sent; whoever sends it empties the list.
+        heard: what the process is to be told, in order; whoever tells it takes it out.
+        session_id: of the session that it has or had last.
+    """
+
+    def __init__(self, *, timeout_ms: int) -> None:
+        self.outgoing: list[Asked] = []
+        self.heard: deque[ZooKeeperInput] = deque()
+        self.session_id: SessionId | None = None
+        self.request_timeout_ms = timeout_ms * 2 // 3
+        self._timeout_ms = timeout_ms
+        self._state = _State.CLOSED
+        self._retry_at_ms: int | None = None
+        self._connections = 0
+        self._sent = 0
+        self._events_seen = 0
+        self._waiting: list[ZooKeeperRequest] = []
+
+    def next_deadline_ms(self) -> int | None:
+        """Returns when ``time_came`` is due."""
+        return self._retry_at_ms
+
+    # --- What the process wants -----------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Opens a session, the first or the next one."""
+        self._state = _State.CONNECTING
+        self._connections = self._sent = self._events_seen = 0
+        self._waiting.clear()
+        self._send(OpenSessionRequest(timeout_ms=self._timeout_ms))
+
+    def close(self) -> None:
+        """Ends the session, if there is one."""
+        if self.session_id is not None and self._state is not _State.CLOSED:
+            self._send(CloseSessionRequest(session_id=self.session_id))
+        self._state, self._retry_at_ms = _State.CLOSED, None
+
+    def ask(self, request: ZooKeeperRequest) -> None:
+        """Sends steps, now or once it is connected."""
+        if self._state is not _State.CONNECTED:
+            self._waiting.append(request)
+            return
+        frame = ExecuteRequest(
+            connection=self._connection, number=self._sent, steps=request.steps, events_seen=self._events_seen
+        )
+        self._sent += 1
+        self._send(frame, request)
+
+    # --- What the network brings ----------------------------------------------------------------------------------
+
+    def answered(self, asked: Asked, answer: SessionAnswer) -> None:
+        """Takes the answer to something that was sent."""
+        sent, request = asked
+        if self._state is _State.CLOSED or isinstance(sent, CloseSessionRequest) or not self._is_current(sent):
+            return
+        match answer:
+            case SessionGone():
+                self._state, self._retry_at_ms = _State.CLOSED, None
+                self.heard.append(SessionExpired(CAUSE))
+            case ConnectionRefused():
+                self._lose_connection()
+            case SessionResponse():
+                self._take(sent, request, answer)
+
+    def failed(self, asked: Asked, *, now_ms: int) -> None:
+        """Something that was sent has no answer."""
+        sent, _ = asked
+        if self._state is _State.CLOSED or isinstance(sent, CloseSessionRequest) or not self._is_current(sent):
+            return
+        if self._state is _State.CONNECTED:
+            self._lose_connection()
+        else:
+            self._retry_at_ms = now_ms + RETRY_MS
+
+    def time_came(self, *, now_ms: int) -> None:
+        """Tries to connect again, if it is time."""
+        if self._retry_at_ms is None or now_ms < self._retry_at_ms:
+            return
+        self._retry_at_ms = None
+        if self._state is _State.CONNECTING:
+            self._send(OpenSessionRequest(timeout_ms=self._timeout_ms))
+        elif self._state is _State.RECONNECTING:
+            self._connect()
+
+    # --- Connections ----------------------------------------------------------------------------------------------
+
+    @property
+    def _connection(self) -> Connection:
+        assert self.session_id is not None, "a connection belongs to a session"
+        return Connection(self.session_id, self._connections)
+
+    def _is_current(self, sent: SessionRequest) -> bool:
+        """Whether the connection that a request was sent on is the one that counts."""
+        if isinstance(sent, OpenSessionRequest):
+            return self._state is _State.CONNECTING
+        return not isinstance(sent, CloseSessionRequest) and sent.connection == self._connection
+
+    def _lose_connection(self) -> None:
+        self._state = _State.RECONNECTING
+        self.heard.append(ZooKeeperConnectionLost(CAUSE))
+        self._connect()
+
+    def _connect(self) -> None:
+        self._connections += 1
+        self._sent = 0
+        self._send(ConnectRequest(connection=self._connection, events_seen=self._events_seen))
+
+    def _take(self, sent: SessionRequest, request: ZooKeeperRequest | None, answer: SessionResponse) -> None:
+        if isinstance(sent, OpenSessionRequest):
+            self.session_id = answer.session_id
+            self.heard.append(SessionEstablished(cause_id=CAUSE, session_id=answer.session_id))
+        for event in answer.events[max(0, self._events_seen - answer.first_event) :]:
+            self._events_seen += 1
+            self.heard.append(WatchFired(cause_id=CAUSE, event=event))
+        match sent:
+            case OpenSessionRequest() | ConnectRequest():
+                self._go_on(is_new=isinstance(sent, OpenSessionRequest))
+            case ExecuteRequest():
+                assert request is not None, "steps are sent on somebody's behalf"
+                self.heard.append(
+                    ZooKeeperAnswered(cause_id=CAUSE, correlation_id=request.correlation_id, answers=answer.answers)
+                )
+            case _:
+                self._poll()
+
+    def _go_on(self, *, is_new: bool) -> None:
+        self._state = _State.CONNECTED
+        waiting, self._waiting = self._waiting, []
+        for request in waiting:
+            self.ask(request)
+        if not is_new:
+            self.heard.append(ZooKeeperReconnected(CAUSE))
+        self._poll()
+
+    def _poll(self) -> None:
+        self._send(PollRequest(connection=self._connection, events_seen=self._events_seen))
+
+    def _send(self, sent: SessionRequest, request: ZooKeeperRequest | None = None) -> None:
+        self.outgoing.append((sent, request))

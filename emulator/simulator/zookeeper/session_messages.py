@@ -1,0 +1,85 @@
+"""What passes between a process and ZooKeeper on the simulated network.
+
+One connection at a time belongs to a session. Its requests are numbered: the server executes them in order, and closes
+a connection on which one is missing, as TCP does. Events of watches are numbered over the whole session, and told until
+the client says that it has them, so that none is lost with a connection.
+"""
+
+from typing import NamedTuple
+
+import msgspec
+
+from emulator.core.zookeeper.identifiers import SessionId
+from emulator.core.zookeeper.operations import Answers, Steps, WatchEvent
+
+
+class Connection(NamedTuple):
+    """A connection of a session; the session's later ones have greater numbers."""
+
+    session_id: SessionId
+    number: int
+
+
+class OpenSessionRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Opens a session and its first connection."""
+
+    timeout_ms: int
+
+
+class ConnectRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Goes on with a session on a new connection; whatever is under way on an older one is not executed any more."""
+
+    connection: Connection
+    events_seen: int
+
+
+class ExecuteRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Executes steps."""
+
+    connection: Connection
+    number: int
+    steps: Steps
+    events_seen: int
+
+
+class PollRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Keeps the session alive; answered once there are events, or it is time for the next one."""
+
+    connection: Connection
+    events_seen: int
+
+
+class CloseSessionRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Ends the session."""
+
+    session_id: SessionId
+
+
+SessionRequest = OpenSessionRequest | ConnectRequest | ExecuteRequest | PollRequest | CloseSessionRequest
+
+
+class SessionResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers a request of a session that is alive.
+
+    Attributes:
+        session_id: of the session.
+        answers: to the steps; empty where none were asked.
+        first_event: number of the first of ``events``.
+        events: of watches, which count as seen before ``answers`` are.
+    """
+
+    session_id: SessionId
+    answers: Answers = ()
+    first_event: int = 0
+    events: tuple[WatchEvent, ...] = ()
+
+
+class SessionGone(msgspec.Struct, frozen=True):
+    """The session has expired, or never was."""
+
+
+class ConnectionRefused(msgspec.Struct, frozen=True):
+    """The connection is not the session's any more, or lacks a request; nothing was executed."""
+
+
+SessionAnswer = SessionResponse | SessionGone | ConnectionRefused

@@ -1,0 +1,76 @@
+"""ZooKeeper clusters in the simulator: every era serves, survives what it promises to, and is judged."""
+
+import pytest
+
+from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
+from emulator.plan.plan import parse_plan
+from emulator.simulator.explorer import SweepOptions, explore
+from emulator.simulator.journal import Journal
+from emulator.simulator.run_writer import play_and_stop
+from emulator.simulator.simulation import Simulation
+
+ERAS = tuple(ZOOKEEPER_ERAS)
+_SCHEDULES = 3
+
+_LEADER_DIES = """
+cluster brokers=3 era={era}
+topic orders replicas=(0,1,2) min.insync.replicas=2
+produce orders-0 acks=all records=1
+wait 100
+kill 0
+wait 1000
+produce orders-0 acks=all records=2
+wait 300
+start 0
+wait 500
+produce orders-0 acks=all records=1
+"""
+
+_LAST_REPLICA = """
+cluster brokers=3 era={era}
+topic orders replicas=(0,1,2) min.insync.replicas=2
+produce orders-0 acks=all records=5
+wait 200
+stop 0
+wait 800
+stop 1
+wait 800
+power-loss 2 keep=none kept=0 truncation=kept
+wait 800
+start 2
+wait 800
+"""
+
+
+def played(text: str, era: str) -> Simulation:
+    return play_and_stop(parse_plan(text.format(era=era)))
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_what_was_acknowledged_survives_the_leader(era: str) -> None:
+    simulation = played(_LEADER_DIES, era)
+    assert str(simulation.judgement()) == "valid, 0 acks=all records lost"
+    assert simulation.outcome().acks == 4  # the last one once everything was healed
+    assert not simulation.findings()
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_the_last_replica_standing_leads_with_whatever_it_holds(era: str) -> None:
+    """KIP-966, Motivation: the guarantee holds, as one replica lost power; each of these eras loses (S13, Z17)."""
+    judgement = played(_LAST_REPLICA, era).judgement()
+    assert str(judgement) == "violation, guarantee broken, 5 acks=all records lost"
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_a_seed_decides_everything(era: str) -> None:
+    journals = [Journal(), Journal()]
+    for journal in journals:
+        explore(7, SweepOptions(era=era, profiles=("zk-sessions",)), journal=journal)
+    assert journals[0].entries == journals[1].entries
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_without_power_losses_nothing_is_found(era: str) -> None:
+    options = SweepOptions(era=era, profiles=("zk-sessions", "zk-restarts"))
+    for seed in range(_SCHEDULES):
+        assert explore(seed, options).outcome.findings == ()
