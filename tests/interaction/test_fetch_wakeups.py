@@ -65,7 +65,7 @@ class FetchObserver(NullObserver):
 
     def stepped(self, node_id: NodeId) -> None:
         node = self._cluster.nodes.get(BrokerId(node_id))
-        if node is not None and node.broker is not None:
+        if node is not None and isinstance(node.broker, Broker):
             check_parked_fetches(node.broker, now_ms=self._cluster.now_ms)
 
 

@@ -79,7 +79,7 @@ class ObservedCluster(NullObserver):
 
     def core(self, broker_id: BrokerId) -> Broker:
         core = self.cluster.nodes[broker_id].broker
-        assert core is not None
+        assert isinstance(core, Broker)
         return core
 
     def happened(self, node_id: NodeId, incarnation: int, event: Event, *, now_ms: int) -> None:
