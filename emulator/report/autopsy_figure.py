@@ -19,11 +19,11 @@ _BEFORE: Final = 0.25
 
 class _Axis:
     def __init__(self, first: int, end: int) -> None:
-        self._first = first
+        self.first = first
         self._scale = (_WIDTH - _LEFT - _RIGHT) / max(end - first, 1)
 
     def place(self, offset: int) -> float:
-        return _LEFT + max(offset - self._first, 0) * self._scale
+        return _LEFT + max(offset - self.first, 0) * self._scale
 
 
 def logs_figure(partition: PartitionAutopsy) -> Markup:
@@ -49,7 +49,7 @@ def _row(candidate: CandidateReport, partition: PartitionAutopsy, axis: _Axis, *
         _span(axis, start, min(parted, end), top, "copies-3", "as in the longest log"),
         _span(axis, max(parted, start), end, top, "copies-1", "not in the longest log"),
     ]
-    if candidate.high_watermark is not None:
+    if candidate.high_watermark is not None and candidate.high_watermark >= axis.first:
         place = axis.place(candidate.high_watermark)
         shapes.append(line(place, top - 2, place, top + _BAR + 2, "promise"))
     return element("g", *shapes)

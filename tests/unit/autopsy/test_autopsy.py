@@ -209,6 +209,11 @@ def test_directories_are_found_wherever_they_are(newest: Path, tmp_path: Path) -
     assert [each.broker_id for each in partition_of(report, "orders").candidates] == [1, 2, 3]
 
 
+def test_a_broker_of_a_zookeeper_cluster_says_who_it_is(newest: Path) -> None:
+    (newest / "node-1" / "meta.properties").write_text("version=0\nbroker.id=7\ncluster.id=abc\n")
+    assert [each.node_id for each in report_on(newest / "node-1").directories] == [7]
+
+
 def test_a_directory_without_a_broker_is_refused(newest: Path) -> None:
     folder = newest / "node-1"
     (folder / "meta.properties").unlink()
