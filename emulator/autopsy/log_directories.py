@@ -7,7 +7,7 @@
     7=DIR                            DIR is a log directory of broker 7, whatever is in it
 
 A log directory without ``meta.properties`` is one if it holds folders such as ``orders-0``; its broker then is the
-number at the end of its name.
+number at the end of its name, or of the name of the folder that it is in.
 """
 
 import re
@@ -145,11 +145,13 @@ def _read(path: Path, *, node_id: NodeId | None) -> LogDirectoryFacts:
 def _node_of(path: Path, properties: dict[str, str]) -> NodeId:
     # A broker of a ZooKeeper cluster wrote version 0, with broker.id.
     written = properties.get("node.id") or properties.get("broker.id") or ""
-    at_end = _NUMBER_AT_END.search(path.resolve().name)
     if written.isdecimal():
         return NodeId(int(written))
-    if at_end is not None:
-        return NodeId(int(at_end[1]))
+    resolved = path.resolve()
+    for name in (resolved.name, resolved.parent.name):
+        at_end = _NUMBER_AT_END.search(name)
+        if at_end is not None:
+            return NodeId(int(at_end[1]))
     raise ConfigError(
         key="DIR", value=str(path), expected=f"{META_PROPERTIES} with a node.id, or the broker before it: 1={path}"
     )

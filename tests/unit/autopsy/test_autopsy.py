@@ -202,9 +202,12 @@ def test_a_damaged_metadata_log_is_a_problem(newest: Path) -> None:
 def test_directories_are_found_wherever_they_are(newest: Path, tmp_path: Path) -> None:
     shutil.move(newest / "node-1", tmp_path / "deep" / "er")
     (newest / "node-2" / "meta.properties").unlink()
+    (newest / "node-2").rename(newest / "data")
+    (newest / "node-2").mkdir()
+    (newest / "data").rename(newest / "node-2" / "data")
     shutil.move(newest / "node-3", tmp_path / "third")
     (tmp_path / "third" / "meta.properties").unlink()
-    report = report_on(tmp_path / "deep", newest / "node-2", f"3={tmp_path / 'third'}", tmp_path / "deep")
+    report = report_on(tmp_path / "deep", newest / "node-2" / "data", f"3={tmp_path / 'third'}", tmp_path / "deep")
     assert [each.node_id for each in report.directories] == [1, 2, 3]
     assert [each.broker_id for each in partition_of(report, "orders").candidates] == [1, 2, 3]
 
@@ -217,7 +220,8 @@ def test_a_broker_of_a_zookeeper_cluster_says_who_it_is(newest: Path) -> None:
 def test_a_directory_without_a_broker_is_refused(newest: Path) -> None:
     folder = newest / "node-1"
     (folder / "meta.properties").unlink()
-    unnamed = folder.rename(newest / "copy")
+    (newest / "copies").mkdir()
+    unnamed = folder.rename(newest / "copies" / "copy")
     with pytest.raises(ConfigError, match=f"or the broker before it: 1={unnamed}"):
         report_on(unnamed)
 
