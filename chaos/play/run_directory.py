@@ -12,7 +12,6 @@ import yaml
 
 from chaos.scenario.scenario import Scenario
 from emulator.cluster.layout import ClusterLayout
-from emulator.cluster.process_cluster import ClusterLayout
 from emulator.core.eras import era_rules, rule_texts, with_rule
 from emulator.core.errors import ConfigError
 from emulator.core.switches import Switches

@@ -97,7 +97,7 @@ def _unplayable(scenario: Scenario, properties: tuple[tuple[str, str], ...], dri
 
 
 def _unbuilt(era: str, driver: DriverName) -> str | None:
-    if era in ERAS_NOT_BUILT and driver is not DriverName.SIMULATOR:
+    if era in ERAS_NOT_BUILT and driver.has_processes:
         return f"--driver {driver.value} cannot play eras with ZooKeeper yet"
     return None
 

@@ -14,7 +14,6 @@ from chaos.scenario.scenario import Scenario
 from chaos.suite.cells import ALL, Cell, Shard, cells_of
 from chaos.suite.results import read_report, to_play_again
 from chaos.suite.selection import Selected, select
-from emulator.cluster.toxiproxy_build import find_toxiproxy
 from emulator.core.eras import era_rules
 from emulator.core.errors import ConfigError
 from emulator.plan.drivers import DriverName

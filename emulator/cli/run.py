@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from chaos.campaign import Campaign
     from chaos.scenario.scenario import Scenario
     from chaos.suite.selection import Selected
-    from emulator.plan.drivers import DriverName
 
 
 @click.command(short_help="Play scenarios and verify the runs.")
@@ -80,7 +79,6 @@ def run(
     """
     from chaos.suite.suite import make_suite, suite_again
     from emulator.cli.requirements import require_spark
-    from emulator.plan.drivers import DriverName
     from emulator.plan.yaml_cursor import ScenarioError
 
     chosen_driver = DriverName(driver)
@@ -151,10 +149,9 @@ def _campaign(
     from emulator.cli.requirements import require_driver, require_spark
     from emulator.core.eras import era_rules
     from emulator.core.switches import DEFAULT_ERA, era_switches
-    from emulator.plan.drivers import DriverName
     from emulator.plan.overrides import parse_overrides
 
-    rules_of = era_rules if driver is DriverName.SIMULATOR else era_switches
+    rules_of = era_switches if driver.has_processes else era_rules
     overrides = parse_overrides(settings)
     chosen = tuple(dict.fromkeys(eras)) or (DEFAULT_ERA,)
     orders = tuple(EraOrder(era=era, switches=overrides.apply(rules_of(era))) for era in chosen)
