@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from chaos.campaign import Campaign
     from chaos.scenario.scenario import Scenario
     from chaos.suite.selection import Selected
+    from emulator.plan.drivers import DriverName
 
 
 @click.command(short_help="Play scenarios and verify the runs.")
@@ -79,6 +80,7 @@ def run(
     """
     from chaos.suite.suite import make_suite, suite_again
     from emulator.cli.requirements import require_spark
+    from emulator.plan.drivers import DriverName
     from emulator.plan.yaml_cursor import ScenarioError
 
     chosen_driver = DriverName(driver)
