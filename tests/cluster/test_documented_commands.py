@@ -21,6 +21,7 @@ from tests.cluster import test_story
 from tests.cluster.signals import default_signals
 from tests.cluster.survivors import DEADLINE_S, MARK, leave_nothing
 from tests.documented_scenarios import ROOT, documented_blocks, documented_commands_beside_kafkas
+from tests.kafka_logs.archives import unpack
 from tests.unit.docs.test_commands import SHOWN
 from tests.unit.docs.test_commands import commands as shown_commands
 
@@ -42,6 +43,8 @@ BLOCKS: Final = {
     "explore": ("README.md", ".venv/bin/laststand simulate"),
     "plans": ("docs/plans.md", "laststand simulate"),
     "simulator": ("emulator/simulator/README.md", "laststand simulate"),
+    "real cluster": ("README.md", ".venv/bin/laststand autopsy"),
+    "autopsy": ("docs/autopsy.md", "$ laststand autopsy"),
     "install": ("docs/install.md", "pip wheel"),
     "completion": ("docs/install.md", 'eval "$(laststand completion bash)"'),
     "walk: begin": ("docs/standing-cluster.md", "$ laststand up"),
@@ -248,6 +251,13 @@ def test_plans_are_written_and_replayed(reader: Reader) -> None:
     (plan,) = documented_blocks("docs/plans.md", "# A follower")
     (reader.directory / "plan.txt").write_text(plan)
     reader.paste_all(block("plans") + block("simulator"))
+
+
+def test_replicas_of_a_real_cluster_are_compared(reader: Reader) -> None:
+    unpack("4.2.0", reader.directory / "copies")
+    for name in ("real cluster", "autopsy"):
+        (told,) = reader.paste_all(block(name)).values()
+        assert "electing 3 loses 75 records that broker 1 has, 50 committed" in told
 
 
 def test_what_is_needed_is_found_and_the_shell_completes(reader: Reader) -> None:
