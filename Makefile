@@ -12,7 +12,7 @@ GALLERY_ERAS := kafka-0.10 kafka-0.11 kafka-3.9 kafka-4.2 kip-966
 SOURCES := emulator chaos laststand tests benchmarks proto docs
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docker-images docker-demo proto format lint types check test mutants simulate mutation soak conformance scenarios suite rewrite docs screenshots gallery bench clean
+.PHONY: help setup demo docker-images docker-demo proto format lint types check test mutants simulate mutation soak conformance scenarios smoke suite rewrite docs screenshots gallery bench clean
 .DELETE_ON_ERROR:
 
 help: ## print this list
@@ -68,8 +68,10 @@ mutation: setup ## switch off each rule in turn until the simulator finds the fa
 scenarios: setup ## play every bundled scenario under each era that it has an expectation for
 	$(BIN)/laststand run chaos/scenarios $(if $(DRIVER),--driver $(DRIVER))
 
-suite: setup ## play the smoke suite on processes, and every bundled scenario in virtual time
+smoke: setup ## play the smoke suite on processes
 	$(BIN)/laststand run smoke
+
+suite: smoke ## play the smoke suite on processes, and every bundled scenario in virtual time
 	$(BIN)/laststand run chaos/scenarios --driver simulator
 
 soak: setup ## explore 100,000 schedules; a finding, or a rule that never had an effect, fails

@@ -321,8 +321,9 @@ def scenarios_page() -> str:
                 "`- wait_for_any: {of: [{node: 1, fenced: true}, {consumed: 100}], within: 10 s}` waits until one of "
                 "several conditions holds. `- repeat: {times: 3, steps: [...]}` plays steps so often; groups are drawn "
                 "anew each time. `- every: {period: 2 s, for: 10 s, do: [...]}` does so five times, each two seconds "
-                "after the one before, or as soon as that is done. `- parallel: [{kill: {node: 1}}, {cut: {from: 0, "
-                "to: 2}}]` begins several actions at once; barriers have no place in it, and a recorded plan has its "
+                "after the one before, or as soon as that is done; none is begun once ten seconds have passed since "
+                "the first. `- parallel: [{kill: {node: 1}}, {cut: {from: 0, to: 2}}]` begins several actions at once; "
+                "barriers have no place in it, and a recorded plan has its "
                 "actions one after the other."
             ),
             "\n## Doing\n\n",

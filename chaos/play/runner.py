@@ -149,8 +149,14 @@ class Run:
 
     async def _play_steps(self, target: Target, player: StepPlayer) -> None:
         numbered = enumerate(self._order.scenario.steps, start=1)
+        left_out = 0
         for _, together in itertools.groupby(numbered, key=lambda each: each[1].together or each[0]):
             steps = tuple(together)
+            left_out = left_out or player.left_out(steps[0][1])
+            if left_out:
+                player.leave_out(len(steps))
+                left_out -= len(steps)
+                continue
             target.cause_id = CauseId(f"step-{steps[0][0]}")
             if not await self._play_at_once(target, player, steps):
                 return

@@ -61,6 +61,16 @@ class StepPlayer:
         outcome = await self.perform(action, number=number)
         return PlayedStep(action=action, outcome=outcome)
 
+    def left_out(self, step: Step) -> int:
+        """Returns how many steps, this one first, are left out because the time of their ``every`` is over."""
+        if step.limit is None or self._target.now_ms - self._began_ms[-step.limit.before] < step.limit.span_ms:
+            return 0
+        return step.limit.rest
+
+    def leave_out(self, steps: int) -> None:
+        """Goes on after so many steps without playing them."""
+        self._began_ms += [self._target.now_ms] * steps
+
     def _as_played(self, barrier: Until) -> Until:
         """Returns a barrier as it can be played again: with ids for names, and time counted from its own beginning."""
         if isinstance(barrier.condition, Elapsed):

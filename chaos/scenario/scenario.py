@@ -18,11 +18,26 @@ from emulator.plan.topics import PlannedTopic
 
 
 @dataclass(frozen=True, kw_only=True)
+class RoundLimit:
+    """A round of ``every`` is not begun once ``span_ms`` have passed since the first one was.
+
+    Attributes:
+        before: how many steps the rounds before it have.
+        rest: how many steps it and the rounds after it have.
+    """
+
+    span_ms: int
+    before: int
+    rest: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Step:
     """One step: its barrier or action, its text and line, and the name that it gives to its node.
 
     Attributes:
         together: the ``parallel`` that it is part of, if any; neighbours with the same are played at once.
+        limit: of the round that it begins, if it begins one.
     """
 
     action: Until | ActionTemplate
@@ -30,6 +45,7 @@ class Step:
     line: int
     bind: str | None = None
     together: str | None = None
+    limit: RoundLimit | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import Final
 
 from chaos.scenario.conditions import DEFAULT_WITHIN_MS, Elapsed, Until
 from chaos.scenario.conditions_yaml import ANY, read_any_of, read_until
-from chaos.scenario.scenario import Step
+from chaos.scenario.scenario import RoundLimit, Step
 from emulator.plan import steps
 from emulator.plan.fields import duration_ms
 from emulator.plan.names import Names
@@ -68,7 +68,12 @@ def _every(fields: Fields, names: Names, *, line: int) -> tuple[Step, ...]:
     done = read_steps(fields.required("do"), names)
     pace = Until(condition=Elapsed(duration_ms=period_ms, steps=len(done)), within_ms=period_ms + DEFAULT_WITHIN_MS)
     text = f"{{until: {{elapsed: {period_ms} ms}}}}"
-    return _rounds((*done, Step(action=pace, text=text, line=line)), span_ms // period_ms)
+    once = (*done, Step(action=pace, text=text, line=line))
+    found = list(_rounds(once, span_ms // period_ms))
+    for begin in range(len(once), len(found), len(once)):
+        limit = RoundLimit(span_ms=span_ms, before=begin, rest=len(found) - begin)
+        found[begin] = dataclasses.replace(found[begin], limit=limit)
+    return tuple(found)
 
 
 def _rounds(steps: tuple[Step, ...], times: int) -> tuple[Step, ...]:

@@ -124,7 +124,7 @@ def judged_result(cell: Cell, report: VerdictReport, *, directory: Path | None) 
     status = _STATUS[report.outcome]
     reasons: tuple[str, ...] = ()
     if status is CellStatus.UNKNOWN:
-        reasons = doubts(report)
+        reasons = report.unknown_reasons or doubts(report)
     elif status is CellStatus.FAILED:
         reasons = report.misses or (headline(report),)
     return msgspec.structs.replace(

@@ -11,7 +11,7 @@ import click
 from emulator.cli.completion import complete_profiles
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
-from emulator.cli.settings import PROFILE_NAMES, era_option, set_option
+from emulator.cli.settings import PROFILE_NAMES, era_option, set_option, simulated_overrides
 from emulator.cli.suite import judging, play_cells
 from emulator.cli.suite_options import PlayChoice, play_options
 from emulator.cli.user_error import UserError
@@ -112,9 +112,8 @@ def fuzz(
     from emulator.cli.requirements import require_spark
     from emulator.cli.results import outcome_exit_code
     from emulator.plan.drivers import DriverName
-    from emulator.plan.overrides import parse_overrides
 
-    overrides = parse_overrides(settings)
+    overrides = simulated_overrides(settings)
     options = _options(seed, era, overrides, profiles, budget)
     check_store(store)
     require_spark()

@@ -1,11 +1,15 @@
 """The options that choose a protocol: ``--era`` and ``--set``. Their help names the values."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from emulator.cli.completion import complete_eras, complete_settings
+from emulator.cli.user_error import UserError
 from emulator.core.switches import DEFAULT_ERA, ERAS
+
+if TYPE_CHECKING:
+    from emulator.plan.overrides import Overrides
 
 ERA_HELP: Final = f"{', '.join(ERAS)}. docs/eras.md compares them."
 """What can be given to ``--era``."""
@@ -58,3 +62,19 @@ set_option = click.option(
     "docs/eras.md lists the rules and their values, docs/properties.md the properties.",
 )
 """Adds ``--set``; the function gets ``settings``, for ``parse_overrides``."""
+
+
+def simulated_overrides(settings: tuple[str, ...]) -> "Overrides":
+    """Returns what ``--set`` asks for, for plans that the simulator draws.
+
+    Raises:
+        ConfigError: it cannot be set.
+        UserError: the simulator has no such property.
+    """
+    from emulator.plan.overrides import parse_overrides
+    from emulator.plan.unsupported_properties import NO_TIMED_FLUSH, NODE_FLUSH_TIME
+
+    overrides = parse_overrides(settings)
+    if NODE_FLUSH_TIME in dict(overrides.properties):
+        raise UserError(f"--set {NODE_FLUSH_TIME}: {NO_TIMED_FLUSH}")
+    return overrides

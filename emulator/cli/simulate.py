@@ -19,7 +19,7 @@ from emulator.cli.completion import complete_profiles, complete_scenarios
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
 from emulator.cli.requirements import check_new, require_driver
-from emulator.cli.settings import PROFILE_NAMES, era_option, set_option
+from emulator.cli.settings import PROFILE_NAMES, era_option, set_option, simulated_overrides
 from emulator.cli.spark_options import SparkChoice, spark_options
 from emulator.cli.user_error import UserError
 from emulator.plan.plan import Plan
@@ -155,14 +155,10 @@ def _on_spark(choice: SparkChoice, told: "Callable[..., SweepReport]") -> "Sweep
 def _sweep_options(era: str | None, settings: tuple[str, ...], profiles: tuple[str, ...]) -> "SweepOptions":
     from emulator.core.eras import era_rules
     from emulator.core.switches import DEFAULT_ERA
-    from emulator.plan.overrides import parse_overrides
-    from emulator.plan.unsupported_properties import NO_TIMED_FLUSH, NODE_FLUSH_TIME
     from emulator.simulator.explorer import SweepOptions
     from emulator.simulator.profiles import ALL_PROFILES, profiles_of
 
-    overrides = parse_overrides(settings)
-    if NODE_FLUSH_TIME in dict(overrides.properties):
-        raise UserError(f"--set {NODE_FLUSH_TIME}: {NO_TIMED_FLUSH}")
+    overrides = simulated_overrides(settings)
     overrides.apply(era_rules(era or DEFAULT_ERA))
     unknown = [name for name in profiles if name not in ALL_PROFILES]
     if unknown:

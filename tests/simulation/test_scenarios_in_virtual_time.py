@@ -116,6 +116,18 @@ def test_a_missed_barrier_ends_the_steps_and_is_told(tmp_path: Path) -> None:
     assert "not reached within 2 s; seen: orders-0 leader=0" in problem
 
 
+def test_no_round_is_begun_when_the_time_of_all_is_over(tmp_path: Path) -> None:
+    inner = "{every: {period: 1 s, for: 4 s, do: [{until: {elapsed: 3 s}}]}}"
+    steps = f"  - every: {{period: 2 s, for: 10 s, do: [{inner}, {{heal: all}}]}}\n  - until: {{elapsed: 1 ms}}\n"
+    scenario = read_scenario(tmp_path / "x.yaml", BROKEN + steps)
+    directory = play(tmp_path, scenario, "kip-966")
+    assert problems(directory) == []
+    log = (directory / "run.log").read_text()
+    # Of 4 rounds of 3 s within 4 s two are played, and of 5 rounds of these within 10 s two again.
+    assert log.count("{until: {elapsed: 3 s}} ->") == 4
+    assert log.count("{heal: all} ->") == 2
+
+
 def test_faults_that_change_nothing_say_so(tmp_path: Path) -> None:
     scenario = read_scenario(
         tmp_path / "broken.yaml",

@@ -1,0 +1,40 @@
+"""Every fault of real processes is in ``docs/faults.md``, and in a bundled scenario that ``chaos/README.md`` lists."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chaos.scenario.conditions import Until
+from chaos.scenario.scenario_file import find_scenario, load_scenario, scenario_names
+from emulator.plan.actions import DEEDS, Deed, deed_of
+from emulator.plan.drivers import DriverName
+
+_ROOT = Path(__file__).parents[3]
+_PAGE = (_ROOT / "docs/faults.md").read_text(encoding="utf-8")
+_README = (_ROOT / "chaos/README.md").read_text(encoding="utf-8")
+
+FAULTS = [row for row in DEEDS.values() if row.fault is not None and DriverName.PROCESS not in row.refused]
+
+
+@pytest.fixture(scope="module")
+def played() -> dict[str, set[type]]:
+    """By listed scenario, the kinds of its actions."""
+    return {name: set(_kinds(name)) for name in scenario_names() if f"`{name}`" in _README}
+
+
+def _kinds(name: str) -> Iterator[type]:
+    for step in load_scenario(find_scenario(name)).steps:
+        if not isinstance(step.action, Until):
+            yield deed_of(step.action).kind
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.fault)
+def test_a_fault_is_played_by_a_listed_scenario_and_documented(fault: Deed, played: dict[str, set[type]]) -> None:
+    assert any(fault.kind in kinds for kinds in played.values()), "no bundled scenario in chaos/README.md plays it"
+    assert f"| `{fault.verb}" in _PAGE or f", `{fault.verb}`" in _PAGE
+
+
+def test_every_bundled_scenario_about_faults_is_listed() -> None:
+    missing = [name for name in scenario_names() if name.startswith("faults/") and f"`{name}`" not in _README]
+    assert missing == []
