@@ -342,7 +342,17 @@ def is_promised(check_id: str, switches: Mapping[str, str]) -> bool:
 
     A switch that is not named is not known to have a value, so that nothing is promised that depends on it.
     """
-    elsewhere = Clusters.KRAFT if ZOOKEEPER_RULE in switches else Clusters.ZOOKEEPER
-    if PROMISES[check_id].clusters is elsewhere:
+    if PROMISES[check_id].clusters is _elsewhere(switches):
         return False
     return all(switches.get(name) in values for name, values in PROMISES[check_id].switches.items())
+
+
+def rules_named_beside(switches: Mapping[str, str]) -> frozenset[str]:
+    """Returns the rules that every node names which is of the same kind of cluster as one with these switches."""
+    elsewhere = _elsewhere(switches)
+    return frozenset(name for each in PROMISES.values() if each.clusters is not elsewhere for name in each.switches)
+
+
+def _elsewhere(switches: Mapping[str, str]) -> Clusters:
+    """Returns the kind of cluster that one with these switches is not."""
+    return Clusters.KRAFT if ZOOKEEPER_RULE in switches else Clusters.ZOOKEEPER

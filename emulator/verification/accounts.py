@@ -35,7 +35,7 @@ from emulator.core.events import (
     TopicDeleted,
 )
 from emulator.core.history import OperationType
-from emulator.core.promises import PROMISES
+from emulator.core.promises import rules_named_beside
 from emulator.core.types import NodeRole
 from emulator.verification.cluster_facts import ClusterFacts
 from emulator.verification.columns import NONE
@@ -63,8 +63,6 @@ _ALONE: Final[tuple[type[Event], ...]] = (
 
 _SEEN: Final[tuple[type[Event], ...]] = (IncarnationEnded, FaultInjected, FaultHealed, ClusterSettled)
 """Events of the harness with the metadata that was committed by then."""
-
-_RULES: Final = frozenset(name for promise in PROMISES.values() for name in promise.switches)
 
 
 def contradictions_of_cluster(cluster: ClusterFacts, timeline: Timeline) -> Iterator[str]:
@@ -102,7 +100,7 @@ def _of_processes(timeline: Timeline) -> Iterator[str]:
                 f"and with exit code {end.exit_code}"
             )
     for told, started in _started_nodes(timeline):
-        if missing := sorted(_RULES - started.switches.keys()):
+        if missing := sorted(rules_named_beside(started.switches) - started.switches.keys()):
             yield f"node {told.node} does not say which rule it had: {', '.join(missing)}"
 
 

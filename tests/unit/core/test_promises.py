@@ -2,9 +2,17 @@
 
 import pytest
 
-from emulator.core.eras import ZooKeeperSwitches, era_rules, rule_texts, with_rule
+from emulator.core.eras import ALL_ERAS, ZooKeeperSwitches, era_rules, rule_texts, with_rule
 from emulator.core.errors import ConfigError
-from emulator.core.promises import OUTCOME_CHECKS, PROMISES, Clusters, JudgedBy, PromiseKind, is_promised
+from emulator.core.promises import (
+    OUTCOME_CHECKS,
+    PROMISES,
+    Clusters,
+    JudgedBy,
+    PromiseKind,
+    is_promised,
+    rules_named_beside,
+)
 from emulator.core.switches import ERAS, Switches, switch_texts, with_switch
 from emulator.verification.checks import CHECKS
 
@@ -64,3 +72,9 @@ def test_a_promise_is_kept_by_each_of_several_values() -> None:
     rules = switch_texts(Switches())
     assert is_promised("M15", rules | {"stray_cleanup": "rename"})
     assert not is_promised("M15", rules | {"stray_cleanup": "off"})
+
+
+@pytest.mark.parametrize("era", ALL_ERAS)
+def test_nodes_of_every_era_name_each_rule_that_they_have_to(era: str) -> None:
+    texts = rule_texts(era_rules(era))
+    assert rules_named_beside(texts) <= texts.keys()
