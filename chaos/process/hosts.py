@@ -12,10 +12,19 @@ from emulator.core.errors import MissingToolError
 from emulator.plan.drivers import DriverName
 
 
-def make_host(driver: DriverName) -> NodeHost | None:
-    """Returns the host of a driver's nodes; ``None`` for this machine's loopback."""
+def make_host(driver: DriverName, *, project: str | None = None) -> NodeHost | None:
+    """Returns the host of a driver's nodes; ``None`` for this machine's loopback.
+
+    Args:
+        driver: of the nodes.
+        project: of docker compose, where somebody else started them.
+    """
     if driver is not DriverName.DOCKER:
         return None
+    if project is not None:
+        from emulator.cluster.containers.attached_host import AttachedHost
+
+        return AttachedHost(project)
     from emulator.cluster.containers.container_host import ContainerHost
     from emulator.cluster.containers.images import chosen_images
 

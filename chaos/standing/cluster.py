@@ -95,7 +95,7 @@ class StandingCluster:
             self._layout,
             on_start=self._log.started,
             on_unexpected_end=self._notice_crash,
-            host=make_host(order.driver),
+            host=make_host(order.driver, project=order.project),
         )
         self._client_link = ClientLink(on_counts=self._changes.change)
         self._one_step = asyncio.Lock()

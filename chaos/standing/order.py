@@ -51,6 +51,8 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
         toxiproxy: the program; ``None`` for a cluster whose links cannot be broken.
         ports: where nodes listen that were told so; the others have any port.
         driver: of the nodes: processes, or the same in containers.
+        project: of docker compose, whose containers somebody else started.
+        run: its run's id; by default, the name of the directory.
     """
 
     directory: str
@@ -62,6 +64,8 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
     toxiproxy: str | None
     ports: dict[int, int] = msgspec.field(default_factory=dict)
     driver: DriverName = DriverName.PROCESS
+    project: str | None = None
+    run: str | None = None
 
     @property
     def path(self) -> Path:
@@ -99,7 +103,7 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
             {} if before is None else {node: port for node, port in before.metrics_ports.items() if is_free(port)}
         )
         return ClusterLayout(
-            run=self.path.name,
+            run=self.run or self.path.name,
             directory=self.path,
             controller_id=CONTROLLER,
             broker_ids=self.broker_ids,

@@ -10,10 +10,12 @@ from typing import Final
 import click
 
 from emulator.cli.analyze import analyze
+from emulator.cli.attach import attach
 from emulator.cli.autopsy import autopsy
 from emulator.cli.catalogue import checks, eras
 from emulator.cli.chaos import chaos
 from emulator.cli.completion import completion
+from emulator.cli.compose import compose
 from emulator.cli.configs import configs
 from emulator.cli.consume import consume
 from emulator.cli.docker import docker
@@ -66,7 +68,7 @@ cli.add_section("Standing cluster", up, status, logs, stop, start, down, ps)
 cli.add_section("Topics and records", topics, produce, consume, inspect)
 cli.add_section("Administration", elect_leaders, reassign, configs, features)
 cli.add_section("Faults", chaos)
-cli.add_section("Containers", docker)
+cli.add_section("Containers", compose, attach, docker)
 cli.add_section("This program", setup, completion)
 
 

@@ -128,6 +128,8 @@ class ProcessCluster:
     async def start(self) -> None:
         """Starts every process of the cluster at once; before them the proxies, unless they run already.
 
+        Nodes that run already, because somebody else started them, are only put on record.
+
         Raises:
             StartError: a node did not become ready.
             ToxiproxyError: the proxies could not be made.
@@ -136,7 +138,10 @@ class ProcessCluster:
             await self.start_proxies(self.layout.toxiproxy)
         async with asyncio.TaskGroup() as tasks:
             for node_id in self.layout.node_ids:
-                tasks.create_task(self.start_node(node_id))
+                if self.is_running(node_id):
+                    self._on_start(node_id, self._incarnations[node_id])
+                else:
+                    tasks.create_task(self.start_node(node_id))
 
     async def start_proxies(self, program: Path) -> None:
         """Starts a proxy for every link, all of them open; addresses lead through them from now on.
@@ -148,6 +153,8 @@ class ProcessCluster:
             ToxiproxyError: the proxies could not be made.
         """
         self.toxiproxy = await self._host.start_toxiproxy(program)
+        if self.toxiproxy.links:
+            return  # somebody else made them
         # Nobody dials the client. The controller dials brokers when it recovers a partition.
         await self.toxiproxy.create(
             {

@@ -37,6 +37,7 @@ from emulator.cluster.supervisor import Supervisor
 from emulator.core.errors import EmulatorError
 from emulator.core.types import NodeId
 from emulator.plan.channels import Link as LinkOf
+from emulator.plan.nodes import CLIENT
 
 PROCESS_NAME = "toxiproxy"
 """The server's name among the children of its supervisor."""
@@ -268,6 +269,20 @@ class Toxiproxy:
             self._proxies[link] = toxiproxy.proxy.Proxy(**description)
             self._toxics[link] = {}
 
+    async def adopt(self) -> None:
+        """Take over every proxy that the server has already; those whose name is no link are left alone.
+
+        Raises:
+            ToxiproxyError: the server could not say.
+        """
+        listed = await self._in_thread(lambda: _Consumer.get("/proxies").json())
+        for name, description in listed.items():
+            link = _link_named(name)
+            if link is not None:
+                fields = ("name", "listen", "upstream", "enabled")
+                self._proxies[link] = toxiproxy.proxy.Proxy(**{field: description[field] for field in fields})
+                self._toxics[link] = {}
+
     async def cut(self, links: Iterable[Link]) -> tuple[Link, ...]:
         """Stop both byte directions of each link.
 
@@ -421,3 +436,10 @@ class Toxiproxy:
 
         async with self._one_call:
             return await asyncio.to_thread(with_connection)
+
+
+def _link_named(name: str) -> Link | None:
+    source, arrow, target = name.partition("->")
+    if not arrow or not target.isdigit() or not (source.isdigit() or source == "client"):
+        return None
+    return Link(CLIENT if source == "client" else NodeId(int(source)), NodeId(int(target)))

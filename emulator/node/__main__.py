@@ -1,4 +1,4 @@
-"""``python -m emulator.node broker|controller --config FILE``: one node process, from its first event to its last.
+"""``python -m emulator.node broker|controller [--config FILE]``: one node process, from its first event to its last.
 
 The event log is opened before anything slow is imported, so that an incarnation that is killed early still has a file.
 Exit codes: 0 after an orderly end (SIGTERM), 254 for an invalid configuration, 255 for everything else. A bug ends the
@@ -23,6 +23,7 @@ from emulator.core.switches import switch_texts
 from emulator.core.types import IncarnationId, NodeRole
 from emulator.node.cause_ids import CauseIds
 from emulator.node.config import NodeConfig, read_config
+from emulator.node.environment import config_from_environment
 from emulator.node.event_writer import EventWriter
 
 _EXIT_CONFIG: Final = 254
@@ -33,8 +34,9 @@ def main() -> int:
     """Runs a node and returns its exit code."""
     arguments = _arguments()
     role = NodeRole(arguments.role)
+    is_composed = arguments.config is None
     try:
-        config = read_config(arguments.config)
+        config = config_from_environment(role, os.environ) if is_composed else read_config(arguments.config)
         config.node_properties()
     except ConfigError as error:
         sys.stderr.write(f"{error}\n")
@@ -53,7 +55,7 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m emulator.node", description="Runs one node of a cluster.")
     parser.add_argument("role", choices=[NodeRole.BROKER.value, NodeRole.CONTROLLER.value])
-    parser.add_argument("--config", required=True, help="the node's configuration, a JSON file")
+    parser.add_argument("--config", help="the node's configuration, a JSON file; by default, the environment has it")
     return parser.parse_args()
 
 

@@ -51,7 +51,7 @@ from emulator.core.inputs import (
 )
 from emulator.core.messages import FetchResponse, ProduceRequest, Request
 from emulator.core.node_clock import NodeClock
-from emulator.core.types import Acks, BrokerId, CauseId, IncarnationId, MetadataOffset
+from emulator.core.types import Acks, BrokerId, BrokerState, CauseId, IncarnationId, MetadataOffset
 from emulator.node.batch_bytes import batch_bytes, parse_fetched, parse_produced
 from emulator.node.broker_files import BrokerFiles
 from emulator.node.cause_ids import CauseIds
@@ -140,6 +140,8 @@ class BrokerShell:
         self._server = NodeServer(keepalive=self._keepalive, on_request=self._receive, interceptor=interceptor)
         self._server.add_broker(parse_produced)
         self._server.add_clock(self._change_clock)
+        if config.has_health_checks:
+            self._server.add_health(lambda: self._broker.state is BrokerState.RUNNING)
         self._departures: list[Departure] = []
         self._stopped = asyncio.Event()
         self._metrics: ServedMetrics | None = None

@@ -33,6 +33,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         port: where to listen; 0 picks any. A node keeps its port for a run.
         metrics_port: where ``/metrics`` is served, 0 for any; ``None`` for a node that shows none.
         addresses: where this very process reaches each node (``host:port``), which may be a proxy.
+        has_health_checks: whether it serves ``grpc.health.v1``.
         clock_rate_ppm: rate of its clock, in parts per million of the right one.
         interceptions: faults of single messages that are in force from the start.
     """
@@ -51,6 +52,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     port: int = 0
     metrics_port: int | None = None
     addresses: dict[NodeId, str] = {}
+    has_health_checks: bool = False
     clock_rate_ppm: int = NORMAL_RATE_PPM
     interceptions: tuple[InterceptionOrder, ...] = ()
 

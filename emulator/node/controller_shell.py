@@ -84,6 +84,8 @@ class ControllerShell:
         interceptor = Interceptor(config.node_id, config.interceptions, record=self._record_interception)
         self._server = NodeServer(keepalive=self._keepalive, on_request=self._receive, interceptor=interceptor)
         self._server.add_controller(self._hub.subscribe)
+        if config.has_health_checks:
+            self._server.add_health(lambda: not self._stopped.is_set())
 
     async def listen(self) -> int:
         """Binds the port and returns it; requests wait until ``run``."""

@@ -280,6 +280,13 @@ class NodeServer:
         )
         self._add(CONTROLLER_SERVICE, handlers)
 
+    def add_health(self, is_serving: Callable[[], bool]) -> None:
+        """Serves health checks: whether the node can do its work."""
+        # Imported where it is asked for, in containers: everybody else starts without it.
+        from emulator.rpc.health import SERVICE, health_handlers
+
+        self._add(SERVICE, health_handlers(is_serving))
+
     def add_broker(self, parse_produced: ParseProduced) -> None:
         """Serves the broker's APIs; ``parse_produced`` reads the header of each batch that a producer sends."""
         handlers = {api.name: self._unary_handler(api) for api in BROKER_APIS}

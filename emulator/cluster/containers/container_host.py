@@ -4,29 +4,23 @@ import asyncio
 import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final
 
 import docker
 from docker.models.containers import Container
 
-from emulator.cluster.child import MALLOC, START_TIMEOUT_S, ProcessEnd, StartError
+from emulator.cluster.child import MALLOC, ProcessEnd
 from emulator.cluster.containers import labels
+from emulator.cluster.containers.compose import METRICS_PORT, NODE_PORT, TOXIPROXY_PORT
 from emulator.cluster.containers.container_process import ContainerProcess
 from emulator.cluster.containers.engine import connect, in_thread
 from emulator.cluster.containers.images import Images
+from emulator.cluster.containers.listening import await_listener
 from emulator.cluster.containers.mounts import give, let_through, node_user, run_mount
 from emulator.cluster.containers.network import ClusterNetwork, own_container
 from emulator.cluster.layout import ClusterLayout
 from emulator.cluster.node_host import NodeProcess
-from emulator.cluster.probe import ProbeOutcome, probe
 from emulator.cluster.toxiproxy import PROCESS_NAME, Toxiproxy
 from emulator.core.types import NodeId
-
-_NODE_PORT: Final = 9092
-_METRICS_PORT: Final = 9464
-_TOXIPROXY_PORT: Final = 8474
-_LISTENS_AFTER_S: Final = 0.02
-_PROBE_TIMEOUT_S: Final = 1.0
 
 
 class ContainerHost:
@@ -91,11 +85,11 @@ class ContainerHost:
 
     def address(self, node_id: NodeId) -> str:
         """Returns a container's address on the network."""
-        return f"{self._network.addresses[str(node_id)]}:{_NODE_PORT}"
+        return f"{self._network.addresses[str(node_id)]}:{NODE_PORT}"
 
     def metrics_address(self, node_id: NodeId) -> str | None:
         """Likewise, of a node's metrics."""
-        return f"{self._network.addresses[str(node_id)]}:{_METRICS_PORT}" if self._layout.metrics else None
+        return f"{self._network.addresses[str(node_id)]}:{METRICS_PORT}" if self._layout.metrics else None
 
     async def start(self, node_id: NodeId, arguments: tuple[str, ...]) -> NodeProcess:
         """Makes a container and starts it.
@@ -113,7 +107,7 @@ class ContainerHost:
             ["python", "-m", "emulator.node", *arguments],
             log_path=self._layout.node_log(node_id),
         )
-        await self._await_listener(process, self.address(node_id))
+        await await_listener(process, self.address(node_id))
         return process
 
     async def disconnect(self, node_id: NodeId) -> bool:
@@ -145,7 +139,7 @@ class ContainerHost:
             EngineError: the engine refused.
             ToxiproxyError: the server does not answer.
         """
-        command = ["-host", self.listen_host, "-port", str(_TOXIPROXY_PORT)]
+        command = ["-host", self.listen_host, "-port", str(TOXIPROXY_PORT)]
         process = await self._run(
             PROCESS_NAME,
             self._images.toxiproxy,
@@ -153,7 +147,7 @@ class ContainerHost:
             entrypoint=[str(program)],
             log_path=self._layout.directory / "toxiproxy.log",
         )
-        address = f"{self._network.addresses[PROCESS_NAME]}:{_TOXIPROXY_PORT}"
+        address = f"{self._network.addresses[PROCESS_NAME]}:{TOXIPROXY_PORT}"
         server = Toxiproxy(server=process, address=address, listen_host=self.listen_host)
         await server.await_answer()
         return server
@@ -188,17 +182,6 @@ class ContainerHost:
         process = ContainerProcess(name, container, log_path=log_path, on_end=self._ended)
         self._children[name] = process
         return process
-
-    async def _await_listener(self, process: ContainerProcess, address: str) -> None:
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + START_TIMEOUT_S
-        while await probe(address, timeout_s=_PROBE_TIMEOUT_S) is not ProbeOutcome.PASSES:
-            if process.end is not None:
-                raise StartError(name=process.name, reason="ended before it was ready", end=process.end)
-            if loop.time() > deadline:
-                end = await process.kill()
-                raise StartError(name=process.name, reason=f"was not ready within {START_TIMEOUT_S} s", end=end)
-            await asyncio.sleep(_LISTENS_AFTER_S)
 
     def _ended(self, end: ProcessEnd) -> None:
         del self._children[end.name]

@@ -30,9 +30,9 @@ class ContainerProcess:
     Args:
         name: the node's id, or ``toxiproxy``.
         container: that runs.
-        log_path: file to which what it printed is added when it ends.
+        log_path: file to which what it printed is added when it ends, before it is removed; ``None`` for a container
+            that somebody else made, which stays.
         on_end: called once, in the event loop, when it has ended.
-        keeps: whether the container stays after its end, because somebody else made it.
     """
 
     def __init__(
@@ -151,12 +151,14 @@ class ContainerProcess:
             self._loop.call_soon_threadsafe(self._note_end, code, lines)
 
     def _collect(self) -> tuple[str, ...]:
-        printed = self.container.logs()
-        if self._log_path is not None:
+        if self._log_path is None:
+            printed = self.container.logs(tail=_TAIL_LINES)
+        else:
+            printed = self.container.logs()
             with self._log_path.open("ab") as log:
                 log.write(printed)
-        with suppress(DockerException):
-            self.container.remove(force=True)
+            with suppress(DockerException):
+                self.container.remove(force=True)
         return tuple(printed.decode(errors="replace").splitlines()[-_TAIL_LINES:])
 
     def _note_end(self, code: int | None, lines: tuple[str, ...]) -> None:

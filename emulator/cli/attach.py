@@ -1,0 +1,66 @@
+"""``laststand attach``: takes over a cluster that docker compose started."""
+
+import random
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import click
+
+from emulator.cli.output import Output, json_option
+from emulator.cli.standing import DEFAULT_STORE
+from emulator.cli.up import launch_and_tell
+
+_SEED_BITS: Final = 31
+
+
+@click.command(short_help="Take over a cluster that docker compose started.")
+@click.option(
+    "--compose-project",
+    "project",
+    metavar="NAME",
+    help="The project, as in docker compose ls; by default that of the container in which this runs.",
+)
+@click.option(
+    "--out",
+    "store",
+    type=click.Path(path_type=Path),
+    default=DEFAULT_STORE,
+    show_default=True,
+    metavar="DIR",
+    help="Store: the cluster's directory is made in DIR/standing.",
+)
+@json_option
+def attach(project: str | None, store: Path, *, output: Output) -> None:
+    """Watch the containers of a compose project, so that ``status``, ``topics``, ``chaos`` and ``verify`` work on them.
+
+    Its directory's ``events`` and ``nodes`` lead to the project's volumes. ``laststand down`` stops the nodes in order;
+    containers and volumes stay, until ``docker compose down``.
+    """
+    from chaos.play.run_directory import check_store, new_directory
+    from chaos.process.hosts import require_toxiproxy
+    from chaos.standing.order import STANDING, StandingOrder
+    from emulator.cluster.containers.engine import connect
+    from emulator.cluster.containers.project import Project
+    from emulator.core.switches import DEFAULT_ERA
+    from emulator.node.environment import properties_from, switches_from
+    from emulator.plan.drivers import DriverName
+
+    check_store(store)
+    found = Project(connect(), project)
+    variables = found.variables()
+    directory = new_directory(store, STANDING, now=datetime.now(UTC))
+    found.link_directories(directory)
+    order = StandingOrder(
+        directory=str(directory),
+        brokers=len(found.broker_ids),
+        era=variables.get("ERA") or DEFAULT_ERA,
+        switches=switches_from(variables),
+        properties=properties_from(variables),
+        seed=random.SystemRandom().getrandbits(_SEED_BITS),
+        toxiproxy=str(require_toxiproxy(DriverName.DOCKER)),
+        driver=DriverName.DOCKER,
+        project=found.name,
+        run=variables["RUN"],
+    )
+    launch_and_tell(order, output=output)

@@ -1,0 +1,22 @@
+"""``laststand compose``: prints the compose file of a cluster."""
+
+import click
+
+from emulator.cli.completion import complete_eras
+from emulator.cli.settings import ERA_HELP
+
+
+@click.command(short_help="Print a compose file.")
+@click.option("--brokers", type=click.IntRange(min=1, max=90), default=3, show_default=True, metavar="N")
+@click.option(
+    "--racks", type=click.IntRange(min=0, max=26), default=0, metavar="N", help="Racks, which brokers take in turn."
+)
+@click.option("--era", default=None, metavar="ERA", shell_complete=complete_eras, help=f"Protocol: {ERA_HELP}")
+def compose(brokers: int, racks: int, era: str | None) -> None:
+    """Print the compose file of a controller, brokers 0 to N-1, proxies and a client, for ``docker compose``."""
+    from emulator.cluster.containers.compose import render
+    from emulator.core.switches import DEFAULT_ERA, era_switches
+
+    era = era or DEFAULT_ERA
+    era_switches(era)
+    click.echo(render(brokers=brokers, racks=racks, era=era), nl=False)

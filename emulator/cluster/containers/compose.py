@@ -1,0 +1,113 @@
+"""The compose file of a cluster: ``docker/compose.yaml`` and what ``laststand compose`` prints, from one template.
+
+Every ordered pair of nodes talks through a proxy of its own, as processes do. Proxies have fixed ports: 20000, plus 100
+times the number of who dials (0 the clients, 1 the controller, 2 and up the brokers), plus that of who is dialled.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from jinja2 import Environment, StrictUndefined
+
+from emulator.cluster.containers import labels
+from emulator.core.types import NodeId
+from emulator.plan.channels import Link
+from emulator.plan.nodes import CLIENT, CONTROLLER
+
+TEMPLATE: Final = Path(__file__).with_name("compose.yaml.j2")
+NODE_PORT: Final = 9092
+METRICS_PORT: Final = 9464
+TOXIPROXY_PORT: Final = 8474
+PROXY_PORT_BASE: Final = 20_000
+RUN_DIRECTORY: Final = "/var/lib/laststand/run"
+
+_PUBLISHED_BASE: Final = 19_092
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComposedNode:
+    """A node's service.
+
+    Attributes:
+        node_id: its id.
+        role: ``broker`` or ``controller``.
+        name: of the service, at which others find it.
+        addresses: of all other nodes, through the proxies.
+        published: port on this machine's loopback.
+        rack: of a broker; empty for none.
+    """
+
+    node_id: NodeId
+    role: str
+    name: str
+    addresses: str
+    published: int
+    rack: str
+
+
+def render(*, brokers: int, racks: int, era: str) -> str:
+    """Returns a compose file.
+
+    Args:
+        brokers: ids are 0 to ``brokers`` - 1.
+        racks: in how many racks they are in turn, ``a`` and on; 0 for none.
+        era: the protocol, unless the environment names another (``LASTSTAND_ERA``).
+    """
+    node_ids = (CONTROLLER, *(NodeId(broker) for broker in range(brokers)))
+    environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
+    template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
+    text = template.render(
+        command=f"laststand compose --brokers {brokers}" + (f" --racks {racks}" if racks else "") + f" --era {era}",
+        era=era,
+        nodes=[_node(node_id, node_ids, racks) for node_id in node_ids],
+        proxies=json.dumps(_proxies(node_ids), indent=1),
+        run_directory=RUN_DIRECTORY,
+        node_port=NODE_PORT,
+        metrics_port=METRICS_PORT,
+        toxiproxy_port=TOXIPROXY_PORT,
+        label=labels.NODE,
+    )
+    return text.rstrip() + "\n"
+
+
+def service_name(node_id: NodeId) -> str:
+    """Returns the name of a node's service."""
+    return "controller" if node_id == CONTROLLER else f"broker-{node_id}"
+
+
+def _node(node_id: NodeId, node_ids: tuple[NodeId, ...], racks: int) -> ComposedNode:
+    others = [other for other in node_ids if other != node_id]
+    is_controller = node_id == CONTROLLER
+    return ComposedNode(
+        node_id=node_id,
+        role="controller" if is_controller else "broker",
+        name=service_name(node_id),
+        addresses=",".join(f"{other}=toxiproxy:{_proxy_port(Link(node_id, other))}" for other in others),
+        published=_PUBLISHED_BASE - 1 if is_controller else _PUBLISHED_BASE + node_id,
+        rack="" if is_controller or not racks else chr(ord("a") + node_id % racks),
+    )
+
+
+def _proxies(node_ids: tuple[NodeId, ...]) -> list[dict[str, object]]:
+    links = (Link(source, target) for source in (CLIENT, *node_ids) for target in node_ids if source != target)
+    return [
+        {
+            "name": str(link),
+            "listen": f"0.0.0.0:{_proxy_port(link)}",
+            "upstream": f"{service_name(link.target)}:{NODE_PORT}",
+            "enabled": True,
+        }
+        for link in links
+    ]
+
+
+def _proxy_port(link: Link[NodeId]) -> int:
+    return PROXY_PORT_BASE + 100 * _number(link.source) + _number(link.target)
+
+
+def _number(node_id: NodeId) -> int:
+    if node_id == CLIENT:
+        return 0
+    return 1 if node_id == CONTROLLER else 2 + node_id

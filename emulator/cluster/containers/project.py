@@ -1,0 +1,102 @@
+"""A compose project that somebody else started: its containers, and where its files are for this process."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+import docker
+from docker.models.containers import Container
+
+from emulator.cluster.containers import labels
+from emulator.cluster.containers.engine import checked
+from emulator.cluster.containers.network import own_container
+from emulator.core.errors import ConfigError
+from emulator.core.types import NodeId
+from emulator.node.environment import PREFIX
+from emulator.plan.nodes import CONTROLLER
+
+_PROJECT: Final = "com.docker.compose.project"
+
+
+class Project:
+    """The containers of a project, found by their labels.
+
+    Args:
+        client: of the engine.
+        name: of the project; ``None`` for that of the container in which this process runs.
+
+    Attributes:
+        name: of the project.
+        members: containers by the id of their node, and ``toxiproxy``.
+        own: the container in which this process runs, if any.
+
+    Raises:
+        ConfigError: there is no such project, or it is no cluster.
+        EngineError: the engine refused.
+    """
+
+    def __init__(self, client: docker.DockerClient, name: str | None) -> None:
+        self.own = checked("own container", lambda: own_container(client))
+        found = name or (None if self.own is None else self.own.labels.get(_PROJECT))
+        if found is None:
+            raise ConfigError(key="--compose-project", value=None, expected="the name of a project: docker compose ls")
+        self.name = found
+        self.members: dict[str, Container] = {
+            each.labels[labels.NODE]: each
+            for each in checked(
+                "project",
+                lambda: client.containers.list(
+                    all=True, filters={"label": [f"{_PROJECT}={found}", labels.NODE]}, ignore_removed=True
+                ),
+            )
+        }
+        if str(CONTROLLER) not in self.members:
+            raise ConfigError(key="--compose-project", value=found, expected="a project with a cluster that is up")
+
+    @property
+    def broker_ids(self) -> tuple[NodeId, ...]:
+        """All brokers, ascending."""
+        return tuple(sorted(NodeId(int(each)) for each in self.members if each.isdigit() and int(each) < CONTROLLER))
+
+    def variables(self) -> dict[str, str]:
+        """Returns what the first broker was told, by variables without their prefix."""
+        entries = self.members[str(self.broker_ids[0])].attrs["Config"]["Env"]
+        pairs = (entry.partition("=")[::2] for entry in entries)
+        return {name.removeprefix(PREFIX): value for name, value in pairs if name.startswith(PREFIX)}
+
+    def link_directories(self, directory: Path) -> None:
+        """Makes ``events`` and ``nodes/<id>`` of a run directory lead to the volumes.
+
+        Raises:
+            ConfigError: this process cannot read a volume.
+        """
+        run = self.variables()["DIRECTORY"]
+        for member, container in self.members.items():
+            if not member.isdigit():
+                continue
+            for mount in container.attrs["Mounts"]:
+                place = Path(mount["Destination"])
+                if place.is_relative_to(run):
+                    self._link(directory / place.relative_to(run), mount)
+
+    def _link(self, link: Path, mount: dict[str, str]) -> None:
+        if link.is_symlink():
+            return
+        source = self._local_path(mount)
+        if not os.access(source, os.R_OK | os.W_OK | os.X_OK):
+            raise ConfigError(
+                key="--compose-project",
+                value=self.name,
+                expected=f"volumes that this user can read and write, and {mount['Name']} is none; attach as root, "
+                "or inside the project: docker compose exec client laststand status",
+            )
+        if link.is_dir():
+            link.rmdir()  # the empty one of a new run directory
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(source, target_is_directory=True)
+
+    def _local_path(self, mount: dict[str, str]) -> Path:
+        """Returns where a volume is for this process: in its own container's file system, or in the engine's."""
+        mounts = [] if self.own is None else self.own.attrs["Mounts"]
+        own = [each["Destination"] for each in mounts if each.get("Name") == mount["Name"]]
+        return Path(own[0] if own else mount["Source"])

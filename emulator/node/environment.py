@@ -1,0 +1,126 @@
+"""A node's configuration from its environment, for containers that somebody else starts: docker compose, for one.
+
+A container that is started again has the same environment, so such a node draws its incarnation itself: the next one
+after those whose event files it finds. Variables begin with ``LASTSTAND_``:
+
+====================  ============================================================================
+``NODE_ID``           brokers are 0..N-1, the controller is 100
+``ADDRESSES``         where this node reaches each other one: ``100=toxiproxy:20000,1=toxiproxy:20103``
+``DIRECTORY``         the run's; ``nodes/<id>`` and ``events`` are in it
+``RUN``, ``ERA``      id of the run; its protocol, by default ``kip-966``
+``CLUSTER_ID``        a node refuses data of another cluster
+``SET``               switches, such as ``elr=off,unclean_detection=off``
+``PORT``              where to listen
+``METRICS_PORT``      where ``/metrics`` is served
+====================  ============================================================================
+
+Each other one is a property: ``LASTSTAND_BROKER_SESSION_TIMEOUT_MS`` is ``broker.session.timeout.ms``.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from emulator.core.errors import ConfigError
+from emulator.core.packed.layout import SUFFIX
+from emulator.core.properties import is_node_property, node_properties
+from emulator.core.switches import DEFAULT_ERA, Switches, era_switches, with_switch
+from emulator.core.types import NodeId, NodeRole
+from emulator.node.config import NodeConfig
+from emulator.storage.line_file import line_files
+
+PREFIX: Final = "LASTSTAND_"
+EVERY_INTERFACE: Final = "0.0.0.0"
+
+_OWN: Final = frozenset(
+    {"NODE_ID", "ADDRESSES", "DIRECTORY", "RUN", "ERA", "CLUSTER_ID", "SET", "PORT", "METRICS_PORT", "READY_FD"}
+)
+_CONTROLLER: Final = NodeId(100)
+
+
+def config_from_environment(role: NodeRole, environment: Mapping[str, str]) -> NodeConfig:
+    """Returns the configuration of a node's next incarnation.
+
+    Raises:
+        ConfigError: a variable is missing, unknown, or has a value that is not allowed.
+    """
+    given = {key.removeprefix(PREFIX): value for key, value in environment.items() if key.startswith(PREFIX)}
+    node_id = NodeId(_whole(given, "NODE_ID"))
+    directory = Path(_text(given, "DIRECTORY"))
+    incarnation = next_incarnation(directory, node_id)
+    node = directory / "nodes" / str(node_id)
+    suffix = SUFFIX if role is NodeRole.BROKER else ".jsonl"
+    return NodeConfig(
+        run=_text(given, "RUN"),
+        node_id=node_id,
+        incarnation=incarnation,
+        cluster_id=_text(given, "CLUSTER_ID"),
+        controller_id=_CONTROLLER,
+        data_dirs=(str(node / "data"),),
+        ledger_dir=str(node / "ledger"),
+        event_file=str(directory / "events" / f"{node_id}-{incarnation}{suffix}"),
+        switches=switches_from(given),
+        properties=properties_from(given),
+        host=EVERY_INTERFACE,
+        port=_whole(given, "PORT"),
+        metrics_port=_whole(given, "METRICS_PORT") if "METRICS_PORT" in given else None,
+        addresses=_addresses(given),
+        has_health_checks=True,
+    )
+
+
+def next_incarnation(directory: Path, node_id: NodeId) -> int:
+    """Returns the number of the next process of a node in a run's directory."""
+    found = line_files(directory / "events", f"{node_id}-*")
+    return max((int(path.stem.rpartition("-")[2]) for path in found), default=-1) + 1
+
+
+def switches_from(given: Mapping[str, str]) -> Switches:
+    """Returns the rules that variables without their prefix name.
+
+    Raises:
+        ConfigError: there is no such era or switch.
+    """
+    switches = era_switches(given.get("ERA") or DEFAULT_ERA)
+    for setting in filter(None, given.get("SET", "").split(",")):
+        name, _, rule = setting.partition("=")
+        switches = with_switch(switches, name.strip(), rule.strip())
+    return switches
+
+
+def properties_from(given: Mapping[str, str]) -> dict[str, str]:
+    """Returns the properties that variables without their prefix name.
+
+    Raises:
+        ConfigError: there is no such property, or its value is not allowed.
+    """
+    properties = {name.lower().replace("_", "."): value for name, value in given.items() if name not in _OWN}
+    for name in properties:
+        if not is_node_property(name):
+            variable = PREFIX + name.upper().replace(".", "_")
+            raise ConfigError(key=variable, value=properties[name], expected="the name of a Kafka property of a node")
+    node_properties(properties)
+    return properties
+
+
+def _text(given: Mapping[str, str], name: str) -> str:
+    if not given.get(name):
+        raise ConfigError(key=PREFIX + name, value=None, expected="it in the environment")
+    return given[name]
+
+
+def _whole(given: Mapping[str, str], name: str) -> int:
+    text = _text(given, name)
+    if not text.isdecimal():
+        raise ConfigError(key=PREFIX + name, value=text, expected="a whole number")
+    return int(text)
+
+
+def _addresses(given: Mapping[str, str]) -> dict[NodeId, str]:
+    addresses = {}
+    for entry in filter(None, _text(given, "ADDRESSES").split(",")):
+        node, _, address = entry.strip().partition("=")
+        if not node.isdecimal() or ":" not in address:
+            raise ConfigError(key=f"{PREFIX}ADDRESSES", value=entry, expected="NODE=HOST:PORT")
+        addresses[NodeId(int(node))] = address
+    return addresses

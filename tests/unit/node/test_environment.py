@@ -1,0 +1,57 @@
+"""Configuration from the environment: Kafka's property names, and an incarnation that the node draws itself."""
+
+from pathlib import Path
+
+import pytest
+
+from emulator.core.errors import ConfigError
+from emulator.core.types import NodeRole
+from emulator.node.environment import config_from_environment
+
+
+def variables(directory: Path, **more: str) -> dict[str, str]:
+    given = {
+        "NODE_ID": "1",
+        "ADDRESSES": "100=toxiproxy:20301,0=toxiproxy:20302",
+        "DIRECTORY": str(directory),
+        "RUN": "composed",
+        "CLUSTER_ID": "a-cluster",
+        "PORT": "9092",
+        **more,
+    }
+    return {"PATH": "/bin", **{f"LASTSTAND_{name}": text for name, text in given.items()}}
+
+
+def test_properties_have_kafkas_names(tmp_path: Path) -> None:
+    given = variables(tmp_path, BROKER_SESSION_TIMEOUT_MS="2000", ERA="kafka-3.9", SET="unclean_detection=on")
+    config = config_from_environment(NodeRole.BROKER, given)
+    assert config.node_properties().broker_session_timeout_ms == 2000
+    assert not config.switches.elr
+    assert config.switches.unclean_detection
+    assert config.addresses == {100: "toxiproxy:20301", 0: "toxiproxy:20302"}
+    assert config.metrics_port is None
+
+
+def test_an_incarnation_follows_those_that_left_events(tmp_path: Path) -> None:
+    (tmp_path / "events").mkdir()
+    first = config_from_environment(NodeRole.BROKER, variables(tmp_path))
+    Path(first.event_file).touch()
+    (tmp_path / "events/10-7.jsonl").touch()
+    assert (first.incarnation, config_from_environment(NodeRole.BROKER, variables(tmp_path)).incarnation) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "complaint"),
+    [
+        ("NODE_ID", "one", "LASTSTAND_NODE_ID=one"),
+        ("RUN", "", "LASTSTAND_RUN"),
+        ("ADDRESSES", "toxiproxy", "NODE=HOST:PORT"),
+        ("NO_SUCH_PROPERTY", "1", "LASTSTAND_NO_SUCH_PROPERTY"),
+        ("MIN_INSYNC_REPLICAS", "0", "min.insync.replicas"),
+        ("ERA", "kafka-7", "kafka-7"),
+    ],
+)
+def test_a_mistake_names_the_variable(tmp_path: Path, variable: str, text: str, complaint: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        config_from_environment(NodeRole.BROKER, variables(tmp_path, **{variable: text}))
+    assert complaint in str(refused.value)
