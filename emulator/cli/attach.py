@@ -51,6 +51,7 @@ def attach(project: str | None, store: Path, *, output: Output) -> None:
     variables = found.variables()
     directory = new_directory(store, STANDING, now=datetime.now(UTC))
     found.link_directories(directory)
+    found.check_untouched(directory)
     order = StandingOrder(
         directory=str(directory),
         brokers=len(found.broker_ids),

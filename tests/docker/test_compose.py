@@ -2,7 +2,6 @@
 
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -40,7 +39,7 @@ def project(images: None) -> Iterator[None]:
 
 
 @pytest.mark.timeout(600)
-def test_a_composed_cluster_serves_breaks_heals_and_ends(project: None, tmp_path: Path) -> None:
+def test_a_composed_cluster_serves_breaks_heals_and_ends(project: None) -> None:
     in_client("topics", "create", "orders", "--replication-factor", "3")
     in_client("produce", "orders", stdin="one\ntwo\n")
     read = in_client("consume", "orders", "--from-beginning", "--max-messages", "2")
@@ -51,8 +50,8 @@ def test_a_composed_cluster_serves_breaks_heals_and_ends(project: None, tmp_path
     assert "incarnation 1 listens" in in_client("chaos", "start", "2")
     assert "links silent" in in_client("chaos", "partition", "0", "1")
     assert "of them answer" in in_client("chaos", "heal")
-    refused = compose("exec", "-T", "client", "laststand", "chaos", "disconnect", "1")
-    assert refused.returncode != 0
+    assert "no answer at its address" in in_client("chaos", "disconnect", "1")
+    assert "it answers at its address" in in_client("chaos", "connect", "1")
     again = compose("exec", "-T", "client", "laststand", "attach", "--out", "/tmp/other")
-    assert "to which nobody is attached" in again.stderr
+    assert "to which nobody was attached yet" in again.stderr
     assert "the cluster is down\n" in in_client("down")

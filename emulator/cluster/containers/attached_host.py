@@ -99,12 +99,22 @@ class AttachedHost:
         return process
 
     async def disconnect(self, node_id: NodeId) -> bool:
-        """Changes nothing: a project's network belongs to docker compose."""
-        return False
+        """Takes a container that runs off the project's network.
+
+        Raises:
+            EngineError: the engine refused.
+        """
+        name = str(node_id)
+        return name in self._children and await in_thread("disconnect", lambda: self._project.disconnect(name))
 
     async def connect(self, node_id: NodeId) -> bool:
-        """Changes nothing."""
-        return False
+        """Puts it back.
+
+        Raises:
+            EngineError: the engine refused.
+        """
+        name = str(node_id)
+        return name in self._children and await in_thread("connect", lambda: self._project.connect(name))
 
     async def start_toxiproxy(self, program: Path) -> Toxiproxy:
         """Finds the server that runs, with its proxies.

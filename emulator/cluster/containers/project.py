@@ -36,6 +36,8 @@ class Project:
     """
 
     def __init__(self, client: docker.DockerClient, name: str | None) -> None:
+        self._client = client
+        self._networks: dict[str, tuple[str, tuple[str, ...]]] = {}  # which each container left, and its names there
         self.own = checked("own container", lambda: own_container(client))
         found = name or (None if self.own is None else self.own.labels.get(_PROJECT))
         if found is None:
@@ -58,6 +60,27 @@ class Project:
         """All brokers, ascending."""
         return tuple(sorted(NodeId(int(each)) for each in self.members if each.isdigit() and int(each) < CONTROLLER))
 
+    def disconnect(self, member: str) -> bool:
+        """Takes a container off the project's network; returns whether it was on it."""
+        container = self.members[member]
+        container.reload()
+        found = container.attrs["NetworkSettings"]["Networks"]
+        if not found:
+            return False
+        ((name, settings),) = found.items()
+        self._networks[member] = name, tuple(settings["Aliases"] or ())
+        self._client.networks.get(name).disconnect(container)
+        return True
+
+    def connect(self, member: str) -> bool:
+        """Puts it back, under the names that it had; returns whether it was off."""
+        if member not in self._networks:
+            return False
+        name, aliases = self._networks.pop(member)
+        self._client.networks.get(name).connect(self.members[member], aliases=list(aliases))
+        self.members[member].reload()
+        return True
+
     def variables(self) -> dict[str, str]:
         """Returns what the first broker was told, by variables without their prefix."""
         entries = self.members[str(self.broker_ids[0])].attrs["Config"]["Env"]
@@ -78,6 +101,20 @@ class Project:
                 place = Path(mount["Destination"])
                 if place.is_relative_to(run):
                     self._link(directory / place.relative_to(run), mount)
+
+    def check_untouched(self, directory: Path) -> None:
+        """Checks that no harness was attached before, since its clients' histories are somewhere else.
+
+        Raises:
+            ConfigError: one was.
+        """
+        if any((directory / "events").glob("harness-*")):
+            raise ConfigError(
+                key="--compose-project",
+                value=self.name,
+                expected="a project to which nobody was attached yet, its own service `client` included; start one "
+                "with: docker compose up --wait --scale client=0",
+            )
 
     def _link(self, link: Path, mount: dict[str, str]) -> None:
         if link.is_symlink():
