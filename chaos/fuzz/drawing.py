@@ -17,6 +17,7 @@ import msgspec
 
 from chaos.plans.scenario_of_plan import Missing, scenario_of, settled_or_missing
 from chaos.plans.settle_times import SettledPlan
+from chaos.plans.unprovable import unprovable
 from emulator.plan.actions import Action, AlterConfig, ElectLeaders, Expire, LoseResponses, OnChannel
 from emulator.plan.lines import format_action
 from emulator.plan.plan import Plan, format_plan
@@ -86,6 +87,8 @@ def draw(seed: int, options: DrawOptions) -> Drawn:
     schedule = explore(seed, options.sweep)
     passed_over = tuple(_passed_over(schedule.plan, options.budget))
     settled = passed_over or settled_or_missing(schedule.plan)
+    if isinstance(settled, SettledPlan):
+        settled = tuple(unprovable(settled.plan)) or settled
     if not isinstance(settled, SettledPlan):
         return Drawn(seed=seed, profile=schedule.profile, plan=format_plan(schedule.plan), missing=settled)
     expectation = {"verdict": "valid"} if options.budget is Budget.WITHIN else None
