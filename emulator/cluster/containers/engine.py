@@ -5,6 +5,8 @@ maps whatever goes wrong in one to an ``EngineError`` of one line.
 """
 
 import asyncio
+import os
+import socket
 from collections.abc import Callable
 from typing import Final, TypeVar
 
@@ -14,9 +16,12 @@ from docker.errors import APIError, DockerException, ImageNotFound
 
 from emulator.core.errors import EmulatorError, MissingToolError
 
+_DEFAULT_HOST: Final = "unix:///var/run/docker.sock"
 _CALL_TIMEOUT_S: Final = 60
 _CONNECTIONS_MAX: Final = 64
 """Of one client: each container that runs has one that waits for its end."""
+
+_NOBODY: Final = "nothing listens at its socket; start it, for example with: systemctl start docker"
 
 ResultT = TypeVar("ResultT")
 
@@ -42,11 +47,18 @@ def connect() -> docker.DockerClient:
         MissingToolError: none answers, or this user may not ask it.
     """
     try:
-        client = docker.from_env(timeout=_CALL_TIMEOUT_S, max_pool_size=_CONNECTIONS_MAX)
-        client.ping()
-    except (DockerException, requests.RequestException) as error:
+        _dial(os.environ.get("DOCKER_HOST") or _DEFAULT_HOST)
+        return docker.from_env(timeout=_CALL_TIMEOUT_S, max_pool_size=_CONNECTIONS_MAX)
+    except (OSError, DockerException) as error:  # those of requests are OSErrors
         raise MissingToolError(tool="a Docker engine", expected=f"one that answers ({reason_of(error)})") from None
-    return client
+
+
+def _dial(host: str) -> None:
+    """Connects to the engine's socket and hangs up: the SDK leaves its own socket open where nothing listens."""
+    scheme, _, path = host.partition("://")
+    if scheme == "unix":
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.connect(path)
 
 
 def require_image(client: docker.DockerClient, name: str, *, made_by: str) -> None:
@@ -93,8 +105,10 @@ def checked(what: str, call: Callable[[], ResultT]) -> ResultT:
 def reason_of(error: Exception) -> str:
     """Returns what went wrong in one line, the engine's words where it answered."""
     text = error.explanation or str(error) if isinstance(error, APIError) else str(error)
+    if isinstance(error, FileNotFoundError | ConnectionRefusedError):
+        return _NOBODY
     if "PermissionError" in text or "Permission denied" in text:
         return "permission denied: this user may not use it; add the user to the group docker"
     if "FileNotFoundError" in text or "ConnectionRefusedError" in text:
-        return "nothing listens at its socket; start it, for example with: systemctl start docker"
+        return _NOBODY
     return " ".join(str(text).split())
