@@ -4,7 +4,9 @@ The runs overlap, because they mostly wait for sessions to end; Spark starts at 
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +25,9 @@ from emulator.verification.session import SparkSessionStarter
 from emulator.verification.verdict import Expected, VerdictReport
 from emulator.verification.verdict_forms import write_verdict
 from emulator.verification.verify import rehearse, verify_runs
+
+Watch = Callable[[Sequence[Run]], AbstractAsyncContextManager[None]]
+"""Watches runs while they are played."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +69,11 @@ class EraResult:
 
 
 def play_and_verify(
-    orders: tuple[RunOrder, ...], *, on_status: Callable[[RunStatus], None], on_phase: Callable[[str], None]
+    orders: tuple[RunOrder, ...],
+    *,
+    on_status: Callable[[RunStatus], None],
+    on_phase: Callable[[str], None],
+    watch: Watch | None = None,
 ) -> tuple[EraResult, ...]:
     """Plays orders side by side and verifies them together; returns a result for each, in order. Main thread only.
 
@@ -72,6 +81,7 @@ def play_and_verify(
         orders: what to play.
         on_status: told of every step of every run.
         on_phase: told in words what all runs together have come to.
+        watch: entered with the runs before they begin, and left when the last of them has ended.
 
     Raises:
         MissingToolError: no Java, or no pyspark.
@@ -83,7 +93,7 @@ def play_and_verify(
     starter = SparkSessionStarter(log_path=directories[0] / "spark.log", rehearsal=rehearse)
     starter.start()
     try:
-        play_runs(orders, on_status=on_status)
+        play_runs(orders, on_status=on_status, watch=watch)
         on_phase("verify")
         with starter.at_work() as spark:
             reports = verify_runs(directories, spark=spark)
@@ -117,13 +127,20 @@ def run_orders(campaign: Campaign) -> tuple[RunOrder, ...]:
     )
 
 
-def play_runs(orders: Sequence[RunOrder], *, on_status: Callable[[RunStatus], None]) -> tuple[str | None, ...]:
+def play_runs(
+    orders: Sequence[RunOrder], *, on_status: Callable[[RunStatus], None], watch: Watch | None = None
+) -> tuple[str | None, ...]:
     """Plays runs side by side, to the end of the last of them. Main thread only.
+
+    Args:
+        orders: what to play.
+        on_status: told of every step of every run.
+        watch: entered with the runs before they begin, and left when the last of them has ended.
 
     Returns:
         For each why its plan did not reach its end; ``None`` where it did.
     """
-    return asyncio.run(_play_all(orders, on_status))
+    return asyncio.run(_play_all(orders, on_status, watch))
 
 
 def held_against(order: RunOrder, report: VerdictReport) -> VerdictReport:
@@ -138,9 +155,11 @@ def held_against(order: RunOrder, report: VerdictReport) -> VerdictReport:
     return final
 
 
-async def _play_all(orders: Sequence[RunOrder], on_status: Callable[[RunStatus], None]) -> tuple[str | None, ...]:
+async def _play_all(
+    orders: Sequence[RunOrder], on_status: Callable[[RunStatus], None], watch: Watch | None
+) -> tuple[str | None, ...]:
     runs = [Run(order, make_driver=make_driver, on_status=on_status) for order in orders]
-    async with asyncio.TaskGroup() as tasks:
+    async with contextlib.nullcontext() if watch is None else watch(runs), asyncio.TaskGroup() as tasks:
         for order, run in zip(orders, runs, strict=True):
             tasks.create_task(run.play(), name=order.era)
     return tuple(run.problem for run in runs)

@@ -6,6 +6,7 @@ that the evidence is as whole as it can be; the run's *problem* then makes the v
 """
 
 import asyncio
+import contextlib
 import itertools
 import logging
 import time
@@ -27,6 +28,8 @@ from chaos.play.run_order import RunOrder
 from chaos.play.step_player import StepPlayer
 from chaos.play.target import Target
 from chaos.play.topics import create_topics
+from chaos.play.waiting import StepError
+from chaos.scenario.conditions import Until
 from chaos.scenario.scenario import Ending, Step
 from emulator.core.errors import EmulatorError, causes_of
 from emulator.core.types import CauseId
@@ -59,11 +62,17 @@ class Run:
 
     Attributes:
         problem: why its plan did not reach its end; ``None`` if it did.
+        order: what it plays.
+        target: what its steps act on, while they are played; ``None`` before and after.
     """
 
     def __init__(self, order: RunOrder, *, make_driver: MakeDriver, on_status: Callable[[RunStatus], None]) -> None:
         self.problem: str | None = None
-        self._order = order
+        self.target: Target | None = None
+        self.order = order
+        self._beside: StepPlayer | None = None
+        self._acting = asyncio.Lock()
+        self._asked_for = 0
         self._started = datetime.now(UTC)
         self._on_status = on_status
         self._played: list[PlayedStep] = []
@@ -87,7 +96,7 @@ class Run:
                 _close_log(self._logger)
 
     async def _complete_directory(self, *, duration_s: float) -> None:
-        order = self._order
+        order = self.order
         await self._driver.close(problem=self.problem)
         write_plan(
             order.directory / "plan.yaml",
@@ -101,7 +110,7 @@ class Run:
         self._write_cluster_file(duration_s=duration_s)
 
     def _write_cluster_file(self, *, duration_s: float | None = None) -> None:
-        order = self._order
+        order = self.order
         write_cluster_file(
             order.directory / "cluster.yaml",
             order.layout,
@@ -125,13 +134,18 @@ class Run:
     async def _play(self) -> None:
         self._tell(0, "start the cluster")
         async with self._driver.open() as target:
-            player = StepPlayer(target=target, seed=self._order.seed)
+            player = StepPlayer(target=target, seed=self.order.seed)
             await self._prepare(target)
-            await self._play_steps(target, player)
+            self.target = target
+            try:
+                await self._play_steps(target, player)
+            finally:
+                async with self._acting:
+                    self.target = None
             await self._end(target, player)
 
     async def _prepare(self, target: Target) -> None:
-        scenario = self._order.scenario
+        scenario = self.order.scenario
 
         def unfenced() -> Observation:
             brokers = target.image.brokers
@@ -143,12 +157,12 @@ class Run:
             return Observation(reached=not missing, text=f"partitions {missing} do not exist")
 
         await target.wait(unfenced, timeout_s=READY_TIMEOUT_S)
-        await create_topics(target.ask_controller, scenario.topics, chance=Random(f"{self._order.seed}:topics"))
+        await create_topics(target.ask_controller, scenario.topics, chance=Random(f"{self.order.seed}:topics"))
         await target.wait(created, timeout_s=READY_TIMEOUT_S)
         self._driver.start_work()
 
     async def _play_steps(self, target: Target, player: StepPlayer) -> None:
-        numbered = enumerate(self._order.scenario.steps, start=1)
+        numbered = enumerate(self.order.scenario.steps, start=1)
         left_out = 0
         for _, together in itertools.groupby(numbered, key=lambda each: each[1].together or each[0]):
             steps = tuple(together)
@@ -157,7 +171,6 @@ class Run:
                 player.leave_out(len(steps))
                 left_out -= len(steps)
                 continue
-            target.cause_id = CauseId(f"step-{steps[0][0]}")
             if not await self._play_at_once(target, player, steps):
                 return
 
@@ -165,11 +178,16 @@ class Run:
         """Plays one step, or several that belong together; returns whether all came to their end."""
         for number, step in steps:
             self._tell(number, step.text)
-        outcomes = await asyncio.gather(*(player.play(number, step) for number, step in steps), return_exceptions=True)
+        cause_id = CauseId(f"step-{steps[0][0]}")
+        is_waiting = all(isinstance(step.action, Until) for _, step in steps)
+        async with contextlib.nullcontext() if is_waiting else self._acting:
+            if not (is_waiting and self._acting.locked()):
+                target.cause_id = cause_id
+            playing = (player.play(number, step) for number, step in steps)
+            outcomes = await asyncio.gather(*playing, return_exceptions=True)
         for (number, step), played in zip(steps, outcomes, strict=True):
             if isinstance(played, PlayedStep):
-                self._played.append(played)
-                target.note(played.reached(number, cause_id=target.cause_id))
+                self._put_on_record(target, number, played, cause_id=cause_id)
                 self._tell(number, step.text, seen=played.outcome.seen)
             elif isinstance(played, EmulatorError | grpc.aio.AioRpcError):
                 self._fail(f"step {number} {step.text}: {played}")
@@ -177,19 +195,47 @@ class Run:
                 raise played
         return all(isinstance(played, PlayedStep) for played in outcomes)
 
+    def _put_on_record(self, target: Target, number: int, played: PlayedStep, *, cause_id: CauseId) -> None:
+        self._played.append(played)
+        target.note(played.reached(number, cause_id=cause_id))
+
+    async def play_beside(self, step: Step) -> PlayedStep:
+        """Plays a step that somebody asks for while the plan's steps are played, and records it among them.
+
+        It waits for an action of the plan to be done, not for a state that the plan waits for. Its number follows those
+        of the plan's steps.
+
+        Raises:
+            StepError: the steps are not being played, or this one did not come to its end.
+            EmulatorError: it could not be played to its end.
+        """
+        async with self._acting:
+            if self.target is None:
+                raise StepError("the steps of the plan are not being played")
+            if self._beside is None:
+                self._beside = StepPlayer(target=self.target, seed=self.order.seed)
+            self._asked_for += 1
+            number = len(self.order.scenario.steps) + self._asked_for
+            self.target.cause_id = CauseId(f"step-{number}")
+            played = await self._beside.play(number, step)
+            self._put_on_record(self.target, number, played, cause_id=self.target.cause_id)
+        self._logger.info("era=%s step=%d %s -> %s", self.order.era, number, step.text, played.outcome.seen)
+        return played
+
     async def _end(self, target: Target, player: StepPlayer) -> None:
-        after = len(self._order.scenario.steps) + 1
+        after = len(self.order.scenario.steps) + 1
         target.cause_id = CauseId("end")
         self._tell(after, "stop the workload")
         await self._driver.stop_work(timeout_ms=DRAIN_TIMEOUT_MS)
-        if self._order.scenario.end is Ending.RESTORE:
+        if self.order.scenario.end is Ending.RESTORE:
             self._tell(after, "restore everything, wait for leaders and full ISRs")
             try:
-                nodes = (CONTROLLER, *self._order.scenario.broker_ids)
-                await restore_and_settle(target, nodes, more=player.repairs)
+                nodes = (CONTROLLER, *self.order.scenario.broker_ids)
+                more = () if self._beside is None else self._beside.repairs
+                await restore_and_settle(target, nodes, more=(*player.repairs, *more))
             except EmulatorError as error:
                 self._fail(f"after everything was restored: {error}")
-        if self._order.scenario.partitions:
+        if self.order.scenario.partitions:
             self._tell(after, "read everything")
             await self._driver.read_all(timeout_ms=FINAL_READ_TIMEOUT_MS)
         self._tell(after, "stop the cluster")
@@ -203,8 +249,8 @@ class Run:
         self.problem = self.problem or problem
 
     def _tell(self, step: int, text: str, *, seen: str | None = None) -> None:
-        self._logger.info("era=%s step=%d %s%s", self._order.era, step, text, "" if seen is None else f" -> {seen}")
-        status = RunStatus(era=self._order.era, step=step, steps=len(self._order.scenario.steps), text=text, seen=seen)
+        self._logger.info("era=%s step=%d %s%s", self.order.era, step, text, "" if seen is None else f" -> {seen}")
+        status = RunStatus(era=self.order.era, step=step, steps=len(self.order.scenario.steps), text=text, seen=seen)
         self._on_status(status)
 
 

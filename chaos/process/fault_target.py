@@ -44,6 +44,20 @@ class FaultTarget:
         """What the controller committed, as far as it is known now."""
         return self.metadata.image
 
+    def in_force(self) -> tuple[str, ...]:
+        """Returns descriptions of the faults of nodes and links that are in force."""
+        cluster = self.cluster
+        broken = []
+        for node_id in cluster.layout.node_ids:
+            if cluster.is_paused(node_id):
+                broken.append(f"node {node_id} is paused")
+            elif not cluster.is_running(node_id):
+                broken.append(f"node {node_id} is down ({self.downed.get(node_id, 'by itself')})")
+        links = cluster.toxiproxy
+        if links is not None:
+            broken += [f"link {link}: {', '.join(map(str, links.toxics(link)))}" for link in links.broken]
+        return tuple(broken)
+
     async def committed_end(self) -> MetadataOffset:
         """Asks the controller where its committed records end now."""
         return await self.metadata.committed_end()

@@ -23,8 +23,10 @@ from chaos.play.step_player import StepPlayer
 from chaos.play.waiting import ChangeSignal
 from chaos.process.client_link import ClientLink
 from chaos.process.ending import note_crash, stop_nodes
+from chaos.process.fault_target import FaultTarget
 from chaos.process.harness_log import HarnessLog
 from chaos.process.hosts import make_host
+from chaos.process.single_step import nothing_to_do, step_of
 from chaos.process.target import ProcessTarget, open_target
 from chaos.scenario.scenario import Ending
 from chaos.standing.clients import ClientRegister, complete_histories
@@ -32,7 +34,6 @@ from chaos.standing.order import STANDING, StandingOrder
 from chaos.standing.resumption import find_leftovers
 from chaos.standing.state import Ended, StandingState, new_state, read_state, write_state
 from chaos.standing.status import StatusReport, status_report
-from chaos.standing.steps import nothing_to_do, step_of
 from emulator.client.config import ClientConfig
 from emulator.client.history import HISTORY_FILE
 from emulator.cluster.child import ProcessEnd
@@ -64,6 +65,7 @@ class StandingCluster:
     Attributes:
         problem: what will make the verdict ``unknown``; ``None`` if nothing will.
         clients: producers and consumers at work.
+        view: address of the live view; ``None`` where none is served.
     """
 
     def __init__(self, order: StandingOrder) -> None:
@@ -77,6 +79,7 @@ class StandingCluster:
         self._started_s = time.monotonic()
         self._stood_before_s = 0.0 if self._before is None else self._before.stood_s
         self._leftovers = find_leftovers(order.path)
+        self.view: str | None = None
         self.problem = None if self._before is None else self._before.doubt()
         self._complete_histories(order)
         self.clients = ClientRegister(order.path)
@@ -227,7 +230,13 @@ class StandingCluster:
             properties=self._properties,
             clients=self.clients.connected,
             problem=self.problem,
+            view=self.view,
         )
+
+    @property
+    def faults(self) -> FaultTarget:
+        """What faults act on."""
+        return self._target.faults
 
     def client_addresses(self) -> dict[int, str]:
         """Returns where a client reaches each node: through the proxies, where there are any."""

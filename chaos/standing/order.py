@@ -53,6 +53,7 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
         driver: of the nodes: processes, or the same in containers.
         project: of docker compose, whose containers somebody else started.
         run: its run's id; by default, the name of the directory.
+        view: whether the supervisor serves a live view.
     """
 
     directory: str
@@ -66,6 +67,7 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
     driver: DriverName = DriverName.PROCESS
     project: str | None = None
     run: str | None = None
+    view: bool = False
 
     @property
     def path(self) -> Path:

@@ -1,14 +1,17 @@
 """Serves a standing cluster's commands on the socket in its directory."""
 
 import asyncio
+import contextlib
 import logging
 import os
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Final, assert_never
 
 import grpc.aio
 import msgspec
 
+from chaos.process.single_step import UnplayableStepError
 from chaos.scenario.scenario import Ending
 from chaos.standing.cluster import StandingCluster
 from chaos.standing.messages import (
@@ -37,7 +40,6 @@ from chaos.standing.messages import (
 )
 from chaos.standing.order import StandingOrder
 from chaos.standing.socket import short_path
-from chaos.standing.steps import UnplayableStepError
 from emulator.core.errors import EmulatorError
 from emulator.plan.actions import ActionTemplate
 
@@ -192,6 +194,15 @@ def _tell(writer: asyncio.StreamWriter, answer: Answer) -> None:
     writer.write(encode_line(answer))
 
 
+def _view(order: StandingOrder, cluster: StandingCluster) -> AbstractAsyncContextManager[None]:
+    if not order.view:
+        return contextlib.nullcontext()
+    # Here, since the libraries of the view need not be installed.
+    from chaos.standing.viewing import view_of_standing
+
+    return view_of_standing(order, cluster)
+
+
 async def stand(order: StandingOrder, *, on_serving: Callable[[], None], on_server: Callable[[Server], None]) -> None:
     """Starts a cluster, serves commands until the end is requested, and stops it.
 
@@ -208,9 +219,10 @@ async def stand(order: StandingOrder, *, on_serving: Callable[[], None], on_serv
     server = Server(order, cluster)
     on_server(server)
     async with cluster:
-        await server.listen()
-        on_serving()
-        ending = await server.asked_for_end()
+        async with _view(order, cluster):
+            await server.listen()
+            on_serving()
+            ending = await server.asked_for_end()
         server.announce(DownPhase(text="await the clients"))
         await server.dismiss_clients()
         if ending is None:

@@ -85,6 +85,7 @@ class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
         faults: descriptions of the faults in force.
         clients: producers and consumers that are connected.
         problem: what will make the verdict ``unknown``, as far as known by now.
+        view: address of the live view; ``None`` where none is served.
     """
 
     directory: str
@@ -97,10 +98,17 @@ class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
     faults: tuple[str, ...]
     clients: tuple[str, ...]
     problem: str | None
+    view: str | None = None
 
 
 def status_report(
-    target: FaultTarget, *, era: str, properties: NodeProperties, clients: tuple[str, ...], problem: str | None
+    target: FaultTarget,
+    *,
+    era: str,
+    properties: NodeProperties,
+    clients: tuple[str, ...],
+    problem: str | None,
+    view: str | None,
 ) -> StatusReport:
     """Returns the state of a cluster at this moment."""
     layout, image = target.cluster.layout, target.image
@@ -114,7 +122,8 @@ def status_report(
         partitions=tuple(
             _partition(partition, state, image, properties) for partition, state in sorted(image.partitions.items())
         ),
-        faults=_faults(target),
+        faults=target.in_force(),
+        view=view,
         clients=clients,
         problem=problem,
     )
@@ -159,17 +168,3 @@ def _partition(
         last_known_elr=state.last_known_elr,
         min_insync_replicas=min(min_isr, len(state.replicas)),
     )
-
-
-def _faults(target: FaultTarget) -> tuple[str, ...]:
-    cluster = target.cluster
-    broken = []
-    for node_id in cluster.layout.node_ids:
-        if cluster.is_paused(node_id):
-            broken.append(f"node {node_id} is paused")
-        elif not cluster.is_running(node_id):
-            broken.append(f"node {node_id} is down ({target.downed.get(node_id, 'by itself')})")
-    links = cluster.toxiproxy
-    if links is not None:
-        broken += [f"link {link}: {', '.join(map(str, links.toxics(link)))}" for link in links.broken]
-    return tuple(broken)

@@ -1,7 +1,7 @@
 """Playing runs and judging what they left, as ``run`` and ``replay`` do it. Whatever stops either is one clear line."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,12 +11,16 @@ from emulator.cli.exit_codes import ExitCode
 from emulator.cli.failure import CommandFailedError
 from emulator.cli.output import Output
 from emulator.cli.pictures import leave_reports
+from emulator.cli.user_error import UserError
 from emulator.core.errors import EmulatorError, causes_of
 
 if TYPE_CHECKING:
-    from chaos.campaign import EraResult
+    from chaos.campaign import EraResult, Watch
     from chaos.play.run_order import RunOrder
+    from chaos.play.runner import Run
     from chaos.scenario.scenario import Scenario
+    from emulator.cli.progress import Progress
+    from emulator.plan.drivers import DriverName
 
 verify_option = click.option(
     "--verify/--no-verify",
@@ -28,10 +32,43 @@ verify_option = click.option(
 """Adds ``--no-verify``; the function gets ``is_judged``."""
 
 
+view_option = click.option(
+    "--view", "is_viewed", is_flag=True, help="Serve a live page on loopback while it is played, and print its address."
+)
+"""Adds ``--view``; the function gets ``is_viewed``."""
+
+
+def check_view(driver: "DriverName") -> None:
+    """Checks that what a driver plays can be watched.
+
+    Raises:
+        UserError: it cannot.
+        MissingToolError: what serves the page is not installed.
+    """
+    from emulator.cli.requirements import require_view
+    from emulator.plan.drivers import DriverName
+
+    if driver is DriverName.SIMULATOR:
+        raise UserError("--view shows processes; in virtual time a run is over before it can be watched")
+    require_view()
+
+
 def play_and_judge(
-    scenario: "Scenario", orders: "tuple[RunOrder, ...]", *, is_reported: bool, output: Output
+    scenario: "Scenario",
+    orders: "tuple[RunOrder, ...]",
+    *,
+    is_reported: bool,
+    output: Output,
+    is_viewed: bool = False,
 ) -> "tuple[EraResult, ...]":
     """Plays orders side by side, verifies them together, prints what came of them, and draws it if ``is_reported``.
+
+    Args:
+        scenario: of all orders.
+        orders: what to play.
+        is_reported: whether to write reports.
+        output: the form of what is printed.
+        is_viewed: whether to serve a live view meanwhile.
 
     Raises:
         CommandFailedError: they could not be judged.
@@ -41,13 +78,36 @@ def play_and_judge(
     from emulator.cli.results import print_results
 
     with told_if_unjudged([order.directory for order in orders]), progress(tuple(each.era for each in orders)) as shown:
-        results = play_and_verify(orders, on_status=shown.status, on_phase=shown.phase)
+        watch = _watch(shown, is_viewed=is_viewed)
+        results = play_and_verify(orders, on_status=shown.status, on_phase=shown.phase, watch=watch)
     reports = leave_reports([result.directory for result in results]) if is_reported else (None,) * len(results)
     print_results(scenario, results, reports, output=output)
     return results
 
 
-def play_only(scenario: "Scenario", orders: "tuple[RunOrder, ...]", *, output: Output) -> ExitCode:
+def _watch(shown: "Progress", *, is_viewed: bool) -> "Watch":
+    """Returns what watches runs: the progress, and a live view if one is wanted."""
+
+    @contextlib.asynccontextmanager
+    async def watch(runs: "Sequence[Run]") -> AsyncIterator[None]:
+        shown.watch(runs)
+        async with contextlib.AsyncExitStack() as stack:
+            if is_viewed:
+                from chaos.viewing import view_of
+
+                await stack.enter_async_context(view_of(runs, on_address=_tell_address))
+            yield
+
+    return watch
+
+
+def _tell_address(address: str) -> None:
+    click.echo(f"live view: {address}", err=True)
+
+
+def play_only(
+    scenario: "Scenario", orders: "tuple[RunOrder, ...]", *, output: Output, is_viewed: bool = False
+) -> ExitCode:
     """Plays orders side by side, and prints where what they left is, for somebody else to judge.
 
     Raises:
@@ -58,7 +118,7 @@ def play_only(scenario: "Scenario", orders: "tuple[RunOrder, ...]", *, output: O
     from emulator.cli.tables import print_json
 
     with told_if_unjudged([order.directory for order in orders]), progress(tuple(each.era for each in orders)) as shown:
-        problems = play_runs(orders, on_status=shown.status)
+        problems = play_runs(orders, on_status=shown.status, watch=_watch(shown, is_viewed=is_viewed))
     if output is Output.JSON:
         runs = [
             {"era": order.era, "directory": str(order.directory), "problem": problem}

@@ -1,17 +1,22 @@
-"""Progress on stderr: a live line per run on a terminal, otherwise a plain line per step."""
+"""Progress on stderr: a live panel per run on a terminal, otherwise a plain line per step."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from rich.table import Table
+from rich.console import Group
 
-from chaos.play.runner import RunStatus
+from chaos.play.runner import Run, RunStatus
 from emulator.cli.live import Clock, is_terminal, lines_of, refreshed, step_of
+from emulator.cli.run_panel import RunPanel
 
 
 class Progress(Protocol):
     """Where runs report to."""
+
+    def watch(self, runs: Sequence[Run]) -> None:
+        """These runs are about to be played."""
+        ...
 
     def status(self, status: RunStatus) -> None:
         """A run began or finished a step."""
@@ -28,6 +33,9 @@ class PlainProgress:
     def __init__(self) -> None:
         self._clock = Clock()
 
+    def watch(self, runs: Sequence[Run]) -> None:
+        """Lines are of steps alone."""
+
     def status(self, status: RunStatus) -> None:
         """Prints a line for a finished step, and for what happens outside of steps."""
         number, text = step_of(status)
@@ -40,24 +48,31 @@ class PlainProgress:
 
 
 class LiveProgress:
-    """A line per run, cut to the terminal's width, and a clock that goes on also while nothing happens."""
+    """A panel per run, and a clock that goes on also while nothing happens."""
 
     def __init__(self, eras: tuple[str, ...]) -> None:
         self._clock = Clock()
         self._lines: dict[str, tuple[str, str]] = dict.fromkeys(eras, ("", "waiting"))
         self._phase = ""
+        self._panels: list[RunPanel] = []
+
+    def watch(self, runs: Sequence[Run]) -> None:
+        """Shows what the runs' controllers have committed, from now on."""
+        self._panels = [RunPanel(run, clock=self._clock) for run in runs]
 
     def status(self, status: RunStatus) -> None:
         """Changes a run's line."""
         self._lines[status.era] = step_of(status)
 
     def phase(self, text: str) -> None:
-        """Changes the last line."""
+        """Changes the last line; the runs are over."""
         self._phase = text
+        self._panels = []
 
-    def __rich__(self) -> Table:
+    def __rich__(self) -> Group:
         """Returns what is shown now; asked for at every refresh."""
-        return lines_of(self._lines, clock=self._clock, last=self._phase)
+        lines = lines_of(self._lines, clock=self._clock, last=self._phase)
+        return Group(*(panel.shown() for panel in self._panels), lines)
 
 
 @contextlib.contextmanager

@@ -35,6 +35,16 @@ def require_spark() -> None:
     find_java()
 
 
+def require_view() -> None:
+    """Checks that a live view can be served.
+
+    Raises:
+        MissingToolError: no aiohttp.
+    """
+    if importlib.util.find_spec("aiohttp") is None:
+        raise MissingToolError(tool="aiohttp", expected="it installed: pip install 'laststand[view]', or make setup")
+
+
 def require_toxiproxy() -> Path:
     """Returns the program of toxiproxy-server.
 

@@ -9,7 +9,7 @@ from emulator.cli.completion import complete_eras, complete_scenarios
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
 from emulator.cli.pictures import report_option
-from emulator.cli.play import play_and_judge, play_only, verify_option
+from emulator.cli.play import check_view, play_and_judge, play_only, verify_option, view_option
 from emulator.cli.settings import ERA_HELP, set_option
 from emulator.cli.suite import play_suite
 from emulator.cli.suite_options import SuiteChoice, suite_options
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 @suite_options
 @verify_option
 @report_option
+@view_option
 @json_option
 def run(
     names: tuple[str, ...],
@@ -66,6 +67,7 @@ def run(
     *,
     is_judged: bool,
     is_reported: bool,
+    is_viewed: bool,
     output: Output,
 ) -> ExitCode:
     """Play SCENARIO, a file or a name under chaos/scenarios, and verify the run.
@@ -84,10 +86,12 @@ def run(
     from emulator.plan.yaml_cursor import ScenarioError
 
     chosen_driver = DriverName(driver)
+    if is_viewed:
+        check_view(chosen_driver)
     try:
         if suite_choice.rerun is not None:
-            if names or eras or settings:
-                raise UserError("--rerun excludes SCENARIO, --era and --set: the results name them")
+            if names or eras or settings or is_viewed:
+                raise UserError("--rerun excludes SCENARIO, --era, --set and --view: the results name them")
             require_spark()
             suite_choice.forms.check()
             return play_suite(
@@ -95,8 +99,9 @@ def run(
             )
         selected = _selected(names)
         if len(selected) > 1 or suite_choice.is_given:
-            if not is_judged:
-                raise UserError("--no-verify plays one scenario, and takes no option of suites")
+            if not is_judged or is_viewed:
+                option = "--view shows" if is_viewed else "--no-verify plays"
+                raise UserError(f"{option} one scenario, and takes no option of suites")
             require_spark()
             suite = make_suite(
                 selected,
@@ -121,8 +126,8 @@ def run(
 
     orders = run_orders(campaign)
     if not is_judged:
-        return play_only(campaign.scenario, orders, output=output)
-    results = play_and_judge(campaign.scenario, orders, is_reported=is_reported, output=output)
+        return play_only(campaign.scenario, orders, is_viewed=is_viewed, output=output)
+    results = play_and_judge(campaign.scenario, orders, is_reported=is_reported, is_viewed=is_viewed, output=output)
     return outcome_exit_code(worst(results))
 
 

@@ -58,6 +58,8 @@ def print_status(report: "StatusReport", *, output: Output) -> None:
         print_json(_document(report, metrics))
         return
     click.echo(f"{report.directory}  era {report.era}, supervisor {report.supervisor_pid}")
+    if report.view is not None:
+        click.echo(f"live view: {report.view}")
     click.echo()
     print_listing(
         ("NODE", "ROLE", "STATE", "PID", "INCARNATION", "EPOCH", "FENCED", "ADDRESS", "METRICS"),

@@ -52,6 +52,7 @@ _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
     help="Processes, or the same in containers.",
 )
 @click.option("--no-proxies", is_flag=True, help="No proxies between nodes: faster, but links cannot be cut.")
+@click.option("--view", "is_viewed", is_flag=True, help="Serve a live page on loopback, and print its address.")
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Seed of power losses; random if not given.")
 @click.option(
     "--out",
@@ -73,6 +74,7 @@ def up(
     *,
     driver: str,
     no_proxies: bool,
+    is_viewed: bool,
     seed: int | None,
     store: Path,
     output: Output,
@@ -88,6 +90,7 @@ def up(
     from chaos.process.hosts import require_host, require_toxiproxy
     from chaos.standing.link import is_standing
     from chaos.standing.order import ORDER_FILE, STANDING, StandingOrder
+    from emulator.cli.requirements import require_view
     from emulator.core.switches import DEFAULT_ERA, era_switches
     from emulator.plan.drivers import DriverName
     from emulator.plan.overrides import parse_overrides
@@ -102,6 +105,8 @@ def up(
     era = era or DEFAULT_ERA
     switches = overrides.apply(era_switches(era))
     check_store(store)
+    if is_viewed:
+        require_view()
     latest = store / folder / LATEST
     if (latest / ORDER_FILE).is_file() and is_standing(latest.resolve()):
         raise UserError(
@@ -124,6 +129,7 @@ def up(
         toxiproxy=toxiproxy,
         ports=fixed_ports,
         driver=host,
+        view=is_viewed,
     )
     launch_and_tell(order, output=output)
 
@@ -171,6 +177,8 @@ def launch_and_tell(order: "StandingOrder", *, output: Output) -> None:
     click.echo(f"{order.brokers} brokers and a controller serve, era {order.era}, supervisor {report.supervisor_pid}")
     click.echo(f"  run directory: {directory}")
     click.echo("  bootstrap:     " + ",".join(node.address for node in report.nodes if node.role == "broker"))
+    if report.view is not None:
+        click.echo(f"  live view:     {report.view}")
     click.echo(f"  end it with:   laststand down {directory}")
 
 

@@ -4,27 +4,38 @@ import base64
 import hashlib
 from functools import cache
 from importlib.resources import files
+from typing import Final
 
 import jinja2
 
 from emulator.report.words import number, offset_ranges, seconds
 from emulator.verification.loss_report import OffsetRange
 
-
-@cache
-def asset(name: str) -> str:
-    """Returns the text of a file of this package."""
-    return files("emulator.report").joinpath(name).read_text(encoding="utf-8")
+REPORT: Final = "emulator.report"
 
 
 @cache
-def template(name: str) -> jinja2.Template:
-    """Returns a template. It escapes every value that is not markup, and refuses names that nobody gave it."""
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+def asset(name: str, *, package: str = REPORT) -> str:
+    """Returns the text of a file of this package, or of another."""
+    return files(package).joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def template(name: str, *, package: str = REPORT) -> jinja2.Template:
+    """Returns a template of this package, or of another, which may import from those of this one.
+
+    It escapes every value that is not markup, and refuses names that nobody gave it.
+    """
+
+    def load(wanted: str) -> str:
+        return asset(wanted, package=package if wanted == name else REPORT)
+
+    loader = jinja2.FunctionLoader(load)
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, loader=loader)
     environment.filters["seconds"] = seconds
     environment.filters["number"] = number
     environment.filters["ranges"] = _ranges
-    return environment.from_string(asset(name))
+    return environment.get_template(name)
 
 
 def digest(content: str) -> str:

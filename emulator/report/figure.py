@@ -56,7 +56,7 @@ class Figure:
 
 
 def picture_of(
-    verdict: VerdictReport,
+    verdict: VerdictReport | None,
     partition: PartitionStory,
     story: RunStory,
     *,
@@ -67,7 +67,7 @@ def picture_of(
     """Returns everything that the lanes of a partition's picture are drawn from.
 
     Args:
-        verdict: of the run.
+        verdict: of the run; ``None`` while it goes on: nothing is known to be lost, and logs are what they are now.
         partition: to draw.
         story: of the run.
         left: where time begins.
@@ -91,12 +91,17 @@ def picture_of(
 
 
 def draw(
-    verdict: VerdictReport, partition: PartitionStory, story: RunStory, *, prefix: str, scale: float = 1.0
+    verdict: VerdictReport | None,
+    partition: PartitionStory,
+    story: RunStory,
+    *,
+    prefix: str,
+    scale: float = 1.0,
 ) -> Figure:
     """Draws a partition.
 
     Args:
-        verdict: of the run.
+        verdict: of the run; ``None`` while it goes on: nothing is known to be lost, and logs are what they are now.
         partition: to draw.
         story: of the run.
         prefix: of all ids in the picture, which are unique in the page.
@@ -115,7 +120,8 @@ def draw(
         _label("leader", y + 14),
         *leader_lane(picture, leader, marked={step.time_us for step in steps if step.place.lane == "leader"}),
     ]
-    parts.append(text("in the end", (picture.final_left + picture.final_right) / 2, y + 14, "head", anchor="middle"))
+    final_words = "now" if verdict is None else "in the end"
+    parts.append(text(final_words, (picture.final_left + picture.final_right) / 2, y + 14, "head", anchor="middle"))
     y += 28
     copies = Box(_LEFT, y, _RIGHT, y + min(_COPIES_MAX, lane_height * 1.45))
     parts += [_label("all logs", y + 12), text("copies of", 80, y + 26, "side", anchor="end")]

@@ -41,8 +41,10 @@ def _last_held(curve: Curve, offset: int) -> int:
     return int(curve.times[after])
 
 
-def counts_of(verdict: VerdictReport, partition: PartitionStory) -> PartitionCounts | None:
-    """Returns what the verdict counts of a partition."""
+def counts_of(verdict: VerdictReport | None, partition: PartitionStory) -> PartitionCounts | None:
+    """Returns what the verdict counts of a partition; ``None`` where it does not, or there is none."""
+    if verdict is None:
+        return None
     name = (partition.topic, partition.partition)
     return next((each for each in verdict.partitions if (each.topic, each.partition) == name), None)
 

@@ -106,7 +106,7 @@ def render(run: ReportedRun, *, against: Comparison | None = None) -> str:
     verdict, story = run.verdict, run.story
     partitions = worst_first(verdict, story)
     drawn = partitions[:DRAWN_MAX]
-    style, script = asset("report.css"), asset("report.js")
+    style, script = asset("report.css"), asset("theme.js") + asset("report.js")
     moments = [
         moments_of(picture_of(verdict, partition, story), figure=f"p{place}-figure")
         for place, partition in enumerate(drawn)

@@ -1,15 +1,7 @@
 "use strict";
-// Adds hover, zoom and theme. Without it nothing else is missing.
+// Adds hover and zoom. Without it nothing else is missing.
 (() => {
-  const root = document.documentElement;
-  const theme = document.getElementById("theme");
-  theme.hidden = false;
   for (const each of document.querySelectorAll(".with-script")) each.hidden = false;
-  theme.addEventListener("click", () => {
-    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-    root.dataset.theme = dark ? "light" : "dark";
-  });
-
   const light = (step, disc, on) => {
     for (const each of [step, disc]) if (each) each.classList.toggle("lit", on);
   };

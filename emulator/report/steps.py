@@ -1,6 +1,6 @@
 """The story of a partition in numbered steps. A step has a place in the picture: its number stands there, too."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -56,11 +56,17 @@ def cuts_of(partition: PartitionStory, story: RunStory) -> list[Cut]:
 
 
 def story_steps(
-    verdict: VerdictReport, partition: PartitionStory, story: RunStory, axis: RecordAxis
+    verdict: VerdictReport | None, partition: PartitionStory, story: RunStory, axis: RecordAxis
 ) -> list[StoryStep]:
-    """Returns the numbered steps of a partition's story, in the order of time."""
+    """Returns the numbered steps of a partition's story, in the order of time.
+
+    Without a verdict the run goes on: its last steps are told, and whether they led to a loss nobody knows.
+    """
+    teller = _StepTeller(partition, story, axis)
+    if verdict is None:
+        so_far = sorted(teller.of_survival(), key=lambda step: step.time_us)[-STEPS_MAX:]
+        return [replace(step, tone=Tone.TOLD) for step in so_far]
     losses = losses_of(verdict, partition)
-    teller = _StepTeller(verdict, partition, story, axis)
     found = teller.of_loss(losses) if losses else teller.of_survival()
     return sorted(found, key=lambda step: step.time_us)[:STEPS_MAX]
 
@@ -68,8 +74,7 @@ def story_steps(
 class _StepTeller:
     """Tells the steps of one partition."""
 
-    def __init__(self, verdict: VerdictReport, partition: PartitionStory, story: RunStory, axis: RecordAxis) -> None:
-        self._verdict = verdict
+    def __init__(self, partition: PartitionStory, story: RunStory, axis: RecordAxis) -> None:
         self._partition = partition
         self._story = story
         self._axis = axis

@@ -17,7 +17,7 @@ from emulator.verification.matching import groups_of
 from emulator.verification.partition_facts import PartitionFacts
 from emulator.verification.run_story import Cut, FinalRecords, HeldRecords, Point
 from emulator.verification.thinning import thinned
-from emulator.verification.timeline import CollectedEvent
+from emulator.verification.timeline import CollectedEvent, EventPlace
 
 
 class _Fall(NamedTuple):
@@ -142,18 +142,38 @@ def _cuts(log: _Log, facts: PartitionFacts, origin_ns: int) -> Iterator[Cut]:
         if fall.after > seen:
             old_end, seen = int(ends[fall.after - 1]), fall.after
         if fall.end < old_end:
-            event = fall.event.event
-            cut = event if isinstance(event, LogTruncated) else None
-            yield Cut(
+            yield cut_by(
+                fall.event.event,
                 node=log.node,
                 time_us=time_us(fall.time_ns, origin_ns),
-                topic_id=fall.topic_id,
-                became=fate_of(event),
                 old_end=old_end,
                 new_end=fall.end,
-                leader=None if cut is None else cut.leader,
-                leader_epoch=None if cut is None else cut.leader_epoch,
-                reason=None if cut is None else cut.reason.replace("_", " "),
-                event=facts.cluster.place(fall.event),
+                place=facts.cluster.place(fall.event),
             )
         old_end = min(old_end, fall.end)
+
+
+def cut_by(event: Taking, *, node: int, time_us: int, old_end: int, new_end: int, place: EventPlace) -> Cut:
+    """Returns what an event took from a log.
+
+    Args:
+        event: that tells where the log ended then.
+        node: whose log it is.
+        time_us: when.
+        old_end: where it ended before, exclusive.
+        new_end: where it ended then.
+        place: of the event.
+    """
+    truncated = event if isinstance(event, LogTruncated) else None
+    return Cut(
+        node=node,
+        time_us=time_us,
+        topic_id=event.topic_id,
+        became=fate_of(event),
+        old_end=old_end,
+        new_end=new_end,
+        leader=None if truncated is None else truncated.leader,
+        leader_epoch=None if truncated is None else truncated.leader_epoch,
+        reason=None if truncated is None else truncated.reason.replace("_", " "),
+        event=place,
+    )

@@ -47,13 +47,13 @@ def partition_story(facts: PartitionFacts, losses: Sequence[Loss]) -> PartitionS
     origin_ns = origin_of(facts.cluster)
     held, cuts = held_and_cut(facts, origin_ns)
     acks = _answered_acks(facts)
-    changes = tuple(_changes(facts, origin_ns))
+    changes = tuple(committed_changes(facts, origin_ns))
     return PartitionStory(
         topic=facts.topic,
         partition=facts.partition,
         changes=changes[:CHANGES_MAX],
         changes_left_out=max(0, len(changes) - CHANGES_MAX),
-        leaderships=tuple(_leaderships(facts, origin_ns)),
+        leaderships=tuple(leaderships_of(facts, origin_ns)),
         held=held,
         cuts=cuts,
         final=tuple(final_records(facts)),
@@ -63,7 +63,8 @@ def partition_story(facts: PartitionFacts, losses: Sequence[Loss]) -> PartitionS
     )
 
 
-def _changes(facts: PartitionFacts, origin_ns: int) -> Iterator[StateChange]:
+def committed_changes(facts: PartitionFacts, origin_ns: int) -> Iterator[StateChange]:
+    """Yields the states of a partition in the controller's order."""
     for told in sorted(facts.events.of(PartitionChanged), key=lambda each: each.event.metadata_offset):
         event = told.event
         yield StateChange(
@@ -85,7 +86,8 @@ def _changes(facts: PartitionFacts, origin_ns: int) -> Iterator[StateChange]:
         )
 
 
-def _leaderships(facts: PartitionFacts, origin_ns: int) -> Iterator[Leadership]:
+def leaderships_of(facts: PartitionFacts, origin_ns: int) -> Iterator[Leadership]:
+    """Yields what brokers took themselves for, by node and in its order."""
     roles: list[CollectedEvent[BecameLeader] | CollectedEvent[BecameFollower]] = []
     roles.extend(facts.events.of(BecameLeader))
     roles.extend(facts.events.of(BecameFollower))

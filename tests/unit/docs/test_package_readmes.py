@@ -21,6 +21,7 @@ PACKAGES = (
     "emulator/client",
     "emulator/cluster",
     "emulator/cli",
+    "emulator/live",
     "emulator/report",
     "chaos/scenario",
     "chaos/play",

@@ -1,4 +1,4 @@
-"""Reads the steps of a standing cluster, one at a time, and checks them against the cluster."""
+"""Reads steps that somebody asks for one at a time, and checks them against the cluster that is to play them."""
 
 from pathlib import Path
 
@@ -68,8 +68,8 @@ def _checked(action: ActionTemplate, names: Names) -> Step:
 def nothing_to_do(action: Until | ActionTemplate, target: FaultTarget) -> str | None:
     """Returns why a step on processes would change nothing, or ``None`` where it would.
 
-    A plan proves nothing if one of its faults has no effect. On a standing cluster it is enough to report that: nothing
-    is done or recorded.
+    A plan proves nothing if one of its faults has no effect. Where somebody asks for a step, it is enough to report
+    that: nothing is done or recorded.
     """
     if not isinstance(action, Kill | Stop | Pause | Resume | Start):
         return None

@@ -1,0 +1,160 @@
+"""Processes as a live view shows them, with the deeds that are possible now."""
+
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import grpc.aio
+
+from chaos.play.recorded_plan import PlayedStep
+from chaos.process.fault_target import FaultTarget
+from emulator.core.errors import EmulatorError, causes_of
+from emulator.core.types import BrokerId, NodeId
+from emulator.live.stage import LinkRow, NodeRow, Offer, PartitionRow, StageState
+from emulator.plan.actions import (
+    ActionTemplate,
+    Cut,
+    HealAll,
+    HealLink,
+    HealNodes,
+    Isolate,
+    Kill,
+    LoseResponses,
+    Pause,
+    PowerLoss,
+    ReplaceDisk,
+    Reset,
+    Resume,
+    Start,
+    Stop,
+    SyncDisk,
+    deed_of,
+)
+from emulator.plan.channels import Link
+from emulator.plan.power import DiskLoss
+from emulator.plan.steps import action_text
+from emulator.storage.power_loss_plan import Keep
+
+_PROCESS_OF_NODE: Final = (Kill, Stop, Pause)
+_DISK_OF_BROKER: Final = (SyncDisk, ReplaceDisk)
+
+
+class DeedFailedError(EmulatorError):
+    """A deed was begun and did not come to its end."""
+
+
+class ProcessStage:
+    """``Stage`` of real processes.
+
+    Args:
+        name: what is played.
+        era: whose protocol.
+        directory: of the run.
+        target: returns the cluster; ``None`` before it has started and after its end.
+        play: plays a step and puts it on record.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        era: str,
+        directory: Path,
+        target: Callable[[], FaultTarget | None],
+        play: Callable[[str], Awaitable[PlayedStep]],
+    ) -> None:
+        self.name = name
+        self.era = era
+        self.directory = directory
+        self._target = target
+        self._play = play
+
+    def state(self) -> StageState:
+        """Looks at processes, proxies and committed metadata."""
+        target = self._target()
+        if target is None:
+            return StageState()
+        links = target.cluster.toxiproxy
+        return StageState(
+            nodes=tuple(_node(target, node) for node in target.cluster.layout.node_ids),
+            links=() if links is None else tuple(_link(target, link) for link in links.links),
+            partitions=tuple(
+                PartitionRow(
+                    name=str(partition),
+                    leader=state.leader,
+                    leader_epoch=state.leader_epoch,
+                    isr=state.isr,
+                    elr=state.elr,
+                )
+                for partition, state in sorted(target.image.partitions.items())
+            ),
+            offers=(_offer(HealAll(), "heal all links"),) if _has_broken_links(target) else (),
+        )
+
+    async def play(self, step: str) -> str:
+        """Has the harness play it.
+
+        Raises:
+            EmulatorError: it could not be played.
+        """
+        try:
+            played = await self._play(step)
+        except* (EmulatorError, grpc.aio.AioRpcError) as errors:
+            raise DeedFailedError("; ".join(str(error) for error in causes_of(errors))) from None
+        return played.outcome.seen
+
+
+def _has_broken_links(target: FaultTarget) -> bool:
+    links = target.cluster.toxiproxy
+    return links is not None and bool(links.broken or target.messages.channels)
+
+
+def _node(target: FaultTarget, node: NodeId) -> NodeRow:
+    cluster = target.cluster
+    is_broker = node != cluster.layout.controller_id
+    registration = target.image.brokers.get(BrokerId(node))
+    is_fenced = is_broker and registration is not None and registration.fenced
+    state = "paused" if cluster.is_paused(node) else "running"
+    if not cluster.is_running(node):
+        state = f"down ({target.downed.get(node, 'by itself').replace('_', ' ')})"
+    return NodeRow(
+        name=f"broker {node}" if is_broker else "controller",
+        state=f"{state}, fenced" if is_fenced else state,
+        is_well=state == "running" and not is_fenced,
+        offers=tuple(_node_offers(target, node)),
+    )
+
+
+def _node_offers(target: FaultTarget, node: NodeId) -> Iterator[Offer]:
+    cluster, links = target.cluster, target.cluster.toxiproxy
+    if not cluster.is_running(node):
+        yield _offer(Start(nodes=(node,)))
+    elif cluster.is_paused(node):
+        yield _offer(Resume(nodes=(node,)))
+        yield _offer(Kill(nodes=(node,)))
+    else:
+        yield from (_offer(kind(nodes=(node,))) for kind in _PROCESS_OF_NODE)
+        yield _offer(PowerLoss(nodes=(node,), loss=DiskLoss(keep=Keep.NONE)))
+        if node != cluster.layout.controller_id:
+            yield from (_offer(kind(nodes=(BrokerId(node),))) for kind in _DISK_OF_BROKER)
+    if links is not None:
+        own = links.links_of(node)
+        if not all(links.is_blocked(link) for link in own):
+            yield _offer(Isolate(nodes=(node,)))
+        if any(link in links.broken for link in own):
+            yield _offer(HealNodes(nodes=(node,)))
+
+
+def _link(target: FaultTarget, link: Link[NodeId]) -> LinkRow:
+    links = target.cluster.toxiproxy
+    toxics = () if links is None else links.toxics(link)
+    offers = (
+        [_offer(HealLink(link=link))]
+        if toxics
+        else [_offer(Cut(link=link)), _offer(LoseResponses(link=link), "lose responses"), _offer(Reset(link=link))]
+    )
+    return LinkRow(name=str(link), broken=", ".join(map(str, toxics)), offers=tuple(offers))
+
+
+def _offer(action: ActionTemplate, label: str | None = None) -> Offer:
+    return Offer(step=action_text(action), label=label or deed_of(action).verb.replace("_", " "))

@@ -1,0 +1,47 @@
+"""Serves the live view of runs while they are played."""
+
+import contextlib
+from collections.abc import AsyncIterator, Callable, Sequence
+
+from chaos.play.recorded_plan import PlayedStep
+from chaos.play.runner import Run
+from chaos.play.waiting import StepError
+from chaos.process.fault_target import FaultTarget
+from chaos.process.single_step import nothing_to_do, step_of
+from chaos.process.stage import ProcessStage
+from chaos.process.target import ProcessTarget
+from emulator.live.server import LiveView
+from emulator.plan.actions import no_op
+
+
+@contextlib.asynccontextmanager
+async def view_of(runs: Sequence[Run], *, on_address: Callable[[str], None]) -> AsyncIterator[None]:
+    """Serves a page with runs on processes as long as the context lasts; tells ``on_address`` where.
+
+    Raises:
+        OSError: it cannot be served.
+    """
+    stages = [_stage(run) for run in runs]
+    async with LiveView(stages, title=runs[0].order.scenario.name) as view:
+        on_address(view.address)
+        yield
+        await view.end("the run is over: its report is in the run directory")
+
+
+def _stage(run: Run) -> ProcessStage:
+    order = run.order
+
+    def target() -> FaultTarget | None:
+        return run.target.faults if isinstance(run.target, ProcessTarget) else None
+
+    async def play(text: str) -> PlayedStep:
+        faults = target()
+        if faults is None:
+            raise StepError("the steps of the plan are not being played")
+        step = step_of(text, faults)
+        idle = nothing_to_do(step.action, faults)
+        if idle is not None:
+            return PlayedStep(action=step.action, outcome=no_op(idle))
+        return await run.play_beside(step)
+
+    return ProcessStage(name=order.scenario.name, era=order.era, directory=order.directory, target=target, play=play)

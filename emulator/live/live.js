@@ -1,0 +1,80 @@
+"use strict";
+// Shows what the server tells, has done what is clicked, and says when nothing new comes.
+(() => {
+  const STALE_MS = 6000, AGAIN_MS = 1500;
+  const token = new URLSearchParams(location.search).get("token");
+  const state = document.getElementById("state"), said = document.getElementById("said");
+  const stages = [...document.querySelectorAll(".stage")];
+  let heardAt = 0, isOver = false;
+
+  const mark = (kind, words) => {
+    state.className = kind;
+    if (state.textContent !== words) state.textContent = words;
+    document.body.classList.toggle("stale", kind === "stale");
+  };
+  const put = (place, html) => {
+    if (place.shown === html) return;
+    const step = document.activeElement?.dataset?.step, details = place.querySelector("details");
+    const wasOpen = details ? details.open : null;
+    place.innerHTML = html;
+    place.shown = html;
+    if (wasOpen && place.querySelector("details")) place.querySelector("details").open = true;
+    if (step && document.activeElement === document.body) {
+      [...place.querySelectorAll("[data-step]")].find((each) => each.dataset.step === step)?.focus();
+    }
+  };
+  const tell = (words, kind) => {
+    said.className = kind;
+    said.textContent = words;
+  };
+
+  const listen = () => {
+    const source = new EventSource(`stream?token=${encodeURIComponent(token)}`);
+    source.addEventListener("look", (event) => {
+      heardAt = Date.now();
+      const look = JSON.parse(event.data);
+      for (const [place, each] of look.stages.entries()) {
+        put(stages[place].querySelector(".panel"), each.panel);
+        put(stages[place].querySelector(".drawing"), each.drawing);
+      }
+      mark("live", "live");
+    });
+    source.addEventListener("alive", () => { heardAt = Date.now(); });
+    source.addEventListener("over", (event) => {
+      isOver = true;
+      source.close();
+      mark("over", JSON.parse(event.data));
+      for (const button of document.querySelectorAll("[data-step]")) button.disabled = true;
+    });
+    source.addEventListener("error", () => {
+      if (isOver || source.readyState !== EventSource.CLOSED) return;
+      source.close();
+      setTimeout(listen, AGAIN_MS);
+    });
+  };
+  setInterval(() => {
+    const silent = Date.now() - heardAt;
+    if (!isOver && silent > STALE_MS) mark("stale", heardAt ? `stale: no news for ${Math.round(silent / 1000)} s; connecting again` : "no answer; connecting again");
+  }, 500);
+
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("[data-step]");
+    if (!button) return;
+    const stage = stages.indexOf(button.closest(".stage")), step = button.dataset.step;
+    button.disabled = true;
+    tell(`${step} …`, "");
+    try {
+      const answer = await fetch("deeds", {
+        method: "POST",
+        headers: { "Content-Type": "application/json", "X-Laststand-Token": token },
+        body: JSON.stringify({ stage, step }),
+      });
+      const told = await answer.json();
+      tell(answer.ok ? `${step} → ${told.seen}` : `${step}: ${told.reason}`, answer.ok ? "" : "refused");
+    } catch {
+      tell(`${step}: no answer`, "refused");
+    }
+    button.disabled = false;
+  });
+  listen();
+})();

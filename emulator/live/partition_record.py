@@ -1,0 +1,129 @@
+"""What is known of a partition's logs and acknowledgements while a run goes on, as curves that grow.
+
+The oracle tells the same of a run that has ended, from all of its evidence (``emulator.verification.partition_story``).
+Here acknowledgements are those that brokers tell of: nobody waits for the clients' history.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from emulator.live.curves import HeldCurve, RisingCurve
+from emulator.verification.cluster_story import time_us
+from emulator.verification.columns import NONE
+from emulator.verification.copies import Taking, end_after
+from emulator.verification.held_logs import cut_by
+from emulator.verification.integers import Ints
+from emulator.verification.partition_facts import ACKS_ALL
+from emulator.verification.partition_story import PAUSE_US
+from emulator.verification.run_story import Acknowledged, Cut, FinalRecords, HeldRecords, Point, Promised
+from emulator.verification.timeline import EventPlace
+
+_PAUSES_MAX: Final = 200
+
+_LogKey = tuple[int, str, int]
+"""Node, topic id and leader epoch."""
+
+
+class _Cut(NamedTuple):
+    node: int
+    time_ns: int
+    event: Taking
+    old_end: int
+    new_end: int
+    place: EventPlace
+
+
+class PartitionRecord:
+    """The logs and acknowledgements of one partition."""
+
+    def __init__(self) -> None:
+        self._held: dict[_LogKey, HeldCurve] = {}
+        self._cuts: list[_Cut] = []
+        self._promised: defaultdict[tuple[str, int], RisingCurve] = defaultdict(RisingCurve)
+        self._acked: defaultdict[int, RisingCurve] = defaultdict(RisingCurve)
+        self._pauses: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+        self._acked_at: dict[int, int] = {}
+
+    def append(self, node: int, topic_id: str, epochs: Ints, times: Ints, bases: Ints, ends: Ints) -> None:
+        """Takes batches that a node appended, in its order."""
+        for epoch in np.unique(epochs).tolist():
+            own = epochs == epoch
+            key = (node, topic_id, epoch)
+            if key not in self._held:
+                self._held[key] = HeldCurve(int(bases[own].min()))
+            self._held[key].extend(times[own], ends[own])
+
+    def cut(self, node: int, time_ns: int, event: Taking, place: EventPlace) -> None:
+        """Takes an event that says where a node's log ended at a time."""
+        own = [held for key, held in self._held.items() if key[:2] == (node, event.topic_id)]
+        old_end, new_end = max((held.end for held in own if held.end > held.first), default=0), end_after(event)
+        if new_end < old_end:
+            for held in own:
+                held.fall(time_ns, new_end)
+            self._cuts.append(_Cut(node, time_ns, event, old_end, new_end, place))
+
+    def acknowledge(self, topic_id: str, acks: Ints, epochs: Ints, times: Ints, ends: Ints, counts: Ints) -> None:
+        """Takes answers that acknowledged batches, in the order of one broker."""
+        for kind in np.unique(acks).tolist():
+            own = acks == kind
+            self._note_pauses(kind, times[own])
+            curve = self._acked[kind]
+            curve.extend(times[own], np.cumsum(counts[own]) + (curve.last if len(curve) else 0))
+        of_all = (acks == ACKS_ALL) & (epochs != NONE)
+        for epoch in np.unique(epochs[of_all]).tolist():
+            own = of_all & (epochs == epoch)
+            self._promised[topic_id, epoch].extend(times[own], ends[own])
+
+    def _note_pauses(self, acks: int, times: Ints) -> None:
+        all_times = np.append(self._acked_at.get(acks, times[0]), times)
+        gaps = np.diff(all_times)
+        for place in np.flatnonzero(gaps > PAUSE_US * 1000).tolist():
+            self._pauses[acks].append((int(all_times[place]), int(gaps[place])))
+        del self._pauses[acks][:-_PAUSES_MAX]
+        self._acked_at[acks] = int(all_times.max())
+
+    # --- As a story tells it --------------------------------------------------------------------------------------
+
+    def held(self, origin_ns: int) -> Iterator[HeldRecords]:
+        """Yields what logs held of each epoch, by node and epoch."""
+        for (node, topic_id, epoch), held in sorted(self._held.items()):
+            ends = held.points(origin_ns)
+            yield HeldRecords(node=node, topic_id=topic_id, leader_epoch=epoch, first=held.first, ends=ends)
+
+    def holds_now(self) -> Iterator[FinalRecords]:
+        """Yields what logs hold now of each epoch, by node and epoch."""
+        for (node, topic_id, epoch), held in sorted(self._held.items()):
+            if held.end > held.first:
+                last = held.end - 1
+                yield FinalRecords(node=node, topic_id=topic_id, leader_epoch=epoch, first=held.first, last=last)
+
+    def cuts(self, origin_ns: int) -> Iterator[Cut]:
+        """Yields what logs lost."""
+        for cut in self._cuts:
+            yield cut_by(
+                cut.event,
+                node=cut.node,
+                time_us=time_us(cut.time_ns, origin_ns),
+                old_end=cut.old_end,
+                new_end=cut.new_end,
+                place=cut.place,
+            )
+
+    def promised(self, origin_ns: int) -> Iterator[Promised]:
+        """Yields up to where epochs were acknowledged with acks=all."""
+        for (topic_id, epoch), curve in sorted(self._promised.items()):
+            yield Promised(topic_id=topic_id, leader_epoch=epoch, ends=tuple(curve.points(origin_ns)))
+
+    def acknowledged(self, origin_ns: int) -> Iterator[Acknowledged]:
+        """Yields how many records were acknowledged, by acks."""
+        for acks, curve in sorted(self._acked.items()):
+            pauses = tuple(Point(time_us(begin, origin_ns), gap // 1000) for begin, gap in self._pauses[acks])
+            yield Acknowledged(acks=acks, records=tuple(curve.points(origin_ns)), pauses=pauses)
+
+    @property
+    def acked_records(self) -> int:
+        """How many records have been acknowledged so far, by any acks."""
+        return sum(curve.last for curve in self._acked.values() if len(curve))

@@ -1,0 +1,48 @@
+"""Draws a run that goes on: the pictures of its report, in which nothing is red yet. What is lost the oracle says."""
+
+from typing import Final
+
+import msgspec
+from markupsafe import Markup
+
+from emulator.report.figure import draw
+from emulator.report.steps import StoryStep
+from emulator.verification.run_story import PartitionStory, RunStory
+
+DRAWN_MAX: Final = 3
+"""Partitions that are drawn: those in need first, then those with most records."""
+
+
+class LivePicture(msgspec.Struct, frozen=True, kw_only=True):
+    """A partition: its name, its picture, and the steps that are numbered in it."""
+
+    name: str
+    prefix: str
+    svg: Markup
+    steps: tuple[StoryStep, ...]
+
+
+def pictures_of(story: RunStory, *, prefix: str) -> list[LivePicture]:
+    """Draws the partitions that are worth looking at.
+
+    Args:
+        story: of the run so far.
+        prefix: of all ids in the pictures.
+    """
+    drawn = sorted(story.partitions, key=_need)[:DRAWN_MAX]
+    return [_picture(story, partition, f"{prefix}p{place}-") for place, partition in enumerate(drawn)]
+
+
+def _picture(story: RunStory, partition: PartitionStory, prefix: str) -> LivePicture:
+    figure = draw(None, partition, story, prefix=prefix, scale=0.8)
+    return LivePicture(
+        name=f"{partition.topic}-{partition.partition}", prefix=prefix, svg=Markup(figure.svg), steps=figure.steps
+    )
+
+
+def _need(partition: PartitionStory) -> tuple[bool, bool, int, str, int]:
+    now = partition.changes[-1] if partition.changes else None
+    has_leader = now is not None and now.leader is not None
+    is_few = now is not None and len(now.isr) < now.min_isr
+    records = sum(each.last - each.first for each in partition.final)
+    return has_leader, not is_few, -records, partition.topic, partition.partition
