@@ -1,12 +1,11 @@
 """The server of the live page: whom it answers, what it has done, what it tells."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from aiohttp import ClientSession, ClientTimeout
+from aiohttp import ClientSession, ClientTimeout, StreamReader
 
 from emulator.live.server import LiveView, ViewPlace
 from tests.unit.live.packed_runs import packed_events
@@ -93,7 +92,7 @@ async def test_only_what_is_offered_is_done(view: LiveView, stage: PlayedStage, 
     assert stage.played == [KILL.step]
 
 
-async def told(lines: "asyncio.StreamReader | AsyncIterator[bytes]", event: str) -> str:
+async def told(lines: StreamReader, event: str) -> str:
     """Returns the data of the next event of a kind."""
     is_next = False
     async for line in lines:
