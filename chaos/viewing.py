@@ -38,10 +38,17 @@ def _stage(run: Run) -> ProcessStage:
         faults = target()
         if faults is None:
             raise StepError("the steps of the plan are not being played")
-        step = step_of(text, faults)
+        step = step_of(text, faults, driver=order.driver)
         idle = nothing_to_do(step.action, faults)
         if idle is not None:
             return PlayedStep(action=step.action, outcome=no_op(idle))
         return await run.play_beside(step)
 
-    return ProcessStage(name=order.scenario.name, era=order.era, directory=order.directory, target=target, play=play)
+    return ProcessStage(
+        name=order.scenario.name,
+        era=order.era,
+        directory=order.directory,
+        driver=order.driver,
+        target=target,
+        play=play,
+    )

@@ -1,6 +1,6 @@
 """Processes as a live view shows them, with the deeds that are possible now."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -8,6 +8,7 @@ import grpc.aio
 
 from chaos.play.recorded_plan import PlayedStep
 from chaos.process.fault_target import FaultTarget
+from emulator.cluster.toxiproxy import Toxiproxy
 from emulator.core.errors import EmulatorError, causes_of
 from emulator.core.types import BrokerId, NodeId
 from emulator.live.stage import LinkRow, NodeRow, Offer, PartitionRow, StageState
@@ -31,12 +32,15 @@ from emulator.plan.actions import (
     deed_of,
 )
 from emulator.plan.channels import Link
+from emulator.plan.drivers import DriverName
+from emulator.plan.plan_lint import refusal
 from emulator.plan.power import DiskLoss
 from emulator.plan.steps import action_text
 from emulator.storage.power_loss_plan import Keep
 
-_PROCESS_OF_NODE: Final = (Kill, Stop, Pause)
-_DISK_OF_BROKER: Final = (SyncDisk, ReplaceDisk)
+_OF_PROCESS: Final = (Kill, Stop, Pause)
+_OF_BROKERS_DISK: Final = (SyncDisk, ReplaceDisk)
+_LABELS: Final[dict[type, str]] = {HealAll: "heal all links", LoseResponses: "lose responses"}
 
 
 class DeedFailedError(EmulatorError):
@@ -50,6 +54,7 @@ class ProcessStage:
         name: what is played.
         era: whose protocol.
         directory: of the run.
+        driver: of the nodes.
         target: returns the cluster; ``None`` before it has started and after its end.
         play: plays a step and puts it on record.
     """
@@ -60,12 +65,14 @@ class ProcessStage:
         name: str,
         era: str,
         directory: Path,
+        driver: DriverName,
         target: Callable[[], FaultTarget | None],
         play: Callable[[str], Awaitable[PlayedStep]],
     ) -> None:
         self.name = name
         self.era = era
         self.directory = directory
+        self._driver = driver
         self._target = target
         self._play = play
 
@@ -76,8 +83,8 @@ class ProcessStage:
             return StageState()
         links = target.cluster.toxiproxy
         return StageState(
-            nodes=tuple(_node(target, node) for node in target.cluster.layout.node_ids),
-            links=() if links is None else tuple(_link(target, link) for link in links.links),
+            nodes=tuple(_node(target, node, self._driver) for node in target.cluster.layout.node_ids),
+            links=() if links is None else tuple(_link(links, link, self._driver) for link in links.links),
             partitions=tuple(
                 PartitionRow(
                     name=str(partition),
@@ -88,7 +95,7 @@ class ProcessStage:
                 )
                 for partition, state in sorted(target.image.partitions.items())
             ),
-            offers=(_offer(HealAll(), "heal all links"),) if _has_broken_links(target) else (),
+            offers=_offers((HealAll(),) if _has_broken_links(target) else (), self._driver),
         )
 
     async def play(self, step: str) -> str:
@@ -109,7 +116,7 @@ def _has_broken_links(target: FaultTarget) -> bool:
     return links is not None and bool(links.broken or target.messages.channels)
 
 
-def _node(target: FaultTarget, node: NodeId) -> NodeRow:
+def _node(target: FaultTarget, node: NodeId, driver: DriverName) -> NodeRow:
     cluster = target.cluster
     is_broker = node != cluster.layout.controller_id
     registration = target.image.brokers.get(BrokerId(node))
@@ -121,40 +128,40 @@ def _node(target: FaultTarget, node: NodeId) -> NodeRow:
         name=f"broker {node}" if is_broker else "controller",
         state=f"{state}, fenced" if is_fenced else state,
         is_well=state == "running" and not is_fenced,
-        offers=tuple(_node_offers(target, node)),
+        offers=_offers(_deeds_of_node(target, node), driver),
     )
 
 
-def _node_offers(target: FaultTarget, node: NodeId) -> Iterator[Offer]:
+def _deeds_of_node(target: FaultTarget, node: NodeId) -> Iterator[ActionTemplate]:
     cluster, links = target.cluster, target.cluster.toxiproxy
     if not cluster.is_running(node):
-        yield _offer(Start(nodes=(node,)))
+        yield Start(nodes=(node,))
     elif cluster.is_paused(node):
-        yield _offer(Resume(nodes=(node,)))
-        yield _offer(Kill(nodes=(node,)))
+        yield Resume(nodes=(node,))
+        yield Kill(nodes=(node,))
     else:
-        yield from (_offer(kind(nodes=(node,))) for kind in _PROCESS_OF_NODE)
-        yield _offer(PowerLoss(nodes=(node,), loss=DiskLoss(keep=Keep.NONE)))
+        yield from (kind(nodes=(node,)) for kind in _OF_PROCESS)
+        yield PowerLoss(nodes=(node,), loss=DiskLoss(keep=Keep.NONE))
         if node != cluster.layout.controller_id:
-            yield from (_offer(kind(nodes=(BrokerId(node),))) for kind in _DISK_OF_BROKER)
+            yield from (kind(nodes=(BrokerId(node),)) for kind in _OF_BROKERS_DISK)
     if links is not None:
         own = links.links_of(node)
         if not all(links.is_blocked(link) for link in own):
-            yield _offer(Isolate(nodes=(node,)))
+            yield Isolate(nodes=(node,))
         if any(link in links.broken for link in own):
-            yield _offer(HealNodes(nodes=(node,)))
+            yield HealNodes(nodes=(node,))
 
 
-def _link(target: FaultTarget, link: Link[NodeId]) -> LinkRow:
-    links = target.cluster.toxiproxy
-    toxics = () if links is None else links.toxics(link)
-    offers = (
-        [_offer(HealLink(link=link))]
-        if toxics
-        else [_offer(Cut(link=link)), _offer(LoseResponses(link=link), "lose responses"), _offer(Reset(link=link))]
+def _link(links: Toxiproxy, link: Link[NodeId], driver: DriverName) -> LinkRow:
+    toxics = links.toxics(link)
+    deeds = (HealLink(link=link),) if toxics else (Cut(link=link), LoseResponses(link=link), Reset(link=link))
+    return LinkRow(name=str(link), broken=", ".join(map(str, toxics)), offers=_offers(deeds, driver))
+
+
+def _offers(deeds: Iterable[ActionTemplate], driver: DriverName) -> tuple[Offer, ...]:
+    """Returns those deeds that the driver has."""
+    return tuple(
+        Offer(step=action_text(deed), label=_LABELS.get(type(deed)) or deed_of(deed).verb.replace("_", " "))
+        for deed in deeds
+        if refusal(deed, driver) is None
     )
-    return LinkRow(name=str(link), broken=", ".join(map(str, toxics)), offers=tuple(offers))
-
-
-def _offer(action: ActionTemplate, label: str | None = None) -> Offer:
-    return Offer(step=action_text(action), label=label or deed_of(action).verb.replace("_", " "))

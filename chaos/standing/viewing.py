@@ -29,7 +29,12 @@ async def view_of_standing(order: StandingOrder, cluster: StandingCluster) -> As
     """
     name = order.path.name if order.path.parent.name == STANDING else order.path.parent.name
     stage = ProcessStage(
-        name=f"cluster {name}", era=order.era, directory=order.path, target=lambda: cluster.faults, play=cluster.play
+        name=f"cluster {name}",
+        era=order.era,
+        directory=order.path,
+        driver=order.driver,
+        target=lambda: cluster.faults,
+        play=cluster.play,
     )
     async with LiveView([stage], title=stage.name, place=_place_before(order.path)) as view:
         _remember(order.path, view.place)
