@@ -28,7 +28,6 @@ from emulator.plan.actions import (
     Resume,
     Start,
     Stop,
-    SyncDisk,
     deed_of,
 )
 from emulator.plan.channels import Link
@@ -39,7 +38,6 @@ from emulator.plan.steps import action_text
 from emulator.storage.power_loss_plan import Keep
 
 _OF_PROCESS: Final = (Kill, Stop, Pause)
-_OF_BROKERS_DISK: Final = (SyncDisk, ReplaceDisk)
 _LABELS: Final[dict[type, str]] = {HealAll: "heal all links", LoseResponses: "lose responses"}
 
 
@@ -143,7 +141,7 @@ def _deeds_of_node(target: FaultTarget, node: NodeId) -> Iterator[ActionTemplate
         yield from (kind(nodes=(node,)) for kind in _OF_PROCESS)
         yield PowerLoss(nodes=(node,), loss=DiskLoss(keep=Keep.NONE))
         if node != cluster.layout.controller_id:
-            yield from (kind(nodes=(BrokerId(node),)) for kind in _OF_BROKERS_DISK)
+            yield ReplaceDisk(nodes=(BrokerId(node),))
     if links is not None:
         own = links.links_of(node)
         if not all(links.is_blocked(link) for link in own):

@@ -113,7 +113,7 @@ def test_a_click_kills_a_broker_which_the_lane_shows_and_the_plan_has(browser: B
     with opened(browser, address) as (tab, complaints):
         expect(tab.locator("svg.figure")).to_be_visible()
         row = tab.locator(".nodes tr", has_text="broker 1")
-        expect(row.locator("button")).to_have_text(["kill", "stop", "pause", "power loss", "sync", "replace disk"])
+        expect(row.locator("button")).to_have_text(["kill", "stop", "pause", "power loss", "replace disk"])
         row.get_by_role("button", name="kill").click()
         expect(tab.locator("#said")).to_contain_text("was killed", timeout=DEADLINE_MS)
         expect(row).to_contain_text("down (kill)", timeout=DEADLINE_MS)
