@@ -29,6 +29,6 @@ async def test_each_fault_bites_once_and_is_mended_once(host: ContainerHost, tmp
 def containers() -> list[str]:
     client = docker.from_env()
     try:
-        return [each.name or "" for each in client.containers.list(all=True, filters={"label": RUN})]
+        return [each.name or "" for each in client.containers.list(all=True, filters={"label": f"{RUN}=test"})]
     finally:
         client.close()
