@@ -196,7 +196,8 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             maximal_isr="on",
         ),
         "M1": _rule(
-            "An ISR contains replicas only, has no member in common with the ELR, and a leader is a member of it."
+            "An ISR contains replicas only, has no member in common with the ELR, and a leader is a member of it.",
+            clusters=Clusters.KRAFT,
         ),
         "M2": _rule(
             "While ELR is on, every member of an ISR is registered, unfenced and not shutting down when the ISR is "
@@ -281,14 +282,14 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             maximal_isr=("on",),
         ),
         "Z4": _zookeeper(
-            "No broker removes a log of a partition of which it is a replica.",
+            "No broker removes a log of a partition of which it is in the ISR, unless the topic is being deleted.",
             control_broker_epoch_check=("on",),
             stop_replica_epoch=("greater", "not_lower"),
         ),
         "Z5": _zookeeper("Once all is quiet, no notification of an ISR change is left."),
         "Z6": _zookeeper(
-            "A state node's leader changes only with the leader epoch, which never goes back, and whoever leads in an "
-            "epoch is the leader that the node had with it."
+            "A state node's leader is in its ISR and changes only with the leader epoch, which never goes back, and "
+            "whoever leads in an epoch is the leader that the node had with it."
         ),
         "L1": _liveness("Every broker has applied all metadata.", judged_by=JudgedBy.BOTH, clusters=Clusters.KRAFT),
         "L2": _liveness("Every broker runs and is unfenced.", judged_by=JudgedBy.BOTH),

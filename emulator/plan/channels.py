@@ -12,6 +12,19 @@ STREAM: Final = "Stream"
 SYNC: Final = "Sync"
 """Completions of the controller's disk, as an API of the controller with itself."""
 
+ZOOKEEPER_APIS: Final = (
+    "CloseSession",
+    "Connect",
+    "ControlledShutdown",
+    "Execute",
+    "LeaderAndIsr",
+    "OpenSession",
+    "Poll",
+    "StopReplica",
+    "UpdateMetadata",
+)
+"""Messages that only clusters with ZooKeeper have: of sessions with its server, and of controllers with brokers."""
+
 NodeT_co = TypeVar("NodeT_co", bound=NodeRef, covariant=True)
 """``NodeId`` where the node is known, ``NodeRef`` where it may still be a role."""
 

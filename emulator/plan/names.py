@@ -11,7 +11,7 @@ import msgspec
 
 from emulator.core.messages import Request
 from emulator.core.types import BrokerId, NodeId, TopicPartition
-from emulator.plan.channels import STREAM, SYNC, Link
+from emulator.plan.channels import STREAM, SYNC, ZOOKEEPER_APIS, Link
 from emulator.plan.nodes import (
     CLIENT,
     CONTROLLER,
@@ -34,7 +34,11 @@ from emulator.plan.yaml_cursor import Cursor, suggestion
 ALL: Final = "all"
 """Stands for every partition."""
 
-_APIS: Final = (*sorted(each.__name__.removesuffix("Request") for each in get_args(Request)), STREAM, SYNC)
+_APIS: Final = (
+    *sorted((*(each.__name__.removesuffix("Request") for each in get_args(Request)), *ZOOKEEPER_APIS)),
+    STREAM,
+    SYNC,
+)
 _GROUP_FORMS: Final = {
     "any": "a number from 1 on",
     "random": "such as 2 of isr, or 1 of followers(orders-0); also of elr, replicas, brokers",

@@ -9,7 +9,7 @@ import msgspec
 from emulator.core.types import CLIENT_ID, NodeId, TopicPartition
 
 CONTROLLER: Final = NodeId(100)
-"""The controller. Brokers are 0 to N-1."""
+"""The controller, or in clusters with ZooKeeper its server. Brokers are 0 to N-1."""
 
 CLIENT: Final = CLIENT_ID
 """The client process as an end of links; it is no node of the cluster."""
@@ -17,8 +17,8 @@ CLIENT: Final = CLIENT_ID
 HARNESS: Final = NodeId(2000)
 """Whoever breaks and mends things, on the event lines that say so."""
 
-_WORDS: Final = {"client": CLIENT, "controller": CONTROLLER}
-_NAMES: Final = {node: word for word, node in _WORDS.items()}
+_NAMES: Final = {CLIENT: "client", CONTROLLER: "controller"}
+_WORDS: Final = {**{word: node for node, word in _NAMES.items()}, "zookeeper": CONTROLLER}
 _ROLE: Final = re.compile(r"([a-z-]+)(?:\((.+)-(\d+)\))?")
 _GROUP: Final = re.compile(r"(any|random|rack)\((.+)\)")
 _DRAWN: Final = re.compile(r"(\d+) of (brokers|replicas|isr|elr|followers)(?:\((.+)-(\d+)\))?")

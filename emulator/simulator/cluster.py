@@ -205,6 +205,11 @@ class SimulatedCluster:
     # --- Views ------------------------------------------------------------------------------------------------------
 
     @property
+    def balance_ms(self) -> int:
+        """After how long leaders have been moved back to their places (``leader.imbalance.check.interval.seconds``)."""
+        return 1000 * self.properties.leader_imbalance_check_interval_seconds
+
+    @property
     def now_ms(self) -> int:
         """Virtual time."""
         return self.queue.now_ms

@@ -278,10 +278,9 @@ class Simulation:
 
     def _is_restless(self) -> bool:
         """Whether it changes even once leaders have had the time to move back to their places: that is no livelock."""
-        sweep_ms = 1000 * self.cluster.properties.leader_imbalance_check_interval_seconds
-        self.cluster.run(sweep_ms + QUIET_MS)
+        self.cluster.run(self.cluster.balance_ms + QUIET_MS)
         before = self._pulse()
-        self.cluster.run(sweep_ms + QUIET_MS)
+        self.cluster.run(self.cluster.balance_ms + QUIET_MS)
         return self._pulse() != before
 
     def _converge(self) -> list[tuple[str, TopicPartition | None, str]]:

@@ -136,25 +136,26 @@ def _race_own_write(view: ClusterView) -> Actions:
     The leader learns that its write failed, as others have written since, and goes on with the ISR that it knows.
     """
     led, controller = view.draw_led_partition(), _controller(view)
-    if led is None or controller in (None, led.leader) or len(led.state.replicas) < 2:
+    if led is None or controller is None or len(led.state.replicas) < 2:
         return []
-    assert controller is not None
-    name, leader, state = led
-    added = state.replicas[0] if state.replicas[0] != leader else state.replicas[1]
-    others = [replica for replica in state.replicas if replica != leader]
-    to_zookeeper = Link(leader, CONTROLLER)
-    produce = Produce(partition=name, producer=PRODUCER_LEADER, records=1)
-    lag = Wait(duration_ms=view.past_lag_ms())
+    name, state = led.name, led.state
+    preferred, leader = state.replicas[0], led.leader if led.leader != state.replicas[0] else state.replicas[1]
+    produce = Produce(partition=name, producer=PRODUCER_LEADER, records=1)  # an idle partition never lags
+    lag = Wait(duration_ms=2 * view.past_lag_ms())
+    if controller in (preferred, leader):
+        return [ExpireSession(nodes=(controller,)), lag]
+    if led.leader == preferred:
+        return [ExpireSession(nodes=(preferred,)), lag]
+    to_zookeeper, fetches = Link(leader, CONTROLLER), Link(preferred, leader)
     return [
-        *(Cut(link=Link(other, leader)) for other in others),
+        *(Cut(link=Link(other, leader)) for other in state.replicas if other != leader),
         produce,
         lag,
-        lag,
         LoseResponses(link=to_zookeeper),
-        HealLink(link=Link(added, leader)),
-        Wait(duration_ms=view.schedule.randint(60, 140)),
+        HealLink(link=fetches),
+        Wait(duration_ms=view.schedule.randint(60, 260)),
         Cut(link=Link(controller, leader)),
-        Cut(link=Link(added, leader)),
+        Cut(link=fetches),
         ElectLeaders(election=RequestedElection.PREFERRED, partitions=(name,), leader=None),
         Wait(duration_ms=view.schedule.randint(10, 40)),
         HealLink(link=to_zookeeper),

@@ -2,7 +2,9 @@
 
 import pytest
 
+from emulator.core.events import ProduceAnswered
 from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
+from emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
 from emulator.plan.plan import parse_plan
 from emulator.simulator.explorer import SweepOptions, explore
 from emulator.simulator.journal import Journal
@@ -74,3 +76,45 @@ def test_without_power_losses_nothing_is_found(era: str) -> None:
     options = SweepOptions(era=era, profiles=("zk-sessions", "zk-restarts"))
     for seed in range(_SCHEDULES):
         assert explore(seed, options).outcome.findings == ()
+
+
+_OWN_WRITE = """
+cluster brokers=4 era={era} leader.imbalance.check.interval.seconds=3600
+topic orders replicas=(1,2) min.insync.replicas=1
+produce orders-0 acks=all records=1
+expire-session 1
+wait 1000
+cut 1->2
+produce orders-0 acks=1 records=1
+wait 1000
+lose-responses 2->100
+mend 1->2
+wait 150
+produce orders-0 acks=1 records=1
+cut 0->2
+cut 3->2
+cut 1->2
+elect_leaders: {{type: preferred, partition: orders-0}}
+wait 30
+mend 2->100
+wait 1000
+produce orders-0 acks=all records=1
+wait 1000
+"""
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_the_answer_to_a_leaders_own_write_is_lost(era: str) -> None:
+    """Z05: what the maximal ISR of KIP-497 is for."""
+    writes_itself = era in ("kafka-2.5-zk", "kafka-2.6-zk")
+    simulation = played(_OWN_WRITE, era)
+    assert simulation.judgement().lost_records == (1 if writes_itself else 0)
+    assert any(alarm.check_id == "D1" for alarm in simulation.findings()) is writes_itself
+
+
+def test_a_request_that_waited_for_its_leaders_write_keeps_its_cause() -> None:
+    journal = Journal()
+    play_and_stop(parse_plan(_OWN_WRITE.format(era="kafka-2.6-zk")), journal=journal)
+    answered = [entry.event for entry in journal.entries if isinstance(entry.event, ProduceAnswered)]
+    assert answered
+    assert {event.cause_id.partition(":")[0] for event in answered} <= {PRODUCER_ALL, PRODUCER_LEADER}

@@ -65,7 +65,9 @@ def check_d9_bounds(partition: Partition) -> None:
 
 
 def check_h5_isr_state(partition: Partition) -> None:
-    """H5: a leader is in its ISR, a subset of the replicas, and knows the others; a follower has none of that.
+    """H5: a leader is in its ISR and knows the other replicas; a follower has none of that. M1: an ISR is of replicas.
+
+    A controller with ZooKeeper names the new replicas first and takes the old ones out of the ISR then.
 
     Raises:
         InvariantError: it does not hold.
@@ -75,10 +77,12 @@ def check_h5_isr_state(partition: Partition) -> None:
         if partition.isr_state != _NO_ISR or partition.followers:
             raise InvariantError(f"H5: {partition.name} is followed, yet has ISR state {partition.isr_state}")
         return
-    if partition.leader not in isr or len(set(isr)) < len(isr) or not set(isr) <= replicas:
-        raise InvariantError(f"H5: {partition.name} has leader {partition.leader}, ISR {isr}, replicas {replicas}")
+    if partition.leader not in isr or len(set(isr)) < len(isr):
+        raise InvariantError(f"H5: {partition.name} has leader {partition.leader} and ISR {isr}")
     if set(partition.followers) != replicas - {partition.leader}:
         raise InvariantError(f"H5: {partition.name} knows followers {set(partition.followers)} of {replicas}")
+    if not set(isr) <= replicas:
+        raise InvariantError(f"M1: {partition.name} has ISR {isr} of replicas {replicas}")
 
 
 def check_m7_recovering(partition: Partition) -> None:

@@ -297,8 +297,11 @@ class ZooKeeperBroker:
 
     def _handle_held(self, turn: Turn) -> None:
         waiting, self._held = self._held, deque()
+        cause_id = turn.cause_id
         for incoming in waiting:
+            turn.cause_id = incoming.cause_id
             self._handle_or_hold(turn, incoming)
+        turn.cause_id = cause_id
 
     def _handle_control(self, turn: Turn, incoming: ControlReceived) -> None:
         match incoming.request:

@@ -9,6 +9,8 @@ controller and the bounds in time that follow from its heartbeats are replaced b
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import cast
 
+import msgspec
+
 from emulator.core.broker.partition import Partition
 from emulator.core.broker.zookeeper_broker import ZooKeeperBroker
 from emulator.core.events import (
@@ -29,6 +31,7 @@ from emulator.simulator.nodes import BrokerNode
 from emulator.simulator.oracle.alarm_log import AlarmLog
 from emulator.simulator.oracle.checks import Checks
 from emulator.simulator.oracle.controller_rules import ControllerRules
+from emulator.simulator.oracle.durability import DurabilityChecks
 from emulator.simulator.oracle.finding import Alarm
 from emulator.simulator.oracle.leader_rules import LeaderRules
 from emulator.simulator.oracle.logs import LogChecks
@@ -48,6 +51,7 @@ class ZooKeeperChecks(Checks):
         self.metadata = metadata
         self.controller = ZooKeeperWrites(self.alarm_log, metadata)
         self.leaders = ZooKeeperLeaders(self.alarm_log, metadata.reference, self.truths)
+        self.durability = ZooKeeperDurability(self.alarm_log, self.truths, self.copies)
         self.logs = ZooKeeperLogs(self.alarm_log, self.truths)
         self.promptness = NoPromptness(self.alarm_log, self.truths, self.durability, self.tally.mark)
 
@@ -134,8 +138,10 @@ class ZooKeeperMetadata(MetadataChecks):
     def log_deleted(self, node: BrokerNode, name: TopicPartition, event: LogDeleted) -> None:
         """A broker put a log aside: Z4."""
         state = self._cluster.state(name)
-        if state is not None and state.topic_id == event.topic_id and node.broker_id in state.replicas:
-            sentence = f"broker {node.node_id} removed its log of {name} ({event.reason}), and is a replica: {state}"
+        if cast(ZooKeeperCluster, self._cluster).is_being_deleted(name.topic):
+            return
+        if state is not None and state.topic_id == event.topic_id and node.broker_id in state.isr:
+            sentence = f"broker {node.node_id} removed its log of {name} ({event.reason}), and is in the ISR: {state}"
             self._alarm_log.report("Z4", name, sentence)
 
 
@@ -153,15 +159,30 @@ class ZooKeeperLeaders(LeaderRules):
         """Not promised."""
 
     def high_watermark_advanced(self, node_id: NodeId, name: TopicPartition, event: HighWatermarkAdvanced) -> None:
-        """A leader commits: Z3, and what every leader's high watermark must keep to."""
-        super().high_watermark_advanced(node_id, name, event)
-        outstanding = self._truths[name].ledger.outstanding()
+        """A leader commits: Z3, and what every leader's high watermark must keep to.
+
+        A replica that a reassignment removes leaves the ISR after its leader was told to do without it.
+        """
+        state = self._cluster.state(name)
+        leaving = () if state is None else (*state.removing_replicas, *(set(event.maximal_isr) - set(state.replicas)))
+        staying = tuple(member for member in event.maximal_isr if member not in leaving)
+        super().high_watermark_advanced(node_id, name, msgspec.structs.replace(event, maximal_isr=staying))
+        excused = {*self._truths[name].ledger.outstanding(), *leaving}
         for member in self._last_isrs.get((name, event.leader_epoch), ()):
             log = self._cluster.nodes[member].disk.logs.get(name)
             end = 0 if log is None else log.log_end_offset
-            if end < event.new and member not in outstanding:
+            if end < event.new and member not in excused:
                 sentence = f"{name}: leader {node_id} of epoch {event.leader_epoch} commits up to {event.new}, and"
                 self._alarm_log.report("Z3", name, f"{sentence} member {member} of the ISR ends at {end}")
+
+
+class ZooKeeperDurability(DurabilityChecks):
+    """What candidates hold, but of a topic on its way out, whose logs go before its nodes."""
+
+    def check_candidates(self, name: TopicPartition) -> None:
+        """D3, unless the topic is being deleted."""
+        if not cast(ZooKeeperCluster, self._cluster).is_being_deleted(name.topic):
+            super().check_candidates(name)
 
 
 class ZooKeeperLogs(LogChecks):
@@ -172,7 +193,7 @@ class ZooKeeperLogs(LogChecks):
 
 
 class ZooKeeperWrites(ControllerRules):
-    """M1, M6, M14 and Z6 on the writes of state nodes, whoever made them."""
+    """M6, M14 and Z6 on the writes of state nodes, whoever made them."""
 
     def __init__(self, alarm_log: AlarmLog, metadata: ZooKeeperMetadata) -> None:
         super().__init__(alarm_log)
@@ -188,7 +209,7 @@ class ZooKeeperWrites(ControllerRules):
         if before is None or before.topic_id != event.topic_id or before.partition_epoch > event.partition_epoch:
             return
         if event.leader is not None and event.leader not in event.isr:
-            self._alarm_log.report("M1", name, f"{name} is led by {event.leader}, which is not in ISR {event.isr}")
+            self._alarm_log.report("Z6", name, f"{name} is led by {event.leader}, which is not in ISR {event.isr}")
         if event.leader_epoch < before.leader_epoch:
             self._alarm_log.report("Z6", name, f"{name} went back to leader epoch {event.leader_epoch}")
         if event.leader != before.leader and event.leader_epoch == before.leader_epoch:

@@ -23,6 +23,7 @@ from emulator.core.types import BrokerId, IncarnationId, MetadataOffset, NodeId,
 from emulator.core.zookeeper.identifiers import SessionId
 from emulator.core.zookeeper.nodes import paths
 from emulator.core.zookeeper.nodes.small_nodes import decode_controller
+from emulator.core.zookeeper_controller.controller import FIRST_BALANCE_MS
 from emulator.core.zookeeper_controller.term import Term
 from emulator.core.zookeeper_history import ZooKeeperHistory
 from emulator.simulator.cluster import SimulatedCluster
@@ -65,6 +66,11 @@ class ZooKeeperCluster(SimulatedCluster):
     is_mended_by_restarts = True
     """Whoever missed a control request waits for the next election: KAFKA-2729."""
 
+    @property
+    def balance_ms(self) -> int:
+        """A controller looks soon after its election, and then not for minutes."""
+        return FIRST_BALANCE_MS
+
     def _make_broker(self, broker_id: BrokerId) -> BrokerNode:
         return ZooKeeperBrokerNode(broker_id, self._store)
 
@@ -106,6 +112,10 @@ class ZooKeeperCluster(SimulatedCluster):
             return False
         count = len(self.nodes)
         return all(node.broker is not None and len(node.broker.image.brokers) == count for node in self.nodes.values())
+
+    def is_being_deleted(self, topic: str) -> bool:
+        """Whether somebody has asked for a topic's deletion, which is not over."""
+        return self._store.server.stat(paths.delete_topic_node(topic)) is not None
 
     def is_recovering(self, partition: TopicPartition) -> bool:
         """Whether replicas are being asked what they hold: no ZooKeeper controller does that."""

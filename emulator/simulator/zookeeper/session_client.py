@@ -91,7 +91,6 @@ class SessionClient:
         """Opens a session, the first or the next one."""
         self._state = _State.CONNECTING
         self._connections = self._sent = self._events_seen = 0
-        self._waiting.clear()
         self._send(OpenSessionRequest(timeout_ms=self._timeout_ms))
 
     def close(self) -> None:
@@ -121,6 +120,7 @@ class SessionClient:
         match answer:
             case SessionGone():
                 self._state, self._retry_at_ms = _State.CLOSED, None
+                self._waiting.clear()  # what the process asks for from now on belongs to its next session
                 self.heard.append(SessionExpired(CAUSE))
             case ConnectionRefused():
                 self._lose_connection()
