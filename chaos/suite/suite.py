@@ -16,6 +16,7 @@ from chaos.suite.results import read_report, to_play_again
 from chaos.suite.selection import Selected, select
 from emulator.core.eras import era_rules
 from emulator.core.errors import ConfigError
+from emulator.core.switches import era_switches
 from emulator.plan.drivers import DriverName
 from emulator.plan.overrides import Overrides, parse_overrides
 
@@ -92,7 +93,7 @@ def make_suite(
     check_store(store)
     overrides = parse_overrides(settings)
     for era in eras:
-        overrides.apply(era_rules(era))
+        overrides.apply(era_switches(era) if driver.has_processes else era_rules(era))
     scenarios = [each.scenario for each in selected]
     cells = cells_of(
         selected,
