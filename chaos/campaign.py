@@ -19,6 +19,7 @@ from chaos.play.run_directory import create_run_directory
 from chaos.play.run_order import RunOrder
 from chaos.play.runner import Run, RunStatus
 from chaos.scenario.scenario import Scenario
+from emulator.cluster.kafka_distribution import KafkaProgram
 from emulator.core.switches import Switches
 from emulator.plan.drivers import DriverName
 from emulator.verification.session import SparkSessionStarter
@@ -47,7 +48,8 @@ class Campaign:
         store: where run directories go.
         seed: of all random choices of all runs.
         toxiproxy: the program; needed where processes play a scenario with network faults.
-        driver: processes or simulator.
+        driver: what plays them.
+        kafka: what starts the nodes, where Apache Kafka plays them.
     """
 
     scenario: Scenario
@@ -57,6 +59,7 @@ class Campaign:
     seed: int
     toxiproxy: Path | None
     driver: DriverName = DriverName.PROCESS
+    kafka: KafkaProgram | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +125,7 @@ def run_orders(campaign: Campaign) -> tuple[RunOrder, ...]:
             seed=campaign.seed,
             toxiproxy=campaign.toxiproxy,
             driver=campaign.driver,
+            kafka=campaign.kafka,
         )
         for era in campaign.eras
     )

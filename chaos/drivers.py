@@ -16,6 +16,10 @@ def make_driver(order: RunOrder, *, logger: logging.Logger, on_problem: Callable
     match order.driver:
         case DriverName.PROCESS | DriverName.DOCKER:
             return ProcessDriver(order, logger=logger, on_problem=on_problem)
+        case DriverName.KAFKA:
+            from chaos.kafka.driver import KafkaDriver
+
+            return KafkaDriver(order, logger=logger, on_problem=on_problem)
         case DriverName.SIMULATOR:
             return SimulatorDriver(order)
         case _:

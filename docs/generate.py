@@ -34,9 +34,10 @@ from emulator.core.struct_docs import field_meanings, first_paragraph
 from emulator.core.struct_schema import enums_of, structs_of
 from emulator.core.switches import ERAS
 from emulator.core.types import Acks, TopicPartition
-from emulator.plan.actions import DEEDS
+from emulator.plan.actions import DEEDS, Deed
 from emulator.plan.drivers import DriverName
 from emulator.plan.fields import AnyField
+from emulator.plan.kafka_refusals import refused_kind
 from emulator.plan.names import Names
 from emulator.plan.steps import VERBS
 from emulator.plan.yaml_cursor import ScenarioError, open_document
@@ -345,12 +346,20 @@ def _keys(rows: Iterable[tuple[str, str, str, str]]) -> str:
     return _table(_KEYS_HEADER, ((_code(key) if "*" not in key else key, *rest) for key, *rest in rows))
 
 
+def _refusal(row: Deed, driver: DriverName) -> str | None:
+    """Returns why a driver never has an action."""
+    if driver is DriverName.KAFKA:
+        return refused_kind(row.kind) or row.refused.get(DriverName.PROCESS)
+    return row.refused.get(driver)
+
+
 def _verb(verb: str) -> str:
     rows = [row for row in DEEDS.values() if row.verb == verb]
     parts = [f"\n### {verb}\n"]
     for row in rows:
-        drivers = [each.value for each in DriverName if each not in row.refused]
-        reasons = itertools.groupby(row.refused.items(), key=lambda refusal: refusal[1])
+        refused = {driver: reason for driver in DriverName if (reason := _refusal(row, driver)) is not None}
+        drivers = [each.value for each in DriverName if each not in refused]
+        reasons = itertools.groupby(refused.items(), key=lambda refusal: refusal[1])
         why = "; ".join(
             f"not on {', '.join(driver.value for driver, _ in refusals)}: {reason}" for reason, refusals in reasons
         )

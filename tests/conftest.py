@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 SESSION_MODULES: Final = (
     "tests/analysis/",
     "tests/verification/",
+    "tests/cluster/test_kafka.py",
     "tests/cluster/test_replayed_plans.py",
     "tests/cluster/test_scenarios.py",
     "tests/cluster/test_story.py",

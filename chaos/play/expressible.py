@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from chaos.scenario.conditions import Until
+from chaos.scenario.conditions import Intercepted, Until
 from chaos.scenario.scenario import Scenario, Step
 from emulator.plan.actions import AlterConfig, CreateTopic
 from emulator.plan.drivers import DriverName
@@ -16,7 +16,7 @@ def not_expressible(scenario: Scenario, properties: tuple[tuple[str, str], ...],
     Args:
         scenario: what to play.
         properties: of every node: the scenario's and the user's.
-        driver: processes or simulator.
+        driver: what is to play it.
     """
     refused = [
         f"step {number} {step.text} (line {step.line}): {reason}"
@@ -25,7 +25,15 @@ def not_expressible(scenario: Scenario, properties: tuple[tuple[str, str], ...],
     ]
     if driver is DriverName.SIMULATOR:
         refused += _timed_flushes(scenario, properties)
+    if driver is DriverName.KAFKA:
+        refused += _not_seen_on_kafka(scenario)
     return tuple(refused)
+
+
+def _not_seen_on_kafka(scenario: Scenario) -> Iterator[str]:
+    for number, step in enumerate(scenario.steps, start=1):
+        if isinstance(step.action, Until) and isinstance(step.action.condition, Intercepted):
+            yield f"step {number} {step.text} (line {step.line}): messages are not counted on Kafka's links"
 
 
 def _timed_flushes(scenario: Scenario, properties: tuple[tuple[str, str], ...]) -> Iterator[str]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chaos.scenario.scenario import Scenario
+from emulator.cluster.kafka_distribution import KafkaProgram
 from emulator.cluster.layout import ClusterLayout
 from emulator.core.switches import Switches
 from emulator.plan.drivers import DriverName
@@ -21,6 +22,7 @@ class RunOrder:
         properties: of every node: the scenario's and the user's.
         toxiproxy: the program; needed where processes play a scenario with network faults.
         driver: what plays it.
+        kafka: what starts its nodes, where Apache Kafka plays a scenario.
     """
 
     scenario: Scenario
@@ -31,6 +33,7 @@ class RunOrder:
     seed: int
     toxiproxy: Path | None
     driver: DriverName = DriverName.PROCESS
+    kafka: KafkaProgram | None = None
 
     @property
     def layout(self) -> ClusterLayout:

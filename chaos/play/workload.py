@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from chaos.scenario.scenario import Scenario
-from emulator.client.config import ClientConfig, ConsumerConfig, ProducerConfig
+from emulator.client.config import ClientConfig, ConsumerConfig, ProducerConfig, Wire
 from emulator.core.client.settings import consumer_settings, producer_settings
 from emulator.core.types import TopicPartition
 
 
 def client_config(
-    scenario: Scenario, *, history_path: Path, control_port: int, session_timeout_ms: int
+    scenario: Scenario, *, history_path: Path, control_port: int, session_timeout_ms: int, wire: Wire = Wire.GRPC
 ) -> ClientConfig:
     """Returns the configuration of a run's client process."""
     return ClientConfig(
@@ -20,6 +20,7 @@ def client_config(
         partitions=scenario.partitions,
         producers=producers_of(scenario),
         consumers=consumers_of(scenario),
+        wire=wire,
     )
 
 

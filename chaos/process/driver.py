@@ -7,7 +7,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from chaos.play.run_order import RunOrder
 from chaos.play.waiting import ChangeSignal
@@ -17,6 +17,7 @@ from chaos.process.ending import note_crash, stop_nodes
 from chaos.process.harness_log import HarnessLog
 from chaos.process.hosts import make_host
 from chaos.process.target import ProcessTarget, open_target
+from emulator.client.config import Wire
 from emulator.client.history import HISTORY_FILE
 from emulator.cluster.child import ProcessEnd
 from emulator.cluster.process_cluster import CLIENT_NAME, ProcessCluster
@@ -27,11 +28,16 @@ from emulator.plan.nodes import CLIENT
 class ProcessDriver:
     """``Driver`` of real processes.
 
+    Attributes:
+        wire: how clients speak to the nodes.
+
     Args:
         order: what to play.
         logger: of ``run.log``.
         on_problem: told when a process ends by itself.
     """
+
+    wire = Wire.GRPC
 
     def __init__(self, order: RunOrder, *, logger: logging.Logger, on_problem: Callable[[str], None]) -> None:
         self._order = order
@@ -41,13 +47,25 @@ class ProcessDriver:
         self._client = ClientLink(on_counts=self._changes.change)
         self._session_timeout_ms = node_properties(dict(order.properties)).broker_session_timeout_ms
         self._log = HarnessLog(order.directory / "events", run=order.directory.name, wall_time_ns=time.time_ns())
-        self._cluster = ProcessCluster(
-            order.layout,
+        self._cluster = self._make_cluster()
+        self._target: ProcessTarget
+
+    def _make_cluster(self) -> ProcessCluster:
+        return ProcessCluster(
+            self._order.layout,
             on_start=self._log.started,
             on_unexpected_end=self._notice_crash,
-            host=make_host(order.driver),
+            host=make_host(self._order.driver),
         )
-        self._target: ProcessTarget
+
+    def _open_target(self) -> AbstractAsyncContextManager[ProcessTarget]:
+        return open_target(
+            self._cluster,
+            client=self._client,
+            log=self._log,
+            changes=self._changes,
+            session_timeout_ms=self._session_timeout_ms,
+        )
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[ProcessTarget]:
@@ -59,17 +77,12 @@ class ProcessDriver:
                 history_path=directory / HISTORY_FILE,
                 control_port=await self._client.listen(),
                 session_timeout_ms=self._session_timeout_ms,
+                wire=self.wire,
             )
             async with asyncio.TaskGroup() as starting:
                 starting.create_task(self._client.launch(self._cluster.supervisor, config, directory=directory))
                 starting.create_task(self._cluster.start())
-            async with open_target(
-                self._cluster,
-                client=self._client,
-                log=self._log,
-                changes=self._changes,
-                session_timeout_ms=self._session_timeout_ms,
-            ) as target:
+            async with self._open_target() as target:
                 self._target = target
                 yield target
 

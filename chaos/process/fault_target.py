@@ -3,17 +3,30 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from chaos.play.barriers import Observation
 from chaos.play.waiting import ChangeSignal
 from chaos.process.harness_log import HarnessLog
 from chaos.process.message_faults import MessageFaults
-from chaos.process.metadata_observer import MetadataObserver
 from emulator.cluster.child import EndCause, ProcessEnd
 from emulator.cluster.process_cluster import ProcessCluster
 from emulator.core.events import IncarnationEnd
 from emulator.core.image import MetadataImage
 from emulator.core.types import MetadataOffset, NodeId
+
+
+class CommittedMetadata(Protocol):
+    """A view of what the controller committed."""
+
+    @property
+    def image(self) -> MetadataImage:
+        """Fold of all that was received."""
+        ...
+
+    async def committed_end(self) -> MetadataOffset:
+        """Returns the controller's committed end offset; the last known one if the controller does not answer."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +41,7 @@ class FaultTarget:
     """
 
     cluster: ProcessCluster
-    metadata: MetadataObserver
+    metadata: CommittedMetadata
     log: HarnessLog
     changes: ChangeSignal
     session_timeout_ms: int

@@ -27,6 +27,7 @@ from emulator.cli.export import export
 from emulator.cli.features import features
 from emulator.cli.fuzz import fuzz
 from emulator.cli.inspect import inspect
+from emulator.cli.kafka import kafka
 from emulator.cli.logs import logs
 from emulator.cli.produce import produce
 from emulator.cli.ps import ps
@@ -69,7 +70,7 @@ cli.add_section("Topics and records", topics, produce, consume, inspect)
 cli.add_section("Administration", elect_leaders, reassign, configs, features)
 cli.add_section("Faults", chaos)
 cli.add_section("Containers", compose, attach, docker)
-cli.add_section("This program", setup, completion)
+cli.add_section("This program", setup, kafka, completion)
 
 
 def _explain(error: Exception) -> int:

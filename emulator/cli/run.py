@@ -1,5 +1,6 @@
 """``laststand run``: plays scenarios and verifies the runs."""
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,10 +36,16 @@ if TYPE_CHECKING:
 @set_option
 @click.option(
     "--driver",
-    type=click.Choice(["process", "docker", "simulator"]),
+    type=click.Choice(["process", "docker", "simulator", "kafka"]),
     default="process",
     show_default=True,
-    help="Real processes, the same in containers, or virtual time.",
+    help="Real processes, the same in containers, virtual time, or Apache Kafka itself.",
+)
+@click.option(
+    "--kafka",
+    "kafka_version",
+    metavar="VERSION",
+    help="Version for --driver kafka; the newest that is installed if not given.",
 )
 @click.option(
     "--seed", type=click.IntRange(min=0), metavar="N", help="Seed of all random choices; random if not given."
@@ -61,6 +68,7 @@ def run(
     eras: tuple[str, ...],
     settings: tuple[str, ...],
     driver: str,
+    kafka_version: str | None,
     seed: int | None,
     store: Path,
     suite_choice: SuiteChoice,
@@ -81,6 +89,7 @@ def run(
     254 for a user error.
     """
     from chaos.suite.suite import make_suite, suite_again
+    from emulator.cli.kafka_versions import era_on_kafka, require_kafka
     from emulator.cli.requirements import require_spark
     from emulator.plan.drivers import DriverName
     from emulator.plan.yaml_cursor import ScenarioError
@@ -88,6 +97,12 @@ def run(
     chosen_driver = DriverName(driver)
     if is_viewed:
         check_view(chosen_driver)
+    kafka = None
+    if chosen_driver is DriverName.KAFKA:
+        kafka = require_kafka(kafka_version)
+        eras = (era_on_kafka(kafka, eras, settings),)
+    elif kafka_version is not None:
+        raise UserError(f"--kafka {kafka_version}: only for --driver kafka")
     try:
         if suite_choice.rerun is not None:
             if names or eras or settings or is_viewed:
@@ -99,6 +114,8 @@ def run(
             )
         selected = _selected(names)
         if len(selected) > 1 or suite_choice.is_given:
+            if kafka is not None:
+                raise UserError("--driver kafka plays one scenario, and no suites")
             if not is_judged or is_viewed:
                 option = "--view shows" if is_viewed else "--no-verify plays"
                 raise UserError(f"{option} one scenario, and takes no option of suites")
@@ -121,6 +138,7 @@ def run(
     campaign = _campaign(
         only.scenario, eras or only.eras, settings, driver=chosen_driver, seed=seed, store=store, is_judged=is_judged
     )
+    campaign = dataclasses.replace(campaign, kafka=kafka)
     from chaos.campaign import run_orders, worst
     from emulator.cli.results import outcome_exit_code
 

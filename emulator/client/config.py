@@ -1,5 +1,6 @@
 """Configuration of the client process: one JSON file, read once."""
 
+from enum import Enum
 from pathlib import Path
 from typing import Final
 
@@ -39,6 +40,16 @@ class ConsumerConfig(msgspec.Struct, frozen=True, kw_only=True):
     settings: ConsumerSettings
 
 
+class Wire(Enum):
+    """How nodes are spoken to."""
+
+    GRPC = "grpc"
+    """Our own nodes."""
+
+    KAFKA = "kafka"
+    """Apache Kafka."""
+
+
 class ClientConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The whole process.
 
@@ -48,6 +59,7 @@ class ClientConfig(msgspec.Struct, frozen=True, kw_only=True):
         brokers: every broker; any of them is asked for metadata.
         session_timeout_ms: of the cluster; silent connections are given up in half of it.
         partitions: all that the final read covers.
+        wire: how they are spoken to.
     """
 
     history_path: str
@@ -57,6 +69,7 @@ class ClientConfig(msgspec.Struct, frozen=True, kw_only=True):
     partitions: tuple[TopicPartition, ...]
     producers: tuple[ProducerConfig, ...]
     consumers: tuple[ConsumerConfig, ...]
+    wire: Wire = Wire.GRPC
 
 
 FINAL_CONSUMER: Final = "final-consumer"

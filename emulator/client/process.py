@@ -89,7 +89,7 @@ class ClientProcess:
         self, addresses: dict[int, str], tasks: asyncio.TaskGroup, *, dialler: NodeId | None = CLIENT_ID
     ) -> Links:
         keepalive = keepalive_for(session_timeout_ms=self._config.session_timeout_ms)
-        return Links(addresses=addresses, keepalive=keepalive, tasks=tasks, dialler=dialler)
+        return Links(addresses=addresses, keepalive=keepalive, tasks=tasks, dialler=dialler, wire=self._config.wire)
 
     def _start_work(self, addresses: dict[int, str], tasks: asyncio.TaskGroup) -> None:
         links = self._links(addresses, tasks)

@@ -6,8 +6,9 @@ In one turn the lines of the history come first and are written before any reque
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from typing import Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
+from emulator.client.config import Wire
 from emulator.client.history import History
 from emulator.client.records import parse_fetched
 from emulator.core.effects import SendRequest
@@ -16,7 +17,10 @@ from emulator.core.types import CLIENT_ID, CauseId, NodeId
 from emulator.rpc.address_book import AddressBook
 from emulator.rpc.channel import Keepalive
 from emulator.rpc.data_codec import Attachment
-from emulator.rpc.outbound import Outbound, Outcome
+from emulator.rpc.outbound import Deliver, Outbound, Outcome
+
+if TYPE_CHECKING:
+    from emulator.kafka.outbound import KafkaOutbound
 
 InputT = TypeVar("InputT", contravariant=True)
 EffectT = TypeVar("EffectT", covariant=True)
@@ -49,6 +53,7 @@ class Links:
         keepalive: how soon a silent node is given up.
         tasks: owns what is started.
         dialler: whose requests these are; ``None`` for requests that no fault may touch.
+        wire: how nodes are spoken to.
     """
 
     def __init__(
@@ -58,11 +63,34 @@ class Links:
         keepalive: Keepalive,
         tasks: asyncio.TaskGroup,
         dialler: NodeId | None = CLIENT_ID,
+        wire: Wire = Wire.GRPC,
     ) -> None:
-        self.addresses = AddressBook({NodeId(node): address for node, address in addresses.items()})
-        self.dialler = dialler
-        self.keepalive = keepalive
-        self.tasks = tasks
+        self._addresses = AddressBook({NodeId(node): address for node, address in addresses.items()})
+        self._dialler = dialler
+        self._keepalive = keepalive
+        self._tasks = tasks
+        self._wire = wire
+
+    def outbound(self, deliver: Deliver) -> "Outbound | KafkaOutbound":
+        """Returns what sends a client's requests; ``deliver`` is called with every outcome."""
+        if self._wire is Wire.KAFKA:
+            from emulator.kafka.outbound import KafkaOutbound
+
+            return KafkaOutbound(
+                addresses=self._addresses,
+                keepalive=self._keepalive,
+                tasks=self._tasks,
+                parse_fetched=parse_fetched,
+                deliver=deliver,
+            )
+        return Outbound(
+            addresses=self._addresses,
+            dialler=self._dialler,
+            keepalive=self._keepalive,
+            tasks=self._tasks,
+            parse_fetched=parse_fetched,
+            deliver=deliver,
+        )
 
 
 class Shell(Generic[InputT, EffectT]):
@@ -95,14 +123,7 @@ class Shell(Generic[InputT, EffectT]):
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms: int | None = None
         self._is_closed = False
-        self._outbound = Outbound(
-            addresses=links.addresses,
-            dialler=links.dialler,
-            keepalive=links.keepalive,
-            tasks=links.tasks,
-            parse_fetched=parse_fetched,
-            deliver=self._deliver,
-        )
+        self._outbound = links.outbound(self._deliver)
 
     def step(self, incoming: InputT | TimerFired) -> None:
         """Passes an input to the core and executes its effects. Does nothing once the shell is closed."""

@@ -42,6 +42,7 @@ MALLOC = {
 _PAUSE_TIMEOUT_S = 5.0
 _POLL_INTERVAL_S = 0.001
 _READY_LINE_BYTES_MAX = 4096
+_SIGNALLED = 128
 _STDERR_TAIL_BYTES = 16384
 _STDERR_TAIL_LINES = 40
 
@@ -62,6 +63,9 @@ class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
         stderr_path: file to which standard error and standard output are appended; its directory is created.
         environment: additions to this process's environment.
         readiness: whether to wait for the ready line.
+        exits_with_signal_number: whether the program ends by a signal as a JVM does: it exits with 128 and the
+            signal's number. Its recorded end is that by the signal.
+        stop_timeout_s: how long it may take to end in order.
     """
 
     name: str
@@ -69,6 +73,8 @@ class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
     stderr_path: Path
     environment: Mapping[str, str] = {}
     readiness: Readiness = Readiness.UNREPORTED
+    exits_with_signal_number: bool = False
+    stop_timeout_s: float = STOP_TIMEOUT_S
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True):
@@ -230,13 +236,17 @@ class Child:
         """Wait until the process has ended."""
         return await asyncio.shield(self._ended)
 
-    async def stop(self, *, timeout_s: float = STOP_TIMEOUT_S) -> ProcessEnd:
-        """End the process with SIGTERM, and with SIGKILL after ``timeout_s`` seconds. A paused one is continued."""
+    async def stop(self, *, timeout_s: float | None = None) -> ProcessEnd:
+        """End the process with SIGTERM, and with SIGKILL after ``timeout_s`` seconds. A paused one is continued.
+
+        Args:
+            timeout_s: that of what was to be run, if not given.
+        """
         if self._ask(EndCause.STOPPED):
             self._process.send_signal(signal.SIGTERM)
             self._process.send_signal(signal.SIGCONT)
         try:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout(self.spec.stop_timeout_s if timeout_s is None else timeout_s):
                 return await self.wait()
         except TimeoutError:
             if self._ask(EndCause.STOP_TIMED_OUT):
@@ -321,6 +331,8 @@ class Child:
         return_code = self._process.poll()
         if return_code is None:
             return
+        if self.spec.exits_with_signal_number and return_code == _SIGNALLED + signal.SIGTERM:
+            return_code = -signal.SIGTERM
         self._loop.remove_reader(self._pidfd)
         os.close(self._pidfd)
         end = ProcessEnd(

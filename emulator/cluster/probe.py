@@ -31,10 +31,18 @@ class ProbeOutcome(enum.Enum):
     """No connection, or it was closed before a byte came: nobody listens there, or behind the proxy."""
 
 
-async def probe(address: str, *, timeout_s: float) -> ProbeOutcome:
-    """Dial ``host:port`` and wait up to ``timeout_s`` seconds for the first byte of an HTTP/2 server."""
+async def probe(
+    address: str, *, timeout_s: float, probe_connection: "type[ProbeConnection] | None" = None
+) -> ProbeOutcome:
+    """Dial ``host:port`` and wait up to ``timeout_s`` seconds for the first byte of an answer.
+
+    Args:
+        address: where to dial.
+        timeout_s: for all of it.
+        probe_connection: what is said there; by default, what an HTTP/2 server answers.
+    """
     try:
-        async with asyncio.timeout(timeout_s), ProbeConnection(address) as connection:
+        async with asyncio.timeout(timeout_s), (probe_connection or ProbeConnection)(address) as connection:
             return ProbeOutcome.PASSES if await connection.reader.read(1) else ProbeOutcome.CLOSED
     except TimeoutError:
         return ProbeOutcome.SILENT
@@ -49,8 +57,12 @@ class ProbeConnection:
 
     Raises:
         OSError: nobody listens there, or the connection was closed.
+
+    Attributes:
+        greeting: what is sent first; the server answers it.
     """
 
+    greeting: bytes = _PREFACE
     reader: asyncio.StreamReader
 
     def __init__(self, address: str) -> None:
@@ -60,7 +72,7 @@ class ProbeConnection:
     async def __aenter__(self) -> Self:
         """Dials."""
         self.reader, self._writer = await asyncio.open_connection(self._host, int(self._port))
-        self._writer.write(_PREFACE)
+        self._writer.write(self.greeting)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -71,27 +83,32 @@ class ProbeConnection:
                 await self._writer.wait_closed()
 
     async def round_trip(self, *, ballast_bytes: int = 0) -> float:
-        """Return how many seconds a PING takes there and its answer back.
+        """Return how many seconds a message takes there and its answer back.
 
         Args:
-            ballast_bytes: sent before it, in frames of a type that every server ignores (RFC 9113, section 5.5).
+            ballast_bytes: sent before it, in something that every server passes over.
 
         Raises:
             OSError: the connection was closed.
         """
         assert self._writer is not None
         started = asyncio.get_running_loop().time()
+        try:
+            await self._exchange(self._writer, ballast_bytes)
+        except asyncio.IncompleteReadError:
+            raise ConnectionResetError("closed by the other end") from None
+        return asyncio.get_running_loop().time() - started
+
+    async def _exchange(self, writer: asyncio.StreamWriter, ballast_bytes: int) -> None:
+        """Sends a PING after frames of a type that servers ignore (RFC 9113, section 5.5), and awaits its answer."""
         for _ in range(-(-ballast_bytes // _BALLAST_LENGTH)):
-            self._writer.write(_frame(_UNKNOWN_TYPE, bytes(_BALLAST_LENGTH)))
-        self._writer.write(_frame(_PING, bytes(8)))
-        while True:
-            try:
-                head = await self.reader.readexactly(_HEAD_LENGTH)
-                await self.reader.readexactly(int.from_bytes(head[:3], "big"))
-            except asyncio.IncompleteReadError:
-                raise ConnectionResetError("closed by the other end") from None
-            if head[3] == _PING and head[4] & _ACK:
-                return asyncio.get_running_loop().time() - started
+            writer.write(_frame(_UNKNOWN_TYPE, bytes(_BALLAST_LENGTH)))
+        writer.write(_frame(_PING, bytes(8)))
+        is_answered = False
+        while not is_answered:
+            head = await self.reader.readexactly(_HEAD_LENGTH)
+            await self.reader.readexactly(int.from_bytes(head[:3], "big"))
+            is_answered = head[3] == _PING and bool(head[4] & _ACK)
 
     async def await_end(self, *, timeout_s: float) -> None:
         """Wait until the other end has closed or reset the connection.

@@ -8,7 +8,7 @@ import asyncio
 import base64
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
@@ -37,10 +37,13 @@ class ProcessCluster:
     """The processes of one run. Use it as an asynchronous context manager: leaving it kills what still runs.
 
     Attributes:
+        tells_of_peers: whether brokers write events about peers that they cannot reach.
         cluster_id: that of the layout, or the one that was drawn.
         interceptions: faults of single messages that a node has from its next start on.
         clock_rates: of nodes whose clocks run wrong, in parts per million, likewise.
     """
+
+    tells_of_peers: bool = True
 
     def __init__(
         self,
@@ -156,14 +159,17 @@ class ProcessCluster:
         if self.toxiproxy.links:
             return  # somebody else made them
         # Nobody dials the client. The controller dials brokers when it recovers a partition.
-        await self.toxiproxy.create(
-            {
-                Link(source, node): self._host.address(node)
-                for source in (CLIENT, *self.layout.node_ids)
-                for node in self.layout.node_ids
-                if source != node
-            }
-        )
+        upstreams = {
+            Link(source, node): self._host.address(node)
+            for source in (CLIENT, *self.layout.node_ids)
+            for node in self.layout.node_ids
+            if source != node
+        }
+        await self.toxiproxy.create(upstreams, listeners=self._listeners(upstreams))
+
+    def _listeners(self, _: Iterable[Link[NodeId]]) -> Mapping[Link[NodeId], str]:
+        """Returns where the proxies of links listen, if that matters."""
+        return {}
 
     async def start_node(self, node_id: NodeId) -> int:
         """Starts the next incarnation of a node that is down, waits until it listens, and returns its number.
@@ -173,16 +179,20 @@ class ProcessCluster:
             InvariantError: it runs.
         """
         incarnation = self._incarnations.get(node_id, -1) + 1
-        role = NodeRole.CONTROLLER if node_id == self.layout.controller_id else NodeRole.BROKER
-        directory = self.layout.node_directory(node_id)
-        directory.mkdir(parents=True, exist_ok=True)
+        self.layout.node_directory(node_id).mkdir(parents=True, exist_ok=True)
         self.layout.event_file(node_id, incarnation).parent.mkdir(exist_ok=True)
-        config_path = directory / f"config-{incarnation}.json"
-        config_path.write_bytes(encode_config(self._config(node_id, incarnation)))
+        arguments = self._configure(node_id, incarnation)
         self._incarnations[node_id] = incarnation
         self._on_start(node_id, incarnation)
-        await self._host.start(node_id, (role.value, "--config", str(config_path)))
+        await self._host.start(node_id, arguments)
         return incarnation
+
+    def _configure(self, node_id: NodeId, incarnation: int) -> tuple[str, ...]:
+        """Writes a process's configuration, and returns its arguments."""
+        role = NodeRole.CONTROLLER if node_id == self.layout.controller_id else NodeRole.BROKER
+        config_path = self.layout.node_directory(node_id) / f"config-{incarnation}.json"
+        config_path.write_bytes(encode_config(self._config(node_id, incarnation)))
+        return role.value, "--config", str(config_path)
 
     def incarnation(self, node_id: NodeId) -> int:
         """Returns the number of a node's last process.

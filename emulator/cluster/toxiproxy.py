@@ -21,6 +21,7 @@ import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, Protocol, Self, TypeAlias, TypeVar
 
 import msgspec
@@ -173,30 +174,48 @@ class ServerProcess(Protocol):
 class Toxiproxy:
     """One toxiproxy-server and the links that run through it."""
 
-    def __init__(self, *, server: ServerProcess, address: str, listen_host: str = LOOPBACK) -> None:
+    def __init__(
+        self,
+        *,
+        server: ServerProcess,
+        address: str,
+        listen_host: str = LOOPBACK,
+        probe_connection: type[ProbeConnection] = ProbeConnection,
+    ) -> None:
         """A server that somebody started; ``await_answer`` waits until it can be used.
 
         Args:
             server: its process; it ends with this.
             address: ``host:port`` of its API; whoever dials a proxy dials the same host.
             listen_host: the interface on which proxies listen, as the server sees it.
+            probe_connection: how the nodes behind the links are asked for a sign of life.
         """
         self._server = server
         self._host = address.rpartition(":")[0]
         self._listen_host = listen_host
+        self._probe_connection = probe_connection
+        self._listeners: dict[Link, str] = {}
         self._connection = _Connection(address)
         self._proxies: dict[Link, toxiproxy.proxy.Proxy] = {}
         self._toxics: dict[Link, dict[str, Toxic]] = {}
         self._one_call = asyncio.Lock()
 
     @classmethod
-    async def start(cls, *, supervisor: Supervisor, program: Path, log_path: Path) -> Self:
+    async def start(
+        cls,
+        *,
+        supervisor: Supervisor,
+        program: Path,
+        log_path: Path,
+        probe_connection: type[ProbeConnection] = ProbeConnection,
+    ) -> Self:
         """Start a server on a free loopback port and wait until it answers.
 
         Args:
             supervisor: the server ends with it.
             program: from ``toxiproxy_build.find_toxiproxy``.
             log_path: file for what the server prints.
+            probe_connection: how the nodes behind the links are asked for a sign of life.
 
         Raises:
             ToxiproxyError: it ended, or did not answer within 20 s.
@@ -210,7 +229,7 @@ class Toxiproxy:
                 stderr_path=log_path,
             )
         )
-        server = cls(server=child, address=port.address)
+        server = cls(server=child, address=port.address, probe_connection=probe_connection)
         try:
             await server.await_answer()
         except BaseException:
@@ -244,13 +263,16 @@ class Toxiproxy:
 
     def address(self, link: Link) -> str:
         """Return the ``host:port`` that ``link.source`` has to dial to reach ``link.target``."""
-        return f"{self._host}:{self._proxies[link].listen.rpartition(':')[2]}"
+        return self._listeners.get(link) or f"{self._host}:{self._proxies[link].listen.rpartition(':')[2]}"
 
-    async def create(self, upstreams: Mapping[Link, str]) -> None:
-        """Create links, all in one request; each gets a free port, which it keeps.
+    async def create(
+        self, upstreams: Mapping[Link, str], *, listeners: Mapping[Link, str] = MappingProxyType({})
+    ) -> None:
+        """Create links, all in one request; each keeps its address.
 
         Args:
             upstreams: for each link the ``host:port`` of its target. The target need not listen yet.
+            listeners: where links listen, likewise; one without an entry gets a free port.
 
         Raises:
             ToxiproxyError: the server could not, or one of the links exists.
@@ -260,9 +282,15 @@ class Toxiproxy:
             raise ToxiproxyError(request="POST /populate", reason=f"{existing[0]} exists")
         by_name = {str(link): link for link in upstreams}
         wanted: _Json = [
-            {"name": name, "listen": f"{self._listen_host}:0", "upstream": upstreams[link], "enabled": True}
+            {
+                "name": name,
+                "listen": listeners.get(link, f"{self._listen_host}:0"),
+                "upstream": upstreams[link],
+                "enabled": True,
+            }
             for name, link in by_name.items()
         ]
+        self._listeners.update(listeners)
         created = await self._in_thread(lambda: _Consumer.post("/populate", json=wanted).json()["proxies"])
         for description in created:
             link = by_name[description["name"]]
@@ -364,14 +392,14 @@ class Toxiproxy:
         return await self.remove(changed, every)
 
     async def probe(self, link: Link, *, timeout_s: float) -> ProbeOutcome:
-        """Find out whether bytes pass through a link, by a connection of its own to an HTTP/2 server behind it."""
-        return await probe(self.address(link), timeout_s=timeout_s)
+        """Find out whether bytes pass through a link, by a connection of its own to the node behind it."""
+        return await probe(self.address(link), timeout_s=timeout_s, probe_connection=self._probe_connection)
 
     async def round_trip(self, link: Link, *, timeout_s: float, ballast_bytes: int = 0) -> float:
         """Return how many seconds a message takes through a link and its answer back, on a connection of its own.
 
         Args:
-            link: with an HTTP/2 server behind it.
+            link: with a node behind it.
             timeout_s: what is returned if there is no answer by then, or no connection.
             ballast_bytes: sent before the message.
         """
@@ -382,8 +410,8 @@ class Toxiproxy:
             return timeout_s
 
     def open_probe(self, link: Link) -> ProbeConnection:
-        """Return a connection through a link to the HTTP/2 server behind it; it dials when it is entered."""
-        return ProbeConnection(self.address(link))
+        """Return a connection through a link to the node behind it; it dials when it is entered."""
+        return self._probe_connection(self.address(link))
 
     async def stop(self) -> None:
         """End the server. All its connections are closed."""

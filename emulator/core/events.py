@@ -45,6 +45,7 @@ from emulator.core.types import (
     TopicId,
     TruncationReason,
     Way,
+    Witness,
     ZnodeWrite,
 )
 
@@ -100,6 +101,7 @@ class NodeStarted(Event, frozen=True, kw_only=True):
     switches: dict[str, str]
     properties: dict[str, str]
     wall_time_ns: int
+    witness: Witness = Witness.PROCESS
 
 
 class NodeStopped(Event, frozen=True, kw_only=True):
@@ -480,6 +482,13 @@ class ZnodeWritten(Event, frozen=True, kw_only=True):
     session_id: int
 
 
+class OtherRecordCommitted(Event, frozen=True, kw_only=True):
+    """A record of Apache Kafka's metadata log that changes nothing which is judged; ``record`` is its name."""
+
+    metadata_offset: MetadataOffset
+    record: str
+
+
 class Election(Enum):
     """How the leader of a committed partition change came to be."""
 
@@ -816,6 +825,7 @@ ControllerEvent: TypeAlias = (
     | FeatureChanged
     | LogDirectoriesChanged
     | ElrCleared
+    | OtherRecordCommitted
     | ProducerIdsAllocated
     | ZnodeWritten
     | PartitionChanged

@@ -129,6 +129,16 @@ class ZnodeWrite(StrEnum):
     DATA_CHANGED = "data_changed"
 
 
+class Witness(StrEnum):
+    """Who writes the events of a process, and so what the absence of one says."""
+
+    PROCESS = "process"
+    """The process itself: what it does not tell did not happen."""
+
+    HARNESS = "harness"
+    """The harness, of a node of Apache Kafka: what nobody could see from outside is absent."""
+
+
 class BrokerState(StrEnum):
     """Life cycle of a broker process (Kafka's ``org.apache.kafka.metadata.BrokerState``)."""
 

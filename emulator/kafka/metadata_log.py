@@ -22,11 +22,11 @@ CONTROL_RECORD: Final = OtherRecord("ControlRecord")
 """A record of the quorum itself: a change of its leader, or of its voters."""
 
 
-class CommittedRecord(NamedTuple):
-    """A record at its offset."""
+class CommittedBatch(NamedTuple):
+    """Records that the controller wrote together, at consecutive offsets."""
 
-    offset: MetadataOffset
-    record: Record | OtherRecord
+    base_offset: MetadataOffset
+    records: tuple[Record | OtherRecord, ...]
 
 
 class MetadataLogReader:
@@ -42,13 +42,13 @@ class MetadataLogReader:
         self._segment: Path | None = None
         self._position = 0
 
-    def read_new(self) -> list[CommittedRecord]:
-        """Returns the records that were written since the last call.
+    def read_new(self) -> list[CommittedBatch]:
+        """Returns what was written since the last call.
 
         Raises:
             StorageError: the log holds anything but metadata records.
         """
-        found: list[CommittedRecord] = []
+        found: list[CommittedBatch] = []
         if self._segment is not None:
             self._read_on(self._segment, found)
         while (following := self._following_segment()) is not None:
@@ -60,7 +60,7 @@ class MetadataLogReader:
         segments = sorted(self._directory.glob("*.log"))
         return next((each for each in segments if self._segment is None or each.name > self._segment.name), None)
 
-    def _read_on(self, segment: Path, found: list[CommittedRecord]) -> None:
+    def _read_on(self, segment: Path, found: list[CommittedBatch]) -> None:
         with segment.open("rb") as file:
             file.seek(self._position)
             content = file.read()
@@ -68,13 +68,13 @@ class MetadataLogReader:
         if scan.end is ScanEnd.CORRUPT:
             raise StorageError(path=str(segment), reason=f"at byte {self._position + scan.valid_bytes}: {scan.reason}")
         for batch, position in zip(scan.batches, scan.positions, strict=True):
-            for record in read_records(content[position : position + batch.size]):
-                decoded = CONTROL_RECORD if batch.is_control else self._decode(segment, record.value or b"")
-                found.append(CommittedRecord(MetadataOffset(record.offset), decoded))
+            stored = read_records(content[position : position + batch.size])
+            records = [CONTROL_RECORD if batch.is_control else self._decode(segment, each.value) for each in stored]
+            found.append(CommittedBatch(MetadataOffset(batch.base_offset), tuple(records)))
         self._position += scan.valid_bytes
 
-    def _decode(self, segment: Path, value: bytes) -> Record | OtherRecord:
+    def _decode(self, segment: Path, value: bytes | None) -> Record | OtherRecord:
         try:
-            return self._decoder.decode(value)
+            return self._decoder.decode(value or b"")
         except FieldError as error:
             raise StorageError(path=str(segment), reason=str(error)) from None

@@ -14,6 +14,9 @@ class DriverName(Enum):
 
     SIMULATOR = "simulator"
 
+    KAFKA = "kafka"
+    """Processes of Apache Kafka, on this machine's loopback."""
+
     @property
     def has_processes(self) -> bool:
         """Whether nodes are real processes, in containers or not."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from emulator.plan.actions import Action, ActionTemplate, CreateTopic, deed_of
 from emulator.plan.drivers import DriverName
+from emulator.plan.kafka_refusals import refusal_on_kafka
 from emulator.plan.names import Names
 from emulator.plan.plan import Plan
 
@@ -17,7 +18,7 @@ def problems(action: ActionTemplate, names: Names) -> Iterator[str]:
 
 def refusal(action: ActionTemplate, driver: DriverName) -> str | None:
     """Returns why a driver does not have an action; ``None`` if it has."""
-    return action.refused_by(driver)
+    return refusal_on_kafka(action) if driver is DriverName.KAFKA else action.refused_by(driver)
 
 
 def find_problem(plan: Plan, action: Action) -> str | None:

@@ -24,7 +24,8 @@ def acked_batches(facts: "PartitionFacts") -> Table[AckedBatch]:
     Whoever acknowledged a batch has it in its own log: that copy tells the epoch in which it was appended. It may
     have been acknowledged in a later one, when the producer tried again; leaders elected in between need not have
     it. The leader's own answer names that epoch. Without that event it is unknown: the client may have believed in an
-    epoch that was over, and leaders elected since then need not have the batch.
+    epoch that was over, and leaders elected since then need not have the batch. Of leaders that write no events, the
+    client's epoch has to do: it is never later than the true one.
     Of the topic ids that both name, that of the later topic counts: a client may believe in a topic that was
     deleted while it is answered for its successor, and a leader may answer for one that the client knows to be gone
     (S41).
@@ -33,6 +34,8 @@ def acked_batches(facts: "PartitionFacts") -> Table[AckedBatch]:
     topics, told = _told_by_leaders(facts, sent)
     base_offsets, counts = sent["base_offset"], sent["record_count"]
     appended = _appended_epochs(facts, topics, sent)
+    if facts.cluster.is_seen_from_outside:
+        appended = np.maximum(appended, sent["leader_epoch"])
     producers: dict[Hashable, int] = {}
     operations: dict[Hashable, int] = {}
     columns = {

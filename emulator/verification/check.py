@@ -28,6 +28,7 @@ class Premise(Enum):
     Values say what is missing from a run without it.
     """
 
+    OWN_WORD = "its nodes are Apache Kafka's, which write no events of their own"
     ACKED_ALL = "no record was acknowledged with acks=all"
     SENT_AFTER_ACK = "no batch was sent after another one of its partition was acknowledged with acks=all"
     REFUSED = "no producer was told that its batch was not appended"

@@ -24,7 +24,7 @@ from emulator.core.events import (
     NodeStarted,
     TopicDeleted,
 )
-from emulator.core.types import NodeRole
+from emulator.core.types import NodeRole, Witness
 from emulator.verification.event_table import EventTable
 from emulator.verification.timeline import CollectedEvent, EventPlace
 from emulator.verification.vocabulary import COMMITTED
@@ -67,6 +67,11 @@ class ClusterFacts:
     def started(self) -> Mapping[_Process, CollectedEvent[NodeStarted]]:
         """The first line of each process."""
         return {(start.node, start.incarnation): start for start in self.events.of(NodeStarted)}
+
+    @cached_property
+    def is_seen_from_outside(self) -> bool:
+        """Whether the harness wrote the events of nodes: what they did not tell may have happened."""
+        return any(start.event.witness is Witness.HARNESS for start in self.started.values())
 
     @cached_property
     def last_incarnation(self) -> Mapping[int, int]:

@@ -265,6 +265,8 @@ def _about_accounts(evidence: RunEvidence, readings: Sequence[Readings]) -> Iter
         yield Doubt(about=None, sentence=sentence)
     for node in sorted({told.node for told in evidence.timeline.events if _is_of_controller(told.event)}):
         log = evidence.metadata_logs.get(node)
+        if evidence.facts.cluster.is_seen_from_outside:
+            continue  # the events were made of that very log
         if log is not None:
             for sentence in contradictions_of_log(node, log, evidence.facts.cluster):
                 yield Doubt(about=Evidence.EVENTS, sentence=sentence, node=node)

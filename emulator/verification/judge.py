@@ -137,6 +137,8 @@ def put_together(run: RunDirectory, evidence: RunEvidence, judged: Sequence[Part
             return _result(check, CheckStatus.NOT_PROMISED)
         if check.needs & doubtful:
             return _result(check, CheckStatus.UNKNOWN, doubtful=check.needs & doubtful)
+        if Premise.OWN_WORD in check.premises - premises:
+            return _result(check, CheckStatus.NOT_ASKED, missing=Premise.OWN_WORD)
         findings = _findings(check, cluster, judged)
         if findings.count:
             return _result(check, CheckStatus.VIOLATED, findings=findings)

@@ -16,6 +16,7 @@ import numpy as np
 
 from emulator.core.events import (
     BecameLeader,
+    ClusterSettled,
     ConfigChanged,
     Election,
     FollowerHighWatermarkUpdated,
@@ -133,7 +134,7 @@ class PartitionFacts:
         It settles the partition only if its process lived to an orderly end, and, where an election came after it
         (brokers that stop one by one), if the final consumer could read.
         """
-        acted: dict[tuple[str, int, int], int] = {}
+        acted = self._led_when_settled() if self.cluster.is_seen_from_outside else {}
         for took_over in self.events.of(BecameLeader):
             acted[took_over.event.topic_id, took_over.event.leader_epoch, took_over.node] = took_over.incarnation
         last: dict[str, tuple[int, int, int]] = {}
@@ -154,6 +155,20 @@ class PartitionFacts:
             and (leader, incarnation) not in self.cluster.killed
             and (self.is_all_read or self.states[topic_id].leader_epoch == leader_epoch)
         }
+
+    def _led_when_settled(self) -> dict[tuple[str, int, int], int]:
+        """Who led when the cluster was seen to settle: topic id, epoch and leader, and its incarnation.
+
+        Leaders that write no events acted if their followers caught up with them.
+        """
+        led: dict[tuple[str, int, int], int] = {}
+        for settled in self.cluster.events.of(ClusterSettled):
+            before = [c.new for c in self.changes if c.new.metadata_offset < settled.event.metadata_offset]
+            for state in {new.topic_id: new for new in before}.values():
+                if state.leader is not None and set(state.isr) == set(state.replicas):
+                    incarnation = self.cluster.last_incarnation[state.leader]
+                    led[state.topic_id, state.leader_epoch, state.leader] = incarnation
+        return led
 
     @cached_property
     def settled_batches(self) -> Table[FinalBatch]:

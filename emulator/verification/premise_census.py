@@ -68,6 +68,8 @@ def premises_of_partition(facts: PartitionFacts) -> frozenset[Premise]:
 
 
 def _of_cluster(cluster: ClusterFacts) -> Iterator[Premise]:
+    if not cluster.is_seen_from_outside:
+        yield Premise.OWN_WORD
     registrations = [registration.event for registration in cluster.registrations]
     if len(registrations) > 1:
         yield Premise.TWO_REGISTRATIONS

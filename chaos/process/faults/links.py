@@ -109,7 +109,7 @@ async def passes(target: FaultTarget, link: Link) -> bool:
 
 
 def _is_used(target: FaultTarget, link: Link) -> bool:
-    if link.source == CLIENT or not target.cluster.is_running(link.source):
+    if link.source == CLIENT or not target.cluster.tells_of_peers or not target.cluster.is_running(link.source):
         return False
     if link.target in _unreachable(read_texts(_event_file(target, link)).content):
         return False

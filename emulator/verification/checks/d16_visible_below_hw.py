@@ -51,6 +51,6 @@ CHECK = PartitionCheck(
     check_id="D16",
     name="VisibleBelowHW",
     needs=frozenset({Evidence.EVENTS}),
-    premises=frozenset({Premise.CONSUMED_BY_EPOCH}),
+    premises=frozenset({Premise.OWN_WORD, Premise.CONSUMED_BY_EPOCH}),
     find=_find,
 )

@@ -105,6 +105,6 @@ CHECK = PartitionCheck(
     check_id="E1",
     name="LogAgreement",
     needs=frozenset({Evidence.EVENTS, Evidence.FINAL_LOGS}),
-    premises=frozenset({Premise.STORED, Premise.FINAL_LOG}),
+    premises=frozenset({Premise.OWN_WORD, Premise.STORED, Premise.FINAL_LOG}),
     find=_find,
 )

@@ -23,6 +23,6 @@ CHECK = ClusterCheck(
     check_id="L1",
     name="Converge",
     needs=frozenset({Evidence.EVENTS}),
-    premises=frozenset({Premise.SETTLED}),
+    premises=frozenset({Premise.OWN_WORD, Premise.SETTLED}),
     find=_find,
 )

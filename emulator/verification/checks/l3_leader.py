@@ -28,6 +28,6 @@ CHECK = PartitionCheck(
     check_id="L3",
     name="Leader",
     needs=frozenset({Evidence.EVENTS}),
-    premises=frozenset({Premise.SETTLED, Premise.COMMITTED}),
+    premises=frozenset({Premise.OWN_WORD, Premise.SETTLED, Premise.COMMITTED}),
     find=_find,
 )

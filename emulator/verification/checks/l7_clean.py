@@ -86,6 +86,6 @@ CHECK = PartitionCheck(
     check_id="L7",
     name="Clean",
     needs=frozenset({Evidence.EVENTS}),
-    premises=frozenset({Premise.FINAL_LOG, Premise.SETTLED}),
+    premises=frozenset({Premise.OWN_WORD, Premise.FINAL_LOG, Premise.SETTLED}),
     find=_find,
 )

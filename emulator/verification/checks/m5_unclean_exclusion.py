@@ -115,6 +115,6 @@ CHECK = PartitionCheck(
     check_id="M5",
     name="UncleanExclusion",
     needs=frozenset({Evidence.EVENTS}),
-    premises=frozenset({Premise.UNCLEAN_REGISTRATION}),
+    premises=frozenset({Premise.OWN_WORD, Premise.UNCLEAN_REGISTRATION}),
     find=_find,
 )

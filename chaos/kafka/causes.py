@@ -1,0 +1,171 @@
+"""Why Kafka's controller wrote a record, as far as its metadata log tells.
+
+Records say what changed, not why. The reason follows from what stands beside a change in its batch, which holds what
+one request or one fencing has led to (``ReplicationControlManager``), the election from the state before the change.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from msgspec import UNSET
+
+from emulator.core.controller.decision import (
+    Cause,
+    ElrCause,
+    FencingCause,
+    PartitionCause,
+    RegistrationCause,
+    UncleanElection,
+)
+from emulator.core.controller.view import ClusterView
+from emulator.core.events import Election, UncleanMethod
+from emulator.core.image import PartitionState
+from emulator.core.records import (
+    BrokerRegistrationChangeRecord,
+    ClearElrRecord,
+    ConfigRecord,
+    FeatureLevelRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    Record,
+    RegisterBrokerRecord,
+    UnregisterBrokerRecord,
+)
+from emulator.core.types import BrokerEpoch, BrokerId, ChangeReason, FenceReason, TopicPartition
+from emulator.kafka.metadata_records import OtherRecord
+
+_NOT_KNOWN: Final = "the metadata log does not say why"
+
+
+class Causes:
+    """Finds the causes of one batch of records. Ask about each record before the image replays it.
+
+    Args:
+        batch: all of its records.
+        view: the cluster as the records before it left it.
+        previous_epochs: of brokers that stopped in order: the broker epoch that their log directories have.
+    """
+
+    def __init__(
+        self,
+        batch: Sequence[Record | OtherRecord],
+        *,
+        view: ClusterView,
+        previous_epochs: Mapping[BrokerId, BrokerEpoch],
+    ) -> None:
+        self._view = view
+        self._previous_epochs = previous_epochs
+        self._reason, self._broker_id = _reason_of(batch)
+
+    def of(self, record: Record) -> Cause | None:
+        """Returns the cause of a record; ``None`` where the record says it all."""
+        match record:
+            case PartitionRecord():
+                return self._partition_cause(record.topic_id, record.replicas, ChangeReason.CREATED, Election.ISR)
+            case PartitionChangeRecord():
+                return self._change(record)
+            case RegisterBrokerRecord(broker_id=broker_id):
+                stored, previous = self._view.image.brokers.get(broker_id), self._previous_epochs.get(broker_id)
+                stored_epoch = None if stored is None else stored.broker_epoch
+                return RegistrationCause(
+                    previous_broker_epoch=previous,
+                    stored_broker_epoch=stored_epoch,
+                    is_clean=stored_epoch is None or stored_epoch == previous,
+                )
+            case BrokerRegistrationChangeRecord(broker_id=broker_id):
+                registration = self._view.image.brokers[broker_id]
+                is_shutdown = registration.in_controlled_shutdown
+                return FencingCause(reason=FenceReason.SHUTDOWN if is_shutdown else FenceReason.SESSION_EXPIRED)
+            case UnregisterBrokerRecord():
+                return FencingCause(reason=FenceReason.UNREGISTERED)
+            case ClearElrRecord():
+                return ElrCause(reason=self._reason or ChangeReason.MIN_ISR_CHANGED)
+            case _:
+                return None
+
+    def _change(self, record: PartitionChangeRecord) -> PartitionCause:
+        image = self._view.image
+        partition = TopicPartition(image.topic_names[record.topic_id], record.partition)
+        before = image.partitions[partition]
+        after = before.after(record)
+        election = _election(before, record)
+        reason = self._reason or _reason_of_change(record, election)
+        return self._partition_cause(record.topic_id, after.replicas, reason, election, leader=after.leader)
+
+    def _partition_cause(
+        self,
+        topic_id: str,
+        replicas: tuple[BrokerId, ...],
+        reason: ChangeReason,
+        election: Election,
+        *,
+        leader: BrokerId | None = None,
+    ) -> PartitionCause:
+        topic = next(name for name, each in self._view.image.topics.items() if each == topic_id)
+        has_partition = TopicPartition(topic, 0) in self._view.image.partitions
+        min_isr = self._view.min_isr(topic).effective(replicas) if has_partition else len(replicas)
+        unclean = None
+        if election in (Election.UNCLEAN, Election.LAST_KNOWN_LEADER) and leader is not None:
+            is_last_known = election is Election.LAST_KNOWN_LEADER
+            unclean = UncleanElection(
+                method=UncleanMethod.LAST_KNOWN_LEADER if is_last_known else UncleanMethod.FIRST,
+                strategy=self._view.recovery_strategy(topic),
+                candidates=(leader,),
+                why=_NOT_KNOWN,
+            )
+        return PartitionCause(
+            reason=reason,
+            election=election,
+            broker_id=self._broker_id,
+            effective_min_isr=min_isr,
+            unclean=unclean,
+        )
+
+
+def _reason_of(batch: Sequence[Record | OtherRecord]) -> tuple[ChangeReason | None, BrokerId | None]:
+    """Returns what set a batch off, if a record in it tells, and the broker that it is about."""
+    for record in batch:
+        match record:
+            case BrokerRegistrationChangeRecord(broker_id=broker_id, fenced=True):
+                return ChangeReason.BROKER_FENCED, broker_id
+            case BrokerRegistrationChangeRecord(broker_id=broker_id, fenced=False):
+                return ChangeReason.BROKER_UNFENCED, broker_id
+            case BrokerRegistrationChangeRecord(broker_id=broker_id, in_controlled_shutdown=True):
+                return ChangeReason.CONTROLLED_SHUTDOWN, broker_id
+            case RegisterBrokerRecord(broker_id=broker_id):
+                return ChangeReason.BROKER_REGISTERED, broker_id
+            case UnregisterBrokerRecord(broker_id=broker_id):
+                return ChangeReason.UNREGISTERED, broker_id
+            case ConfigRecord():
+                return ChangeReason.MIN_ISR_CHANGED, None
+            case FeatureLevelRecord():
+                return ChangeReason.FEATURES_CHANGED, None
+            case _:
+                pass
+    return None, None
+
+
+def _reason_of_change(record: PartitionChangeRecord, election: Election) -> ChangeReason:
+    """Returns the reason of a change that stands alone."""
+    if record.isr is UNSET and (
+        record.adding_replicas is not UNSET or record.removing_replicas is not UNSET or record.replicas is not UNSET
+    ):
+        return ChangeReason.REASSIGNMENT
+    if record.leader is not UNSET and (record.isr is UNSET or election is Election.UNCLEAN):
+        return ChangeReason.ELECT_LEADERS
+    return ChangeReason.ALTER_PARTITION
+
+
+def _election(before: PartitionState, record: PartitionChangeRecord) -> Election:
+    if record.leader is UNSET:
+        return Election.NONE
+    if record.leader is None:
+        return Election.NO_CANDIDATE
+    if record.leader in before.isr:
+        return Election.ISR
+    if record.leader in before.elr:
+        return Election.ELR
+    if record.isr is not UNSET and record.leader in record.isr and len(record.isr) > 1:
+        return Election.ISR
+    is_last_known = not before.isr and not before.elr and record.leader == before.last_known_leader
+    return Election.LAST_KNOWN_LEADER if is_last_known else Election.UNCLEAN

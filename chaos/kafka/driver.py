@@ -1,0 +1,63 @@
+"""Plays a run on Apache Kafka: as on our own processes, with JVMs in their place."""
+
+import logging
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+
+from chaos.kafka.metadata import KafkaMetadata
+from chaos.kafka.target import open_kafka_target
+from chaos.kafka.witness import NodeWitness
+from chaos.play.run_order import RunOrder
+from chaos.process.driver import ProcessDriver
+from chaos.process.target import ProcessTarget
+from emulator.client.config import Wire
+from emulator.cluster.child import ProcessEnd
+from emulator.cluster.kafka_cluster import KafkaCluster
+from emulator.cluster.process_cluster import ProcessCluster
+from emulator.core.errors import InvariantError
+from emulator.core.types import NodeId
+
+
+class KafkaDriver(ProcessDriver):
+    """``Driver`` of Apache Kafka's processes; arguments as of ``ProcessDriver``."""
+
+    wire = Wire.KAFKA
+
+    def __init__(self, order: RunOrder, *, logger: logging.Logger, on_problem: Callable[[str], None]) -> None:
+        self._witness = NodeWitness(order.layout)
+        super().__init__(order, logger=logger, on_problem=on_problem)
+        self._metadata = KafkaMetadata(order.layout, witness=self._witness, on_change=self._changes.change)
+
+    def _make_cluster(self) -> ProcessCluster:
+        if self._order.kafka is None:
+            raise InvariantError("a run on Kafka without Kafka")
+        return KafkaCluster(
+            self._order.layout,
+            kafka=self._order.kafka,
+            on_start=self._note_start,
+            on_end=self._note_end,
+            on_unexpected_end=self._notice_crash,
+        )
+
+    def _open_target(self) -> AbstractAsyncContextManager[ProcessTarget]:
+        return open_kafka_target(
+            self._cluster,
+            metadata=self._metadata,
+            client=self._client,
+            log=self._log,
+            changes=self._changes,
+            session_timeout_ms=self._session_timeout_ms,
+        )
+
+    async def close(self, *, problem: str | None) -> None:
+        """Ends the nodes' event files, then the harness's."""
+        self._witness.close()
+        await super().close(problem=problem)
+
+    def _note_start(self, node_id: NodeId, incarnation: int) -> None:
+        self._log.started(node_id, incarnation)
+        self._witness.started(node_id, incarnation)
+
+    def _note_end(self, node_id: NodeId, incarnation: int, end: ProcessEnd) -> None:
+        self._metadata.read()
+        self._witness.ended(node_id, incarnation, end.cause)

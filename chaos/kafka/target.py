@@ -1,0 +1,103 @@
+"""Kafka's processes as a target: those of our own nodes, but for how the controller is asked."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from chaos.kafka.metadata import KafkaMetadata
+from chaos.play.waiting import ChangeSignal
+from chaos.process.client_link import ClientLink
+from chaos.process.fault_target import FaultTarget
+from chaos.process.harness_log import HarnessLog
+from chaos.process.target import ProcessTarget
+from emulator.client.admin_error import AdminError
+from emulator.cluster.process_cluster import ProcessCluster
+from emulator.core.admin_messages import DescribeClusterRequest, DescribeClusterResponse, DescribedBroker
+from emulator.core.errors import ErrorCode
+from emulator.core.messages import Request, Response
+from emulator.core.types import MetadataOffset, NodeId
+from emulator.kafka.admin_calls import QUORUM_RESPONSE, admin_call, fetched_ends, quorum_request
+from emulator.kafka.connection import KafkaConnection
+
+_ANSWERS_WITHIN_S: Final = 30.0
+"""A controller that has just started answers later than it listens."""
+
+_ASK_AGAIN_S: Final = 0.2
+
+
+class KafkaTarget(ProcessTarget):
+    """Kafka's processes and their clients; each method does what ``Target`` says."""
+
+    async def ask_controller(self, request: Request) -> Response:
+        """Asks at the controller's own port (KIP-919), again while nobody listens there.
+
+        Raises:
+            AdminError: it did not answer in time.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _ANSWERS_WITHIN_S
+        while True:
+            try:
+                async with asyncio.timeout_at(deadline):
+                    return await self._ask(request)
+            except OSError as error:
+                if loop.time() >= deadline:
+                    name = type(request).__name__.removesuffix("Request")
+                    raise AdminError(api=name, error=ErrorCode.NETWORK_EXCEPTION, reason=str(error)) from error
+            await asyncio.sleep(_ASK_AGAIN_S)
+
+    async def _ask(self, request: Request) -> Response:
+        cluster = self.faults.cluster
+        address = cluster.direct_addresses()[cluster.layout.controller_id]
+        connection = await KafkaConnection.dial(address, keepalive=None)
+        try:
+            if isinstance(request, DescribeClusterRequest):
+                return self._described(fetched_ends(await connection.ask(quorum_request(), QUORUM_RESPONSE)))
+            call = admin_call(request)
+            response, _ = call.decode(await connection.ask(call.request, call.response))
+            return response
+        finally:
+            await connection.close()
+
+    def _described(self, ends: dict[NodeId, MetadataOffset]) -> DescribeClusterResponse:
+        """Returns the cluster by its metadata log, and by where each broker's copy of that ends."""
+        cluster, image = self.faults.cluster, self.image
+        brokers = tuple(
+            DescribedBroker(
+                broker_id=broker_id,
+                broker_epoch=registration.broker_epoch,
+                incarnation_id=registration.incarnation_id,
+                is_fenced=registration.fenced,
+                in_controlled_shutdown=registration.in_controlled_shutdown,
+                applied_offset=MetadataOffset(ends.get(broker_id, MetadataOffset(0)) - 1),
+            )
+            for broker_id, registration in sorted(image.brokers.items())
+        )
+        return DescribeClusterResponse(
+            error=ErrorCode.NONE,
+            cluster_id=cluster.cluster_id,
+            controller_id=cluster.layout.controller_id,
+            metadata_end_offset=image.next_offset,
+            brokers=brokers,
+        )
+
+
+@asynccontextmanager
+async def open_kafka_target(
+    cluster: ProcessCluster,
+    *,
+    metadata: KafkaMetadata,
+    client: ClientLink,
+    log: HarnessLog,
+    changes: ChangeSignal,
+    session_timeout_ms: int,
+) -> AsyncIterator[KafkaTarget]:
+    """Follows the metadata log of a started cluster, and yields the target that sees it."""
+    faults = FaultTarget(
+        cluster=cluster, metadata=metadata, log=log, changes=changes, session_timeout_ms=session_timeout_ms
+    )
+    async with asyncio.TaskGroup() as tasks:
+        following = tasks.create_task(metadata.run())
+        yield KafkaTarget(faults=faults, client=client)
+        following.cancel()

@@ -1,0 +1,165 @@
+"""Writes the event files of Kafka's nodes: what can be seen of them from outside.
+
+A controller's events are its metadata log. Of a broker only the ends of its processes are known, and the broker epoch
+that it leaves in its log directory when it stops in order. Each file says who wrote it, so that no check takes what is
+absent for something that did not happen.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from chaos.kafka.causes import Causes
+from emulator.cluster.child import EndCause
+from emulator.cluster.layout import ClusterLayout
+from emulator.core.controller.committed_events import committed_events
+from emulator.core.controller.decision import Decision
+from emulator.core.controller.view import ClusterView
+from emulator.core.events import BrokerStateChanged, ControllerEvent, NodeStarted, NodeStopped, OtherRecordCommitted
+from emulator.core.image import MetadataImage
+from emulator.core.properties import node_properties
+from emulator.core.records import Record, RegisterBrokerRecord
+from emulator.core.switches import switch_texts
+from emulator.core.types import (
+    BrokerEpoch,
+    BrokerId,
+    BrokerState,
+    CauseId,
+    IncarnationId,
+    MetadataOffset,
+    NodeId,
+    NodeRole,
+    Witness,
+)
+from emulator.kafka.metadata_log import CommittedBatch
+from emulator.kafka.metadata_records import OtherRecord
+from emulator.node.event_writer import EventWriter
+from emulator.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE, parse_broker_epoch
+
+_CAUSE: Final = CauseId("kafka")
+
+
+class NodeWitness:
+    """Writer of the event files of all nodes of a run.
+
+    Args:
+        layout: of the cluster.
+
+    Attributes:
+        image: fold of the metadata log, as far as it was told of.
+    """
+
+    def __init__(self, layout: ClusterLayout) -> None:
+        self.image = MetadataImage()
+        self._layout = layout
+        self._view = ClusterView(
+            image=self.image,
+            properties=node_properties(dict(layout.properties)),
+            switches=layout.switches,
+            node_id=layout.controller_id,
+        )
+        self._files: dict[NodeId, EventWriter] = {}
+        self._registered: set[NodeId] = set()
+        self._previous_epochs: dict[BrokerId, BrokerEpoch] = {}
+
+    def started(self, node_id: NodeId, incarnation: int) -> None:
+        """A node's process is about to start; what the last one left in its log directory is still there."""
+        path = self._layout.event_file(node_id, incarnation)
+        self._files[node_id] = EventWriter(str(path), run=self._layout.run, node_id=node_id, incarnation=incarnation)
+        self._registered.discard(node_id)
+        if node_id == self._layout.controller_id:
+            self._name(node_id, IncarnationId(f"controller-{incarnation}"))
+        elif (epoch := self._epoch_on_disk(node_id)) is not None:
+            self._previous_epochs[BrokerId(node_id)] = epoch
+        else:
+            self._previous_epochs.pop(BrokerId(node_id), None)
+
+    def ended(self, node_id: NodeId, incarnation: int, cause: EndCause) -> None:
+        """A node's process is gone."""
+        file = self._files.pop(node_id, None)
+        if file is None:
+            return
+        if node_id not in self._registered:
+            self._files[node_id] = file
+            self._name(node_id, IncarnationId(f"unregistered-{node_id}-{incarnation}"))
+            del self._files[node_id]
+        if cause is EndCause.STOPPED:
+            epoch = None if node_id == self._layout.controller_id else self._epoch_on_disk(node_id)
+            if epoch is not None:
+                file.add(
+                    BrokerStateChanged(
+                        cause_id=_CAUSE,
+                        old=BrokerState.RUNNING,
+                        new=BrokerState.SHUTTING_DOWN,
+                        broker_epoch=epoch,
+                    )
+                )
+            file.add(NodeStopped(cause_id=_CAUSE))
+        file.close()
+
+    def committed(self, batch: CommittedBatch) -> None:
+        """Takes in the next batch of the metadata log, and writes what the controller would have told of it.
+
+        Raises:
+            InvariantError: the batch does not follow on the last one.
+        """
+        file = self._files.get(self._layout.controller_id)
+        causes = Causes(batch.records, view=self._view, previous_epochs=self._previous_epochs)
+        for place, record in enumerate(batch.records):
+            offset = MetadataOffset(batch.base_offset + place)
+            for event in self._replay(record, offset, causes):
+                if file is not None:
+                    file.add(event)
+        if file is not None:
+            file.flush()
+
+    def _replay(
+        self, record: Record | OtherRecord, offset: MetadataOffset, causes: Causes
+    ) -> Sequence[ControllerEvent]:
+        if isinstance(record, OtherRecord):
+            self.image.skip(offset=offset)
+            return [OtherRecordCommitted(cause_id=_CAUSE, metadata_offset=offset, record=record.name)]
+        is_known = isinstance(record, RegisterBrokerRecord) and self._is_registered(record)
+        decision = Decision(record=record, cause=causes.of(record))
+        self.image.replay(record, offset=offset)
+        delta = self.image.take_delta()
+        if is_known:
+            return [OtherRecordCommitted(cause_id=_CAUSE, metadata_offset=offset, record=type(record).__name__)]
+        if isinstance(record, RegisterBrokerRecord):
+            self._name(record.broker_id, record.incarnation_id)
+        return committed_events(decision, offset=offset, delta=delta, view=self._view, cause_id=_CAUSE)
+
+    def _is_registered(self, record: RegisterBrokerRecord) -> bool:
+        """Whether a process only asks again: it keeps its broker epoch (``ClusterControlManager.registerBroker``)."""
+        known = self.image.brokers.get(record.broker_id)
+        return known is not None and known.incarnation_id == record.incarnation_id
+
+    def close(self) -> None:
+        """Closes the files of what was not seen to end."""
+        for node_id in tuple(self._files):
+            self.ended(node_id, 0, EndCause.UNEXPECTED)
+
+    def _name(self, node_id: NodeId, incarnation_id: IncarnationId) -> None:
+        """Writes the first line of a process's file, now that its identity is known."""
+        file = self._files.get(node_id)
+        if file is None or node_id in self._registered:
+            return
+        self._registered.add(node_id)
+        is_controller = node_id == self._layout.controller_id
+        file.add(
+            NodeStarted(
+                cause_id=_CAUSE,
+                role=NodeRole.CONTROLLER if is_controller else NodeRole.BROKER,
+                incarnation_id=incarnation_id,
+                switches=switch_texts(self._layout.switches),
+                properties=dict(self._layout.properties),
+                wall_time_ns=time.time_ns(),
+                witness=Witness.HARNESS,
+            )
+        )
+        file.flush()
+
+    def _epoch_on_disk(self, node_id: NodeId) -> BrokerEpoch | None:
+        path = self._layout.data_directory(node_id) / CLEAN_SHUTDOWN_FILE
+        epoch = parse_broker_epoch(path.read_bytes()) if path.is_file() else None
+        return None if epoch is None or epoch < 0 else BrokerEpoch(epoch)

@@ -1,0 +1,189 @@
+"""A cluster of Apache Kafka: one JVM per node, with the links, folders and incarnations of our own processes.
+
+Links are directed without privileges. Each JVM has a hosts file of its own (``-Djdk.net.hosts.file``), in which the
+name of every other node stands for a loopback address where the proxy of exactly that link listens, on the one port
+that the node advertises::
+
+    broker 0:  node-1 = 127.0.1.1    proxy of 0->1 at 127.0.1.1:P   -> broker 1 at 127.0.0.1:P
+    broker 2:  node-1 = 127.0.3.1    proxy of 2->1 at 127.0.3.1:P   -> broker 1 at 127.0.0.1:P
+
+The controller advertises such a name, too: otherwise brokers would learn its own port, and pass the proxies by.
+"""
+
+import os
+import secrets
+import shutil
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from emulator.cluster.child import ProcessEnd, ProcessSpec
+from emulator.cluster.kafka_distribution import JVM_OPTIONS, KafkaProgram
+from emulator.cluster.kafka_probe import KafkaProbeConnection, await_kafka
+from emulator.cluster.layout import ClusterLayout
+from emulator.cluster.node_host import LocalHost, NodeProcess
+from emulator.cluster.ports import LOOPBACK
+from emulator.cluster.process_cluster import ProcessCluster
+from emulator.cluster.supervisor import Supervisor
+from emulator.core.broker.lifecycle import rack_of
+from emulator.core.types import BrokerId, NodeId
+from emulator.plan.channels import Link
+from emulator.plan.nodes import CLIENT
+from emulator.storage.meta_properties import META_PROPERTIES
+
+if TYPE_CHECKING:
+    from emulator.cluster.toxiproxy import Toxiproxy
+
+BOOTSTRAP: Final = "bootstrap.checkpoint"
+"""The first records of a controller's metadata log."""
+
+LISTENS_WITHIN_S: Final = 60.0
+"""A broker listens once it has caught up with the controller; one that cannot reach it does not."""
+
+_STOP_TIMEOUT_S: Final = 60.0
+_OURS: Final = frozenset({"leader.recovery.min.ms", "stray.delete.delay.ms", "metadata.version", "broker.rack"})
+"""Properties that Kafka does not have, and one that is not the same for all brokers."""
+
+_FIXED: Final = {
+    "auto.create.topics.enable": "false",
+    "controller.listener.names": "CONTROLLER",
+    "log.cleaner.dedupe.buffer.size": "2097152",
+    "metadata.max.idle.interval.ms": "0",
+    "num.network.threads": "2",
+    "num.io.threads": "2",
+    "background.threads": "2",
+}
+"""A JVM of 192 MB has no room for the default buffer; a metadata log without idle records is easier to read."""
+
+
+class KafkaHost(LocalHost):
+    """``LocalHost`` whose nodes are JVMs."""
+
+    def __init__(self, supervisor: Supervisor, *, kafka: KafkaProgram) -> None:
+        super().__init__(supervisor, program=str(kafka.java), environment={})
+        self._kafka = kafka.distribution
+
+    async def start(self, node_id: NodeId, arguments: tuple[str, ...]) -> NodeProcess:
+        """Starts a JVM with these arguments, and waits until it listens.
+
+        A broker that cannot reach the controller does not: then for a minute.
+        """
+        archive = (f"-XX:SharedArchiveFile={self._kafka.class_archive}", "-Xshare:auto", "-Xlog:disable")
+        process = await self._supervisor.start(
+            ProcessSpec(
+                name=str(node_id),
+                argv=(self._program, "-cp", self._kafka.class_path, *JVM_OPTIONS, *archive, *arguments),
+                stderr_path=self._layout.node_log(node_id),
+                exits_with_signal_number=True,
+                stop_timeout_s=_STOP_TIMEOUT_S,
+            )
+        )
+        await await_kafka(self.address(node_id), timeout_s=LISTENS_WITHIN_S)
+        return process
+
+    async def start_toxiproxy(self, program: Path) -> "Toxiproxy":
+        """Starts a child that knows how to ask Kafka for a sign of life."""
+        from emulator.cluster.toxiproxy import Toxiproxy
+
+        return await Toxiproxy.start(
+            supervisor=self._supervisor,
+            program=program,
+            log_path=self._layout.directory / "toxiproxy.log",
+            probe_connection=KafkaProbeConnection,
+        )
+
+
+class KafkaCluster(ProcessCluster):
+    """The JVMs of one run.
+
+    Args:
+        layout: what the cluster is made of.
+        kafka: what starts a node.
+        on_start: as for ``ProcessCluster``.
+        on_end: called with node, incarnation and end of each process that has ended, before ``on_unexpected_end``.
+        on_unexpected_end: as for ``ProcessCluster``.
+    """
+
+    tells_of_peers = False
+
+    def __init__(
+        self,
+        layout: ClusterLayout,
+        *,
+        kafka: KafkaProgram,
+        on_start: Callable[[NodeId, int], None],
+        on_end: Callable[[NodeId, int, ProcessEnd], None],
+        on_unexpected_end: Callable[[str, ProcessEnd], None],
+    ) -> None:
+        super().__init__(layout, on_start=on_start, on_unexpected_end=on_unexpected_end)
+        self._host = KafkaHost(self.supervisor, kafka=kafka)
+        self._kafka = kafka.distribution
+        self._on_end = on_end
+
+    def _ended(self, end: ProcessEnd) -> None:
+        if end.name.isdigit():
+            node_id = NodeId(int(end.name))
+            self._on_end(node_id, self.incarnation(node_id), end)
+        super()._ended(end)
+
+    def _listeners(self, links: Iterable[Link[NodeId]]) -> Mapping[Link[NodeId], str]:
+        ports = self.ports()
+        return {link: f"{self._host_for(link.source)}:{ports[link.target]}" for link in links}
+
+    def _host_for(self, source: NodeId) -> str:
+        """Returns the address at which a node, or the client, finds all others."""
+        sources = (*self.layout.node_ids, CLIENT)
+        return f"127.0.{sources.index(source) + 1}.1"
+
+    def _configure(self, node_id: NodeId, incarnation: int) -> tuple[str, ...]:
+        directory = self.layout.node_directory(node_id)
+        self._format(node_id, self.layout.data_directory(node_id))
+        hosts, properties = directory / "hosts", directory / f"server-{incarnation}.properties"
+        hosts.write_text(self._hosts(node_id), encoding="utf-8")
+        _write_properties(properties, self._properties(node_id))
+        return f"-Djdk.net.hosts.file={hosts}", "kafka.Kafka", str(properties)
+
+    def _format(self, node_id: NodeId, data: Path) -> None:
+        """Makes a log directory as Kafka's ``StorageTool`` does, unless there is one."""
+        if (data / META_PROPERTIES).exists():
+            return
+        data.mkdir(parents=True, exist_ok=True)
+        directory_id = urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
+        meta = {"version": "1", "cluster.id": self.cluster_id, "node.id": node_id, "directory.id": directory_id}
+        _write_properties(data / META_PROPERTIES, meta)
+        if node_id == self.layout.controller_id:
+            shutil.copyfile(self._kafka.formatted(elr=self.layout.switches.elr), data / BOOTSTRAP)
+
+    def _hosts(self, node_id: NodeId) -> str:
+        others = LOOPBACK if self.toxiproxy is None else self._host_for(node_id)
+        names = {other: LOOPBACK if other == node_id else others for other in self.layout.node_ids}
+        lines = [f"{address} {_host_name(other)}" for other, address in names.items()]
+        return "\n".join([f"{LOOPBACK} localhost {os.uname().nodename}", *lines]) + "\n"
+
+    def _properties(self, node_id: NodeId) -> dict[str, str]:
+        controller = self.layout.controller_id
+        role, listener = ("controller", "CONTROLLER") if node_id == controller else ("broker", "PLAINTEXT")
+        ports = self.ports()
+        given = {name: value for name, value in self.layout.properties if name not in _OURS}
+        racks = dict(self.layout.properties).get("broker.rack")
+        if racks is not None and node_id != controller:
+            given["broker.rack"] = rack_of(BrokerId(node_id), racks)
+        return {
+            **_FIXED,
+            **given,
+            "node.id": str(node_id),
+            "process.roles": role,
+            "log.dirs": str(self.layout.data_directory(node_id)),
+            "listeners": f"{listener}://{LOOPBACK}:{ports[node_id]}",
+            "advertised.listeners": f"{listener}://{_host_name(node_id)}:{ports[node_id]}",
+            "controller.quorum.voters": f"{controller}@{_host_name(controller)}:{ports[controller]}",
+        }
+
+
+def _write_properties(path: Path, values: Mapping[str, object]) -> None:
+    path.write_text("".join(f"{name}={value}\n" for name, value in values.items()), encoding="utf-8")
+
+
+def _host_name(node_id: NodeId) -> str:
+    return f"node-{node_id}"

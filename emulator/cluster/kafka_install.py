@@ -1,0 +1,192 @@
+"""Puts a version of Apache Kafka into the user's cache: its jars, formatted log directories, an archive of its classes.
+
+Jars come from Maven's central repository by their coordinates, through the user's ``mvn`` and its settings, or from a
+distribution that the user has unpacked. A version appears under its name when its jars and directories are complete;
+the archive, which only makes starts quicker, is made in place, because it holds the jars' paths.
+"""
+
+import asyncio
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from emulator.cluster.child import ProcessSpec
+from emulator.cluster.kafka_distribution import JVM_OPTIONS, KNOWN_VERSIONS, KafkaDistribution, kafka_cache
+from emulator.cluster.kafka_probe import await_kafka
+from emulator.cluster.ports import LOOPBACK, ReservedPort
+from emulator.cluster.supervisor import Supervisor
+from emulator.core.errors import EmulatorError, MissingToolError
+
+_LOGGING: Final = "1.7.36"
+"""Of ``slf4j-simple``, for the ``slf4j-api`` that all known versions use."""
+
+_POM: Final = """<project>
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>laststand</groupId><artifactId>kafka</artifactId><version>1</version>
+  <dependencies>
+    <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{version}</version></dependency>
+    <dependency><groupId>org.slf4j</groupId><artifactId>slf4j-simple</artifactId><version>{logging}</version></dependency>
+  </dependencies>
+</project>
+"""
+_OTHER_LOGGING: Final = ("slf4j-reload4j-*.jar", "log4j-slf4j-impl-*.jar")
+"""Jars that would log in place of ``slf4j-simple``."""
+
+_ELR_FEATURE: Final = "eligible.leader.replicas.version"
+_TEMPLATE_CLUSTER: Final = "AAAAAAAAAAAAAAAAAAAAAA"
+_DOWNLOAD_TIMEOUT_S: Final = 900
+_STEP_TIMEOUT_S: Final = 180
+_NUMBERS: Final = re.compile(r"kafka-clients-(\d+\.\d+\.\d+)\.jar")
+_VERSION: Final = re.compile(r"\d+\.\d+\.\d+")
+
+
+class KafkaInstallError(EmulatorError):
+    """Kafka could not be installed.
+
+    Attributes:
+        step: what failed.
+        reason: why, in one line.
+    """
+
+    def __init__(self, *, step: str, output: str) -> None:
+        lines = output.strip().splitlines()
+        self.step = step
+        self.reason = next((line for line in lines if "ERROR" in line), lines[-1] if lines else "no reason given")
+        super().__init__(f"{step}: {self.reason}")
+
+
+def install_kafka(version: str, *, java: Path) -> KafkaDistribution:
+    """Installs a version through Maven, in place of what is there of it.
+
+    Raises:
+        MissingToolError: there is no ``mvn``.
+        KafkaInstallError: there is no such version, or it does not start.
+    """
+    if not _VERSION.fullmatch(version):
+        known = ", ".join(KNOWN_VERSIONS)
+        raise KafkaInstallError(step=version, output=f"neither a version such as {known}, nor a distribution's folder")
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise MissingToolError(tool="mvn", expected="Maven on PATH, or a distribution: laststand kafka install FOLDER")
+    with _new_folder() as name:
+        made = Path(name)
+        pom = made / "pom.xml"
+        pom.write_text(_POM.format(version=version, logging=_LOGGING), encoding="utf-8")
+        copy = ("dependency:copy-dependencies", f"-DoutputDirectory={made / 'jars'}", "-DincludeScope=runtime")
+        _run((maven, "-B", "-q", "-f", str(pom), *copy), step=f"mvn, Kafka {version}", timeout_s=_DOWNLOAD_TIMEOUT_S)
+        pom.unlink()
+        return _finish(made, version, java=java)
+
+
+def install_distribution(distribution: Path, *, java: Path) -> KafkaDistribution:
+    """Installs the jars of an unpacked distribution, in place of what is there of its version.
+
+    Raises:
+        KafkaInstallError: it is none, or does not start.
+    """
+    libraries = distribution / "libs"
+    found = [match[1] for path in libraries.glob("kafka-clients-*.jar") if (match := _NUMBERS.fullmatch(path.name))]
+    if not found:
+        raise KafkaInstallError(step=str(distribution), output="no distribution: it has no libs/kafka-clients-*.jar")
+    with _new_folder() as name:
+        shutil.copytree(libraries, Path(name) / "jars")
+        return _finish(Path(name), found[0], java=java)
+
+
+def _new_folder() -> "tempfile.TemporaryDirectory[str]":
+    kafka_cache().mkdir(parents=True, exist_ok=True)
+    return tempfile.TemporaryDirectory(prefix="install-", dir=kafka_cache(), ignore_cleanup_errors=True)
+
+
+def _finish(made: Path, version: str, *, java: Path) -> KafkaDistribution:
+    for pattern in _OTHER_LOGGING:
+        for jar in (made / "jars").glob(pattern):
+            jar.unlink()
+    unfinished = KafkaDistribution(version=version, folder=made)
+    levels = {"elr-off": ("--feature", f"{_ELR_FEATURE}=0"), "elr-on": ("--feature", f"{_ELR_FEATURE}=1")}
+    for folder, options in levels.items() if unfinished.has_elr else [("elr-off", ())]:
+        _format(unfinished, made / folder, options, java=java)
+    installed = KafkaDistribution(version=version, folder=kafka_cache() / version)
+    if installed.folder.exists():
+        shutil.rmtree(installed.folder)
+    made.rename(installed.folder)
+    asyncio.run(_archive_classes(installed, java=java))
+    return installed
+
+
+def _format(kafka: KafkaDistribution, directory: Path, options: Sequence[str], *, java: Path) -> None:
+    """Formats the log directory of a controller, of which only the bootstrap records are kept."""
+    with tempfile.TemporaryDirectory() as scratch:
+        properties = Path(scratch) / "server.properties"
+        properties.write_text(_single_node(directory, broker_port=9092, controller_port=9093), encoding="utf-8")
+        tool = ("kafka.tools.StorageTool", "format", "-t", _TEMPLATE_CLUSTER, "-c", str(properties))
+        _run(
+            (str(java), "-cp", kafka.class_path, *JVM_OPTIONS, *tool, *options),
+            step=f"Kafka {kafka.version}, format",
+            timeout_s=_STEP_TIMEOUT_S,
+        )
+
+
+async def _archive_classes(kafka: KafkaDistribution, *, java: Path) -> None:
+    """Starts a broker and controller in one process, and keeps the classes that it has loaded when it ends."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        broker, controller = ReservedPort(), ReservedPort()
+        jvm = (str(java), "-cp", kafka.class_path, *JVM_OPTIONS)
+        properties, archive = folder / "server.properties", kafka.class_archive.with_suffix(".new")
+        text = _single_node(folder / "data", broker_port=broker.number, controller_port=controller.number)
+        properties.write_text(text, encoding="utf-8")
+        _run(
+            (*jvm, "kafka.tools.StorageTool", "format", "-t", _TEMPLATE_CLUSTER, "-c", str(properties)),
+            step=f"Kafka {kafka.version}, format",
+            timeout_s=_STEP_TIMEOUT_S,
+        )
+        async with Supervisor() as supervisor:
+            server = await supervisor.start(
+                ProcessSpec(
+                    name="kafka",
+                    argv=(*jvm, f"-XX:ArchiveClassesAtExit={archive}", "kafka.Kafka", str(properties)),
+                    stderr_path=folder / "node.log",
+                    exits_with_signal_number=True,
+                )
+            )
+            is_up = await await_kafka(broker.address, timeout_s=_STEP_TIMEOUT_S)
+            end = await server.stop(timeout_s=_STEP_TIMEOUT_S)
+        if not is_up:
+            raise KafkaInstallError(step=f"Kafka {kafka.version} does not start", output="\n".join(end.stderr_tail))
+        if archive.exists():
+            archive.replace(kafka.class_archive)
+        broker.close()
+        controller.close()
+
+
+def _single_node(data: Path, *, broker_port: int, controller_port: int) -> str:
+    return f"""process.roles=broker,controller
+node.id=1
+listeners=PLAINTEXT://{LOOPBACK}:{broker_port},CONTROLLER://{LOOPBACK}:{controller_port}
+controller.listener.names=CONTROLLER
+controller.quorum.voters=1@{LOOPBACK}:{controller_port}
+log.dirs={data}
+log.cleaner.dedupe.buffer.size=2097152
+"""
+
+
+def _run(command: Sequence[str], *, step: str, timeout_s: float) -> None:
+    try:
+        subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=timeout_s,
+            text=True,
+            check=True,
+        )
+    except subprocess.CalledProcessError as error:
+        raise KafkaInstallError(step=step, output=error.stdout) from error
+    except subprocess.TimeoutExpired as error:
+        raise KafkaInstallError(step=step, output=f"no end after {timeout_s:g} s") from error

@@ -1,0 +1,317 @@
+"""What an administrator asks of a controller (KIP-919), and how far brokers have fetched its metadata log."""
+
+from collections.abc import Callable
+from typing import Final, cast
+
+from kio.schema.alter_partition_reassignments.v0 import request as reassign
+from kio.schema.alter_partition_reassignments.v0 import response as reassigned
+from kio.schema.create_partitions.v3 import request as create_partitions
+from kio.schema.create_partitions.v3 import response as partitions_created
+from kio.schema.create_topics.v7 import request as create_topics
+from kio.schema.create_topics.v7 import response as topics_created
+from kio.schema.delete_topics.v6 import request as delete_topics
+from kio.schema.delete_topics.v6 import response as topics_deleted
+from kio.schema.describe_quorum.v1 import request as describe_quorum
+from kio.schema.describe_quorum.v1 import response as quorum_described
+from kio.schema.elect_leaders.v2 import request as elect_leaders
+from kio.schema.elect_leaders.v2 import response as leaders_elected
+from kio.schema.errors import ErrorCode as KafkaError
+from kio.schema.incremental_alter_configs.v1 import request as alter_configs
+from kio.schema.incremental_alter_configs.v1 import response as configs_altered
+from kio.schema.types import BrokerId as KafkaBrokerId
+from kio.schema.unregister_broker.v0 import request as unregister_broker
+from kio.schema.unregister_broker.v0 import response as broker_unregistered
+from kio.schema.update_features.v1 import request as update_features
+from kio.schema.update_features.v1 import response as features_updated
+from kio.static.primitive import i8, i16, i32
+from kio.static.protocol import Entity
+
+from emulator.core.admin_messages import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ConfigOperation,
+    ConfigResourceResult,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    PartitionResult,
+    TopicResult,
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+from emulator.core.messages import Request
+from emulator.core.types import ConfigResource, FeatureUpgradeType, MetadataOffset, NodeId
+from emulator.kafka.calls import Call, error_of, to_kafka, to_milliseconds, to_name
+
+_TIMEOUT: Final = to_milliseconds(10_000)
+_RESOURCES: Final = {ConfigResource.TOPIC: 2, ConfigResource.BROKER: 4}
+_UPGRADE_TYPES: Final = {
+    FeatureUpgradeType.UPGRADE: 1,
+    FeatureUpgradeType.SAFE_DOWNGRADE: 2,
+    FeatureUpgradeType.UNSAFE_DOWNGRADE: 3,
+}
+_OPERATIONS: Final = {ConfigOperation.SET: 0, ConfigOperation.DELETE: 1}
+_METADATA_TOPIC: Final = to_name("__cluster_metadata")
+
+
+def _create_topics(request: CreateTopicsRequest) -> Call:
+    topics = tuple(
+        create_topics.CreatableTopic(
+            name=to_name(topic.name),
+            num_partitions=i32(-1 if topic.num_partitions is None else topic.num_partitions),
+            replication_factor=i16(-1 if topic.replication_factor is None else topic.replication_factor),
+            assignments=tuple(
+                create_topics.CreatableReplicaAssignment(partition_index=i32(index), broker_ids=to_kafka(replicas))
+                for index, replicas in enumerate(topic.assignments)
+            ),
+            configs=tuple(create_topics.CreatableTopicConfig(name=name, value=value) for name, value in topic.configs),
+        )
+        for topic in request.topics
+    )
+    return Call(
+        create_topics.CreateTopicsRequest(topics=topics, timeout=_TIMEOUT),
+        topics_created.CreateTopicsResponse,
+        lambda entity: (_topics_created(cast(topics_created.CreateTopicsResponse, entity)), ()),
+    )
+
+
+def _topics_created(told: topics_created.CreateTopicsResponse) -> CreateTopicsResponse:
+    return CreateTopicsResponse(
+        topics=tuple(_topic(each.name, each.error_code, each.error_message) for each in told.topics)
+    )
+
+
+def _topic(name: str | None, error: KafkaError, message: str | None) -> TopicResult:
+    return TopicResult(name=name or "", error=error_of(error), error_message=message or "")
+
+
+def _delete_topics(request: DeleteTopicsRequest) -> Call:
+    topics = tuple(delete_topics.DeleteTopicState(name=to_name(name), topic_id=None) for name in request.topics)
+    return Call(
+        delete_topics.DeleteTopicsRequest(topics=topics, timeout=_TIMEOUT),
+        topics_deleted.DeleteTopicsResponse,
+        lambda entity: (_topics_deleted(cast(topics_deleted.DeleteTopicsResponse, entity)), ()),
+    )
+
+
+def _topics_deleted(told: topics_deleted.DeleteTopicsResponse) -> DeleteTopicsResponse:
+    return DeleteTopicsResponse(
+        topics=tuple(_topic(each.name, each.error_code, each.error_message) for each in told.responses)
+    )
+
+
+def _create_partitions(request: CreatePartitionsRequest) -> Call:
+    topics = tuple(
+        create_partitions.CreatePartitionsTopic(
+            name=to_name(topic.name),
+            count=i32(topic.count),
+            assignments=tuple(
+                create_partitions.CreatePartitionsAssignment(broker_ids=to_kafka(replicas))
+                for replicas in topic.assignments
+            )
+            or None,
+        )
+        for topic in request.topics
+    )
+    return Call(
+        create_partitions.CreatePartitionsRequest(topics=topics, timeout=_TIMEOUT, validate_only=request.validate_only),
+        partitions_created.CreatePartitionsResponse,
+        lambda entity: (_partitions_created(cast(partitions_created.CreatePartitionsResponse, entity)), ()),
+    )
+
+
+def _partitions_created(told: partitions_created.CreatePartitionsResponse) -> CreatePartitionsResponse:
+    return CreatePartitionsResponse(
+        topics=tuple(_topic(each.name, each.error_code, each.error_message) for each in told.results)
+    )
+
+
+def _alter_configs(request: IncrementalAlterConfigsRequest) -> Call:
+    resources = tuple(
+        alter_configs.AlterConfigsResource(
+            resource_type=i8(_RESOURCES[each.resource]),
+            resource_name=each.resource_name,
+            configs=tuple(
+                alter_configs.AlterableConfig(
+                    name=config.name, config_operation=i8(_OPERATIONS[config.operation]), value=config.value
+                )
+                for config in each.configs
+            ),
+        )
+        for each in request.resources
+    )
+    return Call(
+        alter_configs.IncrementalAlterConfigsRequest(resources=resources, validate_only=request.validate_only),
+        configs_altered.IncrementalAlterConfigsResponse,
+        lambda entity: (_configs_altered(cast(configs_altered.IncrementalAlterConfigsResponse, entity)), ()),
+    )
+
+
+def _configs_altered(told: configs_altered.IncrementalAlterConfigsResponse) -> IncrementalAlterConfigsResponse:
+    kinds = {number: resource for resource, number in _RESOURCES.items()}
+    return IncrementalAlterConfigsResponse(
+        resources=tuple(
+            ConfigResourceResult(
+                resource=kinds[each.resource_type],
+                resource_name=each.resource_name,
+                error=error_of(each.error_code),
+                error_message=each.error_message or "",
+            )
+            for each in told.responses
+        )
+    )
+
+
+def _elect_leaders(request: ElectLeadersRequest) -> Call:
+    partitions = None
+    if request.partitions is not None:
+        partitions = tuple(
+            elect_leaders.TopicPartitions(topic=to_name(each.topic), partitions=(i32(each.partition),))
+            for each in request.partitions
+        )
+    return Call(
+        elect_leaders.ElectLeadersRequest(
+            election_type=i8(request.election_type), topic_partitions=partitions, timeout=_TIMEOUT
+        ),
+        leaders_elected.ElectLeadersResponse,
+        lambda entity: (_leaders_elected(cast(leaders_elected.ElectLeadersResponse, entity)), ()),
+    )
+
+
+def _leaders_elected(told: leaders_elected.ElectLeadersResponse) -> ElectLeadersResponse:
+    partitions = tuple(
+        PartitionResult(
+            topic=topic.topic,
+            partition=each.partition_id,
+            error=error_of(each.error_code),
+            error_message=each.error_message or "",
+        )
+        for topic in told.replica_election_results
+        for each in topic.partition_result
+    )
+    return ElectLeadersResponse(error=error_of(told.error_code), partitions=partitions)
+
+
+def _reassign(request: AlterPartitionReassignmentsRequest) -> Call:
+    topics = tuple(
+        reassign.ReassignableTopic(
+            name=to_name(each.topic),
+            partitions=(
+                reassign.ReassignablePartition(
+                    partition_index=i32(each.partition),
+                    replicas=None if each.replicas is None else to_kafka(each.replicas),
+                ),
+            ),
+        )
+        for each in request.partitions
+    )
+    return Call(
+        reassign.AlterPartitionReassignmentsRequest(timeout=_TIMEOUT, topics=topics),
+        reassigned.AlterPartitionReassignmentsResponse,
+        lambda entity: (_reassigned(cast(reassigned.AlterPartitionReassignmentsResponse, entity)), ()),
+    )
+
+
+def _reassigned(told: reassigned.AlterPartitionReassignmentsResponse) -> AlterPartitionReassignmentsResponse:
+    partitions = tuple(
+        PartitionResult(
+            topic=topic.name,
+            partition=each.partition_index,
+            error=error_of(each.error_code),
+            error_message=each.error_message or "",
+        )
+        for topic in told.responses
+        for each in topic.partitions
+    )
+    return AlterPartitionReassignmentsResponse(
+        error=error_of(told.error_code), error_message=told.error_message or "", partitions=partitions
+    )
+
+
+def _update_features(request: UpdateFeaturesRequest) -> Call:
+    updates = tuple(
+        update_features.FeatureUpdateKey(
+            feature=each.feature,
+            max_version_level=i16(each.max_version_level),
+            upgrade_type=i8(_UPGRADE_TYPES[each.upgrade_type]),
+        )
+        for each in request.feature_updates
+    )
+    return Call(
+        update_features.UpdateFeaturesRequest(
+            timeout=_TIMEOUT, feature_updates=updates, validate_only=request.validate_only
+        ),
+        features_updated.UpdateFeaturesResponse,
+        lambda entity: (_features_updated(cast(features_updated.UpdateFeaturesResponse, entity)), ()),
+    )
+
+
+def _features_updated(told: features_updated.UpdateFeaturesResponse) -> UpdateFeaturesResponse:
+    errors = [(told.error_code, told.error_message), *((each.error_code, each.error_message) for each in told.results)]
+    error, message = next((each for each in errors if each[0] is not KafkaError.none), errors[0])
+    return UpdateFeaturesResponse(error=error_of(error), error_message=message or "")
+
+
+def _unregister_broker(request: UnregisterBrokerRequest) -> Call:
+    return Call(
+        unregister_broker.UnregisterBrokerRequest(broker_id=KafkaBrokerId(request.broker_id)),
+        broker_unregistered.UnregisterBrokerResponse,
+        lambda entity: (_broker_unregistered(cast(broker_unregistered.UnregisterBrokerResponse, entity)), ()),
+    )
+
+
+def _broker_unregistered(told: broker_unregistered.UnregisterBrokerResponse) -> UnregisterBrokerResponse:
+    return UnregisterBrokerResponse(error=error_of(told.error_code), error_message=told.error_message or "")
+
+
+_CALLS: Final[dict[type, Callable[..., Call]]] = {
+    CreateTopicsRequest: _create_topics,
+    DeleteTopicsRequest: _delete_topics,
+    CreatePartitionsRequest: _create_partitions,
+    IncrementalAlterConfigsRequest: _alter_configs,
+    ElectLeadersRequest: _elect_leaders,
+    AlterPartitionReassignmentsRequest: _reassign,
+    UpdateFeaturesRequest: _update_features,
+    UnregisterBrokerRequest: _unregister_broker,
+}
+
+
+def admin_call(request: Request) -> Call:
+    """Returns the call of an administrator's request.
+
+    Raises:
+        KeyError: Kafka's controller has no such API.
+    """
+    return _CALLS[type(request)](request)
+
+
+def quorum_request() -> describe_quorum.DescribeQuorumRequest:
+    """Returns the request that asks how far the quorum's observers, the brokers, have fetched: see ``fetched_ends``."""
+    partition = describe_quorum.PartitionData(partition_index=i32(0))
+    topic = describe_quorum.TopicData(topic_name=_METADATA_TOPIC, partitions=(partition,))
+    return describe_quorum.DescribeQuorumRequest(topics=(topic,))
+
+
+QUORUM_RESPONSE: Final = quorum_described.DescribeQuorumResponse
+"""Type of the answer to ``quorum_request``."""
+
+
+def fetched_ends(entity: Entity) -> dict[NodeId, MetadataOffset]:
+    """Returns where each broker's copy of the metadata log ends."""
+    told = cast(quorum_described.DescribeQuorumResponse, entity)
+    ends: dict[NodeId, MetadataOffset] = {}
+    for topic in told.topics:
+        for partition in topic.partitions:
+            for observer in partition.observers:
+                node_id = NodeId(observer.replica_id)
+                ends[node_id] = max(ends.get(node_id, MetadataOffset(0)), MetadataOffset(observer.log_end_offset))
+    return ends

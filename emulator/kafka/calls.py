@@ -1,0 +1,88 @@
+"""A request of the core as a call in Kafka's protocol, and its response as one of the core.
+
+The schemas are those of ``kio``, which are generated from Kafka's own. Versions are fixed, so that every release from
+3.9 on has them; only Produce has two: from version 13 on, topics go by their ids (KIP-516).
+"""
+
+import base64
+import uuid
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Final, NamedTuple
+
+from kio.schema.errors import ErrorCode as KafkaError
+from kio.schema.types import BrokerId as KafkaBrokerId
+from kio.schema.types import TopicName
+from kio.static.primitive import i32, i32Timedelta
+from kio.static.protocol import Entity, RequestPayload, ResponsePayload
+
+from emulator.core.errors import ErrorCode
+from emulator.core.messages import Response
+from emulator.core.types import BrokerId, NodeId, TopicId
+
+_NONE: Final = -1
+_KNOWN_ERRORS: Final = frozenset(int(error) for error in ErrorCode)
+
+
+class Call(NamedTuple):
+    """A request on the wire.
+
+    Attributes:
+        request: what is sent.
+        response: the type of what comes back.
+        decode: returns the core's response, and the record bytes of each partition of a fetch response.
+    """
+
+    request: RequestPayload
+    response: type[ResponsePayload]
+    decode: Callable[[Entity], tuple[Response, tuple[bytes, ...]]]
+
+
+Versions = Mapping[int, int]
+"""The newest version of each API that a node has, by API key."""
+
+
+def error_of(error: KafkaError) -> ErrorCode:
+    """Returns the core's error; one that it does not know is UNKNOWN_SERVER_ERROR."""
+    number = int(error)
+    return ErrorCode(number) if number in _KNOWN_ERRORS else ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def uuid_of(topic_id: TopicId | None) -> uuid.UUID | None:
+    """Returns a topic's id as 16 bytes."""
+    return None if topic_id is None else uuid.UUID(bytes=base64.urlsafe_b64decode(topic_id + "=="))
+
+
+def topic_id_of(number: uuid.UUID | None) -> TopicId | None:
+    """Returns a topic's id as Kafka prints it."""
+    return None if number is None else TopicId(base64.urlsafe_b64encode(number.bytes).decode().rstrip("="))
+
+
+def broker_or_none(number: int) -> BrokerId | None:
+    """Returns a broker's id where Kafka has -1 for none."""
+    return None if number == _NONE else BrokerId(NodeId(number))
+
+
+def brokers_of(numbers: tuple[int, ...]) -> tuple[BrokerId, ...]:
+    """Returns brokers' ids."""
+    return tuple(BrokerId(NodeId(number)) for number in numbers)
+
+
+def to_kafka(brokers: tuple[BrokerId, ...]) -> tuple[KafkaBrokerId, ...]:
+    """Inverse of ``brokers_of``."""
+    return tuple(KafkaBrokerId(broker) for broker in brokers)
+
+
+def to_name(topic: str) -> TopicName:
+    """Returns a topic's name in the library's type."""
+    return TopicName(topic)
+
+
+def to_milliseconds(duration_ms: int) -> i32Timedelta:
+    """Returns a duration in the library's type."""
+    return i32Timedelta.parse(timedelta(milliseconds=duration_ms))
+
+
+def to_epoch(epoch: int | None) -> i32:
+    """Returns an epoch, -1 for none."""
+    return i32(_NONE if epoch is None else epoch)

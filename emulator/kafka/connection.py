@@ -1,0 +1,157 @@
+"""One connection to a node of Apache Kafka: requests go out as they come, answers come back in that order.
+
+::
+
+    int32 size | header: api key, version, correlation id, client id | fields
+
+A connection begins with ApiVersions. Silence is noticed as on our own channels, where pings do it: while a request is
+unanswered, another connection is opened every so often, and if nothing is heard there in time, this one is given up.
+"""
+
+import asyncio
+import contextlib
+import io
+from typing import Final
+
+from kio.schema.api_versions.v3 import request as api_versions
+from kio.schema.api_versions.v3 import response as versions_told
+from kio.serial import entity_reader, entity_writer
+from kio.static.primitive import i32
+from kio.static.protocol import Entity, RequestPayload, ResponsePayload
+
+from emulator.kafka.calls import Versions
+from emulator.rpc.channel import Keepalive
+
+_CLIENT: Final = "laststand"
+_SIZE_BYTES: Final = 4
+_DIAL_TIMEOUT_S: Final = 5.0
+
+
+class KafkaConnection:
+    """An open connection; ``dial`` makes one.
+
+    Attributes:
+        versions: the newest version of each API that the node has.
+    """
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, address: str) -> None:
+        self.versions: Versions = {}
+        self._reader = reader
+        self._writer = writer
+        self._address = address
+        self._last_id = 0
+        self._unanswered: dict[int, tuple[type[ResponsePayload], asyncio.Future[Entity]]] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @classmethod
+    async def dial(cls, address: str, *, keepalive: Keepalive | None) -> "KafkaConnection":
+        """Opens a connection to ``host:port``.
+
+        Args:
+            address: of the node, or of a proxy before it.
+            keepalive: how soon a silent node is given up; ``None`` if the caller waits no longer than it wants to.
+
+        Raises:
+            OSError: nobody answers there.
+        """
+        host, _, port = address.rpartition(":")
+        try:
+            async with asyncio.timeout(_DIAL_TIMEOUT_S if keepalive is None else keepalive.timeout_ms / 1000):
+                reader, writer = await asyncio.open_connection(host, int(port))
+                connection = cls(reader, writer, address=address)
+                try:
+                    await connection._begin()
+                except BaseException:
+                    await connection.close()
+                    raise
+        except TimeoutError:
+            raise ConnectionError(f"{address} does not answer") from None
+        if keepalive is not None:
+            connection._tasks.append(asyncio.create_task(connection._watch(keepalive)))
+        return connection
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests can be sent."""
+        return not self._writer.is_closing()
+
+    def send(self, request: RequestPayload) -> int:
+        """Sends a request and returns its correlation id; nobody waits for an answer."""
+        self._last_id += 1
+        header = request.__header_schema__(
+            request_api_key=request.__api_key__,
+            request_api_version=request.__version__,
+            correlation_id=i32(self._last_id),
+            client_id=_CLIENT,
+        )
+        buffer = io.BytesIO(bytes(_SIZE_BYTES))
+        buffer.seek(_SIZE_BYTES)
+        entity_writer(type(header))(buffer, header)
+        entity_writer(type(request))(buffer, request)
+        frame = buffer.getbuffer()
+        frame[:_SIZE_BYTES] = (len(frame) - _SIZE_BYTES).to_bytes(_SIZE_BYTES, "big")
+        self._writer.write(frame)
+        return self._last_id
+
+    async def ask(self, request: RequestPayload, response: type[ResponsePayload]) -> Entity:
+        """Sends a request and returns its answer.
+
+        Raises:
+            OSError: the connection broke first.
+        """
+        if not self.is_open:
+            raise ConnectionError(f"{self._address} is closed")
+        answer: asyncio.Future[Entity] = asyncio.get_running_loop().create_future()
+        self._unanswered[self.send(request)] = (response, answer)
+        return await answer
+
+    async def close(self) -> None:
+        """Closes the connection; whoever waits is told."""
+        for task in self._tasks:
+            task.cancel()
+        self._give_up()
+        with contextlib.suppress(OSError):
+            await self._writer.wait_closed()
+
+    def _give_up(self) -> None:
+        self._writer.close()
+        unanswered, self._unanswered = self._unanswered, {}
+        for _, answer in unanswered.values():
+            if not answer.done():
+                answer.set_exception(ConnectionError(f"{self._address}: the connection broke"))
+
+    async def _begin(self) -> None:
+        self._tasks.append(asyncio.create_task(self._read()))
+        request = api_versions.ApiVersionsRequest(client_software_name=_CLIENT, client_software_version="1")
+        told = await self.ask(request, versions_told.ApiVersionsResponse)
+        assert isinstance(told, versions_told.ApiVersionsResponse)
+        self.versions = {int(each.api_key): int(each.max_version) for each in told.api_keys}
+
+    async def _read(self) -> None:
+        try:
+            while True:
+                size = int.from_bytes(await self._reader.readexactly(_SIZE_BYTES), "big")
+                self._answer(await self._reader.readexactly(size))
+        except (OSError, asyncio.IncompleteReadError):
+            self._give_up()
+
+    def _answer(self, frame: bytes) -> None:
+        correlation_id = int.from_bytes(frame[:_SIZE_BYTES], "big")
+        response, answer = self._unanswered.pop(correlation_id)
+        _, header_size = entity_reader(response.__header_schema__)(frame, 0)
+        entity, _ = entity_reader(response)(frame, header_size)
+        if not answer.done():
+            answer.set_result(entity)
+
+    async def _watch(self, keepalive: Keepalive) -> None:
+        """Gives the connection up when nobody answers at its address while a request is unanswered."""
+        while self.is_open:
+            await asyncio.sleep(keepalive.interval_ms / 1000)
+            if not self._unanswered:
+                continue
+            try:
+                async with asyncio.timeout(keepalive.timeout_ms / 1000):
+                    probe = await KafkaConnection.dial(self._address, keepalive=None)
+                await probe.close()
+            except OSError:  # a timeout is one
+                self._give_up()

@@ -1,0 +1,144 @@
+"""What a client sends to Apache Kafka: requests of the core in, its inputs out, as ``emulator.rpc.outbound`` does.
+
+Each pair of node and kind of request has a connection of its own, opened at first use and again after it broke: a fetch
+that waits for records keeps nobody else waiting.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from emulator.core.errors import TransportError
+from emulator.core.inputs import RequestFailed, ResponseReceived
+from emulator.core.messages import (
+    FetchRequest,
+    InitProducerIdRequest,
+    ListOffsetsRequest,
+    MetadataRequest,
+    ProduceRequest,
+    Request,
+)
+from emulator.core.types import Acks, CauseId, CorrelationId, NodeId, RequestFailure
+from emulator.kafka.calls import Call, Versions
+from emulator.kafka.client_calls import (
+    fetch_call,
+    init_producer_id_call,
+    list_offsets_call,
+    metadata_call,
+    produce_call,
+)
+from emulator.kafka.connection import KafkaConnection
+from emulator.rpc.address_book import AddressBook
+from emulator.rpc.channel import Keepalive
+from emulator.rpc.data_codec import Attachment, ParseFetched
+from emulator.rpc.outbound import Deliver
+
+_log: Final = logging.getLogger(__name__)
+
+
+class KafkaOutbound:
+    """The sending half of a client.
+
+    Args:
+        addresses: where nodes are reached.
+        keepalive: how soon silent nodes are given up.
+        tasks: owns every task that sending starts; leave it only after ``close``.
+        parse_fetched: reads the batch headers in a fetched block.
+        deliver: called with every outcome, on the event loop, never from within ``send``.
+    """
+
+    def __init__(
+        self,
+        *,
+        addresses: AddressBook,
+        keepalive: Keepalive,
+        tasks: asyncio.TaskGroup,
+        parse_fetched: ParseFetched,
+        deliver: Deliver,
+    ) -> None:
+        self._addresses = addresses
+        self._keepalive = keepalive
+        self._tasks = tasks
+        self._parse_fetched = parse_fetched
+        self._deliver = deliver
+        self._connections: dict[tuple[NodeId, type], KafkaConnection] = {}
+        self._dialling: dict[tuple[NodeId, type], asyncio.Lock] = {}
+        self._calls: set[asyncio.Task[None]] = set()
+
+    def send(
+        self,
+        *,
+        destination: NodeId,
+        correlation_id: CorrelationId,
+        request: Request,
+        timeout_ms: int,
+        cause_id: CauseId,
+        attachments: Sequence[Attachment] = (),
+    ) -> None:
+        """Sends a request of a producer or consumer; arguments and outcome are those of ``Outbound.send``."""
+        task = self._tasks.create_task(
+            self._call(destination, correlation_id, request, timeout_ms, cause_id, attachments)
+        )
+        self._calls.add(task)
+        task.add_done_callback(self._calls.discard)
+
+    async def close(self) -> None:
+        """Gives every unanswered request up and closes all connections."""
+        for task in tuple(self._calls):
+            task.cancel()
+        for connection in self._connections.values():
+            await connection.close()
+
+    async def _call(
+        self,
+        destination: NodeId,
+        correlation_id: CorrelationId,
+        request: Request,
+        timeout_ms: int,
+        cause_id: CauseId,
+        attachments: Sequence[Attachment],
+    ) -> None:
+        failure = RequestFailure.DISCONNECTED
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                connection = await self._connection(destination, type(request))
+                call = self._call_of(request, attachments, connection.versions)
+                if isinstance(request, ProduceRequest) and request.acks == Acks.NONE:
+                    connection.send(call.request)
+                    return
+                answer = await connection.ask(call.request, call.response)
+        except TimeoutError:
+            failure = RequestFailure.TIMED_OUT
+        except (OSError, TransportError) as error:
+            _log.debug("request=%s peer=%d failed reason=%s", type(request).__name__, destination, error)
+        else:
+            response, blocks = call.decode(answer)
+            received = ResponseReceived(cause_id=cause_id, correlation_id=correlation_id, response=response)
+            self._deliver(received, blocks)
+            return
+        self._deliver(RequestFailed(cause_id=cause_id, correlation_id=correlation_id, failure=failure), ())
+
+    def _call_of(self, request: Request, attachments: Sequence[Attachment], versions: Versions) -> Call:
+        match request:
+            case MetadataRequest():
+                return metadata_call(request)
+            case InitProducerIdRequest():
+                return init_producer_id_call(request)
+            case ProduceRequest():
+                return produce_call(request, attachments, versions)
+            case FetchRequest():
+                return fetch_call(request, self._parse_fetched)
+            case ListOffsetsRequest():
+                return list_offsets_call(request)
+            case _:
+                raise TypeError(f"clients do not send {type(request).__name__}")
+
+    async def _connection(self, destination: NodeId, kind: type) -> KafkaConnection:
+        key = (destination, kind)
+        async with self._dialling.setdefault(key, asyncio.Lock()):
+            found = self._connections.get(key)
+            if found is None or not found.is_open:
+                address = self._addresses.address_of(destination)
+                found = self._connections[key] = await KafkaConnection.dial(address, keepalive=self._keepalive)
+            return found

@@ -1,0 +1,127 @@
+"""Why a record was written, by what stands beside it and before it."""
+
+import pytest
+from msgspec import UNSET
+
+from chaos.kafka.causes import Causes
+from emulator.core.controller.decision import FencingCause, PartitionCause, RegistrationCause
+from emulator.core.controller.view import ClusterView
+from emulator.core.events import Election
+from emulator.core.image import MetadataImage
+from emulator.core.properties import NodeProperties
+from emulator.core.records import (
+    BrokerRegistrationChangeRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    Record,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
+from emulator.core.switches import era_switches
+from emulator.core.types import (
+    BrokerEpoch,
+    BrokerId,
+    ChangeReason,
+    FenceReason,
+    IncarnationId,
+    LeaderRecoveryState,
+    MetadataOffset,
+    NodeId,
+    TopicId,
+)
+from emulator.plan.nodes import CONTROLLER
+
+ZERO, ONE, TWO = (BrokerId(NodeId(number)) for number in range(3))
+ORDERS = TopicId("hgVbxQCe_Os7VnlrJKiLLQ")
+
+
+def registration(broker: BrokerId, epoch: int) -> RegisterBrokerRecord:
+    return RegisterBrokerRecord(
+        broker_id=broker, incarnation_id=IncarnationId(f"i-{epoch}"), broker_epoch=BrokerEpoch(epoch), log_dirs=()
+    )
+
+
+def fencing(broker: BrokerId) -> BrokerRegistrationChangeRecord:
+    return BrokerRegistrationChangeRecord(broker_id=broker, broker_epoch=BrokerEpoch(broker), fenced=True)
+
+
+def change(**fields: object) -> PartitionChangeRecord:
+    return PartitionChangeRecord(topic_id=ORDERS, partition=0, **fields)  # type: ignore[arg-type]
+
+
+def causes(
+    batch: list[Record],
+    *,
+    before: PartitionChangeRecord | None = None,
+    previous: dict[BrokerId, BrokerEpoch] | None = None,
+) -> Causes:
+    image = MetadataImage()
+    partition = PartitionRecord(
+        topic_id=ORDERS, partition=0, replicas=(ZERO, ONE, TWO), isr=(ZERO, ONE, TWO), leader=ZERO
+    )
+    registered = [registration(broker, broker) for broker in (ZERO, ONE, TWO)]
+    records: list[Record] = [*registered, TopicRecord(name="orders", topic_id=ORDERS), partition]
+    for record in (*records, *([] if before is None else [before])):
+        image.replay(record, offset=MetadataOffset(image.next_offset))
+    view = ClusterView(image=image, properties=NodeProperties(), switches=era_switches("kafka-4.2"), node_id=CONTROLLER)
+    return Causes(batch, view=view, previous_epochs=previous or {})
+
+
+@pytest.mark.parametrize(
+    ("beside", "record", "reason", "election"),
+    [
+        ([fencing(ZERO)], change(isr=(ONE, TWO), leader=ONE), ChangeReason.BROKER_FENCED, Election.ISR),
+        ([], change(isr=(ZERO, ONE)), ChangeReason.ALTER_PARTITION, Election.NONE),
+        ([registration(TWO, 9)], change(isr=(ZERO, ONE)), ChangeReason.BROKER_REGISTERED, Election.NONE),
+        ([fencing(ZERO)], change(isr=(), leader=None), ChangeReason.BROKER_FENCED, Election.NO_CANDIDATE),
+        ([], change(adding_replicas=(TWO,)), ChangeReason.REASSIGNMENT, Election.NONE),
+        ([], change(leader=ONE), ChangeReason.ELECT_LEADERS, Election.ISR),
+        (
+            [],
+            change(leader_recovery_state=LeaderRecoveryState.RECOVERED),
+            ChangeReason.ALTER_PARTITION,
+            Election.NONE,
+        ),
+    ],
+)
+def test_a_change_has_the_reason_of_its_batch(
+    beside: list[Record], record: PartitionChangeRecord, reason: ChangeReason, election: Election
+) -> None:
+    cause = causes([record, *beside]).of(record)
+    assert isinstance(cause, PartitionCause)
+    assert (cause.reason, cause.election) == (reason, election)
+
+
+@pytest.mark.parametrize(
+    ("before", "leader", "election"),
+    [
+        (change(isr=(), leader=None, elr=(ONE,), last_known_leader=ZERO), ONE, Election.ELR),
+        (change(isr=(), leader=None, last_known_leader=ZERO), ZERO, Election.LAST_KNOWN_LEADER),
+        (change(isr=(), leader=None, last_known_leader=ZERO), TWO, Election.UNCLEAN),
+    ],
+)
+def test_an_election_is_known_by_the_state_before(
+    before: PartitionChangeRecord, leader: BrokerId, election: Election
+) -> None:
+    record = change(leader=leader, isr=(leader,), elr=UNSET)
+    cause = causes([record], before=before).of(record)
+    assert isinstance(cause, PartitionCause)
+    assert cause.election is election
+    assert (cause.unclean is not None) is (election is not Election.ELR)
+
+
+@pytest.mark.parametrize(("previous", "is_clean"), [({}, False), ({ONE: BrokerEpoch(1)}, True)])
+def test_a_registration_is_clean_by_the_epoch_that_was_on_disk(
+    previous: dict[BrokerId, BrokerEpoch],
+    is_clean: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    record = registration(ONE, 9)
+    cause = causes([record], previous=previous).of(record)
+    assert cause == RegistrationCause(
+        previous_broker_epoch=previous.get(ONE), stored_broker_epoch=BrokerEpoch(1), is_clean=is_clean
+    )
+
+
+def test_a_fencing_without_a_shutdown_is_the_end_of_a_session() -> None:
+    record = fencing(ONE)
+    assert causes([record]).of(record) == FencingCause(reason=FenceReason.SESSION_EXPIRED)

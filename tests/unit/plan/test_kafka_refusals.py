@@ -1,0 +1,44 @@
+"""What cannot be done to Apache Kafka is refused, and everything else is not."""
+
+import pytest
+
+from emulator.core.admin_messages import RequestedElection
+from emulator.core.types import TopicPartition
+from emulator.plan.actions import DEEDS, ElectLeaders
+from emulator.plan.drivers import DriverName
+from emulator.plan.kafka_refusals import refused_kind
+from emulator.plan.lines import parse_action
+from emulator.plan.plan_lint import refusal
+
+PLAYED = {"kill", "stop", "start", "pause", "resume", "replace_disk", "flip_bit", "isolate", "cut", "heal", "expire"}
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("power-loss 1", "synced"),
+        ("slow-disk 1 ms=200", "disk"),
+        ("clock-jump 1 ms=3000", "clock"),
+        ("wait 120", "state"),
+    ],
+)
+def test_an_action_is_refused_with_the_reason(line: str, word: str) -> None:
+    refused = refusal(parse_action(line), DriverName.KAFKA)
+    assert refused is not None
+    assert word in refused
+
+
+@pytest.mark.parametrize(("election", "is_refused"), [("UNCLEAN", False), ("PREFERRED", False), ("DESIGNATED", True)])
+def test_elections_are_those_of_kafka(election: str, is_refused: bool) -> None:  # noqa: FBT001 - a column of the table
+    asked = ElectLeaders(election=RequestedElection[election], partitions=(TopicPartition("orders", 0),))
+    assert (refusal(asked, DriverName.KAFKA) is not None) is is_refused
+
+
+@pytest.mark.parametrize("line", ["kill 1", "isolate 1"])
+def test_an_action_is_played(line: str) -> None:
+    assert refusal(parse_action(line), DriverName.KAFKA) is None
+
+
+def test_processes_links_and_requests_are_played() -> None:
+    refused = {row.verb for row in DEEDS.values() if refused_kind(row.kind) is not None}
+    assert not refused & PLAYED
