@@ -4,7 +4,7 @@ Records say what changed, not why. The reason follows from what stands beside a 
 one request or one fencing has led to (``ReplicationControlManager``), the election from the state before the change.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from msgspec import UNSET
@@ -31,7 +31,7 @@ from emulator.core.records import (
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
-from emulator.core.types import BrokerEpoch, BrokerId, ChangeReason, FenceReason, TopicPartition
+from emulator.core.types import BrokerEpoch, BrokerId, ChangeReason, FenceReason, NodeId, TopicPartition
 from emulator.kafka.metadata_records import OtherRecord
 
 _NOT_KNOWN: Final = "the metadata log does not say why"
@@ -44,6 +44,8 @@ class Causes:
         batch: all of its records.
         view: the cluster as the records before it left it.
         previous_epochs: of brokers that stopped in order: the broker epoch that their log directories have.
+        stopping: brokers that were asked to stop. One that leads nothing is fenced at once, without being noted as
+            shutting down before (``BrokerHeartbeatManager.calculateNextBrokerState``).
     """
 
     def __init__(
@@ -52,9 +54,11 @@ class Causes:
         *,
         view: ClusterView,
         previous_epochs: Mapping[BrokerId, BrokerEpoch],
+        stopping: Collection[NodeId] = (),
     ) -> None:
         self._view = view
         self._previous_epochs = previous_epochs
+        self._stopping = stopping
         self._reason, self._broker_id = _reason_of(batch)
 
     def of(self, record: Record) -> Cause | None:
@@ -74,7 +78,7 @@ class Causes:
                 )
             case BrokerRegistrationChangeRecord(broker_id=broker_id):
                 registration = self._view.image.brokers[broker_id]
-                is_shutdown = registration.in_controlled_shutdown
+                is_shutdown = registration.in_controlled_shutdown or broker_id in self._stopping
                 return FencingCause(reason=FenceReason.SHUTDOWN if is_shutdown else FenceReason.SESSION_EXPIRED)
             case UnregisterBrokerRecord():
                 return FencingCause(reason=FenceReason.UNREGISTERED)

@@ -35,6 +35,7 @@ class KafkaDriver(ProcessDriver):
             self._order.layout,
             kafka=self._order.kafka,
             on_start=self._note_start,
+            on_stop=self._witness.stopping,
             on_end=self._note_end,
             on_unexpected_end=self._notice_crash,
         )

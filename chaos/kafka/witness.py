@@ -60,6 +60,7 @@ class NodeWitness:
         )
         self._files: dict[NodeId, EventWriter] = {}
         self._registered: set[NodeId] = set()
+        self._stopping: set[NodeId] = set()
         self._previous_epochs: dict[BrokerId, BrokerEpoch] = {}
 
     def started(self, node_id: NodeId, incarnation: int) -> None:
@@ -67,12 +68,17 @@ class NodeWitness:
         path = self._layout.event_file(node_id, incarnation)
         self._files[node_id] = EventWriter(str(path), run=self._layout.run, node_id=node_id, incarnation=incarnation)
         self._registered.discard(node_id)
+        self._stopping.discard(node_id)
         if node_id == self._layout.controller_id:
             self._name(node_id, IncarnationId(f"controller-{incarnation}"))
         elif (epoch := self._epoch_on_disk(node_id)) is not None:
             self._previous_epochs[BrokerId(node_id)] = epoch
         else:
             self._previous_epochs.pop(BrokerId(node_id), None)
+
+    def stopping(self, node_id: NodeId) -> None:
+        """A node's process is about to be stopped in order."""
+        self._stopping.add(node_id)
 
     def ended(self, node_id: NodeId, incarnation: int, cause: EndCause) -> None:
         """A node's process is gone."""
@@ -104,7 +110,7 @@ class NodeWitness:
             InvariantError: the batch does not follow on the last one.
         """
         file = self._files.get(self._layout.controller_id)
-        causes = Causes(batch.records, view=self._view, previous_epochs=self._previous_epochs)
+        causes = Causes(batch.records, view=self._view, previous_epochs=self._previous_epochs, stopping=self._stopping)
         for place, record in enumerate(batch.records):
             offset = MetadataOffset(batch.base_offset + place)
             for event in self._replay(record, offset, causes):

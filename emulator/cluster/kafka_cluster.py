@@ -48,13 +48,15 @@ _OURS: Final = frozenset({"leader.recovery.min.ms", "stray.delete.delay.ms", "me
 _FIXED: Final = {
     "auto.create.topics.enable": "false",
     "controller.listener.names": "CONTROLLER",
+    "controller.quorum.append.linger.ms": "0",
     "log.cleaner.dedupe.buffer.size": "2097152",
     "metadata.max.idle.interval.ms": "0",
     "num.network.threads": "2",
     "num.io.threads": "2",
     "background.threads": "2",
 }
-"""A JVM of 192 MB has no room for the default buffer; a metadata log without idle records is easier to read."""
+"""A JVM of 192 MB has no room for the default buffer. Without idle records, and with a batch for each decision, the
+metadata log is easier to read."""
 
 
 class KafkaHost(LocalHost):
@@ -101,6 +103,7 @@ class KafkaCluster(ProcessCluster):
         layout: what the cluster is made of.
         kafka: what starts a node.
         on_start: as for ``ProcessCluster``.
+        on_stop: called with a node that is about to be stopped in order.
         on_end: called with node, incarnation and end of each process that has ended, before ``on_unexpected_end``.
         on_unexpected_end: as for ``ProcessCluster``.
     """
@@ -113,13 +116,20 @@ class KafkaCluster(ProcessCluster):
         *,
         kafka: KafkaProgram,
         on_start: Callable[[NodeId, int], None],
+        on_stop: Callable[[NodeId], None],
         on_end: Callable[[NodeId, int, ProcessEnd], None],
         on_unexpected_end: Callable[[str, ProcessEnd], None],
     ) -> None:
         super().__init__(layout, on_start=on_start, on_unexpected_end=on_unexpected_end)
         self._host = KafkaHost(self.supervisor, kafka=kafka)
         self._kafka = kafka.distribution
+        self._on_stop = on_stop
         self._on_end = on_end
+
+    async def stop_node(self, node_id: NodeId) -> ProcessEnd | None:
+        """Ends a node in order; ``None`` if it was down."""
+        self._on_stop(node_id)
+        return await super().stop_node(node_id)
 
     def _ended(self, end: ProcessEnd) -> None:
         if end.name.isdigit():

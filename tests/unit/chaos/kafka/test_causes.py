@@ -54,6 +54,7 @@ def causes(
     *,
     before: PartitionChangeRecord | None = None,
     previous: dict[BrokerId, BrokerEpoch] | None = None,
+    stopping: tuple[BrokerId, ...] = (),
 ) -> Causes:
     image = MetadataImage()
     partition = PartitionRecord(
@@ -64,7 +65,7 @@ def causes(
     for record in (*records, *([] if before is None else [before])):
         image.replay(record, offset=MetadataOffset(image.next_offset))
     view = ClusterView(image=image, properties=NodeProperties(), switches=era_switches("kafka-4.2"), node_id=CONTROLLER)
-    return Causes(batch, view=view, previous_epochs=previous or {})
+    return Causes(batch, view=view, previous_epochs=previous or {}, stopping=stopping)
 
 
 @pytest.mark.parametrize(
@@ -122,6 +123,7 @@ def test_a_registration_is_clean_by_the_epoch_that_was_on_disk(
     )
 
 
-def test_a_fencing_without_a_shutdown_is_the_end_of_a_session() -> None:
+@pytest.mark.parametrize(("stopping", "reason"), [((), FenceReason.SESSION_EXPIRED), ((ONE,), FenceReason.SHUTDOWN)])
+def test_a_fencing_without_a_stop_is_the_end_of_a_session(stopping: tuple[BrokerId, ...], reason: FenceReason) -> None:
     record = fencing(ONE)
-    assert causes([record]).of(record) == FencingCause(reason=FenceReason.SESSION_EXPIRED)
+    assert causes([record], stopping=stopping).of(record) == FencingCause(reason=reason)
