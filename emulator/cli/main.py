@@ -26,6 +26,7 @@ from emulator.cli.exit_codes import ExitCode
 from emulator.cli.export import export
 from emulator.cli.features import features
 from emulator.cli.fuzz import fuzz
+from emulator.cli.import_run import import_run
 from emulator.cli.inspect import inspect
 from emulator.cli.kafka import kafka
 from emulator.cli.logs import logs
@@ -63,7 +64,7 @@ def cli() -> None:
 
 cli.add_section("Runs", run, verify, report, show, replay, simulate, fuzz)
 cli.add_section("Analysis", analyze, sql, export, print_events)
-cli.add_section("Real clusters", autopsy)
+cli.add_section("Real clusters", autopsy, import_run)
 cli.add_section("Catalogue", scenarios, eras, checks)
 cli.add_section("Standing cluster", up, status, logs, stop, start, down, ps)
 cli.add_section("Topics and records", topics, produce, consume, inspect)

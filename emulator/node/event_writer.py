@@ -8,6 +8,7 @@ order seals the file.
 
 import os
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -41,18 +42,28 @@ class EventWriter:
         run: the run's id.
         node_id: whose events these are.
         incarnation: which of its processes.
+        clock: tells the time of a turn's events, in ns.
 
     Raises:
         StorageError: the file exists, or cannot be made.
     """
 
-    def __init__(self, path: str, *, run: str, node_id: NodeId, incarnation: int) -> None:
+    def __init__(
+        self,
+        path: str,
+        *,
+        run: str,
+        node_id: NodeId,
+        incarnation: int,
+        clock: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
         except OSError as error:
             raise StorageError(path=path, reason=error.strerror or "cannot be made") from error
         self._path = path
         self._node_id = node_id
+        self._clock = clock
         envelope = {"run": run, "node": node_id, "incarnation": incarnation}
         self._file = LineFile(descriptor, Path(path), constants=envelope)
         self._prefix = _ENCODER.encode(envelope)[:-1]
@@ -71,7 +82,7 @@ class EventWriter:
         """
         if not self._events:
             return
-        time_ns = time.monotonic_ns()
+        time_ns = self._clock()
         for sequence, event in enumerate(self._events, self._sequence):
             text = partial(self._text, event, sequence, time_ns)
             self._file.add(event, number=sequence, time_ns=time_ns, text=text)

@@ -45,6 +45,7 @@ BLOCKS: Final = {
     "simulator": ("emulator/simulator/README.md", "laststand simulate"),
     "real cluster": ("README.md", ".venv/bin/laststand autopsy"),
     "autopsy": ("docs/autopsy.md", "$ laststand autopsy"),
+    "import": ("docs/autopsy.md", "$ laststand import"),
     "install": ("docs/install.md", "pip wheel"),
     "completion": ("docs/install.md", 'eval "$(laststand completion bash)"'),
     "walk: begin": ("docs/standing-cluster.md", "$ laststand up"),
@@ -258,6 +259,8 @@ def test_replicas_of_a_real_cluster_are_compared(reader: Reader) -> None:
     for name in ("real cluster", "autopsy"):
         (told,) = reader.paste_all(block(name)).values()
         assert "electing 3 loses 75 records that broker 1 has, 50 committed" in told
+    *_, told = reader.paste_all(block("import")).values()
+    assert "broker 3  iiiii" in told
 
 
 def test_what_is_needed_is_found_and_the_shell_completes(reader: Reader) -> None:

@@ -1,0 +1,37 @@
+"""``laststand import``: a run directory of what a real cluster left behind."""
+
+from pathlib import Path
+
+import click
+
+from emulator.cli.output import Output, json_option, report_done
+from emulator.cli.partitions import parse_partition
+from emulator.cli.requirements import check_new
+
+
+@click.command("import", short_help="Make a run directory of a real cluster's logs.")
+@click.argument("directories", metavar="DIR...", nargs=-1, required=True)
+@click.option("--out", metavar="RUN", required=True, type=click.Path(path_type=Path), help="The new run directory.")
+@click.option("--partition", "names", metavar="TOPIC-N", multiple=True, help="Only this partition. Repeatable.")
+@json_option
+def import_run(directories: tuple[str, ...], *, out: Path, names: tuple[str, ...], output: Output) -> None:
+    """Make the run directory RUN of copied log directories of Apache Kafka, for show and report.
+
+    DIR is as in laststand autopsy, and one of them must have the metadata log. RUN links to the folders of partitions.
+    No log says what clients did, so the verdict is unknown; leaders, ISR, ELR and what each log holds are told.
+    """
+    from chaos.kafka import imported_run
+    from emulator.autopsy.log_directories import find_log_directories
+    from emulator.verification.judge import judge
+    from emulator.verification.run_directory import open_run_directory
+    from emulator.verification.run_plan import plan_run
+    from emulator.verification.story_file import write_story
+    from emulator.verification.verdict_forms import write_verdict
+
+    check_new(out)
+    found = find_log_directories(directories)
+    imported_run.import_run(found, out, only=frozenset(map(parse_partition, names)) or None)
+    judgement = judge(plan_run(0, open_run_directory(out)))
+    write_verdict(judgement.report, out)
+    write_story(judgement.story, out)
+    report_done(f"{out}: laststand show {out}, laststand report {out}", {"run": str(out)}, output)
