@@ -17,7 +17,7 @@ import msgspec
 from emulator.core.errors import MissingToolError
 
 KNOWN_VERSIONS: Final = ("4.4.0", "4.2.0", "3.9.1")
-"""Those that are tried in the tests of this project, newest first."""
+"""Examples for people, newest first."""
 
 JVM_OPTIONS: Final = (
     "-Xms32m",
