@@ -5,7 +5,7 @@ and the other way round where the guarantee held. Beyond the guarantee a finding
 nothing after an unclean election. What else one of them cannot see is listed here, with the reason.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -18,6 +18,7 @@ from chaos.play.run_directory import create_run_directory
 from chaos.play.run_order import RunOrder
 from chaos.scenario.scenario import Scenario
 from chaos.scenario.scenario_file import SCENARIOS, load_scenario
+from emulator.core.eras import era_rules
 from emulator.core.events import Event
 from emulator.core.promises import PROMISES, JudgedBy, PromiseKind, is_promised
 from emulator.core.switches import ERAS, Switches, era_switches, switch_texts
@@ -47,6 +48,9 @@ high watermark of a broker whose log is not what was committed (D16).
 
 _UNAVAILABLE = frozenset({LossClass.ONLY_UNELECTABLE})
 """Records of a partition that no replica may lead: lost for verification, an excuse in the simulator."""
+
+
+Attach = Callable[[SimulatedCluster], None]
 
 
 class Played(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,7 +119,7 @@ def order(scenario: Scenario, era: str, store: Path) -> RunOrder:
         scenario=scenario,
         directory=create_run_directory(store, scenario, now=datetime(2026, 1, 1, tzinfo=UTC)),
         era=era,
-        switches=era_switches(era),
+        switches=era_rules(era),
         properties=scenario.properties,
         seed=1,
         toxiproxy=None,
@@ -131,10 +135,18 @@ def play_scenarios(store: Path, monkeypatch: pytest.MonkeyPatch) -> dict[Path, P
     oracles: list[Oracle] = []
     build = SimulatedCluster.__init__
 
-    def build_watched(cluster: SimulatedCluster, *, observer: Observer, **arguments: object) -> None:
+    def build_watched(
+        cluster: SimulatedCluster, *, observer: Observer, attach: Attach | None = None, **arguments: object
+    ) -> None:
         oracle = Oracle()
         oracles.append(oracle)
-        build(cluster, observer=_Both(observer, oracle), attach=oracle.attach, **arguments)  # type: ignore[arg-type]
+
+        def attach_both(attached: SimulatedCluster) -> None:
+            oracle.attach(attached)
+            if attach is not None:
+                attach(attached)
+
+        build(cluster, observer=_Both(observer, oracle), attach=attach_both, **arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(SimulatedCluster, "__init__", build_watched)
     runs: dict[Path, Played] = {}
