@@ -85,6 +85,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "properties": "Kafka properties that the process was started with",
     "proposed_isr": "the ISR that the leader asks for",
     "reason": "why it happened",
+    "record": "name of the record in Apache Kafka's metadata log",
     "record_count": "how many records it is about",
     "recovery_point": "everything below was flushed when the log was opened",
     "removing_replicas": "replicas that a reassignment removes",
@@ -111,5 +112,6 @@ MEANINGS: Final[Mapping[str, str]] = {
     "topic_id": "UUID of the topic; a topic that is created again has another",
     "value": "the new value; null: the entry was deleted",
     "wall_time_ns": "the calendar's clock (ns since 1970, UTC) when time_ns was read",
+    "witness": "who writes the events of the process: itself, or the harness (of a node of Apache Kafka)",
 }
 """By name of a field, or of its event and the field where that says something else."""
