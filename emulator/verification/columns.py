@@ -6,8 +6,8 @@ column says where they begin there (``elements``). The column of any other field
 again only of what a check has to tell of.
 """
 
+import itertools
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, Self, TypeVar, cast
 
@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 
 from emulator.core.packed.layout import join_id, split_id
 from emulator.verification.column_fields import Field, Form, fields_of
-from emulator.verification.integers import Ints, id_column, id_numbers, id_words, narrowed, widened
+from emulator.verification.integers import Ints, Piece, id_column, id_numbers, id_words, joined, narrowed, shifted
 
 Mask = NDArray[np.bool_]
 Places = Mask | Ints | slice
 """Which rows."""
+
+ALL: Final = slice(None)
 
 NONE: Final = -(2**63)
 """Stands for ``None`` in the column of an integer field."""
@@ -67,7 +69,8 @@ class Table(Collection[_Row]):
         self._numbers: dict[str, dict[Hashable, int]] = {name: {} for name in self._words}
         self._elements: dict[str, Table[Any]] = {f.name: Table(f.element) for f in self._fields if f.element}
         self._pending: list[Any] = []
-        self._chunks: list[dict[str, Ints]] = []
+        self._count = 0
+        self._pieces: dict[str, list[Piece]] = {name: [] for name in self._names()}
         self._chosen: tuple[Table[Any], Ints] | None = None
 
     @classmethod
@@ -78,24 +81,24 @@ class Table(Collection[_Row]):
         table = Table[Any](kind)
         table._numbers = {name: dict(numbers[name]) for name in table._numbers}
         table._words = {name: list(numbers[name]) for name in table._numbers}
-        table._chunks = [{field.name: columns[field.name] for field in table._fields}]
+        table._add({field.name: columns[field.name] for field in table._fields})
         return table
 
     def joined(self, others: Iterable[Self]) -> Self:
         """Returns a table of its rows and those of others, which are of the same kind and without the same fields."""
-        found = self.part(slice(None), {})
+        found = self.part(ALL, {})
         found._words = {name: list(words) for name, words in self._words.items()}
         found._numbers = {name: dict(numbers) for name, numbers in self._numbers.items()}
         for other in others:
-            columns = dict(other._whole())
-            for name, words in found._words.items():
-                numbers = found._numbers[name]
-                columns[name] = self._renumbered(name, columns[name], other._words[name], numbers)
-                words.extend(list(numbers)[len(words) :])
+            pieces = other._own_pieces()
+            for name in found._words:
+                pieces[name] = found._taken_words(name, pieces[name], other._words[name])
             for name, elements in found._elements.items():
-                columns[name] = columns[name] + len(elements)
+                pieces[name] = [shifted(piece, len(elements)) for piece in pieces[name]]
                 found._elements[name] = elements.joined([other._elements[name]])
-            found._chunks.append(columns)
+            for name, own in pieces.items():
+                found._pieces[name].extend(own)
+            found._count += len(other)
         return found
 
     def append(self, row: msgspec.Struct) -> None:
@@ -113,20 +116,30 @@ class Table(Collection[_Row]):
     def take(self, rows: Columns) -> None:
         """Adds rows that were read as columns."""
         self._take_pending()
-        columns = {name: rows.columns[name] for name in self._names()}
-        for name, words in self._words.items():
-            numbers = self._numbers[name]
-            columns[name] = self._renumbered(name, columns[name], rows.words[name], numbers)
-            words.extend(list(numbers)[len(words) :])
+        columns: dict[str, Piece] = {name: rows.columns[name] for name in self._names()}
+        for name in self._words:
+            [columns[name]] = self._taken_words(name, [columns[name]], rows.words[name])
         for name, elements in self._elements.items():
-            columns[name] = columns[name] + len(elements)
+            columns[name] = shifted(columns[name], len(elements))
             elements.take(rows.elements[name])
-        self._chunks.append(columns)
+        self._add(columns)
+
+    def _taken_words(self, name: str, pieces: list[Piece], words: Sequence[Hashable]) -> list[Piece]:
+        """Returns pieces of a column of words with the numbers that these words have here, or are given."""
+        own, numbers = self._words[name], self._numbers[name]
+        taken = self._renumbered(name, pieces, words, numbers)
+        own.extend(itertools.islice(numbers, len(own), None))
+        return taken
+
+    def _add(self, columns: Mapping[str, Piece]) -> None:
+        for name, column in columns.items():
+            self._pieces[name].append(column)
+        self._count += len(next(iter(columns.values())))
 
     def __len__(self) -> int:
         if self._chosen is not None:
             return len(self._chosen[1])
-        return len(self._pending) + sum(len(next(iter(chunk.values()))) for chunk in self._chunks)
+        return len(self._pending) + self._count
 
     def __iter__(self) -> Iterator[_Row]:
         return self.rows(slice(None))
@@ -136,12 +149,21 @@ class Table(Collection[_Row]):
 
     def __getitem__(self, name: str) -> Ints:
         """The column of a field."""
-        if self._chosen is None:
-            return self._whole()[name]
-        [columns], (table, places) = self._chunks, self._chosen
-        if name not in columns:
-            columns[name] = table[name][places]
-        return columns[name]
+        pieces = self._own_pieces_of(name)
+        if len(pieces) > 1 or not isinstance(pieces[0], np.ndarray):
+            pieces[:] = [joined(pieces)]
+        return cast("Ints", pieces[0])
+
+    def _own_pieces_of(self, name: str) -> list[Piece]:
+        self._take_pending()
+        pieces = self._pieces[name]
+        if not pieces:
+            pieces.append(np.empty(0, np.int64) if self._chosen is None else self._chosen[0][name][self._chosen[1]])
+        return pieces
+
+    def _own_pieces(self) -> dict[str, list[Piece]]:
+        """Returns the pieces of all columns, in lists of their own."""
+        return {name: list(self._own_pieces_of(name)) for name in self._names()}
 
     def words(self, name: str) -> Sequence[Any]:
         """What the numbers of a column stand for."""
@@ -154,13 +176,18 @@ class Table(Collection[_Row]):
 
     def numbers(self, name: str, numbers: dict[Hashable, int]) -> Ints:
         """The column of a field under other numbers, which ``numbers`` has or is given: to compare it with a column."""
-        return self._renumbered(name, self[name], self.words(name), numbers)
+        return joined(self._renumbered(name, [self[name]], self.words(name), numbers))
 
-    def _renumbered(self, name: str, column: Ints, words: Sequence[Hashable], numbers: dict[Hashable, int]) -> Ints:
+    def _renumbered(
+        self, name: str, pieces: list[Piece], words: Sequence[Hashable], numbers: dict[Hashable, int]
+    ) -> list[Piece]:
         new = np.array([numbers.setdefault(word, len(numbers)) for word in words], np.int64)
-        if not len(new):
-            return column
-        return id_column(new[id_words(column)], id_numbers(column)) if name in self._ids else new[column]
+        if np.array_equal(new, np.arange(len(new))):
+            return pieces
+        columns = [joined([piece]) for piece in pieces]
+        if name in self._ids:
+            return [id_column(new[id_words(column)], id_numbers(column)) for column in columns]
+        return [new[column] for column in columns]
 
     def has(self, name: str, value: Hashable) -> Mask:
         """In which rows a field has a value."""
@@ -217,12 +244,15 @@ class Table(Collection[_Row]):
 
     def only(self, places: Places) -> Self:
         """A table of the rows at these places. Its columns are made when they are asked for."""
-        found = object.__new__(type(self))
-        self._take_pending()
-        found.__dict__.update(self.__dict__)
+        found = self._copied()
         found._chosen = (self, self._positions(places))
-        found._chunks = [{}]
-        found._pending = []
+        found._pieces = {name: [] for name in self._names()}
+        return found
+
+    def _copied(self) -> Self:
+        self._take_pending()
+        found = object.__new__(type(self))
+        found.__dict__.update(self.__dict__, _pending=[])
         return found
 
     def part(self, places: Places, constants: Mapping[str, Any]) -> Self:
@@ -232,34 +262,43 @@ class Table(Collection[_Row]):
             places: of the rows.
             constants: these fields and their values.
         """
-        found = self.only(places)
-        found._whole()
+        is_all = isinstance(places, slice) and places == ALL
+        found = self._copied() if is_all else self.only(places)
+        pieces = found._own_pieces()
+        found._chosen, found._count = None, len(found)
         found._elements = dict(self._elements)
         found._constants = {**self._constants, **constants}
         found._fields = tuple(field for field in self._fields if field.name not in constants)
-        [columns] = found._chunks
-        columns = found._chunks[0] = {name: column for name, column in columns.items() if name not in constants}
+        found._pieces = {name: own for name, own in pieces.items() if name not in constants}
         found._words = {name: words for name, words in self._words.items() if name not in constants}
         found._numbers = {name: self._numbers[name] for name in found._words}
-        for name, words in found._words.items():
-            if len(words) > _SHARED_MAX:
-                own = id_words(columns[name]) if name in self._ids else columns[name]
-                used, places_of = np.unique(own, return_inverse=True)
-                digits = id_numbers(columns[name]) if name in self._ids else None
-                columns[name] = places_of if digits is None else id_column(places_of, digits)
-                found._words[name] = [words[number] for number in used.tolist()]
-                found._numbers[name] = {word: number for number, word in enumerate(found._words[name])}
-        for name, elements in self._elements.items():
-            counts = columns[count_of(name)]
-            ends = np.cumsum(counts)
-            used = np.repeat(columns[name] - (ends - counts), counts) + np.arange(int(counts.sum()))
-            found._elements[name], columns[name] = elements.only(used), ends - counts
+        if not is_all:
+            found._drop_words()
+            found._drop_elements()
         return found
+
+    def _drop_words(self) -> None:
+        """Forgets words that no row has, where there are many."""
+        for name, words in self._words.items():
+            if len(words) > _SHARED_MAX:
+                column, is_id = self[name], name in self._ids
+                used, places_of = np.unique(id_words(column) if is_id else column, return_inverse=True)
+                self._pieces[name] = [id_column(places_of, id_numbers(column)) if is_id else places_of]
+                self._words[name] = [words[number] for number in used.tolist()]
+                self._numbers[name] = {word: number for number, word in enumerate(self._words[name])}
+
+    def _drop_elements(self) -> None:
+        """Forgets elements that no row has."""
+        for name, elements in self._elements.items():
+            counts = self[count_of(name)]
+            ends = np.cumsum(counts)
+            used = np.repeat(self[name] - (ends - counts), counts) + np.arange(int(counts.sum()))
+            self._elements[name], self._pieces[name] = elements.only(used), [ends - counts]
 
     def replaced(self, columns: Mapping[str, Ints]) -> Self:
         """A table with other columns of integer fields, by name."""
-        found = self.part(slice(None), {})
-        found._chunks[0].update(columns)
+        found = self.part(ALL, {})
+        found._pieces.update({name: [column] for name, column in columns.items()})
         return found
 
     def sort(self, *names: str) -> None:
@@ -267,21 +306,7 @@ class Table(Collection[_Row]):
         columns = [self[name] for name in names]
         if not _is_sorted(columns):
             order = np.lexsort(columns[::-1])
-            self._chunks = [{name: column[order] for name, column in self._whole().items()}]
-
-    def _whole(self) -> dict[str, Ints]:
-        if len(self._chunks) == 1 and self._chosen is None and not self._pending:
-            return self._chunks[0]
-        self._take_pending()
-        if self._chosen is not None:
-            self._chunks = [{name: self[name] for name in self._names()}]
-            self._chosen = None
-        if not self._chunks:
-            self._chunks.append({name: np.empty(0, np.int64) for name in self._names()})
-        if len(self._chunks) > 1:
-            chunks = self._chunks
-            self._chunks = [{name: np.concatenate([each[name] for each in chunks]) for name in chunks[0]}]
-        return self._chunks[0]
+            self._pieces = {name: [self[name][order]] for name in self._names()}
 
     def _names(self) -> list[str]:
         return [*(field.name for field in self._fields), *map(count_of, self._elements)]
@@ -289,30 +314,30 @@ class Table(Collection[_Row]):
     def _take_pending(self) -> None:
         if self._pending:
             rows, self._pending = self._pending, []
-            chunk: dict[str, Ints] = {}
+            columns: dict[str, Ints] = {}
             for field in self._fields:
-                self._add_columns(field, list(map(attrgetter(field.name), rows)), chunk)
-            self._chunks.append(chunk)
+                self._add_columns(field, list(map(attrgetter(field.name), rows)), columns)
+            self._add(columns)
 
-    def _add_columns(self, field: Field, values: list[Any], chunk: dict[str, Ints]) -> None:
+    def _add_columns(self, field: Field, values: list[Any], columns: dict[str, Ints]) -> None:
         match field.form:
             case Form.WORD:
-                chunk[field.name] = self._word_column(field, values)
+                columns[field.name] = self._word_column(field, values)
             case Form.ID:
                 pairs = [split_id(value) for value in values]
                 own = np.array([number for _, number in pairs], np.int64)
-                chunk[field.name] = id_column(self._word_column(field, [word for word, _ in pairs]), own)
+                columns[field.name] = id_column(self._word_column(field, [word for word, _ in pairs]), own)
             case Form.ELEMENTS:
                 elements = self._elements[field.name]
                 counts = np.fromiter(map(len, values), np.int64, len(values))
-                chunk[count_of(field.name)] = counts
-                chunk[field.name] = np.cumsum(counts) - counts + len(elements)
-                elements.extend(list(chain.from_iterable(values)))
+                columns[count_of(field.name)] = counts
+                columns[field.name] = np.cumsum(counts) - counts + len(elements)
+                elements.extend(list(itertools.chain.from_iterable(values)))
             case Form.OPTIONAL:
-                chunk[field.name] = self._ints(field, [NONE if value is None else value for value in values])
+                columns[field.name] = self._ints(field, [NONE if value is None else value for value in values])
             case Form.INT | Form.BOOL:
-                chunk[field.name] = self._ints(field, values)
-                if len(values) and chunk[field.name].min() == NONE:
+                columns[field.name] = self._ints(field, values)
+                if len(values) and columns[field.name].min() == NONE:
                     raise self._too_large(field)
 
     def _word_column(self, field: Field, values: list[Any]) -> Ints:
@@ -333,12 +358,8 @@ class Table(Collection[_Row]):
         return ValueError(f"{field.name} of {self._kind.__name__} has more than 64 bits")
 
     def __getstate__(self) -> dict[str, Any]:
-        columns = {name: narrowed(column) for name, column in self._whole().items()}
-        return {**self.__dict__, "_chunks": columns}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        columns = {name: widened(*column) for name, column in state["_chunks"].items()}
-        self.__dict__.update(state, _chunks=[columns])
+        pieces = {name: [narrowed(piece) for piece in own] for name, own in self._own_pieces().items()}
+        return {**self.__dict__, "_pieces": pieces, "_count": len(self), "_chosen": None}
 
 
 def table_of(kind: type[_Struct], rows: Columns) -> Table[_Struct]:

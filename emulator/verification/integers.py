@@ -1,6 +1,7 @@
 """Arrays of 64-bit integers: ids as integers, and columns for the way to another process."""
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,18 +28,50 @@ def id_numbers(column: Ints) -> Ints:
     return (column & ((1 << _ID_BITS) - 1)) - 1
 
 
-def narrowed(column: Ints) -> tuple[int, NDArray[Any]]:
-    """Returns the least value of a column, and how much the others are above it, in as few bytes as there are widths.
+class Narrowed(NamedTuple):
+    """A column in as few bytes as there are widths: its least value, and how much the others are above it.
 
     Most fields of most parts of a run have few values, or near ones.
     """
+
+    least: int
+    above: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.above)
+
+
+Piece = Ints | Narrowed
+"""Some rows of a column."""
+
+
+def narrowed(column: Piece) -> Narrowed:
+    """Returns a column in few bytes."""
+    if isinstance(column, Narrowed):
+        return column
     if not len(column):
-        return 0, column
+        return Narrowed(0, column)
     least, most = int(column.min()), int(column.max())
     width = next((width for width in _WIDTHS if most - least <= np.iinfo(width).max), None)
-    return (0, column) if width is None else (least, (column - least).astype(width))
+    return Narrowed(0, column) if width is None else Narrowed(least, (column - least).astype(width))
 
 
-def widened(least: int, above: NDArray[Any]) -> Ints:
-    """Returns the column that ``narrowed`` was given."""
-    return above.astype(np.int64) + least
+def shifted(column: Piece, by: int) -> Piece:
+    """Returns a column whose values are higher by a number."""
+    return Narrowed(column.least + by, column.above) if isinstance(column, Narrowed) else column + by
+
+
+def joined(pieces: Sequence[Piece]) -> Ints:
+    """Returns the column that consists of these pieces."""
+    if len(pieces) == 1 and not isinstance(pieces[0], Narrowed):
+        return pieces[0]
+    found = np.empty(sum(map(len, pieces)), np.int64)
+    begin = 0
+    for piece in pieces:
+        own = found[begin : begin + len(piece)]
+        if isinstance(piece, Narrowed):
+            np.add(piece.above, np.int64(piece.least), out=own)
+        else:
+            own[:] = piece
+        begin += len(piece)
+    return found

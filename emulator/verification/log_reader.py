@@ -22,13 +22,16 @@ import numpy as np
 from crc32c import crc32c
 from numpy.typing import NDArray
 
-from emulator.verification.columns import NONE, Table
+from emulator.verification.columns import NONE, Mask, Table
+from emulator.verification.integers import Ints
 from emulator.verification.matching import groups_of
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 AFTER_LENGTH: Final = 12
 _LENGTH: Final = struct.Struct(">i")
 _LENGTH_START: Final = 8
+_LEAST_LENGTH: Final = HEADER.size - AFTER_LENGTH
+_MAGIC: Final = 2
 _COLUMNS: Final = np.dtype(
     [
         ("base_offset", ">i8"),
@@ -220,32 +223,55 @@ def _read_log(
 
 def _read_segment(content: memoryview, end_offset: int) -> tuple[_Headers, int, str | None]:
     """Returns the headers of a segment that follows on an offset, where it ends, and why reading ended early."""
-    positions, problem = _positions(content)
-    places = np.array(positions, np.int64)
-    text = np.frombuffer(content, np.uint8)[places[:, np.newaxis] + np.arange(_COLUMNS.itemsize)]
-    headers = text.view(_COLUMNS).reshape(-1)
+    begins, headers = _batches(content)
+    end = _after(begins, headers)
+    problem = None if end == len(content) else f"{batch_problem(content, end)} at byte {end}"
     bases = headers["base_offset"].astype(np.int64)
     ends = bases + headers["last_offset_delta"] + 1
     falls = np.flatnonzero(bases < np.concatenate([[end_offset], ends])[: len(bases)])
     if len(falls):
-        end = int(falls[0])
-        headers, ends = headers[:end], ends[:end]
-        problem = f"offsets go back at byte {positions[end]}"
+        first = int(falls[0])
+        headers, ends = headers[:first], ends[:first]
+        problem = f"offsets go back at byte {begins[first]}"
     return headers, int(ends[-1]) if len(ends) else end_offset, problem
 
 
-def _positions(content: memoryview) -> tuple[list[int], str | None]:
-    """Returns where the batches of a segment begin, up to the first bad one, and what is wrong with that."""
-    positions: list[int] = []
-    position = 0
-    while position < len(content):
-        problem = batch_problem(content, position)
-        if problem is not None:
-            return positions, f"{problem} at byte {position}"
-        positions.append(position)
-        [length] = _LENGTH.unpack_from(content, position + _LENGTH_START)
+def _batches(content: memoryview) -> tuple[Ints, _Headers]:
+    """Returns where the batches of a segment begin, up to the first bad one, and their headers."""
+    begins = np.array(_begins(content), np.int64)
+    if not len(begins):
+        return begins, np.empty(0, _COLUMNS)
+    places = len(content) - HEADER.size + 1
+    headers = np.ndarray((places,), f"V{HEADER.size}", content, strides=(1,))[begins].view(_COLUMNS)
+    ends = begins + AFTER_LENGTH + headers["length"]
+    is_bad = (headers["magic"] != _MAGIC) | (headers["length"] < _LEAST_LENGTH) | (ends > len(content))
+    count = _first(is_bad)
+    spans = zip((begins[:count] + _CRC_START).tolist(), ends[:count].tolist(), strict=True)
+    crcs = np.fromiter((crc32c(content[begin:end]) for begin, end in spans), np.int64, count)
+    count = _first(crcs != headers["crc"][:count])
+    return begins[:count], headers[:count]
+
+
+def _begins(content: memoryview) -> list[int]:
+    """Returns where batches begin by the lengths of those before, as long as there is room for a header."""
+    begins: list[int] = []
+    length_at, position, last = _LENGTH.unpack_from, 0, len(content) - HEADER.size
+    while position <= last:
+        begins.append(position)
+        [length] = length_at(content, position + _LENGTH_START)
+        if length < _LEAST_LENGTH:
+            break
         position += AFTER_LENGTH + length
-    return positions, None
+    return begins
+
+
+def _first(is_so: Mask) -> int:
+    """Returns the first place where something is so, or how many places there are."""
+    return int(np.argmax(is_so)) if np.any(is_so) else len(is_so)
+
+
+def _after(begins: Ints, headers: _Headers) -> int:
+    return int(begins[-1] + AFTER_LENGTH + headers["length"][-1]) if len(begins) else 0
 
 
 def batch_problem(content: memoryview, position: int) -> str | None:
@@ -255,7 +281,7 @@ def batch_problem(content: memoryview, position: int) -> str | None:
         return "torn batch"
     header = HEADER.unpack_from(content, position)
     length, magic, crc = header[1], header[3], header[4]
-    if magic != 2 or length < HEADER.size - AFTER_LENGTH:
+    if magic != _MAGIC or length < _LEAST_LENGTH:
         return "no batch"
     if AFTER_LENGTH + length > left:
         return "torn batch"

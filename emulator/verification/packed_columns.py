@@ -7,7 +7,7 @@ somebody else then says what is wrong with which line.
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, BinaryIO, Final, NamedTuple, cast
+from typing import Any, BinaryIO, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -33,6 +33,7 @@ from emulator.verification.columns import NONE, Columns, count_of
 from emulator.verification.integers import Ints, id_column
 
 _Cells = NDArray[np.uint8]
+_Content = bytes | memoryview
 
 _PARTITION: Final = tuple[Any, Any, Any]
 _LINE_STARTS: Final = np.isin(np.arange(256), np.frombuffer(LINE_KINDS, np.uint8))
@@ -76,7 +77,7 @@ def segments(file: BinaryIO) -> Iterator[bytes]:
         yield rest
 
 
-def read_segment(content: bytes) -> Segment:
+def read_segment(content: _Content) -> Segment:
     """Returns what a segment holds; all of its lines are whole.
 
     Raises:
@@ -107,13 +108,15 @@ def read_segment(content: bytes) -> Segment:
     return Segment(constants, numbers[is_line], kinds[is_line], texts, rows)
 
 
-def _texts(content: bytes, starts: Ints, lengths: Ints, kinds: _Cells) -> tuple[Any, list[Any], list[bytes]]:
+def _texts(
+    content: bytes | memoryview, starts: Ints, lengths: Ints, kinds: _Cells
+) -> tuple[Any, list[Any], list[bytes]]:
     header: Any = None
     words: list[Any] = []
     texts: list[bytes] = []
     for place in np.flatnonzero(kinds <= WORD).tolist():
         begin, end = int(starts[place]) * CELL, int(starts[place] + lengths[place]) * CELL
-        text = content[begin + 1 : end].rstrip(b"\n")
+        text = bytes(content[begin + 1 : end]).rstrip(b"\n")
         if not 0 < end - begin - 1 - len(text) <= CELL:
             raise ValueError("a text does not fill its cells")
         match kinds[place]:
@@ -152,8 +155,13 @@ def _rows(layout: Layout, cells: _Cells, starts: Ints, lengths: Ints, words: Seq
 
 
 def _gathered(layout: Layout, cells: _Cells, starts: Ints) -> NDArray[np.void]:
-    taken = cells[starts[:, None] + np.arange(layout.cells)]
-    return cast("NDArray[np.void]", taken.reshape(len(starts), -1).view(_dtype(layout)).ravel())
+    places = len(cells) - layout.cells + 1
+    if len(starts) and starts.max() >= places:
+        raise ValueError("a line has too few cells")
+    # Where each could begin, one over the other: taking some of these copies each line once, and at once.
+    form = _dtype(layout)
+    lines = np.ndarray((max(places, 0),), np.dtype((np.void, form.itemsize)), cells, strides=(CELL,))
+    return lines[starts].view(form)
 
 
 @cache

@@ -16,7 +16,7 @@ from emulator.core.history import (
 from emulator.core.packed.layout import KINDS, TEXT
 from emulator.verification.census import SEAL, ConsecutiveLines
 from emulator.verification.client_history import Poll
-from emulator.verification.columns import NONE, Columns, Mask, count_of
+from emulator.verification.columns import NONE, Columns, count_of
 from emulator.verification.event_lines import Line
 from emulator.verification.integers import Ints
 from emulator.verification.line_blocks import HISTORY_LINES, DecodedEvents, decode_block, decode_events
@@ -73,7 +73,7 @@ class PackedOperations(msgspec.Struct, frozen=True, kw_only=True):
     seals: list[bytes]
 
 
-def read_events(content: bytes) -> PackedEvents:
+def read_events(content: bytes | memoryview) -> PackedEvents:
     """Reads a segment of events.
 
     Raises:
@@ -118,7 +118,7 @@ def _consecutive(segment: Segment, first: int, texts: Sequence[Line]) -> Consecu
     )
 
 
-def read_operations(content: bytes, *, history: str) -> PackedOperations:
+def read_operations(content: bytes | memoryview, *, history: str) -> PackedOperations:
     """Reads a segment of the history of that name.
 
     Raises:
@@ -134,13 +134,13 @@ def read_operations(content: bytes, *, history: str) -> PackedOperations:
     first = _first_of(segment, [line.index for line in texts])
     last = texts[-1] if texts and segment.kinds[-1] == TEXT else None
     sends, polls = segment.rows.get(SendOperation), segment.rows.get(PollOperation)
-    is_begun = None if sends is None else _are(sends, "type", OperationType.INVOKE)
+    begun, ended = (None, None) if sends is None else _begun_and_ended(sends)
     return PackedOperations(
         first=first,
         count=len(segment.kinds),
-        begun=None if sends is None or is_begun is None else _picked(sends, is_begun),
-        ended=None if sends is None or is_begun is None else _picked(sends, ~is_begun),
-        sent=None if sends is None or is_begun is None else _sent(sends, ~is_begun, history),
+        begun=begun,
+        ended=ended,
+        sent=None if sends is None or ended is None else _sent(ended, sends.elements["attempts"].columns, history),
         received=None if polls is None else _received(polls),
         polls=[] if polls is None else list(_polls(polls)),
         final_reads=final_reads,
@@ -149,17 +149,18 @@ def read_operations(content: bytes, *, history: str) -> PackedOperations:
     )
 
 
-def _are(rows: Columns, name: str, word: object) -> Mask:
-    numbers = [number for number, each in enumerate(rows.words[name]) if each is word]
-    return np.isin(rows.columns[name], np.array(numbers, np.int64))
+def _begun_and_ended(sends: Columns) -> tuple[Columns, Columns]:
+    numbers = [number for number, each in enumerate(sends.words["type"]) if each is OperationType.INVOKE]
+    is_begun = np.isin(sends.columns["type"], np.array(numbers, np.int64))
+    return _picked(sends, np.flatnonzero(is_begun)), _picked(sends, np.flatnonzero(~is_begun))
 
 
-def _picked(rows: Columns, places: Mask) -> Columns:
+def _picked(rows: Columns, places: Ints) -> Columns:
     return Columns({name: column[places] for name, column in rows.columns.items()}, rows.words, {})
 
 
-def _sent(sends: Columns, places: Mask, history: str) -> Columns:
-    own, attempts = _picked(sends, places), sends.elements["attempts"].columns
+def _sent(own: Columns, attempts: dict[str, Ints], history: str) -> Columns:
+    """Returns columns of ``SentBatch``, by those of sends that ended and of all attempts."""
     begins, counts = own.columns["attempts"], own.columns[count_of("attempts")]
     rows = np.repeat(np.arange(len(counts)), counts)
     within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)

@@ -16,20 +16,20 @@ without gaps, each send has its outcome. Of any other run one process has to say
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 
 import msgspec
+import numpy as np
 
 from emulator.core.errors import EmulatorError
 from emulator.core.history import HistoryLine, HistorySealed
-from emulator.core.packed.layout import CELL, HEADER
+from emulator.core.packed.layout import CELL, HEADER, SEGMENT_BYTES
 from emulator.core.packed.reading import count_lines, is_packed, json_lines, whole_end
 from emulator.verification.census import ConsecutiveLines, PartCensus, consecutive, is_consecutive
 from emulator.verification.columns import Columns
 from emulator.verification.event_lines import LINES
 from emulator.verification.line_blocks import HISTORY_LINES, DecodedEvents, decode_block, decode_events
 from emulator.verification.lines_digest import DigestPart, digest_range
-from emulator.verification.packed_columns import segments
 from emulator.verification.packed_lines import PackedOperations, read_events, read_operations
 from emulator.verification.row_tables import PartitionName
 from emulator.verification.run_directory import RunDirectory
@@ -40,6 +40,7 @@ SLICE_BYTES: Final = 16 << 20
 """Small enough for some in the memory of each process, large enough for a task not to cost more than its work."""
 
 _BLOCK_BYTES: Final = 1 << 18
+_LONGEST_REST: Final = 4 * SEGMENT_BYTES
 
 
 class UnfitError(EmulatorError):
@@ -186,7 +187,7 @@ def _sorted_packed(path: Path, piece: Slice) -> SortedSlice:
     blocks = list(_segments_from(path, piece))
     size = sum(map(len, blocks))
     ends = [whole_end(block) for block in blocks]
-    torn = "".join(block[end:].decode(errors="replace") for block, end in zip(blocks, ends, strict=True))
+    torn = "".join(bytes(block[end:]).decode(errors="replace") for block, end in zip(blocks, ends, strict=True))
     whole = (block[:end] for block, end in zip(blocks, ends, strict=True) if count_lines(block[:end]))
     match piece.kind:
         case FileKind.EVENTS:
@@ -198,15 +199,33 @@ def _sorted_packed(path: Path, piece: Slice) -> SortedSlice:
             return _sorted_operations(piece, (_unpacked_operations(block, name) for block in whole), size=size)
 
 
-def _segments_from(path: Path, piece: Slice) -> Iterator[bytes]:
+def _segments_from(path: Path, piece: Slice) -> Iterator[memoryview]:
     with path.open("rb") as file:
-        position = file.seek(-(-piece.begin // CELL) * CELL)
-        for block in segments(file):
-            if position >= piece.end:
-                return
-            if block[0] == HEADER or not position:
-                yield block
-            position += len(block)
+        begin, end = (-(-place // CELL) * CELL for place in (piece.begin, piece.end))
+        file.seek(begin)
+        own = file.read(max(end - begin, 0))
+        starts = _headers(own)
+        if begin == 0 and (not starts or starts[0] != 0):
+            starts.insert(0, 0)
+        content = memoryview(own + _up_to_header(file) if starts else b"")
+    for start, stop in zip(starts, [*starts[1:], len(content)], strict=True):
+        yield content[start:stop]
+
+
+def _up_to_header(file: BinaryIO) -> bytes:
+    """Returns what is left of the segment in which a file is read, of a stretch without a header only a part."""
+    rest = b""
+    while len(rest) <= _LONGEST_REST and (block := file.read(SEGMENT_BYTES)):
+        rest += block
+        if starts := _headers(rest):
+            return rest[: starts[0]]
+    return rest
+
+
+def _headers(content: bytes) -> list[int]:
+    """Returns where whole cells begin that are a header's first."""
+    first_bytes = np.frombuffer(content, np.uint8)[: len(content) // CELL * CELL : CELL]
+    return (np.flatnonzero(first_bytes == HEADER) * CELL).tolist()
 
 
 def _lines_from(path: Path, piece: Slice) -> bytes:
@@ -246,7 +265,7 @@ def _decoded(block: bytes) -> _EventBlock:
     return _EventBlock(writers, consecutive(decoded.lines), decoded, {})
 
 
-def _unpacked_events(block: bytes) -> _EventBlock:
+def _unpacked_events(block: memoryview) -> _EventBlock:
     found = read_events(block)
     return _EventBlock({found.writer}, found.lines, found.texts, found.rows)
 
@@ -310,11 +329,11 @@ def _decoded_operations(block: bytes) -> _OperationBlock:
     return _OperationBlock(lines[0].index, len(lines), seal, [texts[lines.index(each)] for each in seals], lines)
 
 
-def _unpacked_operations(block: bytes, history: str) -> _OperationBlock:
+def _unpacked_operations(block: memoryview, history: str) -> _OperationBlock:
     try:
         found = read_operations(block, history=history)
     except (ValueError, msgspec.MsgspecError):
-        return _decoded_operations(json_lines(block))
+        return _decoded_operations(json_lines(bytes(block)))
     return _OperationBlock(found.first, found.count, found.seal, found.seals, found)
 
 

@@ -1,10 +1,11 @@
 """Has Spark judge one large run in many tasks: its slices first, then its partitions (``run_slices``)."""
 
 import gc
+import pickle
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from emulator.core.packed.layout import SUFFIX
 from emulator.core.packed.reading import is_packed
@@ -16,7 +17,7 @@ from emulator.verification.run_plan import RunPlan
 from emulator.verification.run_slices import (
     SLICE_BYTES,
     Slice,
-    SortedSlice,
+    SliceSummary,
     UnfitError,
     slices_of,
     sort_slice,
@@ -36,8 +37,17 @@ _SUFFIXES: Final = (SUFFIX, ".jsonl")
 _PACKED_WEIGHT: Final = 2
 """A packed line takes a quarter of the bytes of its JSON, and reading it half the time."""
 
+_PICKLED: Final = 5
+
 _Result = TypeVar("_Result")
-_Rows = tuple[PartitionName, tuple[Slice, SliceRows]]
+_Rows = tuple[PartitionName, tuple[Slice, bytes]]
+
+
+class _Sorted(NamedTuple):
+    """A sorted slice on its way: ``partitions`` has the ``SliceRows`` of each, pickled once for the whole way."""
+
+    summary: SliceSummary
+    partitions: dict[PartitionName, bytes]
 
 
 def is_large(plan: RunPlan) -> bool:
@@ -60,10 +70,10 @@ def judge_sliced(plan: RunPlan, *, spark: "SparkSession", slice_bytes: int = SLI
 
     run, context = plan.run, spark.sparkContext
     slices = slices_of(plan, slice_bytes=slice_bytes)
-    found = context.parallelize(slices, max(len(slices), 1)).map(lambda piece: _fit(lambda: sort_slice(run, piece)))
+    found = context.parallelize(slices, max(len(slices), 1)).map(lambda piece: _fit(lambda: _sorted(run, piece)))
     found.persist(StorageLevel.DISK_ONLY)
     try:
-        summaries = found.map(lambda each: None if each is None else summary_of(each)).collect()
+        summaries = found.map(lambda each: None if each is None else each.summary).collect()
         fit = [summary for summary in summaries if summary is not None]
         merged = _fit(lambda: merge_slices(run, fit)) if len(fit) == len(summaries) else None
         if merged is None:
@@ -85,16 +95,21 @@ def judge_sliced(plan: RunPlan, *, spark: "SparkSession", slice_bytes: int = SLI
         found.unpersist()
 
 
-def _rows(found: SortedSlice | None) -> Iterator[_Rows]:
+def _sorted(run: RunDirectory, piece: Slice) -> _Sorted:
+    found = sort_slice(run, piece)
+    return _Sorted(summary_of(found), {name: pickle.dumps(rows, _PICKLED) for name, rows in found.partitions.items()})
+
+
+def _rows(found: _Sorted | None) -> Iterator[_Rows]:
     if found is not None:
         for name, rows in found.partitions.items():
-            yield name, (found.census.slice, rows)
+            yield name, (found.summary.census.slice, rows)
 
 
 def _judged(
     run: RunDirectory, names: tuple[PartitionName, ...], rare: "Broadcast[dict[str, bytes]]", pieces: Iterable[_Rows]
 ) -> Iterator[PartitionOutcome | None]:
-    own = [piece for _, piece in pieces]
+    own: list[tuple[Slice, SliceRows]] = [(piece, pickle.loads(rows)) for _, (piece, rows) in pieces]
     for name in names:
         yield _fit(partial(judge_rows, run, name, rare.value, own))
 

@@ -141,7 +141,7 @@ def _id_number(layout: Layout, numbers: list[int]) -> int:
     return next(number for field, number in zip(layout.fields, numbers, strict=True) if field.form is Form.ID_NUMBER)
 
 
-def _size(content: bytes, begin: int) -> int | None:
+def _size(content: bytes | memoryview, begin: int) -> int | None:
     """Returns how many bytes belong to what begins there; ``None`` where it is not all there."""
     layout = _LAYOUTS.get(content[begin])
     if layout is not None:
@@ -152,7 +152,7 @@ def _size(content: bytes, begin: int) -> int | None:
     return None
 
 
-def _packed_size(layout: Layout, content: bytes, begin: int) -> int | None:
+def _packed_size(layout: Layout, content: bytes | memoryview, begin: int) -> int | None:
     size = layout.cells * CELL
     if begin + size > len(content):
         return None
@@ -185,13 +185,13 @@ def text_lines(content: bytes) -> bytes:
     return b"".join(found)
 
 
-def count_lines(cells: bytes) -> int:
+def count_lines(cells: bytes | memoryview) -> int:
     """Returns how many lines begin in cells."""
-    first_bytes = cells[::CELL]
+    first_bytes = bytes(cells[::CELL])
     return sum(map(first_bytes.count, LINE_KINDS))
 
 
-def whole_end(content: bytes) -> int:
+def whole_end(content: bytes | memoryview) -> int:
     """Returns where the last whole line, word or header ends in content that is read from the begin of one."""
     begin = next((place for place in range(_last_cell(content), -1, -CELL) if 0 < content[place] < KINDS_END), 0)
     if not content or _size(content, begin) is None:
@@ -217,5 +217,5 @@ def content_end(tail: bytes) -> int | None:
     return len(tail) // CELL * CELL
 
 
-def _last_cell(content: bytes) -> int:
+def _last_cell(content: bytes | memoryview) -> int:
     return (len(content) - 1) // CELL * CELL
