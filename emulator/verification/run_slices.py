@@ -207,7 +207,9 @@ def _segments_from(path: Path, piece: Slice) -> Iterator[memoryview]:
         starts = _headers(own)
         if begin == 0 and (not starts or starts[0] != 0):
             starts.insert(0, 0)
-        content = memoryview(own + _up_to_header(file) if starts else b"")
+        if not starts:
+            return
+        content = memoryview(own + _up_to_header(file))
     for start, stop in zip(starts, [*starts[1:], len(content)], strict=True):
         yield content[start:stop]
 
