@@ -22,6 +22,7 @@ from chaos.scenario.scenario import Scenario
 from emulator.cluster.kafka_distribution import KafkaProgram
 from emulator.core.switches import Switches
 from emulator.plan.drivers import DriverName
+from emulator.report.failure_picture import failure_picture
 from emulator.verification.session import SparkSessionStarter
 from emulator.verification.verdict import Expected, VerdictReport
 from emulator.verification.verdict_forms import write_verdict
@@ -155,7 +156,7 @@ def held_against(order: RunOrder, report: VerdictReport) -> VerdictReport:
     """
     outcome, misses = compare(report, order.scenario.expectation(order.era))
     final = msgspec.structs.replace(report, outcome=outcome, misses=misses)
-    write_verdict(final, order.directory)
+    write_verdict(final, order.directory, picture=failure_picture(final, order.directory))
     return final
 
 

@@ -83,6 +83,7 @@ def laststand_cluster(request: pytest.FixtureRequest) -> "Iterator[StandingClust
 
     Unless the test has asked for the verdict itself (``verify``), it has to be valid.
     """
+    from emulator.report.failure_picture import failure_picture
     from emulator.verification.verdict import Verdict
     from emulator.verification.verdict_forms import summary
     from laststand.standing_cluster import StandingCluster
@@ -97,7 +98,8 @@ def laststand_cluster(request: pytest.FixtureRequest) -> "Iterator[StandingClust
         if not cluster.is_verified:
             report = cluster.verify()
             if report.verdict is not Verdict.VALID:
-                pytest.fail(f"{summary(report)}\nrun directory: {report.run}", pytrace=False)
+                told = [summary(report), f"run directory: {report.run}", *failure_picture(report, Path(report.run))]
+                pytest.fail("\n".join(told), pytrace=False)
 
 
 class ScenarioFile(pytest.File):
@@ -204,4 +206,4 @@ def _check(result: "CellResult") -> None:
     from chaos.suite.results import CellStatus
 
     if result.status is not CellStatus.PASSED:
-        raise NotAsExpectedError("\n".join(result.failure_lines()))
+        raise NotAsExpectedError("\n".join([*result.failure_lines(), *result.picture]))

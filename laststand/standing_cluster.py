@@ -34,6 +34,7 @@ from emulator.core.properties import check_topic_properties
 from emulator.core.switches import era_switches
 from emulator.core.types import TopicId, TopicPartition
 from emulator.plan.overrides import parse_overrides
+from emulator.report.failure_picture import failure_picture
 from emulator.storage.record_codec import StoredRecord
 from emulator.verification.verdict import VerdictReport
 from emulator.verification.verdict_forms import write_verdict
@@ -308,7 +309,7 @@ class StandingCluster:
         if self._report is None:
             self._take_down()
             [report] = judge([self.directory])
-            write_verdict(report, self.directory)
+            write_verdict(report, self.directory, picture=failure_picture(report, self.directory))
             self._report = report
         return self._report
 

@@ -20,6 +20,8 @@ _WORST_FIRST = (
     CellStatus.PASSED,
     CellStatus.SKIPPED,
 )
+_PICTURES_MAX = 40
+"""Cells that did not pass of which a summary shows pictures."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,16 +86,30 @@ def totals(report: SuiteReport) -> str:
 
 def details(report: SuiteReport) -> list[str]:
     """Returns lines about the cells that did not pass; a line of its own for each, and what belongs to it indented."""
+    return [line for cell in _not_passed(report) for line in _told(cell)]
+
+
+def _not_passed(report: SuiteReport) -> list[CellResult]:
+    return [cell for cell in report.cells if cell.status in (CellStatus.FAILED, CellStatus.UNKNOWN)]
+
+
+def _told(cell: CellResult) -> list[str]:
+    first, *others = cell.failure_lines()
+    return [first, *(f"  {line}" for line in others)]
+
+
+def _pictured(report: SuiteReport) -> list[str]:
+    """The same as ``details``, with the pictures of the first cells: a summary has a limit of a megabyte."""
     lines = []
-    for cell in report.cells:
-        if cell.status in (CellStatus.FAILED, CellStatus.UNKNOWN):
-            first, *others = cell.failure_lines()
-            lines += [first, *(f"  {line}" for line in others)]
+    for place, cell in enumerate(_not_passed(report)):
+        lines += _told(cell)
+        if place < _PICTURES_MAX and cell.picture:
+            lines += ["", *(f"  {line}" for line in cell.picture), ""]
     return lines
 
 
 def markdown(report: SuiteReport) -> str:
-    """Returns matrix, totals and details as Markdown."""
+    """Returns matrix, totals and details as Markdown, with pictures of the cells that did not pass."""
     table = matrix(report)
     lines = [
         f"| scenario | {' | '.join(table.eras)} |",
@@ -102,7 +118,7 @@ def markdown(report: SuiteReport) -> str:
         "",
         totals(report),
     ]
-    if found := details(report):
+    if found := _pictured(report):
         lines += ["", "```", *found, "```"]
     return "\n".join(lines) + "\n"
 

@@ -14,6 +14,7 @@ from chaos.play.run_order import RunOrder
 from chaos.play.runner import Run, RunStatus
 from chaos.suite.cells import Cell
 from chaos.suite.results import CellResult, CellStatus, judged_result, unplayed_result
+from emulator.report.failure_picture import failure_picture
 from emulator.verification.verdict import Expected, VerdictReport
 
 Judge: TypeAlias = Callable[[Sequence[Path]], Sequence[VerdictReport]]
@@ -172,10 +173,11 @@ class SuitePlayer:
     def _settle(self, cell: Cell, order: RunOrder, report: VerdictReport) -> None:
         final = held_against(order, report)
         self.reports[cell.name] = final
+        picture = failure_picture(final, order.directory)
         if self._is_kept(final):
-            self._add(judged_result(cell, final, directory=order.directory))
+            self._add(judged_result(cell, final, directory=order.directory, picture=picture))
         else:
-            self._add(judged_result(cell, final, directory=None))
+            self._add(judged_result(cell, final, directory=None, picture=picture))
             shutil.rmtree(order.directory)
         if self._settings.stops_at_failure and final.outcome is not Expected.MET:
             self._is_stopped = True

@@ -50,6 +50,7 @@ class CellResult(msgspec.Struct, frozen=True, kw_only=True):
         status: what it came to.
         reasons: why it did not pass, in words.
         story: how the first record was lost, where it failed.
+        picture: of the run as lines, where it did not pass and there is one.
         directory: of the run; ``None`` where there was none, or where it was not kept.
         verdict: valid, violation or unknown; ``None`` where it was not judged.
         guarantee: broken or exceeded; ``None`` where it was kept.
@@ -67,6 +68,7 @@ class CellResult(msgspec.Struct, frozen=True, kw_only=True):
     status: CellStatus
     reasons: tuple[str, ...] = ()
     story: tuple[str, ...] = ()
+    picture: tuple[str, ...] = ()
     directory: str | None = None
     verdict: str | None = None
     guarantee: str | None = None
@@ -119,8 +121,17 @@ class SuiteReport(msgspec.Struct, frozen=True, kw_only=True):
         return Expected.UNDECIDED if undecided or not self.count(CellStatus.PASSED) else Expected.MET
 
 
-def judged_result(cell: Cell, report: VerdictReport, *, directory: Path | None) -> CellResult:
-    """Returns the result of a cell that was judged; ``directory`` is that of its run, where it is kept."""
+def judged_result(
+    cell: Cell, report: VerdictReport, *, directory: Path | None, picture: tuple[str, ...] = ()
+) -> CellResult:
+    """Returns the result of a cell that was judged.
+
+    Args:
+        cell: what was played.
+        report: the verdict.
+        directory: of its run, where it is kept.
+        picture: of its run as lines, where it did not pass and there is one.
+    """
     status = _STATUS[report.outcome]
     reasons: tuple[str, ...] = ()
     if status is CellStatus.UNKNOWN:
@@ -131,6 +142,7 @@ def judged_result(cell: Cell, report: VerdictReport, *, directory: Path | None) 
         unplayed_result(cell, status=status),
         reasons=reasons,
         story=failure_text(report) if status is CellStatus.FAILED else (),
+        picture=picture,
         directory=None if directory is None else str(directory),
         verdict=report.verdict.value,
         guarantee=None if report.guarantee is None else report.guarantee.value,

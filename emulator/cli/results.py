@@ -11,6 +11,7 @@ from emulator.cli.acks_table import acks_table
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output
 from emulator.cli.tables import print_table
+from emulator.report.failure_picture import failure_picture
 from emulator.verification.verdict import Expected, Verdict, VerdictReport
 from emulator.verification.verdict_forms import summary, write_verdict
 
@@ -33,7 +34,7 @@ def print_verdicts(reports: Sequence[VerdictReport], *, output: Output) -> None:
 def keep_verdict(report: VerdictReport, run: Path) -> bool:
     """Writes a verdict into its run's directory; says on stderr if that cannot be done, and returns whether it was."""
     try:
-        write_verdict(report, run)
+        write_verdict(report, run, picture=failure_picture(report, run))
     except OSError as error:
         click.echo(f"not written: the verdict on {run}: {error.strerror}", err=True)
         return False

@@ -20,9 +20,9 @@ def show(run: Path, *, partition: str | None, output: Output) -> None:
     acknowledged one where nothing is lost.
     """
     from emulator.cli.tables import print_json
-    from emulator.report.page import worst_first
     from emulator.report.run_files import read_reported_run
     from emulator.report.text_picture import text_picture
+    from emulator.report.worst_first import worst_first
     from emulator.verification.verdict import headline
 
     found = read_reported_run(run)

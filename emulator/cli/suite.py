@@ -69,11 +69,16 @@ def judging(store: Path) -> "Iterator[Judge]":
 
 
 def _leave_pages(report: "SuiteReport", store: Path) -> None:
+    from chaos.suite.results import CellStatus
     from emulator.report.overview import UnplayedCell
 
     judged = [Path(cell.directory) for cell in report.cells if cell.directory is not None and cell.verdict is not None]
     unplayed = [
-        UnplayedCell(cell.scenario, cell.era, "; ".join(cell.reasons)) for cell in report.cells if cell.verdict is None
+        UnplayedCell(
+            cell.scenario, cell.era, "; ".join(cell.reasons), is_playable=cell.status is not CellStatus.SKIPPED
+        )
+        for cell in report.cells
+        if cell.verdict is None
     ]
     overview = leave_suite_reports(judged, store / OVERVIEW_FILE, unplayed=unplayed)
     if overview is not None:
@@ -173,6 +178,7 @@ def write_forms(report: "SuiteReport", verdicts: "Mapping[str, VerdictReport]", 
                 name=f"{cell.era} #{cell.repetition}",
                 report=verdicts.get(cell.name),
                 skipped="; ".join(cell.reasons),
+                picture=cell.picture,
             )
             for cell in report.cells
         ]

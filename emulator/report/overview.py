@@ -11,10 +11,11 @@ from markupsafe import Markup
 
 from emulator.core.switches import ERAS
 from emulator.report.assets import asset, digest, template
-from emulator.report.page import tone_of, worst_first
+from emulator.report.page import tone_of
 from emulator.report.run_files import ReportedRun, read_reported_run
 from emulator.report.thumbnail import thumbnail
 from emulator.report.words import ACKS_ALL, number, plural, seconds
+from emulator.report.worst_first import worst_first
 from emulator.verification.guarantee import Guarantee
 from emulator.verification.verdict import Verdict, VerdictReport, headline
 from emulator.verification.verdict_forms import write_whole
@@ -23,11 +24,12 @@ _UNNAMED: Final = "unnamed era"
 
 
 class UnplayedCell(NamedTuple):
-    """A scenario and an era of which there is no run, and why."""
+    """A scenario and an era of which there is no run, why, and whether there could have been one."""
 
     scenario: str
     era: str
     reason: str
+    is_playable: bool = True
 
 
 class _Cell(NamedTuple):
@@ -131,7 +133,7 @@ def _cell(run: ReportedRun, href: str) -> _Cell:
 
 
 def _blank(cell: UnplayedCell) -> _Cell:
-    return _Cell(None, cell.reason, Markup(), "unplayed", "not played", "")
+    return _Cell(None, cell.reason, Markup(), "unplayed", "not played" if cell.is_playable else "not playable", "")
 
 
 def _pause(run: ReportedRun) -> str:

@@ -17,23 +17,26 @@ class Case:
         name: what tells it from the scenario's other runs, such as its era.
         report: the verdict; ``None`` for a run that there was not.
         skipped: why there was none.
+        picture: of the run as lines, for one that was not as expected.
     """
 
     suite: str
     name: str
     report: VerdictReport | None
     skipped: str = ""
+    picture: Sequence[str] = ()
 
     @staticmethod
-    def of(report: VerdictReport) -> "Case":
+    def of(report: VerdictReport, *, picture: Sequence[str] = ()) -> "Case":
         """Returns the case of a run that stands for itself."""
-        return Case(suite=report.scenario, name=report.era or "unnamed", report=report)
+        return Case(suite=report.scenario, name=report.era or "unnamed", report=report, picture=picture)
 
 
 def junit(cases: Sequence[Case]) -> str:
     """Returns the document. A case passes where its run's expectation was met.
 
-    A failure tells the story of the first lost record, an error what is not known. Checks are properties of the case.
+    A failure tells the story of the first lost record, an error what is not known; both end with the picture of the
+    run, where there is one. Checks are properties of the case.
     """
     root = ElementTree.Element("testsuites", name="laststand")
     for name in dict.fromkeys(case.suite for case in cases):
@@ -76,10 +79,10 @@ def _case(suite: ElementTree.Element, case: Case) -> ElementTree.Element:
             pass
         case Expected.MISSED:
             message = "; ".join(report.misses) or headline(report)
-            _add(element, "failure", message, failure_text(report))
+            _add(element, "failure", message, (*failure_text(report), *_apart(case.picture)))
         case Expected.UNDECIDED:
             found = doubts(report)
-            _add(element, "error", found[0], found)
+            _add(element, "error", found[0], (*found, *_apart(case.picture)))
         case _:
             assert_never(report.outcome)
     return element
@@ -87,6 +90,10 @@ def _case(suite: ElementTree.Element, case: Case) -> ElementTree.Element:
 
 def _add(element: ElementTree.Element, kind: str, message: str, lines: Sequence[str]) -> None:
     ElementTree.SubElement(element, kind, message=_xml(message)).text = _xml("\n".join(lines))
+
+
+def _apart(picture: Sequence[str]) -> tuple[str, ...]:
+    return ("", *picture) if picture else ()
 
 
 def _properties(report: VerdictReport) -> Iterator[tuple[str, str]]:

@@ -1,5 +1,6 @@
 """The forms of a verdict: ``verdict.json``, ``junit.xml`` and text for a terminal."""
 
+from collections.abc import Sequence
 from math import inf
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
@@ -15,15 +16,20 @@ JUNIT_FILE: Final = "junit.xml"
 _SUMMARY_LINES: Final = 12
 
 
-def write_verdict(report: VerdictReport, directory: Path) -> None:
+def write_verdict(report: VerdictReport, directory: Path, *, picture: Sequence[str] = ()) -> None:
     """Writes ``verdict.json`` and ``junit.xml`` into the run's directory, each of them whole or not at all.
+
+    Args:
+        report: the verdict.
+        directory: of the run.
+        picture: of the run as lines, which ``junit.xml`` shows where the run was not as expected.
 
     Raises:
         OSError: it cannot be written.
     """
     text = msgspec.json.format(msgspec.json.encode(report), indent=2)
     write_whole(directory / VERDICT_FILE, text + b"\n")
-    write_whole(directory / JUNIT_FILE, junit((Case.of(report),)).encode())
+    write_whole(directory / JUNIT_FILE, junit((Case.of(report, picture=picture),)).encode())
 
 
 class _Versioned(Protocol):

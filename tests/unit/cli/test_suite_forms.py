@@ -13,13 +13,14 @@ from tests.unit.chaos.suite.suites import cell, report
 
 NOWHERE = Forms(junit=None, summary=None, results=None)
 VERDICTS = {cell("a").name: report(Path("a kip-966 #1"), Verdict.VIOLATION)}
+PICTURE = ("orders-0", "leader    0001111", "copies 0  3332000")
 SUITE = SuiteReport(
     driver="process",
     settings=(),
     started="2026-11-22T12:00:00.000+00:00",
     duration_s=1.0,
     cells=(
-        judged_result(cell("a"), VERDICTS[cell("a").name], directory=Path("a kip-966 #1")),
+        judged_result(cell("a"), VERDICTS[cell("a").name], directory=Path("a kip-966 #1"), picture=PICTURE),
         unplayed_result(cell("b"), status=CellStatus.SKIPPED, reason="no such fault"),
     ),
 )
@@ -29,11 +30,15 @@ def test_junit_has_a_case_per_cell(tmp_path: Path) -> None:
     write_forms(SUITE, VERDICTS, forms=Forms(junit=tmp_path / "j.xml", summary=tmp_path / "s.md", results=None))
     (failed,), (skipped,) = ElementTree.parse(tmp_path / "j.xml").getroot()
     assert (failed.get("classname"), failed.get("name")) == ("a", "kip-966 #1")
-    assert failed.find("failure") is not None
+    told = failed.findtext("failure")
+    assert told is not None
+    assert told.splitlines()[-4:] == ["", *PICTURE]
     reason = skipped.find("skipped")
     assert reason is not None
     assert reason.get("message") == "no such fault"
-    assert "| a | ✗ violation" in (tmp_path / "s.md").read_text()
+    summary = (tmp_path / "s.md").read_text()
+    assert "| a | ✗ violation" in summary
+    assert "".join(f"  {line}\n" for line in PICTURE) in summary.partition("```")[2]
 
 
 def test_github_gets_the_matrix_and_an_annotation(

@@ -27,12 +27,12 @@ def test_each_scenario_and_era_has_a_cell_that_leads_to_the_worst_run(tmp_path: 
     pages = [(run, run / REPORT_FILE) for run in (*runs, calm)]
     target = tmp_path / "all" / "overview.html"
     target.parent.mkdir()
-    unplayed = UnplayedCell("demo", "kafka-0.10", "<no ELR to wait for>")
+    unplayed = UnplayedCell("demo", "kafka-0.10", "<no ELR to wait for>", is_playable=False)
     write_overview(pages, target, unplayed=[unplayed])
     assert links(target) == [calm / REPORT_FILE, runs[1] / REPORT_FILE, runs[0] / REPORT_FILE]
     text = Page(target.read_text()).text
     assert "4 runs of 2 scenarios" in text
-    assert "not played <no ELR to wait for>" in text
+    assert "not playable <no ELR to wait for>" in text
     assert text.index("kafka-0.10 0 broken") < text.index("kafka-3.9 1 broken")
     assert text.index("kafka-3.9 1 broken") < text.index("kip-966 0 broken")
     assert "\N{MULTIPLICATION X} 100" in text

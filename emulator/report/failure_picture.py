@@ -1,0 +1,36 @@
+"""The picture of a run as lines of text, for where a run is told that was not as expected: JUnit, summaries, tests."""
+
+import logging
+from pathlib import Path
+from typing import Final
+
+from emulator.verification.story_file import read_story
+from emulator.verification.verdict import Expected, VerdictReport
+
+_log: Final = logging.getLogger(__name__)
+
+
+def failure_picture(verdict: VerdictReport, directory: Path) -> tuple[str, ...]:
+    """Returns the picture of the worst partition of a run that was not as expected.
+
+    Nothing is returned of a run that was as expected, and where nothing can be drawn: a picture changes no verdict.
+
+    Args:
+        verdict: on the run, held against what was expected.
+        directory: of the run, in which verification left ``story.json``.
+    """
+    if verdict.outcome is Expected.MET:
+        return ()
+    # Imported where something is drawn: numpy would delay the start of every command.
+    from emulator.report.text_picture import text_picture
+    from emulator.report.worst_first import worst_first
+
+    try:
+        story = read_story(directory)
+        if not story.partitions:
+            return ()
+        partition = worst_first(verdict, story)[0]
+        return (f"{partition.topic}-{partition.partition}", *text_picture(verdict, partition, story).splitlines())
+    except Exception as error:
+        _log.warning("there is no picture of %s: %s: %s", directory, type(error).__name__, error)
+        return ()

@@ -1,0 +1,16 @@
+"""The order in which partitions are looked at."""
+
+from emulator.report.gone import counts_of, lost_of
+from emulator.report.words import ACKS_ALL
+from emulator.verification.run_story import PartitionStory, RunStory
+from emulator.verification.verdict import VerdictReport
+
+
+def worst_first(verdict: VerdictReport, story: RunStory) -> list[PartitionStory]:
+    """Returns partitions: those that lost most acks=all records first, of others those to which most were written."""
+
+    def place(partition: PartitionStory) -> tuple[int, int, str, int]:
+        acked, lost = lost_of(counts_of(verdict, partition), ACKS_ALL)
+        return -lost, -acked, partition.topic, partition.partition
+
+    return sorted(story.partitions, key=place)
