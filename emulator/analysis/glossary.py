@@ -87,7 +87,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "reason": "why it happened",
     "record": "name of the record in Apache Kafka's metadata log",
     "record_count": "how many records it is about",
-    "recovery_point": "everything below was flushed when the log was opened",
+    "recovery_point": "everything below is flushed",
     "removing_replicas": "replicas that a reassignment removes",
     "replicas": "the assignment, the preferred leader first",
     "HighWatermarkAdvanced.replicas": "what the leader knows of each replica's log end",

@@ -97,6 +97,7 @@ class LiveStory:
             promised=tuple(record.promised(origin_ns)),
             acknowledged=tuple(record.acknowledged(origin_ns)),
             told=(),
+            flushed=tuple(record.flushed(origin_ns)),
         )
 
     # --- What is new ----------------------------------------------------------------------------------------------
@@ -146,6 +147,9 @@ class LiveStory:
                 begin = end
                 place = EventPlace(file=new.path, sequence=told.sequence)
                 self._records[told.event.topic, told.event.partition].cut(told.node, told.time_ns, told.event, place)
+            elif isinstance(told.event, e.LogFlushed):
+                record = self._records[told.event.topic, told.event.partition]
+                record.flush(told.node, told.time_ns, told.event.topic_id, told.event.recovery_point)
         self._append(new.process[0], appended, slice(begin, None))
 
     def _append(self, node: int, rows: Columns | None, places: slice) -> None:

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from emulator.core.events import LogOpened, PowerLost
 from emulator.live.curves import HeldCurve, RisingCurve
 from emulator.verification.cluster_story import time_us
 from emulator.verification.columns import NONE
@@ -18,7 +19,7 @@ from emulator.verification.held_logs import cut_by
 from emulator.verification.integers import Ints
 from emulator.verification.partition_facts import ACKS_ALL
 from emulator.verification.partition_story import PAUSE_US
-from emulator.verification.run_story import Acknowledged, Cut, FinalRecords, HeldRecords, Point, Promised
+from emulator.verification.run_story import Acknowledged, Cut, FinalRecords, Flushed, HeldRecords, Point, Promised
 from emulator.verification.timeline import EventPlace
 
 _PAUSES_MAX: Final = 200
@@ -42,6 +43,7 @@ class PartitionRecord:
     def __init__(self) -> None:
         self._held: dict[_LogKey, HeldCurve] = {}
         self._cuts: list[_Cut] = []
+        self._flushed: defaultdict[tuple[int, str], HeldCurve] = defaultdict(lambda: HeldCurve(0))
         self._promised: defaultdict[tuple[str, int], RisingCurve] = defaultdict(RisingCurve)
         self._acked: defaultdict[int, RisingCurve] = defaultdict(RisingCurve)
         self._pauses: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
@@ -58,12 +60,26 @@ class PartitionRecord:
 
     def cut(self, node: int, time_ns: int, event: Taking, place: EventPlace) -> None:
         """Takes an event that says where a node's log ended at a time."""
+        self._note_flush_state(node, time_ns, event)
         own = [held for key, held in self._held.items() if key[:2] == (node, event.topic_id)]
         old_end, new_end = max((held.end for held in own if held.end > held.first), default=0), end_after(event)
         if new_end < old_end:
             for held in own:
                 held.fall(time_ns, new_end)
             self._cuts.append(_Cut(node, time_ns, event, old_end, new_end, place))
+
+    def flush(self, node: int, time_ns: int, topic_id: str, recovery_point: int) -> None:
+        """Takes that a node's log is on the disk up to an offset since a time."""
+        self._flushed[node, topic_id].extend(np.array([time_ns]), np.array([recovery_point]))
+
+    def _note_flush_state(self, node: int, time_ns: int, event: Taking) -> None:
+        if isinstance(event, LogOpened):
+            self._flushed[node, event.topic_id].fall(time_ns, event.recovery_point)
+            self.flush(node, time_ns, event.topic_id, event.recovery_point)
+        elif (node, event.topic_id) in self._flushed:
+            self._flushed[node, event.topic_id].fall(time_ns, end_after(event))
+            if isinstance(event, PowerLost):
+                self.flush(node, time_ns, event.topic_id, end_after(event))
 
     def acknowledge(self, topic_id: str, acks: Ints, epochs: Ints, times: Ints, ends: Ints, counts: Ints) -> None:
         """Takes answers that acknowledged batches, in the order of one broker."""
@@ -111,6 +127,11 @@ class PartitionRecord:
                 new_end=cut.new_end,
                 place=cut.place,
             )
+
+    def flushed(self, origin_ns: int) -> Iterator[Flushed]:
+        """Yields up to where logs are on the disk, by node."""
+        for (node, topic_id), curve in sorted(self._flushed.items()):
+            yield Flushed(node=node, topic_id=topic_id, points=curve.points(origin_ns))
 
     def promised(self, origin_ns: int) -> Iterator[Promised]:
         """Yields up to where epochs were acknowledged with acks=all."""

@@ -190,6 +190,11 @@ class BrokerFiles:
         works = ((log, log.take_flush_work()) for log in self._logs())
         return [(log, work) for log, work in works if work is not None]
 
+    def take_risen_recovery_points(self) -> list[tuple[PartitionLog, Offset]]:
+        """Returns, once, the logs of which more is on the disk than before, and up to where."""
+        points = ((log, log.take_risen_recovery_point()) for log in self._logs())
+        return [(log, point) for log, point in points if point is not None]
+
     def delete_due(self, *, now_ms: int) -> None:
         """Removes files whose delay has passed."""
         for directory in self._directories:

@@ -38,7 +38,7 @@ from emulator.core.effects import (
     WriteLogCheckpoints,
 )
 from emulator.core.errors import StorageError
-from emulator.core.events import MessageIntercepted
+from emulator.core.events import LogFlushed, MessageIntercepted
 from emulator.core.inputs import (
     BrokerInput,
     LogRecovered,
@@ -136,7 +136,7 @@ class BrokerShell:
             timer_input=lambda: Arrival(incoming=TimerFired(cause_id=self._causes.timer())),
         )
         self._keepalive = keepalive_for(session_timeout_ms=properties.broker_session_timeout_ms)
-        interceptor = Interceptor(config.node_id, config.interceptions, record=self._record_interception)
+        interceptor = Interceptor(config.node_id, config.interceptions, record=self._record_between_turns)
         self._server = NodeServer(keepalive=self._keepalive, on_request=self._receive, interceptor=interceptor)
         self._server.add_broker(parse_produced)
         self._server.add_clock(self._change_clock)
@@ -205,8 +205,8 @@ class BrokerShell:
         self._loop.rearm()
         return ClockReport(rate_ppm=self._clock.rate_ppm, before_ms=before_ms, after_ms=self._clock.local_ms(now_ms))
 
-    def _record_interception(self, event: MessageIntercepted) -> None:
-        # Between two turns, so that nothing else waits for its write.
+    def _record_between_turns(self, event: MessageIntercepted | LogFlushed) -> None:
+        # Nothing else waits for its write.
         log_event(event)
         self._events.add(event)
         self._events.flush()
@@ -327,7 +327,11 @@ class BrokerShell:
         )
         self._put(loaded)
         maintenance = LogMaintenance(
-            self._files, self._broker, self._config.node_properties(), put_first=self._put_first
+            self._files,
+            self._broker,
+            self._config.node_properties(),
+            put_first=self._put_first,
+            record=self._record_between_turns,
         )
         await maintenance.run(self._causes)
 

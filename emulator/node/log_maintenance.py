@@ -1,4 +1,4 @@
-"""What loaded logs need from time to time: due flushes, delayed deletions, retention.
+"""What loaded logs need from time to time: due flushes, which are told, delayed deletions, retention.
 
 Retention drops segments between two turns. The core learns of it before it sees any other input, or it could still
 offer records that are gone.
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from emulator.core.broker.broker import Broker
+from emulator.core.events import LogFlushed
 from emulator.core.inputs import SegmentsDeleted
 from emulator.core.properties import NodeProperties
 from emulator.core.types import Offset, TopicPartition
@@ -18,7 +19,7 @@ from emulator.node.cause_ids import CauseIds
 from emulator.node.turn_loop import monotonic_ms
 
 INTERVAL_S: Final = 0.25
-"""Resolution of ``flush.ms`` and of delayed deletions."""
+"""Resolution of ``flush.ms``, of what is told of flushes, and of delayed deletions."""
 
 
 class LogMaintenance:
@@ -29,6 +30,7 @@ class LogMaintenance:
         broker: has the high watermarks, above which retention deletes nothing.
         properties: of the node.
         put_first: takes inputs about deleted segments, ahead of those that wait.
+        record: writes an event.
     """
 
     def __init__(
@@ -38,11 +40,13 @@ class LogMaintenance:
         properties: NodeProperties,
         *,
         put_first: Callable[[SegmentsDeleted], None],
+        record: Callable[[LogFlushed], None],
     ) -> None:
         self._files = files
         self._broker = broker
         self._properties = properties
         self._put_first = put_first
+        self._record = record
 
     async def run(self, causes: CauseIds) -> None:
         """Works until it is cancelled.
@@ -58,10 +62,23 @@ class LogMaintenance:
             for log, work in self._files.take_flush_works():
                 await asyncio.to_thread(work.run)  # a rolled segment may be large
                 log.complete_flush(work)
+            self._tell_of_flushes(causes)
             self._files.delete_due(now_ms=now_ms)
             if now_ms >= next_retention_ms:
                 next_retention_ms = now_ms + self._properties.log_retention_check_interval_ms
                 self._apply_retention(causes)
+
+    def _tell_of_flushes(self, causes: CauseIds) -> None:
+        for log, recovery_point in self._files.take_risen_recovery_points():
+            if log.topic_id is not None:
+                flushed = LogFlushed(
+                    cause_id=causes.timer(),
+                    topic=log.partition.topic,
+                    partition=log.partition.partition,
+                    topic_id=log.topic_id,
+                    recovery_point=recovery_point,
+                )
+                self._record(flushed)
 
     def _apply_retention(self, causes: CauseIds) -> None:
         # Records are dated by the calendar, not by the machine's monotonic clock.

@@ -32,6 +32,30 @@ class Curve(NamedTuple):
         return Curve(self.times, np.clip(self.values, low, high))
 
 
+class Steps(NamedTuple):
+    """Points with times that do not fall; the value is the same from each up to the next, and 0 before the first."""
+
+    times: Floats
+    values: Floats
+
+    def at(self, times: Floats) -> Floats:
+        """Returns the values at times."""
+        places = np.searchsorted(self.times, times, side="right")
+        return np.asarray(np.append(0.0, self.values)[places], np.float64)
+
+
+def flushed_steps(partition: PartitionStory) -> dict[tuple[str, int], Steps]:
+    """Returns up to where logs were on the disk, by topic id and node."""
+    return {
+        (each.topic_id, each.node): Steps(
+            np.maximum.accumulate(np.array([point.time_us for point in each.points], np.float64)),
+            np.array([point.value for point in each.points], np.float64),
+        )
+        for each in partition.flushed
+        if each.points
+    }
+
+
 def curve(points: Sequence[Point], *, start: float, end_us: int) -> Curve:
     """Returns the curve through points, from where it starts to the end of the run.
 

@@ -36,6 +36,7 @@ def broker_lane(picture: PartitionPicture, broker: int, box: Box, *, strip: floa
     parts += _lost(picture, curves, box)
     parts.append(element("clipPath", element("path", d=_silhouette(picture, curves, box)), id=clip))
     parts.append(element("g", *_role_fills(picture, roles, box), clip_path=f"url(#{clip})"))
+    parts += _unflushed(picture, broker, curves, box)
     parts += _final(picture, broker, curves, roles, box)
     parts += _gone(picture, curves, box)
     parts += epoch_lines(picture, box)
@@ -67,6 +68,22 @@ def _role_fills(picture: PartitionPicture, roles: list[RoleSpan], box: Box) -> l
         for place, span in enumerate(roles)
         for x in (picture.time.x(span.begin_us) if place else box.left,)
     ]
+
+
+def _unflushed(picture: PartitionPicture, broker: int, curves: _Held, box: Box) -> Iterator[str]:
+    """Yields what of the log is in the page cache alone: a power loss would take it."""
+    for span, curve in curves:
+        flushed = picture.flushed.get((span.topic_id, broker))
+        if flushed is None:
+            continue
+        inner = flushed.times[(flushed.times > curve.times[0]) & (flushed.times < curve.times[-1])]
+        times = np.unique(np.concatenate([curve.times, inner - 1.0, inner]))
+        tops = curve.at(times)
+        bottoms = np.clip(flushed.at(times), span.first, tops)
+        if np.any(tops > bottoms):
+            heights = picture.records.heights
+            d = area(picture.time.xs(times), box.ys(heights(span, tops)), box.ys(heights(span, bottoms)))
+            yield element("path", d=d, class_="unflushed")
 
 
 def _lost(picture: PartitionPicture, curves: _Held, box: Box) -> Iterator[str]:

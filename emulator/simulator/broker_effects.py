@@ -30,7 +30,7 @@ from emulator.core.effects import (
     WriteLogCheckpoints,
 )
 from emulator.core.errors import InvariantError
-from emulator.core.events import IncarnationEnd
+from emulator.core.events import Event, IncarnationEnd, LogFlushed
 from emulator.core.inputs import BrokerInput, LogsLoaded, SegmentsDeleted
 from emulator.core.messages import FetchResponse
 from emulator.core.types import CauseId, Offset, TopicPartition
@@ -50,6 +50,7 @@ class BrokerEffects:
         retention_check_interval_ms: by a broker's process, from its start on.
         step: hands an input to a broker.
         end: ends a broker's process.
+        write: writes an event of a broker.
     """
 
     def __init__(
@@ -60,12 +61,14 @@ class BrokerEffects:
         retention_check_interval_ms: int,
         step: Callable[[BrokerNode, BrokerInput], None],
         end: Callable[[BrokerNode, IncarnationEnd], None],
+        write: Callable[[BrokerNode, Event], None],
     ) -> None:
         self._queue = queue
         self._streams = streams
         self._retention_check_interval_ms = retention_check_interval_ms
         self._step = step
         self._end = end
+        self._write = write
 
     def execute(self, node: BrokerNode, effect: Effect) -> None:
         """Executes one effect.
@@ -75,8 +78,10 @@ class BrokerEffects:
         """
         disk = node.disk
         match effect:
-            case AppendToLog():
+            case AppendToLog(partition=partition):
+                before = disk.logs[partition].recovery_point
                 disk.append(effect)
+                self._tell_of_flush(node, partition, since=before)
             case WriteEpochCheckpoint():
                 disk.write_epochs(effect)
             case WriteHighWatermarks():
@@ -86,7 +91,9 @@ class BrokerEffects:
             case RestartLog():
                 disk.restart(effect)
             case SyncLog(partition=partition):
+                before = disk.logs[partition].recovery_point
                 disk.logs[partition].sync()
+                self._tell_of_flush(node, partition, since=before)
             case CreateLog(partition=partition):
                 disk.create(effect)
                 disk.logs[partition].flush_messages = self._flush_messages(node, partition)
@@ -132,6 +139,26 @@ class BrokerEffects:
                 self._end(node, IncarnationEnd.STOPPED)
             case _:
                 raise InvariantError(f"a broker has no effect {effect}")
+
+    def sync(self, node: BrokerNode) -> None:
+        """Makes what is in the page cache durable; a process that runs tells so."""
+        before = {partition: log.recovery_point for partition, log in node.disk.logs.items()}
+        node.disk.sync()
+        if node.broker is not None:
+            for partition, since in before.items():
+                self._tell_of_flush(node, partition, since=since)
+
+    def _tell_of_flush(self, node: BrokerNode, partition: TopicPartition, *, since: Offset) -> None:
+        log = node.disk.logs[partition]
+        if log.recovery_point > since:
+            flushed = LogFlushed(
+                cause_id=CauseId("flush"),
+                topic=partition.topic,
+                partition=partition.partition,
+                topic_id=log.topic_id,
+                recovery_point=log.recovery_point,
+            )
+            self._write(node, flushed)
 
     def _flush_messages(self, node: BrokerNode, partition: TopicPartition) -> int:
         assert node.broker is not None, "a broker that wants something runs"

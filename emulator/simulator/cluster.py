@@ -146,6 +146,7 @@ class SimulatedCluster:
             retention_check_interval_ms=properties.log_retention_check_interval_ms,
             step=self._step,
             end=self.processes.end,
+            write=self.event_log.write,
         )
         self._note_harness_started()
         if attach is not None:
@@ -314,6 +315,10 @@ class SimulatedCluster:
         else:
             self._step(node, received)
         return True
+
+    def sync_disk(self, node: BrokerNode) -> None:
+        """Makes what is in a broker's page cache durable, as the kernel does now and then."""
+        self._broker_effects.sync(node)
 
     def _step(self, node: Node[InputT], incoming: InputT | TimerFired) -> None:
         core = node.core

@@ -132,7 +132,7 @@ def sync(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
     node = find_broker(cluster, node_id)
     if node is None:
         return UNKNOWN_NODE
-    node.disk.sync()
+    cluster.sync_disk(node)
     return effective("the disk is synced")
 
 

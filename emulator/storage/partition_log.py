@@ -130,6 +130,7 @@ class PartitionLog:
         self._flush_work: FlushWork | None = None
         self._generation = 0
         self._flushed_at_ms = 0
+        self._told_recovery_point = recovery_point
         self._doomed: list[str] = []
         self._reload_producers()
 
@@ -301,6 +302,11 @@ class PartitionLog:
             self.flush()
             self._flushed_at_ms = now_ms
 
+    def take_risen_recovery_point(self) -> Offset | None:
+        """Returns, once, the recovery point if it rose since this was asked before, or since the log was opened."""
+        told, self._told_recovery_point = self._told_recovery_point, self.recovery_point
+        return self.recovery_point if self.recovery_point > told else None
+
     def _segments_from(self, offset: Offset) -> list[Segment]:
         return self._segments[max(bisect_right(self._segments, offset, key=_base_offset) - 1, 0) :]
 
@@ -350,6 +356,7 @@ class PartitionLog:
     def _end_at(self, offset: Offset) -> None:
         self.log_end_offset = offset
         self.recovery_point = min(self.recovery_point, offset)
+        self._told_recovery_point = min(self._told_recovery_point, offset)
         self._flush_work = None
         self._generation += 1
         newest = next((segment.batches[-1].base_offset for segment in reversed(self._segments) if segment.batches), -1)

@@ -100,8 +100,8 @@ def _end_ns(cluster: ClusterFacts, origin_ns: int) -> int:
 
 
 def _processes(cluster: ClusterFacts, origin_ns: int) -> Iterator[NodeProcess]:
-    started: dict[_Process, int] = {
-        (each.event.started_node, each.event.started_incarnation): each.time_ns
+    started: dict[_Process, CollectedEvent[IncarnationStarted]] = {
+        (each.event.started_node, each.event.started_incarnation): each
         for each in cluster.events.of(IncarnationStarted)
     }
     ended: dict[_Process, CollectedEvent[IncarnationEnded]] = {
@@ -113,16 +113,19 @@ def _processes(cluster: ClusterFacts, origin_ns: int) -> Iterator[NodeProcess]:
             running.setdefault((change.node, change.incarnation), change.time_ns)
     for process in sorted(started.keys() | (cluster.started.keys() - _harness(cluster))):
         first, end = cluster.started.get(process), ended.get(process)
-        begin_ns = started[process] if process in started or first is None else first.time_ns
+        begin = started.get(process) or first
+        assert begin is not None, "a process is known by one of them"
         runs = running.get(process)
         yield NodeProcess(
             node=process[0],
             role="unknown" if first is None else first.event.role.value,
             incarnation=process[1],
-            started_us=time_us(begin_ns, origin_ns),
+            started_us=time_us(begin.time_ns, origin_ns),
             running_us=None if runs is None else time_us(runs, origin_ns),
             ended_us=None if end is None else time_us(end.time_ns, origin_ns),
             end=None if end is None else end.event.end,
+            started_event=cluster.place(begin),
+            ended_event=None if end is None else cluster.place(end),
         )
 
 

@@ -8,9 +8,11 @@ import numpy as np
 from emulator.core.events import BecameFollower, BecameLeader, PartitionChanged, ProduceAnswered
 from emulator.core.types import LeaderRecoveryState
 from emulator.verification.batches import AckedBatch
+from emulator.verification.causes import causes_of
 from emulator.verification.cluster_story import origin_of, time_us
 from emulator.verification.columns import NONE, Table
 from emulator.verification.event_table import place_of
+from emulator.verification.flushed_logs import flushed_logs
 from emulator.verification.held_logs import final_records, held_and_cut
 from emulator.verification.integers import Ints
 from emulator.verification.loss_report import Loss
@@ -60,6 +62,8 @@ def partition_story(facts: PartitionFacts, losses: Sequence[Loss]) -> PartitionS
         promised=tuple(_promised(acks, origin_ns)),
         acknowledged=tuple(_acknowledged(acks, origin_ns)),
         told=tuple(_told(facts, losses, origin_ns)),
+        flushed=tuple(flushed_logs(facts, origin_ns)),
+        causes=tuple(causes_of(facts, losses, origin_ns)),
     )
 
 

@@ -42,6 +42,8 @@ class NodeProcess(msgspec.Struct, frozen=True, kw_only=True):
         running_us: when it went to work; ``None`` if it never did, or has no such state.
         ended_us: when it ended; ``None`` if nothing tells.
         end: how; ``None`` if nothing tells.
+        started_event: that tells of the start; ``None`` if none does.
+        ended_event: that tells of the end; ``None`` if none does.
     """
 
     node: int
@@ -51,6 +53,8 @@ class NodeProcess(msgspec.Struct, frozen=True, kw_only=True):
     running_us: int | None
     ended_us: int | None
     end: IncarnationEnd | None
+    started_event: EventPlace | None = None
+    ended_event: EventPlace | None = None
 
 
 class BrokenLink(msgspec.Struct, frozen=True, kw_only=True):
@@ -267,6 +271,20 @@ class FinalRecords(msgspec.Struct, frozen=True, kw_only=True):
     last: int
 
 
+class Flushed(msgspec.Struct, frozen=True, kw_only=True):
+    """Up to where a replica's log is known to be on the disk, over time: a power loss leaves what is below.
+
+    Attributes:
+        node: the replica.
+        topic_id: of the partition's topic.
+        points: the recovery point since each time; it falls where the log is cut.
+    """
+
+    node: int
+    topic_id: str
+    points: tuple[Point, ...]
+
+
 class Promised(msgspec.Struct, frozen=True, kw_only=True):
     """Up to where records of one leader epoch had been acknowledged with acks=all, over time.
 
@@ -307,6 +325,36 @@ class ToldEvent(msgspec.Struct, frozen=True, kw_only=True):
     time_us: int
 
 
+class CausedEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """An event, in words.
+
+    Attributes:
+        node: that tells of it.
+        time_us: when.
+        text: as logs write it.
+        event: its place.
+    """
+
+    node: int
+    time_us: int
+    text: str
+    event: EventPlace
+
+
+class Cause(msgspec.Struct, frozen=True, kw_only=True):
+    """What followed from one cause, such as a request.
+
+    Attributes:
+        cause_id: as events name it.
+        events: the earliest of them, in the order of time.
+        left_out: how many more there are.
+    """
+
+    cause_id: str
+    events: tuple[CausedEvent, ...]
+    left_out: int = 0
+
+
 class PartitionStory(msgspec.Struct, frozen=True, kw_only=True):
     """What became of one partition.
 
@@ -322,6 +370,8 @@ class PartitionStory(msgspec.Struct, frozen=True, kw_only=True):
         promised: what was acknowledged with acks=all, by epoch.
         acknowledged: how much was acknowledged, by acks.
         told: events that the losses in ``verdict.json`` name.
+        flushed: what of the logs is on disks, by node.
+        causes: what followed from the causes of what is told, those of losses first.
     """
 
     topic: str
@@ -335,6 +385,8 @@ class PartitionStory(msgspec.Struct, frozen=True, kw_only=True):
     promised: tuple[Promised, ...]
     acknowledged: tuple[Acknowledged, ...]
     told: tuple[ToldEvent, ...]
+    flushed: tuple[Flushed, ...] = ()
+    causes: tuple[Cause, ...] = ()
 
 
 class RunStory(msgspec.Struct, frozen=True, kw_only=True):

@@ -27,6 +27,7 @@ from emulator.cluster.toxiproxy_build import find_toxiproxy
 from emulator.core.switches import era_switches
 from emulator.plan.overrides import parse_overrides
 from emulator.verification.guarantee import Guarantee
+from emulator.verification.story_file import read_story
 from emulator.verification.verdict import CheckStatus, Expected, Verdict, VerdictReport
 from emulator.verification.verify import verify_runs
 
@@ -259,6 +260,22 @@ def test_controls_are_what_their_scenarios_expect(control: str, reports: dict[st
     else:
         assert (outcome, misses) == (Expected.MET, ()), report.violated()
         assert (report.lost_records == 0) == (report.verdict is Verdict.VALID)
+
+
+def test_what_is_flushed_is_told_and_nothing_else(
+    story: Told, played: dict[str, Path], reports: dict[str, VerdictReport]
+) -> None:
+    assert reports[f"flush {ELR}"].doubts == ()
+    flushed = flushed_of(played[f"flush {ELR}"])
+    assert flushed.keys() == {0, 1, 2}
+    assert min(flushed.values()) >= 500
+    assert flushed_of(story.run(ELR))[2] == 0
+
+
+def flushed_of(run: Path) -> dict[int, int]:
+    """Up to where each broker's log was ever told to be on the disk."""
+    [partition] = read_story(run).partitions
+    return {each.node: max(point.value for point in each.points) for each in partition.flushed}
 
 
 def test_the_wide_story_loses_records_of_each_of_its_partitions(reports: dict[str, VerdictReport]) -> None:

@@ -550,7 +550,7 @@ class RunBuilder:
         self.note(
             node,
             e.LogTruncated(
-                cause_id=CAUSE,
+                cause_id=CauseId(f"fetch-{node}-{before}"),
                 topic=topic,
                 partition=partition,
                 topic_id=TopicId(p.topic_id),
@@ -574,7 +574,7 @@ class RunBuilder:
         self.note(
             node,
             e.BatchAppended(
-                cause_id=CAUSE,
+                cause_id=CauseId(f"send-{self.sent}" if leader else f"fetch-{node}-{self.sent}"),
                 topic=topic,
                 partition=partition,
                 topic_id=TopicId(p.topic_id),

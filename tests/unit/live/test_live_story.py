@@ -56,6 +56,8 @@ def test_it_tells_what_the_oracle_tells_in_the_end(make: object, read: object, t
     assert {(each.acks, each.records[-1].value) for each in own.acknowledged} == {
         (each.acks, each.records[-1].value) for each in other.acknowledged
     }
+    on_disk = {(each.node, each.points[-1].value) for each in own.flushed}
+    assert on_disk == {(each.node, each.points[-1].value) for each in other.flushed} != set()
     cuts = [(each.node, each.became, each.old_end, each.new_end) for each in own.cuts]
     assert sorted(cuts, key=str) == sorted(
         [(each.node, each.became, each.old_end, each.new_end) for each in other.cuts], key=str

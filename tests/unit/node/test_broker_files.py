@@ -8,7 +8,7 @@ from emulator.core.types import BrokerEpoch, NodeId, TopicId, TopicPartition
 from emulator.node.broker_files import BrokerFiles
 from emulator.storage.checkpoints import HIGH_WATERMARK_CHECKPOINT
 from emulator.storage.memory_filesystem import MemoryFileSystem
-from tests.unit.storage.log_fixtures import overwrite
+from tests.unit.storage.log_fixtures import make_batch, overwrite
 
 TOPIC_ID = TopicId("AAAAAAAAAAAAAAAAAAAAAQ")
 ORDERS = [TopicPartition("orders", number) for number in range(4)]
@@ -40,6 +40,18 @@ def test_new_logs_go_to_the_directory_that_has_fewest() -> None:
     filesystem = with_four_logs("/a", "/b")
     for path, partitions in (("/a", ORDERS[0::2]), ("/b", ORDERS[1::2])):
         assert all(filesystem.is_directory(f"{path}/{partition}") for partition in partitions)
+
+
+def test_logs_of_which_more_is_on_disk_are_told_once() -> None:
+    files = opened(with_four_logs("/a", "/b"), "/a", "/b")
+    files.load()
+    assert files.take_risen_recovery_points() == []
+    batch, content = make_batch(0)
+    files.append(ORDERS[2], [batch], [content])
+    files.sync(ORDERS[2])
+    [(log, recovery_point)] = files.take_risen_recovery_points()
+    assert (log.partition, recovery_point) == (ORDERS[2], 1)
+    assert files.take_risen_recovery_points() == []
 
 
 def test_a_renewed_epoch_is_in_every_directory() -> None:

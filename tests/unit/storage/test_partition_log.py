@@ -144,6 +144,22 @@ def test_flush_that_a_truncation_overtook_does_not_raise_the_recovery_point() ->
     assert _end_after_power_loss(filesystem) == 4 - 1
 
 
+def test_a_recovery_point_that_rose_is_told_once() -> None:
+    _, log = _open(LogSettings(flush_messages=3))
+    _append(log, range(2))
+    assert log.take_risen_recovery_point() is None
+    _append(log, range(2, 6))
+    assert log.take_risen_recovery_point() == log.recovery_point
+    assert log.take_risen_recovery_point() is None
+    log.truncate_to(Offset(1))
+    assert log.take_risen_recovery_point() is None
+    log.flush()
+    assert log.take_risen_recovery_point() is None
+    _append(log, [1])
+    log.flush()
+    assert log.take_risen_recovery_point() == 2
+
+
 @pytest.mark.parametrize("offset", range(9))
 def test_truncation_drops_whole_batches_and_ends_at_the_offset(offset: int) -> None:
     size = len(make_batch(0, 2)[1])

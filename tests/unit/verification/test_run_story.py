@@ -12,10 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulator.core.errors import ConfigError
-from emulator.core.events import Election, IncarnationEnd
+from emulator.core.events import Election, IncarnationEnd, LogFlushed
 from emulator.core.struct_docs import field_meanings
 from emulator.core.struct_schema import structs_of
+from emulator.core.types import CauseId, Offset, TopicId
+from emulator.verification.causes import CAUSES_MAX, EVENTS_MAX
 from emulator.verification.cluster_facts import ClusterFacts
+from emulator.verification.flushed_logs import thinned_steps
 from emulator.verification.judge import Judgement, join_stories, judge
 from emulator.verification.loss_report import CopyFate
 from emulator.verification.run_directory import open_run_directory
@@ -168,3 +171,56 @@ def test_a_story_is_small_however_long_the_run(tmp_path: Path) -> None:
     curves = [each.ends for each in partition.held] + [each.ends for each in partition.promised]
     assert max(map(len, curves)) <= POINTS_MAX + 2
     assert len(msgspec.json.encode(partition)) < 20_000
+
+
+def flushed(run: RunBuilder, node: int, recovery_point: int) -> None:
+    topic_id = TopicId(run.partitions["orders", 0].topic_id)
+    event = LogFlushed(
+        cause_id=CauseId("flush"), topic="orders", partition=0, topic_id=topic_id, recovery_point=Offset(recovery_point)
+    )
+    run.note(node, event)
+
+
+def test_what_is_on_disks_rises_with_flushes_and_is_what_a_power_loss_leaves(tmp_path: Path) -> None:
+    run = healthy(tmp_path / "run")
+    flushed(run, 1, 20)
+    run.poll([run.send()])
+    flushed(run, 2, 40)
+    run.truncate(2, 30)
+    run.power_loss(1, keep=20)
+    [partition] = judged(run).story.partitions
+    points = {each.node: [point.value for point in each.points] for each in partition.flushed}
+    assert points == {0: [0], 1: [0, 20, 20], 2: [0, 40, 30]}
+
+
+def test_of_a_node_that_never_tells_of_its_logs_nothing_is_known_to_be_on_disk(tmp_path: Path) -> None:
+    run = healthy(tmp_path / "run")
+    directory = run.finish()
+    for path in (directory / "events").glob("2-0.*"):
+        lines = [line for line in path.read_bytes().splitlines(keepends=True) if b'"LogOpened"' not in line]
+        path.write_bytes(b"".join(lines))
+    [partition] = judge(plan_run(0, open_run_directory(directory))).story.partitions
+    assert {each.node for each in partition.flushed} == {0, 1}
+
+
+def test_steps_are_thinned_and_their_falls_are_kept() -> None:
+    points = [Point(time, time) for time in range(1000)] + [Point(1000, 5), Point(2000, 7)]
+    kept = list(thinned_steps(points))
+    assert len(kept) < 2 * POINTS_MAX
+    assert kept[-3:] == [Point(999, 999), Point(1000, 5), Point(2000, 7)]
+    assert list(thinned_steps([])) == []
+
+
+def test_a_lost_acknowledgement_is_told_with_its_request_and_its_appends(lost: Judgement) -> None:
+    [partition] = lost.story.partitions
+    causes = {cause.cause_id: cause for cause in partition.causes}
+    assert len(causes) == len(partition.causes) <= CAUSES_MAX
+    first = partition.causes[0]
+    assert partition.told[0].event in {each.event for each in first.events}
+    kinds = [each.text.split()[0] for each in first.events]
+    assert (kinds.count("BatchAppended"), kinds.count("ProduceAnswered")) == (3, 1)
+    assert {each.node for each in first.events} == {0, 1, 2}
+    assert [each.time_us for each in first.events] == sorted(each.time_us for each in first.events)
+    assert all(len(cause.events) <= EVENTS_MAX for cause in partition.causes)
+    named = {each.event for cause in partition.causes for each in cause.events}
+    assert {cut.event for cut in partition.cuts} - named == set() or any(cause.left_out for cause in partition.causes)
