@@ -5,6 +5,7 @@
   const token = new URLSearchParams(location.search).get("token");
   const state = document.getElementById("state"), said = document.getElementById("said");
   const stages = [...document.querySelectorAll(".stage")];
+  const box = document.getElementById("box"), kept = new Map();
   let heardAt = 0, isOver = false;
 
   const mark = (kind, words) => {
@@ -13,7 +14,7 @@
     document.body.classList.toggle("stale", kind === "stale");
   };
   const put = (place, html) => {
-    if (place.shown === html) return;
+    if (place.shown === html) return false;
     const step = document.activeElement?.dataset?.step, details = place.querySelector("details");
     const wasOpen = details ? details.open : null;
     place.innerHTML = html;
@@ -22,6 +23,19 @@
     if (step && document.activeElement === document.body) {
       [...place.querySelectorAll("[data-step]")].find((each) => each.dataset.step === step)?.focus();
     }
+    return true;
+  };
+  const draw = (place, html, moments) => {
+    // Who drags over a picture keeps it until the end of the drag; the next look is drawn.
+    if (moments.some((data) => kept.get(data.figure)?.isBusy)) return;
+    const focused = place.contains(document.activeElement) ? document.activeElement.id : "";
+    if (!put(place, html)) return;
+    box.hidden = true;
+    for (const data of moments) {
+      if (!kept.has(data.figure)) kept.set(data.figure, {});
+      attachPicture(document.getElementById(data.figure), data, box, kept.get(data.figure));
+    }
+    if (focused) document.getElementById(focused)?.focus();
   };
   const tell = (words, kind) => {
     said.className = kind;
@@ -35,7 +49,7 @@
       const look = JSON.parse(event.data);
       for (const [place, each] of look.stages.entries()) {
         put(stages[place].querySelector(".panel"), each.panel);
-        put(stages[place].querySelector(".drawing"), each.drawing);
+        draw(stages[place].querySelector(".drawing"), each.drawing, each.moments);
       }
       mark("live", "live");
     });

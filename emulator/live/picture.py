@@ -6,6 +6,7 @@ import msgspec
 from markupsafe import Markup
 
 from emulator.report.figure import draw
+from emulator.report.moments import Moments, moments_of
 from emulator.report.steps import StoryStep
 from emulator.verification.run_story import PartitionStory, RunStory
 
@@ -14,12 +15,13 @@ DRAWN_MAX: Final = 3
 
 
 class LivePicture(msgspec.Struct, frozen=True, kw_only=True):
-    """A partition: its name, its picture, and the steps that are numbered in it."""
+    """A partition: its name, its picture, the steps that are numbered in it, and what a script tells of it."""
 
     name: str
     prefix: str
     svg: Markup
     steps: tuple[StoryStep, ...]
+    moments: Moments
 
 
 def pictures_of(story: RunStory, *, prefix: str) -> list[LivePicture]:
@@ -36,7 +38,11 @@ def pictures_of(story: RunStory, *, prefix: str) -> list[LivePicture]:
 def _picture(story: RunStory, partition: PartitionStory, prefix: str) -> LivePicture:
     figure = draw(None, partition, story, prefix=prefix, scale=0.8)
     return LivePicture(
-        name=f"{partition.topic}-{partition.partition}", prefix=prefix, svg=Markup(figure.svg), steps=figure.steps
+        name=f"{partition.topic}-{partition.partition}",
+        prefix=prefix,
+        svg=Markup(figure.svg),
+        steps=figure.steps,
+        moments=moments_of(figure, figure=f"{prefix}figure"),
     )
 
 

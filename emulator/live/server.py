@@ -26,6 +26,7 @@ from emulator.live.live_story import LiveStory
 from emulator.live.picture import pictures_of
 from emulator.live.stage import Stage, StageState
 from emulator.report.assets import asset, digest, template
+from emulator.report.moments import Moments
 
 _HOST: Final = "127.0.0.1"
 _TOKEN_BYTES: Final = 18
@@ -60,6 +61,7 @@ class _Deed(msgspec.Struct, frozen=True, kw_only=True):
 class _StageLook(msgspec.Struct, frozen=True, kw_only=True):
     panel: str
     drawing: str
+    moments: list[Moments]
 
 
 class _Look(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,7 +157,7 @@ class LiveView:
 
     async def _page(self, _: web.Request) -> web.Response:
         style = asset("report.css") + asset("live.css", package=_PACKAGE)
-        script = asset("theme.js") + asset("live.js", package=_PACKAGE)
+        script = asset("theme.js") + asset("picture.js") + asset("live.js", package=_PACKAGE)
         html = template("live.html.j2", package=_PACKAGE).render(
             title=self._title,
             stages=self._stages,
@@ -253,11 +255,11 @@ class LiveView:
     def _look_at_stage(self, place: int, state: StageState) -> _StageLook:
         story = self._stories[place].read(now_ns=time.monotonic_ns())
         broken = sum(bool(link.broken) for link in state.links)
+        pictures = pictures_of(story, prefix=f"s{place}-")
         return _StageLook(
             panel=template("panel.html.j2", package=_PACKAGE).render(state=state, broken=broken),
-            drawing=template("drawing.html.j2", package=_PACKAGE).render(
-                pictures=pictures_of(story, prefix=f"s{place}-")
-            ),
+            drawing=template("drawing.html.j2", package=_PACKAGE).render(pictures=pictures),
+            moments=[picture.moments for picture in pictures],
         )
 
 

@@ -10,6 +10,8 @@ from emulator.report.words import DASH, members, seconds
 from emulator.verification.run_story import StateChange
 
 _ROWS_MAX: Final = 200
+_RULES_MAX: Final = 2
+"""Rules by which two runs of one era are told apart."""
 
 
 class ComparedRow(NamedTuple):
@@ -78,7 +80,11 @@ def compare_decisions(left: ReportedRun, right: ReportedRun) -> Comparison:
 
 def _name(run: ReportedRun, other: ReportedRun) -> str:
     era = run.verdict.era or "unnamed era"
-    return era if era != (other.verdict.era or "unnamed era") else f"{era} ({run.directory.name})"
+    if era != (other.verdict.era or "unnamed era"):
+        return era
+    rules, others = run.verdict.switches, other.verdict.switches
+    apart = [f"{rule}={rules[rule]}" for rule in sorted(rules) if rules[rule] != others.get(rule)]
+    return f"{era} ({', '.join(apart) if 0 < len(apart) <= _RULES_MAX else run.directory.name})"
 
 
 _PartitionName = tuple[str, int]

@@ -20,7 +20,7 @@ import numpy as np
 
 from emulator.report.axes import RecordAxis, TimeAxis
 from emulator.report.copies_lane import copies_lane
-from emulator.report.curves import held_curves
+from emulator.report.curves import flushed_steps, held_curves
 from emulator.report.gone import counts_of, gone_records
 from emulator.report.lanes import acks_lane, faults_lane, leader_lane
 from emulator.report.log_lane import broker_lane
@@ -48,11 +48,13 @@ _BRACE_MIN: Final = 11.0
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """A picture, and the steps that are numbered in it."""
+    """A picture, the steps that are numbered in it, what it was drawn from, and where its lanes are."""
 
     svg: str
     steps: tuple[StoryStep, ...]
     height: float
+    picture: PartitionPicture
+    boxes: dict[str, Box]
 
 
 def picture_of(
@@ -84,6 +86,7 @@ def picture_of(
         time=TimeAxis(_happenings(partition, story), end_us=story.end_us, left=left, right=right),
         records=records,
         held=held,
+        flushed=flushed_steps(partition),
         gone=tuple(gone_records(counts_of(verdict, partition), records, held)),
         final_left=right,
         final_right=right + final_width,
@@ -113,6 +116,7 @@ def draw(
     parts: list[str] = []
     y = 4.0
     faults, height = faults_lane(picture, y)
+    faults_box = Box(_LEFT, y, _RIGHT, y + height)
     parts += [_label("faults", y + 11), *faults]
     y += height + 4
     leader = Box(_LEFT, y, _RIGHT, y + 20)
@@ -128,7 +132,7 @@ def draw(
     parts.append(text("each record", 80, y + 39, "side", anchor="end"))
     parts += [*copies_lane(picture, copies), *_braces(picture, copies)]
     y = copies.bottom + 9
-    boxes = {"leader": leader, "copies": copies}
+    boxes = {"faults": faults_box, "leader": leader, "copies": copies}
     for broker in picture.brokers:
         box = Box(_LEFT, y + _STRIP + 1, _RIGHT, y + _STRIP + 1 + lane_height)
         parts.append(_label(f"broker {broker}", box.top + 12))
@@ -161,7 +165,7 @@ def draw(
         data_left=_LEFT,
         data_right=_RIGHT,
     )
-    return Figure(svg=svg, steps=steps, height=y)
+    return Figure(svg=svg, steps=steps, height=y, picture=picture, boxes=boxes)
 
 
 def _happenings(partition: PartitionStory, story: RunStory) -> list[int]:

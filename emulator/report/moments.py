@@ -5,6 +5,8 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from emulator.report.edges import Edge, ToldEvent, causes_of, edges_of
+from emulator.report.figure import Figure
 from emulator.report.picture import PartitionPicture
 from emulator.report.spans import absent_spans, cut_off_spans, mistaken_spans
 from emulator.report.words import members
@@ -13,10 +15,11 @@ _ENDS_MAX = 160
 
 
 class BrokerMoments(msgspec.Struct, frozen=True, kw_only=True):
-    """A broker's log end over time, and what it was at times."""
+    """A broker's log end over time, up to where it was on the disk (nothing where that is unknown), what it was."""
 
     id: int
     ends: list[tuple[int, int]]
+    flushed: list[tuple[int, int]]
     spans: list[tuple[int, int, str]]
 
 
@@ -28,16 +31,19 @@ class State(NamedTuple):
 
 
 class Moments(msgspec.Struct, frozen=True, kw_only=True):
-    """The data of one picture: its id, its time axis, committed states, brokers."""
+    """The data of one picture: its id, its time axis, committed states, brokers, edges, what followed from causes."""
 
     figure: str
     knots: list[tuple[int, float]]
     states: list[State]
     brokers: list[BrokerMoments]
+    edges: list[Edge]
+    causes: list[tuple[str, int, list[ToldEvent]]]
 
 
-def moments_of(picture: PartitionPicture, *, figure: str) -> Moments:
-    """Returns the data of a picture."""
+def moments_of(drawn: Figure, *, figure: str) -> Moments:
+    """Returns the data of a picture whose element has that id."""
+    picture = drawn.picture
     return Moments(
         figure=figure,
         knots=[(time_us, round(x, 1)) for time_us, x in picture.time.knots],
@@ -54,6 +60,7 @@ def moments_of(picture: PartitionPicture, *, figure: str) -> Moments:
             BrokerMoments(
                 id=broker,
                 ends=_ends(picture, broker),
+                flushed=_flushed(picture, broker),
                 spans=[
                     (span.begin_us, span.end_us, span.words)
                     for spans in (
@@ -66,6 +73,8 @@ def moments_of(picture: PartitionPicture, *, figure: str) -> Moments:
             )
             for broker in picture.brokers
         ],
+        edges=edges_of(picture, drawn.boxes),
+        causes=causes_of(picture),
     )
 
 
@@ -86,3 +95,9 @@ def _ends(picture: PartitionPicture, broker: int) -> list[tuple[int, int]]:
         kept = np.unique(np.concatenate([np.linspace(0, len(times) - 1, _ENDS_MAX).astype(np.int64), falls, falls + 1]))
         times, ends = times[kept], ends[kept]
     return [(int(time), int(end)) for time, end in zip(times, ends, strict=True)]
+
+
+def _flushed(picture: PartitionPicture, broker: int) -> list[tuple[int, int]]:
+    """Of the topic that was created last, where there were several of its name."""
+    own = [steps for (_, node), steps in picture.flushed.items() if node == broker]
+    return [(int(time), int(value)) for time, value in zip(*own[-1], strict=True)] if own else []

@@ -13,16 +13,17 @@ from markupsafe import Markup
 
 from emulator.report.assets import asset, digest, template
 from emulator.report.comparison import Comparison, compare_decisions
-from emulator.report.figure import draw, picture_of
+from emulator.report.figure import draw
 from emulator.report.gone import counts_of, lost_of
 from emulator.report.headline import headline
 from emulator.report.lanes import why
-from emulator.report.moments import moments_of
+from emulator.report.moments import Moments, moments_of
 from emulator.report.run_files import ReportedRun, read_reported_run
 from emulator.report.steps import StoryStep
 from emulator.report.text_picture import text_picture
 from emulator.report.thumbnail import thumbnail
 from emulator.report.words import ACKS_ALL, DASH, members, number, plural, seconds
+from emulator.report.worst_first import worst_first
 from emulator.verification.guarantee import Guarantee
 from emulator.verification.run_story import PartitionStory, RunStory
 from emulator.verification.timeline import EventPlace
@@ -94,6 +95,8 @@ class _Picture:
     prefix: str
     svg: Markup
     steps: tuple[StoryStep, ...]
+    moments: Moments
+    has_flush_state: bool
 
 
 def render(run: ReportedRun, *, against: Comparison | None = None) -> str:
@@ -106,9 +109,9 @@ def render(run: ReportedRun, *, against: Comparison | None = None) -> str:
     verdict, story = run.verdict, run.story
     partitions = worst_first(verdict, story)
     drawn = partitions[:DRAWN_MAX]
-    style, script = asset("report.css"), asset("theme.js") + asset("report.js")
-    moments = [
-        moments_of(picture_of(verdict, partition, story), figure=f"p{place}-figure")
+    style, script = asset("report.css"), asset("theme.js") + asset("picture.js") + asset("report.js")
+    pictures = [
+        _picture(verdict, partition, story, place, scale=1.0 if place == 0 else 0.7)
         for place, partition in enumerate(drawn)
     ]
     return template("page.html.j2").render(
@@ -118,10 +121,7 @@ def render(run: ReportedRun, *, against: Comparison | None = None) -> str:
         glyph=_GLYPHS[verdict.verdict],
         bars=_bars(verdict),
         problem=story.problem,
-        pictures=[
-            _picture(verdict, partition, story, place, scale=1.0 if place == 0 else 0.7)
-            for place, partition in enumerate(drawn)
-        ],
+        pictures=pictures,
         others=[_small(verdict, partition, story) for partition in partitions[len(drawn) :][:SMALL_MAX]],
         left_out=max(0, len(partitions) - len(drawn) - SMALL_MAX),
         losses=verdict.losses[:_LOSSES_MAX],
@@ -135,7 +135,7 @@ def render(run: ReportedRun, *, against: Comparison | None = None) -> str:
         steps=story.steps,
         comparison=against,
         parts=_parts(verdict, story, run, against),
-        moments=Markup(_json(moments)),
+        moments=Markup(script_data([picture.moments for picture in pictures])),
         patterns=Markup(asset("patterns.svg")),
         style=Markup(style),
         style_digest=digest(style),
@@ -161,19 +161,10 @@ def write_report(directory: Path, target: Path, *, against: Path | None = None) 
     write_whole(target, render(run, against=compared).encode())
 
 
-def worst_first(verdict: VerdictReport, story: RunStory) -> list[PartitionStory]:
-    """Returns partitions: those that lost most acks=all records first, of others those to which most were written."""
-
-    def place(partition: PartitionStory) -> tuple[int, int, str, int]:
-        acked, lost = lost_of(counts_of(verdict, partition), ACKS_ALL)
-        return -lost, -acked, partition.topic, partition.partition
-
-    return sorted(story.partitions, key=place)
-
-
-def _json(value: object) -> str:
+def script_data(value: object) -> str:
+    """Returns data for a script as JSON that is safe within an element."""
     text = msgspec.json.encode(value).decode()
-    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e").replace("'", "\\u0027")
 
 
 def tone_of(verdict: VerdictReport) -> str:
@@ -219,6 +210,8 @@ def _picture(
         prefix=prefix,
         svg=Markup(figure.svg),
         steps=figure.steps,
+        moments=moments_of(figure, figure=f"{prefix}figure"),
+        has_flush_state=bool(figure.picture.flushed),
     )
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from emulator.report.axes import Floats, RecordAxis, TimeAxis
-from emulator.report.curves import Curve
+from emulator.report.curves import Curve, Steps
 from emulator.report.gone import GoneRecords
 from emulator.verification.run_story import PartitionStory, RunStory, StateChange
 
@@ -44,6 +44,7 @@ class PartitionPicture:
         changes: committed states before the end.
         time, records: the axes.
         held: what was held of each epoch, by topic id and epoch, and by node.
+        flushed: up to where logs were on the disk, by topic id and node; only where that is known.
         gone: what no log has any more.
         final_left, final_right: where final logs are drawn.
     """
@@ -55,6 +56,7 @@ class PartitionPicture:
     time: TimeAxis
     records: RecordAxis
     held: Mapping[tuple[str, int], Mapping[int, Curve]]
+    flushed: Mapping[tuple[str, int], Steps]
     gone: tuple[GoneRecords, ...]
     final_left: float
     final_right: float

@@ -1,6 +1,7 @@
 """The page of a run in a real browser: what its first screen shows, keyboard, script, colours, accessibility."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.resources import files
@@ -71,34 +72,92 @@ def test_the_keyboard_reaches_every_mark_and_lights_its_twin(browser: Browser, p
         assert "lit" in str(tab.locator("#p0-disc-2").get_attribute("class")).split()
 
 
-def test_arrow_keys_and_the_pointer_tell_the_state(browser: Browser, pages: dict[str, Path]) -> None:
+def test_arrow_keys_tell_event_after_event_and_enter_what_followed_from_its_cause(
+    browser: Browser, pages: dict[str, Path]
+) -> None:
     with opened(browser, pages["lost"]) as tab:
-        told = tab.locator("#box")
+        told, chain = tab.locator("#box"), tab.locator(".chain").first
         assert told.is_hidden()
         tab.locator("svg.figure").focus()
-        tab.keyboard.press("ArrowRight")
-        tab.keyboard.press("ArrowRight")
-        assert "broker 1 leads, epoch 1; ISR 1 2" in told.inner_text()
+        seen = []
+        for _ in range(60):
+            tab.keyboard.press("ArrowRight")
+            seen.append(told.inner_text())
+            if "cuts its log" in seen[-1]:
+                break
+        assert any("broker 1 leads, epoch 1; ISR 1 2" in text for text in seen)
+        assert re.search(
+            r"broker 0 cuts its log to follow broker 2 in epoch 4: 50 to 0\nevents/0-0.jsonl:\d+", seen[-1]
+        )
+        tab.keyboard.press("Enter")
+        assert told.is_hidden()
+        assert "LogTruncated orders-0" in chain.inner_text()
+        tab.keyboard.press("Escape")
+        assert chain.is_hidden()
+        assert tab.evaluate("document.activeElement.id") == "p0-figure"
         tab.keyboard.press("Escape")
         assert told.is_hidden()
-        tab.locator("svg.figure").hover(position={"x": 400, "y": 200})
+
+
+def test_the_pointer_tells_the_state_and_the_event_of_the_nearest_edge_which_a_click_follows(
+    browser: Browser, pages: dict[str, Path]
+) -> None:
+    with opened(browser, pages["lost"]) as tab:
+        told, figure = tab.locator("#box"), tab.locator("svg.figure").first
+        figure.hover(position={"x": 400, "y": 200})
         assert "log ends at" in told.inner_text()
+        assert re.search(r"on disk to \d+|all on disk", told.inner_text())
+        disc = tab.locator(".disc.led circle").last.bounding_box()  # at the last cut
+        assert disc is not None
+        tab.mouse.move(disc["x"] + disc["width"] / 2, disc["y"] + disc["height"] + 6)
+        assert "cuts its log" in told.inner_text()
+        assert "cause " in told.inner_text()
+        tab.mouse.down()
+        tab.mouse.up()
+        chain = tab.locator(".chain").first
+        assert chain.is_visible()
+        assert chain.locator("tbody tr").count() > 0
+        chain.get_by_role("button").click()
+        assert chain.is_hidden()
 
 
 def test_a_drag_zooms_and_a_double_click_shows_all(browser: Browser, pages: dict[str, Path]) -> None:
     with opened(browser, pages["lost"]) as tab:
         figure = tab.locator("svg.figure")
         whole = figure.get_attribute("viewBox")
-        box = figure.bounding_box()
-        assert box is not None
-        tab.mouse.move(box["x"] + 300, box["y"] + 150)
-        tab.mouse.down()
-        tab.mouse.move(box["x"] + 500, box["y"] + 150)
-        tab.mouse.up()
+        drag(tab)
         assert figure.get_attribute("viewBox") != whole
-        assert figure.bounding_box() == box
         figure.dblclick(position={"x": 400, "y": 150})
         assert figure.get_attribute("viewBox") == whole
+
+
+def drag(tab: Page) -> None:
+    figure = tab.locator("svg.figure").first
+    box = figure.bounding_box()
+    assert box is not None
+    tab.mouse.move(box["x"] + 300, box["y"] + 150)
+    tab.mouse.down()
+    tab.mouse.move(box["x"] + 500, box["y"] + 150)
+    tab.mouse.up()
+    assert figure.bounding_box() == box
+
+
+def test_the_plan_is_copied_as_a_scenario_that_can_be_played(
+    browser: Browser, runs: dict[str, ReportedRun], tmp_path: Path
+) -> None:
+    plan = files("chaos").joinpath("scenarios/kip-966/last-replica-standing.yaml").read_text()
+    run = runs["lost"]
+    page = tmp_path / "planned.html"
+    page.write_text(render(ReportedRun(directory=run.directory, verdict=run.verdict, story=run.story, plan=plan)))
+    with opened(browser, page, permissions=["clipboard-read", "clipboard-write"]) as tab:
+        tab.locator("#copy-plan").click()
+        tab.wait_for_function("document.getElementById('copy-plan').textContent === 'copied'")
+        assert tab.evaluate("navigator.clipboard.readText()") == plan
+    with opened(browser, page) as tab:  # without permission the plan is selected
+        tab.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error('denied')); }")
+        tab.locator("#copy-plan").click()
+        tab.wait_for_function("getSelection().toString().length > 0")
+        assert tab.evaluate("getSelection().toString()").strip() == plan.strip()
 
 
 def background(tab: Page) -> str:

@@ -8,12 +8,14 @@ from hypothesis import strategies as st
 
 from emulator.report.axes import RecordAxis, TimeAxis
 from emulator.report.curves import curve
+from emulator.report.edges import causes_of, edges_of
+from emulator.report.figure import draw
 from emulator.report.markup import visible
-from emulator.report.page import worst_first
 from emulator.report.run_files import ReportedRun
 from emulator.report.spans import Role, absent_spans, cut_off_spans, joined, mistaken_spans, role_spans
 from emulator.report.text_picture import COLUMNS, text_picture
 from emulator.report.words import deeds, number, offset_ranges
+from emulator.report.worst_first import worst_first
 from emulator.report.worst_moment import fewest_copies
 from emulator.verification.run_story import Point
 from tests.unit.report.judged_runs import kept, lost
@@ -125,3 +127,36 @@ def test_a_level_curve_is_two_points_and_a_fall_keeps_both_ends() -> None:
     assert visible(xs, np.zeros(100)).tolist() == [0, 99]
     ys = np.where(xs < 50, 10.0, 0.0)
     assert visible(xs, ys).tolist() == [0, 49, 50, 99]
+
+
+def test_edges_stand_in_their_lanes_and_name_the_line_that_tells_of_them(loss: ReportedRun) -> None:
+    drawn = draw(loss.verdict, loss.story.partitions[0], loss.story, prefix="p0-")
+    edges = edges_of(drawn.picture, drawn.boxes)
+    assert [edge.time_us for edge in edges] == sorted(edge.time_us for edge in edges)
+    cut = next(edge for edge in edges if edge.words.startswith("broker 0 cuts its log to follow broker 2"))
+    assert (cut.top, cut.bottom) == (round(drawn.boxes["broker 0"].top, 1), round(drawn.boxes["broker 0"].bottom, 1))
+    file, _, number = cut.event.rpartition(":")
+    line = (loss.directory / file).read_text().splitlines()[int(number) - 1]
+    assert '"type":"LogTruncated"' in line.replace(" ", "")
+    name, _, told = causes_of(drawn.picture)[cut.cause]
+    assert f'"cause_id":"{name}"' in line.replace(" ", "")
+    assert [each.event for each in told] == [cut.event]
+    acked = next(edge for edge in edges if edge.words.endswith("acknowledges"))
+    name, _, told = causes_of(drawn.picture)[acked.cause]
+    assert name.startswith("send-")
+    assert any(each.event == acked.event for each in told)
+    words = " ".join(edge.words for edge in edges)
+    for part in ("broker 2 loses power", "broker 2 starts again", "cut off broker 0", "no leader", "acknowledges"):
+        assert part in words
+
+
+def test_what_is_in_the_page_cache_alone_is_drawn_and_nothing_where_it_is_not_known(loss: ReportedRun) -> None:
+    [partition] = loss.story.partitions
+    assert 'class="unflushed"' in draw(loss.verdict, partition, loss.story, prefix="x").svg
+    unknown = msgspec.structs.replace(partition, flushed=())
+    assert 'class="unflushed"' not in draw(loss.verdict, unknown, loss.story, prefix="x").svg
+    flushed = msgspec.structs.replace(
+        partition,
+        flushed=tuple(msgspec.structs.replace(each, points=(Point(-1, 1_000_000),)) for each in partition.flushed),
+    )
+    assert 'class="unflushed"' not in draw(loss.verdict, flushed, loss.story, prefix="x").svg

@@ -12,9 +12,10 @@ import pytest
 from emulator.core.errors import ConfigError
 from emulator.report.comparison import compare_decisions
 from emulator.report.headline import headline
-from emulator.report.page import DRAWN_MAX, REPORT_FILE, render, worst_first, write_report
+from emulator.report.page import DRAWN_MAX, REPORT_FILE, render, write_report
 from emulator.report.run_files import ReportedRun, read_reported_run
 from emulator.report.steps import Tone
+from emulator.report.worst_first import worst_first
 from emulator.verification.run_story import RunStory
 from emulator.verification.story_file import STORY_FILE
 from emulator.verification.verdict import Verdict
