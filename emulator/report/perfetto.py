@@ -1,7 +1,7 @@
 """A run as a trace for Perfetto, in the Trace Event Format: nodes as processes, roles and faults as slices.
 
-A node has a thread for each process of its own, for what was done to it, and for each partition; counters are its log
-ends. Times are microseconds.
+A node has a thread for each process of its own and for each partition; counters are its log ends. What was done to it
+overlaps, which slices of a thread may not, and so is told by pairs of asynchronous events. Times are microseconds.
 """
 
 from collections.abc import Iterator
@@ -9,7 +9,16 @@ from enum import IntEnum
 from typing import TypedDict
 
 from emulator.report.curves import held_curves
-from emulator.report.spans import Role, absent_spans, cut_off_spans, joined, mistaken_spans, replicas_of, role_spans
+from emulator.report.spans import (
+    Role,
+    Span,
+    absent_spans,
+    cut_off_spans,
+    joined,
+    mistaken_spans,
+    replicas_of,
+    role_spans,
+)
 from emulator.report.words import NodeNames
 from emulator.verification.run_story import PartitionStory, RunStory
 
@@ -24,6 +33,8 @@ class TraceEvent(TypedDict, total=False):
     ts: int
     dur: int
     s: str
+    cat: str
+    id: str
     args: dict[str, str | int]
 
 
@@ -42,7 +53,6 @@ def trace_events(story: RunStory) -> Iterator[TraceEvent]:
     for node in sorted({each.node for each in story.processes}):
         yield _name("process_name", node, 0, names.name(node))
         yield _name("thread_name", node, _Thread.PROCESS, "process")
-        yield _name("thread_name", node, _Thread.FAULTS, "faults")
         yield from _of_node(story, node)
     for place, partition in enumerate(story.partitions):
         for broker in replicas_of(partition, story.end_us):
@@ -59,6 +69,13 @@ def _slice(name: str, node: int, thread: int, begin_us: int, end_us: int, **more
     )
 
 
+def _lasting(span: Span, node: int, **more: str) -> Iterator[TraceEvent]:
+    own_id = f"{node} {span.words} {span.begin_us} {more.get('partition', '')}"
+    shared = TraceEvent(name=span.words, cat="fault", id=own_id, pid=node, tid=_Thread.FAULTS)
+    yield TraceEvent(**shared, ph="b", ts=span.begin_us, args=dict(more))
+    yield TraceEvent(**shared, ph="e", ts=max(span.end_us, span.begin_us + 1))
+
+
 def _of_node(story: RunStory, node: int) -> Iterator[TraceEvent]:
     for process in story.processes:
         if process.node == node:
@@ -66,7 +83,7 @@ def _of_node(story: RunStory, node: int) -> Iterator[TraceEvent]:
             end = "unknown" if process.end is None else process.end.value
             yield _slice(f"process {process.incarnation}", node, _Thread.PROCESS, process.started_us, end_us, end=end)
     for span in (*joined(cut_off_spans(story, node)), *absent_spans(story, node)):
-        yield _slice(span.words, node, _Thread.FAULTS, span.begin_us, span.end_us)
+        yield from _lasting(span, node)
 
 
 def _of_replica(story: RunStory, partition: PartitionStory, broker: int, thread: int) -> Iterator[TraceEvent]:
@@ -75,7 +92,7 @@ def _of_replica(story: RunStory, partition: PartitionStory, broker: int, thread:
     for role in role_spans(partition, broker, story.end_us):
         yield _slice(_ROLES[role.role], broker, thread, role.begin_us, role.end_us, partition=name)
     for span in joined(mistaken_spans(partition, story, broker)):
-        yield _slice(span.words, broker, _Thread.FAULTS, span.begin_us, span.end_us, partition=name)
+        yield from _lasting(span, broker, partition=name)
     for cut in partition.cuts:
         if cut.node == broker:
             yield TraceEvent(

@@ -5,8 +5,10 @@ import re
 from collections import Counter
 from pathlib import Path
 
+import edn_format
 import msgspec
 import pytest
+from edn_format.exceptions import EDNDecodeError
 
 from emulator.cli.main import cli
 from emulator.core.errors import ConfigError
@@ -15,7 +17,7 @@ from emulator.core.history import OperationType, PollOperation, SendOperation
 from emulator.core.types import CauseId, MetadataOffset, TopicId
 from emulator.report.export import TraceFormat, write_trace
 from emulator.report.jepsen import jepsen_lines
-from emulator.report.perfetto import trace_events
+from emulator.report.perfetto import TraceEvent, trace_events
 from emulator.report.run_files import ReportedRun
 from emulator.report.shiviz import READ_BY, LoggedEvent, shiviz_lines
 from tests.unit.report.judged_runs import left_by, lost
@@ -67,6 +69,40 @@ def test_a_history_is_jepsens(loss: ReportedRun, tmp_path: Path) -> None:
     assert any(re.search(r'\{"orders-0" \[\[0 "producer-0/\d+"\]', value) for value in polled)
 
 
+def check_edn(line: str) -> None:
+    """Reads a line as Clojure does, and checks that it is an operation of Jepsen's Kafka workload."""
+    operation = edn_format.loads(line)
+    fields = {str(key.name): value for key, value in operation.items()}
+    assert fields.keys() - {"error"} == {"index", "time", "type", "process", "f", "value"}
+    assert fields["type"].name in ("invoke", "ok", "fail", "info")
+    for micro in fields["value"]:
+        kind, *rest = micro
+        assert kind == fields["f"]
+        match kind.name, rest:
+            case "send", [str(), str()]:
+                pass
+            case "send", [str(), [int(), str()]]:
+                assert fields["type"].name == "ok"
+            case "poll", []:
+                assert fields["type"].name == "invoke"
+            case "poll", [polled]:
+                assert all(isinstance(offset, int) for pairs in polled.values() for offset, _ in pairs)
+            case _:
+                raise AssertionError(line)
+
+
+def test_a_reader_of_edn_reads_a_history(loss: ReportedRun, tmp_path: Path) -> None:
+    write_trace(loss.directory, tmp_path / "history.edn", TraceFormat.JEPSEN)
+    lines = (tmp_path / "history.edn").read_text().splitlines()
+    assert len(lines) > 40
+    for line in lines:
+        check_edn(line)
+    polled = next(line for line in lines if ":f :poll" in line and ":type :ok" in line)
+    for spoiled in (polled.replace("[[:poll", "[[:peek"), polled.replace("{:index", "{:number"), polled[:-2]):
+        with pytest.raises((AssertionError, EDNDecodeError)):
+            check_edn(spoiled)
+
+
 def send(index: int, operation: str, kind: OperationType, base_offset: int | None = None) -> SendOperation:
     line = {
         "f": "send",
@@ -105,10 +141,59 @@ def test_sends_in_flight_are_processes_and_one_of_unknown_outcome_ends_its_own()
     assert '"a\\"b-0"' in lines[0]
 
 
+def problems_of_trace(events: list[TraceEvent]) -> list[str]:
+    """Returns what breaks the Trace Event Format, by its document, or what Perfetto drops: slices that do not nest."""
+    found, slices, begun = [], dict[tuple[int, int], list[tuple[int, int]]](), set[object]()
+    for event in events:
+        given = {"ph", "name", "pid"} - event.keys()
+        given |= {"X": {"ts", "dur", "tid"}, "i": {"ts", "s", "tid"}, "C": {"ts", "args"}, "M": {"args"}}.get(
+            event["ph"], {"ts", "cat", "id"}
+        ) - event.keys()
+        if given:
+            found.append(f"{event} lacks {given}")
+            continue
+        match event["ph"]:
+            case "X":
+                slices.setdefault((event["pid"], event["tid"]), []).append((event["ts"], event["ts"] + event["dur"]))
+            case "b":
+                begun.add((event["cat"], event["id"]))
+            case "e" if (event["cat"], event["id"]) not in begun:
+                found.append(f"{event} ends what was not begun")
+            case "i" if event["s"] not in "gpt":
+                found.append(f"{event} has no such scope")
+            case "C" if not all(isinstance(value, int | float) for value in event["args"].values()):
+                found.append(f"{event} counts what is no number")
+            case "M" if event["name"] not in ("process_name", "thread_name"):
+                found.append(f"{event} is no metadata")
+    for thread, spans in slices.items():
+        open_ends: list[int] = []
+        for begin, end in sorted(spans, key=lambda span: (span[0], -span[1])):
+            while open_ends and open_ends[-1] <= begin:
+                open_ends.pop()
+            if open_ends and end > open_ends[-1]:
+                found.append(f"thread {thread}: {begin}..{end} does not end within the slice that it began in")
+            open_ends.append(end)
+    return found
+
+
+def test_a_trace_keeps_to_its_format(loss: ReportedRun) -> None:
+    events = list(trace_events(loss.story))
+    assert problems_of_trace(events) == []
+    spoiled = [
+        TraceEvent(ph="X", name="a", pid=1, tid=1, ts=0, dur=10),
+        TraceEvent(ph="X", name="b", pid=1, tid=1, ts=5, dur=10),
+        TraceEvent(ph="i", name="c", pid=1, tid=1, ts=0, s="x"),
+        TraceEvent(ph="C", name="d", pid=1, ts=0, args={"offset": "ten"}),
+        TraceEvent(ph="e", name="e", pid=1, tid=1, ts=0, cat="fault", id="1"),
+        TraceEvent(ph="X", name="f", pid=1, tid=1, ts=0),
+    ]
+    assert len(problems_of_trace(spoiled)) == 5
+
+
 def test_a_trace_has_every_node_its_roles_and_its_cuts(loss: ReportedRun) -> None:
     events = list(trace_events(loss.story))
     kinds = Counter(event["ph"] for event in events)
-    assert set(kinds) == {"M", "X", "i", "C"}
+    assert set(kinds) == {"M", "X", "i", "C", "b", "e"}
     assert all(event["dur"] > 0 for event in events if event["ph"] == "X")
     named = {event["args"]["name"] for event in events if event["name"] == "process_name"}
     assert named == {"broker 0", "broker 1", "broker 2", "the controller"}
