@@ -88,11 +88,12 @@ screenshots: setup ## play the demo and take the pictures of README; needs a bro
 	$(BIN)/laststand run kip-966/last-replica-standing --era kafka-3.9 --era kip-966 --out build/screenshots
 	$(BIN)/python -m docs.screenshots build/screenshots
 
-gallery: setup ## play every bundled scenario under five eras in virtual time: build/gallery/overview.html
+gallery: setup ## play each known failure, and every bundled scenario under five eras, in virtual time: build/gallery/index.html
 	rm -rf build/gallery
 	-$(BIN)/laststand run chaos/scenarios --driver simulator --out build/gallery $(GALLERY_ERAS:%=--era %)
+	$(BIN)/python -m docs.gallery build/gallery
 
-bench: setup ## run all benchmarks, or one: NAME=boot|produce|console|failover|oracle|simulator
+bench: setup ## run all benchmarks, or one: NAME=boot|produce|console|failover|oracle|simulator|pages
 	$(BIN)/python -m benchmarks $(NAME)
 
 clean: ## remove generated code, caches and build output; runs in store/ and .venv stay

@@ -1,10 +1,11 @@
 """``docs/failures.md``: each rule that it claims is in the code that it names, and can be taken away as it says."""
 
 import re
-from typing import NamedTuple
 
 import pytest
 
+from docs import failures_table
+from docs.failures_table import Failure
 from emulator.core.properties import NodeProperties
 from emulator.core.switches import Switches, is_switch, with_switch
 from tests.simulation.mutants import MUTANTS
@@ -14,34 +15,18 @@ _NOTHING = "—"
 _NO_RULE = "None"
 
 
-class Row(NamedTuple):
-    """One row of the table."""
-
-    id: str
-    source: str
-    failure: str
-    rule: str
-    where: str
-    switch: str
+DOCUMENT = failures_table.DOCUMENT.read_text(encoding="utf-8")
+ROWS = failures_table.failures_of(DOCUMENT)
 
 
-def rows(document: str) -> list[Row]:
-    lines = [line for line in document.splitlines() if line.startswith("| S")]
-    return [Row(*(cell.strip() for cell in line.strip("|").split("|"))) for line in lines]
-
-
-DOCUMENT = (ROOT / "docs" / "failures.md").read_text(encoding="utf-8")
-ROWS = rows(DOCUMENT)
-
-
-def problems(row: Row) -> list[str]:
+def problems(row: Failure) -> list[str]:
     """Returns a line for each thing that a row says and that is not so."""
     found = []
     if row.where != _NOTHING:
         found += list(place_problems(row.where))
     elif not row.rule.startswith(_NO_RULE):
         found.append("a rule that is nowhere")
-    for words in re.findall(r"`([^`]+)`", row.switch):
+    for words in row.named:
         found += _switch_problems(words)
     return found
 
@@ -60,22 +45,22 @@ def _switch_problems(words: str) -> list[str]:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
-def test_a_row_names_what_exists(row: Row) -> None:
+def test_a_row_names_what_exists(row: Failure) -> None:
     assert problems(row) == []
 
 
 @pytest.mark.parametrize(
     "row",
     [
-        Row("S99", "here", "It is lost.", "Keep it.", _NOTHING, _NOTHING),
-        Row("S99", "here", "It is lost.", "Keep it.", "`core/switches.py::NoSuchRule`", _NOTHING),
-        Row("S99", "here", "It is lost.", "Keep it.", "`core/no_such_file.py::Switches`", _NOTHING),
-        Row("S99", "here", "It is lost.", "Keep it.", "`core/switches.py::Switches`", "`no_such_switch=off`"),
-        Row("S99", "here", "It is lost.", "Keep it.", "`core/switches.py::Switches`", "`kip-966/no-such-scenario`"),
-        Row("S99", "here", "It is lost.", "Keep it.", "`core/switches.py::Switches`", "`tests/no-such-plan.txt`"),
+        Failure("S99", "here", "It is lost.", "Keep it.", _NOTHING, _NOTHING),
+        Failure("S99", "here", "It is lost.", "Keep it.", "`core/switches.py::NoSuchRule`", _NOTHING),
+        Failure("S99", "here", "It is lost.", "Keep it.", "`core/no_such_file.py::Switches`", _NOTHING),
+        Failure("S99", "here", "It is lost.", "Keep it.", "`core/switches.py::Switches`", "`no_such_switch=off`"),
+        Failure("S99", "here", "It is lost.", "Keep it.", "`core/switches.py::Switches`", "`kip-966/no-such-scenario`"),
+        Failure("S99", "here", "It is lost.", "Keep it.", "`core/switches.py::Switches`", "`tests/no-such-plan.txt`"),
     ],
 )
-def test_a_row_that_names_what_does_not_exist_is_a_problem(row: Row) -> None:
+def test_a_row_that_names_what_does_not_exist_is_a_problem(row: Failure) -> None:
     assert problems(row)
 
 

@@ -1,0 +1,31 @@
+"""Reads the table of ``docs/failures.md``."""
+
+import re
+from pathlib import Path
+from typing import Final, NamedTuple
+
+DOCUMENT: Final = Path(__file__).parent / "failures.md"
+
+_QUOTED: Final = re.compile(r"`([^`]+)`")
+
+
+class Failure(NamedTuple):
+    """One row: a failure, in the words of the document."""
+
+    id: str
+    source: str
+    failure: str
+    rule: str
+    where: str
+    switch: str
+
+    @property
+    def named(self) -> list[str]:
+        """What its last column names: switches, scenarios and plans."""
+        return _QUOTED.findall(self.switch)
+
+
+def failures_of(document: str) -> list[Failure]:
+    """Returns the rows of the table, in order."""
+    lines = [line for line in document.splitlines() if line.startswith("| S")]
+    return [Failure(*(cell.strip() for cell in line.strip("|").split("|"))) for line in lines]

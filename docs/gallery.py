@@ -1,0 +1,226 @@
+"""The book of how replicated logs lose data: a report for each row of ``docs/failures.md``, and an index of them.
+
+``make gallery`` plays each failure in virtual time: without the rule that prevents it, and with it. The report is that
+of the first run, compared with the second. Runs are judged in this process, one after the other; no Spark is needed.
+"""
+
+import asyncio
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import jinja2
+import msgspec
+from markupsafe import Markup
+
+from chaos.drivers import make_driver
+from chaos.play.run_directory import create_run_directory_at
+from chaos.play.run_order import RunOrder
+from chaos.play.runner import Run
+from chaos.scenario.scenario_file import load_scenario
+from docs.failures_table import DOCUMENT, Failure, failures_of
+from emulator.core.switches import DEFAULT_ERA, Switches, era_switches, is_switch, with_switch
+from emulator.plan.drivers import DriverName
+from emulator.plan.plan import Plan, parse_plan
+from emulator.report.assets import asset, digest
+from emulator.report.page import tone_of, write_report
+from emulator.report.run_files import ReportedRun, read_reported_run
+from emulator.report.thumbnail import thumbnail
+from emulator.report.worst_first import worst_first
+from emulator.simulator.run_writer import write_run
+from emulator.verification.judge import judge
+from emulator.verification.run_directory import open_run_directory
+from emulator.verification.run_plan import plan_run
+from emulator.verification.story_file import write_story
+from emulator.verification.verdict import headline
+from emulator.verification.verdict_forms import write_verdict, write_whole
+
+INDEX: Final = "index.html"
+ROOT: Final = Path(__file__).parents[1]
+_SCENARIOS: Final = ROOT / "chaos" / "scenarios"
+_PLANS: Final = ROOT / "tests" / "simulation" / "regressions"
+_PLANS_NAMED: Final = "tests/simulation/"
+_SEED: Final = 1
+_NO_RULE: Final = "None"
+_CODE: Final = re.compile(r"`([^`]+)`")
+
+
+class Played(NamedTuple):
+    """What shows a failure: a plan of the simulator, or a scenario; and the rules that are off in the first run.
+
+    Attributes:
+        path: of the plan or scenario.
+        rules: switches and their rules, of a scenario; a plan has its own.
+    """
+
+    path: Path
+    rules: tuple[tuple[str, str], ...] = ()
+
+
+class Unplayed(NamedTuple):
+    """Why there is no run that shows a failure."""
+
+    reason: str
+
+
+class _Cell(NamedTuple):
+    svg: Markup
+    tone: str
+    words: str
+
+
+class _Entry(NamedTuple):
+    id: str
+    source: Markup
+    failure: Markup
+    rule: Markup
+    page: str | None
+    without: _Cell | None
+    kept: _Cell | None
+    note: str
+
+
+def played_by(failure: Failure) -> Played | Unplayed:
+    """Returns what shows a failure: a plan that was kept without its rule, else a scenario, else another plan."""
+    pairs = [name.partition("=") for name in failure.named]
+    rules = tuple((name, rule or "off") for name, _, rule in pairs if is_switch(name))
+    plans = [ROOT / name for name in failure.named if name.startswith(_PLANS_NAMED) and name.endswith(".txt")]
+    plans += sorted(_PLANS.glob(f"{failure.id.lower()}-*.txt"))
+    scenarios = [path for name in failure.named if "/" in name for path in sorted(_SCENARIOS.glob(f"{name}.yaml"))]
+    without = [plan for plan in plans if set(rules) & set(_plan(plan).switches)]
+    if without:
+        return Played(without[0])
+    if scenarios:
+        return Played(scenarios[0], rules)
+    if plans:
+        return Played(plans[0])
+    if failure.rule.startswith(_NO_RULE):
+        return Unplayed("Nothing here can fail like this: what it takes is not emulated.")
+    if not rules:
+        return Unplayed("No switch takes this rule away, so no run without it can be played.")
+    return Unplayed("No plan that shows it is kept: tests show it in another way.")
+
+
+def _plan(path: Path) -> Plan:
+    return parse_plan(path.read_text(encoding="utf-8"))
+
+
+def write_gallery(target: Path, failures: Sequence[Failure]) -> None:
+    """Plays failures, and writes their reports and the index into a directory.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    runs = target / "runs"
+    shutil.rmtree(runs, ignore_errors=True)
+    entries = []
+    for failure in failures:
+        entries.append(_entry(failure, runs / failure.id, target))
+        said = entries[-1].without.words if entries[-1].without else entries[-1].note
+        sys.stdout.write(f"{failure.id}: {said}\n")
+        sys.stdout.flush()
+    style = asset("report.css")
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    page = environment.from_string((Path(__file__).parent / "gallery.html.j2").read_text(encoding="utf-8"))
+    html = page.render(
+        entries=entries,
+        has_overview=(target / "overview.html").is_file(),
+        patterns=Markup(asset("patterns.svg")),
+        style=Markup(style),
+        style_digest=digest(style),
+    )
+    write_whole(target / INDEX, html.encode())
+
+
+def _entry(failure: Failure, runs: Path, target: Path) -> _Entry:
+    shown = played_by(failure)
+    page, without, kept, note = None, None, None, ""
+    if isinstance(shown, Unplayed):
+        note = shown.reason
+    else:
+        first, second = _play(shown, runs)
+        page = f"{failure.id}.html"
+        write_report(first, target / page, against=second)
+        without = _cell(read_reported_run(first))
+        kept = None if second is None else _cell(read_reported_run(second))
+        note = str(shown.path.relative_to(ROOT))
+    return _Entry(
+        failure.id, _code(failure.source), _code(failure.failure), _code(failure.rule), page, without, kept, note
+    )
+
+
+def _code(words: str) -> Markup:
+    """Returns text of the document with its quoted names as code."""
+    parts = _CODE.split(words.replace("<br>", " "))
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if place % 2 else part for place, part in enumerate(parts)
+    )
+
+
+def _cell(run: ReportedRun) -> _Cell:
+    partition = next(iter(worst_first(run.verdict, run.story)), None)
+    return _Cell(thumbnail(run.verdict, partition, run.story), tone_of(run.verdict), headline(run.verdict))
+
+
+def _play(shown: Played, runs: Path) -> tuple[Path, Path | None]:
+    """Plays a failure without its rule and with it; returns both run directories, the second where there is a rule."""
+    if shown.path.suffix == ".txt":
+        plan = _plan(shown.path)
+        plans = [plan, msgspec.structs.replace(plan, switches=())] if plan.switches else [plan]
+        directories = [runs / name for name, _ in zip(("without", "with"), plans, strict=False)]
+        for each, directory in zip(plans, directories, strict=True):
+            write_run(each, directory, name=f"failures/{runs.name}")
+    else:
+        rules = list(_rules(shown.rules))
+        directories = [
+            _play_scenario(shown.path, switches, runs / name)
+            for name, switches in zip(("without", "with"), rules, strict=False)
+        ]
+    for directory in directories:
+        _judge(directory)
+    return directories[0], directories[1] if len(directories) > 1 else None
+
+
+def _rules(off: Sequence[tuple[str, str]]) -> Iterator[Switches]:
+    switches = era_switches(DEFAULT_ERA)
+    if off:
+        without = switches
+        for name, rule in off:
+            without = with_switch(without, name, rule)
+        yield without
+    yield switches
+
+
+def _play_scenario(path: Path, switches: Switches, directory: Path) -> Path:
+    scenario = load_scenario(path)
+    order = RunOrder(
+        scenario=scenario,
+        directory=create_run_directory_at(directory, scenario),
+        era=DEFAULT_ERA,
+        switches=switches,
+        properties=scenario.properties,
+        seed=scenario.seed if scenario.seed is not None else _SEED,
+        toxiproxy=None,
+        driver=DriverName.SIMULATOR,
+    )
+    asyncio.run(Run(order, make_driver=make_driver, on_status=lambda _: None).play())
+    return directory
+
+
+def _judge(directory: Path) -> None:
+    found = judge(plan_run(0, open_run_directory(directory)))
+    write_verdict(found.report, directory)
+    write_story(found.story, directory)
+
+
+def main(target: Path) -> None:
+    """Writes the gallery of all failures."""
+    write_gallery(target, failures_of(DOCUMENT.read_text(encoding="utf-8")))
+    sys.stdout.write(f"{target / INDEX}\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]).resolve())

@@ -1,0 +1,33 @@
+"""``make gallery``: every row of ``docs/failures.md`` has a page, or says why it has none."""
+
+from pathlib import Path
+
+import pytest
+
+from docs.failures_table import DOCUMENT, Failure, failures_of
+from docs.gallery import INDEX, Played, Unplayed, played_by, write_gallery
+from emulator.report.run_files import read_reported_run
+from emulator.verification.verdict import Verdict
+
+FAILURES = {failure.id: failure for failure in failures_of(DOCUMENT.read_text(encoding="utf-8"))}
+
+
+@pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES)
+def test_a_failure_is_played_by_what_exists_or_says_why_it_is_not(failure: Failure) -> None:
+    match played_by(failure):
+        case Played(path=path):
+            assert path.is_file()
+        case Unplayed(reason=reason):
+            assert reason.endswith(".")
+
+
+def test_a_page_shows_the_loss_without_the_rule_beside_the_run_with_it(tmp_path: Path) -> None:
+    write_gallery(tmp_path, [FAILURES["S08"], FAILURES["S04"]])
+    without, kept = (read_reported_run(tmp_path / "runs" / "S08" / name).verdict for name in ("without", "with"))
+    assert (without.verdict, kept.verdict) == (Verdict.VIOLATION, Verdict.VALID)
+    page = (tmp_path / "S08.html").read_text()
+    assert "Against kip-966 (maximal_isr=" in page
+    index = (tmp_path / INDEX).read_text()
+    assert 'href="S08.html"' in index
+    assert "No switch takes this rule away" in index
+    assert not (tmp_path / "S04.html").exists()
