@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from benchmarks import boot, console, failover, oracle, produce, simulator
+from benchmarks import boot, console, failover, oracle, pages, produce, simulator
 from benchmarks.cluster import BenchmarkError
 from benchmarks.figure import Figure
 
@@ -16,6 +16,7 @@ BENCHMARKS: Final[Mapping[str, Callable[[], Iterator[Figure]]]] = {
     "failover": failover.measure,
     "oracle": oracle.measure,
     "simulator": simulator.measure,
+    "pages": pages.measure,
 }
 """What can be asked for by name, in the order in which all of them run."""
 
