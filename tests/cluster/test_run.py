@@ -1,5 +1,7 @@
 """Short runs from start to end on real processes: what they leave, and how they fail."""
 
+import asyncio
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from chaos.drivers import make_driver
 from chaos.play.run_directory import create_run_directory
 from chaos.play.run_order import RunOrder
 from chaos.play.runner import Run, RunStatus
+from chaos.play.waiting import StepError
 from chaos.scenario.scenario_file import load_scenario, read_scenario
 from emulator.client.history import HISTORY_FILE, read_history
 from emulator.core.events import (
@@ -21,6 +24,7 @@ from emulator.core.events import (
     NodeStarted,
     NodeStopped,
     RunEnded,
+    StepReached,
 )
 from emulator.core.history import FinalReadOperation, HistoryLine, OperationType, SendOperation
 from emulator.core.switches import Switches
@@ -54,7 +58,7 @@ class Played:
         return read_history(self.directory / HISTORY_FILE)
 
 
-async def play(store: Path, steps: str) -> Played:
+def run_of(store: Path, steps: str, *, on_status: Callable[[RunStatus], None]) -> Run:
     scenario = read_scenario(store / "short.yaml", f"{HEAD}steps:\n{steps}")
     directory = create_run_directory(store / "store", scenario, now=datetime.now(UTC))
     order = RunOrder(
@@ -66,11 +70,38 @@ async def play(store: Path, steps: str) -> Played:
         seed=1,
         toxiproxy=None,
     )
+    return Run(order, make_driver=make_driver, on_status=on_status)
+
+
+async def play(store: Path, steps: str) -> Played:
     told: list[RunStatus] = []
-    run = Run(order, make_driver=make_driver, on_status=told.append)
+    run = run_of(store, steps, on_status=told.append)
     await run.play()
     assert told
-    return Played(directory, run)
+    return Played(run.order.directory, run)
+
+
+async def test_what_somebody_does_to_a_run_while_it_waits_is_in_its_plan(tmp_path: Path) -> None:
+    steps = "  - until: {acked: 50, acks: all, per: partition}\n  - until: {partition: orders-1, leader: 0}\n"
+    is_waiting = asyncio.Event()
+    run = run_of(tmp_path, steps, on_status=lambda status: is_waiting.set() if status.step == 2 else None)
+    [kill] = read_scenario(tmp_path / "asked.yaml", f"{HEAD}steps: [{{kill: {{node: 1}}}}]\n").steps
+    with pytest.raises(StepError, match="not being played"):
+        await run.play_beside(kill)
+    playing = asyncio.create_task(run.play())
+    async with asyncio.timeout(60):
+        await is_waiting.wait()
+        played = await run.play_beside(kill)
+        await playing
+    assert run.problem is None
+    assert "was killed" in played.outcome.seen
+    listed = (run.order.directory / "plan.yaml").read_text().partition("steps:\n")[2].splitlines()
+    assert [line.split(":")[0].removeprefix("  - {") for line in listed] == ["until", "kill", "until"]
+    events = Played(run.order.directory, run).events("harness-0.jsonl")
+    assert [event.cause_id for event in events if isinstance(event, FaultInjected)] == ["step-3"]
+    assert [event.step for event in events if isinstance(event, StepReached)] == [1, 3, 2]
+    with pytest.raises(StepError, match="not being played"):
+        await run.play_beside(kill)
 
 
 async def test_a_run_leaves_its_whole_directory(tmp_path: Path) -> None:
