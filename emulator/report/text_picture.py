@@ -76,10 +76,10 @@ def _copies(picture: PartitionPicture, moments: np.ndarray[tuple[int], np.dtype[
     rows = []
     for span in picture.records.spans:
         promised = picture.promised_end(span.key)
-        if not promised or (gone and span.key not in gone):
+        curves = picture.held.get(span.key, {})
+        if not promised or not curves or (gone and span.key not in gone):
             continue
         last = gone.get(span.key, promised - 1)
-        curves = picture.held.get(span.key, {})
         held = np.sum([curve.at(moments) > last for curve in curves.values()], axis=0)
         begun = np.maximum.accumulate(held) > 0
         row = "".join(str(min(int(count), 9)) if was else " " for count, was in zip(held, begun, strict=True))

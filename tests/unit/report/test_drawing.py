@@ -160,3 +160,12 @@ def test_what_is_in_the_page_cache_alone_is_drawn_and_nothing_where_it_is_not_kn
         flushed=tuple(msgspec.structs.replace(each, points=(Point(-1, 1_000_000),)) for each in partition.flushed),
     )
     assert 'class="unflushed"' not in draw(loss.verdict, flushed, loss.story, prefix="x").svg
+
+
+def test_an_epoch_of_which_nobody_held_anything_before_the_end_has_no_row_of_copies(survival: ReportedRun) -> None:
+    [partition] = survival.story.partitions
+    last = max(each.leader_epoch for each in partition.promised)
+    first_us = min(each.ends[0].time_us for each in partition.held if each.leader_epoch == last)
+    text = text_picture(survival.verdict, partition, msgspec.structs.replace(survival.story, end_us=first_us - 1))
+    assert "copies 1" in text
+    assert f"copies {last}" not in text
