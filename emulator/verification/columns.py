@@ -149,9 +149,9 @@ class Table(Collection[_Row]):
 
     def __getitem__(self, name: str) -> Ints:
         """The column of a field."""
-        pieces = self._own_pieces_of(name)
-        if len(pieces) > 1 or not isinstance(pieces[0], np.ndarray):
-            pieces[:] = [joined(pieces)]
+        pieces = self._pieces[name]
+        if len(pieces) != 1 or self._pending or not isinstance(pieces[0], np.ndarray):
+            pieces[:] = [joined(self._own_pieces_of(name))]
         return cast("Ints", pieces[0])
 
     def _own_pieces_of(self, name: str) -> list[Piece]:

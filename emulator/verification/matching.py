@@ -61,9 +61,9 @@ def are_among(rows: Sequence[Ints], others: Sequence[Ints]) -> Mask:
 
 def groups_of(*columns: Ints) -> Iterator[Ints]:
     """Yields the places of rows that agree in every column, in their order, group by group."""
-    [keys] = keys_of(columns)
-    if not len(keys):
+    if not len(columns[0]):
         return
+    [keys] = keys_of(columns)
     if np.all(keys == keys[0]):
         yield np.arange(len(keys))
         return
