@@ -17,6 +17,12 @@ ERA_SUMMARIES: Final[Mapping[str, str]] = MappingProxyType(
         "kafka-3.9": "KRaft without eligible leader replicas; AlterPartition checks broker epochs (KIP-903)",
         "kafka-4.2": "eligible leader replicas, as far as Kafka 4.2 has them",
         "kip-966": "all of KIP-966, and the rules that the failures found here ask for (the default)",
+        "kafka-2.5-zk": "ZooKeeper; leaders write the ISR themselves (simulator)",
+        "kafka-2.6-zk": "ZooKeeper; StopReplica carries leader epochs (KIP-570) (simulator)",
+        "kafka-3.1-zk": "ZooKeeper; leaders ask the controller to change the ISR (KIP-497) (simulator)",
+        "kafka-3.2-zk": "ZooKeeper; LeaderRecoveryState is stored (KIP-704) (simulator)",
+        "kafka-3.9-zk": "ZooKeeper, the last release that has it (simulator)",
+        "kip-550-zk": "ZooKeeper; KIP-497, KIP-704 and KIP-550 as they were written (simulator)",
     }
 )
 """What each era stands for."""
@@ -92,16 +98,13 @@ def _explain(listing: _CheckListing) -> None:
 @click.command(short_help="List the eras.")
 @json_option
 def eras(output: Output) -> None:
-    """Print every era, a preset of switches that names a real protocol; docs/eras.md has the table of switches."""
+    """Print every era: a preset of switches that names a real protocol (docs/eras.md, docs/eras-zookeeper.md)."""
     from emulator.cli.tables import print_json, print_listing
-    from emulator.core.switches import ERAS, switch_texts
+    from emulator.core.eras import ALL_ERAS, era_rules, rule_texts
 
     if output is Output.JSON:
         print_json(
-            [
-                {"era": era, "summary": ERA_SUMMARIES[era], "switches": switch_texts(switches)}
-                for era, switches in ERAS.items()
-            ]
+            [{"era": era, "summary": ERA_SUMMARIES[era], "switches": rule_texts(era_rules(era))} for era in ALL_ERAS]
         )
         return
-    print_listing(("ERA", "WHAT IT IS"), [(era, ERA_SUMMARIES[era]) for era in ERAS])
+    print_listing(("ERA", "WHAT IT IS"), [(era, ERA_SUMMARIES[era]) for era in ALL_ERAS])

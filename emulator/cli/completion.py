@@ -41,21 +41,22 @@ def completion(shell: str) -> None:
 
 def complete_eras(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem]:
     """Offers eras."""
-    from emulator.core.switches import ERAS
+    from emulator.core.eras import ALL_ERAS
 
-    return _offer(ERAS, typed)
+    return _offer(ALL_ERAS, typed)
 
 
 def complete_settings(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem]:
     """Offers switches and properties with an equals sign, and the values of a switch behind one."""
+    from emulator.core.eras import ZOOKEEPER_RULES, is_rule, rule_choices
     from emulator.core.properties import NodeProperties
-    from emulator.core.switches import Switches, is_switch, switch_choices
+    from emulator.core.switches import Switches
 
     key, equals, _ = typed.partition("=")
-    if equals and is_switch(key):
-        return _offer((f"{key}={value}" for value in switch_choices(key)), typed)
+    if equals and is_rule(key):
+        return _offer((f"{key}={value}" for value in rule_choices(key)), typed)
     properties = (field.replace("_", ".") for field in NodeProperties.__struct_fields__)
-    return _offer((f"{name}=" for name in (*Switches.__struct_fields__, *properties)), typed)
+    return _offer((f"{name}=" for name in (*Switches.__struct_fields__, *ZOOKEEPER_RULES, *properties)), typed)
 
 
 def complete_scenarios(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem]:

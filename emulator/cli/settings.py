@@ -6,12 +6,13 @@ import click
 
 from emulator.cli.completion import complete_eras, complete_settings
 from emulator.cli.user_error import UserError
-from emulator.core.switches import DEFAULT_ERA, ERAS
+from emulator.core.eras import ALL_ERAS
+from emulator.core.switches import DEFAULT_ERA
 
 if TYPE_CHECKING:
     from emulator.plan.overrides import Overrides
 
-ERA_HELP: Final = f"{', '.join(ERAS)}. docs/eras.md compares them."
+ERA_HELP: Final = f"{', '.join(ALL_ERAS)}. docs/eras.md compares them."
 """What can be given to ``--era``."""
 
 PROFILE_NAMES: Final = (

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from emulator.core.switches import ERAS
+from emulator.core.eras import ALL_ERAS
 from emulator.report.assets import asset, digest, template
 from emulator.report.page import tone_of
 from emulator.report.run_files import ReportedRun, read_reported_run
@@ -76,7 +76,7 @@ def write_overview(pages: Sequence[tuple[Path, Path]], target: Path, *, unplayed
             found[place] = run, page
     cells = {(each.scenario, each.era): _blank(each) for each in unplayed}
     cells |= {place: _cell(run, _relative(page, target)) for place, (run, page) in found.items()}
-    eras = sorted({era for _, era in cells}, key=lambda era: ([*ERAS, era].index(era), era))
+    eras = sorted({era for _, era in cells}, key=lambda era: ([*ALL_ERAS, era].index(era), era))
     scenarios = sorted({scenario for scenario, _ in cells})
     style = asset("report.css")
     content = template("overview.html.j2").render(

@@ -11,8 +11,8 @@ from emulator.cli.catalogue import ERA_SUMMARIES
 from emulator.cli.main import cli
 from emulator.cli.scenarios import summary_of
 from emulator.cli.user_error import UserError
+from emulator.core.eras import ALL_ERAS
 from emulator.core.promises import PROMISES
-from emulator.core.switches import ERAS
 
 
 def typed(*arguments: str) -> str:
@@ -50,9 +50,9 @@ def test_a_check_that_does_not_exist_is_refused() -> None:
 
 
 def test_every_era_is_listed() -> None:
-    assert list(ERA_SUMMARIES) == list(ERAS)
-    assert first_words(typed("eras")) == list(ERAS)
-    assert [each["era"] for each in json.loads(typed("eras", "--json"))] == list(ERAS)
+    assert list(ERA_SUMMARIES) == list(ALL_ERAS)
+    assert first_words(typed("eras")) == list(ALL_ERAS)
+    assert [each["era"] for each in json.loads(typed("eras", "--json"))] == list(ALL_ERAS)
 
 
 def test_every_scenario_is_listed_with_a_summary() -> None:
