@@ -198,7 +198,7 @@ def read_runs(spark: "SparkSession", paths: Sequence[Path | str], *, on_broken: 
         BrokenRunsError: there are such runs, and they are not to be left out.
         ReadingError: a task failed.
     """
-    plans, missing = _plan([Path(path) for path in paths])
+    plans, missing = plan_runs([Path(path) for path in paths])
     blocks = _read(spark, plans)
     broken = (*missing, *_broken_runs(blocks, plans))
     if broken and on_broken is OnBroken.REFUSE:
@@ -207,7 +207,8 @@ def read_runs(spark: "SparkSession", paths: Sequence[Path | str], *, on_broken: 
     return Runs(spark, blocks, broken)
 
 
-def _plan(paths: Sequence[Path]) -> tuple[tuple[RunPlan, ...], tuple[BrokenRun, ...]]:
+def plan_runs(paths: Sequence[Path]) -> tuple[tuple[RunPlan, ...], tuple[BrokenRun, ...]]:
+    """Returns what is to be read of each run, and which paths are no runs; it takes no session to tell."""
     plans: dict[Path, RunPlan] = {}
     missing = []
     for path in paths:

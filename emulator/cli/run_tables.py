@@ -16,7 +16,7 @@ from emulator.cli.user_error import UserError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from emulator.analysis import Runs
+    from emulator.analysis import BrokenRunsError, Runs
 
 skip_broken_option = click.option(
     "--skip-broken",
@@ -37,9 +37,8 @@ def tables_of(paths: Sequence[Path], *, skip_broken: bool, spark_choice: SparkCh
     from emulator.verification.class_archive import ArchiveUse
     from emulator.verification.session import SparkLostError, SparkSessionError
 
-    for path in paths:
-        if not path.is_dir() and not skip_broken:
-            raise UserError(f"{path}: no such directory")
+    if not skip_broken:
+        _refuse_what_is_no_run(paths)
     require_spark()
     place = Path(tempfile.mkdtemp(prefix="laststand-"))
     try:
@@ -57,13 +56,29 @@ def tables_of(paths: Sequence[Path], *, skip_broken: bool, spark_choice: SparkCh
             shutil.rmtree(place, ignore_errors=True)
 
 
+def _refuse_what_is_no_run(paths: Sequence[Path]) -> None:
+    """Says so before Spark takes its seconds to start."""
+    from emulator.analysis.runs import BrokenRunsError, plan_runs
+
+    for path in paths:
+        if not path.is_dir():
+            raise UserError(f"{path}: no such directory")
+    _, missing = plan_runs(paths)
+    if missing:
+        raise _refusal(BrokenRunsError(missing))
+
+
+def _refusal(error: "BrokenRunsError") -> UserError:
+    return UserError(f"{error}; --skip-broken leaves out such runs")
+
+
 def _read(spark: "SparkSession", paths: Sequence[Path], *, skip_broken: bool) -> "Runs":
     from emulator.analysis import BrokenRunsError, OnBroken, read_runs
 
     try:
         runs = read_runs(spark, paths, on_broken=OnBroken.SKIP if skip_broken else OnBroken.REFUSE)
     except BrokenRunsError as error:
-        raise UserError(f"{error}; --skip-broken leaves out such runs") from error
+        raise _refusal(error) from error
     for broken in runs.broken:
         click.echo(f"left out: {broken.path}: {broken.reason}", err=True)
     if len(runs.broken) == len(paths):
