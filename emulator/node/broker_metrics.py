@@ -2,7 +2,8 @@
 
 Names are Kafka's as its JMX exporter writes them. Gauges are computed from the partitions at each scrape. Counters
 count the broker's events: an ISR change counts once the controller has committed it, as in Kafka's
-``AlterPartitionListener``, even if the broker learns of it from metadata before the response.
+``AlterPartitionListener``, even if the broker learns of it from metadata before the response. Kafka's quantiles of a
+produce request's time are a histogram here, so that several brokers can be added up.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -12,9 +13,10 @@ from prometheus_client.metrics_core import Metric
 from emulator.core.broker.broker import Broker
 from emulator.core.broker.partition import Partition
 from emulator.core.errors import ErrorCode
-from emulator.core.events import AlterPartitionAnswered, AlterPartitionProposed, Event
+from emulator.core.events import AlterPartitionAnswered, AlterPartitionProposed, AppendRole, BatchAppended, Event
 from emulator.core.types import BrokerId
 from emulator.node.metric_families import counter, gauge, partition_gauge
+from emulator.node.produce_times import ProduceTimes
 
 _MANAGER = "kafka_server_replicamanager"
 
@@ -25,19 +27,26 @@ class BrokerMetrics:
     Args:
         broker: read at each scrape.
         broker_id: its id.
+
+    Attributes:
+        produce_times: from arrival to answer, of produce requests.
     """
 
     def __init__(self, broker: Broker, broker_id: BrokerId) -> None:
+        self.produce_times = ProduceTimes()
         self._broker = broker
         self._broker_id = broker_id
         self._growth: dict[tuple[str, int], int] = {}  # of the ISR, by what was proposed and is not answered yet
         self._shrinks = 0
         self._expands = 0
         self._failures = 0
+        self._records = 0
 
     def count(self, event: Event) -> None:
         """Counts an event, if a metric depends on it."""
         match event:
+            case BatchAppended(role=AppendRole.LEADER):
+                self._records += event.record_count
             case AlterPartitionProposed():
                 growth = len(event.proposed_isr) - len(event.committed_isr)
                 self._growth[event.topic, event.partition] = growth
@@ -62,6 +71,10 @@ class BrokerMetrics:
             "records by which this broker trails the leader that it trails most",
             self._broker.max_fetch_lag,
         )
+        yield counter(
+            "kafka_server_brokertopicmetrics_messagesin", "records that producers brought to this leader", self._records
+        )
+        yield self.produce_times.collect()
         yield from _led_partitions(led)
         yield from _logs(partitions)
 

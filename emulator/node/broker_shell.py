@@ -73,6 +73,7 @@ from emulator.storage.log_scan import LogScan
 
 if TYPE_CHECKING:
     from emulator.node.metrics_server import ServedMetrics
+    from emulator.node.produce_times import ProduceTimes
 
 _STOP_GRACE_S: Final = 0.2
 
@@ -145,6 +146,7 @@ class BrokerShell:
         self._departures: list[Departure] = []
         self._stopped = asyncio.Event()
         self._metrics: ServedMetrics | None = None
+        self._produce_times: ProduceTimes | None = None
         self._logs_task: asyncio.Task[None] | None = None
         self._metadata_task: asyncio.Task[None] | None = None
         self._scan_tasks: set[asyncio.Task[None]] = set()
@@ -159,7 +161,8 @@ class BrokerShell:
         from emulator.node.broker_metrics import BrokerMetrics
         from emulator.node.metrics_server import ServedMetrics
 
-        self._metrics = ServedMetrics(BrokerMetrics(self._broker, BrokerId(self._config.node_id)))
+        metrics = BrokerMetrics(self._broker, BrokerId(self._config.node_id))
+        self._metrics, self._produce_times = ServedMetrics(metrics), metrics.produce_times
         return await self._metrics.start(self._config.host, port)
 
     async def run(self) -> None:
@@ -214,6 +217,8 @@ class BrokerShell:
     def _receive(
         self, request: Request, cause_id: CauseId, attachments: tuple[bytes, ...], responder: Responder
     ) -> None:
+        if self._produce_times is not None and isinstance(request, ProduceRequest):
+            responder = self._produce_times.timed(responder)
         received = RequestReceived(cause_id=cause_id, request_id=self._requests.add(responder), request=request)
         self._loop.put(Arrival(incoming=received, attachments=attachments))
 

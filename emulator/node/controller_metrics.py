@@ -35,6 +35,7 @@ class ControllerMetrics:
         self._recoveries = 0
         self._unclean_elections = 0
         self._elections_from_elr = 0
+        self._leader_changes = 0
 
     def count(self, event: Event) -> None:
         """Counts an event, if a metric depends on it."""
@@ -47,6 +48,7 @@ class ControllerMetrics:
                 pass
 
     def _count_change(self, event: PartitionChanged) -> None:
+        self._leader_changes += event.election is not Election.NONE
         match event.election:
             case Election.UNCLEAN | Election.LAST_KNOWN_LEADER:
                 self._unclean_elections += 1
@@ -72,6 +74,9 @@ class ControllerMetrics:
         yield counter(f"{_STATS}_uncleanleaderelections", "unclean elections", self._unclean_elections)
         yield counter(
             f"{_STATS}_electionfromeligibleleaderreplicas", "elections of an ELR member", self._elections_from_elr
+        )
+        yield counter(
+            "laststand_leader_changes", "partitions that got another leader, or lost theirs", self._leader_changes
         )
         yield gauge(
             f"{_KIP_966}_global_under_min_isr_partition_count", "ISR smaller than min ISR", health.under_min_isr
@@ -103,6 +108,9 @@ class ControllerMetrics:
         )
         yield partition_gauge(
             "kafka_topic_partition_in_sync_replica", "members of the ISR", ((name, len(s.isr)) for name, s in states)
+        )
+        yield partition_gauge(
+            "laststand_partition_elr", "members of the ELR", ((name, len(state.elr)) for name, state in states)
         )
         yield partition_gauge(
             "kafka_topic_partition_under_replicated_partition",

@@ -139,9 +139,12 @@ def test_lost_followers_are_counted_at_their_leader() -> None:
     assert twice[f"{MANAGER}_underminisrpartitioncount"] == twice["kafka_cluster_partition_underminisr orders-0"] == 1
     assert twice["kafka_log_log_logendoffset orders-0"] == 2
     assert twice["kafka_topic_partition_current_offset orders-0"] == 1
+    assert twice["kafka_server_brokertopicmetrics_messagesin_total"] == 2
     under = samples(observed.controller.collect())
     assert under["kafka_controller_global_under_min_isr_partition_count"] == 1
     assert under["kafka_controller_electable_leaders orders-0"] == 2  # the leader, and whom it lost last
+    assert under["laststand_partition_elr orders-0"] == 1
+    assert under["laststand_leader_changes_total"] == 0
 
     observed.cluster.links.heal()
     observed.until_state(lambda state: len(state.isr) == 3)
@@ -222,6 +225,8 @@ def test_a_leader_from_the_elr_is_counted_and_is_not_unclean() -> None:
     assert offline["kafka_topic_partition_leader orders-0"] == -1
     assert offline["kafka_controller_manual_leader_election_required_partition_count"] == 0
     assert offline["kafka_brokers"] == 0
+    assert offline["laststand_leader_changes_total"] == 2  # its first leader, and none
+    assert elected["laststand_leader_changes_total"] == 3
     assert elected["kafka_topic_partition_leader orders-0"] == 1
     assert elected["kafka_controller_controllerstats_electionfromeligibleleaderreplicas_total"] == 1
     assert elected["kafka_controller_controllerstats_uncleanleaderelections_total"] == 0
