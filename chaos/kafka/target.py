@@ -7,6 +7,7 @@ from typing import Final
 
 from chaos.kafka.metadata import KafkaMetadata
 from chaos.play.waiting import ChangeSignal
+from chaos.process.annotations import annotated
 from chaos.process.client_link import ClientLink
 from chaos.process.fault_target import FaultTarget
 from chaos.process.harness_log import HarnessLog
@@ -97,7 +98,7 @@ async def open_kafka_target(
     faults = FaultTarget(
         cluster=cluster, metadata=metadata, log=log, changes=changes, session_timeout_ms=session_timeout_ms
     )
-    async with asyncio.TaskGroup() as tasks:
+    async with annotated() as annotations, asyncio.TaskGroup() as tasks:
         following = tasks.create_task(metadata.run())
-        yield KafkaTarget(faults=faults, client=client)
+        yield KafkaTarget(faults=faults, client=client, annotations=annotations)
         following.cancel()

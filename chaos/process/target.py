@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 from chaos.play.barriers import Observation
 from chaos.play.waiting import ChangeSignal
+from chaos.process.annotations import Annotations, annotated
 from chaos.process.client_link import ClientLink
 from chaos.process.controller_requests import ask
 from chaos.process.fault_target import FaultTarget
@@ -19,9 +20,10 @@ from emulator.core.events import Event
 from emulator.core.image import MetadataImage
 from emulator.core.messages import Request, Response
 from emulator.core.types import CauseId, MetadataOffset, NodeId, Offset, TopicPartition
-from emulator.plan.actions import Action, Outcome, Produce, effective
+from emulator.plan.actions import Action, Outcome, Produce, deed_of, effective
 from emulator.plan.channels import Channel
 from emulator.plan.faults import fault_events
+from emulator.plan.steps import action_text
 from emulator.rpc.channel import keepalive_for
 from emulator.storage.power_loss import scan_log_end
 
@@ -32,11 +34,13 @@ class ProcessTarget:
     Args:
         faults: processes, committed state and log.
         client: the client process.
+        annotations: where deeds are told to people.
     """
 
-    def __init__(self, *, faults: FaultTarget, client: ClientLink) -> None:
+    def __init__(self, *, faults: FaultTarget, client: ClientLink, annotations: Annotations) -> None:
         self.faults = faults
         self._client = client
+        self._annotations = annotations
 
     @property
     def cause_id(self) -> CauseId:
@@ -109,9 +113,16 @@ class ProcessTarget:
         links = self.faults.cluster.toxiproxy
         broken = () if links is None else links.broken
         before = await self.committed_end()
-        begun_ns = time.monotonic_ns()
+        begun_ns, wall_ns = time.monotonic_ns(), time.time_ns()
         outcome = await execute(self.faults, action)
         proved_ns = time.monotonic_ns()
+        if outcome.took_effect:
+            self._annotations.tell(
+                f"{action_text(action)}: {outcome.seen}",
+                tags=(deed_of(action).verb, f"run:{self.faults.cluster.layout.run}"),
+                begun_ns=wall_ns,
+                ended_ns=wall_ns + proved_ns - begun_ns,
+            )
         after = await self.committed_end()
         for event in fault_events(
             action,
@@ -153,7 +164,7 @@ async def open_target(
     faults = FaultTarget(
         cluster=cluster, metadata=metadata, log=log, changes=changes, session_timeout_ms=session_timeout_ms
     )
-    async with asyncio.TaskGroup() as tasks:
+    async with annotated() as annotations, asyncio.TaskGroup() as tasks:
         following = tasks.create_task(metadata.run())
-        yield ProcessTarget(faults=faults, client=client)
+        yield ProcessTarget(faults=faults, client=client, annotations=annotations)
         following.cancel()
