@@ -100,6 +100,8 @@ class EndCause(enum.Enum):
     """It was asked to end, did not in time, and was killed."""
     UNEXPECTED = "unexpected"
     """It ended by itself, or in another way than it was asked to."""
+    UNSEEN = "unseen"
+    """Whoever was to tell of its end is gone, so nobody knows whether it ended; only in containers."""
 
 
 class ProcessEnd(msgspec.Struct, frozen=True, kw_only=True):

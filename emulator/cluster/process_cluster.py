@@ -287,7 +287,10 @@ class ProcessCluster:
         )
 
     def _ended(self, end: ProcessEnd) -> None:
-        if end.cause in (EndCause.UNEXPECTED, EndCause.STOP_TIMED_OUT) and end.name not in self._doomed:
+        if (
+            end.cause in (EndCause.UNEXPECTED, EndCause.STOP_TIMED_OUT, EndCause.UNSEEN)
+            and end.name not in self._doomed
+        ):
             self._on_unexpected_end(end.name, end)
 
 

@@ -1,17 +1,16 @@
 """Tests in containers are skipped, with the reason, where no engine answers or no image can be made."""
 
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from emulator.cluster.containers.container_host import ContainerHost
 from emulator.cluster.containers.engine import connect
-from emulator.cluster.containers.images import chosen_images
 from emulator.core.errors import MissingToolError
+from tests.docker.commands import ROOT, Commands
 
-ROOT: Final = Path(__file__).parents[2]
 _BUILD_TIMEOUT_S: Final = 420
 
 
@@ -34,5 +33,11 @@ def images() -> None:
 
 
 @pytest.fixture
-def host(images: None) -> ContainerHost:
-    return ContainerHost(chosen_images())
+def commands(images: None, tmp_path: Path) -> Iterator[Commands]:
+    """A place to type in; whatever a failed test leaves is removed."""
+    typed = Commands(tmp_path)
+    yield typed
+    typed.variables.clear()
+    typed.type("docker", "prune")
+    left = typed.containers() + typed.networks()
+    assert left == []

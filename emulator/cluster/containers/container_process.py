@@ -166,7 +166,7 @@ class ContainerProcess:
         end = ProcessEnd(
             name=self.name,
             pid=self.pid,
-            cause=_cause(self._asked_for, code),
+            cause=EndCause.UNSEEN if code is None else _cause(self._asked_for, code),
             exit_code=None if number is not None else code,
             signal_number=number,
             stderr_tail=lines,
@@ -175,7 +175,7 @@ class ContainerProcess:
         self._on_end(end)
 
 
-def _cause(asked_for: EndCause | None, code: int | None) -> EndCause:
+def _cause(asked_for: EndCause | None, code: int) -> EndCause:
     match asked_for:
         case EndCause.STOPPED if code in (0, _SIGNALLED + signal.SIGTERM):
             return EndCause.STOPPED
