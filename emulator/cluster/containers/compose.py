@@ -12,6 +12,12 @@ from typing import Final
 from jinja2 import Environment, StrictUndefined
 
 from emulator.cluster.containers import labels
+from emulator.cluster.containers.monitoring import (
+    dashboard,
+    grafana_datasource,
+    grafana_provider,
+    prometheus_config,
+)
 from emulator.core.types import NodeId
 from emulator.plan.channels import Link
 from emulator.plan.nodes import CLIENT, CONTROLLER
@@ -22,6 +28,11 @@ METRICS_PORT: Final = 9464
 TOXIPROXY_PORT: Final = 8474
 PROXY_PORT_BASE: Final = 20_000
 RUN_DIRECTORY: Final = "/var/lib/laststand/run"
+SPARK_PORT: Final = 7077
+
+_PROMETHEUS_PORT: Final = 9090
+_GRAFANA_PORT: Final = 3000
+_DASHBOARDS: Final = "/etc/laststand/dashboards"
 
 _PUBLISHED_BASE: Final = 19_092
 
@@ -63,6 +74,14 @@ def render(*, brokers: int, racks: int, era: str) -> str:
         era=era,
         nodes=[_node(node_id, node_ids, racks) for node_id in node_ids],
         proxies=json.dumps(_proxies(node_ids), indent=1),
+        prometheus=prometheus_config({service_name(node): f"{service_name(node)}:{METRICS_PORT}" for node in node_ids}),
+        prometheus_port=_PROMETHEUS_PORT,
+        grafana_port=_GRAFANA_PORT,
+        datasource=grafana_datasource(f"http://prometheus:{_PROMETHEUS_PORT}"),
+        provider=grafana_provider(_DASHBOARDS),
+        dashboards=_DASHBOARDS,
+        dashboard=dashboard().replace("$", "$$"),  # compose would look for a variable
+        spark_port=SPARK_PORT,
         run_directory=RUN_DIRECTORY,
         node_port=NODE_PORT,
         metrics_port=METRICS_PORT,

@@ -1,11 +1,13 @@
 """The compose file: what is published is what the command prints, and every pair of nodes has its proxy."""
 
 import json
+import re
 from pathlib import Path
 
 import yaml
 
 from emulator.cluster.containers.compose import render
+from emulator.cluster.containers.monitoring import PANELS, dashboard
 
 _PUBLISHED = Path(__file__).parents[3] / "docker/compose.yaml"
 
@@ -26,3 +28,27 @@ def test_every_node_reaches_every_other_through_a_proxy_of_its_own() -> None:
         assert f"100=toxiproxy:{port}" in broker["environment"]["LASTSTAND_ADDRESSES"]
         assert broker["ports"] == [f"127.0.0.1:{19092 + number}:9092"]
     assert [each["environment"]["LASTSTAND_BROKER_RACK"] for each in brokers] == ["a", "b", "c", "a", "b"]
+
+
+def test_prometheus_scrapes_every_node_and_grafana_shows_what_it_scrapes() -> None:
+    document = yaml.safe_load(render(brokers=2, racks=0, era="kip-966"))
+    contents = {name: each["content"] for name, each in document["configs"].items()}
+    [job] = yaml.safe_load(contents["prometheus"])["scrape_configs"]
+    targets = [target for each in job["static_configs"] for target in each["targets"]]
+    assert targets == ["controller:9464", "broker-0:9464", "broker-1:9464"]
+    assert document["services"]["broker-0"]["environment"]["LASTSTAND_METRICS_PORT"] == "9464"
+    [source] = yaml.safe_load(contents["grafana-source"])["datasources"]
+    assert source["url"] == "http://prometheus:9090"
+    [provider] = yaml.safe_load(contents["grafana-dashboards"])["providers"]
+    mounted = {each["source"]: each["target"] for each in document["services"]["grafana"]["configs"]}
+    assert Path(mounted["dashboard"]).parent == Path(provider["options"]["path"])
+    assert not re.search(r"(?<!\$)\$(?!\$)", contents["dashboard"]), "compose would look for a variable"
+    assert json.loads(contents["dashboard"].replace("$$", "$")) == json.loads(dashboard())
+    assert [each["title"] for each in json.loads(dashboard())["panels"]] == [each.title for each in PANELS]
+
+
+def test_spark_reads_every_volume_and_writes_none() -> None:
+    services = yaml.safe_load(render(brokers=3, racks=0, era="kip-966"))["services"]
+    of_harness = services["chaos"]["volumes"][1:]  # the first is the engine's socket
+    assert services["spark-worker"]["volumes"] == [f"{each}:ro" for each in of_harness]
+    assert all(services[name]["profiles"] == ["spark"] for name in ("spark-master", "spark-worker"))
