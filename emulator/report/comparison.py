@@ -32,6 +32,7 @@ class Comparison(NamedTuple):
         left, right: their eras, or what tells them apart.
         sentence: the first decision that differs.
         rows: decisions side by side.
+        other: the run on the right.
         switches: that differ, with the rule of each run.
     """
 
@@ -40,6 +41,7 @@ class Comparison(NamedTuple):
     sentence: str
     rows: list[ComparedRow]
     switches: list[tuple[str, str, str]]
+    other: ReportedRun
 
 
 def compare_decisions(left: ReportedRun, right: ReportedRun) -> Comparison:
@@ -75,6 +77,7 @@ def compare_decisions(left: ReportedRun, right: ReportedRun) -> Comparison:
             for rule in sorted({*rules, *others})
             if rules.get(rule) != others.get(rule)
         ],
+        other=right,
     )
 
 

@@ -15,7 +15,7 @@ from emulator.report.assets import asset, digest, template
 from emulator.report.comparison import Comparison, compare_decisions
 from emulator.report.figure import draw
 from emulator.report.gone import counts_of, lost_of
-from emulator.report.headline import headline
+from emulator.report.headline import Headline, headline
 from emulator.report.lanes import why
 from emulator.report.moments import Moments, moments_of
 from emulator.report.run_files import ReportedRun, read_reported_run
@@ -37,6 +37,8 @@ DRAWN_MAX: Final = 6
 SMALL_MAX: Final = 200
 """Of the others, those that are drawn in small."""
 
+_OTHER_PREFIX: Final = "other-"
+_OTHER_SCALE: Final = 0.7
 _LOSSES_MAX: Final = 200
 _DECISIONS_MAX: Final = 400
 _BAR: Final = 212.0
@@ -99,6 +101,17 @@ class _Picture:
     has_flush_state: bool
 
 
+@dataclass(frozen=True, kw_only=True)
+class _OtherRun:
+    """The run that another one is compared with; ``picture`` is ``None`` where nothing can be drawn."""
+
+    verdict: VerdictReport
+    glyph: str
+    tone: str
+    head: Headline
+    picture: _Picture | None
+
+
 def render(run: ReportedRun, *, against: Comparison | None = None) -> str:
     """Returns the report on a run as HTML.
 
@@ -111,9 +124,13 @@ def render(run: ReportedRun, *, against: Comparison | None = None) -> str:
     drawn = partitions[:DRAWN_MAX]
     style, script = asset("report.css"), asset("theme.js") + asset("picture.js") + asset("report.js")
     pictures = [
-        _picture(verdict, partition, story, place, scale=1.0 if place == 0 else 0.7)
+        _picture(verdict, partition, story, prefix=f"p{place}-", scale=1.0 if place == 0 else 0.7)
         for place, partition in enumerate(drawn)
     ]
+    other = None if against is None else _other_run(against.other, like=drawn[0] if drawn else None)
+    moments = [picture.moments for picture in pictures]
+    if other is not None and other.picture is not None:
+        moments.append(other.picture.moments)
     return template("page.html.j2").render(
         verdict=verdict,
         head=headline(verdict, partitions, story),
@@ -134,8 +151,9 @@ def render(run: ReportedRun, *, against: Comparison | None = None) -> str:
         plan=run.plan,
         steps=story.steps,
         comparison=against,
+        other=other,
         parts=_parts(verdict, story, run, against),
-        moments=Markup(script_data([picture.moments for picture in pictures])),
+        moments=Markup(script_data(moments)),
         patterns=Markup(asset("patterns.svg")),
         style=Markup(style),
         style_digest=digest(style),
@@ -159,6 +177,26 @@ def write_report(directory: Path, target: Path, *, against: Path | None = None) 
     run = read_reported_run(directory)
     compared = None if against is None else compare_decisions(run, read_reported_run(against))
     write_whole(target, render(run, against=compared).encode())
+
+
+def _other_run(run: ReportedRun, *, like: PartitionStory | None) -> _OtherRun:
+    """Returns what is shown of a run that another one is compared with: the same partition as there."""
+    partitions = worst_first(run.verdict, run.story)
+    same = [each for each in partitions if like is not None and _name_of(each) == _name_of(like)]
+    chosen = next(iter(same or partitions), None)
+    return _OtherRun(
+        verdict=run.verdict,
+        glyph=_GLYPHS[run.verdict.verdict],
+        tone=tone_of(run.verdict),
+        head=headline(run.verdict, partitions, run.story),
+        picture=None
+        if chosen is None
+        else _picture(run.verdict, chosen, run.story, prefix=_OTHER_PREFIX, scale=_OTHER_SCALE),
+    )
+
+
+def _name_of(partition: PartitionStory) -> str:
+    return f"{partition.topic}-{partition.partition}"
 
 
 def script_data(value: object) -> str:
@@ -192,20 +230,19 @@ def _bars(verdict: VerdictReport) -> list[_Bar]:
 def _small(verdict: VerdictReport, partition: PartitionStory, story: RunStory) -> _Small:
     acked, lost = lost_of(counts_of(verdict, partition), ACKS_ALL)
     return _Small(
-        f"{partition.topic}-{partition.partition}",
+        _name_of(partition),
         f"{number(lost)} of {number(acked)} lost",
         thumbnail(verdict, partition, story),
     )
 
 
 def _picture(
-    verdict: VerdictReport, partition: PartitionStory, story: RunStory, place: int, *, scale: float
+    verdict: VerdictReport, partition: PartitionStory, story: RunStory, *, prefix: str, scale: float
 ) -> _Picture:
-    prefix = f"p{place}-"
     figure = draw(verdict, partition, story, prefix=prefix, scale=scale)
     acked, lost = lost_of(counts_of(verdict, partition), ACKS_ALL)
     return _Picture(
-        name=f"{partition.topic}-{partition.partition}",
+        name=_name_of(partition),
         sums=f"{number(lost)} of {number(acked)} lost",
         prefix=prefix,
         svg=Markup(figure.svg),

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from playwright.sync_api import Browser, Page
 
+from emulator.report.comparison import compare_decisions
 from emulator.report.page import DRAWN_MAX, render
 from emulator.report.run_files import ReportedRun
 
@@ -195,6 +196,23 @@ def test_axe_finds_nothing(
         violations = [(each["id"], node["html"][:120]) for each in found["violations"] for node in each["nodes"][:3]]
         assert violations == []
         assert len(found["passes"]) > 10
+
+
+def test_both_pictures_of_a_comparison_tell_events_and_axe_finds_nothing(
+    browser: Browser, runs: dict[str, ReportedRun], tmp_path: Path
+) -> None:
+    page = tmp_path / "compared.html"
+    page.write_text(render(runs["lost"], against=compare_decisions(runs["lost"], runs["kept"])))
+    with opened(browser, page) as tab:
+        for name, leader in (("#p0-figure", "broker 2 leads, epoch 4"), ("#other-figure", "broker 1 leads, epoch 4")):
+            tab.locator(name).focus()
+            told = []
+            for _ in range(60):
+                tab.keyboard.press("ArrowRight")
+                told.append(tab.locator("#box").inner_text())
+            assert leader in told[-1], name
+        tab.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
+        assert tab.evaluate("axe.run()")["violations"] == []
 
 
 def many_partitions(run: ReportedRun) -> ReportedRun:

@@ -179,6 +179,13 @@ def test_two_runs_part_at_the_first_decision_that_differs(loss: ReportedRun, sur
     assert compare_decisions(loss, loss).sentence == "The two clusters decide alike to the end."
     page = Page(render(loss, against=found))
     assert found.sentence in page.text
+    assert "All 110 records acknowledged with acks=all are still there" in page.text
+    ids = list(page.values("id"))
+    assert {"p0-figure", "other-figure"} <= set(ids)
+    assert len(ids) == len(set(ids))
+    untold = msgspec.structs.replace(survival.story, partitions=(), problem="none")
+    blank = ReportedRun(directory=survival.directory, verdict=survival.verdict, story=untold, plan=None)
+    assert "other-figure" not in render(loss, against=compare_decisions(loss, blank))
 
 
 def test_a_run_without_a_story_has_a_page_without_a_picture(loss: ReportedRun) -> None:
