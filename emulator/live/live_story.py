@@ -125,6 +125,10 @@ class LiveStory:
                 self._take_logs(new)
                 self._take_answers(new.rows.get(e.ProduceAnswered))
             self._take_losses(process, losses.get(process, ()))
+        for told in (told for new in found for told in new.rare):
+            if isinstance(told.event, e.IncarnationEnded) and told.event.end is e.IncarnationEnd.STOPPED:
+                for record in self._records.values():
+                    record.stop(told.event.ended_node, told.time_ns)
 
     def _take_losses(self, process: _Process, losses: Iterable["_PowerLoss"]) -> None:
         """Takes what a power loss took: the harness tells it, and it comes after all that the process did."""

@@ -72,6 +72,15 @@ class PartitionRecord:
         """Takes that a node's log is on the disk up to an offset since a time."""
         self._flushed[node, topic_id].extend(np.array([time_ns]), np.array([recovery_point]))
 
+    def stop(self, node: int, time_ns: int) -> None:
+        """Takes that a node's process stopped in order: it flushed its logs."""
+        for (owner, topic_id), _ in list(self._flushed.items()):
+            ends = [
+                held.end for key, held in self._held.items() if key[:2] == (node, topic_id) and held.end > held.first
+            ]
+            if owner == node and ends:
+                self.flush(node, time_ns, topic_id, max(ends))
+
     def _note_flush_state(self, node: int, time_ns: int, event: Taking) -> None:
         if isinstance(event, LogOpened):
             self._flushed[node, event.topic_id].fall(time_ns, event.recovery_point)

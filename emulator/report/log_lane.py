@@ -20,6 +20,10 @@ CHARACTER: Final = 6.1
 _ROLE_WORDS: Final = {Role.LEADER: "LEADER", Role.ISR: "in ISR", Role.ELR: "in ELR", Role.OUT: ""}
 _HELD_WORDS: Final = {Role.OUT: "has them, may not lead", Role.ELR: "has them, and may lead"}
 _HELD_MIN: Final = 11.0
+_ABSENT_LABEL: Final = 14.0
+"""Below the top of a lane: what keeps its broker from working."""
+
+_LINE: Final = 13.0
 
 
 def fits(words: str, width: float, *, character: float = CHARACTER) -> bool:
@@ -42,7 +46,7 @@ def broker_lane(picture: PartitionPicture, broker: int, box: Box, *, strip: floa
     parts += epoch_lines(picture, box)
     parts += _overlays(picture, broker, box)
     parts += promise_line(picture, box)
-    parts += _held_words(picture, curves, roles, box)
+    parts += _held_words(picture, broker, curves, roles, box)
     parts.append(line(box.right, box.top, box.right, box.bottom, "cut-line"))
     return [*parts, *_strip(picture, broker, roles, box, strip)]
 
@@ -145,10 +149,12 @@ def _overlays(picture: PartitionPicture, broker: int, box: Box) -> Iterator[str]
         yield rect(x, box.top, width, box.height, span.kind, title(f"{span.words}, {_times(span)}"))
         if fits(span.words, width):
             is_taken = any(begin < x + len(span.words) * CHARACTER and x < end for begin, end in labels)
-            yield text(span.words, x + 5, box.top + (27 if is_taken else 14), "absent-label")
+            yield text(span.words, x + 5, box.top + _ABSENT_LABEL + (_LINE if is_taken else 0.0), "absent-label")
 
 
-def _held_words(picture: PartitionPicture, curves: _Held, roles: list[RoleSpan], box: Box) -> Iterator[str]:
+def _held_words(
+    picture: PartitionPicture, broker: int, curves: _Held, roles: list[RoleSpan], box: Box
+) -> Iterator[str]:
     for span in roles:
         words = _HELD_WORDS.get(span.role)
         if words is None or not fits(words, picture.time.x(span.end_us) - picture.time.x(span.begin_us)):
@@ -161,7 +167,18 @@ def _held_words(picture: PartitionPicture, curves: _Held, roles: list[RoleSpan],
             if free > tallest:
                 tallest, height = free, box.y(epoch.low) - free / 2
         if tallest >= _HELD_MIN:
-            yield text(words, picture.time.x(span.begin_us) + 6, height + 4, "held-label")
+            x, y = picture.time.x(span.begin_us) + 6, height + 4
+            label_y = box.top + _ABSENT_LABEL
+            is_taken = any(
+                begin < x + len(words) * CHARACTER and x < begin + len(each.words) * CHARACTER + 8
+                for each in absent_spans(picture.story, broker)
+                for begin, width in (_place(picture, each),)
+                if fits(each.words, width)
+            )
+            if is_taken and abs(y - label_y) < _LINE:
+                y = label_y + _LINE
+            if y < box.bottom - 2:
+                yield text(words, x, y, "held-label")
 
 
 def _strip(picture: PartitionPicture, broker: int, roles: list[RoleSpan], box: Box, strip: float) -> Iterator[str]:

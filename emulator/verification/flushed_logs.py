@@ -1,7 +1,7 @@
 """Up to where each replica's log is known to be on the disk, over time: for ``story.json``.
 
 A log that was opened says so itself, a flush is an event, and a power loss leaves what was on the disk. What was opened
-after a process had stopped in order was flushed when that ended.
+after a process had stopped in order was flushed when that ended, and so is the final log of one that did.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,7 +38,17 @@ def flushed_logs(facts: PartitionFacts, origin_ns: int) -> Iterator[Flushed]:
                     before = ended.get((node, each.incarnation - 1))
                     now = points[-1].value if points else 0
                     points.append(Point(time_us(_since_ns(each, before, ended), origin_ns), _point_after(each, now)))
+            last = ended.get((node, facts.cluster.last_incarnation.get(node, 0)))
+            end = _final_end(facts, node, topic_id)
+            if last is not None and last.event.end is IncarnationEnd.STOPPED and end is not None:
+                points.append(Point(time_us(last.time_ns, origin_ns), end))
             yield Flushed(node=node, topic_id=topic_id, points=tuple(thinned_steps(points)))
+
+
+def _final_end(facts: PartitionFacts, node: int, topic_id: str) -> int | None:
+    final = facts.final_batches
+    own = np.flatnonzero(final.has("node", node) & final.has("topic_id", topic_id))
+    return int(final["last_offset"][own].max()) + 1 if len(own) else None
 
 
 def _told_by_node(facts: PartitionFacts) -> dict[int, list[_Told]]:

@@ -273,9 +273,13 @@ def test_what_is_flushed_is_told_and_nothing_else(
 
 
 def flushed_of(run: Path) -> dict[int, int]:
-    """Up to where each broker's log was ever told to be on the disk."""
-    [partition] = read_story(run).partitions
-    return {each.node: max(point.value for point in each.points) for each in partition.flushed}
+    """Up to where each broker's log was ever told to be on the disk before the cluster was stopped."""
+    story = read_story(run)
+    [partition] = story.partitions
+    return {
+        each.node: max(point.value for point in each.points if point.time_us <= story.end_us)
+        for each in partition.flushed
+    }
 
 
 def test_the_wide_story_loses_records_of_each_of_its_partitions(reports: dict[str, VerdictReport]) -> None:
