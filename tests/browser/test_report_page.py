@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from emulator.report.comparison import compare_decisions
 from emulator.report.page import DRAWN_MAX, render
@@ -152,12 +152,12 @@ def test_the_plan_is_copied_as_a_scenario_that_can_be_played(
     page.write_text(render(ReportedRun(directory=run.directory, verdict=run.verdict, story=run.story, plan=plan)))
     with opened(browser, page, permissions=["clipboard-read", "clipboard-write"]) as tab:
         tab.locator("#copy-plan").click()
-        tab.wait_for_function("document.getElementById('copy-plan').textContent === 'copied'")
+        expect(tab.locator("#copy-plan")).to_have_text("copied")
         assert tab.evaluate("navigator.clipboard.readText()") == plan
     with opened(browser, page) as tab:  # without permission the plan is selected
         tab.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error('denied')); }")
         tab.locator("#copy-plan").click()
-        tab.wait_for_function("getSelection().toString().length > 0")
+        expect(tab.locator("#copy-plan")).to_contain_text("selected")
         assert tab.evaluate("getSelection().toString()").strip() == plan.strip()
 
 
