@@ -26,6 +26,7 @@ from emulator.core.switches import DEFAULT_ERA, Switches, era_switches, is_switc
 from emulator.plan.drivers import DriverName
 from emulator.plan.plan import Plan, parse_plan
 from emulator.report.assets import asset, digest
+from emulator.report.headline import headline
 from emulator.report.page import tone_of, write_report
 from emulator.report.run_files import ReportedRun, read_reported_run
 from emulator.report.thumbnail import thumbnail
@@ -35,7 +36,6 @@ from emulator.verification.judge import judge
 from emulator.verification.run_directory import open_run_directory
 from emulator.verification.run_plan import plan_run
 from emulator.verification.story_file import write_story
-from emulator.verification.verdict import headline
 from emulator.verification.verdict_forms import write_verdict, write_whole
 
 INDEX: Final = "index.html"
@@ -161,8 +161,10 @@ def _code(words: str) -> Markup:
 
 
 def _cell(run: ReportedRun) -> _Cell:
-    partition = next(iter(worst_first(run.verdict, run.story)), None)
-    return _Cell(thumbnail(run.verdict, partition, run.story), tone_of(run.verdict), headline(run.verdict))
+    partitions = worst_first(run.verdict, run.story)
+    head = headline(run.verdict, partitions, run.story)
+    drawn = thumbnail(run.verdict, next(iter(partitions), None), run.story)
+    return _Cell(drawn, tone_of(run.verdict), f"{head.guarantee.rstrip('.,')}: {head.figure} {head.rest}")
 
 
 def _play(shown: Played, runs: Path) -> tuple[Path, Path | None]:
