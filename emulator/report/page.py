@@ -12,6 +12,7 @@ import msgspec
 from markupsafe import Markup
 
 from emulator.report.assets import asset, digest, template
+from emulator.report.check_sources import check_sources
 from emulator.report.comparison import Comparison, compare_decisions
 from emulator.report.figure import draw
 from emulator.report.gone import counts_of, lost_of
@@ -143,6 +144,7 @@ def render(run: ReportedRun, *, against: Comparison | None = None) -> str:
         left_out=max(0, len(partitions) - len(drawn) - SMALL_MAX),
         losses=verdict.losses[:_LOSSES_MAX],
         violated=verdict.violated(),
+        sources=check_sources(),
         check_groups=_groups(verdict),
         check_sum=_check_sum(verdict),
         decisions=_decisions(story),

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from emulator.core.errors import ConfigError
+from emulator.report.check_sources import check_sources
 from emulator.report.comparison import compare_decisions
 from emulator.report.headline import headline
 from emulator.report.page import DRAWN_MAX, REPORT_FILE, render, write_report
@@ -166,6 +167,17 @@ def test_what_comes_from_a_run_is_text(tmp_path: Path) -> None:
     assert "alert('" not in text
     scripts = [tag for tag, _ in page.elements if tag == "script"]
     assert scripts == [tag for tag, _ in plain.elements if tag == "script"]
+
+
+def test_a_violated_check_names_the_kip_that_it_restates_and_a_loss_who_acknowledged_it(loss: ReportedRun) -> None:
+    sources = check_sources()
+    assert sources["H2"].startswith("KIP-966")
+    assert all(re.fullmatch(r"((KIP|KAFKA)-\d+(, )?)*", text) for text in sources.values())
+    page = Page(render(loss)).text
+    for check in loss.verdict.violated():
+        assert not sources[check.check_id] or f"{check.statement} ({sources[check.check_id]})" in page
+    assert any(sources[check.check_id] for check in loss.verdict.checks)
+    assert "acknowledged by broker 0 (ISR 0 1 2)" in page
 
 
 def test_two_runs_part_at_the_first_decision_that_differs(loss: ReportedRun, survival: ReportedRun) -> None:
