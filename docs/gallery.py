@@ -36,6 +36,7 @@ from emulator.verification.judge import judge
 from emulator.verification.run_directory import open_run_directory
 from emulator.verification.run_plan import plan_run
 from emulator.verification.story_file import write_story
+from emulator.verification.verdict import Verdict
 from emulator.verification.verdict_forms import write_verdict, write_whole
 
 INDEX: Final = "index.html"
@@ -164,7 +165,8 @@ def _cell(run: ReportedRun) -> _Cell:
     partitions = worst_first(run.verdict, run.story)
     head = headline(run.verdict, partitions, run.story)
     drawn = thumbnail(run.verdict, next(iter(partitions), None), run.story)
-    return _Cell(drawn, tone_of(run.verdict), f"{head.guarantee.rstrip('.,')}: {head.figure} {head.rest}")
+    said = head.cause if run.verdict.verdict is Verdict.UNKNOWN else f"{head.figure} {head.rest}"
+    return _Cell(drawn, tone_of(run.verdict), f"{head.guarantee.rstrip('.,')}: {said}")
 
 
 def _play(shown: Played, runs: Path) -> tuple[Path, Path | None]:
