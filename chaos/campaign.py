@@ -20,6 +20,8 @@ from chaos.play.run_order import RunOrder
 from chaos.play.runner import Run, RunStatus
 from chaos.scenario.scenario import Scenario
 from emulator.cluster.kafka_distribution import KafkaProgram
+from emulator.cluster.zookeeper_program import ZooKeeperProgram
+from emulator.core.eras import is_zookeeper_era
 from emulator.core.switches import Switches
 from emulator.plan.drivers import DriverName
 from emulator.report.failure_picture import failure_picture
@@ -51,6 +53,7 @@ class Campaign:
         toxiproxy: the program; needed where processes play a scenario with network faults.
         driver: what plays them.
         kafka: what starts the nodes, where Apache Kafka plays them.
+        zookeeper: what starts the server, where processes play an era with ZooKeeper.
     """
 
     scenario: Scenario
@@ -61,6 +64,7 @@ class Campaign:
     toxiproxy: Path | None
     driver: DriverName = DriverName.PROCESS
     kafka: KafkaProgram | None = None
+    zookeeper: ZooKeeperProgram | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,6 +131,7 @@ def run_orders(campaign: Campaign) -> tuple[RunOrder, ...]:
             toxiproxy=campaign.toxiproxy,
             driver=campaign.driver,
             kafka=campaign.kafka,
+            zookeeper=campaign.zookeeper if is_zookeeper_era(era.era) else None,
         )
         for era in campaign.eras
     )

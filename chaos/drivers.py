@@ -14,6 +14,11 @@ from emulator.plan.drivers import DriverName
 def make_driver(order: RunOrder, *, logger: logging.Logger, on_problem: Callable[[str], None]) -> Driver:
     """Returns the driver that an order names; ``on_problem`` is told of processes that end by themselves."""
     match order.driver:
+        case DriverName.PROCESS if order.zookeeper is not None:
+            # Imported where there is a server: who plays without one needs no client of ZooKeeper.
+            from chaos.zookeeper.driver import ZooKeeperDriver
+
+            return ZooKeeperDriver(order, logger=logger, on_problem=on_problem)
         case DriverName.PROCESS | DriverName.DOCKER:
             return ProcessDriver(order, logger=logger, on_problem=on_problem)
         case DriverName.KAFKA:

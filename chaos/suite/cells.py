@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from chaos.play.expressible import not_expressible
 from chaos.scenario.scenario import Scenario
 from chaos.suite.selection import Selected
-from emulator.core.switches import DEFAULT_ERA, ERAS_NOT_BUILT
+from emulator.core.eras import is_zookeeper_era
+from emulator.core.switches import DEFAULT_ERA
 from emulator.plan.drivers import DriverName
 
 
@@ -97,8 +98,8 @@ def _unplayable(scenario: Scenario, properties: tuple[tuple[str, str], ...], dri
 
 
 def _unbuilt(era: str, driver: DriverName) -> str | None:
-    if era in ERAS_NOT_BUILT and driver.has_processes:
-        return f"--driver {driver.value} cannot play eras with ZooKeeper yet"
+    if is_zookeeper_era(era) and not driver.has_zookeeper:
+        return f"--driver {driver.value} cannot play eras with ZooKeeper"
     return None
 
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from chaos.play.run_directory import check_store, create_run_directory
 from chaos.play.run_order import RunOrder
+from chaos.play.zookeeper_server import zookeeper_for
 from chaos.process.hosts import require_host, require_toxiproxy
 from chaos.scenario.scenario import Scenario
 from chaos.suite.cells import ALL, Cell, Shard, cells_of
@@ -60,6 +61,7 @@ class Suite:
             seed=cell.seed,
             toxiproxy=self.toxiproxy,
             driver=self.driver,
+            zookeeper=zookeeper_for((cell.era,), self.driver),
         )
 
 
@@ -93,7 +95,7 @@ def make_suite(
     check_store(store)
     overrides = parse_overrides(settings)
     for era in eras:
-        overrides.apply(era_switches(era) if driver.has_processes else era_rules(era))
+        overrides.apply(era_rules(era) if driver.has_zookeeper else era_switches(era))
     scenarios = [each.scenario for each in selected]
     cells = cells_of(
         selected,
@@ -107,6 +109,7 @@ def make_suite(
     count = None
     if repetitions is not None:
         listed = list(cells)
+        zookeeper_for((cell.era for cell in listed if cell.skipped is None), driver)
         count, cells = len(listed), iter(listed)
         if not listed:
             raise ConfigError(

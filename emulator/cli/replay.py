@@ -170,6 +170,7 @@ def _order(
     """Finds everything else that the user can fix, and makes the run's directory."""
     from chaos.play.run_directory import check_store, create_run_directory, create_run_directory_at
     from chaos.play.run_order import RunOrder
+    from chaos.play.zookeeper_server import zookeeper_for
     from chaos.suite.suite import toxiproxy_for
     from emulator.cli.requirements import require_driver, require_spark
     from emulator.plan.drivers import DriverName
@@ -179,6 +180,7 @@ def _order(
     if is_judged:
         require_spark()
     toxiproxy = toxiproxy_for((scenario,), driver=chosen)
+    zookeeper = zookeeper_for((era,), chosen)
     if out is None:
         check_store(_STORE)
         directory = create_run_directory(_STORE, scenario, now=datetime.now(UTC))
@@ -193,6 +195,7 @@ def _order(
         seed=scenario.seed if scenario.seed is not None else random.SystemRandom().getrandbits(_SEED_BITS),
         toxiproxy=toxiproxy,
         driver=chosen,
+        zookeeper=zookeeper,
     )
 
 

@@ -170,13 +170,14 @@ def _campaign(
     """Finds everything that the user can fix, before anything starts."""
     from chaos.campaign import Campaign, EraOrder
     from chaos.play.run_directory import check_store
+    from chaos.play.zookeeper_server import zookeeper_for
     from chaos.suite.suite import seed_of_all, toxiproxy_for
     from emulator.cli.requirements import require_driver, require_spark
     from emulator.core.eras import era_rules
     from emulator.core.switches import DEFAULT_ERA, era_switches
     from emulator.plan.overrides import parse_overrides
 
-    rules_of = era_switches if driver.has_processes else era_rules
+    rules_of = era_rules if driver.has_zookeeper else era_switches
     overrides = parse_overrides(settings)
     chosen = tuple(dict.fromkeys(eras)) or (DEFAULT_ERA,)
     orders = tuple(EraOrder(era=era, switches=overrides.apply(rules_of(era))) for era in chosen)
@@ -185,6 +186,7 @@ def _campaign(
         require_spark()
     check_store(store)
     toxiproxy = toxiproxy_for((scenario,), driver=driver)
+    zookeeper = zookeeper_for(chosen, driver)
     return Campaign(
         scenario=scenario,
         eras=orders,
@@ -193,4 +195,5 @@ def _campaign(
         seed=seed_of_all(seed, (scenario,)),
         toxiproxy=toxiproxy,
         driver=driver,
+        zookeeper=zookeeper,
     )

@@ -17,9 +17,10 @@ from emulator.cluster.child import EndCause, ProcessEnd
 from emulator.cluster.layout import ClusterLayout
 from emulator.cluster.node_host import LocalHost, NodeHost, NodeProcess
 from emulator.cluster.supervisor import Supervisor
+from emulator.core.eras import plain_switches
 from emulator.core.node_clock import NORMAL_RATE_PPM
 from emulator.core.types import NodeId, NodeRole
-from emulator.node.config import NodeConfig, encode_config
+from emulator.node.config import NodeConfig, encode_config, zookeeper_config
 from emulator.plan.channels import Link
 from emulator.plan.nodes import CLIENT
 from emulator.rpc.interception import InterceptionOrder
@@ -276,7 +277,8 @@ class ProcessCluster:
             data_dirs=(str(layout.data_directory(node_id)),),
             ledger_dir=str(layout.ledger_directory(node_id)),
             event_file=str(layout.event_file(node_id, incarnation)),
-            switches=layout.switches,
+            switches=plain_switches(layout.switches),
+            zookeeper=zookeeper_config(layout.switches),
             properties=dict(layout.properties),
             host=self._host.listen_host,
             port=_port(self._host.address(node_id)),

@@ -181,6 +181,7 @@ class Toxiproxy:
         address: str,
         listen_host: str = LOOPBACK,
         probe_connection: type[ProbeConnection] = ProbeConnection,
+        probes: Mapping[NodeId, type[ProbeConnection]] = MappingProxyType({}),
     ) -> None:
         """A server that somebody started; ``await_answer`` waits until it can be used.
 
@@ -189,11 +190,13 @@ class Toxiproxy:
             address: ``host:port`` of its API; whoever dials a proxy dials the same host.
             listen_host: the interface on which proxies listen, as the server sees it.
             probe_connection: how the nodes behind the links are asked for a sign of life.
+            probes: nodes that are asked in another way.
         """
         self._server = server
         self._host = address.rpartition(":")[0]
         self._listen_host = listen_host
         self._probe_connection = probe_connection
+        self._probes = probes
         self._listeners: dict[Link, str] = {}
         self._connection = _Connection(address)
         self._proxies: dict[Link, toxiproxy.proxy.Proxy] = {}
@@ -208,6 +211,7 @@ class Toxiproxy:
         program: Path,
         log_path: Path,
         probe_connection: type[ProbeConnection] = ProbeConnection,
+        probes: Mapping[NodeId, type[ProbeConnection]] = MappingProxyType({}),
     ) -> Self:
         """Start a server on a free loopback port and wait until it answers.
 
@@ -216,6 +220,7 @@ class Toxiproxy:
             program: from ``toxiproxy_build.find_toxiproxy``.
             log_path: file for what the server prints.
             probe_connection: how the nodes behind the links are asked for a sign of life.
+            probes: nodes that are asked in another way.
 
         Raises:
             ToxiproxyError: it ended, or did not answer within 20 s.
@@ -229,7 +234,7 @@ class Toxiproxy:
                 stderr_path=log_path,
             )
         )
-        server = cls(server=child, address=port.address, probe_connection=probe_connection)
+        server = cls(server=child, address=port.address, probe_connection=probe_connection, probes=probes)
         try:
             await server.await_answer()
         except BaseException:
@@ -393,7 +398,7 @@ class Toxiproxy:
 
     async def probe(self, link: Link, *, timeout_s: float) -> ProbeOutcome:
         """Find out whether bytes pass through a link, by a connection of its own to the node behind it."""
-        return await probe(self.address(link), timeout_s=timeout_s, probe_connection=self._probe_connection)
+        return await probe(self.address(link), timeout_s=timeout_s, probe_connection=self._probe_of(link))
 
     async def round_trip(self, link: Link, *, timeout_s: float, ballast_bytes: int = 0) -> float:
         """Return how many seconds a message takes through a link and its answer back, on a connection of its own.
@@ -411,7 +416,10 @@ class Toxiproxy:
 
     def open_probe(self, link: Link) -> ProbeConnection:
         """Return a connection through a link to the node behind it; it dials when it is entered."""
-        return self._probe_connection(self.address(link))
+        return self._probe_of(link)(self.address(link))
+
+    def _probe_of(self, link: Link) -> type[ProbeConnection]:
+        return self._probes.get(link.target, self._probe_connection)
 
     async def stop(self) -> None:
         """End the server. All its connections are closed."""

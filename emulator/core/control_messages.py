@@ -10,6 +10,7 @@ from typing import TypeAlias
 import msgspec
 
 from emulator.core.errors import ErrorCode
+from emulator.core.message import Message
 from emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -22,7 +23,7 @@ from emulator.core.types import (
 from emulator.core.zookeeper.identifiers import ControllerEpoch
 
 
-class ControlRequest(msgspec.Struct, frozen=True, kw_only=True):
+class ControlRequest(Message, frozen=True, kw_only=True):
     """What all three have. ``broker_epoch`` is ``None`` below IBP 2.2, and passes for any incarnation."""
 
     controller_id: BrokerId
@@ -73,7 +74,7 @@ class PartitionError(msgspec.Struct, frozen=True, kw_only=True):
     error: ErrorCode
 
 
-class LeaderAndIsrResponse(msgspec.Struct, frozen=True, kw_only=True):
+class LeaderAndIsrResponse(Message, frozen=True, kw_only=True):
     """A top-level error means that no partition was looked at."""
 
     error: ErrorCode
@@ -116,7 +117,7 @@ class UpdateMetadataRequest(ControlRequest, frozen=True, kw_only=True):
     partitions: tuple[MetadataPartition, ...] = ()
 
 
-class UpdateMetadataResponse(msgspec.Struct, frozen=True, kw_only=True):
+class UpdateMetadataResponse(Message, frozen=True, kw_only=True):
     """Taken, or not looked at."""
 
     error: ErrorCode
@@ -146,7 +147,7 @@ class StopReplicaRequest(ControlRequest, frozen=True, kw_only=True):
     partitions: tuple[StopReplicaPartition, ...]
 
 
-class StopReplicaResponse(msgspec.Struct, frozen=True, kw_only=True):
+class StopReplicaResponse(Message, frozen=True, kw_only=True):
     """A top-level error means that no partition was looked at."""
 
     error: ErrorCode
@@ -157,14 +158,14 @@ ControlMessage: TypeAlias = LeaderAndIsrRequest | UpdateMetadataRequest | StopRe
 ControlAnswer: TypeAlias = LeaderAndIsrResponse | UpdateMetadataResponse | StopReplicaResponse
 
 
-class ControlledShutdownRequest(msgspec.Struct, frozen=True, kw_only=True):
+class ControlledShutdownRequest(Message, frozen=True, kw_only=True):
     """A broker asks to be let go; ``broker_epoch`` is ``None`` in requests from before KIP-380."""
 
     broker_id: BrokerId
     broker_epoch: BrokerEpoch | None = None
 
 
-class ControlledShutdownResponse(msgspec.Struct, frozen=True, kw_only=True):
+class ControlledShutdownResponse(Message, frozen=True, kw_only=True):
     """The replicated partitions that the broker leads still; it asks again while there are some."""
 
     error: ErrorCode

@@ -44,6 +44,16 @@ def era_rules(era: str) -> Switches:
     return era_switches(era)
 
 
+def is_zookeeper_era(era: str) -> bool:
+    """Whether an era is one of clusters with ZooKeeper."""
+    return era in ZOOKEEPER_ERAS
+
+
+def plain_switches(switches: Switches) -> Switches:
+    """Returns the switches that every cluster has, without the rules of a ZooKeeper cluster."""
+    return Switches(**{name: getattr(switches, name) for name in Switches.__struct_fields__})
+
+
 def is_rule(name: str) -> bool:
     """Whether a name is that of a rule of any cluster, as opposed to a Kafka property."""
     return is_switch(name) or name in ZOOKEEPER_RULES or name == PROPERTY
@@ -80,12 +90,11 @@ def rule_texts(switches: Switches) -> dict[str, str]:
     """Returns every rule by name as text: ``on``, ``off``, or the name of a value."""
     if not isinstance(switches, ZooKeeperSwitches):
         return switch_texts(switches)
-    shared = Switches(**{name: getattr(switches, name) for name in Switches.__struct_fields__})
     own = {
         name: {True: "on", False: "off"}.get(value, str(value))
         for name, value in msgspec.to_builtins(switches.zookeeper).items()
     }
-    return {**switch_texts(shared), **own, PROPERTY: VERSIONS[switches.ibp]}
+    return {**switch_texts(plain_switches(switches)), **own, PROPERTY: VERSIONS[switches.ibp]}
 
 
 def _values(name: str) -> Mapping[str, Enum | bool]:

@@ -35,6 +35,7 @@ class NodeProperties(msgspec.Struct, frozen=True, kw_only=True):
     broker_session_timeout_ms: Positive = 9000
     initial_broker_registration_timeout_ms: Positive = 60_000
     controlled_shutdown_enable: bool = True
+    controlled_shutdown_retry_backoff_ms: Natural = 5000
     min_insync_replicas: Positive = 1
     unclean_leader_election_enable: bool = False
     unclean_recovery_strategy: _Strategy | None = None

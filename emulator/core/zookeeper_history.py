@@ -66,7 +66,7 @@ class ZooKeeperHistory:
     Args:
         rules: of the brokers, which decide how nodes are read.
         properties: of every node.
-        incarnation_of: returns which process has a session.
+        incarnation_of: returns which process of a broker has a session.
 
     Attributes:
         image: what the writes so far add up to; ``next_offset`` is the zxid after the last one.
@@ -77,7 +77,7 @@ class ZooKeeperHistory:
         rules: ZooKeeperRules,
         properties: NodeProperties,
         *,
-        incarnation_of: Callable[[SessionId], IncarnationId],
+        incarnation_of: Callable[[BrokerId, SessionId], IncarnationId],
     ) -> None:
         self.image = MetadataImage()
         self._rules = rules
@@ -130,7 +130,7 @@ class ZooKeeperHistory:
         if change.kind is not ZooKeeperEventKind.CREATED:
             return  # its content is set in the same transaction
         offset, epoch = MetadataOffset(change.zxid), BrokerEpoch(change.zxid)
-        incarnation_id = self._incarnation_of(change.session_id)
+        incarnation_id = self._incarnation_of(broker_id, change.session_id)
         record = RegisterBrokerRecord(
             broker_id=broker_id,
             incarnation_id=incarnation_id,
@@ -160,7 +160,7 @@ class ZooKeeperHistory:
             metadata_offset=MetadataOffset(change.zxid),
             broker_id=broker_id,
             broker_epoch=epoch,
-            reason=FenceReason.SESSION_EXPIRED,
+            reason=FenceReason.SHUTDOWN if change.is_closing else FenceReason.SESSION_EXPIRED,
         )
 
     # --- Topics ---------------------------------------------------------------------------------------------------

@@ -16,10 +16,10 @@ import time
 import traceback
 from typing import Final
 
+from emulator.core.eras import rule_texts
 from emulator.core.errors import ConfigError
 from emulator.core.events import NodeStarted, NodeStopped
 from emulator.core.properties import property_texts
-from emulator.core.switches import switch_texts
 from emulator.core.types import IncarnationId, NodeRole
 from emulator.node.cause_ids import CauseIds
 from emulator.node.config import NodeConfig, read_config
@@ -64,7 +64,7 @@ def _started(role: NodeRole, config: NodeConfig, causes: CauseIds, incarnation_i
         cause_id=causes.start(),
         role=role,
         incarnation_id=incarnation_id,
-        switches=switch_texts(config.switches),
+        switches=rule_texts(config.rules()),
         properties=property_texts(config.node_properties()),
         wall_time_ns=time.time_ns(),
     )
@@ -86,7 +86,11 @@ async def _serve(role: NodeRole, config: NodeConfig, events: EventWriter, incarn
     match role:
         case NodeRole.CONTROLLER:
             shell = ControllerShell(config, events, filesystem)
-        case NodeRole.BROKER:
+        case _ if config.zookeeper is not None:
+            from emulator.node.zookeeper_shell import ZooKeeperBrokerShell
+
+            shell = ZooKeeperBrokerShell(config, events, incarnation_id, filesystem)
+        case _:
             shell = BrokerShell(config, events, incarnation_id, filesystem)
     port = await shell.listen()
     metrics_port = None if config.metrics_port is None else await shell.serve_metrics(config.metrics_port)

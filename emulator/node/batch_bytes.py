@@ -8,6 +8,7 @@ from emulator.core.errors import InvariantError
 from emulator.core.inputs import BrokerInput, RequestReceived, ResponseReceived
 from emulator.core.messages import FetchResponse, ProduceRequest
 from emulator.core.types import TopicPartition
+from emulator.core.zookeeper.exchange import ZooKeeperInput
 from emulator.rpc.codec_error import CodecError
 from emulator.storage import record_batch
 from emulator.storage.filesystem import Buffer
@@ -32,7 +33,7 @@ def parse_fetched(records: bytes) -> tuple[BatchDescriptor, ...]:
 
 
 def batch_bytes(
-    incoming: BrokerInput, attachments: Sequence[bytes], partition: TopicPartition, *, count: int
+    incoming: BrokerInput | ZooKeeperInput, attachments: Sequence[bytes], partition: TopicPartition, *, count: int
 ) -> list[Buffer]:
     """Returns the bytes of the first ``count`` batches that an input carries for a partition.
 

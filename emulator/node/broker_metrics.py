@@ -7,6 +7,7 @@ produce request's time are a histogram here, so that several brokers can be adde
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from prometheus_client.metrics_core import Metric
 
@@ -17,6 +18,9 @@ from emulator.core.events import AlterPartitionAnswered, AlterPartitionProposed,
 from emulator.core.types import BrokerId
 from emulator.node.metric_families import counter, gauge, partition_gauge
 from emulator.node.produce_times import ProduceTimes
+
+if TYPE_CHECKING:
+    from emulator.core.broker.zookeeper_broker import ZooKeeperBroker
 
 _MANAGER = "kafka_server_replicamanager"
 
@@ -32,7 +36,7 @@ class BrokerMetrics:
         produce_times: from arrival to answer, of produce requests.
     """
 
-    def __init__(self, broker: Broker, broker_id: BrokerId) -> None:
+    def __init__(self, broker: "Broker | ZooKeeperBroker", broker_id: BrokerId) -> None:
         self.produce_times = ProduceTimes()
         self._broker = broker
         self._broker_id = broker_id

@@ -6,7 +6,7 @@ the moment that the core asks for the response, before anything can truncate the
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
 import msgspec
@@ -37,7 +37,7 @@ from emulator.core.effects import (
     WriteHighWatermarks,
     WriteLogCheckpoints,
 )
-from emulator.core.errors import StorageError
+from emulator.core.errors import InvariantError, StorageError
 from emulator.core.events import LogFlushed, MessageIntercepted
 from emulator.core.inputs import (
     BrokerInput,
@@ -52,6 +52,7 @@ from emulator.core.inputs import (
 from emulator.core.messages import FetchResponse, ProduceRequest, Request
 from emulator.core.node_clock import NodeClock
 from emulator.core.types import Acks, BrokerId, BrokerState, CauseId, IncarnationId, MetadataOffset
+from emulator.core.zookeeper.exchange import ZooKeeperInput
 from emulator.node.batch_bytes import batch_bytes, parse_fetched, parse_produced
 from emulator.node.broker_files import BrokerFiles
 from emulator.node.cause_ids import CauseIds
@@ -68,10 +69,11 @@ from emulator.rpc.inbound import NodeServer, Responder
 from emulator.rpc.interception import Interceptor
 from emulator.rpc.metadata_stream import read_metadata
 from emulator.rpc.outbound import ChannelRole, Outbound, Outcome
-from emulator.storage.filesystem import FileSystem
+from emulator.storage.filesystem import Buffer, FileSystem
 from emulator.storage.log_scan import LogScan
 
 if TYPE_CHECKING:
+    from emulator.core.broker.zookeeper_broker import ZooKeeperBroker
     from emulator.node.metrics_server import ServedMetrics
     from emulator.node.produce_times import ProduceTimes
 
@@ -83,7 +85,7 @@ Departure: TypeAlias = Callable[[], None]
 class Arrival(msgspec.Struct, frozen=True, kw_only=True):
     """An input, and the record bytes that came with it: one block per partition of its message."""
 
-    incoming: BrokerInput
+    incoming: BrokerInput | ZooKeeperInput
     attachments: tuple[bytes, ...] = ()
 
 
@@ -114,7 +116,7 @@ class BrokerShell:
             properties=properties,
             topic_properties_of=lambda topic: self._broker.topic_properties(topic),
         )
-        self._broker = Broker(
+        self._broker = self._make_broker(
             BrokerConfig(
                 broker_id=BrokerId(config.node_id),
                 controller_id=config.controller_id,
@@ -133,7 +135,7 @@ class BrokerShell:
         self._loop: TurnLoop[Arrival] = TurnLoop(
             clock=self._clock,
             run_turn=self._run_turn,
-            next_deadline_ms=self._broker.next_deadline_ms,
+            next_deadline_ms=self._next_deadline_ms,
             timer_input=lambda: Arrival(incoming=TimerFired(cause_id=self._causes.timer())),
         )
         self._keepalive = keepalive_for(session_timeout_ms=properties.broker_session_timeout_ms)
@@ -150,6 +152,24 @@ class BrokerShell:
         self._logs_task: asyncio.Task[None] | None = None
         self._metadata_task: asyncio.Task[None] | None = None
         self._scan_tasks: set[asyncio.Task[None]] = set()
+
+    # --- The core -------------------------------------------------------------------------------------------------
+
+    def _make_broker(self, config: BrokerConfig) -> "Broker | ZooKeeperBroker":
+        """Makes the core; returns the broker in it, to be looked at."""
+        self._kraft_broker = Broker(config)
+        return self._kraft_broker
+
+    def _next_deadline_ms(self) -> int | None:
+        return self._kraft_broker.next_deadline_ms()
+
+    def _step(self, incoming: BrokerInput | ZooKeeperInput, *, now_ms: int) -> Iterable[BrokerEffect]:
+        """Hands an input to the core; yields what is to be done here, in order."""
+        if isinstance(incoming, ZooKeeperInput):
+            raise InvariantError(f"{type(incoming).__name__} is nothing to a broker of a KRaft cluster")
+        return self._kraft_broker.step(incoming, now_ms=now_ms)
+
+    # --- The process ----------------------------------------------------------------------------------------------
 
     async def listen(self) -> int:
         """Binds the port and returns it; requests wait until ``run``."""
@@ -193,7 +213,7 @@ class BrokerShell:
 
     # --- What comes in --------------------------------------------------------------------------------------------
 
-    def _put(self, incoming: BrokerInput) -> None:
+    def _put(self, incoming: BrokerInput | ZooKeeperInput) -> None:
         self._loop.put(Arrival(incoming=incoming))
 
     def _put_first(self, incoming: BrokerInput) -> None:
@@ -231,13 +251,13 @@ class BrokerShell:
         now_ms = self._clock.local_ms(monotonic_ms())
         end: CloseLogs | StopNode | None = None
         for arrival in arrivals:
-            for effect in self._broker.step(arrival.incoming, now_ms=now_ms):
+            for effect in self._step(arrival.incoming, now_ms=now_ms):
                 match effect:
                     case CloseLogs() | StopNode():
                         end = effect
                     case _:
                         self._execute(effect, arrival)
-            self._forget_if_unanswered(arrival.incoming)
+            self._done_with(arrival)
         self._events.flush()
         departures, self._departures = self._departures, []
         for depart in departures:
@@ -253,8 +273,7 @@ class BrokerShell:
                 if self._metrics is not None:
                     self._metrics.count(event)
             case AppendToLog(partition=partition, batches=batches):
-                contents = batch_bytes(arrival.incoming, arrival.attachments, partition, count=len(batches))
-                self._files.append(partition, batches, contents)
+                self._files.append(partition, batches, self._batch_bytes(effect, arrival))
             case SendResponse():
                 self._answer(effect)
             case SendRequest():
@@ -294,6 +313,9 @@ class BrokerShell:
             case _:
                 assert_never(effect)
 
+    def _batch_bytes(self, effect: AppendToLog, arrival: Arrival) -> list[Buffer]:
+        return batch_bytes(arrival.incoming, arrival.attachments, effect.partition, count=len(effect.batches))
+
     def _answer(self, effect: SendResponse) -> None:
         responder = self._requests.take(effect.request_id)
         attachments: Sequence[bytes] = ()
@@ -315,8 +337,9 @@ class BrokerShell:
             cause_id=effect.cause_id,
         )
 
-    def _forget_if_unanswered(self, incoming: BrokerInput) -> None:
+    def _done_with(self, arrival: Arrival) -> None:
         """A produce request with acks=0 gets no answer; a failure has closed its connection by now."""
+        incoming = arrival.incoming
         if isinstance(incoming, RequestReceived):
             request = incoming.request
             if isinstance(request, ProduceRequest) and request.acks == Acks.NONE:

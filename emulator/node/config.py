@@ -7,12 +7,34 @@ from typing import Final
 
 import msgspec
 
+from emulator.core.eras import ZooKeeperSwitches
 from emulator.core.errors import ConfigError
+from emulator.core.inter_broker_protocol import IbpLevel
 from emulator.core.node_clock import NORMAL_RATE_PPM
 from emulator.core.properties import NodeProperties, node_properties
 from emulator.core.switches import Switches
 from emulator.core.types import NodeId
+from emulator.core.zookeeper_rules import ZooKeeperRules
 from emulator.rpc.interception import InterceptionOrder
+
+
+class ZooKeeperConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a broker of a cluster with ZooKeeper is told beside the rest.
+
+    Attributes:
+        rules: of such a cluster.
+        ibp: the protocol that the broker speaks.
+    """
+
+    rules: ZooKeeperRules
+    ibp: IbpLevel
+
+
+def zookeeper_config(switches: Switches) -> ZooKeeperConfig | None:
+    """Returns what rules say about ZooKeeper; ``None`` where they are those of a KRaft cluster."""
+    if not isinstance(switches, ZooKeeperSwitches):
+        return None
+    return ZooKeeperConfig(rules=switches.zookeeper, ibp=switches.ibp)
 
 
 class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -23,11 +45,12 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         node_id: brokers are 0..N-1, controllers 100 and up.
         incarnation: counts the processes of this node in the run, from 0.
         cluster_id: a node refuses data of another cluster.
-        controller_id: where brokers register.
+        controller_id: where brokers register: the controller, or the ZooKeeper server.
         data_dirs: log directories; a controller keeps its metadata log in the first. Created where missing.
         ledger_dir: what was synced; outside the data directories.
         event_file: this incarnation's event log; must not exist yet.
         switches: the era's rules.
+        zookeeper: more rules; ``None`` in a KRaft cluster.
         properties: by Kafka's names, as text; the rest is default.
         host: interface to listen on.
         port: where to listen; 0 picks any. A node keeps its port for a run.
@@ -47,6 +70,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     ledger_dir: str
     event_file: str
     switches: Switches = Switches()
+    zookeeper: ZooKeeperConfig | None = None
     properties: dict[str, str] = {}
     host: str = "127.0.0.1"
     port: int = 0
@@ -63,6 +87,13 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             ConfigError: unknown name, or a value out of range.
         """
         return node_properties(self.properties)
+
+    def rules(self) -> Switches:
+        """Returns all rules: of a cluster with ZooKeeper ``ZooKeeperSwitches``."""
+        if self.zookeeper is None:
+            return self.switches
+        shared = {name: getattr(self.switches, name) for name in Switches.__struct_fields__}
+        return ZooKeeperSwitches(**shared, zookeeper=self.zookeeper.rules, ibp=self.zookeeper.ibp)
 
 
 _ENCODER: Final = msgspec.json.Encoder()

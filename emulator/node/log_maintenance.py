@@ -7,7 +7,7 @@ offer records that are gone.
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from emulator.core.broker.broker import Broker
 from emulator.core.events import LogFlushed
@@ -17,6 +17,9 @@ from emulator.core.types import Offset, TopicPartition
 from emulator.node.broker_files import BrokerFiles
 from emulator.node.cause_ids import CauseIds
 from emulator.node.turn_loop import monotonic_ms
+
+if TYPE_CHECKING:
+    from emulator.core.broker.zookeeper_broker import ZooKeeperBroker
 
 INTERVAL_S: Final = 0.25
 """Resolution of ``flush.ms``, of what is told of flushes, and of delayed deletions."""
@@ -36,7 +39,7 @@ class LogMaintenance:
     def __init__(
         self,
         files: BrokerFiles,
-        broker: Broker,
+        broker: "Broker | ZooKeeperBroker",
         properties: NodeProperties,
         *,
         put_first: Callable[[SegmentsDeleted], None],

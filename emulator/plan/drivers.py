@@ -21,3 +21,8 @@ class DriverName(Enum):
     def has_processes(self) -> bool:
         """Whether nodes are real processes, in containers or not."""
         return self is not DriverName.SIMULATOR
+
+    @property
+    def has_zookeeper(self) -> bool:
+        """Whether it plays eras with ZooKeeper."""
+        return self in (DriverName.PROCESS, DriverName.SIMULATOR)

@@ -8,16 +8,25 @@ import typing
 from types import MappingProxyType
 from typing import Final, cast
 
-from emulator.core import messages
-from emulator.core.admin_messages import AdminRequest, AdminResponse
+from emulator.core import control_messages, messages
+from emulator.core.admin_messages import (
+    AdminRequest,
+    AdminResponse,
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+)
 from emulator.core.message import Message
 from emulator.core.messages import Request, Response
 from emulator.core.types import CauseId, NodeId
-from emulator.rpc.generated import broker_pb2, common_pb2, controller_pb2
+from emulator.rpc.generated import broker_pb2, common_pb2, control_pb2, controller_pb2
 from emulator.rpc.struct_codec import StructCodec
 
 CONTROLLER_SERVICE: Final = "laststand.Controller"
 BROKER_SERVICE: Final = "laststand.Broker"
+ZOOKEEPER_BROKER_SERVICE: Final = "laststand.ZooKeeperBroker"
+"""Served by brokers of clusters with ZooKeeper, beside the broker's."""
 
 _TRANSPORT_FIELDS: Final = ("cause_id",)
 
@@ -42,7 +51,8 @@ class UnaryApi:
         self.request_type = request
         self.name = request.__name__.removesuffix("Request")
         self.path = method_path(service, self.name)
-        module = next(pb2 for pb2 in (controller_pb2, broker_pb2, common_pb2) if hasattr(pb2, request.__name__))
+        modules = (controller_pb2, broker_pb2, common_pb2, control_pb2)
+        module = next(pb2 for pb2 in modules if hasattr(pb2, request.__name__))
         self._request = StructCodec(request, getattr(module, request.__name__), _TRANSPORT_FIELDS)
         self._response = StructCodec(response, getattr(module, response.__name__), _TRANSPORT_FIELDS)
 
@@ -108,12 +118,27 @@ BROKER_APIS: Final = (
 )
 """What a broker serves, Produce and Fetch aside."""
 
+ZOOKEEPER_BROKER_APIS: Final = (
+    UnaryApi(ZOOKEEPER_BROKER_SERVICE, control_messages.LeaderAndIsrRequest, control_messages.LeaderAndIsrResponse),
+    UnaryApi(ZOOKEEPER_BROKER_SERVICE, control_messages.UpdateMetadataRequest, control_messages.UpdateMetadataResponse),
+    UnaryApi(ZOOKEEPER_BROKER_SERVICE, control_messages.StopReplicaRequest, control_messages.StopReplicaResponse),
+    UnaryApi(
+        ZOOKEEPER_BROKER_SERVICE,
+        control_messages.ControlledShutdownRequest,
+        control_messages.ControlledShutdownResponse,
+    ),
+    UnaryApi(ZOOKEEPER_BROKER_SERVICE, messages.AlterPartitionRequest, messages.AlterPartitionResponse),
+    UnaryApi(ZOOKEEPER_BROKER_SERVICE, ElectLeadersRequest, ElectLeadersResponse),
+    UnaryApi(ZOOKEEPER_BROKER_SERVICE, AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse),
+)
+"""What a broker of a cluster with ZooKeeper serves beside that: each hosts a controller."""
+
 _FIRST_CONTROLLER_ID: Final = NodeId(100)
 
 CONTROLLER_API_OF: Final = MappingProxyType({api.request_type: api for api in CONTROLLER_APIS})
 """The controller's API of a type of request."""
 
-BROKER_API_OF: Final = MappingProxyType({api.request_type: api for api in BROKER_APIS})
+BROKER_API_OF: Final = MappingProxyType({api.request_type: api for api in (*BROKER_APIS, *ZOOKEEPER_BROKER_APIS)})
 """The broker's API of a type of request."""
 
 

@@ -25,7 +25,15 @@ from emulator.core.messages import (
     Response,
 )
 from emulator.core.types import Acks, CauseId, CorrelationId, NodeId, Way
-from emulator.rpc.apis import BROKER_APIS, BROKER_SERVICE, CONTROLLER_APIS, CONTROLLER_SERVICE, UnaryApi
+from emulator.rpc.apis import (
+    BROKER_APIS,
+    BROKER_SERVICE,
+    CONTROLLER_APIS,
+    CONTROLLER_SERVICE,
+    ZOOKEEPER_BROKER_APIS,
+    ZOOKEEPER_BROKER_SERVICE,
+    UnaryApi,
+)
 from emulator.rpc.channel import Keepalive, as_is, server_options
 from emulator.rpc.clock_orders import (
     CLOCK_METHOD,
@@ -293,6 +301,10 @@ class NodeServer:
         handlers[PRODUCE] = self._stream_handler(PRODUCE, lambda frame: decode_produce_requests(frame, parse_produced))
         handlers[FETCH] = self._stream_handler(FETCH, decode_fetch_requests)
         self._add(BROKER_SERVICE, handlers)
+
+    def add_zookeeper_broker(self) -> None:
+        """Serves what brokers of a cluster with ZooKeeper, and the controllers that they host, ask of each other."""
+        self._add(ZOOKEEPER_BROKER_SERVICE, {api.name: self._unary_handler(api) for api in ZOOKEEPER_BROKER_APIS})
 
     async def start(self, address: str) -> int:
         """Listens on ``host:port``, port 0 for any, and returns the port.

@@ -5,8 +5,9 @@ Both sides name their fields alike, so the translation is derived from the struc
 - numbers, text and flags as they are, enums by their value;
 - ``X | None`` is an ``optional`` field, absent for ``None``; of a tuple, an optional message with one repeated field;
 - ``tuple[X, ...]`` is a ``repeated`` field;
-- a struct is a message, and so is a tuple inside a tuple: ``tuple[tuple[A, B], ...]`` is a repeated message whose
-  fields are A and B in order, ``tuple[tuple[A, ...], ...]`` one whose only field is a repeated A.
+- a number or else a reason why there is none, ``X | SomeEnum``, is one field: the enum's values are no such numbers;
+- a struct or a named tuple is a message, and so is a tuple inside a tuple: ``tuple[tuple[A, B], ...]`` is a repeated
+  message whose fields are A and B in order, ``tuple[tuple[A, ...], ...]`` one whose only field is a repeated A.
 
 A struct and a message that do not fit each other are a ``TypeError`` at import, not a field that is lost in silence.
 """
@@ -15,7 +16,7 @@ import types
 import typing
 from collections.abc import Callable, Collection
 from enum import Enum, IntEnum
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar, cast
 
 import msgspec
 from google.protobuf import message_factory
@@ -101,7 +102,10 @@ def _field(name: str, annotation: object, message: type[Message], where: str) ->
     plain = _without_new_types(annotation)
     # ``X | None`` is a ``types.UnionType``, but a ``typing.Union`` where X is a NewType.
     if typing.get_origin(plain) in (types.UnionType, typing.Union):
-        (inner,) = [member for member in typing.get_args(plain) if member is not types.NoneType]
+        members = typing.get_args(plain)
+        if types.NoneType not in members:
+            return _number_or_reason(name, members, where)
+        (inner,) = [member for member in members if member is not types.NoneType]
         if typing.get_origin(inner) is tuple:
             return _optional(name, *_wrapped_tuple(name, typing.get_args(inner)[0], _message_of(name, message)))
         return _optional(name, *_field(name, inner, message, where))
@@ -111,6 +115,8 @@ def _field(name: str, annotation: object, message: type[Message], where: str) ->
         return _enum(name, plain)
     if isinstance(plain, type) and issubclass(plain, msgspec.Struct):
         return _nested(name, StructCodec(plain, _message_of(name, message)))
+    if isinstance(plain, type) and issubclass(plain, tuple):
+        return _named_tuple(name, plain, _message_of(name, message))
     if plain in _SCALARS:
         return _scalar(name)
     raise TypeError(f"{where}.{name}: no translation for {annotation}")
@@ -135,6 +141,51 @@ def _enum(name: str, enum: type[Enum]) -> tuple[_Write, _Read]:
         return enum(getattr(source, name))
 
     return _scalar(name)[0] if issubclass(enum, IntEnum) else write, read
+
+
+def _number_or_reason(name: str, members: tuple[object, ...], where: str) -> tuple[_Write, _Read]:
+    number, reason = (_without_new_types(member) for member in members)
+    if number is not int or not (isinstance(reason, type) and issubclass(reason, Enum)):
+        raise TypeError(f"{where}.{name}: no translation for {members}")
+    reasons = {member.value: member for member in reason}
+
+    def write(value: object, target: Message) -> None:
+        setattr(target, name, value.value if isinstance(value, Enum) else value)
+
+    def read(source: Message) -> object:
+        value = getattr(source, name)
+        return reasons.get(value, value)
+
+    return write, read
+
+
+def _named_tuple(name: str, kind: type[tuple[object, ...]], message: type[Message]) -> tuple[_Write, _Read]:
+    write_fields, read_fields = _fields_of_tuple(kind, message)
+
+    def write(value: object, target: Message) -> None:
+        inner = getattr(target, name)
+        inner.SetInParent()
+        write_fields(value, inner)
+
+    return write, lambda source: read_fields(getattr(source, name))
+
+
+def _fields_of_tuple(kind: type[tuple[object, ...]], message: type[Message]) -> tuple[_Write, _Read]:
+    """Returns how a named tuple becomes a message, and how a message becomes one."""
+    hints = typing.get_type_hints(kind)
+    make = cast(Callable[..., object], kind)
+    if {field.name for field in message.DESCRIPTOR.fields} != hints.keys():
+        raise TypeError(f"{kind.__name__}: named tuple and message {message.DESCRIPTOR.name} differ")
+    fields = [(field, *_field(field, hint, message, kind.__name__)) for field, hint in hints.items()]
+
+    def write(value: object, target: Message) -> None:
+        for field, write_field, _ in fields:
+            write_field(getattr(value, field), target)
+
+    def read(source: Message) -> object:
+        return make(*[read_field(source) for _, _, read_field in fields])
+
+    return write, read
 
 
 def _nested(name: str, codec: StructCodec[msgspec.Struct]) -> tuple[_Write, _Read]:
@@ -185,16 +236,22 @@ def _repeated(name: str, item: object, message: type[Message]) -> tuple[_Write, 
     if typing.get_origin(plain) is tuple:
         return _repeated_tuple(name, typing.get_args(plain), _message_of(name, message))
     assert isinstance(plain, type)
-    codec: StructCodec[msgspec.Struct] = StructCodec(plain, _message_of(name, message))
+    write_item: _Write
+    if issubclass(plain, tuple):
+        write_item, read_item = _fields_of_tuple(plain, _message_of(name, message))
+    else:
+        struct = cast(type[msgspec.Struct], plain)
+        codec: StructCodec[msgspec.Struct] = StructCodec(struct, _message_of(name, message))
+        write_item, read_item = cast(_Write, codec.write), codec.read
 
     def write(value: object, target: Message) -> None:
         assert isinstance(value, tuple)
         items = getattr(target, name)
         for member in value:
-            codec.write(member, items.add())
+            write_item(member, items.add())
 
     def read(source: Message) -> object:
-        return tuple([codec.read(member) for member in getattr(source, name)])
+        return tuple([read_item(member) for member in getattr(source, name)])
 
     return write, read
 

@@ -94,7 +94,7 @@ from emulator.core.messages import (
 )
 from emulator.core.properties import TopicProperties
 from emulator.core.timers import Timed, TimerQueue
-from emulator.core.types import BrokerEpoch, BrokerId, BrokerState, CorrelationId, TopicPartition
+from emulator.core.types import BrokerEpoch, BrokerId, BrokerState, CorrelationId, RequestId, TopicPartition
 from emulator.core.zookeeper.exchange import (
     CloseSession,
     SessionExpired,
@@ -112,7 +112,6 @@ CORRELATION_ID_STEP: Final = 2
 """A broker's requests to ZooKeeper have odd ids; even ones are the controller's of the same process."""
 
 SHUTDOWN_RETRIES_MAX: Final = 3
-SHUTDOWN_BACKOFF_MS: Final = 5_000
 CONTROLLER_TIMEOUT_MS: Final = 30_000
 """``controller.socket.timeout.ms``."""
 
@@ -183,6 +182,7 @@ class ZooKeeperBroker:
         self._held: deque[RequestReceived | ControlReceived] = deque()
         self._answers: list[ZooKeeperBrokerEffect] = []
         self._shutdown_tries = 0
+        self._shutdown_backoff_ms = config.properties.controlled_shutdown_retry_backoff_ms
         self._is_exiting = False
         self._has_exited = False
         self._are_logs_open = False
@@ -210,6 +210,16 @@ class ZooKeeperBroker:
     def partition(self, name: TopicPartition) -> Partition | None:
         """Returns a hosted partition; for reading only."""
         return self._hosted.get(name)
+
+    @property
+    def max_fetch_lag(self) -> int:
+        """Records of the followed partition that is furthest behind its leader's high watermark."""
+        return max((followed.lag for followed in self._fetchers.followed.values()), default=0)
+
+    @property
+    def held_requests(self) -> frozenset[RequestId]:
+        """Requests that wait until a partition which they name is settled; the bytes that came with them are needed."""
+        return frozenset(held.request_id for held in self._held)
 
     def next_deadline_ms(self) -> int | None:
         """Returns when ``TimerFired`` is due, or ``None`` if nothing waits for the time."""
@@ -435,7 +445,7 @@ class ZooKeeperBroker:
                 if error is ErrorCode.NONE and not remaining:
                     self._is_exiting = True
                 else:
-                    self._departure.set("ask", at_ms=turn.now_ms + SHUTDOWN_BACKOFF_MS)
+                    self._departure.set("ask", at_ms=turn.now_ms + self._shutdown_backoff_ms)
             case _:
                 raise InvariantError(f"{type(reply).__name__} answers {type(request).__name__}")
 
@@ -443,7 +453,7 @@ class ZooKeeperBroker:
         if isinstance(request, AlterPartitionRequest):
             self._isr_changes.handle_unreachable(turn)
         else:
-            self._departure.set("ask", at_ms=turn.now_ms + SHUTDOWN_BACKOFF_MS)
+            self._departure.set("ask", at_ms=turn.now_ms + self._shutdown_backoff_ms)
 
     def _ask_to_be_let_go(self, turn: Turn) -> None:
         """Asks the controller to move what this broker leads; after three times it goes anyway."""
@@ -453,7 +463,7 @@ class ZooKeeperBroker:
             return
         self._shutdown_tries += 1
         if controller is None:
-            self._departure.set("ask", at_ms=turn.now_ms + SHUTDOWN_BACKOFF_MS)
+            self._departure.set("ask", at_ms=turn.now_ms + self._shutdown_backoff_ms)
             return
         epoch = self.fence.broker_epoch if self._ibp.sends_broker_epochs else None
         self._ask(ControlledShutdownRequest(broker_id=self._config.broker_id, broker_epoch=epoch), controller)

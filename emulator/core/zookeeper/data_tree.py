@@ -123,7 +123,7 @@ class DataTree:
             if isinstance(answer, OperationFailed):
                 self._nodes = before
                 return _failed(transaction, at=len(answers), answer=answer), []
-            answers.append(answer)
+            answers.append(msgspec.structs.replace(answer, stat=None) if isinstance(answer, Created) else answer)
             if change is not None:
                 changes.append(change)
         self.last_zxid = zxid

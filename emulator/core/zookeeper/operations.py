@@ -119,10 +119,10 @@ class NodeStat(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Created(msgspec.Struct, frozen=True, kw_only=True):
-    """A node was made; ``path`` has the digits of a sequential one."""
+    """A node was made; ``path`` has the digits of a sequential one. Transactions answer with the path alone."""
 
     path: str
-    stat: NodeStat
+    stat: NodeStat | None
 
 
 class DataSet(msgspec.Struct, frozen=True):
@@ -222,6 +222,7 @@ class TreeChange(msgspec.Struct, frozen=True, kw_only=True):
     """What a write did to one node, as the server's transaction log tells it; those of a transaction share a zxid.
 
     ``data`` and ``version`` are the node's after the whole write; ``version`` is ``None`` where there is no node then.
+    ``is_closing``: the node went with its session because a client closed that in order.
     """
 
     zxid: Zxid
@@ -230,6 +231,7 @@ class TreeChange(msgspec.Struct, frozen=True, kw_only=True):
     session_id: SessionId
     data: bytes
     version: NodeVersion | None
+    is_closing: bool = False
 
 
 def failure(answer: StepAnswer) -> ZooKeeperFailure | None:

@@ -84,7 +84,7 @@ class ZooKeeperCluster(SimulatedCluster):
         history = ZooKeeperHistory(switches.zookeeper, self.properties, incarnation_of=self._incarnation_of)
         self._store = ZooKeeperStore(history, switches.zookeeper)
 
-    def _incarnation_of(self, session_id: SessionId) -> IncarnationId:
+    def _incarnation_of(self, _: BrokerId, session_id: SessionId) -> IncarnationId:
         """Returns which process has a session; one that registers runs."""
         for node in self.processes_with_controllers():
             core = node.process_core

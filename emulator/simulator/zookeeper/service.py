@@ -12,11 +12,10 @@ from emulator.core.admin_messages import (
     DeleteTopicsRequest,
     DescribeClusterRequest,
     DescribeClusterResponse,
-    DescribedBroker,
     IncrementalAlterConfigsRequest,
 )
 from emulator.core.effects import Effect, RecordEvent, SendResponse, StopNode
-from emulator.core.errors import ErrorCode, InvariantError
+from emulator.core.errors import InvariantError
 from emulator.core.events import ControllerEvent, PartitionChanged
 from emulator.core.inputs import NodeInput, RequestReceived, ShutdownRequested, Started, TimerFired
 from emulator.core.messages import Response
@@ -26,6 +25,7 @@ from emulator.core.zookeeper.nodes import paths
 from emulator.core.zookeeper.nodes.small_nodes import decode_controller
 from emulator.core.zookeeper.operations import Answers, WatchEvent
 from emulator.core.zookeeper.server import ZooKeeperServer
+from emulator.core.zookeeper_administration import described_cluster
 from emulator.core.zookeeper_history import ZooKeeperHistory
 from emulator.core.zookeeper_rules import ZooKeeperRules
 from emulator.plan.nodes import CONTROLLER
@@ -98,24 +98,12 @@ class ZooKeeperStore:
     def described(self) -> DescribeClusterResponse:
         """Returns who is registered; nobody knows what each of them has heard."""
         data = self.server.data(paths.CONTROLLER)
-        controller = None if data is None else decode_controller(data)
-        end = MetadataOffset(self.server.last_zxid + 1)
-        return DescribeClusterResponse(
-            error=ErrorCode.NONE,
+        return described_cluster(
+            self.history.image,
             cluster_id=CLUSTER_ID,
-            controller_id=CONTROLLER if controller is None else controller,
-            metadata_end_offset=end,
-            brokers=tuple(
-                DescribedBroker(
-                    broker_id=broker_id,
-                    broker_epoch=registered.broker_epoch,
-                    incarnation_id=registered.incarnation_id,
-                    is_fenced=False,
-                    in_controlled_shutdown=False,
-                    applied_offset=MetadataOffset(end - 1),
-                )
-                for broker_id, registered in sorted(self.history.image.brokers.items())
-            ),
+            controller=None if data is None else decode_controller(data),
+            server=CONTROLLER,
+            last_zxid=self.server.last_zxid,
         )
 
     def disconnect_all(self) -> None:

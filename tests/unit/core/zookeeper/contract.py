@@ -67,6 +67,7 @@ class ZooKeeperUnderTest(Protocol):
 
 def _stat(answer: object) -> NodeStat:
     assert isinstance(answer, Created | DataSet | DataRead | NodeFound | ChildrenRead), answer
+    assert answer.stat is not None
     return answer.stat
 
 
@@ -185,6 +186,7 @@ class ZooKeeperContract:
         (answer,) = zookeeper.execute(session, Transaction(operations))
         assert isinstance(answer, TransactionAnswer)
         assert not answer.has_failed
+        assert answer.answers[:2] == (Created(path="/a", stat=None), Created(path="/a/b", stat=None))
         a, b = (_stat(_only(zookeeper.execute(session, Exists(path=path)))) for path in ("/a", "/a/b"))
         assert (a.czxid, a.mzxid, a.version) == (b.czxid, b.czxid, 1)
 

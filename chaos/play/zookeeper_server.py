@@ -1,0 +1,34 @@
+"""Whether a run needs a ZooKeeper server, and what starts it."""
+
+from collections.abc import Iterable
+from functools import cache
+
+from emulator.cluster.zookeeper_program import ZooKeeperProgram, find_zookeeper
+from emulator.core.eras import is_zookeeper_era
+from emulator.core.errors import ConfigError
+from emulator.core.switches import ERAS
+from emulator.plan.drivers import DriverName
+
+
+def zookeeper_for(eras: Iterable[str], driver: DriverName) -> ZooKeeperProgram | None:
+    """Returns what starts a server, where processes play an era with ZooKeeper.
+
+    Raises:
+        ConfigError: the driver plays no such eras.
+        MissingToolError: there is no Java, or no ZooKeeper.
+    """
+    wanted = next((era for era in eras if is_zookeeper_era(era)), None)
+    if wanted is None or driver is DriverName.SIMULATOR:
+        return None
+    if not driver.has_zookeeper:
+        expected = f"one of {', '.join(ERAS)}: --driver {driver.value} cannot play eras with ZooKeeper"
+        raise ConfigError(key="era", value=wanted, expected=expected)
+    return _found()
+
+
+@cache
+def _found() -> ZooKeeperProgram:
+    # Imported where there is a server: nobody else needs Java to play.
+    from emulator.verification.java import find_java
+
+    return find_zookeeper(find_java().executable)

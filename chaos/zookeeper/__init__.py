@@ -1,0 +1,1 @@
+"""Clusters with a real ZooKeeper server: processes of our own around ZooKeeper's."""

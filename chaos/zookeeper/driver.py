@@ -1,0 +1,62 @@
+"""Plays a run on real processes around a ZooKeeper server."""
+
+import logging
+import sys
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+
+from chaos.play.run_order import RunOrder
+from chaos.process.driver import ProcessDriver
+from chaos.process.target import ProcessTarget
+from chaos.zookeeper.metadata import ZooKeeperMetadata
+from chaos.zookeeper.server_events import ServerEvents
+from chaos.zookeeper.target import open_zookeeper_target
+from emulator.cluster.child import EndCause, ProcessEnd
+from emulator.cluster.process_cluster import ProcessCluster
+from emulator.cluster.zookeeper_cluster import ZooKeeperCluster
+from emulator.core.errors import InvariantError
+from emulator.core.types import NodeId
+
+
+class ZooKeeperDriver(ProcessDriver):
+    """``Driver`` of processes around a ZooKeeper server; arguments as of ``ProcessDriver``."""
+
+    def __init__(self, order: RunOrder, *, logger: logging.Logger, on_problem: Callable[[str], None]) -> None:
+        self._events = ServerEvents(order.layout)
+        super().__init__(order, logger=logger, on_problem=on_problem)
+        self._metadata = ZooKeeperMetadata(self._events, on_change=self._changes.change)
+
+    def _make_cluster(self) -> ProcessCluster:
+        if self._order.zookeeper is None:
+            raise InvariantError("a run on ZooKeeper without ZooKeeper")
+        return ZooKeeperCluster(
+            self._order.layout,
+            zookeeper=self._order.zookeeper,
+            program=sys.executable,
+            on_start=self._note_start,
+            on_server_end=self._note_end,
+            on_unexpected_end=self._notice_crash,
+        )
+
+    def _open_target(self) -> AbstractAsyncContextManager[ProcessTarget]:
+        return open_zookeeper_target(
+            self._cluster,
+            events=self._events,
+            metadata=self._metadata,
+            client=self._client,
+            log=self._log,
+            changes=self._changes,
+            session_timeout_ms=self._session_timeout_ms,
+        )
+
+    async def close(self, *, problem: str | None) -> None:
+        """Ends the server's event file, then the harness's."""
+        self._events.ended(EndCause.UNEXPECTED)
+        await super().close(problem=problem)
+
+    def _note_start(self, node_id: NodeId, incarnation: int) -> None:
+        self._log.started(node_id, incarnation)
+        self._events.started(node_id, incarnation)
+
+    def _note_end(self, _: int, end: ProcessEnd) -> None:
+        self._events.ended(end.cause)

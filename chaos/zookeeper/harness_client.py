@@ -1,0 +1,101 @@
+"""The harness's own session with the ZooKeeper server, past all proxies."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final, TypeVar
+
+from emulator.core.errors import EmulatorError
+from emulator.core.zookeeper.exchange import (
+    OpenSession,
+    SessionEstablished,
+    SessionExpired,
+    ZooKeeperAnswered,
+    ZooKeeperConnectionLost,
+    ZooKeeperInput,
+    ZooKeeperReconnected,
+    ZooKeeperRequest,
+)
+from emulator.core.zookeeper.operations import Program
+from emulator.core.zookeeper.program_runner import Finished, ProgramRunner
+from emulator.zookeeper.session import ZooKeeperSession
+
+ResultT = TypeVar("ResultT")
+
+_ANSWERS_WITHIN_S: Final = 30.0
+
+
+class NoZooKeeperError(EmulatorError):
+    """The server did not answer the harness in time."""
+
+
+class HarnessClient:
+    """Runs programs, one at a time; what a lost connection left open is sent again.
+
+    Args:
+        address: of the server.
+        timeout_ms: of its session.
+    """
+
+    def __init__(self, address: str, *, timeout_ms: int) -> None:
+        self._session = ZooKeeperSession(address, timeout_ms=timeout_ms, deliver=self._hear)
+        self._runner: ProgramRunner[Any] = ProgramRunner()
+        self._result: asyncio.Future[Any] | None = None
+        self._one_program = asyncio.Lock()
+        self._session.execute(OpenSession())
+
+    async def run(self, program: Program[ResultT]) -> ResultT:
+        """Runs a program to its end; returns what it returned.
+
+        Raises:
+            NoZooKeeperError: the server did not answer in time.
+        """
+        async with self._one_program:
+            self._result = asyncio.get_running_loop().create_future()
+            try:
+                self._take(self._runner.start(program))
+                async with asyncio.timeout(_ANSWERS_WITHIN_S):
+                    result: ResultT = await self._result
+                    return result
+            except TimeoutError:
+                self._runner.abandon()
+                raise NoZooKeeperError(f"ZooKeeper did not answer within {_ANSWERS_WITHIN_S:g} s") from None
+            finally:
+                self._result = None
+
+    async def close(self) -> None:
+        """Ends the session."""
+        await self._session.close()
+
+    def _hear(self, told: ZooKeeperInput) -> None:
+        match told:
+            case ZooKeeperAnswered(correlation_id=correlation_id, answers=answers):
+                self._take(self._runner.answered(correlation_id, answers))
+            case ZooKeeperConnectionLost():
+                self._runner.connection_lost()
+            case SessionExpired():
+                self._runner.connection_lost()
+                self._session.execute(OpenSession())
+            case ZooKeeperReconnected() | SessionEstablished():
+                self._take(self._runner.reconnected())
+            case _:
+                pass
+
+    def _take(self, outcome: ZooKeeperRequest | Finished[Any] | None) -> None:
+        match outcome:
+            case ZooKeeperRequest():
+                self._session.execute(outcome)
+            case Finished(result=result) if self._result is not None and not self._result.done():
+                self._result.set_result(result)
+            case _:
+                pass
+
+
+@asynccontextmanager
+async def harness_client(address: str, *, timeout_ms: int) -> AsyncIterator[HarnessClient]:
+    """Opens a session, and ends it."""
+    client = HarnessClient(address, timeout_ms=timeout_ms)
+    try:
+        yield client
+    finally:
+        await client.close()

@@ -1,0 +1,50 @@
+"""The harness's view of what is committed in ZooKeeper: the server's transaction log, read from its disk."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from chaos.zookeeper.server_events import ServerEvents
+from emulator.core.image import MetadataImage
+from emulator.core.types import MetadataOffset
+
+_LOOK_INTERVAL_S: Final = 0.02
+"""A file in another process's hands changes without a word."""
+
+
+class ZooKeeperMetadata:
+    """Follows the log until cancelled; see ``CommittedMetadata``.
+
+    Args:
+        events: reads the log.
+        on_change: called when there was something new.
+    """
+
+    def __init__(self, events: ServerEvents, *, on_change: Callable[[], None]) -> None:
+        self._events = events
+        self._on_change = on_change
+
+    @property
+    def image(self) -> MetadataImage:
+        """Fold of all that was read."""
+        return self._events.image
+
+    async def run(self) -> None:
+        """Follows the log until cancelled.
+
+        Raises:
+            StorageError: the log is none.
+        """
+        while True:
+            self.read()
+            await asyncio.sleep(_LOOK_INTERVAL_S)
+
+    async def committed_end(self) -> MetadataOffset:
+        """Reads to the end of the log."""
+        self.read()
+        return MetadataOffset(self._events.log.last_zxid + 1)
+
+    def read(self) -> None:
+        """Takes in what was written since the last call."""
+        if self._events.read():
+            self._on_change()

@@ -1,0 +1,145 @@
+"""The event files of a ZooKeeper server: what its transaction log says, told as the simulated server tells it.
+
+Every zxid leaves an event, so that one which is missing leaves a hole. An event has the time at which the server took
+its transaction on, which is before anybody could hear of it.
+"""
+
+import time
+from typing import Final
+
+import msgspec
+
+from emulator.cluster.child import EndCause
+from emulator.cluster.layout import ClusterLayout
+from emulator.core.eras import ZooKeeperSwitches, rule_texts
+from emulator.core.errors import InvariantError
+from emulator.core.events import Event, NodeStarted, NodeStopped, OtherRecordCommitted
+from emulator.core.image import MetadataImage
+from emulator.core.properties import node_properties, property_texts
+from emulator.core.types import BrokerId, CauseId, IncarnationId, MetadataOffset, NodeId, NodeRole
+from emulator.core.zookeeper.identifiers import SessionId
+from emulator.core.zookeeper_history import ZooKeeperHistory
+from emulator.node.event_writer import EventWriter
+from emulator.storage.line_file import stream_lines
+from emulator.zookeeper.transaction_log import LoggedTransaction, TransactionLogReader
+
+_CAUSE: Final = CauseId("zookeeper")
+_NS_PER_MS: Final = 1_000_000
+
+
+class _StartedLine(msgspec.Struct, tag_field="type", tag="NodeStarted"):
+    incarnation_id: str
+
+
+class ServerEvents:
+    """Reads a server's transaction log, and writes its event files.
+
+    Args:
+        layout: of the cluster.
+
+    Attributes:
+        log: what the server has written, as far as it was read.
+    """
+
+    def __init__(self, layout: ClusterLayout) -> None:
+        if not isinstance(layout.switches, ZooKeeperSwitches):
+            raise InvariantError("a ZooKeeper server in a cluster with other rules")
+        self.log = TransactionLogReader(layout.data_directory(layout.controller_id))
+        self._layout = layout
+        self._history = ZooKeeperHistory(
+            layout.switches.zookeeper,
+            node_properties(dict(layout.properties)),
+            incarnation_of=self._incarnation_of,
+        )
+        self._file: EventWriter | None = None
+        self._time_ns = time.monotonic_ns()
+        self._wall_ahead_ns = time.time_ns() - time.monotonic_ns()
+        self._incarnations: dict[NodeId, int] = {}
+        self._sessions: dict[BrokerId, SessionId] = {}
+
+    @property
+    def image(self) -> MetadataImage:
+        """Committed metadata, as far as it was read."""
+        return self._history.image
+
+    def session_of(self, broker_id: BrokerId) -> SessionId | None:
+        """Returns the session under which a broker registered last."""
+        return self._sessions.get(broker_id)
+
+    # --- Processes ------------------------------------------------------------------------------------------------
+
+    def started(self, node_id: NodeId, incarnation: int) -> None:
+        """A process is about to start; whatever an earlier one did is in the log by now."""
+        self.read()
+        self._incarnations[node_id] = incarnation
+        layout = self._layout
+        if node_id != layout.controller_id:
+            return
+        self._file = EventWriter(
+            str(layout.event_file(node_id, incarnation)),
+            run=layout.run,
+            node_id=node_id,
+            incarnation=incarnation,
+            clock=lambda: self._time_ns,
+        )
+        self._write(
+            NodeStarted(
+                cause_id=_CAUSE,
+                role=NodeRole.ZOOKEEPER,
+                incarnation_id=IncarnationId(f"zookeeper-{incarnation}"),
+                switches=rule_texts(layout.switches),
+                properties=property_texts(node_properties(dict(layout.properties))),
+                wall_time_ns=time.time_ns(),
+            ),
+            time_ns=time.monotonic_ns(),
+        )
+
+    def ended(self, cause: EndCause) -> None:
+        """The server's process is gone."""
+        self.read()
+        file, self._file = self._file, None
+        if file is None:
+            return
+        self._time_ns = max(self._time_ns, time.monotonic_ns())
+        if cause is EndCause.STOPPED:
+            file.add(NodeStopped(cause_id=_CAUSE))
+        file.close()
+
+    # --- The log --------------------------------------------------------------------------------------------------
+
+    def read(self) -> bool:
+        """Takes in what the server has written since the last call; returns whether that was anything.
+
+        Raises:
+            StorageError: its log is none.
+        """
+        has_read = False
+        for transaction in self.log.read_new():
+            self._take(transaction)
+            has_read = True
+        return has_read
+
+    def _take(self, transaction: LoggedTransaction) -> None:
+        time_ns = transaction.wall_ms * _NS_PER_MS - self._wall_ahead_ns
+        offset = MetadataOffset(transaction.zxid)
+        if not transaction.changes:
+            other = OtherRecordCommitted(cause_id=_CAUSE, metadata_offset=offset, record=transaction.name)
+            self._write(other, time_ns=time_ns)
+            self._history.image.next_offset = MetadataOffset(offset + 1)
+        for change in transaction.changes:
+            for event in self._history.take(change, cause_id=_CAUSE):
+                self._write(event, time_ns=time_ns)
+        self._history.image.take_delta()
+
+    def _write(self, event: Event, *, time_ns: int) -> None:
+        self._time_ns = max(self._time_ns, time_ns)
+        if self._file is not None:
+            self._file.add(event)
+            self._file.flush()
+
+    def _incarnation_of(self, broker_id: BrokerId, session_id: SessionId) -> IncarnationId:
+        """Reads which process registers: it has written its first line by then, and no later one has started."""
+        self._sessions[broker_id] = session_id
+        path = self._layout.event_file(broker_id, self._incarnations[broker_id])
+        line = next(stream_lines(path))
+        return IncarnationId(msgspec.json.decode(line, type=_StartedLine).incarnation_id)

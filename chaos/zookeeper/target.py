@@ -1,0 +1,122 @@
+"""Processes around a ZooKeeper server as a target: those of our own nodes, but for how the controller is asked."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from chaos.play.waiting import ChangeSignal
+from chaos.process.client_link import ClientLink
+from chaos.process.fault_target import FaultTarget
+from chaos.process.harness_log import HarnessLog
+from chaos.process.target import ProcessTarget
+from chaos.zookeeper.harness_client import HarnessClient, harness_client
+from chaos.zookeeper.metadata import ZooKeeperMetadata
+from chaos.zookeeper.server_events import ServerEvents
+from emulator.client.admin_connection import AdminConnection
+from emulator.client.admin_error import AdminError
+from emulator.cluster.process_cluster import ProcessCluster
+from emulator.core.admin_messages import (
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DescribeClusterRequest,
+    IncrementalAlterConfigsRequest,
+)
+from emulator.core.eras import ZooKeeperSwitches
+from emulator.core.errors import ErrorCode, InvariantError
+from emulator.core.messages import Request, Response
+from emulator.core.types import BrokerId, CauseId, NodeId
+from emulator.core.zookeeper.nodes import paths
+from emulator.core.zookeeper.nodes.small_nodes import decode_controller
+from emulator.core.zookeeper_administration import administrate, described_cluster
+from emulator.rpc.channel import keepalive_for
+
+_CAUSE: Final = CauseId("harness")
+_ELECTED_WITHIN_S: Final = 30.0
+_LOOK_S: Final = 0.05
+
+
+class ZooKeeperTarget(ProcessTarget):
+    """Processes and their clients; each method does what ``Target`` says.
+
+    Args:
+        faults: processes, committed state and log.
+        client: the client process.
+        events: reads what the server wrote.
+        zookeeper: the harness's session.
+    """
+
+    def __init__(
+        self, *, faults: FaultTarget, client: ClientLink, events: ServerEvents, zookeeper: HarnessClient
+    ) -> None:
+        super().__init__(faults=faults, client=client)
+        self._events = events
+        self._zookeeper = zookeeper
+
+    @property
+    def elected_controller(self) -> BrokerId | None:
+        """Whom ``/controller`` names."""
+        data = self._events.log.data(paths.CONTROLLER)
+        return None if data is None else decode_controller(data)
+
+    async def ask_controller(self, request: Request) -> Response:
+        """Writes into ZooKeeper what administrators write there, and asks the elected controller for the rest.
+
+        Raises:
+            AdminError: nobody was elected in time, or did not answer.
+            NoZooKeeperError: the server did not answer.
+        """
+        cluster = self.faults.cluster
+        rules = cluster.layout.switches
+        if not isinstance(rules, ZooKeeperSwitches):
+            raise InvariantError("a ZooKeeper server in a cluster with other rules")
+        match request:
+            case CreateTopicsRequest() | DeleteTopicsRequest() | IncrementalAlterConfigsRequest():
+                return await self._zookeeper.run(administrate(request, rules.zookeeper))
+            case DescribeClusterRequest():
+                await self.committed_end()
+                return described_cluster(
+                    self.image,
+                    cluster_id=cluster.cluster_id,
+                    controller=self.elected_controller,
+                    server=cluster.layout.controller_id,
+                    last_zxid=self._events.log.last_zxid,
+                )
+            case _:
+                return await self._ask_elected(request)
+
+    async def _ask_elected(self, request: Request) -> Response:
+        cluster = self.faults.cluster
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _ELECTED_WITHIN_S
+        while (controller := self.elected_controller) is None:
+            if loop.time() > deadline:
+                name = type(request).__name__.removesuffix("Request")
+                raise AdminError(api=name, error=ErrorCode.NOT_CONTROLLER, reason="nobody is elected")
+            await asyncio.sleep(_LOOK_S)
+        keepalive = keepalive_for(session_timeout_ms=self.faults.session_timeout_ms)
+        addresses: dict[NodeId, str] = {controller: cluster.direct_addresses()[controller]}
+        async with AdminConnection(addresses, keepalive=keepalive, cause_id=_CAUSE) as connection:
+            return await connection.ask(controller, request)
+
+
+@asynccontextmanager
+async def open_zookeeper_target(
+    cluster: ProcessCluster,
+    *,
+    events: ServerEvents,
+    metadata: ZooKeeperMetadata,
+    client: ClientLink,
+    log: HarnessLog,
+    changes: ChangeSignal,
+    session_timeout_ms: int,
+) -> AsyncIterator[ZooKeeperTarget]:
+    """Follows the transaction log of a started cluster, and yields the target that sees it."""
+    faults = FaultTarget(
+        cluster=cluster, metadata=metadata, log=log, changes=changes, session_timeout_ms=session_timeout_ms
+    )
+    address = cluster.direct_addresses()[cluster.layout.controller_id]
+    async with asyncio.TaskGroup() as tasks, harness_client(address, timeout_ms=session_timeout_ms) as zookeeper:
+        following = tasks.create_task(metadata.run())
+        yield ZooKeeperTarget(faults=faults, client=client, events=events, zookeeper=zookeeper)
+        following.cancel()

@@ -1,0 +1,90 @@
+"""ZooKeeper's own server, as a program on this machine: from the jars that PySpark's wheel brings along."""
+
+import importlib.util
+import os
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from emulator.core.errors import MissingToolError
+
+_JARS: Final = ("zookeeper-[0-9]*", "zookeeper-jute-*", "metrics-core-*", "slf4j-api-*", "snappy-java-*")
+_MAIN: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+
+_JVM_OPTIONS: Final = (
+    "-Xms16m",
+    "-Xmx64m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-UsePerfData",
+    "-Djava.awt.headless=true",
+    "-Dzookeeper.preAllocSize=1024",  # KiB; the default makes each log a file of 64 MiB
+    "-Dzookeeper.snapCount=10000000",
+)
+"""A small heap and a quick start; one log file for each process of the server, so that nothing is purged."""
+
+
+class ZooKeeperProgram(msgspec.Struct, frozen=True, kw_only=True):
+    """What starts a server.
+
+    Attributes:
+        java: the program.
+        class_path: ZooKeeper's jars and those that it needs.
+    """
+
+    java: Path
+    class_path: str
+
+    def command(self, configuration: Path) -> tuple[str, ...]:
+        """Returns the command line of a server with this ``zoo.cfg``."""
+        return (str(self.java), "-cp", self.class_path, *_JVM_OPTIONS, _MAIN, str(configuration))
+
+
+def find_zookeeper(java: Path) -> ZooKeeperProgram:
+    """Returns the server in PySpark's wheel.
+
+    Raises:
+        MissingToolError: PySpark is not installed, or its jars hold no ZooKeeper.
+    """
+    wheel = importlib.util.find_spec("pyspark")
+    if wheel is None or wheel.origin is None:
+        raise MissingToolError(
+            tool="ZooKeeper", expected="PySpark, which brings it: pip install 'laststand[verify]', or make setup"
+        )
+    folder = Path(wheel.origin).parent / "jars"
+    jars = [sorted(folder.glob(f"{name}.jar")) for name in _JARS]
+    if not all(jars):
+        missing = ", ".join(f"{name}.jar" for name, found in zip(_JARS, jars, strict=True) if not found)
+        raise MissingToolError(tool="ZooKeeper", expected=f"{missing} in {folder}")
+    return ZooKeeperProgram(java=java, class_path=os.pathsep.join(str(found[0]) for found in jars))
+
+
+def server_settings(*, data: Path, host: str, port: int, session_timeout_ms: int) -> str:
+    """Returns the content of ``zoo.cfg``.
+
+    Args:
+        data: where the tree and the transaction log are kept.
+        host: interface to listen on.
+        port: where to listen.
+        session_timeout_ms: of the clients. Sessions expire on ticks, so that a tick is a fraction of it.
+    """
+    tick_ms = min(_TICK_MS_MAX, max(_TICK_MS_MIN, session_timeout_ms // _TICKS_PER_SESSION))
+    settings = {
+        "tickTime": tick_ms,
+        "minSessionTimeout": min(2 * tick_ms, session_timeout_ms),
+        "maxSessionTimeout": max(_SESSION_TIMEOUT_MS_MAX, session_timeout_ms),
+        "dataDir": data,
+        "clientPort": port,
+        "clientPortAddress": host,
+        "maxClientCnxns": 0,
+        "admin.enableServer": "false",
+        "4lw.commands.whitelist": "*",
+    }
+    return "".join(f"{name}={value}\n" for name, value in settings.items())
+
+
+_TICKS_PER_SESSION: Final = 10
+_TICK_MS_MIN: Final = 50
+_TICK_MS_MAX: Final = 500
+_SESSION_TIMEOUT_MS_MAX: Final = 600_000

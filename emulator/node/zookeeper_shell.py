@@ -1,0 +1,138 @@
+"""A broker's process in a cluster with ZooKeeper: a broker and a controller that share a session with the server.
+
+Beside what every broker's process does: requests of controllers and to the controller that it hosts come and go as the
+others do, and what the core wants of ZooKeeper goes to the session, after the turn's events as all that leaves.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from emulator.core.broker.config import BrokerConfig
+from emulator.core.broker.zookeeper_broker import ZooKeeperBroker
+from emulator.core.effects import AppendToLog, BrokerEffect
+from emulator.core.eras import ZooKeeperSwitches
+from emulator.core.errors import InvariantError
+from emulator.core.events import PeerReachable, PeerUnreachable
+from emulator.core.inputs import BrokerInput, RequestReceived
+from emulator.core.inter_broker_protocol import InterBrokerProtocol
+from emulator.core.messages import ProduceRequest
+from emulator.core.types import IncarnationId, RequestFailure
+from emulator.core.zookeeper.exchange import (
+    CloseSession,
+    OpenSession,
+    SessionEstablished,
+    SessionExpired,
+    ZooKeeperConnectionLost,
+    ZooKeeperEffect,
+    ZooKeeperInput,
+    ZooKeeperReconnected,
+    ZooKeeperRequest,
+)
+from emulator.core.zookeeper_process import ZooKeeperProcess
+from emulator.core.zookeeper_traffic import NetworkedProcess
+from emulator.node.batch_bytes import batch_bytes
+from emulator.node.broker_shell import Arrival, BrokerShell
+from emulator.node.config import NodeConfig
+from emulator.node.event_writer import EventWriter
+from emulator.rpc.address_book import AddressBook
+from emulator.storage.filesystem import Buffer, FileSystem
+from emulator.zookeeper.session import ZooKeeperSession
+
+_TO_ZOOKEEPER: Final = (ZooKeeperRequest, OpenSession, CloseSession)
+
+
+class ZooKeeperBrokerShell(BrokerShell):
+    """Runs a broker and its controller; arguments and errors as of ``BrokerShell``."""
+
+    _broker: ZooKeeperBroker
+
+    def __init__(
+        self, config: NodeConfig, events: EventWriter, incarnation_id: IncarnationId, filesystem: FileSystem
+    ) -> None:
+        super().__init__(config, events, incarnation_id, filesystem)
+        self._server.add_zookeeper_broker()
+        self._kept: list[Arrival] = []
+        self._is_out_of_reach = False
+        self._session = ZooKeeperSession(
+            AddressBook(config.addresses).address_of(config.controller_id),
+            timeout_ms=config.node_properties().broker_session_timeout_ms,
+            deliver=self._hear,
+        )
+
+    async def run(self) -> None:
+        """Runs until the core wants the process to end; its session ends before it."""
+        await super().run()
+        await self._session.close()
+
+    # --- The core -------------------------------------------------------------------------------------------------
+
+    def _make_broker(self, config: BrokerConfig) -> ZooKeeperBroker:
+        rules = self._config.rules()
+        if not isinstance(rules, ZooKeeperSwitches):
+            raise InvariantError("a broker of a cluster with ZooKeeper has the rules of one")
+        process = ZooKeeperProcess(config, rules.zookeeper, InterBrokerProtocol(rules.ibp))
+        self._networked = NetworkedProcess(process)
+        return process.broker
+
+    def _next_deadline_ms(self) -> int | None:
+        return self._networked.next_deadline_ms()
+
+    def _step(self, incoming: BrokerInput | ZooKeeperInput, *, now_ms: int) -> Iterator[BrokerEffect]:
+        for effect in self._networked.step(incoming, now_ms=now_ms):
+            if isinstance(effect, _TO_ZOOKEEPER):
+                self._tell_zookeeper(effect)
+            else:
+                yield effect
+
+    # --- ZooKeeper ------------------------------------------------------------------------------------------------
+
+    def _tell_zookeeper(self, effect: ZooKeeperEffect) -> None:
+        self._departures.append(lambda: self._session.execute(effect))
+
+    def _hear(self, told: ZooKeeperInput) -> None:
+        server = self._config.controller_id
+        match told:
+            case ZooKeeperConnectionLost(cause_id=cause_id) if not self._is_out_of_reach:
+                self._is_out_of_reach = True
+                self._events.add(PeerUnreachable(cause_id=cause_id, peer=server, failure=RequestFailure.DISCONNECTED))
+            case ZooKeeperReconnected() | SessionEstablished() | SessionExpired() if self._is_out_of_reach:
+                self._is_out_of_reach = False
+                self._events.add(PeerReachable(cause_id=told.cause_id, peer=server))
+            case _:
+                pass
+        self._put(told)
+
+    # --- Requests that wait ---------------------------------------------------------------------------------------
+
+    def _batch_bytes(self, effect: AppendToLog, arrival: Arrival) -> list[Buffer]:
+        """Finds the bytes beside the input of this step, or beside a request that had to wait for it."""
+        for kept in self._kept:
+            if _carries(kept, effect):
+                return batch_bytes(kept.incoming, kept.attachments, effect.partition, count=len(effect.batches))
+        return super()._batch_bytes(effect, arrival)
+
+    def _done_with(self, arrival: Arrival) -> None:
+        waiting = self._broker.held_requests
+        if waiting and isinstance(arrival.incoming, RequestReceived) and arrival.incoming.request_id in waiting:
+            self._kept.append(arrival)
+            return
+        super()._done_with(arrival)
+        handled = [each for each in self._kept if _request_id(each) not in waiting]
+        self._kept = [each for each in self._kept if _request_id(each) in waiting]
+        for each in handled:
+            super()._done_with(each)
+
+
+def _request_id(arrival: Arrival) -> int:
+    assert isinstance(arrival.incoming, RequestReceived), "only requests wait"
+    return arrival.incoming.request_id
+
+
+def _carries(arrival: Arrival, effect: AppendToLog) -> bool:
+    """Whether what is to be appended came with a request: no two batches of a partition have one checksum."""
+    assert isinstance(arrival.incoming, RequestReceived), "only requests wait"
+    request = arrival.incoming.request
+    return isinstance(request, ProduceRequest) and any(
+        entry.topic_partition == effect.partition and getattr(entry.batch, "crc", None) == effect.batches[0].crc
+        for entry in request.partitions
+    )

@@ -1,0 +1,1 @@
+"""A real ZooKeeper server, from outside: its sessions, and its transaction log."""
