@@ -1,0 +1,219 @@
+"""A real ZooKeeper server keeps the contract that the model keeps, and its log says what was done."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from emulator.core.zookeeper.exchange import (
+    SessionExpired,
+    WatchFired,
+    ZooKeeperConnectionLost,
+    ZooKeeperReconnected,
+)
+from emulator.core.zookeeper.operations import (
+    ChildrenChanged,
+    Create,
+    Delete,
+    Exists,
+    GetChildren,
+    GetData,
+    NodeChanged,
+    NodeKind,
+    OperationFailed,
+    SetData,
+    ZooKeeperEventKind,
+    ZooKeeperFailure,
+)
+from emulator.zookeeper.takeover import end_session
+from emulator.zookeeper.transaction_log import TransactionLogReader
+from tests.cluster.zookeeper_server import Client, Server, UnderTest, zookeeper_server
+from tests.unit.core.zookeeper.contract import ZooKeeperContract
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with zookeeper_server(tmp_path_factory.mktemp("zookeeper")) as started:
+        yield started
+
+
+class TestServer(ZooKeeperContract):
+    @pytest.fixture
+    def zookeeper(self, server: Server) -> Iterator[UnderTest]:
+        under_test = UnderTest(server)
+        yield under_test
+        under_test.close()
+
+
+class Proxy:
+    """Passes bytes on until it is told to break all connections, and refuses new ones while it is closed."""
+
+    def __init__(self, upstream: str) -> None:
+        self._host, _, port = upstream.rpartition(":")
+        self._port = int(port)
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._is_open = True
+
+    async def start(self) -> str:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        return f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if not self._is_open:
+            writer.close()
+            return
+        to_reader, to_writer = await asyncio.open_connection(self._host, self._port)
+        self._writers |= {writer, to_writer}
+        await asyncio.gather(self._pass(reader, to_writer), self._pass(to_reader, writer))
+
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while content := await reader.read(65_536):
+                writer.write(content)
+        except OSError:
+            pass
+        writer.close()
+
+    def cut(self) -> None:
+        self._is_open = False
+        for writer in self._writers:
+            writer.close()
+        self._writers.clear()
+
+    def mend(self) -> None:
+        self._is_open = True
+
+    async def stop(self) -> None:
+        self.cut()
+        self._server.close()
+
+
+def test_what_watches_missed_is_told_after_a_reconnect(server: Server) -> None:
+    root = server.new_root()
+    path = root.removeprefix(server.address)
+
+    async def play() -> None:
+        proxy = Proxy(server.address)
+        watching, other = Client(await proxy.start() + path), Client(root)
+        await watching.open()
+        await other.open()
+        await other.execute(Create(path="/set"), Create(path="/gone"), Create(path="/still"), Create(path="/parent"))
+        await watching.execute(
+            GetData(path="/set", is_watched=True),
+            Exists(path="/gone", is_watched=True),
+            Exists(path="/made", is_watched=True),
+            GetData(path="/still", is_watched=True),
+            GetChildren(path="/parent", is_watched=True),
+            GetChildren(path="/still", is_watched=True),
+        )
+        proxy.cut()
+        await watching.wait(lambda: any(isinstance(told, ZooKeeperConnectionLost) for told in watching.told))
+        await other.execute(
+            SetData(path="/set", data=b"x", version=None),
+            Delete(path="/gone", version=None),
+            Create(path="/made"),
+            Create(path="/parent/child"),
+        )
+        proxy.mend()
+        await watching.wait(lambda: any(isinstance(told, ZooKeeperReconnected) for told in watching.told))
+        told = [each.event for each in watching.told if isinstance(each, WatchFired)]
+        assert sorted(map(repr, told)) == sorted(
+            map(
+                repr,
+                [
+                    NodeChanged(path="/set", kind=ZooKeeperEventKind.DATA_CHANGED),
+                    NodeChanged(path="/gone", kind=ZooKeeperEventKind.DELETED),
+                    NodeChanged(path="/made", kind=ZooKeeperEventKind.CREATED),
+                    ChildrenChanged("/parent"),
+                ],
+            )
+        )
+        await watching.events()
+        # What nothing happened to is watched on.
+        await other.execute(SetData(path="/still", data=b"x", version=None), Create(path="/still/child"))
+        assert set(await watching.events()) == {
+            NodeChanged(path="/still", kind=ZooKeeperEventKind.DATA_CHANGED),
+            ChildrenChanged("/still"),
+        }
+        await watching.close()
+        await other.close()
+        await proxy.stop()
+
+    server.runner.run(play())
+
+
+def test_the_owner_of_a_session_that_was_ended_hears_of_it_and_opens_none_by_itself(server: Server) -> None:
+    root = server.new_root()
+
+    async def play() -> None:
+        client, other = Client(root), Client(root)
+        session_id = await client.open()
+        await other.open()
+        await client.execute(Create(path="/mine", kind=NodeKind.EPHEMERAL))
+        await end_session(server.address, session_id)
+        await client.wait(lambda: any(isinstance(told, SessionExpired) for told in client.told))
+        assert client.session.session_id is None
+        assert await other.execute(Exists(path="/mine")) == (OperationFailed(ZooKeeperFailure.NO_NODE),)
+        client.told.clear()
+        assert await client.open() != session_id
+        await client.close()
+        await other.close()
+
+    server.runner.run(play())
+
+
+def test_the_transaction_log_tells_every_change_in_order(server: Server) -> None:
+    root = server.new_root()
+    path = root.removeprefix(server.address)
+    reader = TransactionLogReader(server.data)
+    list(reader.read_new())
+
+    async def play() -> list[int]:
+        owner, other = Client(root), Client(root)
+        owned, closed = await owner.open(), await other.open()
+        await other.execute(
+            Create(path="/a", data=b"1"),
+            SetData(path="/a", data=b"2", version=None),
+            Create(path="/a/n-", kind=NodeKind.SEQUENTIAL),
+            SetData(path="/nowhere", data=b"", version=None),
+        )
+        await owner.execute(Create(path="/e", kind=NodeKind.EPHEMERAL))
+        await other.execute(Create(path="/f", kind=NodeKind.EPHEMERAL))
+        await end_session(server.address, owned)
+        await other.close()
+        await owner.close()
+        return [owned, closed]
+
+    owned, closed = server.runner.run(play())
+    read = list(reader.read_new())
+    zxids = [transaction.zxid for transaction in read]
+    assert zxids == list(range(zxids[0], zxids[0] + len(zxids)))  # what was refused has one, too
+    changes = [
+        (each.path.removeprefix(path), each.kind.value, each.data, each.version, each.session_id, each.is_closing)
+        for transaction in read
+        for each in transaction.changes
+    ]
+    assert changes == [
+        ("/a", "created", b"1", 0, closed, False),
+        ("/a", "data_changed", b"2", 1, closed, False),
+        ("/a/n-0000000000", "created", b"", 0, closed, False),
+        ("/e", "created", b"", 0, owned, False),
+        ("/f", "created", b"", 0, closed, False),
+        ("/e", "deleted", b"", None, owned, False),
+        ("/f", "deleted", b"", None, closed, True),
+    ]
+    assert reader.data(f"{path}/a") == b"2"
+    assert reader.children(f"{path}/a") == ("n-0000000000",)
+
+
+def test_a_file_that_is_no_transaction_log_is_refused(tmp_path: Path) -> None:
+    from emulator.core.errors import StorageError
+
+    folder = tmp_path / "version-2"
+    folder.mkdir()
+    (folder / "log.1").write_bytes(b"something else altogether")
+    with pytest.raises(StorageError, match="no transaction log of ZooKeeper"):
+        list(TransactionLogReader(tmp_path).read_new())
