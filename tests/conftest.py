@@ -27,6 +27,7 @@ SESSION_MODULES: Final = (
     "tests/cluster/test_replayed_plans.py",
     "tests/cluster/test_scenarios.py",
     "tests/cluster/test_story.py",
+    "tests/cluster/test_zookeeper_story.py",
 )
 CLUSTER_MODULES: Final = ("tests/cluster/",)
 DOCKER_MODULES: Final = ("tests/docker/",)

@@ -4,10 +4,24 @@ from collections.abc import Iterator
 
 from chaos.scenario.conditions import Intercepted, Until
 from chaos.scenario.scenario import Scenario, Step
+from emulator.core.eras import is_zookeeper_era
 from emulator.plan.actions import AlterConfig, CreateTopic
 from emulator.plan.drivers import DriverName
 from emulator.plan.plan_lint import refusal
 from emulator.plan.unsupported_properties import NO_TIMED_FLUSH, NODE_FLUSH_TIME, TOPIC_FLUSH_TIME
+from emulator.plan.zookeeper_refusals import refusal_at_server, refusal_without_server
+
+
+def not_in_era(scenario: Scenario, era: str, driver: DriverName) -> tuple[str, ...]:
+    """Describes what processes cannot play in an era, because it has ZooKeeper or has none."""
+    if not driver.has_processes:
+        return ()
+    refusal_of = refusal_at_server if is_zookeeper_era(era) else refusal_without_server
+    return tuple(
+        f"step {number} {step.text} (line {step.line}): {reason}"
+        for number, step in enumerate(scenario.steps, start=1)
+        if not isinstance(step.action, Until) and (reason := refusal_of(step.action)) is not None
+    )
 
 
 def not_expressible(scenario: Scenario, properties: tuple[tuple[str, str], ...], driver: DriverName) -> tuple[str, ...]:

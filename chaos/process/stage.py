@@ -9,6 +9,7 @@ import grpc.aio
 from chaos.play.recorded_plan import PlayedStep
 from chaos.process.fault_target import FaultTarget
 from emulator.cluster.toxiproxy import Toxiproxy
+from emulator.core.eras import ZooKeeperSwitches
 from emulator.core.errors import EmulatorError, causes_of
 from emulator.core.types import BrokerId, NodeId
 from emulator.live.stage import LinkRow, NodeRow, Offer, PartitionRow, StageState
@@ -35,6 +36,7 @@ from emulator.plan.drivers import DriverName
 from emulator.plan.plan_lint import refusal
 from emulator.plan.power import DiskLoss
 from emulator.plan.steps import action_text
+from emulator.plan.zookeeper_refusals import refusal_at_server, refusal_without_server
 from emulator.storage.power_loss_plan import Keep
 
 _OF_PROCESS: Final = (Kill, Stop, Pause)
@@ -126,8 +128,15 @@ def _node(target: FaultTarget, node: NodeId, driver: DriverName) -> NodeRow:
         name=f"broker {node}" if is_broker else "controller",
         state=f"{state}, fenced" if is_fenced else state,
         is_well=state == "running" and not is_fenced,
-        offers=_offers(_deeds_of_node(target, node), driver),
+        offers=_offers(_possible(target, _deeds_of_node(target, node)), driver),
     )
+
+
+def _possible(target: FaultTarget, deeds: Iterable[ActionTemplate]) -> Iterator[ActionTemplate]:
+    """Yields those deeds that can be done in this cluster."""
+    has_zookeeper = isinstance(target.cluster.layout.switches, ZooKeeperSwitches)
+    refusal_of = refusal_at_server if has_zookeeper else refusal_without_server
+    yield from (deed for deed in deeds if refusal_of(deed) is None)
 
 
 def _deeds_of_node(target: FaultTarget, node: NodeId) -> Iterator[ActionTemplate]:

@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from chaos.play.expressible import not_expressible
+from chaos.play.expressible import not_expressible, not_in_era
 from chaos.scenario.scenario import Scenario
 from chaos.suite.selection import Selected
 from emulator.core.eras import is_zookeeper_era
@@ -86,7 +86,9 @@ def cells_of(
                     era=era,
                     repetition=repetition,
                     seed=seed + repetition - 1,
-                    skipped=reasons[each.scenario.name] or _unbuilt(era, driver) or _unexpected(each.scenario, era),
+                    skipped=reasons[each.scenario.name]
+                    or _unbuilt(each.scenario, era, driver)
+                    or _unexpected(each.scenario, era),
                 )
                 if shard.has(cell):
                     yield cell
@@ -97,10 +99,11 @@ def _unplayable(scenario: Scenario, properties: tuple[tuple[str, str], ...], dri
     return f"--driver {driver.value} cannot play {'; '.join(missing)}" if missing else None
 
 
-def _unbuilt(era: str, driver: DriverName) -> str | None:
+def _unbuilt(scenario: Scenario, era: str, driver: DriverName) -> str | None:
     if is_zookeeper_era(era) and not driver.has_zookeeper:
         return f"--driver {driver.value} cannot play eras with ZooKeeper"
-    return None
+    missing = not_in_era(scenario, era, driver)
+    return f"--driver {driver.value} cannot play {'; '.join(missing)}" if missing else None
 
 
 def _unexpected(scenario: Scenario, era: str) -> str | None:

@@ -6,7 +6,8 @@ from typing import Final
 
 from chaos.zookeeper.server_events import ServerEvents
 from emulator.core.image import MetadataImage
-from emulator.core.types import MetadataOffset
+from emulator.core.types import BrokerId, MetadataOffset
+from emulator.core.zookeeper.identifiers import SessionId
 
 _LOOK_INTERVAL_S: Final = 0.02
 """A file in another process's hands changes without a word."""
@@ -28,6 +29,10 @@ class ZooKeeperMetadata:
     def image(self) -> MetadataImage:
         """Fold of all that was read."""
         return self._events.image
+
+    def session_of(self, broker_id: BrokerId) -> SessionId | None:
+        """Returns the session under which a broker registered last."""
+        return self._events.session_of(broker_id)
 
     async def run(self) -> None:
         """Follows the log until cancelled.

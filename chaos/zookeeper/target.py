@@ -17,9 +17,11 @@ from emulator.client.admin_connection import AdminConnection
 from emulator.client.admin_error import AdminError
 from emulator.cluster.process_cluster import ProcessCluster
 from emulator.core.admin_messages import (
+    AlterPartitionReassignmentsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
     DescribeClusterRequest,
+    ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
 )
 from emulator.core.eras import ZooKeeperSwitches
@@ -82,8 +84,12 @@ class ZooKeeperTarget(ProcessTarget):
                     server=cluster.layout.controller_id,
                     last_zxid=self._events.log.last_zxid,
                 )
-            case _:
+            case ElectLeadersRequest() | AlterPartitionReassignmentsRequest():
                 return await self._ask_elected(request)
+            case _:
+                name = type(request).__name__.removesuffix("Request")
+                reason = "no controller of a cluster with ZooKeeper has such a request"
+                raise AdminError(api=name, error=ErrorCode.UNSUPPORTED_VERSION, reason=reason)
 
     async def _ask_elected(self, request: Request) -> Response:
         cluster = self.faults.cluster

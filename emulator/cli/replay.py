@@ -176,7 +176,7 @@ def _order(
     from emulator.plan.drivers import DriverName
 
     chosen = DriverName(driver)
-    require_driver(chosen, scenario, properties)
+    require_driver(chosen, scenario, properties, eras=(era,))
     if is_judged:
         require_spark()
     toxiproxy = toxiproxy_for((scenario,), driver=chosen)

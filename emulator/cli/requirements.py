@@ -1,6 +1,7 @@
 """Checks for what a verb needs, before anything starts."""
 
 import importlib.util
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,14 +57,20 @@ def require_toxiproxy() -> Path:
     return find_toxiproxy()
 
 
-def require_driver(driver: "DriverName", scenario: "Scenario", properties: tuple[tuple[str, str], ...]) -> None:
-    """Checks that a driver can do whatever a scenario asks for.
+def require_driver(
+    driver: "DriverName", scenario: "Scenario", properties: tuple[tuple[str, str], ...], *, eras: Iterable[str]
+) -> None:
+    """Checks that a driver can do whatever a scenario asks for, in each of these eras.
 
     Raises:
         UserError: it cannot; the text names step and line.
     """
-    from chaos.play.expressible import not_expressible
+    from chaos.play.expressible import not_expressible, not_in_era
 
     missing = not_expressible(scenario, properties, driver)
     if missing:
         raise UserError(f"{scenario.path}: --driver {driver.value} cannot play {'; '.join(missing)}")
+    for era in eras:
+        missing = not_in_era(scenario, era, driver)
+        if missing:
+            raise UserError(f"{scenario.path}: --driver {driver.value} cannot play, in {era}, {'; '.join(missing)}")

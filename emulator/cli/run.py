@@ -181,7 +181,7 @@ def _campaign(
     overrides = parse_overrides(settings)
     chosen = tuple(dict.fromkeys(eras)) or (DEFAULT_ERA,)
     orders = tuple(EraOrder(era=era, switches=overrides.apply(rules_of(era))) for era in chosen)
-    require_driver(driver, scenario, (*scenario.properties, *overrides.properties))
+    require_driver(driver, scenario, (*scenario.properties, *overrides.properties), eras=chosen)
     if is_judged:
         require_spark()
     check_store(store)

@@ -183,7 +183,7 @@ def _cluster(scenario: str | None) -> "Plan | None":
         found = load_scenario(find_scenario(scenario))
     except ScenarioError as error:
         raise UserError(str(error)) from None
-    require_driver(DriverName.SIMULATOR, dataclasses.replace(found, steps=()), found.properties)
+    require_driver(DriverName.SIMULATOR, dataclasses.replace(found, steps=()), found.properties, eras=())
     return cluster_plan(found)
 
 

@@ -253,12 +253,12 @@ ERAS: Final = MappingProxyType(
 )
 """Presets that name real protocols. Those of ZooKeeper clusters are in ``zookeeper_rules``."""
 
-ERAS_NOT_BUILT: Final = frozenset(
+ERAS_WITH_ZOOKEEPER: Final = frozenset(
     {"kafka-2.5-zk", "kafka-2.6-zk", "kafka-3.1-zk", "kafka-3.2-zk", "kafka-3.9-zk", "kip-550-zk"}
 )
-"""Eras of ZooKeeper clusters, which only the simulator plays (``eras``)."""
+"""Eras of clusters with ZooKeeper, whose rules ``eras`` has."""
 
-_ONLY_SIMULATED: Final = "the ZooKeeper eras are not built yet, but in the simulator"
+_NOT_HERE: Final = "eras with ZooKeeper: only `run` and `simulate` play them, on processes and in the simulator"
 
 DEFAULT_ERA: Final = "kip-966"
 
@@ -267,13 +267,13 @@ def era_switches(era: str) -> Switches:
     """Returns the switches of an era.
 
     Raises:
-        ConfigError: no such era, or one that is not built yet.
+        ConfigError: no such era, or one of clusters with ZooKeeper.
     """
     if era in ERAS:
         return ERAS[era]
     expected = "one of " + ", ".join(ERAS)
-    if era in ERAS_NOT_BUILT:
-        raise ConfigError(key="era", value=era, expected=f"{expected} ({_ONLY_SIMULATED})")
+    if era in ERAS_WITH_ZOOKEEPER:
+        raise ConfigError(key="era", value=era, expected=f"{expected} ({_NOT_HERE})")
     raise ConfigError(key="era", value=era, expected=expected)
 
 

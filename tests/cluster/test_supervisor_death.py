@@ -20,6 +20,7 @@ from emulator.cluster.child import ProcessSpec
 from emulator.cluster.supervisor import Supervisor
 from emulator.cluster.toxiproxy import Link, Toxiproxy
 from emulator.cluster.toxiproxy_build import find_toxiproxy
+from emulator.cluster.zookeeper_program import find_zookeeper, server_settings
 from emulator.verification.gateway import SparkGateway
 from emulator.verification.java import find_java
 
@@ -37,6 +38,10 @@ async def main(directory):
             supervisor=supervisor, program=find_toxiproxy(), log_path=directory / "toxiproxy"
         )
         await proxies.create({Link(0, 1): "127.0.0.1:1"})
+        settings = directory / "zoo.cfg"
+        settings.write_text(server_settings(data=directory, host="127.0.0.1", port=0, session_timeout_ms=2000))
+        command = find_zookeeper(find_java().executable).command(settings)
+        await supervisor.start(ProcessSpec(name="zookeeper", argv=command, stderr_path=directory / "zookeeper"))
         gateway = SparkGateway.start(java=find_java(), log_path=directory / "spark", heap_mb=256)
         print("spark starts", flush=True)
         await asyncio.to_thread(gateway.attach, timeout_s=100)
@@ -81,7 +86,7 @@ def killed_at(line: str, *, program: str, directory: Path) -> tuple[str, int]:
 @pytest.mark.parametrize("moment", ["spark starts", "spark listens"])
 def test_nothing_outlives_a_killed_harness(moment: str, tmp_path: Path) -> None:
     mark, descendants = killed_at(moment, program=BUSY_HARNESS, directory=tmp_path)
-    assert descendants == 4
+    assert descendants == 5
     assert await_end(mark) == []
 
 

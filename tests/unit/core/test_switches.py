@@ -1,14 +1,22 @@
 import pytest
 
 from emulator.core.errors import ConfigError
-from emulator.core.switches import DEFAULT_ERA, ERAS, ERAS_NOT_BUILT, MaximalIsr, Switches, era_switches, with_switch
+from emulator.core.switches import (
+    DEFAULT_ERA,
+    ERAS,
+    ERAS_WITH_ZOOKEEPER,
+    MaximalIsr,
+    Switches,
+    era_switches,
+    with_switch,
+)
 
 
 def test_the_defaults_are_the_default_era() -> None:
     assert era_switches(DEFAULT_ERA) == Switches()
 
 
-@pytest.mark.parametrize("era", ["kafka-9.9", *sorted(ERAS_NOT_BUILT)])
+@pytest.mark.parametrize("era", ["kafka-9.9", *sorted(ERAS_WITH_ZOOKEEPER)])
 def test_an_era_that_cannot_be_played_names_those_that_can(era: str) -> None:
     with pytest.raises(ConfigError) as caught:
         era_switches(era)

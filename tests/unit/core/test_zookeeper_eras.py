@@ -8,7 +8,7 @@ import pytest
 
 from emulator.core.errors import ConfigError
 from emulator.core.inter_broker_protocol import PROPERTY, VERSIONS, ibp_level
-from emulator.core.switches import ERAS, ERAS_NOT_BUILT, Switches
+from emulator.core.switches import ERAS, ERAS_WITH_ZOOKEEPER, Switches
 from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS, IsrWriteUnknown, ZooKeeperRules
 
 ROOT = Path(__file__).parents[3]
@@ -79,7 +79,7 @@ def test_every_rule_is_read_where_the_document_says() -> None:
 
 
 def test_these_eras_are_the_ones_that_drivers_refuse() -> None:
-    assert frozenset(ZOOKEEPER_ERAS) == ERAS_NOT_BUILT
+    assert frozenset(ZOOKEEPER_ERAS) == ERAS_WITH_ZOOKEEPER
 
 
 def test_a_leader_that_may_try_again_writes_itself() -> None:

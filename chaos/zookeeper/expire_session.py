@@ -1,0 +1,50 @@
+"""The end of a broker's ZooKeeper session while its process lives: another client closes it."""
+
+from typing import Final
+
+from chaos.play.barriers import Observation
+from chaos.process.fault_target import FaultTarget
+from chaos.process.faults.registry import executes
+from chaos.zookeeper.metadata import ZooKeeperMetadata
+from emulator.core.types import BrokerId, NodeId
+from emulator.plan.actions import ExpireSession, Outcome, effective, no_op
+from emulator.zookeeper.takeover import end_session
+
+_SEEN_WITHIN_S: Final = 10.0
+
+
+@executes(ExpireSession)
+async def expire_session(target: FaultTarget, action: ExpireSession[NodeId]) -> Outcome:
+    """Ends sessions, and waits until the server's log says that the brokers' nodes went with them.
+
+    Raises:
+        TakeoverError: the server did not let a session be ended.
+        StepError: a broker's node stayed.
+    """
+    metadata = target.metadata
+    if not isinstance(metadata, ZooKeeperMetadata):
+        return no_op("there is no ZooKeeper")
+    await metadata.committed_end()
+    registered = {}
+    for node_id in map(BrokerId, action.nodes):
+        registration, session_id = target.image.brokers.get(node_id), metadata.session_of(node_id)
+        if registration is None or session_id is None:
+            return no_op(f"broker {node_id} has no session")
+        registered[node_id] = (registration.broker_epoch, session_id)
+    address = target.cluster.direct_addresses()[target.cluster.layout.controller_id]
+    for _, session_id in registered.values():
+        await end_session(address, session_id)
+
+    def gone() -> Observation:
+        brokers = target.image.brokers
+        left = [
+            node_id
+            for node_id, (broker_epoch, _) in registered.items()
+            if node_id in brokers and brokers[node_id].broker_epoch == broker_epoch
+        ]
+        return Observation(reached=not left, text=f"the nodes of brokers {left} are there still")
+
+    await target.wait(gone, timeout_s=_SEEN_WITHIN_S)
+    return effective(
+        "; ".join(f"session {session:x} of broker {node} is over" for node, (_, session) in registered.items())
+    )
