@@ -491,10 +491,7 @@ class Expire(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="expire"):
     "expire-session 1",
     "ZooKeeper ends brokers' sessions at once; each process hears of it when it next asks for something.",
     fault="expire_session",
-    refused={
-        DriverName.DOCKER: "containers have no ZooKeeper",
-        DriverName.KAFKA: "Kafka's processes have no ZooKeeper",
-    },
+    refused={DriverName.DOCKER: "containers have no ZooKeeper"},
 )
 class ExpireSession(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="expire_session"):
     """Have brokers' ZooKeeper sessions ended, as an administrator who knows their passwords can."""

@@ -12,6 +12,7 @@ from emulator.plan.actions import (
     DiskError,
     DiskFull,
     ElectLeaders,
+    ExpireSession,
     LoseSyncs,
     OnChannel,
     PowerLoss,
@@ -33,6 +34,7 @@ _REFUSED: Final[Mapping[type, str]] = MappingProxyType(
         DiskFull: _DISK,
         ClockRate: _CLOCK,
         ClockJump: _CLOCK,
+        ExpireSession: "Kafka's processes have no ZooKeeper here",
     }
 )
 

@@ -56,12 +56,3 @@ def test_nothing_of_it_is_left_running(story: Told, era: str) -> None:
     order, _, _ = story[era]
     commands = [str(each.info["cmdline"]) for each in psutil.process_iter(["cmdline"])]
     assert not [command for command in commands if str(order.directory) in command]
-
-
-def test_the_server_tells_who_wrote_the_isr(story: Told) -> None:
-    """Before KIP-497 leaders tell the controller of what they wrote by a node of their own."""
-    notified = {
-        era: "isr_change_notification/isr_change_" in (order.directory / "events" / "100-0.jsonl").read_text()
-        for era, (order, _, _) in story.items()
-    }
-    assert notified == {"kafka-2.6-zk": True, "kafka-3.9-zk": False}
