@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from chaos.play.waiting import ChangeSignal
+from chaos.process.annotations import Annotations, annotated
 from chaos.process.client_link import ClientLink
 from chaos.process.fault_target import FaultTarget
 from chaos.process.harness_log import HarnessLog
@@ -44,14 +45,21 @@ class ZooKeeperTarget(ProcessTarget):
     Args:
         faults: processes, committed state and log.
         client: the client process.
+        annotations: where deeds are told to people.
         events: reads what the server wrote.
         zookeeper: the harness's session.
     """
 
     def __init__(
-        self, *, faults: FaultTarget, client: ClientLink, events: ServerEvents, zookeeper: HarnessClient
+        self,
+        *,
+        faults: FaultTarget,
+        client: ClientLink,
+        annotations: Annotations,
+        events: ServerEvents,
+        zookeeper: HarnessClient,
     ) -> None:
-        super().__init__(faults=faults, client=client)
+        super().__init__(faults=faults, client=client, annotations=annotations)
         self._events = events
         self._zookeeper = zookeeper
 
@@ -122,7 +130,11 @@ async def open_zookeeper_target(
         cluster=cluster, metadata=metadata, log=log, changes=changes, session_timeout_ms=session_timeout_ms
     )
     address = cluster.direct_addresses()[cluster.layout.controller_id]
-    async with asyncio.TaskGroup() as tasks, harness_client(address, timeout_ms=session_timeout_ms) as zookeeper:
+    async with (
+        annotated() as annotations,
+        asyncio.TaskGroup() as tasks,
+        harness_client(address, timeout_ms=session_timeout_ms) as zookeeper,
+    ):
         following = tasks.create_task(metadata.run())
-        yield ZooKeeperTarget(faults=faults, client=client, events=events, zookeeper=zookeeper)
+        yield ZooKeeperTarget(faults=faults, client=client, annotations=annotations, events=events, zookeeper=zookeeper)
         following.cancel()
