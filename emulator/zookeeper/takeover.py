@@ -48,22 +48,36 @@ async def end_session(address: str, session_id: SessionId) -> None:
     Raises:
         TakeoverError: there is no such session any more, or the server does not answer.
     """
-    host, _, port = address.rpartition(":")
+    was_alive = False
     try:
         async with asyncio.timeout(_ANSWER_WITHIN_S):
-            reader, writer = await asyncio.open_connection(host, int(port))
-            try:
-                writer.write(_frame(_connect_request(session_id)))
-                answer = await _read_frame(reader)
-                (timeout_ms,) = struct.unpack_from(">i", answer, 4)
-                if timeout_ms <= 0:
-                    raise TakeoverError(f"session {session_id:x} is over already")
-                writer.write(_frame(struct.pack(">ii", 0, _CLOSE_SESSION)))
-                await _read_frame(reader)
-            finally:
-                writer.close()
-    except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
+            while await _is_alive_and_closed(address, session_id):
+                was_alive = True
+    except (OSError, TimeoutError) as error:
         raise TakeoverError(f"session {session_id:x}: ZooKeeper did not answer ({error})") from error
+    if not was_alive:
+        raise TakeoverError(f"session {session_id:x} is over already")
+
+
+async def _is_alive_and_closed(address: str, session_id: SessionId) -> bool:
+    """Asks for a session and for its end at once; returns whether it was alive when it was asked for.
+
+    Its owner may take it back between the two: then the server ends this connection, and the session lives.
+    """
+    host, _, port = address.rpartition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    try:
+        writer.write(_frame(_connect_request(session_id)) + _frame(struct.pack(">ii", 0, _CLOSE_SESSION)))
+        answer = await _read_frame(reader)
+        (timeout_ms,) = struct.unpack_from(">i", answer, 4)
+        if timeout_ms <= 0:
+            return False
+        await _read_frame(reader)
+    except (asyncio.IncompleteReadError, ConnectionResetError):
+        pass
+    finally:
+        writer.close()
+    return True
 
 
 def _connect_request(session_id: SessionId) -> bytes:
