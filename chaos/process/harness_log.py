@@ -5,6 +5,7 @@ from typing import Final
 
 from emulator.cluster.layout import event_file_name
 from emulator.core.events import (
+    BitFlipped,
     Event,
     FileVouched,
     IncarnationEnd,
@@ -26,6 +27,7 @@ from emulator.core.types import (
     TopicPartition,
 )
 from emulator.node.event_writer import EventWriter
+from emulator.storage.bit_flip import FlippedBit
 from emulator.storage.file_digest import content_of
 from emulator.storage.line_file import line_files
 
@@ -117,6 +119,26 @@ class HarnessLog:
                 keep=keep,
                 old_end_offset=old_end_offset,
                 new_end_offset=new_end_offset,
+            )
+        )
+
+    def bit_flipped(
+        self, node_id: NodeId, partition: TopicPartition, flipped: FlippedBit, *, topic_id: TopicId
+    ) -> None:
+        """A bit of a stored batch was flipped."""
+        batch = flipped.batch
+        self.note(
+            BitFlipped(
+                cause_id=self.cause_id,
+                topic=partition.topic,
+                partition=partition.partition,
+                topic_id=topic_id,
+                flipped_node=node_id,
+                base_offset=batch.base_offset,
+                last_offset=batch.last_offset,
+                leader_epoch=batch.leader_epoch,
+                crc=batch.crc,
+                damaged_crc=flipped.damaged_crc,
             )
         )
 

@@ -13,7 +13,7 @@ from emulator.core.errors import InvariantError
 from emulator.core.history import PolledBatch
 from emulator.core.types import Offset
 from emulator.rpc.codec_error import CodecError
-from emulator.storage.record_batch import describe_header, split_batches
+from emulator.storage.record_batch import crc_of, describe_header, split_batches
 from emulator.storage.record_codec import StoredRecord, read_records
 from emulator.storage.value_batch import build_value_batch
 
@@ -80,13 +80,14 @@ def polled_batches(block: bytes, *, position: Offset) -> tuple[PolledBatch, ...]
         raise InvariantError(f"fetched block was read before and is now {batches.reason}")
     polled: list[PolledBatch] = []
     for batch, descriptor in batches:
+        crc = crc_of(batch)  # Of what came, not what its header says: evidence of a reader that does not check.
         for first_offset, count, producer, first_record_id in _runs(batch, position):
             polled.append(
                 PolledBatch(
                     base_offset=first_offset,
                     last_offset=Offset(first_offset + count - 1),
                     leader_epoch=descriptor.leader_epoch,
-                    crc=descriptor.crc,
+                    crc=crc,
                     producer=producer,
                     first_record_id=first_record_id,
                     record_count=count,

@@ -696,6 +696,22 @@ class PowerLost(PartitionEvent, frozen=True, kw_only=True):
     new_end_offset: Offset
 
 
+class BitFlipped(PartitionEvent, frozen=True, kw_only=True):
+    """A bit of a stored batch was flipped on a node's disk, whether a process ran there or not.
+
+    Attributes:
+        crc: that its header has, and its content had.
+        damaged_crc: that its content comes to now; whoever computes this one was given damaged bytes.
+    """
+
+    flipped_node: NodeId
+    base_offset: Offset
+    last_offset: Offset
+    leader_epoch: LeaderEpoch
+    crc: int
+    damaged_crc: int
+
+
 class FaultLink(msgspec.Struct, frozen=True):
     """Connections that ``source`` dials to ``target``; the clients are one node, 1000."""
 
@@ -856,6 +872,7 @@ HarnessEvent: TypeAlias = (
     | ClientStarted
     | IncarnationEnded
     | PowerLost
+    | BitFlipped
     | FaultInjected
     | FaultHealed
     | MessageIntercepted

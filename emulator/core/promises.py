@@ -159,6 +159,10 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         ),
         "D15": _outcome("No follower truncates a committed record, unless an election since was unclean."),
         "D16": _outcome("A consumer receives no batch at or above the high watermark of the broker that serves it."),
+        "D17": _outcome(
+            "A batch that was damaged on a disk is given to nobody: no consumer receives it and no replica takes it.",
+            judged_by=JudgedBy.VERIFICATION,
+        ),
         "C1": _outcome(
             "Between two seeks a consumer receives each offset of a partition once, in order, without a gap."
         ),

@@ -4,9 +4,10 @@ import os
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from emulator.core.batch import BatchDescriptor
 from emulator.core.errors import StorageError
-from emulator.core.types import Offset
 from emulator.storage.batch_scan import BatchValidation, BytesFile, scan_batches
+from emulator.storage.record_batch import crc_of
 
 _SUFFIX: Final = "*.log"
 
@@ -15,11 +16,13 @@ class FlippedBit(NamedTuple):
     """Where a bit was flipped.
 
     Attributes:
-        base_offset: of the batch.
+        batch: its header, which is as it was.
+        damaged_crc: what its content comes to now.
         is_detectable: whether a reader that checks CRCs stops at that batch now.
     """
 
-    base_offset: Offset
+    batch: BatchDescriptor
+    damaged_crc: int
     is_detectable: bool
 
 
@@ -36,8 +39,11 @@ def flip_last_batch(partition_directory: Path) -> FlippedBit | None:
             scan = scan_batches(BytesFile(path.read_bytes()), check=BatchValidation.CRC)
             if scan.batches:
                 _flip(path, scan.valid_bytes - 1)
-                again = scan_batches(BytesFile(path.read_bytes()), check=BatchValidation.CRC)
-                return FlippedBit(scan.batches[-1].base_offset, again.valid_bytes == scan.positions[-1])
+                content = path.read_bytes()
+                again = scan_batches(BytesFile(content), check=BatchValidation.CRC)
+                position = scan.positions[-1]
+                damaged = memoryview(content)[position : scan.valid_bytes]
+                return FlippedBit(scan.batches[-1], crc_of(damaged), again.valid_bytes == position)
     except OSError as error:
         raise StorageError(path=str(partition_directory), reason=error.strerror or str(error)) from error
     return None

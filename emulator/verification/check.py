@@ -40,6 +40,7 @@ class Premise(Enum):
     REPLICATED = "no follower appended a batch"
     LOG_OPENED = "no log was opened"
     TRUNCATED = "no log was truncated"
+    FLIPPED = "no bit of a stored batch was flipped"
     FINAL_LOG = "no final log was found"
     FINAL_REPLICAS = "no partition has two final logs with records"
     SETTLED_RECORDS = "no final log of a settled leader has records"

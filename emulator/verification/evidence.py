@@ -46,7 +46,7 @@ from emulator.verification.vocabulary import tag
 _SHOWN_CHARACTERS: Final = 80
 _LEAVES_METADATA_LOGS: Final = ("process", "docker")
 """Drivers whose controllers write a log to disk."""
-_OF_MESSAGES: Final = frozenset({"lose_messages", "duplicate_messages", "delay_messages"})
+_OF_MESSAGES: Final = frozenset({"hold", "lose_messages", "duplicate_messages", "delay_messages"})
 """Faults that bite when a message comes by, of which its node then tells."""
 _KILLED: Final = frozenset({IncarnationEnd.KILLED, IncarnationEnd.POWER_LOST})
 

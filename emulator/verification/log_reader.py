@@ -51,6 +51,7 @@ _COLUMNS: Final = np.dtype(
 )
 _CRC_START: Final = 21
 _CONTROL_BIT: Final = 0x20
+_WRONG_CRC: Final = "wrong CRC"
 _CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
 METADATA_TOPIC: Final = "__cluster_metadata"
 """The controller's own log, which no client writes to; ``metadata_log`` reads it."""
@@ -82,7 +83,11 @@ class FinalBatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FinalLog(msgspec.Struct, frozen=True, kw_only=True):
-    """One final log: its bounds (end exclusive), and why reading ended early, if it did."""
+    """One final log: its bounds (end exclusive), and why reading ended early, if it did.
+
+    Attributes:
+        damaged_crc: what the content of the batch at the end comes to, where its CRC is wrong.
+    """
 
     node: int
     topic: str
@@ -92,6 +97,7 @@ class FinalLog(msgspec.Struct, frozen=True, kw_only=True):
     log_end_offset: int
     is_clean: bool
     problem: str | None
+    damaged_crc: int | None = None
 
 
 class ReadLog(NamedTuple):
@@ -201,12 +207,14 @@ def _read_log(
     first_base = int(segments[0].stem) if segments else 0
     end_offset = first_base
     problem: str | None = None
+    damaged_crc: int | None = None
     headers: list[_Headers] = [np.empty(0, _COLUMNS)]
     for segment in segments:
         content = memoryview(read(segment))
         if problem is None:
             found, end_offset, problem = _read_segment(content, end_offset)
             headers.append(found)
+            damaged_crc = _damaged_crc(content, found) if problem is not None else None
             problem = None if problem is None else f"{problem} of {segment.name}"
     log = FinalLog(
         node=node,
@@ -217,6 +225,7 @@ def _read_log(
         log_end_offset=max(end_offset, checkpointed_start),
         is_clean=is_clean,
         problem=problem,
+        damaged_crc=damaged_crc,
     )
     return ReadLog(log, np.concatenate(headers))
 
@@ -285,9 +294,20 @@ def batch_problem(content: memoryview, position: int) -> str | None:
         return "no batch"
     if AFTER_LENGTH + length > left:
         return "torn batch"
-    if crc32c(content[position + _CRC_START : position + AFTER_LENGTH + length]) != crc:
-        return "wrong CRC"
-    return None
+    return None if _computed_crc(content, position, length) == crc else _WRONG_CRC
+
+
+def _damaged_crc(content: memoryview, read: _Headers) -> int | None:
+    """Returns what the batch behind those that were read comes to, if it is whole but for its CRC."""
+    position = int((read["length"].astype(np.int64) + AFTER_LENGTH).sum())
+    if batch_problem(content, position) != _WRONG_CRC:
+        return None
+    [length] = _LENGTH.unpack_from(content, position + _LENGTH_START)
+    return _computed_crc(content, position, length)
+
+
+def _computed_crc(content: memoryview, position: int, length: int) -> int:
+    return crc32c(content[position + _CRC_START : position + AFTER_LENGTH + length])
 
 
 def _topic_id(lines: list[str]) -> str | None:

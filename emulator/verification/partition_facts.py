@@ -16,6 +16,7 @@ import numpy as np
 
 from emulator.core.events import (
     BecameLeader,
+    BitFlipped,
     ClusterSettled,
     ConfigChanged,
     Election,
@@ -273,6 +274,17 @@ class PartitionFacts:
     def is_all_read(self) -> bool:
         """Whether the final consumer read the partition to its end."""
         return any(read.type is OperationType.OK for read in self.final_reads)
+
+    @cached_property
+    def damaged_from(self) -> Mapping[int, int]:
+        """By node, the offset from which its final log cannot be read because the harness damaged a batch there."""
+        told = (flip.event for flip in self.events.of(BitFlipped))
+        flips = {(flip.flipped_node, flip.base_offset, flip.damaged_crc) for flip in told}
+        return {
+            log.node: log.log_end_offset
+            for log in self.final_logs
+            if (log.node, log.log_end_offset, log.damaged_crc) in flips
+        }
 
     @cached_property
     def deleted_below(self) -> Mapping[str, int]:

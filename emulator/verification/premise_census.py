@@ -13,6 +13,7 @@ from emulator.core.events import (
     AppendRole,
     BatchAppended,
     BecameLeader,
+    BitFlipped,
     BrokerFenced,
     BrokerRegistered,
     BrokerUnfenced,
@@ -51,6 +52,7 @@ _ANY_OF: Final[tuple[tuple[type[Event], Premise], ...]] = (
     (LogOpened, Premise.LOG_OPENED),
     (LogTruncated, Premise.TRUNCATED),
     (RecoveryStarted, Premise.RECOVERY_STARTED),
+    (BitFlipped, Premise.FLIPPED),
 )
 
 

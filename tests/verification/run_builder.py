@@ -309,6 +309,29 @@ class RunBuilder:
                 ),
             )
 
+    def damage(self, node: int, topic: str = "orders", partition: int = 0) -> Batch:
+        """Flips a bit of the last batch in a node's log; returns the batch as it is there now."""
+        log = self.logs[node, topic, partition]
+        batch = log[-1]
+        damaged = msgspec.structs.replace(batch, body=batch.body[:-1] + bytes([batch.body[-1] ^ 1]))
+        self.note(
+            HARNESS,
+            e.BitFlipped(
+                cause_id=CAUSE,
+                topic=topic,
+                partition=partition,
+                topic_id=TopicId(self.partitions[topic, partition].topic_id),
+                flipped_node=NodeId(node),
+                base_offset=Offset(batch.base_offset),
+                last_offset=Offset(batch.last_offset),
+                leader_epoch=LeaderEpoch(batch.leader_epoch),
+                crc=batch.crc,
+                damaged_crc=crc32c(damaged.body),
+            ),
+        )
+        log[-1] = damaged
+        return damaged
+
     # --- partitions ----------------------------------------------------------------------------------------------
 
     def create_topic(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from crc32c import crc32c
 
 from docs.generate import FINDINGS
 from emulator.core import events as e
@@ -1448,6 +1449,61 @@ def producer_is_refused(path: Path) -> Path:
     return run.finish()
 
 
+def _sealed(damaged: Batch) -> Batch:
+    """A damaged batch under a CRC that makes it valid."""
+    return msgspec.structs.replace(damaged, crc=crc32c(damaged.body))
+
+
+def damaged_batch_is_consumed(path: Path) -> Path:
+    """A follower gives a consumer what its disk made of the last batch."""
+    run = healthy(path)
+    run.poll([_sealed(run.damage(2))], process="consumer-1", position=20)
+    return run.finish()
+
+
+def damaged_batch_is_replicated(path: Path) -> Path:
+    """A follower takes the batch from a damaged log, and nobody looks at its CRC."""
+    run = healthy(path)
+    damaged = run.damage(2)
+    run.logs[1, "orders", 0][-1] = damaged
+    return run.finish()
+
+
+def damaged_batch_is_made_valid(path: Path) -> Path:
+    """A follower appends the damaged batch under a CRC of its own."""
+    run = healthy(path)
+    sealed = _sealed(run.damage(2))
+    run.truncate(1, 20)
+    run.append(1, sealed)
+    return run.finish()
+
+
+def damage_is_found_by_recovery(path: Path) -> Path:
+    """A broker that was killed finds a damaged batch as it opens its log, and fetches it again."""
+    run = healthy(path)
+    run.fault("kill", "2")
+    run.end(2, e.IncarnationEnd.KILLED)
+    run.fault("flip_bit", "2")
+    run.damage(2)
+    run.logs[2, "orders", 0].pop()
+    run.restart(2)
+    run.alter(reason="broker_registered", broker=2, isr=(0, 1))
+    run.unfence(2)
+    run.append(2, run.logs[0, "orders", 0][-1])
+    run.expand((0, 1, 2))
+    return run.finish()
+
+
+def damage_is_never_noticed(path: Path) -> Path:
+    """A follower goes on with a damaged batch in its log, which nobody asks it for."""
+    run = healthy(path)
+    run.fault("flip_bit", "2")
+    run.damage(2)
+    run.poll([run.send()])
+    run.settle()
+    return run.finish()
+
+
 FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "kafka-3.9 story": (story("kafka-3.9"), frozenset({"D1", "D2", "D4", "D5", "D14", "D15"})),
     "other ids": (with_other_ids, frozenset({"D1", "D2", "D4", "D5", "D14", "D15"})),
@@ -1507,6 +1563,9 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
         lambda path: power_loss_undoes_a_truncation(path, truncation_sync="on"),
         frozenset({"D7", "E1"}),
     ),
+    "damaged batch consumed": (damaged_batch_is_consumed, frozenset({"D5", "D10", "D17"})),
+    "damaged batch replicated": (damaged_batch_is_replicated, frozenset({"D17", "E1"})),
+    "damaged batch made valid": (damaged_batch_is_made_valid, frozenset({"D7", "D10", "D17"})),
     "refused and stored": (refused_for_certain_and_stored, frozenset({"D11"})),
     "stored twice": (idempotent_batch_is_stored_twice, frozenset({"D12"})),
     "more copies than attempts": (batch_is_stored_more_often_than_sent, frozenset({"D12"})),
@@ -1588,6 +1647,8 @@ HOLDS: Mapping[str, Build] = {
     "stray that was noted late": lambda path: broker_deletes_a_stray(path, waited_ms=993),
     "longest log elected": lambda path: recovery_compares_logs(path, (0, 0, 30), (1, 0, 30)),
     "called off at min isr": lambda path: reassignment_is_called_off(path, isr=(0, 1)),
+    "damage found by recovery": damage_is_found_by_recovery,
+    "damage never noticed": damage_is_never_noticed,
     "log taken over": new_topic_takes_the_log_over,
     "log taken over with its batches": lambda path: new_topic_goes_on_with_the_log(path, kept_batches=2),
 }
@@ -1598,12 +1659,12 @@ NOT_ASKED: Mapping[str, tuple[Build, frozenset[str]]] = {
     "nothing happens": (nothing_happens, frozenset(check.check_id for check in CHECKS)),
     "nothing fails": (
         lambda path: healthy(path).finish(),
-        frozenset({"D2", "D11", "D15"} | {f"L{number}" for number in (1, 2, 3, 4, 6, 7, 8)})
+        frozenset({"D2", "D11", "D15", "D17"} | {f"L{number}" for number in (1, 2, 3, 4, 6, 7, 8)})
         | {f"M{number}" for number in (3, 4, 5, 6, 7, 9, 10, 11, 14, 16, 17, 18, 19, 20)},
     ),
     "reassignment is never settled": (
         reassignment_is_under_way,
-        frozenset({"D2", "D11", "D15"} | {f"L{number}" for number in (1, 2, 3, 4, 6, 7, 8)})
+        frozenset({"D2", "D11", "D15", "D17"} | {f"L{number}" for number in (1, 2, 3, 4, 6, 7, 8)})
         | {f"M{number}" for number in (3, 4, 5, 6, 7, 10, 11, 14, 16, 17, 18, 19, 20)},
     ),
 }

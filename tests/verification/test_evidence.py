@@ -47,21 +47,27 @@ def fault_then_fencing(fault: str, target: str, *, broker: int) -> Build:
 
 
 LOST_ANSWER = ("lose_messages", "0->100 AlterPartition response")
+HELD_ANSWER = ("hold", "0->100 AlterPartition response")
 
 
-def answer_lost(run: RunBuilder, *, api: str) -> None:
-    run.fault(*LOST_ANSWER)
+def answer_touched(run: RunBuilder, fault: tuple[str, str], *, api: str = "AlterPartition", broker: int = 0) -> None:
+    run.fault(*fault)
     run.note(
         CONTROLLER,
         e.MessageIntercepted(
             cause_id=CAUSE,
-            source=NodeId(0),
+            source=NodeId(broker),
             target=NodeId(CONTROLLER),
             api=api,
             way=Way.RESPONSE,
-            fate=MessageFate.LOST,
+            fate=MessageFate.HELD if fault[0] == "hold" else MessageFate.LOST,
         ),
     )
+
+
+def fenced_while_answers_are_held(run: RunBuilder) -> None:
+    answer_touched(run, ("hold", "1->100 BrokerHeartbeat response"), api="BrokerHeartbeat", broker=1)
+    run.fence(1)
 
 
 def killed_then_fenced(path: Path) -> Path:
@@ -165,11 +171,11 @@ def fenced_twice_during_a_fault(path: Path, *, is_disk_held: bool) -> Path:
     """What the controller decided before the heal is committed after it, where its disk is held up."""
     run = healthy(path)
     if is_disk_held:
-        run.fault("hold", f"{CONTROLLER}->{CONTROLLER}")
+        answer_touched(run, ("hold", f"{CONTROLLER}->{CONTROLLER} Sync response"), api="Sync", broker=CONTROLLER)
     run.fault("isolate", "2")
     run.heal("isolate", "2", committed=0)
     if is_disk_held:
-        run.heal("hold", f"{CONTROLLER}->{CONTROLLER}", committed=0)
+        run.heal("hold", f"{CONTROLLER}->{CONTROLLER} Sync response", committed=0)
     for _ in range(2):
         run.fence(2)
         run.unfence(2)
@@ -262,7 +268,9 @@ UNKNOWN: Mapping[str, Build] = {
     "process ended by itself": process_ended_by_itself,
     "fault did not bite": built(lambda run: run.fault("isolate", "2", bit=None)),
     "no message came by that a fault could touch": built(lambda run: run.fault(*LOST_ANSWER)),
-    "a message of another kind was touched": built(lambda run: answer_lost(run, api="BrokerHeartbeat")),
+    "nothing was held": built(lambda run: run.fault(*HELD_ANSWER)),
+    "a message of another kind was touched": built(lambda run: answer_touched(run, LOST_ANSWER, api="BrokerHeartbeat")),
+    "a message of another kind was held": built(lambda run: answer_touched(run, HELD_ANSWER, api="BrokerHeartbeat")),
     "unexplained fencing": built(lambda run: run.fence(1)),
     "fencing of another broker's fault": fault_then_fencing("isolate", "0", broker=1),
     "fencing by a cut between brokers": fault_then_fencing("cut", "0->1", broker=1),
@@ -285,9 +293,11 @@ EXPLAINED: Mapping[str, Build] = {
     "fencing by a clock that runs slow": fault_then_fencing("clock", "1", broker=1),
     **{
         f"fencing by {fault} of what goes to the controller": fault_then_fencing(fault, "1->100", broker=1)
-        for fault in ("hold", "slow", "reset", "throttle", "lose_responses")
+        for fault in ("slow", "reset", "throttle", "lose_responses")
     },
-    "the answer that a fault was to lose was lost": built(lambda run: answer_lost(run, api="AlterPartition")),
+    "fencing by holding answers of the controller": built(fenced_while_answers_are_held),
+    "the answer that a fault was to lose was lost": built(lambda run: answer_touched(run, LOST_ANSWER)),
+    "the answer that a fault was to hold was held": built(lambda run: answer_touched(run, HELD_ANSWER)),
     "fencing by a paused controller": fault_then_fencing("pause", str(CONTROLLER), broker=1),
     "fencings while the controller's disk is held up": lambda path: fenced_twice_during_a_fault(
         path, is_disk_held=True

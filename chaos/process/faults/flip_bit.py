@@ -6,7 +6,7 @@ from chaos.process.fault_target import FaultTarget
 from chaos.process.faults.registry import executes
 from emulator.core.types import NodeId
 from emulator.plan.actions import FlipBit, Outcome, effective, no_op
-from emulator.storage.bit_flip import flip_last_batch
+from emulator.storage.bit_flip import FlippedBit, flip_last_batch
 
 
 @executes(FlipBit)
@@ -17,11 +17,18 @@ async def flip_bit(target: FaultTarget, action: FlipBit[NodeId]) -> Outcome:
         StorageError: a log cannot be read or written.
     """
     layout = target.cluster.layout
-    logs = [layout.data_directory(node_id) / str(action.partition) for node_id in action.nodes]
-    flipped = [await asyncio.to_thread(flip_last_batch, log) for log in logs]
-    damaged = [each for each in flipped if each is not None and each.is_detectable]
-    if not any(flipped):
+    flipped: list[FlippedBit] = []
+    for node_id in action.nodes:
+        log = layout.data_directory(node_id) / str(action.partition)
+        found = await asyncio.to_thread(flip_last_batch, log)
+        if found is not None:
+            target.log.bit_flipped(
+                node_id, action.partition, found, topic_id=target.image.topics[action.partition.topic]
+            )
+            flipped.append(found)
+    if not flipped:
         return no_op("there is no batch")
-    seen = f"batches at {', '.join(str(each.base_offset) for each in damaged)} fail their CRC"
-    is_bitten = len(damaged) == len(logs)
+    damaged = [each.batch.base_offset for each in flipped if each.is_detectable]
+    seen = f"batches at {', '.join(map(str, damaged))} fail their CRC"
+    is_bitten = len(damaged) == len(action.nodes)
     return effective(seen) if is_bitten else Outcome(took_effect=True, bit=False, seen=f"no-op: {seen}")

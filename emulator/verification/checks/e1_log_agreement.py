@@ -6,6 +6,8 @@ round, a process that was killed may leave a batch whose event it could not writ
 the events of that incarnation end; or it may have cut or deleted a log and not have come to say so: then the next
 process finds the log as it opens it, or none. Anything else is a disagreement, and final logs decide all other checks.
 
+What the harness damaged on a disk is no disagreement from the damaged batch on; D17 asks who was given it.
+
 A log begins where one of its name was deleted, and not with another topic: where strays are left alone, a topic that is
 created again continues the log of the deleted one.
 """
@@ -38,11 +40,13 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             if not is_explained and not _is_undone(batch, node, undone):
                 yield _finding(facts, batch, f"final log of broker {node}", "that its event log does not have")
         for batch in only_by_events:
+            if batch.base_offset >= facts.damaged_from.get(node, batch.base_offset + 1):
+                continue
             if batch.last_offset >= log.deleted_below and not _is_undone(batch, node, undone):
                 explained = "that its final log does not have, and nothing explains it"
                 yield _finding(facts, batch, f"event log of broker {node}", explained)
     for final_log in facts.final_logs:
-        if final_log.problem is not None and final_log.is_clean:
+        if final_log.problem is not None and final_log.is_clean and final_log.node not in facts.damaged_from:
             yield Finding(
                 final_log.log_end_offset,
                 f"{facts}: the final log of broker {final_log.node}, which stopped in order, is unreadable from offset "

@@ -2,7 +2,8 @@
 
 Judged by the final logs of those that stopped in order, from the highest of their log starts on, up to where the final
 consumer could read: a member of the ISR may stop before it has fetched what came last. A
-replica that cut its log off last of all is left out: its leader stopped before it could fetch that again.
+replica that cut its log off last of all is left out: its leader stopped before it could fetch that again. So is one
+whose disk the harness damaged, where nobody has noticed that.
 """
 
 from collections.abc import Iterator
@@ -18,13 +19,13 @@ from emulator.verification.settled_state import lasting_processes, settled_at, s
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     stopped = {node for at in settled_at(facts.cluster) for node, _ in lasting_processes(facts.cluster, at=at)}
-    cut_off = set(_cut_off(facts))
+    left_out = {*_cut_off(facts), *facts.damaged_from}
     for state in settled_states(facts):
         leader = facts.settled.get(state.topic_id)
         logs = {
             log.node: log
             for log in facts.final_logs
-            if log.topic_id == state.topic_id and log.node in set(state.isr) & stopped - cut_off
+            if log.topic_id == state.topic_id and log.node in set(state.isr) & stopped - left_out
         }
         end = _read_up_to(facts, state.topic_id)
         if leader is None or leader.leader not in logs or end is None:
