@@ -55,6 +55,7 @@ class MessageFaults:
         self._cluster = cluster
         self._counts: Counter[str] = Counter()
         self._read: dict[Path, int] = {}
+        self._before: dict[Channel[NodeId], int] = {}
 
     async def order(
         self, channel: Channel[NodeId], intervention: Intervention, *, count: int | None = None, delay_ms: int = 0
@@ -69,8 +70,13 @@ class MessageFaults:
             self._remember(channel, order)
         return await self._send(channel.target, order)
 
+    def touched(self, channel: Channel[NodeId]) -> int:
+        """Returns how many messages were touched since something is done to the channel's."""
+        return self.intercepted(channel) - self._before.get(channel, 0)
+
     def _remember(self, channel: Channel[NodeId], order: InterceptionOrder) -> None:
         self.channels[channel] = order
+        self._before[channel] = self.intercepted(channel)
         if order.intervention in _LASTING:
             lasting = self._cluster.interceptions
             lasting[channel.target] = (*lasting.get(channel.target, ()), order)

@@ -7,6 +7,7 @@ the moment that the core asks for the response, before anything can truncate the
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
 import msgspec
@@ -56,6 +57,7 @@ from emulator.core.zookeeper.exchange import ZooKeeperInput
 from emulator.node.batch_bytes import batch_bytes, parse_fetched, parse_produced
 from emulator.node.broker_files import BrokerFiles
 from emulator.node.cause_ids import CauseIds
+from emulator.node.clock_changes import change_clock
 from emulator.node.config import NodeConfig
 from emulator.node.event_log import log_event
 from emulator.node.event_writer import EventWriter
@@ -64,7 +66,6 @@ from emulator.node.request_table import RequestTable
 from emulator.node.turn_loop import TurnLoop, monotonic_ms
 from emulator.rpc.address_book import AddressBook
 from emulator.rpc.channel import keepalive_for
-from emulator.rpc.clock_orders import ClockOrder, ClockReport
 from emulator.rpc.inbound import NodeServer, Responder
 from emulator.rpc.interception import Interceptor
 from emulator.rpc.metadata_stream import read_metadata
@@ -142,7 +143,7 @@ class BrokerShell:
         interceptor = Interceptor(config.node_id, config.interceptions, record=self._record_between_turns)
         self._server = NodeServer(keepalive=self._keepalive, on_request=self._receive, interceptor=interceptor)
         self._server.add_broker(parse_produced)
-        self._server.add_clock(self._change_clock)
+        self._server.add_clock(partial(change_clock, self._clock, rearm=self._loop.rearm))
         if config.has_health_checks:
             self._server.add_health(lambda: self._broker.state is BrokerState.RUNNING)
         self._departures: list[Departure] = []
@@ -218,15 +219,6 @@ class BrokerShell:
 
     def _put_first(self, incoming: BrokerInput) -> None:
         self._loop.put_first(Arrival(incoming=incoming))
-
-    def _change_clock(self, order: ClockOrder) -> ClockReport:
-        now_ms = monotonic_ms()
-        before_ms = self._clock.local_ms(now_ms)
-        if order.rate_ppm is not None:
-            self._clock.set_rate(order.rate_ppm, now_ms=now_ms)
-        self._clock.jump(order.jump_ms, now_ms=now_ms)
-        self._loop.rearm()
-        return ClockReport(rate_ppm=self._clock.rate_ppm, before_ms=before_ms, after_ms=self._clock.local_ms(now_ms))
 
     def _record_between_turns(self, event: MessageIntercepted | LogFlushed) -> None:
         # Nothing else waits for its write.

@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+from functools import partial
 from typing import TYPE_CHECKING, Final, assert_never
 
 from emulator.core.controller.controller import Controller
@@ -20,6 +21,7 @@ from emulator.core.node_clock import NodeClock
 from emulator.core.types import CauseId
 from emulator.node.batch_bytes import parse_fetched
 from emulator.node.cause_ids import CauseIds
+from emulator.node.clock_changes import change_clock
 from emulator.node.config import NodeConfig
 from emulator.node.controller_turn import ControllerTurns
 from emulator.node.event_log import log_event
@@ -73,8 +75,10 @@ class ControllerShell:
         self._requests = RequestTable()
         self._stopped = asyncio.Event()
         self._metrics: ServedMetrics | None = None
+        self._clock = NodeClock()
+        self._clock.set_rate(config.clock_rate_ppm, now_ms=monotonic_ms())
         self._loop: TurnLoop[ControllerInput] = TurnLoop(
-            clock=NodeClock(),
+            clock=self._clock,
             run_turn=self._run_turn,
             next_deadline_ms=controller.next_deadline_ms,
             timer_input=lambda: TimerFired(cause_id=self._causes.timer()),
@@ -84,6 +88,7 @@ class ControllerShell:
         interceptor = Interceptor(config.node_id, config.interceptions, record=self._record_interception)
         self._server = NodeServer(keepalive=self._keepalive, on_request=self._receive, interceptor=interceptor)
         self._server.add_controller(self._hub.subscribe)
+        self._server.add_clock(partial(change_clock, self._clock, rearm=self._loop.rearm))
         if config.has_health_checks:
             self._server.add_health(lambda: not self._stopped.is_set())
 
@@ -141,7 +146,7 @@ class ControllerShell:
         self._loop.put(outcome)
 
     def _run_turn(self, inputs: list[ControllerInput]) -> None:
-        events, departures = self._turns.run(inputs, now_ms=monotonic_ms())
+        events, departures = self._turns.run(inputs, now_ms=self._clock.local_ms(monotonic_ms()))
         for event in events:
             log_event(event)
             self._events.add(event)

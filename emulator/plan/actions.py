@@ -441,11 +441,11 @@ class DiskFull(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="disk_full"):
 
 @deed(
     "clock 1 rate=1100000",
-    "A broker's clock runs at this rate, in parts per million, also after a restart.",
+    "A node's clock runs at this rate, in parts per million, also after a restart.",
     fault="clock",
 )
-class ClockRate(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="clock"):
-    """Let brokers' clocks run at another rate, in parts per million."""
+class ClockRate(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="clock"):
+    """Let nodes' clocks run at another rate, in parts per million."""
 
     rate_ppm: Annotated[int, field.Whole("rate", help="In parts per million of the right one.", low=1)]
 
@@ -459,9 +459,9 @@ class ClockRate(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="clock"):
         return None if self.is_repair else ClockRate(nodes=self.nodes, rate_ppm=NORMAL_RATE_PPM)  # type: ignore[arg-type]
 
 
-@deed("clock-jump 1 ms=3000", "A broker's clock jumps ahead, and so do its timers.", fault="clock_jump")
-class ClockJump(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="clock_jump"):
-    """Let brokers' clocks jump ahead."""
+@deed("clock-jump 1 ms=3000", "A node's clock jumps ahead, and so do its timers.", fault="clock_jump")
+class ClockJump(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="clock_jump"):
+    """Let nodes' clocks jump ahead."""
 
     by_ms: Annotated[int, field.Duration("by", help="How far, such as 3 s.", line="ms")]
 

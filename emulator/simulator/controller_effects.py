@@ -6,7 +6,7 @@ from emulator.core.effects import AppendMetadata, DrawNumber, Effect, PublishMet
 from emulator.core.errors import InvariantError
 from emulator.core.events import IncarnationEnd
 from emulator.core.inputs import ControllerInput, MetadataSynced, NumberDrawn
-from emulator.core.types import CauseId
+from emulator.core.types import CauseId, MessageFate
 from emulator.plan.channels import CONTROLLER_SYNC
 from emulator.simulator.event_queue import EventQueue
 from emulator.simulator.network import Network
@@ -78,4 +78,5 @@ class ControllerEffects:
         if held is None:
             self._queue.after(0, sync)
         else:
+            self._network.intercept(CONTROLLER_SYNC, MessageFate.HELD)
             held.append(sync)

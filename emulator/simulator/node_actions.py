@@ -148,24 +148,30 @@ def arm_crash(cluster: SimulatedCluster, node_id: NodeId, crash: CrashWithin[Nod
 
 
 def set_clock_rate(cluster: SimulatedCluster, node_id: NodeId, rate_ppm: int) -> Outcome:
-    """Lets a broker's clock run at another rate."""
-    node = find_broker(cluster, node_id)
+    """Lets a node's clock run at another rate."""
+    node = find_process(cluster, node_id)
     if node is None:
         return UNKNOWN_NODE
     if rate_ppm <= 0:
         return no_op("there is no such rate")
-    cluster.processes.set_clock_rate(node, rate_ppm)
+    if isinstance(node, BrokerNode):
+        cluster.processes.set_clock_rate(node, rate_ppm)
+    else:
+        cluster.processes.set_clock_rate(node, rate_ppm)
     return effective(f"its clock runs at {rate_ppm} ppm")
 
 
 def let_clock_jump(cluster: SimulatedCluster, node_id: NodeId, by_ms: int) -> Outcome:
-    """Lets a broker's clock jump ahead."""
-    node = find_broker(cluster, node_id)
+    """Lets a node's clock jump ahead."""
+    node = find_process(cluster, node_id)
     if node is None:
         return UNKNOWN_NODE
     if node.core is None:
         return _NOT_RUNNING
-    cluster.processes.let_clock_jump(node, by_ms)
+    if isinstance(node, BrokerNode):
+        cluster.processes.let_clock_jump(node, by_ms)
+    else:
+        cluster.processes.let_clock_jump(node, by_ms)
     return effective(f"its clock is {by_ms} ms ahead")
 
 

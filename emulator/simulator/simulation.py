@@ -17,6 +17,7 @@ from emulator.core.client.consumer import Phase
 from emulator.core.client.settings import ConsumerSettings, ProducerSettings
 from emulator.core.errors import ConfigError
 from emulator.core.events import ClusterSettled, Event, StepReached
+from emulator.core.node_clock import NORMAL_RATE_PPM
 from emulator.core.types import Acks, NodeId, TopicPartition
 from emulator.plan.actions import Action, ElectLeaders, Wait
 from emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
@@ -244,9 +245,10 @@ class Simulation:
         cluster = self.cluster
         heal_and_record(cluster)
         cluster.processes.start_controller()
+        cluster.processes.set_clock_rate(cluster.metadata_node, NORMAL_RATE_PPM)
         cluster.processes.resume(cluster.metadata_node)
         for broker_id, node in cluster.nodes.items():
-            cluster.processes.set_clock_rate(node, 1_000_000)
+            cluster.processes.set_clock_rate(node, NORMAL_RATE_PPM)
             node.pending_crash = None
             cluster.processes.resume(node)
             if (

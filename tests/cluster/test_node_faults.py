@@ -47,6 +47,10 @@ async def test_messages_are_held_lost_duplicated_and_delayed(tmp_path: Path) -> 
         for nothing in (Release(channel=HEARTBEATS), LoseHeld(channel=HEARTBEATS), Duplicate(channel=HEARTBEATS)):
             assert not (await execute(target, nothing)).took_effect, "nothing is held yet"
 
+        proposals = Channel(ONE, CONTROLLER, "AlterPartition", Way.REQUEST)
+        assert (await execute(target, Hold(channel=proposals))).took_effect
+        assert not (await execute(target, Release(channel=proposals))).bit, "there is no partition, so none came by"
+
         assert (await execute(target, Hold(channel=HEARTBEATS))).bit
         assert not (await execute(target, Hold(channel=HEARTBEATS))).took_effect, "they are held already"
         await touched(target, HEARTBEATS, 1)
@@ -98,6 +102,25 @@ async def test_clocks_run_wrong_and_jump(tmp_path: Path) -> None:
         assert not (await execute(target, ClockRate(nodes=(ZERO,), rate_ppm=500_000))).bit, "nor is it felt"
         assert (await execute(target, Start(nodes=(ZERO,)))).bit
         assert not (await execute(target, ClockRate(nodes=(ZERO,), rate_ppm=500_000))).took_effect, "it starts so"
+
+
+async def test_the_controllers_clock_jumps_and_every_session_is_over(tmp_path: Path) -> None:
+    async with fault_target(tmp_path) as target:
+        assert (await execute(target, ClockRate(nodes=(CONTROLLER,), rate_ppm=2_000_000))).bit
+        assert (await execute(target, ClockRate(nodes=(CONTROLLER,), rate_ppm=1_000_000))).bit
+        assert fencings(target) == 0
+        assert (await execute(target, ClockJump(nodes=(CONTROLLER,), by_ms=60_000))).bit
+
+        def both_were_fenced() -> Observation:
+            return Observation(reached=fencings(target) >= 2, text=f"{fencings(target)} fencings")
+
+        await target.wait(both_were_fenced, timeout_s=20)
+
+
+def fencings(target: FaultTarget) -> int:
+    """How often the controller fenced a broker; one that is unfenced at once is not seen otherwise."""
+    events = target.cluster.layout.event_file(CONTROLLER, target.cluster.incarnation(CONTROLLER))
+    return events.read_bytes().count(b'"BrokerFenced"')
 
 
 def fenced(target: FaultTarget, broker: NodeId) -> Observation:

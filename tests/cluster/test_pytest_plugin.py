@@ -101,6 +101,8 @@ def test_kept(laststand_cluster):
     laststand_cluster.create_topic("orders")
     assert laststand_cluster.topics() == ("orders",)
     assert laststand_cluster.produce("orders", [b"a", b"b"], partition=0).acked == 2
+    laststand_cluster.chaos("pause: {random: 2 of isr}")
+    laststand_cluster.chaos("resume: {any: 2}")
     laststand_cluster.chaos("kill: {node: leader(orders-0)}")
     laststand_cluster.until("partition: orders-0, leader: 1", within="60 s")
     read = laststand_cluster.consume("orders", count=2, within_s=60)
@@ -124,5 +126,7 @@ def test_a_standing_cluster_ends_with_its_test_and_is_verified(tmp_path: Path) -
     assert "ERROR at teardown of test_lost" in said
     assert "VIOLATION, guarantee exceeded: test_standing-py-test_lost" in said
     assert "Traceback" not in said
-    assert len(list((tmp_path / "store/standing").glob("*/2*/run.log"))) == 2
+    plans = [path.read_text() for path in (tmp_path / "store/standing").glob("*/2*/plan.yaml")]
+    assert len(plans) == 2
+    assert any("{pause: {nodes: [0, 1]}}" in plan for plan in plans), "what was drawn is recorded by id"
     assert not list(tmp_path.rglob("supervisor.sock"))

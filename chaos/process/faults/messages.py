@@ -68,6 +68,8 @@ async def release(target: FaultTarget, action: Release[NodeId]) -> Outcome:
     report = await target.messages.order(action.channel, Intervention.RELEASE, count=action.count)
     if report is None or not report.is_changed:
         return no_op("none is held")
+    if action.count is None and not target.messages.touched(action.channel):
+        return Outcome(took_effect=True, bit=False, seen="no-op: none came by, so nothing was done to any")
     return effective(f"{report.messages} released")
 
 
