@@ -163,6 +163,13 @@ TOP_KEYS: Final = (
     ("workload", "mapping", "required", "See below."),
     ("steps", "list", "required", "At least one, each with one verb."),
     ("end", "`restore`, `as_is`", "`restore`", "Whether everything is mended, and awaited, before the final read."),
+    (
+        "missed_step",
+        "`problem`, `end`",
+        "`problem`",
+        "What comes of a barrier that is not reached, or of an answer that is not allowed: the steps after it are left "
+        "out, and the verdict is `unknown` at best; or the run is judged by what was played.",
+    ),
     ("seed", "whole number", "drawn", "Of random choices; `--seed` comes first. A recorded plan has it."),
     ("expect", "mapping", "", "By era, what must come of it. See below."),
     ("report", "`acks-comparison`", "", "What is told beside the verdict."),
@@ -207,7 +214,12 @@ CONSUMER_KEYS: Final = (
     *((name, "Kafka's", "", "A consumer [property](properties.md).") for name in sorted(CONSUMER_PROPERTIES)),
 )
 EXPECTATION_KEYS: Final = (
-    ("verdict", "`valid`, `violation`, `unknown`", "required", "Of the run."),
+    (
+        "verdict",
+        "`valid`, `violation`, `unknown`, `valid_or_exceeded`",
+        "required",
+        "Of the run; the last is valid, or a violation by nothing but losses outside of the guarantee.",
+    ),
     ("guarantee", "`broken`, `exceeded`", "", "With `violation`: whether the protocol's promise covered the loss."),
     ("checks", "list of ids", "", "With `violation`: [outcome checks](checks.md) that must be violated."),
     ("lost", "number, or one after `==` `>=` `<=` `>` `<`", "", "How many acks=all records must be gone."),
@@ -309,8 +321,7 @@ def scenarios_page() -> str:
             _prose(
                 "A step `- until: {acked: 500, acks: all, within: 45 s}` waits; "
                 f"`within` is {conditions.DEFAULT_WITHIN_MS // 1000} s if not given. A barrier that is not reached "
-                f"ends the "
-                "steps, and the verdict is `unknown`."
+                f"ends the steps, and the verdict is `unknown`, unless `missed_step` says otherwise."
             ),
             "\n",
             _table(

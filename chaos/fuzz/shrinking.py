@@ -3,17 +3,18 @@
 What real processes do depends on their timing, so a shorter plan is played several times, and one failure is enough.
 """
 
-from collections.abc import Callable
-from typing import Final, Protocol
+import functools
+from typing import Final, Protocol, cast
 
 import msgspec
 
-from chaos.fuzz.drawing import FOLDER
+from chaos.fuzz.drawing import FOLDER, expectation_of
 from chaos.plans.scenario_of_plan import scenario_of, settled_or_missing
 from chaos.plans.settle_times import SettledPlan
 from emulator.plan.plan import Plan
+from emulator.simulator.profile import Budget
 from emulator.simulator.run_writer import play_and_stop
-from emulator.simulator.shrink import drop_actions, drop_kinds, goal_of, shrink
+from emulator.simulator.shrink import Search, drop_actions, drop_kinds, goal_of, shrink
 
 TRIALS_MAX: Final = 24
 """Shorter plans that are played on processes: some minutes."""
@@ -41,19 +42,38 @@ class ShrunkFailure(msgspec.Struct, frozen=True, kw_only=True):
     trials: int
 
 
-def shrink_failure(plan: Plan, *, fails: Fails, trials_max: int = TRIALS_MAX) -> ShrunkFailure:
+def shrink_failure(
+    plan: Plan, *, fails: Fails, budget: Budget = Budget.WITHIN, trials_max: int = TRIALS_MAX
+) -> ShrunkFailure:
     """Returns the shortest plan that was found.
 
     Args:
         plan: that failed on processes, with its waits long enough for barriers.
         fails: plays shorter ones there.
+        budget: of the plan.
         trials_max: how many it may play; the simulator has limits of its own.
     """
     findings = play_and_stop(plan).outcome().findings
     shrunk = shrink(plan, goal_of(findings)) if findings else None
     if shrunk is not None:
         return ShrunkFailure(plan=shrunk.plan, is_simulated=True, trials=shrunk.trials)
-    search = _Search(plan, fails=fails, trials_max=trials_max)
+    settled = functools.cache(settled_or_missing)
+
+    def find(candidate: Plan) -> Plan | None:
+        text = scenario_of(
+            cast(SettledPlan, settled(candidate)),
+            name=f"{FOLDER}/shrinking-{search.trials}",
+            expectation=expectation_of(budget, candidate),
+            is_exact=False,
+        )
+        return candidate if fails(text) else None
+
+    search = Search(
+        plan,
+        find,
+        trials_max=trials_max,
+        can_be_tried=lambda candidate: isinstance(settled(candidate), SettledPlan),
+    )
     drop_kinds(search)
     while not search.is_over:
         before = search.plan
@@ -61,34 +81,3 @@ def shrink_failure(plan: Plan, *, fails: Fails, trials_max: int = TRIALS_MAX) ->
         if search.plan == before:
             break
     return ShrunkFailure(plan=search.plan, is_simulated=False, trials=search.trials)
-
-
-class _Search:
-    """The shortest plan so far that failed on processes."""
-
-    def __init__(self, plan: Plan, *, fails: Callable[[str], bool], trials_max: int) -> None:
-        self.plan = plan
-        self.trials = 0
-        self._fails = fails
-        self._trials_max = trials_max
-
-    @property
-    def is_over(self) -> bool:
-        """Whether all trials are used up."""
-        return self.trials >= self._trials_max
-
-    def accepts(self, candidate: Plan) -> bool:
-        """Plays a plan, and keeps it if it fails."""
-        if self.is_over:
-            return False
-        settled = settled_or_missing(candidate)
-        if not isinstance(settled, SettledPlan):
-            return False
-        self.trials += 1
-        text = scenario_of(
-            settled, name=f"{FOLDER}/shrinking-{self.trials}", expectation={"verdict": "valid"}, is_exact=False
-        )
-        if not self._fails(text):
-            return False
-        self.plan = candidate
-        return True

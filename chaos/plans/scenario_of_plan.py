@@ -27,11 +27,13 @@ from chaos.scenario.conditions import (
     Until,
 )
 from chaos.scenario.conditions_yaml import until_entry
+from chaos.scenario.scenario import MissedStep
 from emulator.client.counters import Counters
 from emulator.core.client.steps import SendRecorded
+from emulator.core.errors import ErrorCode
 from emulator.core.image import PartitionState
 from emulator.core.types import Acks, NodeId, TopicPartition
-from emulator.plan.actions import Action, Cut, Flap, Isolate, RecreateTopic, Reset, Slow, Wait
+from emulator.plan.actions import Action, AdminAction, Cut, Flap, Isolate, RecreateTopic, Reset, Slow, Wait
 from emulator.plan.drivers import DriverName
 from emulator.plan.fields import PLANNED_PRODUCERS
 from emulator.plan.lines import format_action
@@ -58,6 +60,20 @@ _NOT_TRANSLATED: Final[Mapping[type, str]] = MappingProxyType(
     }
 )
 """What processes could do, and a plan still cannot ask of them: its barriers would not keep the order."""
+
+_REFUSALS: Final = (
+    ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,
+    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+    ErrorCode.ELECTION_NOT_NEEDED,
+    ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+    ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+    ErrorCode.UNSUPPORTED_VERSION,
+    ErrorCode.INVALID_UPDATE_VERSION,
+    ErrorCode.INVALID_CONFIG,
+    ErrorCode.INVALID_REQUEST,
+    ErrorCode.BROKER_ID_NOT_REGISTERED,
+)
+"""How the controller refuses what is drawn, in the simulator as on processes."""
 
 
 class Missing(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,7 +128,8 @@ def scenario_of(
         name: of the scenario.
         expectation: of its run under the plan's era; the plan's result in the simulator, if not given.
         is_exact: whether barriers also wait for leaders, ELRs, acknowledgements and the ends of logs, so that the same
-            records are lost; without that they wait only for ISRs, and for brokers to be fenced and unfenced.
+            records are lost; without that they wait only for ISRs, and for brokers to be fenced and unfenced, and a
+            barrier that is not reached ends the steps without being a problem.
     """
     plan = settled.plan
     document = {
@@ -124,6 +141,7 @@ def scenario_of(
             for topic in plan.topics
         ],
         "workload": {"producers": [_producer(name) for name in _PRODUCERS], "consumers": [_consumer()]},
+        "missed_step": (MissedStep.PROBLEM if is_exact else MissedStep.END).value,
         "expect": {plan.era: dict(_expectation(settled.result) if expectation is None else expectation)},
     }
     head = yaml.safe_dump(document, sort_keys=False, default_flow_style=None, width=120)
@@ -183,7 +201,14 @@ def _steps(plan: Plan, *, is_exact: bool) -> Iterator[str]:
         if isinstance(action, Wait):
             yield from barriers()
         elif not isinstance(action, Cut | Isolate) or cluster.network.broken != broken:
-            yield action_text(action)
+            yield action_text(action if is_exact else _tolerant(action))
+
+
+def _tolerant(action: Action) -> Action:
+    """An administrator's request may come too early or too late on processes; what it did the next barriers tell."""
+    if not isinstance(action, AdminAction):
+        return action
+    return msgspec.structs.replace(action, answers=tuple(dict.fromkeys((*action.answers, *_REFUSALS))))
 
 
 def _new_barriers(conditions: Iterator[tuple[str, Condition]], seen: dict[str, Condition]) -> Iterator[str]:

@@ -1,7 +1,9 @@
-"""Faults of a plan that would begin on nodes that are down.
+"""What makes a plan's run on processes unknown, though every action of it can be played.
 
-In the simulator they take effect when the node is back. On processes nobody is there to show that they did, and a fault
-that showed no effect makes a verdict ``unknown``.
+A fault that begins on a node that is down takes effect in the simulator when the node is back. On processes nobody is
+there to show that it did; a node that is paused shows no fault of its links either, nor does a link that is silent
+already. A fault that showed no effect makes a verdict ``unknown``, and so does a partition that nobody may lead in the
+end: what was acknowledged there cannot be read.
 """
 
 from collections.abc import Iterator
@@ -11,21 +13,40 @@ from emulator.core.types import NodeId
 from emulator.plan.actions import Action, Cut, Isolate, Kill, Pause, Stop
 from emulator.plan.lines import format_action
 from emulator.plan.plan import Plan
+from emulator.simulator.cluster import SimulatedCluster
+from emulator.simulator.oracle.liveness import excused
 from emulator.simulator.simulation import Simulation
 from emulator.simulator.targets import find_process
 
-_WHY = "a node is down there, so that no effect could be seen"
+_DOWN = "a node is down there, so that no effect could be seen"
+_SILENT = "a node is paused there, or the link is silent already, so that no effect could be seen"
+_UNLED = "nobody may lead it, so that what was acknowledged could not be read"
 
 
 def unprovable(plan: Plan) -> Iterator[Missing]:
-    """Yields these faults in order; plays the plan to find out which nodes run."""
+    """Yields these faults in order, and the partitions that are left; plays the plan to find out."""
     simulation = Simulation(plan)
     simulation.begin()
     for action in plan.actions:
-        processes = [find_process(simulation.cluster, node) for node in _needed(action)]
-        if any(process is not None and process.core is None for process in processes):
-            yield Missing(what=format_action(action), why=_WHY)
+        why = _why(simulation.cluster, action)
+        if why is not None:
+            yield Missing(what=format_action(action), why=why)
         simulation.play(action)
+    simulation.finish()
+    for partition in excused(simulation.cluster):
+        yield Missing(what=f"{partition} in the end", why=_UNLED)
+
+
+def _why(cluster: SimulatedCluster, action: Action) -> str | None:
+    processes = [process for node in _needed(action) if (process := find_process(cluster, node)) is not None]
+    if any(process.core is None for process in processes):
+        return _DOWN
+    is_of_links = isinstance(action, Cut | Isolate)
+    if is_of_links and any(process.is_paused for process in processes):
+        return _SILENT
+    if isinstance(action, Cut) and cluster.network.is_blocked(action.link):
+        return _SILENT
+    return None
 
 
 def _needed(action: Action) -> tuple[NodeId, ...]:

@@ -1,8 +1,14 @@
 """Compares a verdict with the scenario's expectation for its era."""
 
-from chaos.scenario.scenario import Bound, Expectation
+from typing import Final
+
+from chaos.scenario.scenario import Bound, Expectation, VerdictName
 from emulator.core.promises import PromiseKind
+from emulator.verification.guarantee import Guarantee
 from emulator.verification.verdict import CheckStatus, Expected, Verdict, VerdictReport, expected_of
+
+_OF_A_LOSS: Final = frozenset({"D1", "D2", "D4", "D5", "D14", "D15", "C2", "C3"})
+"""Promises that a lost record breaks."""
 
 
 def compare(report: VerdictReport, expected: Expectation | None) -> tuple[Expected, tuple[str, ...]]:
@@ -23,7 +29,9 @@ def compare(report: VerdictReport, expected: Expectation | None) -> tuple[Expect
 
 def _misses(report: VerdictReport, expected: Expectation) -> list[str]:
     misses = []
-    if report.verdict.value != expected.verdict.value:
+    if expected.verdict is VerdictName.VALID_OR_EXCEEDED:
+        misses += _not_excused(report)
+    elif report.verdict.value != expected.verdict.value:
         misses.append(f"the verdict is {report.verdict.value}, expected {expected.verdict.value}")
     guarantee = None if report.guarantee is None else report.guarantee.value
     if expected.guarantee is not None and guarantee != expected.guarantee:
@@ -40,6 +48,14 @@ def _misses(report: VerdictReport, expected: Expectation) -> list[str]:
         misses.append(f"{report.lost_records} acks=all records lost, expected {expected.lost}")
     misses += _missed_time("the longest time without an ack", report.unavailable_s, expected.unavailable)
     misses += _missed_time("the 99th percentile of the time to an ack", report.p99_ack_s, expected.p99_ack)
+    return misses
+
+
+def _not_excused(report: VerdictReport) -> list[str]:
+    """Returns what is wrong beside losses outside of the guarantee."""
+    misses = [f"{check.check_id} fired" for check in report.violated() if check.check_id not in _OF_A_LOSS]
+    if report.verdict is Verdict.VIOLATION and report.guarantee is not Guarantee.EXCEEDED and not misses:
+        misses.append(f"the guarantee is {'kept' if report.guarantee is None else report.guarantee.value}")
     return misses
 
 

@@ -30,9 +30,11 @@ from chaos.play.target import Target
 from chaos.play.topics import create_topics
 from chaos.play.waiting import StepError
 from chaos.scenario.conditions import Until
-from chaos.scenario.scenario import Ending, Step
+from chaos.scenario.scenario import Ending, MissedStep, Step
 from emulator.core.errors import EmulatorError, causes_of
+from emulator.core.events import StepReached
 from emulator.core.types import CauseId
+from emulator.plan.actions import AdminAction
 from emulator.plan.nodes import CONTROLLER
 
 READY_TIMEOUT_S: Final = 30.0
@@ -61,13 +63,16 @@ class Run:
     """One run.
 
     Attributes:
-        problem: why its plan did not reach its end; ``None`` if it did.
+        problem: why its plan did not reach its end; ``None`` if it did, and where that is no problem.
+        left_out: from which step on, and why, where the scenario says that this is no problem; ``None`` if all steps
+            were played.
         order: what it plays.
         target: what its steps act on, while they are played; ``None`` before and after.
     """
 
     def __init__(self, order: RunOrder, *, make_driver: MakeDriver, on_status: Callable[[RunStatus], None]) -> None:
         self.problem: str | None = None
+        self.left_out: str | None = None
         self.target: Target | None = None
         self.order = order
         self._beside: StepPlayer | None = None
@@ -189,11 +194,25 @@ class Run:
             if isinstance(played, PlayedStep):
                 self._put_on_record(target, number, played, cause_id=cause_id)
                 self._tell(number, step.text, seen=played.outcome.seen)
+            elif isinstance(played, StepError) and self._may_be_missed(step):
+                self._leave_out(target, number, step, played, cause_id=cause_id)
             elif isinstance(played, EmulatorError | grpc.aio.AioRpcError):
                 self._fail(f"step {number} {step.text}: {played}")
             else:
                 raise played
         return all(isinstance(played, PlayedStep) for played in outcomes)
+
+    def _may_be_missed(self, step: Step) -> bool:
+        is_missed = isinstance(step.action, Until | AdminAction)
+        return is_missed and self.order.scenario.missed_step is MissedStep.END
+
+    def _leave_out(self, target: Target, number: int, step: Step, error: StepError, *, cause_id: CauseId) -> None:
+        """A step was missed: the steps after it are left out, which is put on record."""
+        total = len(self.order.scenario.steps)
+        self.left_out = self.left_out or f"from step {number} of {total} on: {step.text}: {error}"
+        seen = f"missed, so that the steps after it are left out: {error}"
+        target.note(StepReached(cause_id=cause_id, step=number, text=step.text, seen=seen))
+        self._tell(number, step.text, seen=seen)
 
     def _put_on_record(self, target: Target, number: int, played: PlayedStep, *, cause_id: CauseId) -> None:
         self._played.append(played)

@@ -72,11 +72,13 @@ class ConsumerPlan:
 
 
 class VerdictName(Enum):
-    """The three verdicts."""
+    """The three verdicts, and two of them at once."""
 
     VALID = "valid"
     VIOLATION = "violation"
     UNKNOWN = "unknown"
+    VALID_OR_EXCEEDED = "valid_or_exceeded"
+    """Valid, or a violation by nothing but losses outside of the guarantee."""
 
 
 Comparison: TypeAlias = Literal["==", ">=", "<=", ">", "<"]
@@ -132,6 +134,16 @@ class Ending(Enum):
     AS_IS = "as_is"
 
 
+class MissedStep(Enum):
+    """What comes of a barrier that is not reached, or of an answer that a step does not allow."""
+
+    PROBLEM = "problem"
+    """The steps after it are left out, and the verdict is unknown at best."""
+
+    END = "end"
+    """The steps after it are left out, and the run is judged by what was played."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Rules:
     """The rules under which a recorded plan was played."""
@@ -168,6 +180,7 @@ class Scenario:
     end: Ending
     seed: int | None
     expect: tuple[tuple[str, Expectation], ...]
+    missed_step: MissedStep = MissedStep.PROBLEM
     report: str | None = None
     rules: Rules | None = None
 

@@ -15,6 +15,7 @@ from chaos.scenario.scenario import (
     ConsumerPlan,
     Ending,
     Expectation,
+    MissedStep,
     ProducerPlan,
     Rules,
     Scenario,
@@ -34,7 +35,7 @@ from emulator.core.promises import OUTCOME_CHECKS
 from emulator.core.properties import node_properties
 from emulator.core.switches import ERAS, era_switches, with_switch
 from emulator.plan.actions import CreateTopic
-from emulator.plan.fields import milliseconds
+from emulator.plan.fields import milliseconds, take_enum
 from emulator.plan.names import Names
 from emulator.plan.topics import PlannedTopic, config_reason, read_topic
 from emulator.plan.yaml_cursor import Cursor, ScenarioError, open_document, suggestion
@@ -111,6 +112,7 @@ def read_scenario(path: Path, text: str) -> Scenario:
         producers, consumers = _workload(top.required("workload"), topics)
         steps = _steps(top.required("steps"), brokers, topics, tuple(producer.name for producer in producers))
         end, seed, expect = top.optional("end"), top.optional("seed"), top.optional("expect")
+        missed = top.optional("missed_step")
         era, switches = top.optional("era"), top.optional("switches")
         return Scenario(
             path=path,
@@ -124,6 +126,7 @@ def read_scenario(path: Path, text: str) -> Scenario:
             consumers=consumers,
             steps=steps,
             end=Ending.RESTORE if end is None else Ending(end.choice([each.value for each in Ending])),
+            missed_step=MissedStep.PROBLEM if missed is None else take_enum(missed, MissedStep),
             seed=None if seed is None else seed.integer(low=0),
             expect=() if expect is None else _expectations(expect),
             report=None if report is None else report.choice((ACKS_COMPARISON,)),

@@ -5,7 +5,7 @@ from typing import Any, Final, TypeAlias
 
 from chaos.scenario.conditions import CountPer, Since
 from chaos.scenario.conditions_yaml import ACKS, ANY, CONDITION_KEYS, SUBJECTS
-from chaos.scenario.scenario import Ending, VerdictName
+from chaos.scenario.scenario import Ending, MissedStep, VerdictName
 from chaos.scenario.scenario_file import BROKERS_MAX
 from chaos.scenario.step_reader import EVERY, PARALLEL, REPEAT, REPEATS_MAX
 from emulator.core.client.settings import CONSUMER_PROPERTIES, PRODUCER_PROPERTIES
@@ -45,6 +45,7 @@ def scenario_schema() -> Schema:
                 ),
                 "steps": {**_list(_step()), "minItems": 1},
                 "end": _enum(each.value for each in Ending),
+                "missed_step": _enum(each.value for each in MissedStep),
                 "seed": _whole(0),
                 "expect": _mapping({era: _expectation() for era in ALL_ERAS}),
                 "report": _enum((REPORT,)),

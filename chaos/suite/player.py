@@ -68,6 +68,15 @@ class SuiteSettings:
     keep: Keep = Keep.ALL
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Played:
+    """A cell that was played and is not judged yet."""
+
+    cell: Cell
+    order: RunOrder
+    left_out: str | None
+
+
 class SuitePlayer:
     """One suite.
 
@@ -87,7 +96,7 @@ class SuitePlayer:
         self._judge = judge
         self._listener = listener
         self._begun: list[Cell] = []
-        self._waiting: list[tuple[Cell, RunOrder]] = []
+        self._waiting: list[_Played] = []
         self._playing = 0
         self._changed = asyncio.Condition()
         self._is_stopped = False
@@ -122,10 +131,10 @@ class SuitePlayer:
                 continue
             order = self._make_order(cell)
             self._listener.began(cell)
-            await self._play_cell(cell, order)
+            left_out = await self._play_cell(cell, order)
             self._listener.played(cell)
             async with self._changed:
-                self._waiting.append((cell, order))
+                self._waiting.append(_Played(cell=cell, order=order, left_out=left_out))
                 self._changed.notify()
             if self._is_stopped:
                 break
@@ -133,7 +142,8 @@ class SuitePlayer:
             self._playing -= 1
             self._changed.notify()
 
-    async def _play_cell(self, cell: Cell, order: RunOrder) -> None:
+    async def _play_cell(self, cell: Cell, order: RunOrder) -> str | None:
+        """Plays a cell; returns from which step on steps were left out, and why."""
         run = Run(order, make_driver=make_driver, on_status=lambda status: self._listener.status(cell, status))
         playing = asyncio.create_task(run.play(), name=cell.name)
         timeout_s = self._settings.timeout_s
@@ -152,6 +162,7 @@ class SuitePlayer:
         finally:
             if limit is not None:
                 limit.cancel()
+        return run.left_out
 
     # --- Judging --------------------------------------------------------------------------------------------------
 
@@ -162,23 +173,30 @@ class SuitePlayer:
                 batch, self._waiting = self._waiting, []
             if not batch:
                 return
-            reports = await asyncio.to_thread(self._judge, [order.directory for _, order in batch])
-            for (cell, order), report in zip(batch, reports, strict=True):
-                self._settle(cell, order, report)
+            reports = await asyncio.to_thread(self._judge, [played.order.directory for played in batch])
+            for played, report in zip(batch, reports, strict=True):
+                self._settle(played, report)
 
     def _is_batch_ready(self) -> bool:
         size = 1 if self._settings.stops_at_failure else BATCH
         return not self._playing or len(self._waiting) >= size
 
-    def _settle(self, cell: Cell, order: RunOrder, report: VerdictReport) -> None:
-        final = held_against(order, report)
+    def _settle(self, played: _Played, report: VerdictReport) -> None:
+        cell, directory = played.cell, played.order.directory
+        final = held_against(played.order, report)
         self.reports[cell.name] = final
-        picture = failure_picture(final, order.directory)
-        if self._is_kept(final):
-            self._add(judged_result(cell, final, directory=order.directory, picture=picture))
-        else:
-            self._add(judged_result(cell, final, directory=None, picture=picture))
-            shutil.rmtree(order.directory)
+        picture = failure_picture(final, directory)
+        is_kept = self._is_kept(final)
+        result = judged_result(
+            cell,
+            final,
+            directory=directory if is_kept else None,
+            picture=picture,
+            left_out=played.left_out,
+        )
+        self._add(result)
+        if not is_kept:
+            shutil.rmtree(directory)
         if self._settings.stops_at_failure and final.outcome is not Expected.MET:
             self._is_stopped = True
 

@@ -57,6 +57,7 @@ class CellResult(msgspec.Struct, frozen=True, kw_only=True):
         lost: records acknowledged with acks=all that are lost.
         duration_s: how long it was played.
         unavailable_s: the longest time that a producer waited for an acknowledgement; ``None`` if none did.
+        left_out: from which step on steps were left out, and why; ``None`` if all were played.
     """
 
     scenario: str
@@ -75,6 +76,7 @@ class CellResult(msgspec.Struct, frozen=True, kw_only=True):
     lost: int | None = None
     duration_s: float | None = None
     unavailable_s: float | None = None
+    left_out: str | None = None
 
     @property
     def name(self) -> str:
@@ -122,7 +124,12 @@ class SuiteReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def judged_result(
-    cell: Cell, report: VerdictReport, *, directory: Path | None, picture: tuple[str, ...] = ()
+    cell: Cell,
+    report: VerdictReport,
+    *,
+    directory: Path | None,
+    picture: tuple[str, ...] = (),
+    left_out: str | None = None,
 ) -> CellResult:
     """Returns the result of a cell that was judged.
 
@@ -131,6 +138,7 @@ def judged_result(
         report: the verdict.
         directory: of its run, where it is kept.
         picture: of its run as lines, where it did not pass and there is one.
+        left_out: from which step on steps were left out, and why.
     """
     status = _STATUS[report.outcome]
     reasons: tuple[str, ...] = ()
@@ -149,6 +157,7 @@ def judged_result(
         lost=report.lost_records,
         duration_s=report.duration_s,
         unavailable_s=report.unavailable_s,
+        left_out=left_out,
     )
 
 

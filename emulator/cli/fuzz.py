@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from emulator.cli.completion import complete_profiles
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
-from emulator.cli.settings import PROFILE_NAMES, era_option, set_option, simulated_overrides
+from emulator.cli.settings import (
+    check_profiles,
+    era_option,
+    profile_option,
+    set_option,
+    simulated_overrides,
+    store_option,
+)
 from emulator.cli.suite import judging, play_cells
 from emulator.cli.suite_options import PlayChoice, play_options
 from emulator.cli.user_error import UserError
@@ -27,6 +33,7 @@ if TYPE_CHECKING:
     from chaos.suite.suite import Suite
     from emulator.plan.drivers import DriverName
     from emulator.plan.overrides import Overrides
+    from emulator.simulator.profile import Budget
 
 _SEEDS: Final = 1 << 31
 _UNITS_S: Final = {"s": 1, "m": 60, "h": 3600}
@@ -54,14 +61,7 @@ class _DurationType(click.ParamType[float]):
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="The first seed; any if not given.")
 @era_option
 @set_option
-@click.option(
-    "--profile",
-    "profiles",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=complete_profiles,
-    help=f"Kind of plan; if not given, all of the budget: {', '.join(PROFILE_NAMES)}.",
-)
+@profile_option
 @click.option(
     "--budget",
     type=click.Choice(["within", "beyond"]),
@@ -70,14 +70,7 @@ class _DurationType(click.ParamType[float]):
     help="Never break more than the guarantee covers, or anything.",
 )
 @click.option("--driver", type=click.Choice(["process", "simulator"]), default="process", show_default=True)
-@click.option(
-    "--out",
-    "store",
-    type=click.Path(path_type=Path),
-    default=Path("store"),
-    show_default=True,
-    help="Store of the run directories; the plans are in its folder fuzz.",
-)
+@store_option
 @click.option("--shrink/--no-shrink", "is_shrunk", default=True, show_default=True, help="Shrink plans that fail.")
 @play_options
 @json_option
@@ -102,8 +95,10 @@ def fuzz(
     barriers that keep its order; a plan with an action that a barrier cannot keep in order is passed over, and counted.
     Times given to --set are those of the simulator: on processes everything takes five times as long.
 
-    Within the budget every run must be valid. Beyond it a run must lose what the plan loses in the simulator. A plan
-    that fails is shrunk: in the simulator if it fails there, too, else by playing shorter ones, each three times.
+    Plans are files in the folder fuzz of the store. Within the budget every run must be valid. Beyond it a run may lose
+    what the guarantee does not cover, and nothing else may be wrong. A plan whose barrier is not reached, because
+    processes have other timing than the simulator, ends there, and the run is judged by what was played. A plan that
+    fails is shrunk: in the simulator if it fails there, too, else by playing shorter ones, each three times.
 
     Exit code: 0 every run came to what is expected, 1 one did not, 2 undecided, 254 for a user error.
     """
@@ -124,9 +119,10 @@ def fuzz(
         click.echo(f"seeds from {options.first_seed} on, era {options.era}, {budget} the budget", err=True)
         suite = _suite(cells, plans, overrides, DriverName(driver), store)
         report = play_cells(suite, play_choice, judge=judge, is_reported=False, output=output)
+        _tell_left_out(report)
         _tell_passed_over(cells)
         if is_shrunk:
-            _shrink_failures(report, cells, suite, judge)
+            _shrink_failures(report, cells, suite, judge, options.budget)
     return outcome_exit_code(report.outcome)
 
 
@@ -140,9 +136,8 @@ def _options(
 
     chosen = DEFAULT_ERA if era is None else era
     overrides.apply(era_switches(chosen))
+    check_profiles(profiles, PROFILES)
     for name in profiles:
-        if name not in PROFILES:
-            raise UserError(f"--profile {name}: expected one of {', '.join(PROFILES)}")
         if PROFILES[name].budget is not Budget(budget):
             raise UserError(f"--profile {name}: its budget is {PROFILES[name].budget.value}, not {budget}")
     return DrawOptions(
@@ -175,12 +170,20 @@ def _suite(
     )
 
 
+def _tell_left_out(report: "SuiteReport") -> None:
+    for cell in report.cells:
+        if cell.left_out is not None:
+            click.echo(f"{cell.scenario} ended early, {cell.left_out}", err=True)
+
+
 def _tell_passed_over(cells: "DrawnCells") -> None:
     for reason, count in cells.not_playable.most_common():
         click.echo(f"passed over: {count}, because {reason}", err=True)
 
 
-def _shrink_failures(report: "SuiteReport", cells: "DrawnCells", suite: "Suite", judge: "Judge") -> None:
+def _shrink_failures(
+    report: "SuiteReport", cells: "DrawnCells", suite: "Suite", judge: "Judge", budget: "Budget"
+) -> None:
     from chaos.fuzz.shrinking import shrink_failure
     from chaos.suite.results import CellStatus
     from emulator.plan.plan import format_plan, parse_plan
@@ -188,7 +191,8 @@ def _shrink_failures(report: "SuiteReport", cells: "DrawnCells", suite: "Suite",
     for cell in report.cells:
         if cell.status is not CellStatus.FAILED:
             continue
-        shrunk = shrink_failure(parse_plan(cells.drawn[cell.scenario].plan), fails=_Replays(suite, cell.era, judge))
+        plan = parse_plan(cells.drawn[cell.scenario].plan)
+        shrunk = shrink_failure(plan, fails=_Replays(suite, cell.era, judge), budget=budget)
         where = "in the simulator" if shrunk.is_simulated else "on processes"
         comment = f"{cell.name}, seed {cell.seed}; shrunk {where}, {shrunk.trials} plans tried"
         path = Path(cell.path).with_suffix(".shrunk.txt")

@@ -11,7 +11,7 @@ from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
 from emulator.cli.pictures import report_option
 from emulator.cli.play import check_view, play_and_judge, play_only, verify_option, view_option
-from emulator.cli.settings import ERA_HELP, set_option
+from emulator.cli.settings import ERA_HELP, set_option, store_option
 from emulator.cli.suite import play_suite
 from emulator.cli.suite_options import SuiteChoice, suite_options
 from emulator.cli.user_error import UserError
@@ -50,14 +50,7 @@ if TYPE_CHECKING:
 @click.option(
     "--seed", type=click.IntRange(min=0), metavar="N", help="Seed of all random choices; random if not given."
 )
-@click.option(
-    "--out",
-    "store",
-    type=click.Path(path_type=Path),
-    default=Path("store"),
-    show_default=True,
-    help="Store of the run directories.",
-)
+@store_option
 @suite_options
 @verify_option
 @report_option

@@ -1,10 +1,12 @@
-"""The options that choose a protocol: ``--era`` and ``--set``. Their help names the values."""
+"""Options of several verbs that play: ``--era`` and ``--set``, which choose a protocol, ``--profile`` and ``--out``."""
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from emulator.cli.completion import complete_eras, complete_settings
+from emulator.cli.completion import complete_eras, complete_profiles, complete_settings
 from emulator.cli.user_error import UserError
 from emulator.core.eras import ALL_ERAS
 from emulator.core.switches import DEFAULT_ERA
@@ -63,6 +65,39 @@ set_option = click.option(
     "docs/eras.md lists the rules and their values, docs/properties.md the properties.",
 )
 """Adds ``--set``; the function gets ``settings``, for ``parse_overrides``."""
+
+
+profile_option = click.option(
+    "--profile",
+    "profiles",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=complete_profiles,
+    help=f"Kind of plan to draw; repeat for several, all that apply if not given: {', '.join(PROFILE_NAMES)}.",
+)
+"""Adds ``--profile``; the function gets ``profiles``, for ``check_profiles``."""
+
+store_option = click.option(
+    "--out",
+    "store",
+    type=click.Path(path_type=Path),
+    default=Path("store"),
+    show_default=True,
+    help="Store of the run directories.",
+)
+"""Adds ``--out``; the function gets ``store``."""
+
+
+def check_profiles(profiles: tuple[str, ...], known: Iterable[str]) -> None:
+    """Checks that there are such profiles.
+
+    Raises:
+        UserError: there is no such profile.
+    """
+    allowed = tuple(known)
+    for name in profiles:
+        if name not in allowed:
+            raise UserError(f"--profile {name}: expected one of {', '.join(allowed)}")
 
 
 def simulated_overrides(settings: tuple[str, ...]) -> "Overrides":

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Final
 import click
 import msgspec
 
-from emulator.cli.completion import complete_profiles, complete_scenarios
+from emulator.cli.completion import complete_scenarios
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
 from emulator.cli.requirements import check_new, require_driver
-from emulator.cli.settings import PROFILE_NAMES, era_option, set_option, simulated_overrides
+from emulator.cli.settings import check_profiles, era_option, profile_option, set_option, simulated_overrides
 from emulator.cli.spark_options import SparkChoice, spark_options
 from emulator.cli.user_error import UserError
 from emulator.plan.plan import Plan
@@ -40,14 +40,7 @@ _PROGRESS_S: Final = 5.0
 @click.option("--seeds", metavar="A..B", help=f"Explore these seeds, both included.  [default: {_DEFAULT_SEEDS}]")
 @era_option
 @set_option
-@click.option(
-    "--profile",
-    "profiles",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=complete_profiles,
-    help=f"Kind of schedule, all if not given: {', '.join(PROFILE_NAMES)}.",
-)
+@profile_option
 @click.option(
     "--jobs", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Number of processes."
 )
@@ -160,9 +153,7 @@ def _sweep_options(era: str | None, settings: tuple[str, ...], profiles: tuple[s
 
     overrides = simulated_overrides(settings)
     overrides.apply(era_rules(era or DEFAULT_ERA))
-    unknown = [name for name in profiles if name not in ALL_PROFILES]
-    if unknown:
-        raise UserError(f"--profile {unknown[0]}: allowed are {', '.join(ALL_PROFILES)}")
+    check_profiles(profiles, ALL_PROFILES)
     return SweepOptions(
         era=era or DEFAULT_ERA,
         switches=overrides.switches,

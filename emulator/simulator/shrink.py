@@ -8,10 +8,11 @@ stops at the first such finding, and later actions are removed.
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Final, Protocol, cast
+from typing import Final, cast
 
 import msgspec
 
+from emulator.core.errors import InvariantError
 from emulator.core.promises import PromiseKind
 from emulator.core.types import NodeId
 from emulator.plan.actions import Action, CrashWithin, Kill, OnBrokers, OnNodes, PowerLoss, Produce, Wait
@@ -91,36 +92,35 @@ def replay(plan: Plan, goal: Goal) -> tuple[Plan, Alarm] | None:
     return None if alarm is None else (plan.with_actions(played), alarm)
 
 
-class Search(Protocol):
-    """The best plan so far, and the right to try more."""
+class Search:
+    """The best plan so far, and the right to try more.
 
-    @property
-    def plan(self) -> Plan:
-        """The plan."""
-        ...
-
-    @property
-    def is_over(self) -> bool:
-        """Whether all trials are used up."""
-        ...
-
-    def accepts(self, candidate: Plan) -> bool:
-        """Tries a plan, and keeps it if it still does what it should."""
-        ...
-
-
-class _Search:
-    """A search for plans that lead to a goal in the simulator."""
+    Attributes:
+        plan: the best one.
+        trials: how many were tried.
+    """
 
     def __init__(
-        self, plan: Plan, finding: Alarm, goal: Goal, *, trials_max: int, is_allowed: Callable[[Plan], bool]
+        self,
+        plan: Plan,
+        find: Callable[[Plan], Plan | None],
+        *,
+        trials_max: int,
+        can_be_tried: Callable[[Plan], bool] = lambda _: True,
     ) -> None:
+        """Begins with a plan.
+
+        Args:
+            plan: does what it should.
+            find: tries a plan; returns as much of it as is needed, or ``None`` if it does not do what it should.
+            trials_max: how many may be tried.
+            can_be_tried: says so of a plan; one that cannot is no trial.
+        """
         self.plan = plan
-        self.finding = finding
         self.trials = 0
-        self._goal = goal
-        self._is_allowed = is_allowed
+        self._find = find
         self._trials_max = trials_max
+        self._can_be_tried = can_be_tried
 
     @property
     def is_over(self) -> bool:
@@ -128,14 +128,14 @@ class _Search:
         return self.trials >= self._trials_max
 
     def accepts(self, candidate: Plan) -> bool:
-        """Tries a plan, and keeps it if it still leads to the goal."""
-        if self.is_over:
+        """Tries a plan, and keeps it if it still does what it should."""
+        if self.is_over or not self._can_be_tried(candidate):
             return False
         self.trials += 1
-        found = replay(candidate, self._goal)
-        if found is None or not self._is_allowed(found[0]):
+        found = self._find(candidate)
+        if found is None:
             return False
-        self.plan, self.finding = found
+        self.plan = found
         return True
 
 
@@ -154,10 +154,15 @@ def shrink(
         InvariantError: the result does not lead there either; something is not determined by the plan.
     """
     started = time.monotonic()
-    found = replay(plan, goal)
-    if found is None or not is_allowed(found[0]):
+
+    def find(candidate: Plan) -> Plan | None:
+        found = replay(candidate, goal)
+        return None if found is None or not is_allowed(found[0]) else found[0]
+
+    first = find(plan)
+    if first is None:
         return None
-    search = _Search(*found, goal, trials_max=trials_max, is_allowed=is_allowed)
+    search = Search(first, find, trials_max=trials_max)
     drop_kinds(search)
     while not search.is_over:
         before = search.plan
@@ -166,7 +171,10 @@ def shrink(
         _drop_topology(search)
         if search.plan == before:
             break
-    return Shrunk(plan=search.plan, finding=search.finding, trials=search.trials, seconds=time.monotonic() - started)
+    last = replay(search.plan, goal)
+    if last is None:
+        raise InvariantError("a shrunk plan does not lead to its finding when it is played again")
+    return Shrunk(plan=search.plan, finding=last[1], trials=search.trials, seconds=time.monotonic() - started)
 
 
 def drop_kinds(search: Search) -> None:
@@ -196,7 +204,7 @@ def drop_actions(search: Search) -> None:
         size //= 2
 
 
-def _simplify_actions(search: _Search) -> None:
+def _simplify_actions(search: Search) -> None:
     index = 0
     while index < len(search.plan.actions) and not search.is_over:
         for simpler in _simpler(search.plan.actions[index]):
@@ -254,7 +262,7 @@ def _on_fewer(action: OnNodes[NodeId] | OnBrokers[NodeId]) -> Iterator[Action]:
         yield cast(Action, fewer)
 
 
-def _drop_topology(search: _Search) -> None:
+def _drop_topology(search: Search) -> None:
     changes: tuple[Callable[[Plan], Plan | None], ...] = (_with_one_partition, _with_three_brokers)
     for change in changes:
         candidate = change(search.plan)

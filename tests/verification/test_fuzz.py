@@ -52,6 +52,7 @@ def test_a_plan_that_fails_is_shrunk(
         ("--profile unclean", "--profile unclean: its budget is beyond, not within"),
         ("--era kafka-99", "kafka-99"),
         ("--set elr=perhaps", "elr"),
+        ("--set log.flush.interval.ms=5", "--set log.flush.interval.ms: "),
         ("--junit no/such/folder.xml", "--junit no/such/folder.xml: cannot be written"),
     ],
 )

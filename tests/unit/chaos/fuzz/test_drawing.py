@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.fuzz.drawing import Drawn, DrawOptions, draw
+from chaos.fuzz.drawing import Drawn, DrawOptions, draw, expectation_of
 from chaos.scenario.scenario import Scenario, VerdictName
 from chaos.scenario.scenario_file import read_scenario
 from emulator.core.switches import DEFAULT_ERA
@@ -13,7 +13,6 @@ from emulator.simulator.profile import Budget
 from emulator.simulator.profiles import PROFILES
 
 PLAYABLE = DrawOptions(first_seed=0, era=DEFAULT_ERA, profiles=("last-standing",))
-ADMINISTRATOR = DrawOptions(first_seed=0, era=DEFAULT_ERA, profiles=("administrator",))
 
 
 def scenario_of(drawn: Drawn) -> Scenario:
@@ -42,6 +41,22 @@ def test_profiles_are_those_of_the_budget(budget: Budget) -> None:
     assert {PROFILES[name].budget for name in options.sweep.profiles} == {budget}
 
 
-def test_what_allows_unclean_elections_is_beyond_the_budget() -> None:
-    reasons = [missing.why for seed in range(12) for missing in draw(seed, ADMINISTRATOR).missing]
-    assert "it allows unclean elections, which the budget does not cover" in reasons
+HEAD = "cluster brokers=3 era=kip-966\ntopic orders replicas=(0,1,2) min.insync.replicas=2{}\n{}\n"
+
+
+@pytest.mark.parametrize(
+    ("topic", "lines", "verdict"),
+    [
+        ("", "kill 0", VerdictName.VALID),
+        (" unclean.recovery.strategy=Balanced", "kill 0", VerdictName.VALID),
+        (" unclean.recovery.strategy=Aggressive", "kill 0", VerdictName.VALID_OR_EXCEEDED),
+        (
+            "",
+            "alter_config: {topic: orders, set: {unclean.leader.election.enable: true}}",
+            VerdictName.VALID_OR_EXCEEDED,
+        ),
+        ("", "elect_leaders: {type: unclean, partition: orders-0}", VerdictName.VALID_OR_EXCEEDED),
+    ],
+)
+def test_who_allows_unclean_elections_accepts_what_they_lose(topic: str, lines: str, verdict: VerdictName) -> None:
+    assert expectation_of(Budget.WITHIN, parse_plan(HEAD.format(topic, lines))) == {"verdict": verdict.value}

@@ -48,6 +48,10 @@ def expected(
 
 
 D1 = check("D1", CheckStatus.VIOLATED)
+OUTSIDE = msgspec.structs.replace(
+    report(Verdict.VIOLATION, lost=10, checks=(D1, check("D2", CheckStatus.VIOLATED))), guarantee=Guarantee.EXCEEDED
+)
+OUTSIDE_AND_WRONG = msgspec.structs.replace(OUTSIDE, checks=(D1, check("D7", CheckStatus.VIOLATED)))
 LOSS = report(Verdict.VIOLATION, lost=1500, checks=(D1, check("D5", CheckStatus.VIOLATED)))
 
 
@@ -67,6 +71,11 @@ LOSS = report(Verdict.VIOLATION, lost=1500, checks=(D1, check("D5", CheckStatus.
         (LOSS, expected(VerdictName.VIOLATION, at_least=1501), Expected.MISSED),
         (report(Verdict.VIOLATION, checks=(D1,)), expected(VerdictName.VIOLATION, guarantee=True), Expected.MISSED),
         (report(Verdict.VALID), expected(VerdictName.VIOLATION, checks=("D1",)), Expected.MISSED),
+        (report(Verdict.VALID), expected(VerdictName.VALID_OR_EXCEEDED), Expected.MET),
+        (OUTSIDE, expected(VerdictName.VALID_OR_EXCEEDED), Expected.MET),
+        (OUTSIDE_AND_WRONG, expected(VerdictName.VALID_OR_EXCEEDED), Expected.MISSED),
+        (LOSS, expected(VerdictName.VALID_OR_EXCEEDED), Expected.MISSED),
+        (report(Verdict.UNKNOWN), expected(VerdictName.VALID_OR_EXCEEDED), Expected.UNDECIDED),
     ],
 )
 def test_a_verdict_is_held_against_what_was_expected(

@@ -64,6 +64,7 @@ class Runs:
     """Runs that go on until they are cancelled, or until so many of them are there."""
 
     def __init__(self) -> None:
+        self.left_out: str | None = None
         self.wanted: int | None = None
         self.cancelled_by: str | None = None
         self.someone = asyncio.Event()
