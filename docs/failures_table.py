@@ -1,4 +1,4 @@
-"""Reads the table of ``docs/failures.md``."""
+"""Reads the tables of ``docs/failures.md``."""
 
 import re
 from pathlib import Path
@@ -26,6 +26,15 @@ class Failure(NamedTuple):
 
 
 def failures_of(document: str) -> list[Failure]:
-    """Returns the rows of the table, in order."""
-    lines = [line for line in document.splitlines() if line.startswith("| S")]
+    """Returns the rows of the first table, in order: failures that a KRaft cluster can have."""
+    return _rows(document, "S")
+
+
+def zookeeper_failures_of(document: str) -> list[Failure]:
+    """Returns the rows of the second one: those that need ZooKeeper."""
+    return _rows(document, "Z")
+
+
+def _rows(document: str, letter: str) -> list[Failure]:
+    lines = [line for line in document.splitlines() if line.startswith(f"| {letter}")]
     return [Failure(*(cell.strip() for cell in line.strip("|").split("|"))) for line in lines]

@@ -44,6 +44,8 @@ PROFILE_NAMES: Final = (
     "zk-restarts",
     "zk-reassignment",
     "zk-power-losses",
+    "zk-races",
+    "zk-strays",
 )
 """Names of ``emulator.simulator.profiles.ALL_PROFILES``, which takes long to import only for a help text."""
 

@@ -80,9 +80,15 @@ class IsrChange(Enum):
 
 
 class InterBrokerProtocol(msgspec.Struct, frozen=True):
-    """What follows from a node's version."""
+    """What follows from a node's version.
+
+    Attributes:
+        level: the version.
+        knows_topic_ids: whether its release can do what the version says of topic ids.
+    """
 
     level: IbpLevel = LATEST
+    knows_topic_ids: bool = True
 
     @property
     def isr_change(self) -> IsrChange:
@@ -133,12 +139,12 @@ class InterBrokerProtocol(msgspec.Struct, frozen=True):
     @property
     def makes_topic_ids(self) -> bool:
         """Whether the controller gives topics ids (KIP-516)."""
-        return self.level >= _TOPIC_IDS
+        return self.knows_topic_ids and self.level >= _TOPIC_IDS
 
     @property
     def sends_topic_ids(self) -> bool:
         """Whether LeaderAndIsr and UpdateMetadata name topics by id, too."""
-        return self.level >= _TOPIC_IDS_SENT
+        return self.knows_topic_ids and self.level >= _TOPIC_IDS_SENT
 
     @property
     def records_leader_recovery(self) -> bool:

@@ -71,6 +71,8 @@ class ZooKeeperProcess:
                 rules=rules,
                 ibp=ibp,
                 unclean_leader_election_enable=config.properties.unclean_leader_election_enable,
+                auto_leader_rebalance_enable=config.properties.auto_leader_rebalance_enable,
+                leader_imbalance_check_interval_ms=1_000 * config.properties.leader_imbalance_check_interval_seconds,
             )
         )
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.inter_broker_protocol import LATEST, IbpLevel, ibp_level
+from emulator.core.inter_broker_protocol import LATEST, IbpLevel, InterBrokerProtocol, ibp_level
 from emulator.core.switches import ERAS, MaximalIsr, Switches, UncleanPick
 from emulator.core.types import StrayCleanup
 from emulator.core.zookeeper.nodes.partition_state import StateFormat
@@ -145,6 +145,10 @@ class ZooKeeperRules(msgspec.Struct, frozen=True, kw_only=True):
 
     watch_notifications: WatchNotifications = WatchNotifications.ALWAYS
     """Whether the controller listens to leaders that write themselves (KIP-497)."""
+
+    def protocol(self, level: IbpLevel) -> InterBrokerProtocol:
+        """Returns what a protocol version means to the release."""
+        return InterBrokerProtocol(level, knows_topic_ids=self.topic_ids)
 
     @property
     def state_format(self) -> StateFormat:

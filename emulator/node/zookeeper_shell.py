@@ -14,7 +14,6 @@ from emulator.core.eras import ZooKeeperSwitches
 from emulator.core.errors import InvariantError
 from emulator.core.events import PeerReachable, PeerUnreachable
 from emulator.core.inputs import BrokerInput, RequestReceived
-from emulator.core.inter_broker_protocol import InterBrokerProtocol
 from emulator.core.messages import ProduceRequest
 from emulator.core.types import IncarnationId, RequestFailure
 from emulator.core.zookeeper.exchange import (
@@ -70,7 +69,7 @@ class ZooKeeperBrokerShell(BrokerShell):
         rules = self._config.rules()
         if not isinstance(rules, ZooKeeperSwitches):
             raise InvariantError("a broker of a cluster with ZooKeeper has the rules of one")
-        process = ZooKeeperProcess(config, rules.zookeeper, InterBrokerProtocol(rules.ibp))
+        process = ZooKeeperProcess(config, rules.zookeeper, rules.zookeeper.protocol(rules.ibp))
         self._networked = NetworkedProcess(process)
         return process.broker
 

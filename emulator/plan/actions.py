@@ -497,6 +497,16 @@ class ExpireSession(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="expire_
     """Have brokers' ZooKeeper sessions ended, as an administrator who knows their passwords can."""
 
 
+@deed(
+    "depose-controller",
+    "An administrator deletes /controller in ZooKeeper: another election follows; the session of who lost it goes on.",
+    fault="depose_controller",
+    refused=_simulator_only("a process of the harness writes into ZooKeeper only what Kafka's tools do"),
+)
+class DeposeController(_Action, frozen=True, kw_only=True, tag="depose_controller"):
+    """Delete ``/controller``, as operators do to get another controller."""
+
+
 # --- Links --------------------------------------------------------------------------------------------------------
 
 
@@ -921,7 +931,14 @@ MessageAction: TypeAlias = (
 """What is done to single messages."""
 
 _AnyAction: TypeAlias = (
-    Wait | Produce | Draw | ProcessAction[NodeT_co] | LinkAction[NodeT_co] | MessageAction[NodeT_co] | Administration
+    Wait
+    | Produce
+    | Draw
+    | DeposeController
+    | ProcessAction[NodeT_co]
+    | LinkAction[NodeT_co]
+    | MessageAction[NodeT_co]
+    | Administration
 )
 
 Action: TypeAlias = _AnyAction[NodeId]

@@ -13,6 +13,7 @@ from emulator.core.types import CauseId, MetadataOffset, NodeId
 from emulator.plan.actions import (
     Action,
     ClockJump,
+    DeposeController,
     Expire,
     ExpireSession,
     Flap,
@@ -68,6 +69,8 @@ def faults_of(action: Action) -> tuple[Fault, ...]:
     match action:
         case _ if name is None or action.is_repair:
             return ()
+        case DeposeController():
+            return (Fault(name, CONTROLLER),)
         case Expire(nodes=nodes):
             return tuple(Fault(name, Link(node, CONTROLLER)) for node in nodes)
         case OnNodes(nodes=nodes) | OnBrokers(nodes=nodes):
@@ -97,7 +100,7 @@ def ended_by(action: Action, *, broken: Collection[Link[NodeId]]) -> tuple[Fault
             return (Fault(_ANY_LINK_FAULT, link),)
         case Release(channel=channel, count=None):
             return (Fault(_ANY_LINK_FAULT, channel),)
-        case Reset() | Expire() | ExpireSession() | Flap() | ClockJump() | FlipBit():
+        case Reset() | Expire() | ExpireSession() | DeposeController() | Flap() | ClockJump() | FlipBit():
             return faults_of(action)
         case OnNodes(nodes=nodes) | OnBrokers(nodes=nodes):
             return tuple(Fault(name, node) for name in _ended_on_nodes(action) for node in nodes)

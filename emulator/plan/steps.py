@@ -86,12 +86,13 @@ def read_action(verb: str, argument: Cursor, names: Names) -> tuple[ActionTempla
         if argument.text() != ALL:
             argument.fail(_how_to_write(verb, rows, argument))
         return bare.kind(), None  # type: ignore[return-value]
-    if not argument.is_mapping:
+    with_fields = [row for row in rows if row.fields]
+    if not argument.is_mapping or not with_fields:
         argument.fail(_how_to_write(verb, rows, argument))
     with argument.fields() as fields:
         given = fields.optional(BINDING) if {"node", *GROUP_WORDS} & set(fields.keys) else None
         bind = None if given is None else names.new_name(given)
-        action = _read_fields([row for row in rows if row.fields], fields, names)
+        action = _read_fields(with_fields, fields, names)
         if given is not None and not all(map(_is_one, nodes_of(action))):
             given.fail("a name is for one node, and there are several")
         return action, bind

@@ -299,6 +299,10 @@ class SimulatedCluster:
         """Has ZooKeeper end a broker's session; false where there is none, as in a KRaft cluster."""
         return False
 
+    def depose_controller(self) -> bool:
+        """Has ``/controller`` deleted in ZooKeeper; false where there is none, as in a KRaft cluster."""
+        return False
+
     def set_draw(self, number: int) -> None:
         """Chooses the number that picks the leaders of unclean elections from now on."""
         self.controller_node.draw = number

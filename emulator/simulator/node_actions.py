@@ -185,6 +185,13 @@ def expire_session(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
     return effective("ZooKeeper has ended its session")
 
 
+def depose_controller(cluster: SimulatedCluster) -> Outcome:
+    """Has ``/controller`` deleted; whoever it named is told by its watch."""
+    if not cluster.depose_controller():
+        return no_op("there is no /controller, or no ZooKeeper that runs")
+    return effective("an administrator deleted /controller")
+
+
 def expire(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
     """Lets the session end; everything else continues."""
     node = find_broker(cluster, node_id)

@@ -21,6 +21,7 @@ from emulator.plan.actions import (
     Cut,
     DelayMessages,
     DeleteTopic,
+    DeposeController,
     Disconnect,
     DiskError,
     DiskFull,
@@ -153,6 +154,8 @@ def perform(cluster: SimulatedCluster, action: Action) -> Outcome:
             return on_each(nodes, lambda node_id: node_actions.expire(cluster, node_id))
         case ExpireSession(nodes=nodes):
             return on_each(nodes, lambda node_id: node_actions.expire_session(cluster, node_id))
+        case DeposeController():
+            return node_actions.depose_controller(cluster)
         case Draw(number=number):
             return _draw(cluster, number)
         case Isolate(nodes=nodes, clients=clients):

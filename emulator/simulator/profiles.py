@@ -10,7 +10,7 @@ from emulator.simulator.fault_profiles import FAULTS
 from emulator.simulator.profile import Profile
 from emulator.simulator.race_profiles import RACES
 from emulator.simulator.unclean_profiles import BEYOND
-from emulator.simulator.zookeeper_profiles import ZOOKEEPER
+from emulator.simulator.zookeeper_profiles import STRAYS, ZOOKEEPER
 
 PROFILES: Final[Mapping[str, Profile]] = MappingProxyType(
     {profile.name: profile for profile in (*FAULTS, *ADMINISTRATORS, *RACES, *BEYOND)}
@@ -20,8 +20,8 @@ PROFILES: Final[Mapping[str, Profile]] = MappingProxyType(
 ZOOKEEPER_PROFILES: Final[Mapping[str, Profile]] = MappingProxyType({profile.name: profile for profile in ZOOKEEPER})
 """Those for ZooKeeper clusters, by name."""
 
-ALL_PROFILES: Final[Mapping[str, Profile]] = MappingProxyType({**PROFILES, **ZOOKEEPER_PROFILES})
-"""All of them."""
+ALL_PROFILES: Final[Mapping[str, Profile]] = MappingProxyType({**PROFILES, **ZOOKEEPER_PROFILES, STRAYS.name: STRAYS})
+"""All of them, and those that are drawn only where they are named."""
 
 
 def profiles_of(era: str) -> tuple[str, ...]:

@@ -7,20 +7,16 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from emulator.core.admin_messages import RequestedElection
 from emulator.core.types import BrokerId, NodeId, Way
 from emulator.plan.actions import (
     Action,
     Cut,
-    ElectLeaders,
     ExpireSession,
     HealLink,
-    HealNodes,
     Hold,
     Kill,
     LoseResponses,
     Pause,
-    Produce,
     Reset,
     Resume,
     Slow,
@@ -28,22 +24,16 @@ from emulator.plan.actions import (
     Wait,
 )
 from emulator.plan.channels import Channel, Link
-from emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
 from emulator.plan.nodes import CONTROLLER
 from emulator.simulator.cluster_view import Actions, ClusterView, Move
-from emulator.simulator.zookeeper.cluster import ZooKeeperCluster
+from emulator.simulator.zookeeper_races import ZOOKEEPER_RACES, elected_controller
 
 _CONTROL: Final = ("LeaderAndIsr", "LeaderAndIsr", "UpdateMetadata", "StopReplica")
 
 
-def _controller(view: ClusterView) -> BrokerId | None:
-    """Returns whom ZooKeeper has as the controller."""
-    return view.cluster.elected_controller if isinstance(view.cluster, ZooKeeperCluster) else None
-
-
 def _draw_broker(view: ClusterView) -> NodeId:
     """Draws a broker: often a leader or the controller, whose sessions matter most."""
-    led, controller = view.draw_led_partition(), _controller(view)
+    led, controller = view.draw_led_partition(), elected_controller(view)
     special = [node for node in (None if led is None else led.leader, controller) if node is not None]
     if special and view.schedule.random() < 0.6:
         return view.schedule.choice(special)
@@ -83,7 +73,7 @@ def _hold_steps(view: ClusterView) -> Actions:
 
 
 def _hold_control(view: ClusterView) -> Actions:
-    controller = _controller(view)
+    controller = elected_controller(view)
     others = [node.node_id for node in view.brokers if node.node_id != controller]
     if controller is None or not others:
         return []
@@ -92,7 +82,7 @@ def _hold_control(view: ClusterView) -> Actions:
 
 
 def _hold_isr(view: ClusterView) -> Actions:
-    led, controller = view.draw_led_partition(), _controller(view)
+    led, controller = view.draw_led_partition(), elected_controller(view)
     if led is None or controller is None or controller == led.leader:
         return []
     way = view.network.choice((Way.REQUEST, Way.RESPONSE))
@@ -101,7 +91,7 @@ def _hold_isr(view: ClusterView) -> Actions:
 
 def _zombie_controller(view: ClusterView) -> Actions:
     """The controller stands still for longer than its session, and goes on where it was."""
-    controller = _controller(view)
+    controller = elected_controller(view)
     if controller is None:
         return []
     pause, resume = Pause(nodes=(controller,)), Resume(nodes=(controller,))
@@ -116,7 +106,7 @@ def _expiry(view: ClusterView, controller: BrokerId) -> Action:
 
 def _cut_control(view: ClusterView) -> Actions:
     """The controller does not reach a broker; ZooKeeper does."""
-    controller = _controller(view)
+    controller = elected_controller(view)
     others = [node.node_id for node in view.brokers if node.node_id != controller]
     return [] if controller is None or not others else [Cut(link=Link(controller, view.network.choice(others)))]
 
@@ -128,42 +118,6 @@ def _zookeeper_down(view: ClusterView) -> Actions:
     if view.schedule.random() < 0.5:
         return [Kill(nodes=(CONTROLLER,)), wait, Start(nodes=(CONTROLLER,))]
     return [Pause(nodes=(CONTROLLER,)), wait, Resume(nodes=(CONTROLLER,))]
-
-
-def _race_own_write(view: ClusterView) -> Actions:
-    """The answer to a leader's own expansion is lost, and the replica that it added is elected (Z05).
-
-    The leader learns that its write failed, as others have written since, and goes on with the ISR that it knows.
-    """
-    led, controller = view.draw_led_partition(), _controller(view)
-    if led is None or controller is None or len(led.state.replicas) < 2:
-        return []
-    name, state = led.name, led.state
-    preferred, leader = state.replicas[0], led.leader if led.leader != state.replicas[0] else state.replicas[1]
-    produce = Produce(partition=name, producer=PRODUCER_LEADER, records=1)  # an idle partition never lags
-    lag = Wait(duration_ms=2 * view.past_lag_ms())
-    if controller in (preferred, leader):
-        return [ExpireSession(nodes=(controller,)), lag]
-    if led.leader == preferred:
-        return [ExpireSession(nodes=(preferred,)), lag]
-    to_zookeeper, fetches = Link(leader, CONTROLLER), Link(preferred, leader)
-    return [
-        *(Cut(link=Link(other, leader)) for other in state.replicas if other != leader),
-        produce,
-        lag,
-        LoseResponses(link=to_zookeeper),
-        HealLink(link=fetches),
-        Wait(duration_ms=view.schedule.randint(60, 260)),
-        Cut(link=Link(controller, leader)),
-        Cut(link=fetches),
-        ElectLeaders(election=RequestedElection.PREFERRED, partitions=(name,), leader=None),
-        Wait(duration_ms=view.schedule.randint(10, 40)),
-        HealLink(link=to_zookeeper),
-        lag,
-        Produce(partition=name, producer=PRODUCER_ALL, records=1),
-        lag,
-        HealNodes(nodes=(leader,)),
-    ]
 
 
 ZOOKEEPER_MOVES: Final[Mapping[str, Move]] = MappingProxyType(
@@ -178,7 +132,7 @@ ZOOKEEPER_MOVES: Final[Mapping[str, Move]] = MappingProxyType(
         "zombie_controller": _zombie_controller,
         "cut_control": _cut_control,
         "zookeeper_down": _zookeeper_down,
-        "race_own_write": _race_own_write,
+        **ZOOKEEPER_RACES,
     }
 )
 """By the name that profiles use."""

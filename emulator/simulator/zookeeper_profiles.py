@@ -91,4 +91,28 @@ ZOOKEEPER: Final = (
         spreads=("times",),
         weights={**COMMON, "power_loss": 5, "kill": 2, "bounce": 3, "expire_session": 3, "cut_off": 3, "lag": 3},
     ),
+    Profile(
+        name="zk-races",
+        weights={
+            **WITHOUT_CRASHES,
+            "race_own_write": 4,
+            "race_zombie_write": 4,
+            "race_late_stop": 4,
+            "race_former_life": 4,
+            "expire_session": 2,
+            "hold_control": 2,
+            "lag": 2,
+        },
+        min_isr=(1, 2),
+        brokers=(4,),
+        moves=24,
+    ),
 )
+
+STRAYS: Final = Profile(
+    name="zk-strays",
+    weights={**WITHOUT_CRASHES, "race_stray": 8, "lag": 2},
+    brokers=(4,),
+    moves=16,
+)
+"""Drawn only where it is named: what it leads to is what releases do (Z13), and takes long to come to nothing."""

@@ -23,8 +23,9 @@ from emulator.core.events import (
     MetadataApplied,
     NodeStarted,
     TopicDeleted,
+    ZnodeWritten,
 )
-from emulator.core.types import NodeRole, Witness
+from emulator.core.types import NodeRole, Witness, ZnodeWrite
 from emulator.verification.event_table import EventTable
 from emulator.verification.timeline import CollectedEvent, EventPlace
 from emulator.verification.vocabulary import COMMITTED
@@ -33,6 +34,8 @@ ELR_FEATURE: Final = "eligible.leader.replicas.version"
 METADATA_VERSION: Final = "metadata.version"
 _LEADER_RECOVERY: Final = 3
 """Level of ``metadata.version`` 3.2-IV0, below which no partition is RECOVERING (KIP-704)."""
+
+_CONTROLLER_NODE: Final = "/controller"
 
 _Process = tuple[int, int]
 """Node and incarnation."""
@@ -113,6 +116,18 @@ class ClusterFacts:
     def has_zookeeper(self) -> bool:
         """Whether metadata is in ZooKeeper, and its offsets are zxids."""
         return any(start.event.role is NodeRole.ZOOKEEPER for start in self.started.values())
+
+    @cached_property
+    def controller_elections(self) -> tuple[tuple[int, int], ...]:
+        """Where metadata is in ZooKeeper: zxid and session of each creation of ``/controller``, ascending."""
+        written = (each.event for each in self.events.of(ZnodeWritten))
+        return tuple(
+            sorted(
+                (each.metadata_offset, each.session_id)
+                for each in written
+                if each.path == _CONTROLLER_NODE and each.write is ZnodeWrite.CREATED
+            )
+        )
 
     @cached_property
     def committed_offsets(self) -> frozenset[int]:

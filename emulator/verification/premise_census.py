@@ -79,6 +79,8 @@ def _of_cluster(cluster: ClusterFacts) -> Iterator[Premise]:
         yield Premise.UNCLEAN_REGISTRATION
     if len({(each.node, each.incarnation) for kind in _COMMITTED for each in cluster.events.of(kind)}) > 1:
         yield Premise.TWO_CONTROLLERS
+    if len(cluster.controller_elections) > 1:
+        yield Premise.TWO_CONTROLLERS
     if cluster.events.of(ClusterSettled):
         yield Premise.SETTLED
 

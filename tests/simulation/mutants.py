@@ -13,46 +13,54 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from emulator.core.switches import Switches
+from emulator.core.switches import DEFAULT_ERA, Switches
 
 Mutant: TypeAlias = tuple[str, str]
 """A switch and a rule of it that is not the default."""
 
 
-class Lethal(msgspec.Struct, frozen=True, kw_only=True):
+class _Row(msgspec.Struct, frozen=True, kw_only=True):
+    """What every row has.
+
+    Attributes:
+        scenario: of docs/failures.md; ``-`` where it is in none.
+        era: whose rules the others are.
+        beside: rules of the era that have to be others, too, for the mutant to be at work.
+    """
+
+    scenario: str
+    era: str = DEFAULT_ERA
+    beside: tuple[Mutant, ...] = ()
+
+
+class Lethal(_Row, frozen=True, kw_only=True):
     """A mutant that loses what the guarantee covers.
 
     Attributes:
-        scenario: of docs/failures.md; ``-`` where it is in none.
         profiles: in which it shows.
     """
 
-    scenario: str
     profiles: tuple[str, ...]
 
 
-class Costly(msgspec.Struct, frozen=True, kw_only=True):
+class Costly(_Row, frozen=True, kw_only=True):
     """A mutant that loses acknowledged records which its rule saves, but outside of the guarantee.
 
     Attributes:
-        scenario: of docs/failures.md.
         profiles: in which it shows.
     """
 
-    scenario: str
     profiles: tuple[str, ...]
 
 
-class Harmless(msgspec.Struct, frozen=True, kw_only=True):
+class Harmless(_Row, frozen=True, kw_only=True):
     """A mutant that loses nothing that its rule would save.
 
     Attributes:
-        scenario: of docs/failures.md; ``-`` where it is in none.
         why: there can be none.
         evidence: a plan of ``regressions`` whose symptom is there with the mutant only; ``None`` where there is none.
     """
 
-    scenario: str
     why: str
     evidence: str | None = None
 

@@ -21,13 +21,15 @@ import msgspec
 from emulator.core.promises import PromiseKind
 from emulator.plan.plan import Plan
 from emulator.simulator.explorer import StopAt, SweepOptions, explore
+from emulator.simulator.profiles import profiles_of
 from emulator.simulator.run_writer import write_run
 from emulator.simulator.shrink import Goal, Shrunk, shrink
 from emulator.simulator.simulation import Simulation
 from emulator.verification.session import SparkSessionStarter
 from emulator.verification.verdict import Verdict
 from emulator.verification.verify import verify_runs
-from tests.simulation.mutants import MUTANTS, Costly, Harmless, Mutant, Row, mutants
+from tests.simulation.mutants import Costly, Harmless, Mutant, Row, mutants
+from tests.simulation.zookeeper_mutants import ROWS, zookeeper_mutants
 
 LENGTH_MAX: Final = 15
 """Of a shrunk plan."""
@@ -86,8 +88,8 @@ class Attempt(msgspec.Struct, kw_only=True):
 
 
 def with_every_rule(plan: Plan) -> Plan:
-    """Returns the plan with the mutant's rule on."""
-    return msgspec.structs.replace(plan, switches=())
+    """Returns the plan with the mutant's rule on, which is the last of its switches."""
+    return msgspec.structs.replace(plan, switches=plan.switches[:-1])
 
 
 def loses_nothing_with_every_rule(plan: Plan) -> bool:
@@ -99,10 +101,10 @@ def loses_nothing_with_every_rule(plan: Plan) -> bool:
 
 def hunt(mutant: Mutant, row: Row, *, limit_s: float, directory: Path) -> Attempt:
     """Explores until an outcome check fires, shrinks what led there, and writes its run."""
-    options = SweepOptions(switches=(mutant,), stop_at=StopAt.OUTCOME)
+    options = SweepOptions(era=row.era, switches=(*row.beside, mutant), stop_at=StopAt.OUTCOME)
     is_costly = isinstance(row, Costly)
-    if not isinstance(row, Harmless):
-        options = msgspec.structs.replace(options, profiles=row.profiles)
+    profiles = profiles_of(row.era) if isinstance(row, Harmless) else row.profiles
+    options = msgspec.structs.replace(options, profiles=profiles)
     started = time.process_time()
     for seed in itertools.count():
         schedule = explore(seed, options)
@@ -153,13 +155,14 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for each mutant")
     parser.add_argument("--only", action="append", metavar="SWITCH=RULE", help="this mutant; may be repeated")
     options = parser.parse_args()
-    missing = [mutant for mutant in mutants() if mutant not in MUTANTS]
+    known = (*mutants(), *zookeeper_mutants())
+    missing = [mutant for mutant in known if mutant not in ROWS]
     if missing:
-        sys.stdout.write(f"no row in tests/simulation/mutants.py: {', '.join(map('='.join, missing))}\n")
+        sys.stdout.write(f"no row in tests/simulation/*mutants.py: {', '.join(map('='.join, missing))}\n")
         return 1
-    chosen = [mutant for mutant in mutants() if options.only is None or "=".join(mutant) in options.only]
+    chosen = [mutant for mutant in known if options.only is None or "=".join(mutant) in options.only]
     with tempfile.TemporaryDirectory(prefix="laststand-mutation-") as directory:
-        attempts = [hunt(each, MUTANTS[each], limit_s=options.limit, directory=Path(directory)) for each in chosen]
+        attempts = [hunt(each, ROWS[each], limit_s=options.limit, directory=Path(directory)) for each in chosen]
         _verify(attempts, Path(directory))
     for attempt in attempts:
         sys.stdout.write(attempt.line() + "\n")

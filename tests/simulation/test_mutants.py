@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 import pytest
 
+from emulator.core.eras import era_rules, rule_texts
 from emulator.core.promises import PromiseKind
 from emulator.plan.plan import parse_plan
 from emulator.simulator.explorer import StopAt, SweepOptions
@@ -14,6 +15,7 @@ from emulator.simulator.shrink import Goal, goal_of, replay, shrink
 from emulator.simulator.sweep import sweep
 from tests.simulation.mutants import MUTANTS, Harmless, mutants
 from tests.simulation.mutation import loses_nothing_with_every_rule
+from tests.simulation.zookeeper_mutants import ROWS, ZOOKEEPER_MUTANTS, zookeeper_mutants
 
 REGRESSIONS: Final = Path(__file__).parent / "regressions"
 
@@ -58,6 +60,12 @@ def test_what_a_rule_saves_where_the_guarantee_has_ended_is_shrunk_with_the_rule
 
 def test_every_rule_has_a_row_that_says_what_to_expect_without_it() -> None:
     assert set(MUTANTS) == set(mutants())
+    assert set(ZOOKEEPER_MUTANTS) == set(zookeeper_mutants())
+
+
+def test_a_rule_is_another_one_than_its_era_has() -> None:
+    for (name, value), row in ROWS.items():
+        assert rule_texts(era_rules(row.era))[name] != value
 
 
 def test_evidence_is_a_plan_without_that_rule() -> None:

@@ -50,7 +50,7 @@ from emulator.core.inputs import (
     Started,
     TimerFired,
 )
-from emulator.core.inter_broker_protocol import IbpLevel, InterBrokerProtocol
+from emulator.core.inter_broker_protocol import IbpLevel
 from emulator.core.messages import (
     AlterPartitionResponse,
     FetchResponse,
@@ -129,6 +129,8 @@ class Node:
         self.is_paused = False
         self.reaches_zookeeper = True
         self.hears_zookeeper = True
+        self.sees_watches = True
+        self.requests_left: int | None = None
         self.unanswered: deque[ZooKeeperRequest] = deque()
         self.events: list[Event] = []
         self.told: list[ControlMessage] = []
@@ -155,11 +157,15 @@ class ZooKeeperCluster:
         variant: ZooKeeperEra | None = None,
         ibp: IbpLevel | None = None,
         min_insync_replicas: int = 2,
+        auto_leader_rebalance_enable: bool = True,
     ) -> None:
         self.era = variant or ZOOKEEPER_ERAS[era]
-        self.ibp = InterBrokerProtocol(self.era.ibp if ibp is None else ibp)
+        self.ibp = self.era.rules.protocol(self.era.ibp if ibp is None else ibp)
         self.properties = NodeProperties(
-            min_insync_replicas=min_insync_replicas, replica_lag_time_max_ms=LAG_MS, stray_delete_delay_ms=1_000
+            min_insync_replicas=min_insync_replicas,
+            replica_lag_time_max_ms=LAG_MS,
+            stray_delete_delay_ms=1_000,
+            auto_leader_rebalance_enable=auto_leader_rebalance_enable,
         )
         self.server = ZooKeeperServer()
         self.now_ms = 1_000_000
@@ -250,6 +256,19 @@ class ZooKeeperCluster:
             node.inbox.append(ZooKeeperReconnected(CAUSE))
         else:
             node.inbox.append(SessionExpired(CAUSE))
+        self.settle()
+
+    def hold_zookeeper(self, number: int, *, after: int) -> None:
+        """Lets so many requests of a process through; later ones wait, and so does the process."""
+        self[number].requests_left = after
+
+    def release_zookeeper(self, number: int) -> None:
+        """Delivers the requests that waited, as if they had been long on their way."""
+        node = self[number]
+        node.requests_left = None
+        waiting, node.unanswered = node.unanswered, deque()
+        for request in waiting:
+            self._ask_zookeeper(node, request)
         self.settle()
 
     def cut_link(self, source: int, destination: int) -> None:
@@ -390,7 +409,7 @@ class ZooKeeperCluster:
     def _deliver(self, node: Node) -> bool:
         if node.is_down or node.is_paused:
             return False
-        if node.session_id is not None and node.reaches_zookeeper and node.hears_zookeeper:
+        if node.session_id is not None and node.reaches_zookeeper and node.hears_zookeeper and node.sees_watches:
             for event in self.server.take_events(node.session_id):
                 node.inbox.append(WatchFired(cause_id=CAUSE, event=event))
         if not node.inbox:
@@ -467,14 +486,16 @@ class ZooKeeperCluster:
                 raise AssertionError(f"no story wants {effect}")
 
     def _ask_zookeeper(self, node: Node, request: ZooKeeperRequest) -> None:
-        if not node.reaches_zookeeper:
+        if not node.reaches_zookeeper or node.requests_left == 0:
             node.unanswered.append(request)
             return
+        if node.requests_left is not None:
+            node.requests_left -= 1
         assert node.session_id is not None
         answers = self.server.execute(node.session_id, request.steps)
         if not node.hears_zookeeper:
             return
-        for event in self.server.take_events(node.session_id):
+        for event in self.server.take_events(node.session_id) if node.sees_watches else ():
             node.inbox.append(WatchFired(cause_id=CAUSE, event=event))
         answered = ZooKeeperAnswered(cause_id=CAUSE, correlation_id=request.correlation_id, answers=answers)
         node.inbox.append(answered)

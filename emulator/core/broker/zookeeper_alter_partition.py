@@ -21,7 +21,7 @@ from emulator.core.messages import (
     AlterPartitionResult,
     IsrMember,
 )
-from emulator.core.types import BrokerEpoch, TopicPartition
+from emulator.core.types import BrokerEpoch, BrokerId, TopicPartition
 from emulator.core.zookeeper_rules import ZooKeeperRules
 
 RETRY_BACKOFF_MS: Final = 50
@@ -38,10 +38,21 @@ class ZooKeeperAlterPartition:
         self._queued: dict[TopicPartition, IsrProposal] = {}
         self._is_in_flight = False
         self._retry_at_ms: int | None = None
+        self._controller: BrokerId | None = None
 
     def next_deadline_ms(self) -> int | None:
         """Returns when to try again, if it waits for that."""
         return self._retry_at_ms
+
+    def controller_to_ask(self, known: BrokerId | None) -> BrokerId | None:
+        """Returns whoever was asked last, else who is known to be the controller.
+
+        A connection is kept until its other end says that it is not the controller, or is lost (Kafka's
+        ``BrokerToControllerChannelManager``).
+        """
+        if self._controller is None:
+            self._controller = known
+        return self._controller
 
     def submit(self, proposal: IsrProposal) -> ErrorCode:
         """Queues a change; OPERATION_NOT_ATTEMPTED where an earlier one of the partition is still there."""
@@ -75,6 +86,8 @@ class ZooKeeperAlterPartition:
         """Takes answered changes off the queue; they are gone before they are acted on."""
         self._is_in_flight = False
         if response.error is not ErrorCode.NONE:
+            if response.error is ErrorCode.NOT_CONTROLLER:
+                self._controller = None
             self._retry_at_ms = now_ms + RETRY_BACKOFF_MS
             return []
         answered = []
@@ -83,6 +96,7 @@ class ZooKeeperAlterPartition:
             if proposal is None:
                 continue
             if result.error is ErrorCode.NOT_CONTROLLER:
+                self._controller = None
                 self._retry_at_ms = now_ms + RETRY_BACKOFF_MS
                 continue
             del self._queued[proposal.partition]
@@ -92,6 +106,7 @@ class ZooKeeperAlterPartition:
     def failed(self, *, now_ms: int) -> None:
         """No answer came: everything stays and is sent again."""
         self._is_in_flight = False
+        self._controller = None
         self._retry_at_ms = now_ms + RETRY_BACKOFF_MS
 
     def handle_timer(self, *, now_ms: int) -> None:

@@ -530,7 +530,7 @@ class ZooKeeperBroker:
                     pass
 
     def _ask_for_isrs(self, turn: Turn) -> None:
-        controller = self.cache.controller
+        controller = self._isr_changes.controller_to_ask(self.cache.controller)
         request = None if controller is None else self._isr_changes.take_request(turn)
         if controller is not None and request is not None:
             self._ask(request, controller)

@@ -23,7 +23,7 @@ from emulator.core.errors import ErrorCode
 from emulator.core.inter_broker_protocol import InterBrokerProtocol, IsrChange
 from emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult
 from emulator.core.timers import TimerQueue
-from emulator.core.types import TopicPartition
+from emulator.core.types import BrokerId, TopicPartition
 from emulator.core.zookeeper.identifiers import NodeVersion
 from emulator.core.zookeeper.operations import Program
 from emulator.core.zookeeper_rules import ZooKeeperRules
@@ -134,6 +134,10 @@ class ZooKeeperIsrChanges:
         self._writes.give_up(turn, self._hosted.get)
 
     # --- Asked of the controller ----------------------------------------------------------------------------------
+
+    def controller_to_ask(self, known: BrokerId | None) -> BrokerId | None:
+        """Returns whom to ask: whoever was asked last, until it refuses or is silent, else who is known to be it."""
+        return self._alter_partitions.controller_to_ask(known)
 
     def take_request(self, turn: Turn) -> AlterPartitionRequest | None:
         """Returns what the controller is to be asked now; nothing before this broker is registered."""

@@ -16,6 +16,7 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
         ibp: what it sends and writes.
         unclean_leader_election_enable: for topics that say nothing.
         auto_leader_rebalance_enable: whether leaderships return to preferred replicas by themselves.
+        leader_imbalance_check_interval_ms: between two looks at that; the first is soon after an election.
         leader_imbalance_per_broker_percentage: how many may be elsewhere before they do.
     """
 
@@ -24,4 +25,5 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
     ibp: InterBrokerProtocol = InterBrokerProtocol()
     unclean_leader_election_enable: bool = False
     auto_leader_rebalance_enable: bool = True
+    leader_imbalance_check_interval_ms: int = 300_000
     leader_imbalance_per_broker_percentage: int = 10

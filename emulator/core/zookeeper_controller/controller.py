@@ -99,7 +99,6 @@ CORRELATION_ID_STEP: Final = 2
 """A controller's requests to ZooKeeper have even ids; odd ones are the broker's of the same process."""
 
 FIRST_BALANCE_MS: Final = 5_000
-BALANCE_INTERVAL_MS: Final = 300_000
 
 _CHILDREN_EVENTS: Final[dict[str, Event]] = {
     paths.BROKER_IDS: BrokersChanged(),
@@ -359,7 +358,7 @@ class ZooKeeperController:
 
     def _time_came(self) -> None:
         if self._balance_at_ms is not None and self._balance_at_ms <= self._now_ms:
-            self._balance_at_ms = self._now_ms + BALANCE_INTERVAL_MS
+            self._balance_at_ms = self._now_ms + self._config.leader_imbalance_check_interval_ms
             self._queue.append(BalanceDue())
 
     # --- Requests -------------------------------------------------------------------------------------------------
@@ -387,6 +386,11 @@ class ZooKeeperController:
             if not isinstance(request, AlterPartitionRequest):
                 self._respond(request_id, _refusal(request))
             raise
+        except (ZooKeeperRefusedError, MalformedNodeError):
+            # A leader has its answer by then, or waits for another election.
+            if not isinstance(request, AlterPartitionRequest):
+                self._respond(request_id, _server_error(request))
+            raise
 
     def _respond(self, request_id: RequestId, response: ControllerResponse) -> None:
         self._effects.append(AnswerController(request_id=request_id, response=response))
@@ -408,6 +412,21 @@ def _refusal(request: ControllerRequest) -> ControllerResponse:
             return ElectLeadersResponse(error=ErrorCode.NOT_CONTROLLER)
         case AlterPartitionReassignmentsRequest():
             return AlterPartitionReassignmentsResponse(error=ErrorCode.NOT_CONTROLLER)
+        case _:
+            assert_never(request)
+
+
+def _server_error(
+    request: ControlledShutdownRequest | ElectLeadersRequest | AlterPartitionReassignmentsRequest,
+) -> ControllerResponse:
+    """Returns what is answered where a node that was needed is gone, or makes no sense."""
+    match request:
+        case ControlledShutdownRequest():
+            return ControlledShutdownResponse(error=ErrorCode.UNKNOWN_SERVER_ERROR)
+        case ElectLeadersRequest():
+            return ElectLeadersResponse(error=ErrorCode.UNKNOWN_SERVER_ERROR)
+        case AlterPartitionReassignmentsRequest():
+            return AlterPartitionReassignmentsResponse(error=ErrorCode.UNKNOWN_SERVER_ERROR)
         case _:
             assert_never(request)
 

@@ -5,6 +5,7 @@ Events about a topic that was deleted concern no promise any more: one of the sa
 
 from collections.abc import Callable, Iterator, Mapping
 
+from emulator.core.broker.metadata_cache import real_topic_id
 from emulator.core.errors import ErrorCode
 from emulator.core.events import (
     AlterPartitionAnswered,
@@ -206,6 +207,9 @@ class EventRouter:
             self._checks.copies.forget(name)
             self._checks.losses.forget(name)
         self._checks.controller.deleted(event.topic)
+        if real_topic_id(event.topic_id) is None:
+            self._checks.leaders.forget(event.topic)
+            self._checks.logs.forget(event.topic)
 
     def _applied(self, node_id: NodeId, event: Event) -> None:
         assert isinstance(event, MetadataApplied)

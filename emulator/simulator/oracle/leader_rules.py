@@ -72,6 +72,10 @@ class LeaderRules:
         """Says which cluster is watched."""
         self._cluster = cluster
 
+    def forget(self, topic: str) -> None:
+        """A topic is gone that had no id: another one of its name begins with epoch 0 again."""
+        self._leaders = {key: leader for key, leader in self._leaders.items() if key[0].topic != topic}
+
     # --- Events -----------------------------------------------------------------------------------------------------
 
     def opened(self, node_id: NodeId, name: TopicPartition) -> None:
@@ -123,7 +127,8 @@ class LeaderRules:
             and progress.leader_epoch is not None
             and term_start <= progress.leader_epoch <= event.leader_epoch
         }
-        short = [member for member in event.maximal_isr if (end := ends.get(member)) is None or end < event.new]
+        bounds = self._bounds(name, event)
+        short = [member for member in bounds if (end := ends.get(member)) is None or end < event.new]
         if short or event.new > event.log_end_offset:
             self._alarm_log.report(
                 "H1", name, f"{name}: {short} of the maximal ISR are not there yet: {event.describe()}"
@@ -131,6 +136,10 @@ class LeaderRules:
         held = [ends[member] for member in (*event.maximal_isr, *event.joiners) if member in ends]
         if held and event.new < min(held):
             self._alarm_log.report("H1", name, f"{name}: it stays behind what all hold: {event.describe()}")
+
+    def _bounds(self, name: TopicPartition, event: HighWatermarkAdvanced) -> tuple[BrokerId, ...]:
+        """Returns the members whose log ends a high watermark may not pass."""
+        return event.maximal_isr
 
     def proposed(self, node_id: NodeId, name: TopicPartition, event: AlterPartitionProposed) -> None:
         """A leader asks for another ISR: H5, one at a time."""

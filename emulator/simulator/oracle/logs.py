@@ -59,6 +59,12 @@ class LogChecks:
         """Says which cluster is watched."""
         self._cluster = cluster
 
+    def forget(self, topic: str) -> None:
+        """A topic is gone that had no id: another one of its name has other batches at the same places."""
+        for name, topic_id in [key for key in self._batches if key[0].topic == topic]:
+            del self._batches[name, topic_id]
+        self._cut_off = {key: cut for key, cut in self._cut_off.items() if key[0].topic != topic}
+
     def opened(self, node_id: NodeId, name: TopicPartition, event: LogOpened) -> None:
         """A log was created, or found at start."""
         self._check_topic(node_id, name, event.topic_id)

@@ -9,8 +9,6 @@ controller and the bounds in time that follow from its heartbeats are replaced b
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import cast
 
-import msgspec
-
 from emulator.core.broker.partition import Partition
 from emulator.core.broker.zookeeper_broker import ZooKeeperBroker
 from emulator.core.events import (
@@ -26,6 +24,7 @@ from emulator.core.types import BrokerId, LeaderEpoch, MetadataOffset, NodeId, T
 from emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion
 from emulator.core.zookeeper.nodes import paths
 from emulator.core.zookeeper.nodes.partition_state import StateFormat, decode_state
+from emulator.core.zookeeper.nodes.small_nodes import decode_controller_epoch
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.nodes import BrokerNode
 from emulator.simulator.oracle.alarm_log import AlarmLog
@@ -159,21 +158,27 @@ class ZooKeeperLeaders(LeaderRules):
         """Not promised."""
 
     def high_watermark_advanced(self, node_id: NodeId, name: TopicPartition, event: HighWatermarkAdvanced) -> None:
-        """A leader commits: Z3, and what every leader's high watermark must keep to.
-
-        A replica that a reassignment removes leaves the ISR after its leader was told to do without it.
-        """
-        state = self._cluster.state(name)
-        leaving = () if state is None else (*state.removing_replicas, *(set(event.maximal_isr) - set(state.replicas)))
-        staying = tuple(member for member in event.maximal_isr if member not in leaving)
-        super().high_watermark_advanced(node_id, name, msgspec.structs.replace(event, maximal_isr=staying))
-        excused = {*self._truths[name].ledger.outstanding(), *leaving}
+        """A leader commits: Z3, and what every leader's high watermark must keep to."""
+        super().high_watermark_advanced(node_id, name, event)
+        excused = {*self._truths[name].ledger.outstanding(), *self._leaving(name, event)}
         for member in self._last_isrs.get((name, event.leader_epoch), ()):
             log = self._cluster.nodes[member].disk.logs.get(name)
             end = 0 if log is None else log.log_end_offset
             if end < event.new and member not in excused:
                 sentence = f"{name}: leader {node_id} of epoch {event.leader_epoch} commits up to {event.new}, and"
                 self._alarm_log.report("Z3", name, f"{sentence} member {member} of the ISR ends at {end}")
+
+    def _bounds(self, name: TopicPartition, event: HighWatermarkAdvanced) -> tuple[BrokerId, ...]:
+        """Returns the members that stay: those that a reassignment removes may hold it back, and need not."""
+        leaving = self._leaving(name, event)
+        return tuple(member for member in event.maximal_isr if member not in leaving)
+
+    def _leaving(self, name: TopicPartition, event: HighWatermarkAdvanced) -> frozenset[BrokerId]:
+        """Returns the members that a reassignment removes: they leave the ISR after it was told to do without them."""
+        state = self._cluster.state(name)
+        if state is None:
+            return frozenset()
+        return frozenset({*state.removing_replicas, *(set(event.maximal_isr) - set(state.replicas))})
 
 
 class ZooKeeperDurability(DurabilityChecks):
@@ -205,8 +210,10 @@ class ZooKeeperWrites(ControllerRules):
         before = self._last.get(name)
         self._last[name] = event
         self._metadata.reference.written(name, event)
-        self._check_controller_epoch(name)
-        if before is None or before.topic_id != event.topic_id or before.partition_epoch > event.partition_epoch:
+        is_first = before is None or before.topic_id != event.topic_id or before.partition_epoch > event.partition_epoch
+        is_decision = is_first or before is None or before.leader_epoch != event.leader_epoch
+        self._check_controller_epoch(name, is_decision=is_decision)
+        if is_first or before is None:
             return
         if event.leader is not None and event.leader not in event.isr:
             self._alarm_log.report("Z6", name, f"{name} is led by {event.leader}, which is not in ISR {event.isr}")
@@ -217,8 +224,12 @@ class ZooKeeperWrites(ControllerRules):
             self._alarm_log.report("Z6", name, f"{sentence}: {before.leader}, then {event.leader}")
         self._check_election(name, before, event)
 
-    def _check_controller_epoch(self, name: TopicPartition) -> None:
-        """M14, second half: decisions of a replaced controller do not follow those of its successor."""
+    def _check_controller_epoch(self, name: TopicPartition, *, is_decision: bool) -> None:
+        """M14: decisions of a replaced controller do not follow those of its successor, nor the successor's election.
+
+        Whatever raises the leader epoch is a controller's decision; a leader's own write repeats the epoch of who made
+        it the leader.
+        """
         server = cast(ZooKeeperCluster, self._cluster).zookeeper_node.store.server
         data = server.data(paths.state_node(name))
         found = None if data is None else decode_state(data, NodeVersion(0), state_format=StateFormat.WITHOUT_RECOVERY)
@@ -227,6 +238,11 @@ class ZooKeeperWrites(ControllerRules):
         if found.controller_epoch < self._controller_epochs.get(name, 0):
             self._alarm_log.report("M14", name, f"{name} has a decision of controller epoch {found.controller_epoch}")
         self._controller_epochs[name] = found.controller_epoch
+        stored = server.data(paths.CONTROLLER_EPOCH)
+        elected = found.controller_epoch if stored is None else decode_controller_epoch(stored)
+        if is_decision and found.controller_epoch < elected:
+            sentence = f"{name} was decided by controller epoch {found.controller_epoch}, once {elected} was elected"
+            self._alarm_log.report("M14", name, sentence)
 
     def deleted(self, topic: str) -> None:
         """A topic is gone."""

@@ -2,7 +2,11 @@
 
 from typing import Final
 
+import msgspec
+
+from emulator.core.inter_broker_protocol import InterBrokerProtocol
 from emulator.core.zookeeper.identifiers import SessionId
+from emulator.core.zookeeper.operations import Delete
 from emulator.core.zookeeper.server import ZooKeeperServer
 from emulator.core.zookeeper_administration import AdministratorRequest, AdministratorResponse, administrate
 from emulator.core.zookeeper_rules import ZooKeeperRules
@@ -16,11 +20,12 @@ class ZooKeeperAdministrator:
     Args:
         server: where it writes.
         rules: of the cluster, which decide how nodes are written.
+        ibp: of the brokers; below 2.8 a topic is given no id, whatever the release knows.
     """
 
-    def __init__(self, server: ZooKeeperServer, rules: ZooKeeperRules) -> None:
+    def __init__(self, server: ZooKeeperServer, rules: ZooKeeperRules, ibp: InterBrokerProtocol) -> None:
         self._server = server
-        self._rules = rules
+        self._rules = rules if ibp.sends_topic_ids else msgspec.structs.replace(rules, topic_ids=False)
         self._session_id: SessionId = server.open_session(timeout_ms=_ENDLESS_MS, now_ms=0)
 
     def handle(self, request: AdministratorRequest) -> AdministratorResponse:
@@ -33,3 +38,7 @@ class ZooKeeperAdministrator:
         except StopIteration as stop:
             response: AdministratorResponse = stop.value
             return response
+
+    def delete_node(self, path: str) -> None:
+        """Deletes a node whatever its version (``zookeeper-shell delete``), if it is there."""
+        self._server.execute(self._session_id, (Delete(path=path, version=None),))

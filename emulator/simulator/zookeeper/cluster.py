@@ -68,8 +68,8 @@ class ZooKeeperCluster(SimulatedCluster):
 
     @property
     def balance_ms(self) -> int:
-        """A controller looks soon after its election, and then not for minutes."""
-        return FIRST_BALANCE_MS
+        """A controller looks soon after its election, and then at every interval."""
+        return max(FIRST_BALANCE_MS, super().balance_ms)
 
     def _make_broker(self, broker_id: BrokerId) -> BrokerNode:
         return ZooKeeperBrokerNode(broker_id, self._store)
@@ -82,7 +82,7 @@ class ZooKeeperCluster(SimulatedCluster):
         switches = self.switches
         assert isinstance(switches, ZooKeeperSwitches), "a ZooKeeper cluster has its own rules"
         history = ZooKeeperHistory(switches.zookeeper, self.properties, incarnation_of=self._incarnation_of)
-        self._store = ZooKeeperStore(history, switches.zookeeper)
+        self._store = ZooKeeperStore(history, switches.zookeeper, switches.zookeeper.protocol(switches.ibp))
 
     def _incarnation_of(self, _: BrokerId, session_id: SessionId) -> IncarnationId:
         """Returns which process has a session; one that registers runs."""
@@ -151,6 +151,15 @@ class ZooKeeperCluster(SimulatedCluster):
             self._execute(self.zookeeper_node, effect)
         return True
 
+    def depose_controller(self) -> bool:
+        """Has ``/controller`` deleted; everybody who watches it is told, its former owner among them."""
+        service = self.zookeeper_node.service
+        if service is None or self.elected_controller is None:
+            return False
+        for effect in service.delete(paths.CONTROLLER, cause_id=self.event_log.cause_id):
+            self._execute(self.zookeeper_node, effect)
+        return True
+
     def set_draw(self, number: int) -> None:
         """Nothing is drawn here: an unclean leader is the first that is online."""
 
@@ -161,6 +170,9 @@ class ZooKeeperCluster(SimulatedCluster):
             return super()._receive(node_id, received)
         controller = self.elected_controller
         if controller is not None and super()._receive(controller, received):
+            parked = self.wire.parked.get(received.request_id)
+            if parked is not None:
+                parked.node_id = controller  # it goes with that process
             return True
         response: Response
         if isinstance(received.request, ElectLeadersRequest):

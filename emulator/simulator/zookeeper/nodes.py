@@ -3,7 +3,6 @@
 from emulator.core.broker.config import BrokerConfig
 from emulator.core.eras import ZooKeeperSwitches
 from emulator.core.events import ControllerEvent
-from emulator.core.inter_broker_protocol import InterBrokerProtocol
 from emulator.core.properties import NodeProperties
 from emulator.core.switches import Switches
 from emulator.core.types import BrokerId, MetadataOffset, NodeRole, TopicPartition
@@ -46,7 +45,7 @@ class ZooKeeperBrokerNode(BrokerNode):
         self.core = self.process_core = ZooKeeperProcessCore(
             config,
             switches.zookeeper,
-            InterBrokerProtocol(switches.ibp),
+            switches.zookeeper.protocol(switches.ibp),
             session_timeout_ms=properties.broker_session_timeout_ms,
         )
         self.broker = self.process_core.process.broker

@@ -18,6 +18,7 @@ from emulator.core.effects import Effect, RecordEvent, SendResponse, StopNode
 from emulator.core.errors import InvariantError
 from emulator.core.events import ControllerEvent, PartitionChanged
 from emulator.core.inputs import NodeInput, RequestReceived, ShutdownRequested, Started, TimerFired
+from emulator.core.inter_broker_protocol import InterBrokerProtocol
 from emulator.core.messages import Response
 from emulator.core.types import CauseId, LeaderEpoch, MetadataOffset, PartitionEpoch, RequestId, TopicPartition
 from emulator.core.zookeeper.identifiers import SessionId
@@ -68,11 +69,12 @@ class ZooKeeperStore:
     Args:
         history: folds what is written.
         rules: of the cluster.
+        ibp: of the brokers.
     """
 
-    def __init__(self, history: ZooKeeperHistory, rules: ZooKeeperRules) -> None:
+    def __init__(self, history: ZooKeeperHistory, rules: ZooKeeperRules, ibp: InterBrokerProtocol) -> None:
         self.server = ZooKeeperServer()
-        self.administrator = ZooKeeperAdministrator(self.server, rules)
+        self.administrator = ZooKeeperAdministrator(self.server, rules, ibp)
         self.history = history
         self.clients: dict[SessionId, _Client] = {}
         self._decided: dict[tuple[TopicPartition, LeaderEpoch, PartitionEpoch], MetadataOffset] = {}
@@ -156,6 +158,13 @@ class ZooKeeperService:
         self._effects = []
         self._store.server.end_session(session_id)
         self._forget(session_id)
+        self.settle(cause_id)
+        return self._effects
+
+    def delete(self, path: str, *, cause_id: CauseId) -> list[Effect]:
+        """Deletes a node on behalf of an administrator."""
+        self._effects = []
+        self._store.administrator.delete_node(path)
         self.settle(cause_id)
         return self._effects
 

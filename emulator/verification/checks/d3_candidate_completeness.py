@@ -48,7 +48,8 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 
 
 def _candidates(facts: PartitionFacts, state: PartitionChanged) -> tuple[int, ...]:
-    return (*state.isr, *state.elr) if facts.cluster.has_elr(state.metadata_offset) else state.isr
+    isr = tuple(member for member in state.isr if member in state.replicas)
+    return (*isr, *state.elr) if facts.cluster.has_elr(state.metadata_offset) else isr
 
 
 def _damaged(facts: PartitionFacts) -> Iterator[int]:

@@ -1,5 +1,10 @@
-"""M14 OneController: a metadata offset stands for one record, whichever controller process reports it."""
+"""M14 OneController: a metadata offset stands for one record, whichever controller process reports it.
 
+Where metadata is in ZooKeeper, one server tells of every write. There a write that raises a partition's leader epoch is
+a controller's decision, and must come from the session that made ``/controller`` last.
+"""
+
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Final
 
@@ -11,6 +16,7 @@ from emulator.core.events import (
     Event,
     PartitionChanged,
     TopicDeleted,
+    ZnodeWritten,
 )
 from emulator.core.types import ChangeReason
 from emulator.verification.check import ClusterCheck, Finding, Premise
@@ -24,11 +30,39 @@ _RECORDS: Final[tuple[type[Event], ...]] = (
     TopicDeleted,
     ConfigChanged,
 )
+_LAST: Final = 1 << 63
+"""Greater than any session."""
+
 _CLEARED_ELR: Final = (ChangeReason.MIN_ISR_CHANGED, ChangeReason.FEATURES_CHANGED)
 """A cleared ELR is one record about many partitions."""
 
 
 def _find(cluster: ClusterFacts) -> Iterator[Finding]:
+    yield from _offsets_of_two(cluster)
+    yield from _decisions_of_the_replaced(cluster)
+
+
+def _decisions_of_the_replaced(cluster: ClusterFacts) -> Iterator[Finding]:
+    elected = cluster.controller_elections
+    writers = {each.event.metadata_offset: each.event.session_id for each in cluster.events.of(ZnodeWritten)}
+    leader_epochs: dict[tuple[str, int], int] = {}
+    changes = sorted(
+        (each.event for each in cluster.events.of(PartitionChanged)), key=lambda each: each.metadata_offset
+    )
+    for change in changes:
+        key = (change.topic_id, change.partition)
+        is_decision = leader_epochs.get(key) != change.leader_epoch
+        leader_epochs[key] = change.leader_epoch
+        at = change.metadata_offset
+        place = bisect_right(elected, (at, _LAST)) - 1
+        if is_decision and place >= 0 and at in writers and writers[at] != elected[place][1]:
+            what = f"{change.topic}-{change.partition} in leader epoch {change.leader_epoch}"
+            yield Finding(
+                at, f"write {at} decided {what}, and session {elected[place][1]} was the controller's by then"
+            )
+
+
+def _offsets_of_two(cluster: ClusterFacts) -> Iterator[Finding]:
     controllers: dict[int, set[tuple[int, int]]] = {}
     told: dict[int, set[str]] = {}
     for kind in _RECORDS:

@@ -6,9 +6,10 @@ import pytest
 
 from docs import failures_table
 from docs.failures_table import Failure
+from emulator.core.eras import era_rules, is_rule, with_rule
 from emulator.core.properties import NodeProperties
-from emulator.core.switches import Switches, is_switch, with_switch
-from tests.simulation.mutants import MUTANTS
+from tests.simulation.zookeeper_mutants import LETTER
+from tests.simulation.zookeeper_mutants import ROWS as MUTANT_ROWS
 from tests.unit.docs.places import ROOT, place_problems
 
 _NOTHING = "—"
@@ -16,7 +17,7 @@ _NO_RULE = "None"
 
 
 DOCUMENT = failures_table.DOCUMENT.read_text(encoding="utf-8")
-ROWS = failures_table.failures_of(DOCUMENT)
+ROWS = [*failures_table.failures_of(DOCUMENT), *failures_table.zookeeper_failures_of(DOCUMENT)]
 
 
 def problems(row: Failure) -> list[str]:
@@ -37,8 +38,8 @@ def _switch_problems(words: str) -> list[str]:
         return [] if (ROOT / words).is_file() else [f"no plan {words}"]
     if "/" in words:
         return [] if list((ROOT / "chaos" / "scenarios").glob(f"{words}.yaml")) else [f"no scenario {words}"]
-    if is_switch(name):
-        with_switch(Switches(), name, rule or "off")
+    if is_rule(name):
+        with_rule(era_rules(LETTER), name, rule or "off")
         return []
     is_property = name.replace(".", "_") in NodeProperties.__struct_fields__
     return [] if is_property else [f"{name} is neither switch nor property"]
@@ -65,16 +66,17 @@ def test_a_row_that_names_what_does_not_exist_is_a_problem(row: Failure) -> None
 
 
 def test_every_row_is_read_and_no_id_is_given_twice() -> None:
-    assert len(ROWS) == sum(line.startswith("| ") for line in DOCUMENT.splitlines()) - 1
+    titles = sum(line.startswith("| id") for line in DOCUMENT.splitlines())
+    assert len(ROWS) == sum(line.startswith("| ") for line in DOCUMENT.splitlines()) - titles
     assert len({row.id for row in ROWS}) == len(ROWS)
 
 
 def test_every_failure_that_the_simulator_looks_for_has_a_row() -> None:
-    assert {row.scenario for row in MUTANTS.values()} - {"-"} <= {row.id for row in ROWS}
+    assert {row.scenario for row in MUTANT_ROWS.values()} - {"-"} <= {row.id for row in ROWS}
 
 
 def test_every_failure_that_a_scenario_plays_has_a_row() -> None:
     scenarios = (ROOT / "chaos" / "scenarios").rglob("*.yaml")
-    played = {name for path in scenarios for name in re.findall(r"\bS\d\d\b", path.read_text(encoding="utf-8"))}
+    played = {name for path in scenarios for name in re.findall(r"\b[SZ]\d\d\b", path.read_text(encoding="utf-8"))}
     assert played
     assert played <= {row.id for row in ROWS}

@@ -481,6 +481,7 @@ steps: [{STEP}]
         ("kill: [1, 2]", "write kill: {nodes: [1, 2]}"),
         ("heal: [0, 1]", "write heal: all or heal: {nodes: [0, 1]}"),
         ("heal: everything", "write heal: all or heal: {node: everything} or heal: {from: ..., to: ...}"),
+        ("depose_controller: {node: 0}", "write depose_controller: all"),
         ("cut: 0", "write cut: {from: ..., to: ...}"),
         ("partition: {from: 0, to: 1}", "there is no such step or fault"),
         ("partition: {from: 0, to: 1}", "did you mean 'cut' or 'isolate'?"),
