@@ -4,6 +4,7 @@ import pytest
 
 from emulator.core.events import ProduceAnswered
 from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
+from emulator.plan.actions import DeposeController
 from emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
 from emulator.plan.plan import parse_plan
 from emulator.simulator.explorer import SweepOptions, explore
@@ -118,3 +119,67 @@ def test_a_request_that_waited_for_its_leaders_write_keeps_its_cause() -> None:
     answered = [entry.event for entry in journal.entries if isinstance(entry.event, ProduceAnswered)]
     assert answered
     assert {event.cause_id.partition(":")[0] for event in answered} <= {PRODUCER_ALL, PRODUCER_LEADER}
+
+
+_CANCELLED = """
+cluster brokers=4 era={era}
+topic orders replicas=(0,1,2) min.insync.replicas=2
+reassign orders-0 replicas=1,0,3
+produce orders-0 acks=all records=1
+reassign orders-0 replicas=0,1,2
+wait 25
+produce orders-0 acks=all records=1
+wait 8
+reassign orders-0 replicas=3,1,2
+wait 2
+elect_leaders: {{type: preferred, partition: orders-0}}
+wait 400
+"""
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_a_replica_is_made_a_member_while_its_addition_is_cancelled(era: str) -> None:
+    """Z27: only where the leader writes the ISR, past the controller."""
+    writes_itself = era in ("kafka-2.5-zk", "kafka-2.6-zk")
+    found = {alarm.check_id for alarm in played(_CANCELLED, era).findings()}
+    assert ("D1" in found) is writes_itself
+
+
+_STOPPED = """
+cluster brokers=4 era=kafka-3.9-zk
+topic orders replicas=(0,1,2) min.insync.replicas=2
+stop 0
+stop 2
+reassign orders-0 replicas=0,2,3
+"""
+
+
+def test_what_a_controller_was_asked_that_stops_is_not_waited_for() -> None:
+    assert not played(_STOPPED, "kafka-3.9-zk").findings()
+
+
+_DEPOSED = """
+cluster brokers=3 era={era}
+topic orders replicas=(0,1,2) min.insync.replicas=2
+produce orders-0 acks=all records=1
+depose-controller
+wait 200
+produce orders-0 acks=all records=1
+kill 1
+wait 1000
+produce orders-0 acks=all records=1
+wait 300
+"""
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_an_administrator_deposes_the_controller(era: str) -> None:
+    simulation = played(_DEPOSED, era)
+    assert simulation.skipped == []
+    assert str(simulation.judgement()) == "valid, 0 acks=all records lost"
+    assert not simulation.findings()
+
+
+def test_there_is_nobody_to_depose_in_a_kraft_cluster() -> None:
+    simulation = played(_DEPOSED, "kip-966")
+    assert [simulation.plan.actions[index] for index in simulation.skipped] == [DeposeController()]

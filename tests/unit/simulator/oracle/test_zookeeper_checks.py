@@ -11,6 +11,7 @@ from emulator.core.events import HighWatermarkAdvanced, LogDeleted
 from emulator.core.types import (
     BrokerId,
     CauseId,
+    LeaderEpoch,
     LogDeletedReason,
     NodeId,
     Offset,
@@ -135,6 +136,14 @@ def _late_controller(world: World) -> None:
     world.decide(msgspec.structs.replace(world.decided(), controller_epoch=ControllerEpoch(0)))
 
 
+def _controller_before(world: World) -> None:
+    world.write(SetData(path=paths.CONTROLLER_EPOCH, data=b"7", version=None))
+    found = world.decided()
+    decided = found.leader_and_isr
+    raised = msgspec.structs.replace(decided, leader_epoch=LeaderEpoch(decided.leader_epoch + 1))
+    world.decide(msgspec.structs.replace(found, leader_and_isr=raised))
+
+
 CASES: Final[tuple[tuple[str, Callable[[World], None]], ...]] = (
     ("Z1", _stale_cache),
     ("Z2", _forgotten_epoch),
@@ -143,6 +152,7 @@ CASES: Final[tuple[tuple[str, Callable[[World], None]], ...]] = (
     ("Z5", _left_notification),
     ("Z6", _other_leader_in_an_epoch),
     ("M14", _late_controller),
+    ("M14", _controller_before),
 )
 
 

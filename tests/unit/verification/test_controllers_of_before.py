@@ -1,0 +1,74 @@
+"""M14 where ZooKeeper has the metadata: a decision comes from whoever was elected last."""
+
+import pytest
+
+from emulator.core.events import Election, Event, PartitionChanged, ZnodeWritten
+from emulator.core.types import (
+    BrokerId,
+    CauseId,
+    ChangeReason,
+    LeaderEpoch,
+    LeaderRecoveryState,
+    MetadataOffset,
+    NodeId,
+    PartitionEpoch,
+    TopicId,
+    ZnodeWrite,
+)
+from emulator.verification.checks.m14_one_controller import CHECK
+from emulator.verification.cluster_facts import ClusterFacts
+from emulator.verification.timeline import CollectedEvent
+
+_CAUSE = CauseId("test")
+_STATE = "/brokers/topics/orders/partitions/0/state"
+
+
+def written(zxid: int, session_id: int, path: str = _STATE, write: ZnodeWrite = ZnodeWrite.DATA_CHANGED) -> Event:
+    return ZnodeWritten(
+        cause_id=_CAUSE, metadata_offset=MetadataOffset(zxid), path=path, write=write, session_id=session_id
+    )
+
+
+def elected(zxid: int, session_id: int) -> Event:
+    return written(zxid, session_id, "/controller", ZnodeWrite.CREATED)
+
+
+def changed(zxid: int, leader_epoch: int) -> Event:
+    brokers = (BrokerId(NodeId(0)), BrokerId(NodeId(1)))
+    return PartitionChanged(
+        cause_id=_CAUSE,
+        topic="orders",
+        partition=0,
+        topic_id=TopicId("id-of-orders"),
+        metadata_offset=MetadataOffset(zxid),
+        reason=ChangeReason.ELECT_LEADERS,
+        election=Election.ISR,
+        broker_id=None,
+        effective_min_isr=1,
+        leader=brokers[0],
+        leader_epoch=LeaderEpoch(leader_epoch),
+        partition_epoch=PartitionEpoch(zxid),
+        replicas=brokers,
+        isr=brokers,
+        elr=(),
+        last_known_elr=(),
+        last_known_leader=None,
+        leader_recovery_state=LeaderRecoveryState.RECOVERED,
+    )
+
+
+@pytest.mark.parametrize(
+    ("events", "found"),
+    [
+        ((elected(1, 7), written(2, 7), changed(2, 0), elected(3, 8), written(4, 8), changed(4, 1)), []),
+        ((elected(1, 7), written(2, 7), changed(2, 0), elected(3, 8), written(4, 7), changed(4, 1)), [4]),
+        # A leader's own write leaves the leader epoch alone.
+        ((elected(1, 7), written(2, 7), changed(2, 0), elected(3, 8), written(4, 9), changed(4, 0)), []),
+        ((written(2, 7), changed(2, 0)), []),
+    ],
+)
+def test_who_decides(events: tuple[Event, ...], found: list[int]) -> None:
+    cluster = ClusterFacts()
+    for sequence, event in enumerate(events):
+        cluster.events.add(CollectedEvent(node=100, incarnation=1, sequence=sequence, event=event))
+    assert [finding.position for finding in CHECK.find(cluster)] == found
