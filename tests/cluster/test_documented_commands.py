@@ -77,7 +77,7 @@ EXIT_CODES: Final = {
     "simulate --seeds 1..200 --set elr=off": {1},
     "simulate --seeds 1..1000 --set elr=off": {1},
     "simulate --set elr=off": {1},
-    "simulate --era kafka-2.6-zk --seeds 1..1000": {0, 1},
+    "simulate --era kafka-2.6-zk --seeds 1..200": {0, 1},
     "simulate --era kafka-2.6-zk --set stop_replica_epoch=off": {0, 1},
     "replay tests/simulation/regressions/s09-ap-partition-epoch-check-off.txt": {1},
     "simulate kip-966/last-replica-standing --era kafka-3.9": {0, 1},
