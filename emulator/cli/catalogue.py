@@ -17,12 +17,12 @@ ERA_SUMMARIES: Final[Mapping[str, str]] = MappingProxyType(
         "kafka-3.9": "KRaft without eligible leader replicas; AlterPartition checks broker epochs (KIP-903)",
         "kafka-4.2": "eligible leader replicas, as far as Kafka 4.2 has them",
         "kip-966": "all of KIP-966, and the rules that the failures found here ask for (the default)",
-        "kafka-2.5-zk": "ZooKeeper; leaders write the ISR themselves (simulator)",
-        "kafka-2.6-zk": "ZooKeeper; StopReplica carries leader epochs (KIP-570) (simulator)",
-        "kafka-3.1-zk": "ZooKeeper; leaders ask the controller to change the ISR (KIP-497) (simulator)",
-        "kafka-3.2-zk": "ZooKeeper; LeaderRecoveryState is stored (KIP-704) (simulator)",
-        "kafka-3.9-zk": "ZooKeeper, the last release that has it (simulator)",
-        "kip-550-zk": "ZooKeeper; KIP-497, KIP-704 and KIP-550 as they were written (simulator)",
+        "kafka-2.5-zk": "ZooKeeper; leaders write the ISR themselves",
+        "kafka-2.6-zk": "ZooKeeper; StopReplica carries leader epochs (KIP-570)",
+        "kafka-3.1-zk": "ZooKeeper; leaders ask the controller to change the ISR (KIP-497)",
+        "kafka-3.2-zk": "ZooKeeper; LeaderRecoveryState is stored (KIP-704)",
+        "kafka-3.9-zk": "ZooKeeper, the last release that has it",
+        "kip-550-zk": "ZooKeeper; KIP-497, KIP-704 and KIP-550 as they were written",
     }
 )
 """What each era stands for."""
