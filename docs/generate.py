@@ -168,7 +168,8 @@ TOP_KEYS: Final = (
         "`problem`, `end`",
         "`problem`",
         "What comes of a barrier that is not reached, or of an answer that is not allowed: the steps after it are left "
-        "out, and the verdict is `unknown` at best; or the run is judged by what was played.",
+        "out, and the verdict is `unknown` at best; or the run is judged by what was played, and a `hold` "
+        "for which no message comes is no doubt either.",
     ),
     ("seed", "whole number", "drawn", "Of random choices; `--seed` comes first. A recorded plan has it."),
     ("expect", "mapping", "", "By era, what must come of it. See below."),

@@ -43,7 +43,7 @@ def write_run(plan: Plan, directory: Path, *, name: str, seed: int | None = None
     if seed is not None:
         cluster["seed"] = seed
     (directory / "cluster.yaml").write_text(yaml.safe_dump(cluster, sort_keys=False))
-    (directory / "scenario.yaml").write_text(yaml.safe_dump({"name": name}))
+    (directory / "scenario.yaml").write_text(yaml.safe_dump({"name": name, "missed_step": "end"}))
     write_evidence(directory, simulation.cluster, journal, content, acks=PRODUCERS, problem=_problem(simulation))
     return simulation
 

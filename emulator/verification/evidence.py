@@ -46,8 +46,9 @@ from emulator.verification.vocabulary import tag
 _SHOWN_CHARACTERS: Final = 80
 _LEAVES_METADATA_LOGS: Final = ("process", "docker")
 """Drivers whose controllers write a log to disk."""
-_OF_MESSAGES: Final = frozenset({"hold", "lose_messages", "duplicate_messages", "delay_messages"})
-"""Faults that bite when a message comes by, of which its node then tells."""
+_HOLD: Final = "hold"
+_OF_MESSAGES: Final = frozenset({_HOLD, "lose_messages", "duplicate_messages", "delay_messages"})
+"""Faults that bite when a message comes by, of which its node then tells. A drawn plan may hold what never comes."""
 _KILLED: Final = frozenset({IncarnationEnd.KILLED, IncarnationEnd.POWER_LOST})
 
 
@@ -95,7 +96,7 @@ def doubts_of(evidence: RunEvidence, readings: Sequence[Readings]) -> tuple[Doub
     """
     timeline = evidence.timeline
     return (
-        *_about_harness(timeline),
+        *_about_harness(timeline, may_miss_steps=evidence.run.may_miss_steps),
         *_about_files(timeline, evidence.files),
         *_about_controller(evidence),
         *_about_history(timeline, evidence.history),
@@ -106,7 +107,7 @@ def doubts_of(evidence: RunEvidence, readings: Sequence[Readings]) -> tuple[Doub
     )
 
 
-def _about_harness(timeline: Timeline) -> Iterator[Doubt]:
+def _about_harness(timeline: Timeline, *, may_miss_steps: bool) -> Iterator[Doubt]:
     started = list(timeline.of(IncarnationStarted))
     ended = {(end.ended_node, end.ended_incarnation): end for end in timeline.of(IncarnationEnded)}
     if not started:
@@ -119,8 +120,9 @@ def _about_harness(timeline: Timeline) -> Iterator[Doubt]:
         if end.problem is not None:
             yield Doubt(about=None, sentence=f"the plan did not reach its end: {end.problem}")
     touched = {message.channel for message in timeline.of(MessageIntercepted)}
+    needed = _OF_MESSAGES - {_HOLD} if may_miss_steps else _OF_MESSAGES
     for fault in timeline.of(FaultInjected):
-        if fault.bit is None or (fault.fault in _OF_MESSAGES and fault.target not in touched):
+        if fault.bit is None or (fault.fault in needed and fault.target not in touched):
             yield Doubt(
                 about=None,
                 sentence=f"fault {fault.fault} on {fault.target} did not bite",

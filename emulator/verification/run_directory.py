@@ -34,6 +34,8 @@ class RunDirectory(msgspec.Struct, frozen=True, kw_only=True):
         scenario: its name, by ``scenario.yaml`` or else by the directory above.
         era: by ``cluster.yaml``; ``None`` where that says nothing.
         report: what its scenario wants to be told beside the verdict, by ``scenario.yaml``.
+        may_miss_steps: whether its plan goes on, or is judged, where a step does not come to anything, by
+            ``scenario.yaml`` (``missed_step: end``).
         seed: of its random choices, by ``cluster.yaml``.
         started: when it began (ISO 8601, UTC), by ``cluster.yaml``.
         duration_s: how long it took by the machine's clock, by ``cluster.yaml``, which a run completes at its end.
@@ -45,6 +47,7 @@ class RunDirectory(msgspec.Struct, frozen=True, kw_only=True):
     scenario: str
     era: str | None
     report: str | None = None
+    may_miss_steps: bool = False
     seed: int | None = None
     started: str | None = None
     duration_s: float | None = None
@@ -96,6 +99,7 @@ def open_run_directory(path: Path) -> RunDirectory:
         scenario=_entry(scenario, "name", str) or resolved.parent.name,
         era=_entry(cluster, "era", str),
         report=_entry(scenario, "report", str),
+        may_miss_steps=_entry(scenario, "missed_step", str) == "end",
         seed=_entry(cluster, "seed", int),
         started=_entry(cluster, "started", str),
         duration_s=_entry(cluster, "duration_s", float),

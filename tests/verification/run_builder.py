@@ -116,6 +116,7 @@ class RunBuilder:
         self.path = path
         self.era = era
         self.report: str | None = None
+        self.may_miss_steps = False
         self.switches = ON | (switches or {})
         self.files: dict[tuple[int, int], list[dict[str, object]]] = {}
         self.incarnations: dict[int, int] = {}
@@ -861,7 +862,8 @@ class RunBuilder:
         events.mkdir(parents=True)
         (self.path / "cluster.yaml").write_text(f"era: {self.era}\n")
         report = "" if self.report is None else f"report: {self.report}\n"
-        (self.path / "scenario.yaml").write_text(f"name: {self.path.parent.name}\n{report}")
+        missed = "missed_step: end\n" if self.may_miss_steps else ""
+        (self.path / "scenario.yaml").write_text(f"name: {self.path.parent.name}\n{report}{missed}")
         for (node, incarnation), lines in self.files.items():
             name = "harness.jsonl" if node == HARNESS else f"{node}-{incarnation}.jsonl"
             (events / name).write_text("".join(json.dumps(line) + "\n" for line in lines))

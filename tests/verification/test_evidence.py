@@ -65,6 +65,11 @@ def answer_touched(run: RunBuilder, fault: tuple[str, str], *, api: str = "Alter
     )
 
 
+def nothing_held_by_a_drawn_plan(run: RunBuilder) -> None:
+    run.may_miss_steps = True
+    run.fault(*HELD_ANSWER)
+
+
 def fenced_while_answers_are_held(run: RunBuilder) -> None:
     answer_touched(run, ("hold", "1->100 BrokerHeartbeat response"), api="BrokerHeartbeat", broker=1)
     run.fence(1)
@@ -297,6 +302,7 @@ EXPLAINED: Mapping[str, Build] = {
     },
     "fencing by holding answers of the controller": built(fenced_while_answers_are_held),
     "the answer that a fault was to lose was lost": built(lambda run: answer_touched(run, LOST_ANSWER)),
+    "nothing was held, and the plan was drawn": built(nothing_held_by_a_drawn_plan),
     "the answer that a fault was to hold was held": built(lambda run: answer_touched(run, HELD_ANSWER)),
     "fencing by a paused controller": fault_then_fencing("pause", str(CONTROLLER), broker=1),
     "fencings while the controller's disk is held up": lambda path: fenced_twice_during_a_fault(
