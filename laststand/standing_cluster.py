@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Final, Literal, Self, TypeVar
 
 from chaos.play.run_directory import check_store, new_directory
+from chaos.play.zookeeper_server import zookeeper_for
 from chaos.scenario.conditions_yaml import ACKS
 from chaos.scenario.scenario import Ending
 from chaos.standing.administration import administer
@@ -29,10 +30,12 @@ from emulator.cluster.toxiproxy_build import find_toxiproxy
 from emulator.core.admin_messages import CreatableTopic
 from emulator.core.client.consumer import Phase
 from emulator.core.client.settings import ConsumerSettings, OffsetReset, producer_settings
+from emulator.core.eras import era_rules, plain_switches
 from emulator.core.errors import ConfigError, EmulatorError, causes_of
 from emulator.core.properties import check_topic_properties
-from emulator.core.switches import era_switches
 from emulator.core.types import TopicId, TopicPartition
+from emulator.node.config import zookeeper_config
+from emulator.plan.drivers import DriverName
 from emulator.plan.overrides import parse_overrides
 from emulator.report.failure_picture import failure_picture
 from emulator.storage.record_codec import StoredRecord
@@ -86,11 +89,12 @@ class StandingCluster:
 
         Raises:
             ConfigError: a name or value is none.
-            MissingToolError: there is no toxiproxy-server.
+            MissingToolError: there is no toxiproxy-server, or for an era with ZooKeeper no Java.
             NotStartedError: the cluster did not come up.
         """
         overrides = parse_overrides(tuple(f"{key}={value}" for key, value in (settings or {}).items()))
-        switches = overrides.apply(era_switches(era))
+        zookeeper_for((era,), DriverName.PROCESS)
+        rules = overrides.apply(era_rules(era))
         toxiproxy = find_toxiproxy()
         check_store(store)
         folder = STANDING if name is None else f"{STANDING}/{name}"
@@ -101,7 +105,8 @@ class StandingCluster:
                 directory=str(self.directory),
                 brokers=brokers,
                 era=era,
-                switches=switches,
+                switches=plain_switches(rules),
+                zookeeper=zookeeper_config(rules),
                 properties=dict(overrides.properties),
                 seed=secrets.randbits(_SEED_BITS) if seed is None else seed,
                 toxiproxy=str(toxiproxy),

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
+from chaos.play.zookeeper_server import with_quick_shutdown
 from chaos.scenario.scenario import Scenario
 from emulator.cluster.kafka_distribution import KafkaProgram
 from emulator.cluster.layout import ClusterLayout
@@ -11,10 +11,6 @@ from emulator.cluster.zookeeper_program import ZooKeeperProgram
 from emulator.core.switches import Switches
 from emulator.plan.drivers import DriverName
 from emulator.plan.nodes import CONTROLLER
-
-_SHUTDOWN_BACKOFF: Final = "controlled.shutdown.retry.backoff.ms"
-_SHUTDOWN_BACKOFF_MS: Final = "200"
-"""The last broker of a cluster that is stopped has nobody to hand over to, and would ask three times, 5 s apart."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +44,7 @@ class RunOrder:
         """What the cluster is made of."""
         properties = dict(self.properties)
         if self.zookeeper is not None:
-            properties.setdefault(_SHUTDOWN_BACKOFF, _SHUTDOWN_BACKOFF_MS)
+            properties = with_quick_shutdown(properties)
         is_proxied = self.driver.has_processes and self.scenario.has_network_faults
         return ClusterLayout(
             run=self.directory.name,

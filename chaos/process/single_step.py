@@ -7,6 +7,7 @@ from chaos.process.fault_target import FaultTarget
 from chaos.scenario.conditions import Acked, Until
 from chaos.scenario.scenario import Step
 from chaos.scenario.step_reader import read_step
+from emulator.core.eras import ZooKeeperSwitches
 from emulator.core.errors import EmulatorError
 from emulator.core.types import NodeId
 from emulator.plan.actions import ActionTemplate, Kill, OnNodes, Pause, Resume, Start, Stop, deed_of
@@ -16,6 +17,7 @@ from emulator.plan.nodes import NodeRef
 from emulator.plan.plan_lint import problems, refusal
 from emulator.plan.steps import action_text
 from emulator.plan.yaml_cursor import ScenarioError, open_document
+from emulator.plan.zookeeper_refusals import refusal_at_server, refusal_without_server
 
 
 class UnplayableStepError(EmulatorError):
@@ -42,7 +44,8 @@ def step_of(wanted: str | ActionTemplate, target: FaultTarget, *, driver: Driver
                 "acked: counts the records of a scenario's workload, and a standing cluster has none"
             )
         return step
-    refused = refusal(action, driver)
+    has_zookeeper = isinstance(target.cluster.layout.switches, ZooKeeperSwitches)
+    refused = refusal(action, driver) or (refusal_at_server if has_zookeeper else refusal_without_server)(action)
     if refused is not None:
         raise UnplayableStepError(f"{deed_of(action).verb}: {refused}")
     row = deed_of(action)

@@ -5,13 +5,17 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
-from chaos.standing.link import ask, status_of
-from chaos.standing.messages import RecordRequest
+from chaos.standing.link import SupervisorLostError, ask, status_of
+from chaos.standing.messages import AskController, ControllerAnswered, ControllerRefused, RecordRequest
+from chaos.standing.status import StatusReport
 from emulator.client.admin import AdminClient, Ask
 from emulator.client.admin_connection import AdminConnection
+from emulator.client.admin_error import AdminError
+from emulator.core.errors import ErrorCode
 from emulator.core.messages import Request, Response
 from emulator.core.types import CauseId, NodeId
 from emulator.plan.requests import actions_of, errors_of
+from emulator.rpc.apis import api_of
 from emulator.rpc.channel import keepalive_for
 
 _Result = TypeVar("_Result")
@@ -26,13 +30,42 @@ async def administer(directory: Path, work: Callable[[AdminClient], Awaitable[_R
         AdminError: a node refused or did not answer.
     """
     report = await asyncio.to_thread(status_of, directory)
-    [controller_id] = [node.node_id for node in report.nodes if node.role == "controller"]
     async with AdminConnection(
         {node.node_id: node.address for node in report.nodes},
         keepalive=keepalive_for(session_timeout_ms=report.session_timeout_ms),
         cause_id=CauseId("admin"),
     ) as connection:
-        return await work(AdminClient(_recorded(directory, connection.ask), controller_id=controller_id))
+        ask_node = connection.ask if report.zookeeper is None else _by_supervisor(directory, report, connection.ask)
+        return await work(AdminClient(_recorded(directory, ask_node), controller_id=report.controller_id))
+
+
+def _by_supervisor(directory: Path, report: StatusReport, ask_broker: Ask) -> Ask:
+    """Returns a way to ask nodes in which the supervisor stands for a controller that is in no single node.
+
+    Kafka's tools write some requests into ZooKeeper and send others to the broker that is elected; the supervisor has
+    the session for the former and knows whom the latter are for.
+    """
+
+    async def ask_node(node_id: NodeId, request: Request) -> Response:
+        if node_id != report.controller_id:
+            return await ask_broker(node_id, request)
+        api = api_of(request, node_id)
+        payload = api.encode_request(request, cause_id=CauseId("admin"))
+        command = AskController(api=api.name, request=payload)
+        for answer in await asyncio.to_thread(list, ask(directory, command)):
+            match answer:
+                case ControllerAnswered(response=answered):
+                    response, _ = api.decode_response(answered)
+                    return response
+                case ControllerRefused():
+                    raise AdminError(
+                        api=answer.api, error=ErrorCode[answer.error], subject=answer.subject, reason=answer.reason
+                    )
+                case _:
+                    pass
+        raise SupervisorLostError(directory)
+
+    return ask_node
 
 
 def _recorded(directory: Path, ask_node: Ask) -> Ask:

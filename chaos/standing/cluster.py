@@ -9,7 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Final
 
 import grpc.aio
@@ -33,13 +33,14 @@ from chaos.standing.clients import ClientRegister, complete_histories
 from chaos.standing.order import STANDING, StandingOrder
 from chaos.standing.resumption import find_leftovers
 from chaos.standing.state import Ended, StandingState, new_state, read_state, write_state
-from chaos.standing.status import StatusReport, status_report
+from chaos.standing.status import StatusReport, ZooKeeperStatus, status_report
 from emulator.client.config import ClientConfig
 from emulator.client.history import HISTORY_FILE
 from emulator.cluster.child import ProcessEnd
 from emulator.cluster.process_cluster import ProcessCluster
 from emulator.core.errors import EmulatorError, ErrorCode
 from emulator.core.events import ClientStarted, IncarnationEnd
+from emulator.core.messages import Request, Response
 from emulator.core.types import CauseId, NodeId
 from emulator.plan.actions import ActionTemplate, Administration, CreateTopic, Kill, Start, Stop, effective, no_op
 from emulator.plan.nodes import CLIENT
@@ -94,12 +95,7 @@ class StandingCluster:
             wall_time_ns=time.time_ns(),
             incarnation=self._leftovers.harnesses,
         )
-        self._cluster = ProcessCluster(
-            self._layout,
-            on_start=self._log.started,
-            on_unexpected_end=self._notice_crash,
-            host=make_host(order.driver, project=order.project),
-        )
+        self._cluster = self._make_cluster()
         self._client_link = ClientLink(on_counts=self._changes.change)
         self._one_step = asyncio.Lock()
         self._is_starting = True
@@ -111,6 +107,23 @@ class StandingCluster:
         self._state: StandingState
         self._target: ProcessTarget
         self._player: StepPlayer
+
+    def _make_cluster(self) -> ProcessCluster:
+        return ProcessCluster(
+            self._layout,
+            on_start=self._log.started,
+            on_unexpected_end=self._notice_crash,
+            host=make_host(self._order.driver, project=self._order.project),
+        )
+
+    def _open_target(self) -> AbstractAsyncContextManager[ProcessTarget]:
+        return open_target(
+            self._cluster,
+            client=self._client_link,
+            log=self._log,
+            changes=self._changes,
+            session_timeout_ms=self._session_timeout_ms,
+        )
 
     def _complete_histories(self, order: StandingOrder) -> None:
         """Completes what clients of a supervisor that died were doing."""
@@ -142,15 +155,7 @@ class StandingCluster:
             self._write_cluster_file()
             stack.push_async_callback(self._client_link.close)
             await self._cluster.start()
-            self._target = await stack.enter_async_context(
-                open_target(
-                    self._cluster,
-                    client=self._client_link,
-                    log=self._log,
-                    changes=self._changes,
-                    session_timeout_ms=self._session_timeout_ms,
-                )
-            )
+            self._target = await stack.enter_async_context(self._open_target())
             self._player = StepPlayer(target=self._target, seed=self._order.seed)
             await self._changes.wait(self._is_serving, timeout_s=READY_TIMEOUT_S)
             if self._before is not None:
@@ -231,7 +236,20 @@ class StandingCluster:
             clients=self.clients.connected,
             problem=self.problem,
             view=self.view,
+            zookeeper=self._zookeeper_status(),
         )
+
+    def _zookeeper_status(self) -> ZooKeeperStatus | None:
+        """Returns what a ZooKeeper server holds of the controller; there is none."""
+        return None
+
+    async def ask_controller(self, request: Request) -> Response:
+        """Asks for what an administrator wants who cannot ask the controller directly.
+
+        Raises:
+            EmulatorError: no answer came.
+        """
+        return await self._target.ask_controller(request)
 
     @property
     def faults(self) -> FaultTarget:
@@ -301,7 +319,7 @@ class StandingCluster:
             scenario_text=self._order.scenario_text(),
             steps=self._played,
             era=self._order.era,
-            switches=self._order.switches,
+            switches=self._order.rules(),
             properties=tuple(self._order.properties.items()),
             seed=self._order.seed,
             earlier=self._earlier_steps,

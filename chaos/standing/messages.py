@@ -52,6 +52,33 @@ class Recorded(_Line, frozen=True, kw_only=True):
     """The answer to ``RecordRequest``."""
 
 
+class AskController(_Line, frozen=True, kw_only=True):
+    """Ask on an administrator's behalf for what, in a cluster with ZooKeeper, no single node is asked for.
+
+    Attributes:
+        api: Kafka's name of the request.
+        request: as on the wire.
+    """
+
+    api: str
+    request: bytes
+
+
+class ControllerAnswered(_Line, frozen=True, kw_only=True):
+    """The answer to ``AskController``, as on the wire."""
+
+    response: bytes
+
+
+class ControllerRefused(_Line, frozen=True, kw_only=True):
+    """Nobody answered it; fields as of ``AdminError``."""
+
+    api: str
+    error: str
+    subject: str
+    reason: str
+
+
 class OpenClient(_Line, frozen=True, kw_only=True):
     """Register a producer or consumer; ``verb`` is for people."""
 
@@ -138,9 +165,21 @@ class TakenDown(_Line, frozen=True, kw_only=True):
     problem: str | None
 
 
-Command: TypeAlias = GetStatus | PlayStep | Perform | RecordRequest | OpenClient | CloseClient | TakeDown | StopCluster
+Command: TypeAlias = (
+    GetStatus | PlayStep | Perform | RecordRequest | AskController | OpenClient | CloseClient | TakeDown | StopCluster
+)
 Answer: TypeAlias = (
-    Refused | StepPlayed | StepFailed | Recorded | Status | ClientOpened | ClientDismissed | DownPhase | TakenDown
+    Refused
+    | StepPlayed
+    | StepFailed
+    | Recorded
+    | ControllerAnswered
+    | ControllerRefused
+    | Status
+    | ClientOpened
+    | ClientDismissed
+    | DownPhase
+    | TakenDown
 )
 
 _ENCODER: Final = msgspec.json.Encoder()

@@ -13,11 +13,11 @@ _PREFIX: Final = "kafka_"
 
 
 def read_metrics(node: NodeStatus) -> dict[str, float] | None:
-    """Returns a node's metrics about the node as a whole, by name; ``None`` where it is down, paused or silent.
+    """Returns metrics of a node as a whole, by name; ``None`` where it has none, is down, paused or silent.
 
     Metrics of single partitions, and of the process, are left out: scrape the address for them.
     """
-    if node.state != "running":
+    if node.state != "running" or node.metrics_url is None:
         return None
     # Loopback: what the environment says of proxies for the world outside is not meant.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))

@@ -20,6 +20,7 @@ from typing import Final
 import msgspec
 import yaml
 
+from chaos.play.zookeeper_server import with_quick_shutdown
 from chaos.standing.state import StandingState
 from emulator.cluster.layout import ClusterLayout
 from emulator.cluster.ports import is_free
@@ -27,6 +28,7 @@ from emulator.core.errors import ConfigError
 from emulator.core.properties import NodeProperties, node_properties
 from emulator.core.switches import Switches
 from emulator.core.types import BrokerId, NodeId
+from emulator.node.config import ZooKeeperConfig, all_rules
 from emulator.plan.drivers import DriverName
 from emulator.plan.nodes import CONTROLLER
 
@@ -52,6 +54,7 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
         ports: where nodes listen that were told so; the others have any port.
         driver: of the nodes: processes, or the same in containers.
         project: of docker compose, whose containers somebody else started.
+        zookeeper: more rules; ``None`` in a KRaft cluster.
         run: its run's id; by default, the name of the directory.
         view: whether the supervisor serves a live view.
     """
@@ -66,6 +69,7 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
     ports: dict[int, int] = msgspec.field(default_factory=dict)
     driver: DriverName = DriverName.PROCESS
     project: str | None = None
+    zookeeper: ZooKeeperConfig | None = None
     run: str | None = None
     view: bool = False
 
@@ -88,6 +92,10 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
         """Returns the properties, every default resolved."""
         return node_properties(self.properties)
 
+    def rules(self) -> Switches:
+        """Returns all rules: of a cluster with ZooKeeper ``ZooKeeperSwitches``."""
+        return all_rules(self.switches, self.zookeeper)
+
     def scenario_text(self) -> str:
         """Returns the cluster as a scenario without topics and workload, as its recorded plan begins."""
         document = {
@@ -109,14 +117,17 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
             directory=self.path,
             controller_id=CONTROLLER,
             broker_ids=self.broker_ids,
-            switches=self.switches,
-            properties=tuple(self.properties.items()),
+            switches=self.rules(),
+            properties=tuple(self._layout_properties().items()),
             toxiproxy=None if self.toxiproxy is None else Path(self.toxiproxy),
             metrics=True,
             cluster_id=None if before is None else before.cluster_id,
             ports={**kept, **self.ports},
             metrics_ports=kept_metrics,
         )
+
+    def _layout_properties(self) -> dict[str, str]:
+        return self.properties if self.zookeeper is None else with_quick_shutdown(self.properties)
 
 
 _DECODER: Final = msgspec.json.Decoder(StandingOrder)

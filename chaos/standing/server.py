@@ -17,10 +17,13 @@ from chaos.standing.cluster import StandingCluster
 from chaos.standing.messages import (
     LINE_LENGTH_MAX,
     Answer,
+    AskController,
     ClientDismissed,
     ClientOpened,
     CloseClient,
     Command,
+    ControllerAnswered,
+    ControllerRefused,
     DownPhase,
     GetStatus,
     OpenClient,
@@ -40,8 +43,11 @@ from chaos.standing.messages import (
 )
 from chaos.standing.order import StandingOrder
 from chaos.standing.socket import short_path
-from emulator.core.errors import EmulatorError
+from chaos.standing.zookeeper_cluster import StandingZooKeeperCluster
+from emulator.client.admin_error import AdminError
+from emulator.core.errors import EmulatorError, ErrorCode
 from emulator.plan.actions import ActionTemplate
+from emulator.rpc.apis import CONTROLLER_APIS
 
 CLIENTS_TIMEOUT_S: Final = 15.0
 """For clients to await their answers and leave, once they were dismissed."""
@@ -138,6 +144,8 @@ class Server:
             case RecordRequest(actions=actions, seen=seen):
                 await self._cluster.record(actions, seen)
                 _tell(writer, Recorded())
+            case AskController(api=api, request=request):
+                _tell(writer, await self._ask_controller(api, request))
             case OpenClient(verb=verb):
                 await self._host_client(verb, reader, writer)
             case CloseClient():
@@ -160,6 +168,19 @@ class Server:
             _log.error("step %s failed: %s", wanted, error)
             return StepFailed(reason=str(error))
         return StepPlayed(step=played.text, outcome=played.outcome, performed=played.performed)
+
+    async def _ask_controller(self, name: str, payload: bytes) -> Answer:
+        api = next((each for each in CONTROLLER_APIS if each.name == name), None)
+        if api is None:
+            return Refused(reason=f"{name}: no request of an administrator")
+        request, cause_id = api.decode_request(payload)
+        try:
+            response = await self._cluster.ask_controller(request)
+        except AdminError as error:
+            return ControllerRefused(api=error.api, error=error.error.name, subject=error.subject, reason=error.reason)
+        except EmulatorError as error:
+            return ControllerRefused(api=name, error=ErrorCode.NETWORK_EXCEPTION.name, subject="", reason=str(error))
+        return ControllerAnswered(response=api.encode_response(response, cause_id=cause_id))
 
     async def _host_client(self, verb: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         name = self._cluster.open_client(verb)
@@ -215,7 +236,7 @@ async def stand(order: StandingOrder, *, on_serving: Callable[[], None], on_serv
         EmulatorError: the cluster did not start.
         StepError: a broker did not come up in time.
     """
-    cluster = StandingCluster(order)
+    cluster = StandingCluster(order) if order.zookeeper is None else StandingZooKeeperCluster(order)
     server = Server(order, cluster)
     on_server(server)
     async with cluster:

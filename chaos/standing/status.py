@@ -6,6 +6,7 @@ from typing import Literal
 import msgspec
 
 from chaos.process.fault_target import FaultTarget
+from emulator.core.eras import ZooKeeperSwitches
 from emulator.core.image import MetadataImage, PartitionState
 from emulator.core.properties import NodeProperties, topic_properties
 from emulator.core.types import BrokerEpoch, BrokerId, ConfigResource, NodeId, TopicId, TopicPartition
@@ -17,12 +18,12 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
     """One node.
 
     Attributes:
-        role: ``controller`` or ``broker``.
+        role: ``controller``, ``zookeeper`` or ``broker``.
         state: of its process.
         pid: ``None`` while it is down.
         incarnation: counts its processes from 0.
         address: where it listens, past the proxies.
-        metrics_url: where it serves its metrics while it runs.
+        metrics_url: where it serves its metrics while it runs; ``None`` for a ZooKeeper server.
         broker_epoch: of its last registration; ``None`` for a controller.
         fenced: by the controller; ``None`` for a controller.
     """
@@ -33,7 +34,7 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
     pid: int | None
     incarnation: int
     address: str
-    metrics_url: str
+    metrics_url: str | None
     broker_epoch: BrokerEpoch | None
     fenced: bool | None
 
@@ -73,6 +74,20 @@ class PartitionStatus(msgspec.Struct, frozen=True, kw_only=True):
         return len(self.isr) < len(self.replicas)
 
 
+class ZooKeeperStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What a ZooKeeper server holds of the controller.
+
+    Attributes:
+        controller: whom ``/controller`` names; ``None`` while nobody is elected.
+        controller_epoch: of the last controller that was elected; ``None`` before the first.
+        last_zxid: of the last write.
+    """
+
+    controller: BrokerId | None
+    controller_epoch: int | None
+    last_zxid: int
+
+
 class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
     """Everything.
 
@@ -86,6 +101,7 @@ class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
         clients: producers and consumers that are connected.
         problem: what will make the verdict ``unknown``, as far as known by now.
         view: address of the live view; ``None`` where none is served.
+        zookeeper: what is in ZooKeeper; ``None`` in a KRaft cluster.
     """
 
     directory: str
@@ -99,6 +115,12 @@ class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
     clients: tuple[str, ...]
     problem: str | None
     view: str | None = None
+    zookeeper: ZooKeeperStatus | None = None
+
+    @property
+    def controller_id(self) -> NodeId:
+        """The node that administrators ask: the controller, or the ZooKeeper server in its place."""
+        return next(node.node_id for node in self.nodes if node.role != "broker")
 
 
 def status_report(
@@ -109,6 +131,7 @@ def status_report(
     clients: tuple[str, ...],
     problem: str | None,
     view: str | None,
+    zookeeper: ZooKeeperStatus | None,
 ) -> StatusReport:
     """Returns the state of a cluster at this moment."""
     layout, image = target.cluster.layout, target.image
@@ -124,6 +147,7 @@ def status_report(
         ),
         faults=target.in_force(),
         view=view,
+        zookeeper=zookeeper,
         clients=clients,
         problem=problem,
     )
@@ -133,14 +157,16 @@ def _node(target: FaultTarget, node_id: NodeId) -> NodeStatus:
     cluster = target.cluster
     child = cluster.process_of(node_id)
     registration = target.image.brokers.get(BrokerId(node_id))
+    has_zookeeper = isinstance(cluster.layout.switches, ZooKeeperSwitches)
+    metrics_address = cluster.metrics_addresses().get(node_id)
     return NodeStatus(
         node_id=node_id,
-        role="controller" if node_id == cluster.layout.controller_id else "broker",
+        role="broker" if node_id != cluster.layout.controller_id else "zookeeper" if has_zookeeper else "controller",
         state="down" if child is None else "paused" if child.is_paused else "running",
         pid=None if child is None else child.pid,
         incarnation=cluster.incarnation(node_id),
         address=cluster.direct_addresses()[node_id],
-        metrics_url=f"http://{cluster.metrics_addresses()[node_id]}/metrics",
+        metrics_url=None if metrics_address is None else f"http://{metrics_address}/metrics",
         broker_epoch=None if registration is None else registration.broker_epoch,
         fenced=None if registration is None else registration.fenced,
     )

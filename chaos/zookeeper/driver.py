@@ -8,7 +8,6 @@ from contextlib import AbstractAsyncContextManager
 from chaos.play.run_order import RunOrder
 from chaos.process.driver import ProcessDriver
 from chaos.process.target import ProcessTarget
-from chaos.zookeeper import expire_session as _expire_session  # noqa: F401 - enters its executor
 from chaos.zookeeper.metadata import ZooKeeperMetadata
 from chaos.zookeeper.server_events import ServerEvents
 from chaos.zookeeper.target import open_zookeeper_target

@@ -4,6 +4,7 @@ Every zxid leaves an event, so that one which is missing leaves a hole. An event
 its transaction on, which is before anybody could hear of it.
 """
 
+import contextlib
 import time
 from typing import Final
 
@@ -20,7 +21,7 @@ from emulator.core.types import BrokerId, CauseId, IncarnationId, MetadataOffset
 from emulator.core.zookeeper.identifiers import SessionId
 from emulator.core.zookeeper_history import ZooKeeperHistory
 from emulator.node.event_writer import EventWriter
-from emulator.storage.line_file import stream_lines
+from emulator.storage.line_file import line_files, stream_lines
 from emulator.zookeeper.transaction_log import LoggedTransaction, TransactionLogReader
 
 _CAUSE: Final = CauseId("zookeeper")
@@ -29,6 +30,10 @@ _NS_PER_MS: Final = 1_000_000
 
 class _StartedLine(msgspec.Struct, tag_field="type", tag="NodeStarted"):
     incarnation_id: str
+
+
+class _CommittedLine(msgspec.Struct):
+    metadata_offset: int = 0
 
 
 class ServerEvents:
@@ -54,7 +59,11 @@ class ServerEvents:
         self._file: EventWriter | None = None
         self._time_ns = time.monotonic_ns()
         self._wall_ahead_ns = time.time_ns() - time.monotonic_ns()
-        self._incarnations: dict[NodeId, int] = {}
+        self._incarnations = {
+            node: last for node in layout.node_ids if (last := layout.last_incarnation(node)) is not None
+        }
+        self._written_before = _last_written(layout)
+        self._unwritten: list[tuple[Event, int]] = []
         self._sessions: dict[BrokerId, SessionId] = {}
 
     @property
@@ -93,6 +102,9 @@ class ServerEvents:
             ),
             time_ns=time.monotonic_ns(),
         )
+        missed, self._unwritten = self._unwritten, []
+        for event, time_ns in missed:
+            self._write(event, time_ns=time_ns)
 
     def ended(self, cause: EndCause) -> None:
         """The server's process is gone."""
@@ -122,24 +134,42 @@ class ServerEvents:
     def _take(self, transaction: LoggedTransaction) -> None:
         time_ns = transaction.wall_ms * _NS_PER_MS - self._wall_ahead_ns
         offset = MetadataOffset(transaction.zxid)
+        is_known = transaction.zxid <= self._written_before
         if not transaction.changes:
             other = OtherRecordCommitted(cause_id=_CAUSE, metadata_offset=offset, record=transaction.name)
-            self._write(other, time_ns=time_ns)
-            self._history.image.next_offset = MetadataOffset(offset + 1)
+            if not is_known:
+                self._write(other, time_ns=time_ns)
         for change in transaction.changes:
             for event in self._history.take(change, cause_id=_CAUSE):
-                self._write(event, time_ns=time_ns)
+                if not is_known:
+                    self._write(event, time_ns=time_ns)
+        self._history.image.next_offset = MetadataOffset(offset + 1)  # also where no metadata was written
         self._history.image.take_delta()
 
     def _write(self, event: Event, *, time_ns: int) -> None:
+        if self._file is None:
+            self._unwritten.append((event, time_ns))
+            return
         self._time_ns = max(self._time_ns, time_ns)
-        if self._file is not None:
-            self._file.add(event)
-            self._file.flush()
+        self._file.add(event)
+        self._file.flush()
 
     def _incarnation_of(self, broker_id: BrokerId, session_id: SessionId) -> IncarnationId:
-        """Reads which process registers: it has written its first line by then, and no later one has started."""
+        """Reads which process registers: it has written its first line by then, and no later one has started.
+
+        Registrations under a harness before this one are on record already; their processes are gone.
+        """
         self._sessions[broker_id] = session_id
         path = self._layout.event_file(broker_id, self._incarnations[broker_id])
         line = next(stream_lines(path))
         return IncarnationId(msgspec.json.decode(line, type=_StartedLine).incarnation_id)
+
+
+def _last_written(layout: ClusterLayout) -> int:
+    """Returns the last zxid on record from harnesses before this one; 0 if there were none."""
+    last = 0
+    for path in line_files(layout.directory / "events", f"{layout.controller_id}-*"):
+        for line in stream_lines(path):
+            with contextlib.suppress(msgspec.MsgspecError):  # the last line may be torn
+                last = max(last, msgspec.json.decode(line, type=_CommittedLine).metadata_offset)
+    return last

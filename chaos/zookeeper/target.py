@@ -11,6 +11,8 @@ from chaos.process.client_link import ClientLink
 from chaos.process.fault_target import FaultTarget
 from chaos.process.harness_log import HarnessLog
 from chaos.process.target import ProcessTarget
+from chaos.zookeeper import expire_session as _expire_session  # noqa: F401 - enters its executor
+from chaos.zookeeper.administration import config_problem, described, placed_partitions, placed_topic
 from chaos.zookeeper.harness_client import HarnessClient, harness_client
 from chaos.zookeeper.metadata import ZooKeeperMetadata
 from chaos.zookeeper.server_events import ServerEvents
@@ -19,19 +21,35 @@ from emulator.client.admin_error import AdminError
 from emulator.cluster.process_cluster import ProcessCluster
 from emulator.core.admin_messages import (
     AlterPartitionReassignmentsRequest,
+    ConfigResourceResult,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
     CreateTopicsRequest,
+    CreateTopicsResponse,
     DeleteTopicsRequest,
     DescribeClusterRequest,
+    DescribeConfigsRequest,
     ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    ListPartitionReassignmentsRequest,
+    TopicResult,
 )
-from emulator.core.eras import ZooKeeperSwitches
+from emulator.core.controller.view import ClusterView
+from emulator.core.eras import ZooKeeperSwitches, plain_switches
 from emulator.core.errors import ErrorCode, InvariantError
-from emulator.core.messages import Request, Response
+from emulator.core.messages import DescribeTopicPartitionsRequest, Request, Response
+from emulator.core.properties import node_properties
 from emulator.core.types import BrokerId, CauseId, NodeId
 from emulator.core.zookeeper.nodes import paths
 from emulator.core.zookeeper.nodes.small_nodes import decode_controller
-from emulator.core.zookeeper_administration import administrate, described_cluster
+from emulator.core.zookeeper_administration import (
+    administrate,
+    described_cluster,
+    write_config,
+    write_partitions,
+    write_topic,
+)
 from emulator.rpc.channel import keepalive_for
 
 _CAUSE: Final = CauseId("harness")
@@ -81,8 +99,17 @@ class ZooKeeperTarget(ProcessTarget):
         if not isinstance(rules, ZooKeeperSwitches):
             raise InvariantError("a ZooKeeper server in a cluster with other rules")
         match request:
-            case CreateTopicsRequest() | DeleteTopicsRequest() | IncrementalAlterConfigsRequest():
+            case CreateTopicsRequest():
+                return await self._create_topics(request, rules)
+            case CreatePartitionsRequest():
+                return await self._create_partitions(request, rules)
+            case IncrementalAlterConfigsRequest():
+                return await self._alter_configs(request, rules)
+            case DeleteTopicsRequest():
                 return await self._zookeeper.run(administrate(request, rules.zookeeper))
+            case DescribeTopicPartitionsRequest() | DescribeConfigsRequest() | ListPartitionReassignmentsRequest():
+                await self.committed_end()
+                return described(request, self._view(rules))
             case DescribeClusterRequest():
                 await self.committed_end()
                 return described_cluster(
@@ -98,6 +125,59 @@ class ZooKeeperTarget(ProcessTarget):
                 name = type(request).__name__.removesuffix("Request")
                 reason = "no controller of a cluster with ZooKeeper has such a request"
                 raise AdminError(api=name, error=ErrorCode.UNSUPPORTED_VERSION, reason=reason)
+
+    async def _create_topics(self, request: CreateTopicsRequest, rules: ZooKeeperSwitches) -> CreateTopicsResponse:
+        results: list[TopicResult] = []
+        for topic in request.topics:
+            await self.committed_end()
+            placed = placed_topic(topic, self._view(rules))
+            if isinstance(placed, TopicResult):
+                results.append(placed)
+            else:
+                results.append(await self._zookeeper.run(write_topic(placed, rules.zookeeper)))
+        return CreateTopicsResponse(topics=tuple(results))
+
+    async def _create_partitions(
+        self, request: CreatePartitionsRequest, rules: ZooKeeperSwitches
+    ) -> CreatePartitionsResponse:
+        results: list[TopicResult] = []
+        for wanted in request.topics:
+            await self.committed_end()
+            placed = placed_partitions(wanted, self._view(rules))
+            if isinstance(placed, TopicResult):
+                results.append(placed)
+            elif request.validate_only:
+                results.append(TopicResult(name=wanted.name, error=ErrorCode.NONE))
+            else:
+                results.append(await self._zookeeper.run(write_partitions(placed, rules.zookeeper)))
+        return CreatePartitionsResponse(topics=tuple(results))
+
+    async def _alter_configs(
+        self, request: IncrementalAlterConfigsRequest, rules: ZooKeeperSwitches
+    ) -> IncrementalAlterConfigsResponse:
+        results: list[ConfigResourceResult] = []
+        for resource in request.resources:
+            await self.committed_end()
+            problem = config_problem(resource, self._view(rules))
+            if problem is not None:
+                results.append(problem)
+            elif request.validate_only:
+                name = resource.resource_name
+                results.append(
+                    ConfigResourceResult(resource=resource.resource, resource_name=name, error=ErrorCode.NONE)
+                )
+            else:
+                results.append(await self._zookeeper.run(write_config(resource)))
+        return IncrementalAlterConfigsResponse(resources=tuple(results))
+
+    def _view(self, rules: ZooKeeperSwitches) -> ClusterView:
+        layout = self.faults.cluster.layout
+        return ClusterView(
+            image=self.image,
+            properties=node_properties(dict(layout.properties)),
+            switches=plain_switches(rules),
+            node_id=layout.controller_id,
+        )
 
     async def _ask_elected(self, request: Request) -> Response:
         cluster = self.faults.cluster

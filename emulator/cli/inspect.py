@@ -1,4 +1,4 @@
-"""``laststand inspect``: a partition's replicas side by side."""
+"""``laststand inspect``: a partition's replicas side by side, or what is in ZooKeeper."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,13 +11,14 @@ from emulator.cli.partitions import parse_partition
 from emulator.cli.standing import administer, directory_option, locate, status_of
 from emulator.cli.tables import print_json, print_listing
 from emulator.cli.user_error import UserError
+from emulator.cli.znodes import print_znodes
 
 if TYPE_CHECKING:
     from chaos.standing.inspection import InspectedPartition
 
 
-@click.command(short_help="A partition's replicas side by side.")
-@click.argument("partition", metavar="TOPIC-PARTITION", shell_complete=complete_partitions)
+@click.command(short_help="A partition's replicas side by side, or what is in ZooKeeper.")
+@click.argument("partition", metavar="TOPIC-PARTITION|/PATH", shell_complete=complete_partitions)
 @directory_option
 @json_option
 def inspect(partition: str, place: Path, output: Output) -> None:
@@ -25,9 +26,15 @@ def inspect(partition: str, place: Path, output: Output) -> None:
 
     Running brokers answer for themselves; for the others, and for epochs and flushed offsets, the files are read. After
     a power loss the log would end at FLUSHED or later.
+
+    In an era with ZooKeeper /PATH shows a node and all below it with versions and data, as the server's transaction log
+    tells, whether the cluster is up or not: ``/``, ``/controller``, ``/brokers/topics``.
     """
     from chaos.standing.inspection import inspect_partition
 
+    if partition.startswith("/"):
+        print_znodes(locate(place), partition, output=output)
+        return
     directory, wanted = locate(place), parse_partition(partition)
     report = status_of(directory)
     found = [each for each in report.partitions if (each.topic, each.partition) == (wanted.topic, wanted.partition)]

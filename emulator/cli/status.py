@@ -14,7 +14,7 @@ from emulator.cli.standing import directory_argument, locate, status_of
 from emulator.cli.tables import print_json, print_listing
 
 if TYPE_CHECKING:
-    from chaos.standing.status import StatusReport
+    from chaos.standing.status import NodeStatus, StatusReport, ZooKeeperStatus
     from emulator.core.types import NodeId
 
 
@@ -60,13 +60,15 @@ def print_status(report: "StatusReport", *, output: Output) -> None:
     click.echo(f"{report.directory}  era {report.era}, supervisor {report.supervisor_pid}")
     if report.view is not None:
         click.echo(f"live view: {report.view}")
+    if report.zookeeper is not None:
+        click.echo(_controller(report.zookeeper))
     click.echo()
     print_listing(
         ("NODE", "ROLE", "STATE", "PID", "INCARNATION", "EPOCH", "FENCED", "ADDRESS", "METRICS"),
         [
             (
                 node.node_id,
-                node.role,
+                _role(node, report),
                 node.state,
                 node.pid,
                 node.incarnation,
@@ -151,6 +153,17 @@ def _summary(report: "StatusReport") -> str:
         f"{sum(each.is_under_replicated for each in partitions)} under-replicated; "
         f"{len(report.faults)} faults in force"
     )
+
+
+def _role(node: "NodeStatus", report: "StatusReport") -> str:
+    held = report.zookeeper
+    return "broker, controller" if held is not None and held.controller == node.node_id else node.role
+
+
+def _controller(held: "ZooKeeperStatus") -> str:
+    who = "nobody is elected" if held.controller is None else f"broker {held.controller}"
+    epoch = "no epoch yet" if held.controller_epoch is None else f"controller epoch {held.controller_epoch}"
+    return f"controller: {who}, {epoch}, last zxid {held.last_zxid:#x} ({held.last_zxid})"
 
 
 def ids(brokers: Sequence[int]) -> str:

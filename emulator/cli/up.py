@@ -81,17 +81,22 @@ def up(
 ) -> None:
     """Start a controller, brokers 0 to N-1 and a proxy for each pair of them, and return when all brokers are unfenced.
 
+    In an era with ZooKeeper its server is in the controller's place, and the brokers elect one of them.
+
     A supervisor in the background owns them all. It listens in the cluster's directory, where the other commands find
     it; everything that happens is on record there as in a run. ``laststand stop`` and ``start`` pause it. End it with
     ``laststand down``, then verify it with ``laststand verify``. If the supervisor is killed, nothing of the cluster is
     left running.
     """
     from chaos.play.run_directory import LATEST, check_store, new_directory
+    from chaos.play.zookeeper_server import zookeeper_for
     from chaos.process.hosts import require_host, require_toxiproxy
     from chaos.standing.link import is_standing
     from chaos.standing.order import ORDER_FILE, STANDING, StandingOrder
     from emulator.cli.requirements import require_view
-    from emulator.core.switches import DEFAULT_ERA, era_switches
+    from emulator.core.eras import era_rules, plain_switches
+    from emulator.core.switches import DEFAULT_ERA
+    from emulator.node.config import zookeeper_config
     from emulator.plan.drivers import DriverName
     from emulator.plan.overrides import parse_overrides
 
@@ -103,7 +108,9 @@ def up(
     fixed_ports = {} if ports is None else parse_ports(ports, brokers=brokers)
     overrides = parse_overrides(settings)
     era = era or DEFAULT_ERA
-    switches = overrides.apply(era_switches(era))
+    host = DriverName(driver)
+    zookeeper_for((era,), host)
+    rules = overrides.apply(era_rules(era))
     check_store(store)
     if is_viewed:
         require_view()
@@ -113,7 +120,6 @@ def up(
             f"a cluster is up in {latest.resolve()} already; stop it with: laststand down {latest.resolve()}, "
             "or give this one another --name"
         )
-    host = DriverName(driver)
     require_host(host)
     if fixed_ports and host is DriverName.DOCKER:
         raise UserError("--driver docker excludes --ports: every container has an address of its own")
@@ -123,7 +129,8 @@ def up(
         directory=str(directory),
         brokers=brokers,
         era=era,
-        switches=switches,
+        switches=plain_switches(rules),
+        zookeeper=zookeeper_config(rules),
         properties=dict(overrides.properties),
         seed=random.SystemRandom().getrandbits(_SEED_BITS) if seed is None else seed,
         toxiproxy=toxiproxy,
@@ -141,6 +148,7 @@ def start_again(place: Path, *, output: Output) -> None:
         UserError: there is none, or none that can go on.
         CommandFailedError: it did not come up.
     """
+    from chaos.play.zookeeper_server import zookeeper_for
     from chaos.process.hosts import require_host, require_toxiproxy
     from chaos.standing.launch import NotStartedError, order_again
     from chaos.standing.order import read_order
@@ -148,6 +156,7 @@ def start_again(place: Path, *, output: Output) -> None:
     directory = locate(place)
     before = read_order(directory)
     require_host(before.driver)
+    zookeeper_for((before.era,), before.driver)
     toxiproxy = None if before.toxiproxy is None else require_toxiproxy(before.driver)
     try:
         order = order_again(directory, toxiproxy=toxiproxy)
@@ -174,7 +183,8 @@ def launch_and_tell(order: "StandingOrder", *, output: Output) -> None:
     if output is Output.JSON:
         print_status(report, output=output)
         return
-    click.echo(f"{order.brokers} brokers and a controller serve, era {order.era}, supervisor {report.supervisor_pid}")
+    other = "a controller" if report.zookeeper is None else "a ZooKeeper server"
+    click.echo(f"{order.brokers} brokers and {other} serve, era {order.era}, supervisor {report.supervisor_pid}")
     click.echo(f"  run directory: {directory}")
     click.echo("  bootstrap:     " + ",".join(node.address for node in report.nodes if node.role == "broker"))
     if report.view is not None:

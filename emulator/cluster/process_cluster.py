@@ -143,9 +143,12 @@ class ProcessCluster:
         async with asyncio.TaskGroup() as tasks:
             for node_id in self.layout.node_ids:
                 if self.is_running(node_id):
-                    self._on_start(node_id, self._incarnations[node_id])
+                    self._note_running(node_id)
                 else:
                     tasks.create_task(self.start_node(node_id))
+
+    def _note_running(self, node_id: NodeId) -> None:
+        self._on_start(node_id, self._incarnations[node_id])
 
     async def start_proxies(self, program: Path) -> None:
         """Starts a proxy for every link, all of them open; addresses lead through them from now on.

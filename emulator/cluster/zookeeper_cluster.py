@@ -5,7 +5,7 @@ the run's directory.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -60,6 +60,10 @@ class ZooKeeperHost(LocalHost):
             ended.cancel()
         return process
 
+    def metrics_address(self, node_id: NodeId) -> str | None:
+        """Returns the port of a broker's metrics; the server serves none."""
+        return None if node_id == self._layout.controller_id else super().metrics_address(node_id)
+
     async def start_toxiproxy(self, program: Path) -> "Toxiproxy":
         """Starts a child that knows how to ask the server for a sign of life."""
         from emulator.cluster.toxiproxy import Toxiproxy
@@ -83,6 +87,8 @@ class ZooKeeperCluster(ProcessCluster):
         on_server_end: called with the incarnation and the end of each process of the server, before
             ``on_unexpected_end``.
         on_unexpected_end: as for ``ProcessCluster``.
+        before_brokers: awaited at the start of the cluster, once the server serves and before a broker runs; if not
+            given, all are started at once.
     """
 
     def __init__(
@@ -94,10 +100,26 @@ class ZooKeeperCluster(ProcessCluster):
         on_start: Callable[[NodeId, int], None],
         on_server_end: Callable[[int, ProcessEnd], None],
         on_unexpected_end: Callable[[str, ProcessEnd], None],
+        before_brokers: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         super().__init__(layout, on_start=on_start, on_unexpected_end=on_unexpected_end)
+        self._before_brokers = before_brokers
         self._host = ZooKeeperHost(self.supervisor, program=program, zookeeper=zookeeper)
         self._on_server_end = on_server_end
+
+    async def start(self) -> None:
+        """Starts every process; see ``ProcessCluster``."""
+        if self._before_brokers is not None:
+            if self.layout.toxiproxy is not None:
+                await self.start_proxies(self.layout.toxiproxy)
+            await self.start_node(self.layout.controller_id)
+            await self._before_brokers()
+        await super().start()
+
+    def _note_running(self, node_id: NodeId) -> None:
+        """The server that runs already was started by this cluster, and is on record."""
+        if node_id != self.layout.controller_id:
+            super()._note_running(node_id)
 
     def addresses_for(self, source: NodeId) -> dict[int, str]:
         """Returns where a node, or ``CLIENT``, reaches every node; a controller tells its own broker, too."""

@@ -10,6 +10,7 @@ from emulator.core.admin_messages import (
     AlterConfigsResource,
     ConfigOperation,
     ConfigResourceResult,
+    CreatablePartitions,
     CreatableTopic,
     CreateTopicsRequest,
     CreateTopicsResponse,
@@ -27,7 +28,7 @@ from emulator.core.types import BrokerId, ConfigResource, MetadataOffset, NodeId
 from emulator.core.zookeeper.identifiers import Zxid
 from emulator.core.zookeeper.nodes import paths
 from emulator.core.zookeeper.nodes.small_nodes import decode_config, encode_config
-from emulator.core.zookeeper.nodes.topic import ReplicaAssignment, TopicAssignment, encode_topic
+from emulator.core.zookeeper.nodes.topic import ReplicaAssignment, TopicAssignment, decode_topic, encode_topic
 from emulator.core.zookeeper.operations import (
     Create,
     DataRead,
@@ -58,7 +59,7 @@ def administrate(request: AdministratorRequest, rules: ZooKeeperRules) -> Progra
         case CreateTopicsRequest(topics=topics):
             created = []
             for topic in topics:
-                created.append((yield from _create(topic, rules)))  # noqa: PERF401 - one waits for the other
+                created.append((yield from write_topic(topic, rules)))  # noqa: PERF401 - one waits for the other
             return CreateTopicsResponse(topics=tuple(created))
         case DeleteTopicsRequest(topics=names):
             deleted = []
@@ -68,7 +69,7 @@ def administrate(request: AdministratorRequest, rules: ZooKeeperRules) -> Progra
         case IncrementalAlterConfigsRequest(resources=resources):
             configured = []
             for resource in resources:
-                configured.append((yield from _configure(resource)))  # noqa: PERF401
+                configured.append((yield from write_config(resource)))  # noqa: PERF401
             return IncrementalAlterConfigsResponse(resources=tuple(configured))
 
 
@@ -109,7 +110,8 @@ def _write(step: Step) -> Program[bool]:
     return failure(answer) is None
 
 
-def _create(topic: CreatableTopic, rules: ZooKeeperRules) -> Program[TopicResult]:
+def write_topic(topic: CreatableTopic, rules: ZooKeeperRules) -> Program[TopicResult]:
+    """Makes a topic's nodes; the controller's watch does the rest."""
     if not topic.assignments:
         return TopicResult(
             name=topic.name, error=ErrorCode.INVALID_REPLICA_ASSIGNMENT, error_message="its replicas are not named"
@@ -132,7 +134,27 @@ def _delete(topic: str) -> Program[TopicResult]:
     return TopicResult(name=topic, error=ErrorCode.NONE)
 
 
-def _configure(resource: AlterConfigsResource) -> Program[ConfigResourceResult]:
+def write_partitions(wanted: CreatablePartitions, rules: ZooKeeperRules) -> Program[TopicResult]:
+    """Adds partitions, whose replicas must be named, to a topic's node (``AdminZkClient.addPartitions``)."""
+    path = paths.topic_node(wanted.name)
+    (found,) = yield (GetData(path=path),)
+    if not isinstance(found, DataRead):
+        return TopicResult(name=wanted.name, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    before = decode_topic(found.data, topic_format=rules.topic_format)
+    first = len(before.partitions)
+    added = {first + number: ReplicaAssignment(replicas=each) for number, each in enumerate(wanted.assignments)}
+    content = TopicAssignment(topic_id=before.topic_id, partitions={**before.partitions, **added})
+    data = encode_topic(content, topic_format=rules.topic_format)
+    if first + len(added) != wanted.count or not (
+        yield from _write(SetData(path=path, data=data, version=found.stat.version))
+    ):
+        message = f"topic {wanted.name!r} was changed meanwhile"
+        return TopicResult(name=wanted.name, error=ErrorCode.INVALID_PARTITIONS, error_message=message)
+    return TopicResult(name=wanted.name, error=ErrorCode.NONE)
+
+
+def write_config(resource: AlterConfigsResource) -> Program[ConfigResourceResult]:
+    """Changes the node of a resource's configuration, which is made where there is none."""
     if resource.resource is ConfigResource.TOPIC:
         path = paths.topic_config_node(resource.resource_name)
     else:

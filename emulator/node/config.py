@@ -37,6 +37,14 @@ def zookeeper_config(switches: Switches) -> ZooKeeperConfig | None:
     return ZooKeeperConfig(rules=switches.zookeeper, ibp=switches.ibp)
 
 
+def all_rules(switches: Switches, zookeeper: ZooKeeperConfig | None) -> Switches:
+    """Returns the rules that were kept apart as one: of a cluster with ZooKeeper ``ZooKeeperSwitches``."""
+    if zookeeper is None:
+        return switches
+    shared = {name: getattr(switches, name) for name in Switches.__struct_fields__}
+    return ZooKeeperSwitches(**shared, zookeeper=zookeeper.rules, ibp=zookeeper.ibp)
+
+
 class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The configuration of one incarnation of one node.
 
@@ -90,10 +98,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     def rules(self) -> Switches:
         """Returns all rules: of a cluster with ZooKeeper ``ZooKeeperSwitches``."""
-        if self.zookeeper is None:
-            return self.switches
-        shared = {name: getattr(self.switches, name) for name in Switches.__struct_fields__}
-        return ZooKeeperSwitches(**shared, zookeeper=self.zookeeper.rules, ibp=self.zookeeper.ibp)
+        return all_rules(self.switches, self.zookeeper)
 
 
 _ENCODER: Final = msgspec.json.Encoder()

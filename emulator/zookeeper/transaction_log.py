@@ -12,7 +12,7 @@ A file grows while it is read. A record that is not whole yet is read the next t
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +33,8 @@ _CREATE, _DELETE, _SET_DATA, _CHECK, _MULTI, _CREATE2 = 1, 2, 5, 13, 14, 15
 _CREATE_CONTAINER, _DELETE_CONTAINER, _CREATE_TTL = 19, 20, 21
 _CREATE_SESSION, _CLOSE_SESSION, _ERROR = -10, -11, -1
 _CREATIONS: Final = frozenset({_CREATE, _CREATE2, _CREATE_CONTAINER, _CREATE_TTL})
+_PLAIN_CREATIONS: Final = frozenset({_CREATE, _CREATE2})
+"""Those that say whether the node is ephemeral."""
 _DELETIONS: Final = frozenset({_DELETE, _DELETE_CONTAINER})
 
 _NAMES: Final = {
@@ -59,9 +61,22 @@ class LoggedTransaction(msgspec.Struct, frozen=True, kw_only=True):
     changes: tuple[TreeChange, ...]
 
 
-class _Node(msgspec.Struct, frozen=True):
+class Znode(msgspec.Struct, frozen=True):
+    """A node as of the last transaction that was read.
+
+    Attributes:
+        data: its content.
+        version: 0 at its creation, one more with each write.
+        czxid: of the transaction that made it.
+        mzxid: of the last one that wrote it.
+        session_id: of whom it dies with; ``None`` for one that stays.
+    """
+
     data: bytes
     version: NodeVersion
+    czxid: Zxid
+    mzxid: Zxid
+    session_id: SessionId | None
 
 
 class TransactionLogReader:
@@ -73,7 +88,7 @@ class TransactionLogReader:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory / "version-2"
-        self._nodes: dict[str, _Node] = {}
+        self._nodes: dict[str, Znode] = {}
         self._path: Path | None = None
         self._position = 0
         self.last_zxid = Zxid(0)
@@ -82,6 +97,12 @@ class TransactionLogReader:
         """Returns a node's data as of the last transaction that was read; ``None`` where there is no node."""
         node = self._nodes.get(path)
         return None if node is None else node.data
+
+    def tree(self, root: str = "/") -> Mapping[str, Znode]:
+        """Returns a node and all below it by path, parents first."""
+        prefix = root.rstrip("/") + "/"
+        found = {path: node for path, node in self._nodes.items() if path == root or path.startswith(prefix)}
+        return dict(sorted(found.items(), key=lambda entry: entry[0].split("/")))
 
     def version(self, path: str) -> NodeVersion | None:
         """Returns a node's version, likewise."""
@@ -143,7 +164,7 @@ class TransactionLogReader:
             return None  # a server that was started again may write again what it found
         self.last_zxid = Zxid(zxid)
         reader = _Reader(record, _TRANSACTION_HEAD.size)
-        touched = list(self._touched(kind, reader))
+        touched = list(self._touched(kind, reader, Zxid(zxid), SessionId(session)))
         changes = tuple(
             TreeChange(
                 zxid=Zxid(zxid),
@@ -161,11 +182,15 @@ class TransactionLogReader:
             zxid=Zxid(zxid), wall_ms=wall_ms, name=_NAMES.get(kind, f"Type{kind}"), changes=changes
         )
 
-    def _touched(self, kind: int, reader: "_Reader") -> Iterator[tuple[str, ZooKeeperEventKind]]:
+    def _touched(
+        self, kind: int, reader: "_Reader", zxid: Zxid, session_id: SessionId
+    ) -> Iterator[tuple[str, ZooKeeperEventKind]]:
         """Applies a transaction; yields the nodes that it changed."""
         if kind in _CREATIONS:
             path, data = reader.text(), reader.blob()
-            self._nodes[path] = _Node(data, NodeVersion(0))
+            reader.access_list()
+            owner = session_id if kind in _PLAIN_CREATIONS and reader.flag() else None
+            self._nodes[path] = Znode(data, NodeVersion(0), zxid, zxid, owner)
             yield path, ZooKeeperEventKind.CREATED
         elif kind in _DELETIONS:
             path = reader.text()
@@ -173,7 +198,9 @@ class TransactionLogReader:
             yield path, ZooKeeperEventKind.DELETED
         elif kind == _SET_DATA:
             path, data, version = reader.text(), reader.blob(), reader.number()
-            self._nodes[path] = _Node(data, NodeVersion(version))
+            before = self._nodes.get(path)
+            czxid, owner = (zxid, None) if before is None else (before.czxid, before.session_id)
+            self._nodes[path] = Znode(data, NodeVersion(version), czxid, zxid, owner)
             yield path, ZooKeeperEventKind.DATA_CHANGED
         elif kind == _CLOSE_SESSION:
             for path in reader.texts() if reader.has_more else ():
@@ -183,7 +210,7 @@ class TransactionLogReader:
             parts = [(reader.number(), reader.blob()) for _ in range(reader.number())]
             if all(part != _ERROR for part, _ in parts):
                 for part, body in parts:
-                    yield from self._touched(part, _Reader(body, 0))
+                    yield from self._touched(part, _Reader(body, 0), zxid, session_id)
 
 
 class _Reader:
@@ -209,6 +236,16 @@ class _Reader:
 
     def text(self) -> str:
         return self.blob().decode()
+
+    def flag(self) -> bool:
+        value = bool(self._content[self._position])
+        self._position += 1
+        return value
+
+    def access_list(self) -> None:
+        """Skips who may do what: permissions, scheme and identity of each entry."""
+        for _ in range(max(0, self.number())):
+            self.number(), self.blob(), self.blob()
 
     def texts(self) -> list[str]:
         return [self.text() for _ in range(max(0, self.number()))]

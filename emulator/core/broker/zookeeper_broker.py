@@ -35,6 +35,7 @@ from emulator.core.broker.metadata_cache import MetadataCache
 from emulator.core.broker.metadata_requests import metadata
 from emulator.core.broker.offset_for_leader_epoch import offsets_for_leader_epochs
 from emulator.core.broker.partition import Partition
+from emulator.core.broker.replica_log_info import replica_log_info
 from emulator.core.broker.stray_cleanup import StrayLogs
 from emulator.core.broker.topic_configs import TopicConfigs, read_topic_config
 from emulator.core.broker.turn import Turn
@@ -60,6 +61,7 @@ from emulator.core.control_messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
+from emulator.core.describe import describe_topic_partitions
 from emulator.core.effects import CloseLogs, LoadLogs, SendResponse, StopNode
 from emulator.core.errors import ErrorCode, InvariantError
 from emulator.core.events import BrokerStateChanged
@@ -80,8 +82,10 @@ from emulator.core.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
     DeleteRecordsRequest,
+    DescribeTopicPartitionsRequest,
     FetchRequest,
     FetchResponse,
+    GetReplicaLogInfoRequest,
     InitProducerIdRequest,
     ListOffsetsRequest,
     ListOffsetsResponse,
@@ -351,6 +355,11 @@ class ZooKeeperBroker:
                 response = list_offsets(self._hosted, request)
             case OffsetForLeaderEpochRequest():
                 response = offsets_for_leader_epochs(self._hosted, request)
+            case DescribeTopicPartitionsRequest():
+                limit = self._config.properties.max_request_partition_size_limit
+                response = describe_topic_partitions(self.cache.image, request, partition_limit=limit)
+            case GetReplicaLogInfoRequest():
+                response = replica_log_info(self._hosted, request, self.broker_epoch)
             case _:
                 raise InvariantError(f"{type(request).__name__} is not for a broker of a ZooKeeper cluster")
         turn.send(SendResponse(request_id=request_id, response=response, cause_id=turn.cause_id))

@@ -76,7 +76,7 @@ def check_refused(result: Result, complaint: str) -> None:
         (["run", "no-such-story"], "expected a file, a folder, or one of"),
         (["run", STORY + "x"], "did you mean"),
         (["run", STORY, "--era", "kafka-7"], "expected one of kafka-0.10"),
-        (["up", "--era", "kafka-3.9-zk"], "eras with ZooKeeper"),
+        (["up", "--driver", "docker", "--era", "kafka-3.9-zk"], "eras with ZooKeeper"),
         (["run", STORY, "--set", "elr=perhaps"], "expected one of on, off"),
         (["run", STORY, "--set", "elrr=on"], "expected a switch"),
         (["run", STORY, "--set", "elr"], "expected key=value"),

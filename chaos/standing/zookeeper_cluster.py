@@ -1,0 +1,100 @@
+"""A standing cluster around a ZooKeeper server: as any other, but for its server and where committed state is read."""
+
+import sys
+from contextlib import AbstractAsyncContextManager
+from typing import Final
+
+from chaos.play.barriers import Observation
+from chaos.play.zookeeper_server import zookeeper_for
+from chaos.process.target import ProcessTarget
+from chaos.standing.cluster import StandingCluster
+from chaos.standing.order import StandingOrder
+from chaos.standing.status import ZooKeeperStatus
+from chaos.zookeeper.metadata import ZooKeeperMetadata
+from chaos.zookeeper.server_events import ServerEvents
+from chaos.zookeeper.target import open_zookeeper_target
+from emulator.cluster.child import EndCause, ProcessEnd
+from emulator.cluster.process_cluster import ProcessCluster
+from emulator.cluster.zookeeper_cluster import ZooKeeperCluster
+from emulator.core.errors import InvariantError
+from emulator.core.types import NodeId
+from emulator.core.zookeeper.nodes import paths
+from emulator.core.zookeeper.nodes.small_nodes import decode_controller, decode_controller_epoch
+
+_SESSIONS_AWAITED: Final = 3
+_MS_PER_S: Final = 1000
+
+
+class StandingZooKeeperCluster(StandingCluster):
+    """``StandingCluster`` in an era with ZooKeeper."""
+
+    def __init__(self, order: StandingOrder) -> None:
+        """Starts nothing yet; errors as of ``StandingCluster``.
+
+        Raises:
+            MissingToolError: there is no Java, or no ZooKeeper.
+        """
+        self._zookeeper = zookeeper_for((order.era,), order.driver)
+        super().__init__(order)
+
+    def _make_cluster(self) -> ProcessCluster:
+        if self._zookeeper is None:
+            raise InvariantError("a cluster with ZooKeeper without ZooKeeper")
+        self._events = ServerEvents(self._layout)
+        self._metadata = ZooKeeperMetadata(self._events, on_change=self._changes.change)
+        return ZooKeeperCluster(
+            self._layout,
+            zookeeper=self._zookeeper,
+            program=sys.executable,
+            on_start=self._note_start,
+            on_server_end=self._note_server_end,
+            on_unexpected_end=self._notice_crash,
+            before_brokers=None if self._before is None else self._await_old_sessions,
+        )
+
+    def _open_target(self) -> AbstractAsyncContextManager[ProcessTarget]:
+        return open_zookeeper_target(
+            self._cluster,
+            events=self._events,
+            metadata=self._metadata,
+            client=self._client_link,
+            log=self._log,
+            changes=self._changes,
+            session_timeout_ms=self._session_timeout_ms,
+        )
+
+    def _note_start(self, node_id: NodeId, incarnation: int) -> None:
+        self._log.started(node_id, incarnation)
+        self._events.started(node_id, incarnation)
+
+    def _note_server_end(self, _: int, end: ProcessEnd) -> None:
+        self._events.ended(end.cause)
+
+    async def _await_old_sessions(self) -> None:
+        """Waits for the end of the sessions of brokers that were killed: until then they cannot register again.
+
+        Raises:
+            StepError: the server keeps them.
+        """
+
+        def gone() -> Observation:
+            self._metadata.read()
+            left = sorted(self._metadata.image.brokers)
+            return Observation(reached=not left, text=f"brokers {left} are still registered by sessions of before")
+
+        timeout_s = _SESSIONS_AWAITED * self._session_timeout_ms / _MS_PER_S
+        await self._changes.wait(gone, timeout_s=timeout_s)
+
+    def _close_log(self) -> None:
+        self._events.ended(EndCause.UNEXPECTED)
+        super()._close_log()
+
+    def _zookeeper_status(self) -> ZooKeeperStatus:
+        self._metadata.read()
+        log = self._events.log
+        controller, controller_epoch = log.data(paths.CONTROLLER), log.data(paths.CONTROLLER_EPOCH)
+        return ZooKeeperStatus(
+            controller=None if controller is None else decode_controller(controller),
+            controller_epoch=None if controller_epoch is None else decode_controller_epoch(controller_epoch),
+            last_zxid=log.last_zxid,
+        )

@@ -1,0 +1,86 @@
+"""What administrators of a cluster with ZooKeeper ask for, beside what they write there as it is: placement, listings.
+
+Kafka's brokers place replicas and describe topics from what they have read in ZooKeeper; here the harness does it from
+the transaction log, by the rules by which a KRaft controller places and describes.
+"""
+
+from collections.abc import Callable
+from typing import TypeAlias, TypeVar
+
+import msgspec
+
+from emulator.core.admin_messages import (
+    AlterConfigsResource,
+    ConfigResourceResult,
+    CreatablePartitions,
+    CreatableTopic,
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    TopicResult,
+)
+from emulator.core.controller.config_requests import alter_config_resource, describe_config_resource
+from emulator.core.controller.reassignment import ongoing_reassignments
+from emulator.core.controller.topics import TopicOutcome, add_partitions, create_topic
+from emulator.core.controller.view import ClusterView
+from emulator.core.describe import describe_topic_partitions
+from emulator.core.errors import ErrorCode
+from emulator.core.messages import DescribeTopicPartitionsRequest, Response
+from emulator.core.records import PartitionRecord
+from emulator.core.types import BrokerId, TopicPartition
+
+Listing: TypeAlias = DescribeTopicPartitionsRequest | DescribeConfigsRequest | ListPartitionReassignmentsRequest
+
+_PlacedT = TypeVar("_PlacedT")
+
+
+def described(request: Listing, view: ClusterView) -> Response:
+    """Answers a question from committed state."""
+    match request:
+        case DescribeTopicPartitionsRequest():
+            limit = view.properties.max_request_partition_size_limit
+            return describe_topic_partitions(view.image, request, partition_limit=limit)
+        case DescribeConfigsRequest():
+            found = tuple(describe_config_resource(view, resource) for resource in request.resources)
+            return DescribeConfigsResponse(resources=found)
+        case ListPartitionReassignmentsRequest():
+            asked = None if request.partitions is None else [TopicPartition(*name) for name in request.partitions]
+            found_moves = ongoing_reassignments(view, asked)
+            return ListPartitionReassignmentsResponse(error=ErrorCode.NONE, partitions=found_moves)
+
+
+def placed_topic(topic: CreatableTopic, view: ClusterView) -> CreatableTopic | TopicResult:
+    """Returns a topic with its replicas, or why it cannot be; those that were asked for may be dead."""
+    if topic.assignments:
+        return topic
+    outcome = create_topic(view, topic)
+    return _placed(topic.name, outcome, lambda replicas: msgspec.structs.replace(topic, assignments=replicas))
+
+
+def placed_partitions(wanted: CreatablePartitions, view: ClusterView) -> CreatablePartitions | TopicResult:
+    """Returns new partitions with their replicas, or why they cannot be."""
+    outcome = add_partitions(view, wanted)
+    return _placed(wanted.name, outcome, lambda replicas: msgspec.structs.replace(wanted, assignments=replicas))
+
+
+def _placed(
+    name: str, outcome: TopicOutcome, make: Callable[[tuple[tuple[BrokerId, ...], ...]], _PlacedT]
+) -> _PlacedT | TopicResult:
+    if outcome.error is not ErrorCode.NONE:
+        return TopicResult(name=name, error=outcome.error, error_message=outcome.message)
+    records = (decision.record for decision in outcome.decisions)
+    return make(tuple(record.replicas for record in records if isinstance(record, PartitionRecord)))
+
+
+def config_problem(resource: AlterConfigsResource, view: ClusterView) -> ConfigResourceResult | None:
+    """Returns why a configuration cannot be changed like that; ``None`` if it can."""
+    outcome = alter_config_resource(view, resource)
+    if outcome.error is ErrorCode.NONE:
+        return None
+    return ConfigResourceResult(
+        resource=resource.resource,
+        resource_name=resource.resource_name,
+        error=outcome.error,
+        error_message=outcome.message,
+    )

@@ -1,0 +1,133 @@
+"""A standing cluster around a ZooKeeper server, by the commands that a user types."""
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chaos.standing.state import Ended, read_state
+from emulator.zookeeper.transaction_log import TransactionLogReader
+from tests.cluster.survivors import await_end, leave_nothing
+from tests.cluster.test_standing import FAST, Terminal, lines
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    """Whatever a failed test leaves running is ended."""
+    terminal = Terminal(tmp_path)
+    yield terminal
+    leave_nothing(terminal.mark)
+
+
+def held(terminal: Terminal) -> tuple[int | None, int]:
+    """Who is controller, and in which epoch."""
+    held = terminal.status()["zookeeper"]
+    assert isinstance(held, dict)
+    return held["controller"], held["controller_epoch"]
+
+
+@pytest.mark.spark
+def test_everything_that_is_done_to_it_is_judged(terminal: Terminal) -> None:
+    shell = terminal.type
+    assert "3 brokers and a ZooKeeper server serve" in shell("up", "--era", "kafka-3.9-zk", *FAST)
+    shell("topics", "create", "orders", "--replica-assignment", "0:1:2,1:2:0", "--config", "min.insync.replicas=2")
+    shell("topics", "create", "placed", "--partitions", "2", "--replication-factor", "2")
+    shell("produce", "orders", stdin=lines(1, 100))
+    controller, controller_epoch = held(terminal)
+    assert f"controller: broker {controller}, controller epoch {controller_epoch}" in shell("status")
+    assert "/controller  version 0, mzxid" in (tree := shell("inspect", "/"))
+    assert f'"brokerid":{controller},' in tree
+    [state] = json.loads(shell("inspect", "/brokers/topics/orders/partitions/0/state", "--json"))
+    assert json.loads(state["data"])["isr"] == [0, 1, 2]
+
+    # Another controller takes over, and the cluster goes on where its server died.
+    assert f"of broker {controller} is over" in shell("chaos", "expire-session", str(controller))
+    shell("chaos", "step", "until: {partition: orders-0, isr: [0, 1, 2]}")
+    shell("chaos", "step", "until: {partition: orders-1, isr: [0, 1, 2]}")
+    assert held(terminal)[1] == controller_epoch + 1
+    assert "was killed" in shell("chaos", "kill", "zookeeper")
+    assert "incarnation 1 listens" in shell("chaos", "start", "zookeeper")
+    shell("produce", "orders", stdin=lines(101, 110))
+    assert "the machine's disk" in shell("chaos", "power-loss", "zookeeper", code=254)
+    assert "links silent" in shell("chaos", "partition", "2", "zookeeper")
+    shell("chaos", "heal")
+
+    shell("chaos", "kill", "1")
+    shell("chaos", "step", "until: {partition: orders-1, leader: 2}")
+    shell("chaos", "start", "1")
+    shell("chaos", "step", "until: {partition: orders-1, isr: [0, 1, 2]}")
+    elected = shell("elect-leaders", "--election-type", "preferred", "--topic", "orders", "--partition", "1")
+    assert elected == "orders-1: leader elected\n"
+    assert [row.split()[:4] for row in shell("inspect", "orders-1").splitlines()[2:]] == [
+        ["1", "leader,isr", "running", "broker"],
+        ["2", "isr", "running", "broker"],
+        ["0", "isr", "running", "broker"],
+    ]
+    move = ("reassign", "--topic", "orders", "--partition", "0", "--replicas", "2,1")
+    shell(*move)
+    shell("chaos", "step", "until: {partition: orders-0, isr: [1, 2]}")
+    assert "Reassignment of partition orders-0 is completed." in shell(*move, "--verify")
+    shell("topics", "alter", "placed", "--partitions", "3", "--config", "min.insync.replicas=1")
+    assert "PartitionCount: 3" in (described := shell("topics", "describe", "placed"))
+    assert "Configs: min.insync.replicas=1" in described
+    assert "UNSUPPORTED_VERSION" in shell("features", "describe", code=254)
+    shell("topics", "delete", "placed")
+
+    shell("down")
+    assert await_end(terminal.mark) == []
+    assert '"partitions":{"0":[2,1],' in shell("inspect", "/brokers/topics/orders"), (
+        "its log tells of it when it is down"
+    )
+    assert "VALID: standing" in (verdict := shell("verify", str(terminal.latest)))
+    assert "acks=all: 110 records sent, 110 acked, 0 lost" in verdict
+
+
+@pytest.mark.spark
+def test_it_goes_on_after_a_stop_and_after_its_supervisor_died(terminal: Terminal) -> None:
+    shell = terminal.type
+    shell("up", "--era", "kafka-2.6-zk", *FAST)
+    shell("topics", "create", "orders", "--replica-assignment", "0:1:2")
+    shell("produce", "orders", stdin=lines(1, 10))
+    _, controller_epoch = held(terminal)
+    shell("stop")
+    shell("start")
+    assert held(terminal)[1] > controller_epoch
+    shell("produce", "orders", stdin=lines(11, 20))
+    pid = terminal.status()["supervisor_pid"]
+    assert isinstance(pid, int)
+    os.kill(pid, signal.SIGKILL)
+    assert await_end(terminal.mark) == [], "the server and the brokers die with it"
+    shell("start")
+    assert shell("consume", "orders", "--from-beginning", "--max-messages", "20") == lines(1, 20)
+    shell("down")
+    state = read_state(terminal.latest)
+    assert state is not None
+    assert (state.ended, state.problem) == (Ended.DOWN, None)
+    told = [
+        json.loads(line).get("metadata_offset", 0)
+        for path in sorted((terminal.latest / "events").glob("100-*.jsonl"))
+        for line in path.read_text().splitlines()
+    ]
+    log = TransactionLogReader(terminal.latest / "nodes" / "100" / "data")
+    logged = {transaction.zxid for transaction in log.read_new()}
+    assert set(told) - {0} == logged, "what the supervisor that died had not read is on record, too"
+    verdict = shell("verify", str(terminal.latest))
+    assert "acks=all: 20 records sent, 20 acked, 0 lost" in verdict
+
+
+def test_what_cannot_be_is_refused_in_one_line(terminal: Terminal) -> None:
+    shell = terminal.type
+    refused = shell("up", "--era", "kafka-3.9-zk", "--driver", "docker", code=254)
+    assert "--driver docker cannot play eras with ZooKeeper" in refused
+    assert len(refused.splitlines()) == 1
+    shell("up", "--brokers", "1", *FAST)
+    refused = shell("chaos", "expire-session", "0", code=254)
+    assert "there is no ZooKeeper in this era" in refused
+    assert len(refused.splitlines()) == 1
+    assert "has no ZooKeeper" in shell("inspect", "/", code=254)
+    shell("down")
