@@ -259,6 +259,19 @@ def test_a_topics_own_min_isr_counts() -> None:
     acked(cluster, 2)
 
 
+def test_the_min_isr_of_a_topic_that_was_made_again_counts() -> None:
+    cluster = ZooKeeperCluster(1, 2, 3, min_insync_replicas=1)
+    cluster.create_topic(2, 3, config={"min.insync.replicas": "1"})
+    acked(cluster, 2)
+    cluster.delete_topic()
+    assert cluster.server.children(paths.TOPICS) == ()
+    cluster.create_topic(2, 3, config={"min.insync.replicas": "2"})
+    cluster.crash(3)
+    _, answer = cluster.produce(2)
+    assert not cluster.is_acked(answer)
+    assert cluster.produced[answer].partitions[0].error.name == "NOT_ENOUGH_REPLICAS"
+
+
 # --- KIP-550 ------------------------------------------------------------------------------------------------------
 
 

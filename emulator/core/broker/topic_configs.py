@@ -3,7 +3,7 @@
 A broker reads a topic's node when it first hosts a partition of it, and again when the node changes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from emulator.core.types import ConfigResource
 from emulator.core.zookeeper.nodes import paths
@@ -24,6 +24,10 @@ class TopicConfigs:
     def take(self, topic: str, config: Mapping[str, str]) -> None:
         """Takes over what was read."""
         self._configs[topic] = config
+
+    def keep(self, topics: Collection[str]) -> None:
+        """Forgets all other topics: one that is made again has another configuration, which nobody watches."""
+        self._configs = {topic: config for topic, config in self._configs.items() if topic in topics}
 
     def is_known(self, topic: str) -> bool:
         """Whether a topic's node was read."""

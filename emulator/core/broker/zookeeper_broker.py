@@ -330,6 +330,7 @@ class ZooKeeperBroker:
                 self._answers.append(AnswerControl(request_id=incoming.request_id, response=updated))
             case StopReplicaRequest() as request:
                 stopped = self.control.handle_stop_replica(turn, request)
+                self._configs.keep({partition.name.topic for partition in self._hosted})
                 self._answers.append(AnswerControl(request_id=incoming.request_id, response=stopped))
 
     def _handle_request(self, turn: Turn, incoming: RequestReceived) -> None:
@@ -418,6 +419,8 @@ class ZooKeeperBroker:
         self._zookeeper.put(_config_read(topic))
 
     def _take_config(self, turn: Turn, read: _ConfigRead) -> None:
+        if not any(partition.name.topic == read.topic for partition in self._hosted):
+            return  # asked for when the topic went; it is read anew where another of that name is hosted
         self._configs.take(read.topic, read.config)
         for partition in self._hosted:
             if partition.name.topic == read.topic:
