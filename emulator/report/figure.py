@@ -3,6 +3,7 @@
 ::
 
     faults       what was broken and mended
+    controller   with ZooKeeper: blocks of who was controller in which epoch
     leader       blocks: leader, epoch, ISR, ELR
     all logs     how many copies of each record there are            | in the end
     broker 0     its role; its log                                   | its final log
@@ -22,7 +23,7 @@ from emulator.report.axes import RecordAxis, TimeAxis
 from emulator.report.copies_lane import copies_lane
 from emulator.report.curves import flushed_steps, held_curves
 from emulator.report.gone import counts_of, gone_records
-from emulator.report.lanes import acks_lane, faults_lane, leader_lane
+from emulator.report.lanes import acks_lane, controller_lane, faults_lane, leader_lane
 from emulator.report.log_lane import broker_lane
 from emulator.report.markup import element, line, text, title
 from emulator.report.picture import Box, PartitionPicture
@@ -119,6 +120,9 @@ def draw(
     faults_box = Box(_LEFT, y, _RIGHT, y + height)
     parts += [_label("faults", y + 11), *faults]
     y += height + 4
+    if story.controllers:
+        parts += [_label("controller", y + 14), *controller_lane(picture, Box(_LEFT, y, _RIGHT, y + 20))]
+        y += 24
     leader = Box(_LEFT, y, _RIGHT, y + 20)
     parts += [
         _label("leader", y + 14),

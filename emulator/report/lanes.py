@@ -74,7 +74,33 @@ def why(change: StateChange) -> str:
     """Returns what set a committed change off, and how its leader was chosen."""
     about = "" if change.broker is None else f" {change.broker}"
     how = election_words(change.election)
-    return f"{change.reason}{about}{f'; elected {how}' if how else ''}"
+    return f"{change.reason}{about}{f'; elected {how}' if how else ''}{_written(change)}"
+
+
+def _written(change: StateChange) -> str:
+    if change.writer is None:
+        return ""
+    role = "the leader itself" if change.controller_epoch is None else f"controller in epoch {change.controller_epoch}"
+    return f"; written by broker {change.writer}, {role}"
+
+
+def controller_lane(picture: PartitionPicture, box: Box) -> list[str]:
+    """Draws a block for each term of a controller that ZooKeeper knew."""
+    parts = []
+    for term in picture.story.controllers:
+        end_us = picture.story.end_us if term.ended_us is None else min(term.ended_us, picture.story.end_us)
+        x = picture.time.x(max(term.begun_us, 0))
+        width = picture.time.x(max(end_us, 0)) - x
+        if width <= 0:
+            continue
+        who = "unknown" if term.broker is None else f"broker {term.broker}"
+        said = f"{seconds(term.begun_us)}: {who} is elected controller, controller epoch {term.controller_epoch}"
+        parts.append(rect(x, box.top, width, box.height, "leader", title(said)))
+        words = (f"{who} · controller epoch {term.controller_epoch}", f"{who} · {term.controller_epoch}", who[-1:])
+        label = next((each for each in words if fits(each, width, character=5.9)), None)
+        if label is not None:
+            parts.append(text(label, x + 5, box.top + 14, "leader-label"))
+    return parts
 
 
 def _leader_words(change: StateChange) -> list[str]:

@@ -2,7 +2,7 @@
 
 ::
 
-    leader    000000111111222....222      digits are brokers, . is no leader
+    leader    000000111111222....222      digits are brokers, . is no leader; with ZooKeeper above it the controller
     broker 0  LLLLLL..............ii      L leads, i in ISR, e in ELR, . out, x no process
     copies 0  333333222222111111000       copies of the records of epoch 0
 
@@ -34,7 +34,10 @@ def text_picture(verdict: VerdictReport, partition: PartitionStory, story: RunSt
     )
     moments = axis.times(np.arange(COLUMNS, dtype=np.float64) + 0.5)
     marks, legend = _marks(axis, story)
-    rows = [("faults", marks), ("leader", "".join(_leader(partition, time) for time in moments))]
+    rows = [("faults", marks)]
+    if story.controllers:
+        rows.append(("controller", "".join(_controller(story, time) for time in moments)))
+    rows += [("leader", "".join(_leader(partition, time) for time in moments))]
     rows += [(f"broker {broker}", _roles(picture, broker, moments)) for broker in picture.brokers]
     rows += _copies(picture, moments)
     rows.append(("seconds", _seconds(axis)))
@@ -52,6 +55,13 @@ def _marks(axis: TimeAxis, story: RunStory) -> tuple[str, list[str]]:
         row[place] = letter
         legend.append(f"{letter} {words} at {seconds(time_us)}")
     return "".join(row), legend
+
+
+def _controller(story: RunStory, time_us: float) -> str:
+    terms = [term for term in story.controllers if term.begun_us <= time_us]
+    if not terms or terms[-1].broker is None or time_us >= (terms[-1].ended_us or story.end_us + 1):
+        return "."
+    return str(terms[-1].broker % 10)
 
 
 def _leader(partition: PartitionStory, time_us: float) -> str:

@@ -26,6 +26,7 @@ from emulator.core.events import (
     ZnodeWritten,
 )
 from emulator.core.types import NodeRole, Witness, ZnodeWrite
+from emulator.verification.controller_terms import CONTROLLER_NODE, ControllerTerms
 from emulator.verification.event_table import EventTable
 from emulator.verification.timeline import CollectedEvent, EventPlace
 from emulator.verification.vocabulary import COMMITTED
@@ -34,8 +35,6 @@ ELR_FEATURE: Final = "eligible.leader.replicas.version"
 METADATA_VERSION: Final = "metadata.version"
 _LEADER_RECOVERY: Final = 3
 """Level of ``metadata.version`` 3.2-IV0, below which no partition is RECOVERING (KIP-704)."""
-
-_CONTROLLER_NODE: Final = "/controller"
 
 _Process = tuple[int, int]
 """Node and incarnation."""
@@ -125,9 +124,14 @@ class ClusterFacts:
             sorted(
                 (each.metadata_offset, each.session_id)
                 for each in written
-                if each.path == _CONTROLLER_NODE and each.write is ZnodeWrite.CREATED
+                if each.path == CONTROLLER_NODE and each.write is ZnodeWrite.CREATED
             )
         )
+
+    @cached_property
+    def controllers(self) -> ControllerTerms:
+        """Where metadata is in ZooKeeper: who was controller when, and who wrote what."""
+        return ControllerTerms(self.events.of(ZnodeWritten))
 
     @cached_property
     def committed_offsets(self) -> frozenset[int]:

@@ -24,6 +24,7 @@ from emulator.verification.cluster_facts import ClusterFacts
 from emulator.verification.fencings import is_mended_by
 from emulator.verification.run_story import (
     BrokenLink,
+    Controllership,
     Fault,
     Heal,
     NodeProcess,
@@ -87,6 +88,17 @@ def run_story(cluster: ClusterFacts, partitions: Iterable[PartitionStory]) -> Ru
             for registered in cluster.registrations
         ),
         partitions=tuple(partitions),
+        controllers=tuple(
+            Controllership(
+                broker=term.broker,
+                controller_epoch=term.controller_epoch,
+                begun_us=time_us(term.begun.time_ns, origin_ns),
+                ended_us=None if term.ended is None else time_us(term.ended.time_ns, origin_ns),
+                metadata_offset=term.begun.event.metadata_offset,
+                event=cluster.place(term.begun),
+            )
+            for term in cluster.controllers.terms
+        ),
     )
 
 

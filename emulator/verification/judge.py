@@ -162,7 +162,7 @@ def put_together(run: RunDirectory, evidence: RunEvidence, judged: Sequence[Part
         partitions=tuple(_partition_counts(evidence.history, judged)),
         availability=tuple(each.availability for each in judged),
         losses=losses,
-        leaders=describe_leaders(timeline),
+        leaders=describe_leaders(timeline, evidence.facts.cluster),
         acks_comparison=compare_acks(evidence.facts) if run.report == REPORT else None,
         seed=run.seed,
         started=run.started,

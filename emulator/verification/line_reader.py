@@ -231,7 +231,9 @@ class LineReader:
     def _is_new(self, event: e.Event) -> bool:
         """Whether no line came before about the record that an event tells of."""
         offset = getattr(event, "metadata_offset", 0)
-        key = (type(event), offset, getattr(event, "topic_id", ""), getattr(event, "partition", 0))
+        # A transaction of ZooKeeper, all of one zxid, may write a node after others, and the same one twice.
+        about = f"{event.write} {event.path}" if isinstance(event, e.ZnodeWritten) else getattr(event, "topic_id", "")
+        key = (type(event), offset, about, getattr(event, "partition", 0))
         before = self._committed.setdefault(key, event)
         if before is event:
             return True

@@ -185,7 +185,7 @@ def logged_partitions(directory: Path) -> Iterator[tuple[str, int]]:
 def _logs(data: Path) -> Iterator[tuple[str, int, Path]]:
     for path in sorted(data.glob("*-*")):
         topic, _, number = path.name.rpartition("-")
-        if topic not in ("", METADATA_TOPIC) and number.isdigit() and path.is_dir():
+        if topic not in ("", METADATA_TOPIC) and number.isdigit() and path.is_dir() and not _is_zookeepers(path):
             yield topic, int(number), path
 
 
@@ -332,3 +332,8 @@ def _text_lines(path: Path, read: Callable[[Path], bytes]) -> list[str]:
         return read(path).decode().splitlines()
     except (OSError, UnicodeDecodeError):
         return []
+
+
+def _is_zookeepers(directory: Path) -> bool:
+    """Whether a directory is where a ZooKeeper server keeps its transaction log, which no topic ``version`` has."""
+    return directory.name == "version-2" and any(directory.glob("log.*"))

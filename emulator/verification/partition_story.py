@@ -11,6 +11,7 @@ from emulator.verification.batches import AckedBatch
 from emulator.verification.causes import causes_of
 from emulator.verification.cluster_story import origin_of, time_us
 from emulator.verification.columns import NONE, Table
+from emulator.verification.controller_terms import state_node
 from emulator.verification.event_table import place_of
 from emulator.verification.flushed_logs import flushed_logs
 from emulator.verification.held_logs import final_records, held_and_cut
@@ -69,8 +70,10 @@ def partition_story(facts: PartitionFacts, losses: Sequence[Loss]) -> PartitionS
 
 def committed_changes(facts: PartitionFacts, origin_ns: int) -> Iterator[StateChange]:
     """Yields the states of a partition in the controller's order."""
+    terms = facts.cluster.controllers
     for told in sorted(facts.events.of(PartitionChanged), key=lambda each: each.event.metadata_offset):
         event = told.event
+        writer = terms.writer(event.metadata_offset, state_node(facts.topic, facts.partition))
         yield StateChange(
             time_us=time_us(told.time_ns, origin_ns),
             metadata_offset=event.metadata_offset,
@@ -87,6 +90,8 @@ def committed_changes(facts: PartitionFacts, origin_ns: int) -> Iterator[StateCh
             min_isr=event.effective_min_isr,
             is_recovering=event.leader_recovery_state is LeaderRecoveryState.RECOVERING,
             event=facts.cluster.place(told),
+            writer=None if writer is None else writer.broker,
+            controller_epoch=None if writer is None else writer.controller_epoch,
         )
 
 

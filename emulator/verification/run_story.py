@@ -168,6 +168,8 @@ class StateChange(msgspec.Struct, frozen=True, kw_only=True):
         min_isr: that the decision was made with.
         is_recovering: whether the leader may lack records, and says so (KIP-704).
         event: that tells of it.
+        writer: who wrote it into ZooKeeper; ``None`` in a KRaft cluster.
+        controller_epoch: of the controller that the writer was; ``None`` for a leader that wrote its ISR itself.
     """
 
     time_us: int
@@ -185,6 +187,8 @@ class StateChange(msgspec.Struct, frozen=True, kw_only=True):
     min_isr: int
     is_recovering: bool
     event: EventPlace
+    writer: int | None = None
+    controller_epoch: int | None = None
 
 
 class Leadership(msgspec.Struct, frozen=True, kw_only=True):
@@ -355,6 +359,26 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     left_out: int = 0
 
 
+class Controllership(msgspec.Struct, frozen=True, kw_only=True):
+    """A time in which a broker was controller, in a cluster with ZooKeeper.
+
+    Attributes:
+        broker: that was elected; ``None`` where nothing tells.
+        controller_epoch: which it was given.
+        begun_us: when it was elected.
+        ended_us: when ``/controller`` went; ``None`` if it did not.
+        metadata_offset: zxid of the election.
+        event: that tells of it.
+    """
+
+    broker: int | None
+    controller_epoch: int
+    begun_us: int
+    ended_us: int | None
+    metadata_offset: int
+    event: EventPlace
+
+
 class PartitionStory(msgspec.Struct, frozen=True, kw_only=True):
     """What became of one partition.
 
@@ -403,6 +427,7 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
         steps: of the plan.
         registrations: of brokers, in the controller's order.
         partitions: by name.
+        controllers: who was controller, in the order of their epochs; empty in a KRaft cluster.
     """
 
     version: int = STORY_VERSION
@@ -415,3 +440,4 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[Step, ...] = ()
     registrations: tuple[Registration, ...] = ()
     partitions: tuple[PartitionStory, ...] = ()
+    controllers: tuple[Controllership, ...] = ()

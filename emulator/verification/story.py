@@ -10,6 +10,7 @@ from typing import Final
 
 from emulator.core.events import BrokerRegistered, Election, Event, LogTruncated, PartitionChanged, PowerLost
 from emulator.verification.cluster_facts import ClusterFacts
+from emulator.verification.controller_terms import ControllerTerms, state_node
 from emulator.verification.fates import Fate, fates_of
 from emulator.verification.guarantee import judge_guarantee
 from emulator.verification.loss_report import Loss, StoryKind, StoryLine, merged
@@ -105,8 +106,12 @@ def _head(fate: Fate) -> Iterator[str]:
 
 
 def _what_happened(fate: Fate, cluster: ClusterFacts, timeline: Timeline) -> Iterator[StoryLine]:
-    tellers = (_of_power_loss, _of_registration, _of_election, _of_truncation)
-    for teller in tellers:
+    terms = cluster.controllers
+
+    def of_election(fate: Fate, _: int, change: Event) -> _Told | None:
+        return _of_election(fate, change, terms)
+
+    for teller in (_of_power_loss, _of_registration, of_election, _of_truncation):
         for told in timeline.events:
             line = teller(fate, told.node, told.event)
             if line is not None:
@@ -163,7 +168,7 @@ def _of_registration(fate: Fate, _: int, registered: Event) -> _Told | None:
     return StoryKind.REGISTERED, registered.broker_id, registered.metadata_offset, text
 
 
-def _of_election(fate: Fate, _: int, change: Event) -> _Told | None:
+def _of_election(fate: Fate, change: Event, terms: ControllerTerms) -> _Told | None:
     if (
         not isinstance(change, PartitionChanged)
         or (change.topic_id, change.partition, change.leader_epoch) != (fate.topic_id, fate.partition, fate.ended_in)
@@ -173,10 +178,13 @@ def _of_election(fate: Fate, _: int, change: Event) -> _Told | None:
         return None
     lacking = fate.first_lacking
     end = "" if lacking is None else f", with a log that ended at {lacking.log_end_offset}"
+    writer = terms.writer(change.metadata_offset, state_node(change.topic, change.partition))
+    who = "The controller" if writer is None else str(writer).capitalize()
+    elr = f", ELR {list(change.elr)}" if writer is None else ""
     text = (
-        f"The controller elected broker {change.leader} in epoch {change.leader_epoch} "
+        f"{who} elected broker {change.leader} in epoch {change.leader_epoch} "
         f"({_election_words(change.election)}; cause: {_cause(change)}){end}; "
-        f"ISR {list(change.isr)}, ELR {list(change.elr)}."
+        f"ISR {list(change.isr)}{elr}."
     )
     return StoryKind.ELECTED, change.leader, change.metadata_offset, text
 
@@ -198,17 +206,24 @@ def _of_truncation(fate: Fate, node: int, cut: Event) -> _Told | None:
     return StoryKind.TRUNCATED, node, None, text
 
 
-def describe_leaders(timeline: Timeline) -> tuple[str, ...]:
+def describe_leaders(timeline: Timeline, cluster: ClusterFacts) -> tuple[str, ...]:
     """Returns the partitions' committed states in the controller's order, in plain words."""
+    terms = cluster.controllers
     changes = sorted(timeline.of(PartitionChanged), key=lambda c: c.metadata_offset)
     lines = [
-        f"{c.topic}-{c.partition} epoch {c.leader_epoch}: leader {_or_none(c.leader)}, ISR {list(c.isr)}, "
-        f"ELR {list(c.elr)} ({_cause(c)}{_elected(c)})"
+        f"{c.topic}-{c.partition} epoch {c.leader_epoch}: leader {_or_none(c.leader)}, ISR {list(c.isr)}"
+        f"{_written(c, terms)} ({_cause(c)}{_elected(c)})"
         for c in changes
     ]
     if len(lines) > LEADER_LINES_MAX:
         lines = [*lines[:LEADER_LINES_MAX], f"and {len(lines) - LEADER_LINES_MAX} more changes"]
     return tuple(lines)
+
+
+def _written(change: PartitionChanged, terms: ControllerTerms) -> str:
+    """What a state has beside leader and ISR: its ELR, or in ZooKeeper, where there is none, who wrote it."""
+    writer = terms.writer(change.metadata_offset, state_node(change.topic, change.partition))
+    return f", ELR {list(change.elr)}" if writer is None else f", written by {str(writer).removesuffix(',')}"
 
 
 def _elected(change: PartitionChanged) -> str:

@@ -1,5 +1,6 @@
 """A story of KIP-497 around a real ZooKeeper server: before the KIP and after it, judged as all runs are."""
 
+import re
 from collections.abc import Mapping
 
 import psutil
@@ -49,6 +50,16 @@ def test_what_is_acknowledged_by_all_survives_a_leader_that_loses_zookeeper(stor
     assert problem is None, (order.directory / "run.log").read_text()
     outcome, misses = compare(report, order.scenario.expectation(era))
     assert (outcome, misses) == (Expected.MET, ())
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_it_is_told_who_wrote_the_isr(story: Told, era: str) -> None:
+    _, _, report = story[era]
+    [*_, election] = [line for line in report.leaders if "elected as" in line and "epoch 0" not in line]
+    assert re.search(r"written by broker \d, controller in epoch \d ", election)
+    [*_, expansion] = [line for line in report.leaders if "ISR [2, 0, 1]" in line or "ISR [0, 2, 1]" in line]
+    leader_wrote = era == "kafka-2.6-zk"
+    assert ("written by broker 2, the leader itself" in expansion) is leader_wrote, expansion
 
 
 @pytest.mark.parametrize("era", ERAS)

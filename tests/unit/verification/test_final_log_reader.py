@@ -73,4 +73,6 @@ def test_strangers_in_the_data_directory_are_left_alone(tmp_path: Path) -> None:
     (directory / "data/no-partition").mkdir()
     (directory / "data/orders-0").rename(directory / "data/__cluster_metadata-0")
     (directory / "data/orders-1").touch()
+    (directory / "data/version-2").mkdir()  # of a ZooKeeper server
+    (directory / "data/version-2/log.1").touch()
     assert list(read_node_logs(node=1, directory=directory)) == []
