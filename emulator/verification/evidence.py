@@ -24,7 +24,9 @@ from emulator.core.events import (
     MessageIntercepted,
     NodeStarted,
     NodeStopped,
+    PartitionChanged,
     RunEnded,
+    ZnodeWritten,
 )
 from emulator.core.types import NodeRole
 from emulator.verification.accounts import (
@@ -42,6 +44,7 @@ from emulator.verification.run_reader import RunEvidence
 from emulator.verification.seals import seal_doubts
 from emulator.verification.timeline import Timeline
 from emulator.verification.vocabulary import tag
+from emulator.verification.zookeeper_log import contradictions_of_zookeeper
 
 _SHOWN_CHARACTERS: Final = 80
 _LEAVES_METADATA_LOGS: Final = ("process", "docker")
@@ -276,6 +279,11 @@ def _about_accounts(evidence: RunEvidence, readings: Sequence[Readings]) -> Iter
             yield Doubt(
                 about=Evidence.FINAL_LOGS, sentence=f"the log of controller {node} on disk is missing", node=node
             )
+    for node, log_of_server in evidence.zookeeper_logs.items():
+        written = (each.event for each in evidence.facts.cluster.events.of(ZnodeWritten))
+        changes = evidence.timeline.of(PartitionChanged)
+        for sentence in contradictions_of_zookeeper(node, log_of_server, written, changes):
+            yield Doubt(about=Evidence.EVENTS, sentence=sentence, node=node)
     for sentence in contradictions_of_cluster(evidence.facts.cluster, evidence.timeline):
         yield Doubt(about=Evidence.EVENTS, sentence=sentence)
     for each in readings:

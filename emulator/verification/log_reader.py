@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from emulator.verification.columns import NONE, Mask, Table
 from emulator.verification.integers import Ints
 from emulator.verification.matching import groups_of
+from emulator.verification.zookeeper_log import transaction_logs
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 AFTER_LENGTH: Final = 12
@@ -143,6 +144,7 @@ def log_files(directory: Path) -> Iterator[Path]:
         if (log / _TOPIC_ID_FILE).exists():
             yield log / _TOPIC_ID_FILE
         yield from _segments(log)
+    yield from transaction_logs(directory)
 
 
 def read_node_logs(

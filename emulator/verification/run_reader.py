@@ -11,6 +11,7 @@ from emulator.verification.run_directory import RunDirectory
 from emulator.verification.run_facts import RunFacts
 from emulator.verification.run_plan import ReadLedger
 from emulator.verification.timeline import Timeline
+from emulator.verification.zookeeper_log import LoggedWrite, read_zookeeper_log, transaction_logs
 
 
 class RunEvidence(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,6 +23,7 @@ class RunEvidence(msgspec.Struct, frozen=True, kw_only=True):
         sizes: bytes that were read of each file, by its path in the run's directory.
         contents: how many lines each file of lines has, and their digest, by the same path.
         metadata_logs: those of controllers, by node.
+        zookeeper_logs: what ZooKeeper servers wrote, by node.
     """
 
     run: RunDirectory
@@ -33,6 +35,7 @@ class RunEvidence(msgspec.Struct, frozen=True, kw_only=True):
     sizes: dict[str, int]
     contents: dict[str, FileContent]
     metadata_logs: dict[int, MetadataLog]
+    zookeeper_logs: dict[int, tuple[LoggedWrite, ...]]
 
 
 def read_run(run: RunDirectory) -> RunEvidence:
@@ -60,6 +63,7 @@ def read_run(run: RunDirectory) -> RunEvidence:
         sizes=ledger.sizes,
         contents=ledger.contents,
         metadata_logs=metadata_logs,
+        zookeeper_logs=read_zookeeper_logs(run, ledger),
     )
 
 
@@ -73,6 +77,19 @@ def read_metadata_logs(run: RunDirectory, ledger: ReadLedger) -> dict[int, Metad
         node: read_metadata_log(ledger.read(directory / METADATA_LOG))
         for node, directory in run.node_directories()
         if (directory / METADATA_LOG).exists()
+    }
+
+
+def read_zookeeper_logs(run: RunDirectory, ledger: ReadLedger) -> dict[int, tuple[LoggedWrite, ...]]:
+    """Returns what is in the transaction logs that are there.
+
+    Raises:
+        OSError: one cannot be read.
+    """
+    return {
+        node: read_zookeeper_log(ledger.read(path) for path in paths)
+        for node, directory in run.node_directories()
+        if (paths := transaction_logs(directory))
     }
 
 

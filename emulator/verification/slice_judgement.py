@@ -23,7 +23,7 @@ from emulator.verification.row_tables import PartitionName
 from emulator.verification.run_directory import RunDirectory
 from emulator.verification.run_facts import RunFacts
 from emulator.verification.run_plan import ReadLedger, RunPlan, differences
-from emulator.verification.run_reader import RunEvidence, read_final_logs, read_metadata_logs
+from emulator.verification.run_reader import RunEvidence, read_final_logs, read_metadata_logs, read_zookeeper_logs
 from emulator.verification.run_slices import (
     FileKind,
     Slice,
@@ -251,6 +251,7 @@ def finish(
         sizes=merged.sizes,
         contents=merged.contents,
         metadata_logs=metadata_logs,
+        zookeeper_logs=read_zookeeper_logs(plan.run, ledger),
     )
     report = put_together(plan.run, evidence, [outcome.judgement for outcome in outcomes])
     story = join_stories(facts.cluster, [outcome.story for outcome in outcomes])

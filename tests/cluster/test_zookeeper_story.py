@@ -1,7 +1,9 @@
 """A story of KIP-497 around a real ZooKeeper server: before the KIP and after it, judged as all runs are."""
 
 import re
+import shutil
 from collections.abc import Mapping
+from pathlib import Path
 
 import psutil
 import pytest
@@ -15,7 +17,7 @@ from chaos.scenario.scenario_file import find_scenario, load_scenario
 from emulator.cluster.toxiproxy_build import find_toxiproxy
 from emulator.core.eras import era_rules
 from emulator.plan.drivers import DriverName
-from emulator.verification.verdict import Expected, VerdictReport
+from emulator.verification.verdict import Expected, Verdict, VerdictReport
 from emulator.verification.verify import verify_runs
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.timeout(300)]
@@ -60,6 +62,18 @@ def test_it_is_told_who_wrote_the_isr(story: Told, era: str) -> None:
     [*_, expansion] = [line for line in report.leaders if "ISR [2, 0, 1]" in line or "ISR [0, 2, 1]" in line]
     leader_wrote = era == "kafka-2.6-zk"
     assert ("written by broker 2, the leader itself" in expansion) is leader_wrote, expansion
+
+
+def test_a_transaction_log_that_says_something_else_makes_it_unknown(
+    story: Told, spark: SparkSession, tmp_path: Path
+) -> None:
+    order, _, _ = story["kafka-3.9-zk"]
+    copy = shutil.copytree(order.directory, tmp_path / order.directory.name)
+    [log] = (copy / "nodes" / "100" / "data" / "version-2").glob("log.*")
+    log.write_bytes(log.read_bytes()[:4096])
+    [report] = verify_runs([copy], spark=spark)
+    assert report.verdict is Verdict.UNKNOWN
+    assert any(each.sentence.startswith("the transaction log of node 100 has no ") for each in report.doubts)
 
 
 @pytest.mark.parametrize("era", ERAS)
