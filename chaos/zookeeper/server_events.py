@@ -143,7 +143,7 @@ class ServerEvents:
             for event in self._history.take(change, cause_id=_CAUSE):
                 if not is_known:
                     self._write(event, time_ns=time_ns)
-        self._history.image.next_offset = MetadataOffset(offset + 1)  # also where no metadata was written
+        self._history.passed(transaction.zxid)
         self._history.image.take_delta()
 
     def _write(self, event: Event, *, time_ns: int) -> None:

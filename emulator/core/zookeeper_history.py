@@ -100,6 +100,10 @@ class ZooKeeperHistory:
         )
         return [written, *self._meaning(change, cause_id)]
 
+    def passed(self, zxid: Zxid) -> None:
+        """Moves the image's end past a zxid: also where no node was changed, or none that is metadata."""
+        self.image.next_offset = MetadataOffset(zxid + 1)
+
     def _meaning(self, change: TreeChange, cause_id: CauseId) -> Iterator[ControllerEvent]:
         path, is_gone = change.path, change.kind is ZooKeeperEventKind.DELETED
         name = paths.partition_of_state_node(path)

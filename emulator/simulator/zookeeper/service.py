@@ -84,6 +84,7 @@ class ZooKeeperStore:
         events = [
             event for change in self.server.take_changes() for event in self.history.take(change, cause_id=cause_id)
         ]
+        self.history.passed(self.server.last_zxid)
         for event in events:
             if isinstance(event, PartitionChanged):
                 name = TopicPartition(event.topic, event.partition)
