@@ -105,10 +105,7 @@ def play_and_verify(
         on_phase("verify")
         with starter.at_work() as spark:
             reports = verify_runs(directories, spark=spark)
-        return tuple(
-            EraResult(era=order.era, directory=order.directory, report=held_against(order, report))
-            for order, report in zip(orders, reports, strict=True)
-        )
+        return tuple(_result(order, report) for order, report in zip(orders, reports, strict=True))
     finally:
         starter.stop()
 
@@ -153,16 +150,17 @@ def play_runs(
     return asyncio.run(_play_all(orders, on_status, watch))
 
 
-def held_against(order: RunOrder, report: VerdictReport) -> VerdictReport:
-    """Returns a verdict with what its scenario expected of the era, and writes it into the run directory.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    outcome, misses = compare(report, order.scenario.expectation(order.era))
-    final = msgspec.structs.replace(report, outcome=outcome, misses=misses)
+def _result(order: RunOrder, report: VerdictReport) -> EraResult:
+    """Writes what became of a run into its directory."""
+    final = held_against(order, report)
     write_verdict(final, order.directory, picture=failure_picture(final, order.directory))
-    return final
+    return EraResult(era=order.era, directory=order.directory, report=final)
+
+
+def held_against(order: RunOrder, report: VerdictReport) -> VerdictReport:
+    """Returns a verdict with what its scenario expected of the era."""
+    outcome, misses = compare(report, order.scenario.expectation(order.era))
+    return msgspec.structs.replace(report, outcome=outcome, misses=misses)
 
 
 async def _play_all(

@@ -9,18 +9,19 @@ from emulator.plan.actions import AlterConfig, CreateTopic
 from emulator.plan.drivers import DriverName
 from emulator.plan.plan_lint import refusal
 from emulator.plan.unsupported_properties import NO_TIMED_FLUSH, NODE_FLUSH_TIME, TOPIC_FLUSH_TIME
-from emulator.plan.zookeeper_refusals import refusal_at_server, refusal_without_server
+from emulator.plan.zookeeper_refusals import server_refusal
 
 
 def not_in_era(scenario: Scenario, era: str, driver: DriverName) -> tuple[str, ...]:
     """Describes what processes cannot play in an era, because it has ZooKeeper or has none."""
     if not driver.has_processes:
         return ()
-    refusal_of = refusal_at_server if is_zookeeper_era(era) else refusal_without_server
+    has_zookeeper = is_zookeeper_era(era)
     return tuple(
         f"step {number} {step.text} (line {step.line}): {reason}"
         for number, step in enumerate(scenario.steps, start=1)
-        if not isinstance(step.action, Until) and (reason := refusal_of(step.action)) is not None
+        if not isinstance(step.action, Until)
+        and (reason := server_refusal(step.action, has_zookeeper=has_zookeeper)) is not None
     )
 
 

@@ -19,12 +19,10 @@ from contextlib import asynccontextmanager
 from typing import Final
 from urllib.parse import unquote, urlsplit, urlunsplit
 
+from emulator.cluster.containers.monitoring import ANNOTATION_TAG
 from emulator.core.errors import ConfigError
 
 VARIABLE: Final = "LASTSTAND_GRAFANA"
-TAG: Final = "laststand"
-"""Of every annotation; the dashboard shows those that have it."""
-
 _TIMEOUT_S: Final = 2.0
 _WAITING_MAX: Final = 1000
 """Annotations that are not sent yet; more are dropped."""
@@ -58,7 +56,7 @@ class Annotations:
 
         Args:
             text: what was done.
-            tags: beside ``TAG``.
+            tags: beside ``ANNOTATION_TAG``.
             begun_ns: when it was begun, in nanoseconds since 1970.
             ended_ns: when it was done.
         """
@@ -67,7 +65,7 @@ class Annotations:
         body = {
             "time": begun_ns // _NS_PER_MS,
             "timeEnd": ended_ns // _NS_PER_MS,
-            "tags": [TAG, *tags],
+            "tags": [ANNOTATION_TAG, *tags],
             "text": text,
         }
         try:

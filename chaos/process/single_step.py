@@ -17,7 +17,7 @@ from emulator.plan.nodes import NodeRef
 from emulator.plan.plan_lint import problems, refusal
 from emulator.plan.steps import action_text
 from emulator.plan.yaml_cursor import ScenarioError, open_document
-from emulator.plan.zookeeper_refusals import refusal_at_server, refusal_without_server
+from emulator.plan.zookeeper_refusals import server_refusal
 
 
 class UnplayableStepError(EmulatorError):
@@ -45,7 +45,7 @@ def step_of(wanted: str | ActionTemplate, target: FaultTarget, *, driver: Driver
             )
         return step
     has_zookeeper = isinstance(target.cluster.layout.switches, ZooKeeperSwitches)
-    refused = refusal(action, driver) or (refusal_at_server if has_zookeeper else refusal_without_server)(action)
+    refused = refusal(action, driver) or server_refusal(action, has_zookeeper=has_zookeeper)
     if refused is not None:
         raise UnplayableStepError(f"{deed_of(action).verb}: {refused}")
     row = deed_of(action)

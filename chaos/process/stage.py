@@ -36,7 +36,7 @@ from emulator.plan.drivers import DriverName
 from emulator.plan.plan_lint import refusal
 from emulator.plan.power import DiskLoss
 from emulator.plan.steps import action_text
-from emulator.plan.zookeeper_refusals import refusal_at_server, refusal_without_server
+from emulator.plan.zookeeper_refusals import server_refusal
 from emulator.storage.power_loss_plan import Keep
 
 _OF_PROCESS: Final = (Kill, Stop, Pause)
@@ -135,8 +135,7 @@ def _node(target: FaultTarget, node: NodeId, driver: DriverName) -> NodeRow:
 def _possible(target: FaultTarget, deeds: Iterable[ActionTemplate]) -> Iterator[ActionTemplate]:
     """Yields those deeds that can be done in this cluster."""
     has_zookeeper = isinstance(target.cluster.layout.switches, ZooKeeperSwitches)
-    refusal_of = refusal_at_server if has_zookeeper else refusal_without_server
-    yield from (deed for deed in deeds if refusal_of(deed) is None)
+    yield from (deed for deed in deeds if server_refusal(deed, has_zookeeper=has_zookeeper) is None)
 
 
 def _deeds_of_node(target: FaultTarget, node: NodeId) -> Iterator[ActionTemplate]:

@@ -16,6 +16,7 @@ from chaos.suite.cells import Cell
 from chaos.suite.results import CellResult, CellStatus, judged_result, unplayed_result
 from emulator.report.failure_picture import failure_picture
 from emulator.verification.verdict import Expected, VerdictReport
+from emulator.verification.verdict_forms import write_verdict
 
 Judge: TypeAlias = Callable[[Sequence[Path]], Sequence[VerdictReport]]
 """Judges run directories; called in a thread of its own, one call at a time."""
@@ -186,6 +187,7 @@ class SuitePlayer:
         final = held_against(played.order, report)
         self.reports[cell.name] = final
         picture = failure_picture(final, directory)
+        write_verdict(final, directory, picture=picture)
         is_kept = self._is_kept(final)
         result = judged_result(
             cell,

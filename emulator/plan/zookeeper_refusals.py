@@ -18,15 +18,12 @@ from emulator.plan.nodes import CONTROLLER
 _OF_DISKS: Final = (PowerLoss, SlowDisk, LoseSyncs, DiskError, DiskFull)
 
 
-def refusal_at_server(action: ActionTemplate) -> str | None:
-    """Returns why an action cannot be done where a real ZooKeeper server runs; ``None`` if it can."""
+def server_refusal(action: ActionTemplate, *, has_zookeeper: bool) -> str | None:
+    """Returns why an action cannot be done beside a real ZooKeeper server, or beside none; ``None`` if it can."""
+    if not has_zookeeper:
+        return "there is no ZooKeeper in this era" if isinstance(action, ExpireSession) else None
     if isinstance(action, OnChannel) and CONTROLLER in (action.channel.source, action.channel.target):
         return "single messages to a real ZooKeeper server are not told apart; links to it can be cut"
     if isinstance(action, OnNodes) and isinstance(action, _OF_DISKS) and CONTROLLER in action.nodes:
         return "a real ZooKeeper server uses the machine's disk as it is"
     return None
-
-
-def refusal_without_server(action: ActionTemplate) -> str | None:
-    """Returns why an action cannot be done in a cluster without ZooKeeper; ``None`` if it can."""
-    return "there is no ZooKeeper in this era" if isinstance(action, ExpireSession) else None

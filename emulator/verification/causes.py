@@ -24,12 +24,11 @@ from emulator.core.events import (
     ProduceAnswered,
 )
 from emulator.verification.cluster_story import time_us
-from emulator.verification.columns import NONE
 from emulator.verification.event_lines import FREQUENT
 from emulator.verification.integers import Ints
 from emulator.verification.loss_report import Loss
 from emulator.verification.matching import groups_of
-from emulator.verification.partition_facts import ACKS_ALL, NO_ERROR, PartitionFacts
+from emulator.verification.partition_facts import ACKS_ALL, PartitionFacts
 from emulator.verification.run_story import Cause, CausedEvent
 from emulator.verification.timeline import CollectedEvent, EventPlace
 from emulator.verification.vocabulary import EVENT_TYPES
@@ -101,9 +100,8 @@ def _lost_answers(facts: PartitionFacts, losses: Sequence[Loss]) -> Iterator[str
 
 def _ends_of_promises(facts: PartitionFacts) -> Iterator[str]:
     """The first and the last acknowledgement with acks=all of each epoch."""
-    answers = facts.events.rows(ProduceAnswered)
-    is_good = answers.has("error", NO_ERROR) & answers.has("acks", ACKS_ALL) & (answers["base_offset"] != NONE)
-    places = np.flatnonzero(is_good)
+    answers = facts.answered
+    places = np.flatnonzero(answers.has("acks", ACKS_ALL))
     offsets = answers["base_offset"][places]
     for group in groups_of(answers["topic_id"][places], answers["leader_epoch"][places]):
         ends = [group[np.argmin(offsets[group])], group[np.argmax(offsets[group])]]

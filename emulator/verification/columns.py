@@ -142,7 +142,7 @@ class Table(Collection[_Row]):
         return len(self._pending) + self._count
 
     def __iter__(self) -> Iterator[_Row]:
-        return self.rows(slice(None))
+        return self.rows(ALL)
 
     def __contains__(self, row: object) -> bool:
         return any(row == each for each in self)

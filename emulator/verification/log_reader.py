@@ -235,7 +235,7 @@ def _read_log(
 def _read_segment(content: memoryview, end_offset: int) -> tuple[_Headers, int, str | None]:
     """Returns the headers of a segment that follows on an offset, where it ends, and why reading ended early."""
     begins, headers = _batches(content)
-    end = _after(begins, headers)
+    end = _end_of(headers)
     problem = None if end == len(content) else f"{batch_problem(content, end)} at byte {end}"
     bases = headers["base_offset"].astype(np.int64)
     ends = bases + headers["last_offset_delta"] + 1
@@ -281,8 +281,9 @@ def _first(is_so: Mask) -> int:
     return int(np.argmax(is_so)) if np.any(is_so) else len(is_so)
 
 
-def _after(begins: Ints, headers: _Headers) -> int:
-    return int(begins[-1] + AFTER_LENGTH + headers["length"][-1]) if len(begins) else 0
+def _end_of(headers: _Headers) -> int:
+    """Returns where the batches of a segment end that follow one another from its beginning."""
+    return int((headers["length"].astype(np.int64) + AFTER_LENGTH).sum())
 
 
 def batch_problem(content: memoryview, position: int) -> str | None:
@@ -301,7 +302,7 @@ def batch_problem(content: memoryview, position: int) -> str | None:
 
 def _damaged_crc(content: memoryview, read: _Headers) -> int | None:
     """Returns what the batch behind those that were read comes to, if it is whole but for its CRC."""
-    position = int((read["length"].astype(np.int64) + AFTER_LENGTH).sum())
+    position = _end_of(read)
     if batch_problem(content, position) != _WRONG_CRC:
         return None
     [length] = _LENGTH.unpack_from(content, position + _LENGTH_START)

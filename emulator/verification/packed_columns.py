@@ -108,9 +108,7 @@ def read_segment(content: _Content) -> Segment:
     return Segment(constants, numbers[is_line], kinds[is_line], texts, rows)
 
 
-def _texts(
-    content: bytes | memoryview, starts: Ints, lengths: Ints, kinds: _Cells
-) -> tuple[Any, list[Any], list[bytes]]:
+def _texts(content: _Content, starts: Ints, lengths: Ints, kinds: _Cells) -> tuple[Any, list[Any], list[bytes]]:
     header: Any = None
     words: list[Any] = []
     texts: list[bytes] = []

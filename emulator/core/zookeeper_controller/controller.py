@@ -387,9 +387,9 @@ class ZooKeeperController:
                 self._respond(request_id, _refusal(request))
             raise
         except (ZooKeeperRefusedError, MalformedNodeError):
-            # A leader has its answer by then, or waits for another election.
+            # A node is gone, or makes no sense. A leader has its answer by then, or waits for another election.
             if not isinstance(request, AlterPartitionRequest):
-                self._respond(request_id, _server_error(request))
+                self._respond(request_id, _failed(request, ErrorCode.UNKNOWN_SERVER_ERROR))
             raise
 
     def _respond(self, request_id: RequestId, response: ControllerResponse) -> None:
@@ -403,30 +403,20 @@ def _nothing() -> Program[None]:
 
 def _refusal(request: ControllerRequest) -> ControllerResponse:
     """Returns what a broker answers that is not the controller."""
+    is_shutdown = isinstance(request, ControlledShutdownRequest)
+    return _failed(request, ErrorCode.STALE_CONTROLLER_EPOCH if is_shutdown else ErrorCode.NOT_CONTROLLER)
+
+
+def _failed(request: ControllerRequest, error: ErrorCode) -> ControllerResponse:
     match request:
         case AlterPartitionRequest():
-            return AlterPartitionResponse(error=ErrorCode.NOT_CONTROLLER)
+            return AlterPartitionResponse(error=error)
         case ControlledShutdownRequest():
-            return ControlledShutdownResponse(error=ErrorCode.STALE_CONTROLLER_EPOCH)
+            return ControlledShutdownResponse(error=error)
         case ElectLeadersRequest():
-            return ElectLeadersResponse(error=ErrorCode.NOT_CONTROLLER)
+            return ElectLeadersResponse(error=error)
         case AlterPartitionReassignmentsRequest():
-            return AlterPartitionReassignmentsResponse(error=ErrorCode.NOT_CONTROLLER)
-        case _:
-            assert_never(request)
-
-
-def _server_error(
-    request: ControlledShutdownRequest | ElectLeadersRequest | AlterPartitionReassignmentsRequest,
-) -> ControllerResponse:
-    """Returns what is answered where a node that was needed is gone, or makes no sense."""
-    match request:
-        case ControlledShutdownRequest():
-            return ControlledShutdownResponse(error=ErrorCode.UNKNOWN_SERVER_ERROR)
-        case ElectLeadersRequest():
-            return ElectLeadersResponse(error=ErrorCode.UNKNOWN_SERVER_ERROR)
-        case AlterPartitionReassignmentsRequest():
-            return AlterPartitionReassignmentsResponse(error=ErrorCode.UNKNOWN_SERVER_ERROR)
+            return AlterPartitionReassignmentsResponse(error=error)
         case _:
             assert_never(request)
 
