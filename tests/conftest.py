@@ -2,7 +2,7 @@
 
 With several workers (``pytest -n 3``) the modules that use a Spark session go to one of them, those that start clusters
 and use one to another, the commands of the documents to a third, other clusters to whoever is free first, and each
-other module to whoever is free then. So there are two sessions at most, and few clusters compete for the machine.
+other module to whoever is free then. So there are three sessions at most, and few clusters compete for the machine.
 """
 
 import contextlib
@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+from chaos import campaign
 from emulator.verification import session
 from emulator.verification.session import SparkSessionStarter
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 SESSION_MODULES: Final = (
     "tests/analysis/",
     "tests/verification/",
+    "tests/cluster/test_documented_commands.py",
     "tests/cluster/test_kafka.py",
     "tests/cluster/test_replayed_plans.py",
     "tests/cluster/test_scenarios.py",
@@ -108,3 +110,4 @@ def one_session(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> None:
             yield spark
 
     monkeypatch.setattr(session, "SparkSessionStarter", Starter)
+    monkeypatch.setattr(campaign, "SparkSessionStarter", Starter)

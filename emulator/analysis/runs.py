@@ -89,10 +89,20 @@ class Runs:
         events: events by the name of their type.
     """
 
-    def __init__(self, spark: "SparkSession", blocks: "RDD[Block]", broken: tuple[BrokenRun, ...]) -> None:
-        """Made by ``read_runs``."""
+    def __init__(
+        self, spark: "SparkSession", blocks: "RDD[Block]", *, filled: frozenset[str], broken: tuple[BrokenRun, ...]
+    ) -> None:
+        """Made by ``read_runs``.
+
+        Args:
+            spark: the session.
+            blocks: the rows.
+            filled: the tables that have any; for others no task is asked.
+            broken: runs that were left out.
+        """
         self._spark = spark
         self._blocks = blocks
+        self._filled = filled
         self._frames: dict[str, DataFrame] = {}
         self.broken = broken
         self.events = EventFrames(self)
@@ -182,6 +192,8 @@ class Runs:
     def _frame(self, name: str) -> "DataFrame":
         names = frozenset(EVENT_TABLES) if name == ALL_EVENTS else frozenset((name,))
         schema = ddl_of(table_columns(name))
+        if not names & self._filled:
+            return self._spark.createDataFrame([], schema)
         lines = self._blocks.filter(lambda block: block.table in names).flatMap(Block.lines)
         return self._spark.read.schema(schema).option("mode", "FAILFAST").json(lines)
 
@@ -200,11 +212,12 @@ def read_runs(spark: "SparkSession", paths: Sequence[Path | str], *, on_broken: 
     """
     plans, missing = plan_runs([Path(path) for path in paths])
     blocks = _read(spark, plans)
-    broken = (*missing, *_broken_runs(blocks, plans))
+    census = _census(blocks)
+    broken = (*missing, *_broken_runs(census, plans))
     if broken and on_broken is OnBroken.REFUSE:
         blocks.unpersist()
         raise BrokenRunsError(broken)
-    return Runs(spark, blocks, broken)
+    return Runs(spark, blocks, filled=frozenset(each.table for each in census), broken=broken)
 
 
 def plan_runs(paths: Sequence[Path]) -> tuple[tuple[RunPlan, ...], tuple[BrokenRun, ...]]:
@@ -234,15 +247,30 @@ def _read(spark: "SparkSession", plans: Sequence[RunPlan]) -> "RDD[Block]":
     return context.parallelize(dealt, slices).flatMap(fill_from).persist(StorageLevel.MEMORY_AND_DISK)
 
 
-def _broken_runs(blocks: "RDD[Block]", plans: Sequence[RunPlan]) -> tuple[BrokenRun, ...]:
+def _census(blocks: "RDD[Block]") -> list[Block]:
+    """Returns a block of each table that has rows, without them, and the blocks that say why a run has none."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     try:
-        found = blocks.filter(lambda block: block.table == BROKEN).collect()
+        return blocks.mapPartitions(_counted).collect()
     except (Py4JJavaError, PySparkException) as error:
         raise ReadingError("a task that read runs failed; spark.log says why") from error
+
+
+def _counted(blocks: Iterable[Block]) -> Iterator[Block]:
+    seen = set()
+    for block in blocks:
+        if block.table == BROKEN:
+            yield block
+        elif block.table not in seen:
+            seen.add(block.table)
+            yield block._replace(content=b"")
+
+
+def _broken_runs(census: Sequence[Block], plans: Sequence[RunPlan]) -> tuple[BrokenRun, ...]:
     return tuple(
         BrokenRun(path=plans[block.number].run.path, reason=block.lines()[0])
-        for block in sorted(found, key=lambda block: block.number)
+        for block in sorted(census, key=lambda block: block.number)
+        if block.table == BROKEN
     )

@@ -74,7 +74,7 @@ cli.add_section("Containers", compose, attach, docker)
 cli.add_section("This program", setup, kafka, completion)
 
 
-def _explain(error: Exception) -> int:
+def explain(error: Exception) -> int:
     """Prints what went wrong, and returns the exit code."""
     from emulator.cli.failure import CommandFailedError
     from emulator.cli.user_error import UserError
@@ -116,7 +116,7 @@ def main() -> int:
         leave_closed_pipes()
         return CLOSED_PIPE_EXIT_CODE
     except Exception as error:
-        code = _explain(error)
+        code = explain(error)
     if leave_closed_pipes():
         return CLOSED_PIPE_EXIT_CODE
     if code == ExitCode.INTERRUPTED:

@@ -1,22 +1,29 @@
 """Every command that README and docs show does what it says when it is pasted into a shell.
 
 A reader's directory has the checkout's ``.venv`` and ``tests``, and the files that the text around a command shows.
+What uses Spark is carried out in this process and in the session of the tests, where a line is one command and needs
+nothing of a shell: a session of its own costs more than what such a command does. One of them is left to the shell.
 """
 
+import contextlib
+import glob
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import pytest
+from click.testing import CliRunner
 
+from emulator.cli.main import cli, explain
 from tests.cluster import test_story
 from tests.cluster.signals import default_signals
 from tests.cluster.survivors import DEADLINE_S, MARK, leave_nothing
@@ -76,10 +83,10 @@ EXIT_CODES: Final = {
     "run kip-497 --driver simulator --era kip-966 --set maximal_isr=proposed --results results.json": {1},
     "run --rerun results.json": {1},
     "fuzz --plans 2 --seed 153": {0, 2},
-    "simulate --seeds 1..200 --set elr=off": {1},
+    "simulate --seeds 1..100 --set elr=off": {1},
     "simulate --seeds 1..1000 --set elr=off": {1},
     "simulate --set elr=off": {1},
-    "simulate --era kafka-2.6-zk --seeds 1..200": {0, 1},
+    "simulate --era kafka-2.6-zk --seeds 1..50": {0, 1},
     "simulate --era kafka-2.6-zk --set stop_replica_epoch=off": {0, 1},
     "replay tests/simulation/regressions/s09-ap-partition-epoch-check-off.txt": {1},
     "simulate kip-966/last-replica-standing --era kafka-3.9": {0, 1},
@@ -91,11 +98,31 @@ EXIT_CODES: Final = {
 """What else than 0 a command ends with, by its arguments: it finds something, or something was over before."""
 
 
-class Reader:
-    """Somebody who pastes commands, one after the other."""
+USE_SPARK: Final = frozenset({"run", "fuzz", "verify", "sql", "analyze", "export", "replay"})
+"""Verbs."""
 
-    def __init__(self, directory: Path) -> None:
+
+_Test = TypeVar("_Test", bound=Callable[..., None])
+
+
+def in_one_session(test: _Test) -> _Test:
+    """Has a test's reader use the session of the tests."""
+    for mark in (pytest.mark.spark, pytest.mark.usefixtures("one_session")):
+        test = mark(test)
+    return test
+
+
+class Reader:
+    """Somebody who pastes commands, one after the other.
+
+    Args:
+        directory: the current one.
+        has_session: whether commands that use Spark find the session of the tests, rather than start their own.
+    """
+
+    def __init__(self, directory: Path, *, has_session: bool) -> None:
         self.directory = directory
+        self.has_session = has_session
         self.mark = uuid.uuid4().hex
         (directory / ".venv").symlink_to(Path(sys.executable).parent.parent)
         for name in ("tests", "Makefile"):
@@ -120,6 +147,9 @@ class Reader:
 
     def paste(self, command: str, stdin: str = "") -> str:
         """Returns what a command printed; it must end as documented."""
+        words = self.words(command)
+        if self.has_session and words and words[0] in USE_SPARK:
+            return self._carry_out(command, words)
         with self.start(command) as process:
             try:
                 out, err = process.communicate(stdin, timeout=COMMAND_S)
@@ -129,6 +159,27 @@ class Reader:
         assert process.returncode in EXIT_CODES.get(arguments(command), {0}), f"{command}\n{out}{err}"
         assert "Traceback" not in err, f"{command}\n{err}"
         return out + err
+
+    def words(self, command: str) -> list[str] | None:
+        """Returns what the shell would make of a command; ``None`` if it does more than to start laststand once."""
+        if not re.fullmatch(r"(\.venv/bin/)?laststand [^|&;<>$`]*", command):
+            return None
+        named = shlex.split(command)[1:]
+        return [each for word in named for each in self._found(word)]
+
+    def _found(self, word: str) -> list[str]:
+        is_pattern = "*" in word and " " not in word
+        return sorted(glob.glob(word, root_dir=self.directory)) if is_pattern else [word]
+
+    def _carry_out(self, command: str, words: list[str]) -> str:
+        with contextlib.chdir(self.directory):
+            result = CliRunner().invoke(cli, words, standalone_mode=False)
+        error = result.exception
+        assert error is None or isinstance(error, Exception)
+        code = int(result.return_value or 0) if error is None else explain(error)
+        assert code in EXIT_CODES.get(arguments(command), {0}), f"{command}\n{result.output}"
+        assert "Traceback" not in result.stderr, f"{command}\n{result.stderr}"
+        return result.output
 
     def paste_all(self, text: str) -> dict[str, str]:
         """Returns what each command of a block printed, by command."""
@@ -148,9 +199,9 @@ class Reader:
 
 
 @pytest.fixture
-def reader(tmp_path: Path) -> Iterator[Reader]:
+def reader(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Reader]:
     """Whatever a failed test leaves running is ended."""
-    someone = Reader(tmp_path)
+    someone = Reader(tmp_path, has_session="one_session" in request.fixturenames)
     yield someone
     leave_nothing(someone.mark)
 
@@ -189,13 +240,13 @@ def test_a_scenario_from_readme_can_be_run(reader: Reader) -> None:
     assert "valid, 0 acks=all records lost, as expected" in told
 
 
-@pytest.mark.spark
+@in_one_session
 @pytest.mark.parametrize("name", ["one rule", "switch"])
 def test_a_rule_that_is_switched_off_loses_records(name: str, reader: Reader) -> None:
     assert "VIOLATION" in list(reader.paste_all(block(name)).values())[-1]
 
 
-@pytest.mark.spark
+@in_one_session
 def test_suites_are_played_and_what_failed_is_played_again(reader: Reader) -> None:
     (told,) = reader.paste_all(block("suite")).values()
     assert "12 cells: 12 as expected" in told
@@ -209,14 +260,14 @@ def test_suites_are_played_and_what_failed_is_played_again(reader: Reader) -> No
     assert "1 cell: 0 as expected, 1 not as expected" in second
 
 
-@pytest.mark.spark
+@in_one_session
 def test_random_plans_are_played(reader: Reader) -> None:
     (told,) = reader.paste_all(block("fuzz")).values()
     assert "2 cells: " in told
     assert "failed" not in told
 
 
-@pytest.mark.spark
+@in_one_session
 def test_runs_are_queried_analyzed_and_exported(reader: Reader) -> None:
     story = f"{test_story.STORY} --era {test_story.ISR_ONLY} --era {test_story.ELR}"
     reader.paste(f"laststand run {story} --driver simulator --no-verify")
@@ -228,13 +279,13 @@ def test_runs_are_queried_analyzed_and_exported(reader: Reader) -> None:
     assert "leaderless" in reader.paste_all(block("query")).popitem()[1]
 
 
-@pytest.mark.spark
+@in_one_session
 def test_readme_explores_in_virtual_time(reader: Reader) -> None:
     told = list(reader.paste_all(block("explore")).values())
     assert "cluster brokers=" in told[1], "a finding is printed as a plan"
 
 
-@pytest.mark.spark
+@in_one_session
 def test_readmes_standing_cluster_can_be_broken_by_hand_at_full_speed(reader: Reader) -> None:
     told = reader.paste(f"set -e; {block('by hand')}")
     candidates = told.partition("WOULD LOSE")[2].splitlines()
@@ -243,7 +294,7 @@ def test_readmes_standing_cluster_can_be_broken_by_hand_at_full_speed(reader: Re
     assert "1000 acked, 0 lost" in told
 
 
-@pytest.mark.spark
+@in_one_session
 def test_the_walk_through_can_be_walked(reader: Reader) -> None:
     told = {}
     for part in ("begin", "leader", "power", "heal", "end"):
@@ -254,14 +305,15 @@ def test_the_walk_through_can_be_walked(reader: Reader) -> None:
     assert "acks=1: 20 records sent, 20 acked, 20 lost" in verdict
 
 
-@pytest.mark.spark
+@in_one_session
 def test_plans_are_written_and_replayed(reader: Reader) -> None:
     (plan,) = documented_blocks("docs/plans.md", "# A follower")
     (reader.directory / "plan.txt").write_text(plan)
     reader.paste_all(block("plans") + block("simulator"))
 
 
-def test_clusters_with_zookeeper_are_simulated(reader: Reader) -> None:
+@in_one_session
+def test_clusters_with_zookeeper_are_played_and_simulated(reader: Reader) -> None:
     reader.paste_all(block("ZooKeeper"))
 
 
