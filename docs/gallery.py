@@ -120,7 +120,8 @@ def write_gallery(target: Path, failures: Sequence[Failure]) -> None:
     entries = []
     for failure in failures:
         entries.append(_entry(failure, runs / failure.id, target))
-        said = entries[-1].without.words if entries[-1].without else entries[-1].note
+        cell = entries[-1].without or entries[-1].kept
+        said = cell.words if cell else entries[-1].note
         sys.stdout.write(f"{failure.id}: {said}\n")
         sys.stdout.flush()
     style = asset("report.css")
@@ -145,9 +146,13 @@ def _entry(failure: Failure, runs: Path, target: Path) -> _Entry:
         first, second = _play(shown, runs)
         page = f"{failure.id}.html"
         write_report(first, target / page, against=second)
-        without = _cell(read_reported_run(first))
-        kept = None if second is None else _cell(read_reported_run(second))
-        note = str(shown.path.relative_to(ROOT))
+        alone = read_reported_run(first)
+        if second is not None:
+            without, kept = _cell(alone), _cell(read_reported_run(second))
+        elif alone.verdict.verdict is Verdict.VALID:
+            kept = _cell(alone)
+        else:
+            without = _cell(alone)
     return _Entry(
         failure.id, _code(failure.source), _code(failure.failure), _code(failure.rule), page, without, kept, note
     )

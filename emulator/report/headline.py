@@ -10,9 +10,20 @@ from emulator.report.steps import cuts_of, losses_of
 from emulator.report.words import ACKS_ALL, brokers, capitalized, number, plural, seconds
 from emulator.report.worst_moment import fewest_copies
 from emulator.verification.loss_report import CopyFate
+from emulator.verification.losses import LossClass
 from emulator.verification.run_story import Cut, PartitionStory, RunStory
 from emulator.verification.verdict import Verdict, VerdictReport
 
+_LEFT: Final = {
+    LossClass.GONE_EVERYWHERE: ("is gone", "are gone"),
+    LossClass.ONLY_UNELECTABLE: ("is only where nobody may lead", "are only where nobody may lead"),
+    LossClass.NOT_ON_LEADER: ("is not in the leader's log", "are not in the leader's log"),
+    LossClass.GONE_FOR_A_TIME: ("was gone for a time", "were gone for a time"),
+    LossClass.UNREAD: ("was not read", "were not read"),
+}
+"""What is left of records, of one and of several."""
+
+_MIXED: Final = ("is not where it must be", "are not where they must be")
 _UNWANTED: Final = frozenset({CopyFate.POWER_LOST, CopyFate.NOT_RECOVERED})
 
 
@@ -33,8 +44,7 @@ def headline(verdict: VerdictReport, partitions: list[PartitionStory], story: Ru
     lost = sum(counts.lost for counts in verdict.counts if counts.acks == ACKS_ALL)
     guarantee, reason = _guarantee(verdict)
     if verdict.losses:
-        gone = all(not loss.holders for loss in verdict.losses)
-        what = "are gone" if gone else "are not where they must be"
+        what = _what_is_left(verdict, is_one=lost == 1)
         figure, rest = number(lost), f"of {number(acked)} records acknowledged with acks=all {what}"
         cause = _cause_of_loss(verdict, partitions[0]) if partitions else ""
     elif verdict.verdict is Verdict.VIOLATION:
@@ -48,6 +58,12 @@ def headline(verdict: VerdictReport, partitions: list[PartitionStory], story: Ru
         figure, rest = f"All {number(acked)}", "records acknowledged with acks=all are still there"
         cause = _why_kept(partitions[0], story) if partitions else ""
     return Headline(figure=figure, rest=rest, cause=cause, guarantee=guarantee, reason=reason)
+
+
+def _what_is_left(verdict: VerdictReport, *, is_one: bool) -> str:
+    classes = {loss.loss_class for loss in verdict.losses}
+    singular, several = _LEFT[classes.pop()] if len(classes) == 1 else _MIXED
+    return singular if is_one else several
 
 
 def _guarantee(verdict: VerdictReport) -> tuple[str, str]:
@@ -102,7 +118,8 @@ def _why_kept(partition: PartitionStory, story: RunStory) -> str:
     holders = brokers(worst.holders) if worst.holders else "nobody"
     if not taken and len(worst.holders) >= len(_first_replicas(partition)):
         return "No copy of them was ever in danger: every replica kept what it had."
-    return f"{lost}at the worst moment, {seconds(worst.time_us)}, only {holders} had all of them, and kept them."
+    at_worst = f"at the worst moment, {seconds(worst.time_us)}, only {holders} had all of them, and kept them."
+    return f"{lost}{at_worst}" if lost else capitalized(at_worst)
 
 
 def _first_replicas(partition: PartitionStory) -> tuple[int, ...]:

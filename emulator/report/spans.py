@@ -5,7 +5,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from emulator.core.events import IncarnationEnd
-from emulator.report.words import NodeNames, listed
+from emulator.report.words import NodeNames, channel_of, listed
 from emulator.verification.run_story import Fault, PartitionStory, RunStory, StateChange
 
 _CUTTING: Final = frozenset({"cut", "hold", "lose_responses"})
@@ -128,17 +128,20 @@ def absent_spans(story: RunStory, broker: int) -> Iterator[Span]:
 def cut_off_spans(story: RunStory, broker: int) -> Iterator[Span]:
     """Yields when a broker was cut off, and from whom."""
     names = NodeNames(story)
-    links: dict[tuple[int, int], list[str]] = {}
+    links: dict[tuple[int, int, bool], list[str]] = {}
     for fault in story.faults:
         if fault.fault == "isolate" and broker in fault.nodes:
             yield Span(fault.begun_us, _healed(fault, story), "cut-off", "cut off from every node")
         elif fault.fault in _CUTTING:
+            channel = channel_of(fault)
             for link in fault.links:
                 if broker in (link.source, link.target):
                     other = link.target if link.source == broker else link.source
-                    links.setdefault((fault.begun_us, _healed(fault, story)), []).append(names.name(other))
-    for (begin_us, end_us), others in links.items():
-        yield Span(begin_us, end_us, "cut-off", f"cut off from {listed(list(dict.fromkeys(others)))}")
+                    words = f"no {channel} with {names.name(other)}" if channel else names.name(other)
+                    links.setdefault((fault.begun_us, _healed(fault, story), bool(channel)), []).append(words)
+    for (begin_us, end_us, is_partly), others in links.items():
+        words = listed(list(dict.fromkeys(others)))
+        yield Span(begin_us, end_us, "cut-off", words if is_partly else f"cut off from {words}")
 
 
 def _healed(fault: Fault, story: RunStory) -> int:

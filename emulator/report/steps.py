@@ -161,10 +161,11 @@ class _StepTeller:
             for loss in losses[:4]
         ]
         more = f"; and {number(sum(loss.records for loss in losses[4:]))} more" if len(losses) > 4 else ""
+        count = sum(loss.records for loss in losses)
         return StoryStep(
             time_us=time_us,
             tone=Tone.TOLD,
-            title=f"{plural(sum(loss.records for loss in losses), 'record')} are acknowledged with acks=all",
+            title=f"{plural(count, 'record')} {'is' if count == 1 else 'are'} acknowledged with acks=all",
             text=f"{'; '.join(parts)}{more}. This is the promise: the black line.",
             place=LanePlace("copies", 0.5 if span is None else span.high),
         )

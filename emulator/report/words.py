@@ -87,10 +87,16 @@ def offset_ranges(offsets: Sequence[tuple[int, int]]) -> str:
     return span if len(offsets) == 1 else f"{span} in {len(offsets)} ranges"
 
 
+def channel_of(fault: Fault) -> str:
+    """Returns which messages of its link a fault is about; nothing where it is all of them."""
+    return fault.target.partition(" ")[2] if fault.links else ""
+
+
 class NodeNames:
     """What the nodes of a run are called."""
 
     def __init__(self, story: RunStory) -> None:
+        self._broken_links = {fault.target: fault for fault in story.faults if fault.links}
         self._controllers = sorted({each.node for each in story.processes if each.role in ("controller", "zookeeper")})
 
     def name(self, node: int) -> str:
@@ -105,7 +111,10 @@ class NodeNames:
         """Returns what a fault was done to."""
         if fault.nodes:
             return listed([self.name(node) for node in fault.nodes])
-        return listed([self.link(link) for link in fault.links]) if fault.links else fault.target
+        if not fault.links:
+            return fault.target
+        channel = channel_of(fault)
+        return listed([self.link(link) for link in fault.links]) + (f" ({channel})" if channel else "")
 
     def link(self, link: BrokenLink) -> str:
         """Returns the name of a link."""
@@ -117,6 +126,8 @@ class NodeNames:
 
     def heal_label(self, heal: Heal) -> str:
         """Returns what was mended, in few words."""
+        if heal.target in self._broken_links:
+            return f"heal {self.target(self._broken_links[heal.target])}"
         target = self.name(int(heal.target)) if heal.target.isdigit() else heal.target
         if heal.target == _EVERYTHING and heal.fault != _EVERYTHING:
             return f"end of every {heal.fault.replace('_', ' ')}"
@@ -141,9 +152,9 @@ def deeds(story: RunStory) -> list[tuple[int, str, str]]:
 
 
 def _has_mended(heal: Heal, story: RunStory) -> bool:
-    """Whether anything was broken that it mended; a start also says that it mends what was not broken."""
+    """Whether it mended what had been broken for a time; a start also says that it mends what was not broken."""
     return heal.fault not in _STARTS and any(
-        fault.healed_us == heal.begun_us
+        fault.begun_us < heal.begun_us == fault.healed_us
         and heal.fault in (_EVERYTHING, _ANY_LINK_FAULT, fault.fault)
         and heal.target in (_EVERYTHING, fault.target)
         for fault in story.faults

@@ -92,17 +92,19 @@ def _head(fate: Fate) -> Iterator[str]:
     offsets = ", ".join(map(str, ranges))
     if len(ranges) > _RANGES_TOLD_MAX:
         offsets = f"{ranges[0].first} to {ranges[-1].last} in {len(ranges)} ranges"
+    is_one = fate.records == 1
+    they, them, were = ("it", "it", "was") if is_one else ("they", "them", "were")
     yield (
-        f"{fate.records:,} records of {name} acknowledged with acks=all, offsets {offsets}, "
-        f"are {fate.loss_class.value}{f' (on {_brokers(fate.holders)})' if fate.holders else ''}."
+        f"{'1 record' if is_one else f'{fate.records:,} records'} of {name} acknowledged with acks=all, "
+        f"offset{'' if is_one else 's'} {offsets}, {'is' if is_one else 'are'} {fate.loss_class.value}"
+        f"{f' (on {_brokers(fate.holders)})' if fate.holders else ''}."
     )
-    isr = "unknown" if fate.isr is None else str(list(fate.isr))
-    yield (
-        f"Broker {_or_unknown(fate.node)} acknowledged them, with ISR {isr}; "
-        f"they were appended in epoch {_or_unknown(fate.leader_epoch)}."
-    )
+    isr = "an unknown ISR" if fate.isr is None else f"ISR {list(fate.isr)}"
+    epoch = "an unknown epoch" if fate.leader_epoch is None else f"epoch {fate.leader_epoch}"
+    who = "an unknown broker" if fate.node is None else f"broker {fate.node}"
+    yield f"{who[0].upper()}{who[1:]} acknowledged {them}, with {isr}; {they} {were} appended in {epoch}."
     if fate.held_by:
-        yield f"They were in the logs of {_brokers(fate.held_by)}."
+        yield f"{they.capitalize()} {were} in the logs of {_brokers(fate.held_by)}."
 
 
 def _what_happened(fate: Fate, cluster: ClusterFacts, timeline: Timeline) -> Iterator[StoryLine]:

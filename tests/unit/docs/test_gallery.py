@@ -1,5 +1,6 @@
 """``make gallery``: every row of ``docs/failures.md`` has a page, or says why it has none."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,18 @@ def test_a_page_shows_the_loss_without_the_rule_beside_the_run_with_it(tmp_path:
     assert (without.verdict, kept.verdict) == (Verdict.VIOLATION, Verdict.VALID)
     page = (tmp_path / "S08.html").read_text()
     assert "Against kip-966 (maximal_isr=" in page
+    assert "1 record is acknowledged with acks=all" in page
     index = (tmp_path / INDEX).read_text()
+    assert "1 of 2 records acknowledged with acks=all is gone" in index
+    assert "hold broker 1 to the controller (AlterPartition request)" in page
     assert 'href="S08.html"' in index
     assert "No switch takes this rule away" in index
     assert not (tmp_path / "S04.html").exists()
+
+
+def test_a_run_of_the_rule_at_work_is_in_the_column_of_runs_with_it(tmp_path: Path) -> None:
+    write_gallery(tmp_path, [FAILURES["S12"]])
+    without, kept = re.findall(r"<td>(?!<p>)(.*?)</td>", (tmp_path / INDEX).read_text(), re.DOTALL)
+    assert without == ""
+    assert "are still there" in kept
+    assert "At the worst moment" in (tmp_path / "S12.html").read_text()

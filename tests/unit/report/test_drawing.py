@@ -17,7 +17,7 @@ from emulator.report.text_picture import COLUMNS, text_picture
 from emulator.report.words import deeds, number, offset_ranges
 from emulator.report.worst_first import worst_first
 from emulator.report.worst_moment import fewest_copies
-from emulator.verification.run_story import Point
+from emulator.verification.run_story import BrokenLink, Point
 from tests.unit.report.judged_runs import kept, lost
 
 
@@ -98,6 +98,27 @@ def test_deeds_are_told_once(loss: ReportedRun) -> None:
     told = [words for _, words, _ in deeds(loss.story)]
     assert told == ["cut off broker 0", "cut off broker 1", "start broker 2", "end of every isolate"]
     assert len(told) == len(set(told))
+
+
+def test_what_holds_messages_of_one_kind_is_told_as_that_and_not_as_a_cut(loss: ReportedRun) -> None:
+    fault = msgspec.structs.replace(
+        loss.story.faults[0],
+        fault="hold",
+        target="1->100 AlterPartition request",
+        nodes=(),
+        links=(BrokenLink(source=1, target=100),),
+        begun_us=10,
+        healed_us=20,
+    )
+    heal = msgspec.structs.replace(loss.story.heals[0], fault="heal", target=fault.target, begun_us=20)
+    story = msgspec.structs.replace(loss.story, faults=(fault,), heals=(heal,), processes=())
+    assert [words for _, words, _ in deeds(story)] == [
+        "hold broker 1 to broker 100 (AlterPartition request)",
+        "heal broker 1 to broker 100 (AlterPartition request)",
+    ]
+    assert [span.words for span in cut_off_spans(story, 1)] == ["no AlterPartition request with broker 100"]
+    brief = msgspec.structs.replace(story, faults=(msgspec.structs.replace(fault, begun_us=20),))
+    assert len(deeds(brief)) == 1
 
 
 def test_numbers_and_ranges_are_written_for_people() -> None:

@@ -17,9 +17,10 @@ from emulator.report.page import DRAWN_MAX, REPORT_FILE, render, write_report
 from emulator.report.run_files import ReportedRun, read_reported_run
 from emulator.report.steps import Tone
 from emulator.report.worst_first import worst_first
+from emulator.verification.losses import LossClass
 from emulator.verification.run_story import RunStory
 from emulator.verification.story_file import STORY_FILE
-from emulator.verification.verdict import Verdict
+from emulator.verification.verdict import Verdict, VerdictReport
 from tests.unit.report.judged_runs import judged, kept, left_by, lost
 from tests.verification.run_builder import RunBuilder, healthy
 
@@ -69,10 +70,33 @@ def test_a_loss_is_told_in_a_number_and_a_sentence(loss: ReportedRun) -> None:
     assert head.guarantee == "Guarantee broken."
 
 
+@pytest.mark.parametrize(
+    ("loss_class", "words"),
+    [
+        (LossClass.GONE_EVERYWHERE, "are gone"),
+        (LossClass.ONLY_UNELECTABLE, "are only where nobody may lead"),
+        (LossClass.NOT_ON_LEADER, "are not in the leader's log"),
+        (LossClass.GONE_FOR_A_TIME, "were gone for a time"),
+        (LossClass.UNREAD, "were not read"),
+    ],
+)
+def test_what_is_left_of_the_records_is_told(loss: ReportedRun, loss_class: LossClass, words: str) -> None:
+    losses = tuple(msgspec.structs.replace(each, loss_class=loss_class) for each in loss.verdict.losses)
+    rest = _rest(loss, msgspec.structs.replace(loss.verdict, losses=losses))
+    assert rest == f"of 110 records acknowledged with acks=all {words}"
+    other = next(each for each in LossClass if each is not loss_class)
+    mixed = (*losses, msgspec.structs.replace(losses[0], loss_class=other))
+    assert _rest(loss, msgspec.structs.replace(loss.verdict, losses=mixed)).endswith("are not where they must be")
+
+
+def _rest(run: ReportedRun, verdict: VerdictReport) -> str:
+    return headline(verdict, worst_first(verdict, run.story), run.story).rest
+
+
 def test_a_valid_run_says_who_kept_everything_at_the_worst_moment(survival: ReportedRun) -> None:
     head = headline(survival.verdict, worst_first(survival.verdict, survival.story), survival.story)
     assert head.figure == "All 110"
-    assert re.search(r"at the worst moment, [\d.]+ s, only broker 1 had all of them", head.cause)
+    assert re.search(r"; at the worst moment, [\d.]+ s, only broker 1 had all of them", head.cause)
 
 
 def steps_of(page: Page) -> list[str]:
