@@ -114,8 +114,17 @@ def test_nothing_outlives_a_program_that_is_killed(moment: str, more_steps: str,
         assert await_end(played.mark) == []
 
 
-@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize(("moment", "more_steps"), MOMENTS)
+@pytest.mark.parametrize(
+    ("moment", "more_steps", "signal_number"),
+    [
+        pytest.param(NODES_START, "", signal.SIGINT, id="nodes start"),
+        pytest.param(NODE_IS_PAUSED, HOLD, signal.SIGINT, id="a node is paused"),
+        pytest.param(SPARK_IS_AWAITED, "", signal.SIGINT, id="spark is awaited"),
+        # What a signal does is the same at every moment.
+        pytest.param(NODE_IS_PAUSED, HOLD, signal.SIGTERM, id="terminated"),
+        pytest.param(NODE_IS_PAUSED, HOLD, signal.SIGHUP, id="hung up"),
+    ],
+)
 def test_an_interrupted_program_ends_its_processes_first(
     moment: str, more_steps: str, signal_number: signal.Signals, tmp_path: Path
 ) -> None:
