@@ -1,8 +1,10 @@
 """The archive of Spark's classes, which halves what a JVM costs to start (application class data sharing).
 
-It is kept in the user's cache, by Java and pyspark. A JVM that is asked to writes it as it ends, which makes that one
-slower; later ones map it into memory. It is never required: a JVM ignores one that does not fit, and where the cache
-cannot be written there is none.
+It is kept in the user's cache, by Java and by the place where pyspark is installed: a JVM takes an archive only where
+its jars are where they were. Archives of places that are gone are removed when another is written.
+
+A JVM that is asked to writes it as it ends, which makes that one slower; later ones map it into memory. It is never
+required: a JVM ignores one that does not fit, and where the cache cannot be written there is none.
 """
 
 import contextlib
@@ -14,6 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
+from emulator.verification.gateway import spark_home
 from emulator.verification.java import Java
 
 _QUIET: Final = ("-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off", "-Xlog:class+path=off")
@@ -33,9 +36,15 @@ class ArchiveUse(Enum):
 class ClassArchive:
     """The archive for one Java, whether it is there or not."""
 
-    def __init__(self, path: Path) -> None:
-        """Use ``find_class_archive``."""
+    def __init__(self, path: Path, place: Path) -> None:
+        """Use ``find_class_archive``.
+
+        Args:
+            path: of the file.
+            place: where pyspark is installed.
+        """
         self.path = path
+        self._place = place
         self._incomplete = path.with_suffix(f".{os.getpid()}")
 
     @property
@@ -55,6 +64,8 @@ class ClassArchive:
         """Takes over what a JVM has written; does nothing if it wrote none."""
         with contextlib.suppress(OSError):
             self._incomplete.replace(self.path)
+            _place_file(self.path).write_text(str(self._place))
+            _remove_those_of_nobody(self.path.parent)
 
     def drop(self) -> None:
         """Removes what a JVM wrote that was ended by force."""
@@ -82,5 +93,19 @@ def find_class_archive(java: Java, environment: Mapping[str, str] | None = None)
         return None
     if not os.access(directory, os.W_OK):
         return None
-    identity = hashlib.sha256(f"{java.executable.resolve()} {built}".encode()).hexdigest()[:12]
-    return ClassArchive(directory / f"spark-{version('pyspark')}-java-{java.major}-{identity}.jsa")
+    place = spark_home()
+    identity = hashlib.sha256(f"{java.executable.resolve()} {built} {place}".encode()).hexdigest()[:12]
+    return ClassArchive(directory / f"spark-{version('pyspark')}-java-{java.major}-{identity}.jsa", place)
+
+
+def _place_file(archive: Path) -> Path:
+    return archive.with_suffix(".place")
+
+
+def _remove_those_of_nobody(directory: Path) -> None:
+    """Removes archives of environments that are gone, and those that do not say of which they are."""
+    for archive in directory.glob("spark-*.jsa"):
+        place = _place_file(archive)
+        if not place.exists() or not Path(place.read_text()).exists():
+            archive.unlink(missing_ok=True)
+            place.unlink(missing_ok=True)

@@ -121,11 +121,11 @@ class SparkGateway:
         """
         if threading.current_thread() is not threading.main_thread():
             raise InvariantError("a process that dies with its parent is started from the main thread only")
-        spark_home = _spark_home()
+        home = spark_home()
         directory = Path(tempfile.mkdtemp(prefix="laststand-spark-", dir=work_directory))
         environment = {
             **os.environ,
-            "SPARK_HOME": str(spark_home),
+            "SPARK_HOME": str(home),
             **({} if address is None else {"SPARK_LOCAL_IP": address}),
             "SPARK_CONNECT_MODE": "0",
             "_PYSPARK_DRIVER_CONN_INFO_PATH": str(directory / "connection"),
@@ -134,7 +134,7 @@ class SparkGateway:
             process = subprocess.Popen(
                 die_with_parent(
                     [
-                        *_command(java=java, spark_home=spark_home, heap_mb=heap_mb, options=options),
+                        *_command(java=java, spark_home=home, heap_mb=heap_mb, options=options),
                         *submitted,
                         "pyspark-shell",
                     ]
@@ -207,7 +207,12 @@ class SparkGateway:
         shutil.rmtree(self._directory, ignore_errors=True)
 
 
-def _spark_home() -> Path:
+def spark_home() -> Path:
+    """Returns the directory of the pyspark that is installed.
+
+    Raises:
+        MissingToolError: none is.
+    """
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise MissingToolError(tool="pyspark", expected="the package of that name, as the extra 'verify' installs it")

@@ -4,7 +4,9 @@ import sys
 from pathlib import Path
 
 import msgspec
+import pytest
 
+from emulator.verification import class_archive
 from emulator.verification.class_archive import ClassArchive, find_class_archive
 from emulator.verification.java import Java
 
@@ -30,7 +32,7 @@ def test_what_a_jvm_wrote_is_used_by_the_next(tmp_path: Path) -> None:
     written_by_jvm(archive)
     archive.keep()
     assert f"-XX:SharedArchiveFile={archive.path}" in found(tmp_path).options_to_use()
-    assert list((tmp_path / "laststand").iterdir()) == [archive.path]
+    assert list((tmp_path / "laststand").glob("*.jsa")) == [archive.path]
 
 
 def test_what_a_jvm_did_not_finish_is_removed(tmp_path: Path) -> None:
@@ -50,6 +52,24 @@ def test_another_java_has_another_archive(tmp_path: Path) -> None:
     other = find_class_archive(msgspec.structs.replace(JAVA, major=25), {"XDG_CACHE_HOME": str(tmp_path)})
     assert other is not None
     assert other.path != found(tmp_path).path
+
+
+def test_another_environment_has_another_archive_and_one_that_is_gone_has_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = []
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+        monkeypatch.setattr(class_archive, "spark_home", lambda place=tmp_path / name: place)
+        archive = found(tmp_path)
+        written_by_jvm(archive)
+        archive.keep()
+        kept.append(archive.path)
+    assert sorted((tmp_path / "laststand").glob("*.jsa")) == sorted(kept)
+    (tmp_path / "here").rmdir()
+    written_by_jvm(archive)
+    archive.keep()
+    assert list((tmp_path / "laststand").glob("*.jsa")) == [archive.path]
 
 
 def test_it_is_in_the_home_directory_where_no_cache_is_named(tmp_path: Path) -> None:
