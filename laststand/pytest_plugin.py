@@ -121,7 +121,7 @@ class ScenarioFile(pytest.File):
             suite = make_suite(
                 select([str(self.path)]),
                 eras=option("--laststand-era"),
-                driver=DriverName(option("--laststand-driver")),
+                drivers=(DriverName(option("--laststand-driver")),),
                 store=self.config.rootpath / option("--laststand-store"),
             )
         except EmulatorError as error:

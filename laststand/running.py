@@ -50,7 +50,7 @@ async def play_one(
         selected,
         eras=(era,),
         settings=tuple(f"{key}={value}" for key, value in settings.items()),
-        driver=DriverName(driver),
+        drivers=(DriverName(driver),),
         seed=seed,
         store=store,
     )

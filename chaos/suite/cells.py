@@ -20,6 +20,7 @@ class Cell:
     Attributes:
         repetition: from 1.
         seed: of its random choices.
+        driver: what plays it, where the suite has several; ``None`` for the suite's only one.
         skipped: why it is not played; ``None`` if it is.
     """
 
@@ -27,17 +28,24 @@ class Cell:
     era: str
     repetition: int
     seed: int
+    driver: DriverName | None = None
     skipped: str | None = None
 
     @property
     def name(self) -> str:
         """What tells the cell from all others."""
-        return name_of_cell(self.scenario.name, self.era, self.repetition)
+        column = column_of(self.era, None if self.driver is None else self.driver.value)
+        return name_of_cell(self.scenario.name, column, self.repetition)
 
 
-def name_of_cell(scenario: str, era: str, repetition: int) -> str:
-    """Returns the name of a cell, by scenario, era and repetition."""
-    return f"{scenario} {era} #{repetition}"
+def column_of(era: str, driver: str | None) -> str:
+    """Returns in which column of a matrix a cell is: an era, and a driver, where there are several."""
+    return era if driver is None else f"{era} on {driver}"
+
+
+def name_of_cell(scenario: str, column: str, repetition: int) -> str:
+    """Returns the name of a cell, by scenario, column and repetition."""
+    return f"{scenario} {column} #{repetition}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +70,8 @@ def cells_of(
     eras: Sequence[str],
     repetitions: int | None,
     seed: int,
-    driver: DriverName,
+    drivers: Sequence[DriverName],
+    kafka_era: str | None = None,
     properties: tuple[tuple[str, str], ...] = (),
     shard: Shard = ALL,
 ) -> Iterator[Cell]:
@@ -73,20 +82,27 @@ def cells_of(
         eras: to play; where it is empty those of the suite file, else those that a scenario has expectations for.
         repetitions: how often; ``None`` for without end.
         seed: of the first repetition; each further one has the next number.
-        driver: what it cannot play is skipped.
+        drivers: what one cannot play is skipped.
+        kafka_era: the only era that Apache Kafka plays.
         properties: of every node, on top of the scenario's.
         shard: only the cells of this part.
     """
-    reasons = {each.scenario.name: _unplayable(each.scenario, properties, driver) for each in selected}
+    reasons = {
+        (each.scenario.name, driver): _unplayable(each.scenario, properties, driver)
+        for each in selected
+        for driver in drivers
+    }
     for repetition in itertools.count(1) if repetitions is None else range(1, repetitions + 1):
         for each in selected:
-            for era in dict.fromkeys(eras or each.eras or [era for era, _ in each.scenario.expect] or [DEFAULT_ERA]):
+            wanted = eras or each.eras or [era for era, _ in each.scenario.expect] or [DEFAULT_ERA]
+            for era, driver in _columns(wanted, drivers, kafka_era):
                 cell = Cell(
                     scenario=each.scenario,
                     era=era,
                     repetition=repetition,
                     seed=seed + repetition - 1,
-                    skipped=reasons[each.scenario.name]
+                    driver=driver if len(drivers) > 1 else None,
+                    skipped=reasons[each.scenario.name, driver]
                     or _unbuilt(each.scenario, era, driver)
                     or _unexpected(each.scenario, era),
                 )
@@ -94,15 +110,27 @@ def cells_of(
                     yield cell
 
 
+def _columns(
+    eras: Sequence[str], drivers: Sequence[DriverName], kafka_era: str | None
+) -> Iterator[tuple[str, DriverName]]:
+    """Yields era and driver, the drivers of an era beside each other."""
+    for era in dict.fromkeys(eras):
+        yield from ((era, driver) for driver in drivers if driver is not DriverName.KAFKA or era == kafka_era)
+    if kafka_era is not None and kafka_era not in eras:
+        yield kafka_era, DriverName.KAFKA
+
+
 def _unplayable(scenario: Scenario, properties: tuple[tuple[str, str], ...], driver: DriverName) -> str | None:
-    missing = not_expressible(scenario, (*scenario.properties, *properties), driver)
-    return f"--driver {driver.value} cannot play {'; '.join(missing)}" if missing else None
+    return _cannot_play(driver, not_expressible(scenario, (*scenario.properties, *properties), driver))
 
 
 def _unbuilt(scenario: Scenario, era: str, driver: DriverName) -> str | None:
     if is_zookeeper_era(era) and not driver.has_zookeeper:
         return f"--driver {driver.value} cannot play eras with ZooKeeper"
-    missing = not_in_era(scenario, era, driver)
+    return _cannot_play(driver, not_in_era(scenario, era, driver))
+
+
+def _cannot_play(driver: DriverName, missing: Sequence[str]) -> str | None:
     return f"--driver {driver.value} cannot play {'; '.join(missing)}" if missing else None
 
 

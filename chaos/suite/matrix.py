@@ -1,4 +1,4 @@
-"""A suite's results as a matrix, a row per scenario and a column per era, as text cells and as Markdown."""
+"""A suite's results as a matrix, a row per scenario and a column per era and driver, as text cells and as Markdown."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,25 +29,25 @@ class Matrix:
     """What is in which place.
 
     Attributes:
-        eras: the columns.
-        rows: by scenario a text per era; empty where there is no such cell.
+        columns: the eras, each with its driver where there are several.
+        rows: by scenario a text per column; empty where there is no such cell.
     """
 
-    eras: tuple[str, ...]
+    columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[str, ...]], ...]
 
 
 def matrix(report: SuiteReport) -> Matrix:
     """Returns the matrix; the repetitions of a cell share a place."""
-    eras = tuple(dict.fromkeys(cell.era for cell in report.cells))
+    columns = tuple(dict.fromkeys(cell.column for cell in report.cells))
     places: dict[str, dict[str, list[CellResult]]] = {}
     for cell in report.cells:
-        places.setdefault(cell.scenario, {}).setdefault(cell.era, []).append(cell)
+        places.setdefault(cell.scenario, {}).setdefault(cell.column, []).append(cell)
     rows = tuple(
-        (scenario, tuple(_place(by_era[era]) if era in by_era else "" for era in eras))
-        for scenario, by_era in places.items()
+        (scenario, tuple(_place(cells[column]) if column in cells else "" for column in columns))
+        for scenario, cells in places.items()
     )
-    return Matrix(eras=eras, rows=rows)
+    return Matrix(columns=columns, rows=rows)
 
 
 def _place(cells: Sequence[CellResult]) -> str:
@@ -112,8 +112,8 @@ def markdown(report: SuiteReport) -> str:
     """Returns matrix, totals and details as Markdown, with pictures of the cells that did not pass."""
     table = matrix(report)
     lines = [
-        f"| scenario | {' | '.join(table.eras)} |",
-        f"|---|{'---|' * len(table.eras)}",
+        f"| scenario | {' | '.join(table.columns)} |",
+        f"|---|{'---|' * len(table.columns)}",
         *(f"| {_escaped(name)} | {' | '.join(_escaped(text) for text in texts)} |" for name, texts in table.rows),
         "",
         totals(report),

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from chaos.suite.cells import Cell, name_of_cell
+from chaos.suite.cells import Cell, column_of, name_of_cell
 from emulator.core.errors import ConfigError
 from emulator.verification.junit import doubts, failure_text
 from emulator.verification.verdict import Expected, VerdictReport, headline
@@ -58,6 +58,7 @@ class CellResult(msgspec.Struct, frozen=True, kw_only=True):
         duration_s: how long it was played.
         unavailable_s: the longest time that a producer waited for an acknowledgement; ``None`` if none did.
         left_out: from which step on steps were left out, and why; ``None`` if all were played.
+        driver: what played it, where the suite had several; ``None`` for the suite's only one.
     """
 
     scenario: str
@@ -77,11 +78,17 @@ class CellResult(msgspec.Struct, frozen=True, kw_only=True):
     duration_s: float | None = None
     unavailable_s: float | None = None
     left_out: str | None = None
+    driver: str | None = None
 
     @property
     def name(self) -> str:
         """What tells the cell from all others."""
-        return name_of_cell(self.scenario, self.era, self.repetition)
+        return name_of_cell(self.scenario, self.column, self.repetition)
+
+    @property
+    def column(self) -> str:
+        """In which column of the matrix it is."""
+        return column_of(self.era, self.driver)
 
     def failure_lines(self) -> list[str]:
         """Returns status, seed and reasons in one line, then the story, then the run directory."""
@@ -96,7 +103,8 @@ class SuiteReport(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         version: of this form.
-        driver: process or simulator.
+        driver: of the cells that name none.
+        kafka: the version of Apache Kafka that played cells; ``None`` if none did.
         settings: what was given to ``--set``.
         started: by the calendar, ISO 8601, UTC.
         duration_s: from the first cell's start to the last verdict.
@@ -105,6 +113,7 @@ class SuiteReport(msgspec.Struct, frozen=True, kw_only=True):
 
     version: int = VERSION
     driver: str
+    kafka: str | None = None
     settings: tuple[str, ...]
     started: str
     duration_s: float
@@ -174,6 +183,7 @@ def unplayed_result(cell: Cell, *, status: CellStatus, reason: str | None = None
         seed=cell.seed,
         status=status,
         reasons=() if reason is None else (reason,),
+        driver=None if cell.driver is None else cell.driver.value,
     )
 
 

@@ -1,12 +1,13 @@
 """A suite: its cells, and what each of them plays."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from chaos.kafka.program import judged_as, kafka_program
 from chaos.play.run_directory import check_store, create_run_directory
 from chaos.play.run_order import RunOrder
 from chaos.play.zookeeper_server import zookeeper_for
@@ -15,6 +16,7 @@ from chaos.scenario.scenario import Scenario
 from chaos.suite.cells import ALL, Cell, Shard, cells_of
 from chaos.suite.results import read_report, to_play_again
 from chaos.suite.selection import Selected, select
+from emulator.cluster.kafka_distribution import KafkaProgram
 from emulator.core.eras import era_rules
 from emulator.core.errors import ConfigError
 from emulator.core.switches import era_switches
@@ -33,8 +35,10 @@ class Suite:
         count: how many cells; ``None`` if they have no end.
         settings: ``KEY=VALUE``, on top of each era's rules and each scenario's properties.
         overrides: what they mean.
+        driver: what plays the cells that name none.
         store: where run directories go.
-        toxiproxy: the program, where a scenario needs it.
+        toxiproxies: the program, by driver, where a scenario needs it.
+        kafka: what plays cells on Apache Kafka; ``None`` if there are none.
     """
 
     cells: Iterator[Cell]
@@ -43,7 +47,8 @@ class Suite:
     overrides: Overrides
     driver: DriverName
     store: Path
-    toxiproxy: Path | None
+    toxiproxies: Mapping[DriverName, Path | None]
+    kafka: KafkaProgram | None = None
 
     def order(self, cell: Cell) -> RunOrder:
         """Makes a cell's run directory, and returns what to play in it.
@@ -51,6 +56,7 @@ class Suite:
         Raises:
             ConfigError: it cannot be made.
         """
+        driver = cell.driver or self.driver
         properties = {**dict(cell.scenario.properties), **dict(self.overrides.properties)}
         return RunOrder(
             scenario=cell.scenario,
@@ -59,9 +65,10 @@ class Suite:
             switches=self.overrides.apply(era_rules(cell.era)),
             properties=tuple(properties.items()),
             seed=cell.seed,
-            toxiproxy=self.toxiproxy,
-            driver=self.driver,
-            zookeeper=zookeeper_for((cell.era,), self.driver),
+            toxiproxy=self.toxiproxies[driver],
+            driver=driver,
+            kafka=self.kafka if driver is DriverName.KAFKA else None,
+            zookeeper=zookeeper_for((cell.era,), driver),
         )
 
 
@@ -70,7 +77,8 @@ def make_suite(
     *,
     eras: Sequence[str] = (),
     settings: tuple[str, ...] = (),
-    driver: DriverName = DriverName.PROCESS,
+    drivers: Sequence[DriverName] = (DriverName.PROCESS,),
+    kafka: KafkaProgram | None = None,
     seed: int | None = None,
     store: Path,
     repetitions: int | None = 1,
@@ -82,7 +90,8 @@ def make_suite(
         selected: the scenarios.
         eras: to play; ``cells_of`` says what an empty one means.
         settings: ``KEY=VALUE``, switches and properties.
-        driver: processes or simulator.
+        drivers: each cell is played by each of them.
+        kafka: what Apache Kafka is, if that is one of them.
         seed: of the first repetition; any, if not given.
         store: where run directories go.
         repetitions: how often each cell is played; ``None`` for without end.
@@ -95,21 +104,24 @@ def make_suite(
     check_store(store)
     overrides = parse_overrides(settings)
     for era in eras:
-        overrides.apply(era_rules(era) if driver.has_zookeeper else era_switches(era))
+        overrides.apply(era_rules(era) if any(driver.has_zookeeper for driver in drivers) else era_switches(era))
     scenarios = [each.scenario for each in selected]
     cells = cells_of(
         selected,
         eras=eras,
         repetitions=repetitions,
         seed=seed_of_all(seed, scenarios),
-        driver=driver,
+        drivers=drivers,
+        kafka_era=None if kafka is None else judged_as(kafka.distribution),
         properties=overrides.properties,
         shard=shard,
     )
     count = None
     if repetitions is not None:
         listed = list(cells)
-        zookeeper_for((cell.era for cell in listed if cell.skipped is None), driver)
+        played = [cell for cell in listed if cell.skipped is None]
+        for driver in drivers:
+            zookeeper_for((cell.era for cell in played if cell.driver in (None, driver)), driver)
         count, cells = len(listed), iter(listed)
         if not listed:
             raise ConfigError(
@@ -120,9 +132,10 @@ def make_suite(
         count=count,
         settings=settings,
         overrides=overrides,
-        driver=driver,
+        driver=drivers[0],
         store=store,
-        toxiproxy=toxiproxy_for(scenarios, driver=driver),
+        toxiproxies={driver: toxiproxy_for(scenarios, driver=driver) for driver in drivers},
+        kafka=kafka,
     )
 
 
@@ -147,14 +160,35 @@ def suite_again(results: Path, *, store: Path) -> Suite:
         if cell.scenario not in scenarios:
             raise ConfigError(key="--rerun", value=str(results), expected=f"{cell.path} to be {cell.scenario} still")
     cells = [
-        Cell(scenario=scenarios[cell.scenario], era=cell.era, repetition=cell.repetition, seed=cell.seed)
+        Cell(
+            scenario=scenarios[cell.scenario],
+            era=cell.era,
+            repetition=cell.repetition,
+            seed=cell.seed,
+            driver=None if cell.driver is None else DriverName(cell.driver),
+        )
         for cell in again
     ]
-    return suite_of(cells, settings=before.settings, driver=DriverName(before.driver), store=store)
+    kafka = None if before.kafka is None else kafka_program(before.kafka)
+    return suite_of(cells, settings=before.settings, driver=DriverName(before.driver), store=store, kafka=kafka)
 
 
-def suite_of(cells: Sequence[Cell], *, settings: tuple[str, ...] = (), driver: DriverName, store: Path) -> Suite:
+def suite_of(
+    cells: Sequence[Cell],
+    *,
+    settings: tuple[str, ...] = (),
+    driver: DriverName,
+    store: Path,
+    kafka: KafkaProgram | None = None,
+) -> Suite:
     """Returns a suite of these cells.
+
+    Args:
+        cells: what to play.
+        settings: ``KEY=VALUE``, switches and properties.
+        driver: what plays the cells that name none.
+        store: where run directories go.
+        kafka: what plays cells on Apache Kafka.
 
     Raises:
         ConfigError: a setting is none, or the store cannot be used.
@@ -168,7 +202,11 @@ def suite_of(cells: Sequence[Cell], *, settings: tuple[str, ...] = (), driver: D
         overrides=parse_overrides(settings),
         driver=driver,
         store=store,
-        toxiproxy=toxiproxy_for([cell.scenario for cell in cells], driver=driver),
+        toxiproxies={
+            each: toxiproxy_for([cell.scenario for cell in cells if cell.driver in (None, each)], driver=each)
+            for each in {driver, *(cell.driver for cell in cells if cell.driver is not None)}
+        },
+        kafka=kafka,
     )
 
 

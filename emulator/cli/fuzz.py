@@ -166,7 +166,7 @@ def _suite(
         overrides=Overrides(switches=overrides.switches, properties=()),
         driver=driver,
         store=store,
-        toxiproxy=require_toxiproxy() if driver is DriverName.PROCESS else None,
+        toxiproxies={driver: require_toxiproxy() if driver is DriverName.PROCESS else None},
     )
 
 

@@ -1,40 +1,35 @@
-"""Which version of Apache Kafka a verb is to run, and which era that is."""
+"""What a user may ask for of Apache Kafka, whose rules nobody can choose."""
 
 from collections.abc import Sequence
 from typing import Final
 
 from emulator.cli.user_error import UserError
-from emulator.cluster.kafka_distribution import KafkaProgram, find_kafka
+from emulator.cluster.kafka_distribution import KafkaProgram
 from emulator.core.switches import is_switch
 
-_ERA_WITH_ELR: Final = "kafka-4.2"
-_ERA_BEFORE: Final = "kafka-3.9"
 _OFF_OR_ON: Final = "elr"
 """The one switch that Kafka has, too: whether its feature is finalized at first."""
 
 
-def require_kafka(version: str | None) -> KafkaProgram:
-    """Returns an installed version, the newest one if none is asked for, and a Java.
-
-    Raises:
-        MissingToolError: it is not installed, or there is no Java.
-    """
-    from emulator.verification.java import find_java
-
-    return KafkaProgram(distribution=find_kafka(version), java=find_java().executable)
-
-
-def era_on_kafka(kafka: KafkaProgram, eras: Sequence[str], settings: Sequence[str]) -> str:
+def era_on_kafka(kafka: KafkaProgram, eras: Sequence[str], settings: Sequence[str], *, is_alone: bool) -> str:
     """Returns the era by whose promises a version is judged.
 
+    Args:
+        kafka: the version.
+        eras: what was asked for, if anything was.
+        settings: what was given to ``--set``.
+        is_alone: whether no other driver plays, to which other eras could belong.
+
     Raises:
-        UserError: another era was asked for, or a rule that Kafka does not have as a choice.
+        UserError: other eras were asked for, or a rule that Kafka does not have as a choice.
     """
+    from chaos.kafka.program import judged_as
+
     distribution = kafka.distribution
-    era = _ERA_WITH_ELR if distribution.has_elr else _ERA_BEFORE
-    for wanted in eras:
-        if wanted != era:
-            raise UserError(f"--era {wanted}: Kafka {distribution.version} is judged as {era}")
+    era = judged_as(distribution)
+    others = [each for each in eras if each != era]
+    if others and (is_alone or era not in eras):
+        raise UserError(f"--era {others[0]}: Kafka {distribution.version} is judged as {era}")
     for setting in settings:
         name = setting.partition("=")[0]
         if is_switch(name) and name != _OFF_OR_ON:

@@ -36,10 +36,12 @@ if TYPE_CHECKING:
 @set_option
 @click.option(
     "--driver",
+    "drivers",
     type=click.Choice(["process", "docker", "simulator", "kafka"]),
-    default="process",
+    multiple=True,
+    default=("process",),
     show_default=True,
-    help="Real processes, the same in containers, virtual time, or Apache Kafka itself.",
+    help="Real processes, the same in containers, virtual time, or Apache Kafka itself; repeat to compare several.",
 )
 @click.option(
     "--kafka",
@@ -60,7 +62,7 @@ def run(
     names: tuple[str, ...],
     eras: tuple[str, ...],
     settings: tuple[str, ...],
-    driver: str,
+    drivers: tuple[str, ...],
     kafka_version: str | None,
     seed: int | None,
     store: Path,
@@ -75,25 +77,29 @@ def run(
 
     Of several SCENARIOs, folders of them, and suites (files that list scenarios, or names under chaos/suites), each is
     played under each era: a suite, whose results are a matrix. Without --era those eras are played that a suite file
-    names, or that a scenario has expectations for. chaos/README.md has more.
+    names, or that a scenario has expectations for. Each of several --driver is a column of its own; Apache Kafka plays
+    the era by which its version is judged. chaos/README.md has more.
 
     Exit code: with an expectation for the era in the scenario, 0 met, 1 missed, 2 undecided; without one, 0 valid, 1
     violation, 2 unknown; that of a suite is its worst cell's. With --no-verify 0 played, 2 it did not reach its end.
     254 for a user error.
     """
+    from chaos.kafka.program import kafka_program
     from chaos.suite.suite import make_suite, suite_again
-    from emulator.cli.kafka_versions import era_on_kafka, require_kafka
+    from emulator.cli.kafka_versions import era_on_kafka
     from emulator.cli.requirements import require_spark
     from emulator.plan.drivers import DriverName
     from emulator.plan.yaml_cursor import ScenarioError
 
-    chosen_driver = DriverName(driver)
+    chosen = tuple(DriverName(driver) for driver in dict.fromkeys(drivers))
     if is_viewed:
-        check_view(chosen_driver)
+        check_view(chosen[0])
     kafka = None
-    if chosen_driver is DriverName.KAFKA:
-        kafka = require_kafka(kafka_version)
-        eras = (era_on_kafka(kafka, eras, settings),)
+    if DriverName.KAFKA in chosen:
+        kafka = kafka_program(kafka_version)
+        is_alone = len(chosen) == 1
+        era = era_on_kafka(kafka, eras, settings, is_alone=is_alone)
+        eras = (era,) if is_alone else eras
     elif kafka_version is not None:
         raise UserError(f"--kafka {kafka_version}: only for --driver kafka")
     try:
@@ -106,18 +112,17 @@ def run(
                 suite_again(suite_choice.rerun, store=store), suite_choice, is_reported=is_reported, output=output
             )
         selected = _selected(names)
-        if len(selected) > 1 or suite_choice.is_given:
-            if kafka is not None:
-                raise UserError("--driver kafka plays one scenario, and no suites")
+        if len(selected) > 1 or len(chosen) > 1 or suite_choice.is_given:
             if not is_judged or is_viewed:
                 option = "--view shows" if is_viewed else "--no-verify plays"
-                raise UserError(f"{option} one scenario, and takes no option of suites")
+                raise UserError(f"{option} one scenario on one driver, and takes no option of suites")
             require_spark()
             suite = make_suite(
                 selected,
                 eras=eras,
                 settings=settings,
-                driver=chosen_driver,
+                drivers=chosen,
+                kafka=kafka,
                 seed=seed,
                 store=store,
                 repetitions=suite_choice.repetitions,
@@ -129,7 +134,13 @@ def run(
         raise UserError(str(error)) from None
     (only,) = selected
     campaign = _campaign(
-        only.scenario, eras or only.eras, settings, driver=chosen_driver, seed=seed, store=store, is_judged=is_judged
+        only.scenario,
+        eras or only.eras,
+        settings,
+        driver=chosen[0],
+        seed=seed,
+        store=store,
+        is_judged=is_judged,
     )
     campaign = dataclasses.replace(campaign, kafka=kafka)
     from chaos.campaign import run_orders, worst

@@ -117,6 +117,7 @@ def play_cells(
         problem = _play(player)
     report = SuiteReport(
         driver=suite.driver.value,
+        kafka=None if suite.kafka is None else suite.kafka.distribution.version,
         settings=suite.settings,
         started=started.isoformat(timespec="milliseconds"),
         duration_s=round(time.monotonic() - started_s, 3),
@@ -206,5 +207,5 @@ def _print(report: "SuiteReport", *, output: Output) -> None:
         click.echo(line)
     table = matrix(report)
     if table.rows:
-        print_listing(("SCENARIO", *table.eras), [(name, *texts) for name, texts in table.rows])
+        print_listing(("SCENARIO", *table.columns), [(name, *texts) for name, texts in table.rows])
     click.echo(totals(report))

@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from chaos.campaign import Campaign, EraOrder, play_runs, run_orders
+from chaos.kafka.program import judged_as, kafka_program
 from chaos.scenario.scenario_file import load_scenario
-from emulator.cli.kafka_versions import era_on_kafka, require_kafka
 from emulator.cluster.kafka_distribution import KafkaProgram
 from emulator.cluster.toxiproxy_build import find_toxiproxy
 from emulator.core.errors import MissingToolError
@@ -52,7 +52,7 @@ NOT_ASKED = ("D2", "E1", "H1", "L1", "M5")
 @pytest.fixture(scope="module")
 def kafka() -> KafkaProgram:
     try:
-        return require_kafka(None)
+        return kafka_program(None)
     except MissingToolError as error:
         pytest.skip(str(error))
 
@@ -60,7 +60,7 @@ def kafka() -> KafkaProgram:
 def test_a_scenario_is_played_and_judged(kafka: KafkaProgram, tmp_path: Path, spark: SparkSession) -> None:
     path = tmp_path / "scenario.yaml"
     path.write_text(SCENARIO, encoding="utf-8")
-    era = era_on_kafka(kafka, (), ())
+    era = judged_as(kafka.distribution)
     campaign = Campaign(
         scenario=load_scenario(path),
         eras=(EraOrder(era=era, switches=era_switches(era)),),

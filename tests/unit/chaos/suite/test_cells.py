@@ -13,12 +13,20 @@ def cells(
     *selected: Selected,
     eras: tuple[str, ...] = (),
     repetitions: int | None = 1,
-    driver: DriverName = DriverName.SIMULATOR,
+    drivers: tuple[DriverName, ...] = (DriverName.SIMULATOR,),
+    kafka_era: str | None = None,
     properties: tuple[tuple[str, str], ...] = (),
     shard: Shard = ALL,
 ) -> list[Cell]:
     found = cells_of(
-        selected, eras=eras, repetitions=repetitions, seed=7, driver=driver, properties=properties, shard=shard
+        selected,
+        eras=eras,
+        repetitions=repetitions,
+        seed=7,
+        drivers=drivers,
+        kafka_era=kafka_era,
+        properties=properties,
+        shard=shard,
     )
     return list(islice(found, 100))
 
@@ -56,9 +64,31 @@ def test_what_a_driver_cannot_play_is_skipped_with_the_reason() -> None:
         *select([ACKS]),
         eras=("kip-966",),
         properties=(("log.flush.interval.ms", "5"),),
-        driver=DriverName.PROCESS,
+        drivers=(DriverName.PROCESS,),
     )
     assert played.skipped is None
+
+
+def test_several_drivers_play_an_era_beside_each_other_and_kafka_only_its_own() -> None:
+    drivers = (DriverName.PROCESS, DriverName.KAFKA)
+    found = cells(*select([ACKS]), eras=("kafka-4.2", "kip-966"), drivers=drivers, kafka_era="kafka-4.2")
+    assert [cell.name.removeprefix(f"{ACKS} ") for cell in found] == [
+        "kafka-4.2 on process #1",
+        "kafka-4.2 on kafka #1",
+        "kip-966 on process #1",
+    ]
+    (only,) = cells(*select([ACKS]), eras=("kafka-4.2",), drivers=(DriverName.KAFKA,), kafka_era="kafka-4.2")
+    assert (only.name, only.driver) == (f"{ACKS} kafka-4.2 #1", None), "a suite with one driver need not name it"
+
+
+def test_kafkas_era_is_played_where_nobody_names_eras() -> None:
+    (plain,) = select([ACKS])
+    of_suite = Selected(scenario=plain.scenario, eras=("kip-966",))
+    drivers = (DriverName.SIMULATOR, DriverName.KAFKA)
+    assert [(cell.era, cell.driver) for cell in cells(of_suite, drivers=drivers, kafka_era="kafka-3.9")] == [
+        ("kip-966", DriverName.SIMULATOR),
+        ("kafka-3.9", DriverName.KAFKA),
+    ]
 
 
 def test_an_era_that_a_scenario_expects_nothing_of_is_skipped() -> None:

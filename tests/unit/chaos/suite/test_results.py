@@ -105,7 +105,7 @@ def test_results_of_another_version_are_refused(tmp_path: Path) -> None:
 def test_the_matrix_has_a_row_per_scenario_and_a_column_per_era() -> None:
     skipped = msgspec.structs.replace(status(CellStatus.SKIPPED), scenario="c", era="kafka-3.9")
     table = matrix(suite(BASE, FAILED, skipped))
-    assert table.eras == ("kip-966", "kafka-3.9")
+    assert table.columns == ("kip-966", "kafka-3.9")
     assert table.rows == (
         ("a", ("✓ valid, 2.0 s", "")),
         ("b", ("", "✗ violation, broken, 12 lost, 2.0 s")),

@@ -1,0 +1,54 @@
+"""What a suite plays, and plays again."""
+
+from pathlib import Path
+
+import pytest
+
+from chaos.suite.cells import Cell
+from chaos.suite.results import CellStatus, SuiteReport, unplayed_result, write_report
+from chaos.suite.selection import select
+from chaos.suite.suite import make_suite, suite_again
+from emulator.core.errors import MissingToolError
+from emulator.plan.drivers import DriverName
+
+STORY = "kip-966/last-replica-standing-kill"
+DRIVERS = (DriverName.SIMULATOR, DriverName.PROCESS)
+
+
+def test_each_cell_is_played_by_its_own_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chaos.suite.suite.require_toxiproxy", lambda _driver: tmp_path / "toxiproxy-server")
+    suite = make_suite(select([STORY]), eras=("kip-966",), drivers=DRIVERS, store=tmp_path / "store", seed=1)
+    orders = [suite.order(cell) for cell in suite.cells]
+    assert [order.driver for order in orders] == list(DRIVERS)
+    assert [order.toxiproxy is None for order in orders] == [True, False], "virtual time needs no proxies"
+
+
+def test_what_did_not_pass_is_played_again_by_the_driver_that_played_it(tmp_path: Path) -> None:
+    (story,) = select([STORY])
+    cells = [
+        unplayed_result(
+            Cell(scenario=story.scenario, era="kip-966", repetition=1, seed=5, driver=driver), status=status
+        )
+        for driver, status in ((DriverName.PROCESS, CellStatus.PASSED), (DriverName.SIMULATOR, CellStatus.FAILED))
+    ]
+    report = SuiteReport(driver="process", settings=(), started="2026-11-23", duration_s=1.0, cells=tuple(cells))
+    write_report(report, tmp_path / "results.json")
+    (again,) = suite_again(tmp_path / "results.json", store=tmp_path / "store").cells
+    assert (again.driver, again.name) == (DriverName.SIMULATOR, f"{STORY} kip-966 on simulator #1")
+
+
+def test_cells_on_kafka_need_the_version_that_played_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (story,) = select([STORY])
+    cell = Cell(scenario=story.scenario, era="kafka-4.2", repetition=1, seed=5, driver=DriverName.KAFKA)
+    report = SuiteReport(
+        driver="process",
+        kafka="4.2.0",
+        settings=(),
+        started="2026-11-23",
+        duration_s=1.0,
+        cells=(unplayed_result(cell, status=CellStatus.FAILED),),
+    )
+    write_report(report, tmp_path / "results.json")
+    with pytest.raises(MissingToolError, match=r"4\.2\.0"):
+        suite_again(tmp_path / "results.json", store=tmp_path / "store")
