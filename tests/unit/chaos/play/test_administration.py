@@ -95,6 +95,20 @@ def ask(action: Administration, error: ErrorCode = ErrorCode.NONE) -> tuple[Admi
     return asked, outcome
 
 
+class NewController(Controller):
+    """Says that it is not the controller until it was given time."""
+
+    def __init__(self, *, pauses: int) -> None:
+        super().__init__(ErrorCode.NOT_CONTROLLER)
+        self.pauses_left = pauses
+
+    async def pause(self, *, duration_ms: int) -> None:
+        assert duration_ms == 100
+        self.pauses_left -= 1
+        if self.pauses_left == 0:
+            self._error = ErrorCode.NONE
+
+
 def actions(*answers: ErrorCode) -> list[Administration]:
     plan = PlannedTopic(name="orders", replicas=((ONE,),), properties=(("min.insync.replicas", "1"),))
     changes = (("min.insync.replicas", "1"), ("retention.ms", None))
@@ -123,6 +137,21 @@ def test_a_step_may_ask_for_a_refusal(action: Administration) -> None:
     assert ask(action, REFUSED)[1] == Outcome(took_effect=False, bit=False, seen="UNKNOWN_TOPIC_OR_PARTITION")
     with pytest.raises(StepError, match="NONE, allowed: UNKNOWN_TOPIC_OR_PARTITION"):
         ask(action)
+
+
+@pytest.mark.parametrize("action", actions(ErrorCode.NONE), ids=lambda action: type(action).__name__)
+def test_who_is_not_yet_the_controller_is_asked_again(action: Administration) -> None:
+    elected = NewController(pauses=3)
+    assert asyncio.run(administer(cast(Target, elected), action, chance=Random(1))).took_effect
+    assert len(elected.asked) == 4
+    nobody = NewController(pauses=-1)
+    with pytest.raises(StepError, match="NOT_CONTROLLER, allowed: NONE"):
+        asyncio.run(administer(cast(Target, nobody), action, chance=Random(1)))
+
+
+def test_a_step_may_ask_for_no_controller() -> None:
+    (create, *_) = actions(ErrorCode.NOT_CONTROLLER)
+    assert not ask(create, ErrorCode.NOT_CONTROLLER)[1].took_effect
 
 
 def test_the_request_says_what_the_step_says() -> None:
