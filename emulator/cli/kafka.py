@@ -29,7 +29,7 @@ class InstalledVersion(msgspec.Struct, frozen=True, kw_only=True):
 def install(version: str, *, output: Output) -> int:
     """Install VERSION of Apache Kafka, such as 4.2.0, or the distribution in a folder.
 
-    A version comes from Maven's central repository through the user's mvn and its settings. It takes 60 MB in
+    A version comes from Maven's central repository through the user's mvn and its settings. It takes 90 MB in
     ~/.cache/laststand/kafka.
 
     Exit code: 0 installed, 254 for a user error.

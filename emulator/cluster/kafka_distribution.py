@@ -16,8 +16,8 @@ import msgspec
 
 from emulator.core.errors import MissingToolError
 
-KNOWN_VERSIONS: Final = ("4.4.0", "4.2.0", "3.9.1")
-"""Examples for people, newest first."""
+PLAYED_VERSION: Final = "4.2.0"
+"""What messages suggest: the version that scenarios have been played on."""
 
 JVM_OPTIONS: Final = (
     "-Xms32m",
@@ -101,6 +101,6 @@ def find_kafka(version: str | None) -> KafkaDistribution:
         raise MissingToolError(
             tool=name,
             expected=f"it in {kafka_cache()}, where there is {', '.join(there) or 'no version'}; "
-            f"laststand kafka install {wanted or KNOWN_VERSIONS[0]} puts it there",
+            f"laststand kafka install {wanted or PLAYED_VERSION} puts it there",
         )
     return KafkaDistribution(version=wanted, folder=kafka_cache() / wanted)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from emulator.cluster.child import ProcessSpec
-from emulator.cluster.kafka_distribution import JVM_OPTIONS, KNOWN_VERSIONS, KafkaDistribution, kafka_cache
+from emulator.cluster.kafka_distribution import JVM_OPTIONS, PLAYED_VERSION, KafkaDistribution, kafka_cache
 from emulator.cluster.kafka_probe import await_kafka
 from emulator.cluster.ports import LOOPBACK, ReservedPort
 from emulator.cluster.supervisor import Supervisor
@@ -67,8 +67,8 @@ def install_kafka(version: str, *, java: Path) -> KafkaDistribution:
         KafkaInstallError: there is no such version, or it does not start.
     """
     if not _VERSION.fullmatch(version):
-        known = ", ".join(KNOWN_VERSIONS)
-        raise KafkaInstallError(step=version, output=f"neither a version such as {known}, nor a distribution's folder")
+        expected = f"neither a version such as {PLAYED_VERSION}, nor a distribution's folder"
+        raise KafkaInstallError(step=version, output=expected)
     maven = shutil.which("mvn")
     if maven is None:
         raise MissingToolError(tool="mvn", expected="Maven on PATH, or a distribution: laststand kafka install FOLDER")
