@@ -118,7 +118,7 @@ _IN_WORDS: Final = {
     CheckStatus.VIOLATED: "violated",
     CheckStatus.UNKNOWN: "unknown",
     CheckStatus.NOT_PROMISED: "not promised in this era",
-    CheckStatus.NOT_ASKED: "had nothing to look at",
+    CheckStatus.NOT_ASKED: "not asked",
 }
 _NAMED: Final = (CheckStatus.VIOLATED, CheckStatus.UNKNOWN)
 

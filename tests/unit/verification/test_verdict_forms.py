@@ -185,10 +185,8 @@ def test_junit_counts_the_runs_of_a_scenario_together() -> None:
 
 def test_summary_says_in_words_what_became_of_the_checks() -> None:
     lines = summary(report(*CheckStatus)).splitlines()
-    assert (
-        "  checks: 1 held, 1 violated (D1 Name), 1 unknown (D4 Name), 1 not promised in this era, "
-        "1 had nothing to look at"
-    ) in lines
+    checks = "1 held, 1 violated (D1 Name), 1 unknown (D4 Name), 1 not promised in this era, 1 not asked"
+    assert f"  checks: {checks}" in lines
 
 
 @pytest.mark.parametrize("story", [0, 5, 50])
