@@ -162,3 +162,23 @@ def test_a_role_that_comes_before_its_leader_is_known(era: str) -> None:
         cluster.advance(2_000)
         assert cluster[4].partition.leader == broker(2)
     assert {2, 3, 4} == {int(number) for number in cluster.shown().split("isr=")[1].split()[0].split(",")}
+
+
+@pytest.mark.parametrize("era", ALL_ERAS)
+def test_nobody_leads_before_it_knows_the_min_isr_of_the_topic(era: str) -> None:
+    """A role waits for the topic's configuration, and later requests wait with it, in order."""
+    cluster = ZooKeeperCluster(1, 2, 3, era=era, min_insync_replicas=1)
+    cluster.crash(3)
+    cluster.hold_zookeeper(2, after=0)
+    cluster.create_topic(2, 3, config={"min.insync.replicas": "2"})
+    assert cluster.shown().startswith("leader=2 isr=2 ")
+    _, early = cluster.produce(2)
+    assert not cluster.is_acked(early)
+    cluster.tell_again(2, cluster[2].told[-1])
+    cluster.release_zookeeper(2)
+    assert cluster[2].partition.is_leader
+    _, alone = cluster.produce(2)
+    assert cluster.produced[alone].partitions[0].error.name == "NOT_ENOUGH_REPLICAS"
+    cluster.start(3)
+    cluster.advance(1_000)
+    acked(cluster, 2)

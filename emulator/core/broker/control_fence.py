@@ -29,11 +29,17 @@ class ControlFence:
 
         A greater broker epoch passes: the controller may hear of a registration before the broker does.
         """
+        error = self.error_of(request)
+        if error is ErrorCode.NONE:
+            self.controller_epoch = request.controller_epoch
+        return error
+
+    def error_of(self, request: ControlRequest) -> ErrorCode:
+        """Returns what ``check`` would, and adopts nothing."""
         if self._is_for_former_incarnation(request) and self._rules.control_broker_epoch_check:
             return ErrorCode.STALE_BROKER_EPOCH
         if request.controller_epoch < self.controller_epoch:
             return ErrorCode.STALE_CONTROLLER_EPOCH
-        self.controller_epoch = request.controller_epoch
         return ErrorCode.NONE
 
     def _is_for_former_incarnation(self, request: ControlRequest) -> bool:

@@ -1,6 +1,6 @@
 """Configurations of topics, as a ZooKeeper broker has read them (``LogManager.fetchLogConfig``).
 
-A broker reads a topic's node when it first hosts a partition of it, and again when the node changes.
+A broker reads a topic's node before it first takes a role in a partition of it, and again when the node changes.
 """
 
 from collections.abc import Collection, Mapping

@@ -10,7 +10,10 @@ the ISR: below IBP 2.7-IV2 the leader itself, else the controller on its behalf.
 There is no heartbeat and nobody is fenced: a broker whose session ended leads, fetches and answers as before. What
 stops it is that others do not follow.
 
-While a leader's own ISR write is under way its partition is locked: what is asked of it waits, in order.
+While a leader's own ISR write is under way its partition is locked: what is asked of it waits, in order. A role in a
+topic whose configuration is not known waits until that is read, and with it every later control request: Kafka reads it
+while it holds ``replicaStateChangeLock`` (``Partition.createLog``, ``LogManager.fetchLogConfig``). So no leader
+acknowledges by another min ISR than the topic's.
 """
 
 from collections import deque
@@ -184,6 +187,7 @@ class ZooKeeperBroker:
         self._asked: dict[CorrelationId, AlterPartitionRequest | ControlledShutdownRequest] = {}
         self._next_correlation_id = CorrelationId(0)
         self._held: deque[RequestReceived | ControlReceived] = deque()
+        self._unread_topics: set[str] = set()
         self._answers: list[ZooKeeperBrokerEffect] = []
         self._shutdown_tries = 0
         self._shutdown_backoff_ms = config.properties.controlled_shutdown_retry_backoff_ms
@@ -301,13 +305,22 @@ class ZooKeeperBroker:
     # --- Requests -------------------------------------------------------------------------------------------------
 
     def _handle_or_hold(self, turn: Turn, incoming: RequestReceived | ControlReceived) -> None:
-        """Handles a request, unless a partition that it names is locked: then it waits until that is settled."""
-        if any(self._isr_changes.is_locked(name) for name in named_partitions(incoming.request)):
+        """Handles a request, unless a partition that it names is locked, or it waits for a topic's configuration."""
+        is_locked = any(self._isr_changes.is_locked(name) for name in named_partitions(incoming.request))
+        if is_locked or (isinstance(incoming, ControlReceived) and self._waits_for_config(incoming.request)):
             self._held.append(incoming)
         elif isinstance(incoming, ControlReceived):
             self._handle_control(turn, incoming)
         else:
             self._handle_request(turn, incoming)
+
+    def _waits_for_config(self, request: ControlMessage) -> bool:
+        if isinstance(request, LeaderAndIsrRequest) and self.fence.error_of(request) is ErrorCode.NONE:
+            for topic in dict.fromkeys(role.name.topic for role in request.partitions):
+                if not self._configs.is_known(topic) and topic not in self._unread_topics:
+                    self._unread_topics.add(topic)
+                    self._read_config(topic)
+        return bool(self._unread_topics)
 
     def _handle_held(self, turn: Turn) -> None:
         waiting, self._held = self._held, deque()
@@ -324,7 +337,6 @@ class ZooKeeperBroker:
                 self._answers.append(AnswerControl(request_id=incoming.request_id, response=taken.response))
                 for partition in taken.new_leaderships:
                     self._fetches.release_followers(turn, partition)
-                self._read_missing_configs()
             case UpdateMetadataRequest() as request:
                 updated, _ = self.control.handle_update_metadata(turn, request)
                 self._answers.append(AnswerControl(request_id=incoming.request_id, response=updated))
@@ -408,20 +420,18 @@ class ZooKeeperBroker:
         follow_segments(turn, partition.log, incoming.log_start_offset)
         turn.advanced[incoming.partition] = None
 
-    def _read_missing_configs(self) -> None:
-        for topic in dict.fromkeys(partition.name.topic for partition in self._hosted):
-            if not self._configs.is_known(topic):
-                self._configs.take(topic, {})
-                self._read_config(topic)
-
     def _read_config(self, topic: str) -> None:
         """Reads a topic's configuration, the first time or because its node changed."""
         self._zookeeper.put(_config_read(topic))
 
     def _take_config(self, turn: Turn, read: _ConfigRead) -> None:
-        if not any(partition.name.topic == read.topic for partition in self._hosted):
+        is_awaited = read.topic in self._unread_topics
+        if not is_awaited and not any(partition.name.topic == read.topic for partition in self._hosted):
             return  # asked for when the topic went; it is read anew where another of that name is hosted
         self._configs.take(read.topic, read.config)
+        if is_awaited:
+            self._unread_topics.remove(read.topic)
+            self._handle_held(turn)
         for partition in self._hosted:
             if partition.name.topic == read.topic:
                 partition.topic_properties = self.control.topic_properties_of(read.topic)
@@ -483,6 +493,7 @@ class ZooKeeperBroker:
     def _session_expired(self, turn: Turn) -> None:
         """Gives up what waits for ZooKeeper; the partitions that were locked have heard nothing, and try again."""
         self._zookeeper.abandon()
+        self._unread_topics.clear()
         self._isr_changes.give_up(turn)
         self._producer_ids.give_up(turn)
         self._handle_held(turn)
