@@ -9,69 +9,42 @@ from typing import Final
 
 import click
 
-from emulator.cli.analyze import analyze
-from emulator.cli.attach import attach
-from emulator.cli.autopsy import autopsy
-from emulator.cli.catalogue import checks, eras
-from emulator.cli.chaos import chaos
-from emulator.cli.completion import completion
-from emulator.cli.compose import compose
-from emulator.cli.configs import configs
-from emulator.cli.consume import consume
-from emulator.cli.docker import docker
-from emulator.cli.down import down
-from emulator.cli.elect_leaders import elect_leaders
-from emulator.cli.events import print_events
 from emulator.cli.exit_codes import ExitCode
-from emulator.cli.export import export
-from emulator.cli.features import features
-from emulator.cli.fuzz import fuzz
-from emulator.cli.import_run import import_run
-from emulator.cli.inspect import inspect
-from emulator.cli.kafka import kafka
-from emulator.cli.logs import logs
-from emulator.cli.produce import produce
-from emulator.cli.ps import ps
-from emulator.cli.reassign import reassign
-from emulator.cli.replay import replay
-from emulator.cli.report import report
-from emulator.cli.run import run
-from emulator.cli.scenarios import scenarios
 from emulator.cli.sections import SectionedGroup
-from emulator.cli.setup import setup
-from emulator.cli.show import show
 from emulator.cli.signals import CLOSED_PIPE_EXIT_CODE, ClosedPipeError, Signals, leave_closed_pipes
-from emulator.cli.simulate import simulate
-from emulator.cli.sql import sql
-from emulator.cli.start import start
-from emulator.cli.status import status
-from emulator.cli.stop import stop
-from emulator.cli.topics import topics
-from emulator.cli.up import up
-from emulator.cli.verify import verify
 
 _USERS_TO_FIX: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Errors of files: somebody may not write there, or there is no room."""
 
 _CONTEXT: Final = {"help_option_names": ["-h", "--help"]}
 
+_SECTIONS: Final = {
+    "Runs": ("run", "verify", "report", "show", "replay", "simulate", "fuzz"),
+    "Analysis": ("analyze", "sql", "export", "events"),
+    "Real clusters": ("autopsy", "import"),
+    "Catalogue": ("scenarios", "eras", "checks"),
+    "Standing cluster": ("up", "status", "logs", "stop", "start", "down", "ps"),
+    "Topics and records": ("topics", "produce", "consume", "inspect"),
+    "Administration": ("elect-leaders", "reassign", "configs", "features"),
+    "Faults": ("chaos",),
+    "Containers": ("compose", "attach", "docker"),
+    "This program": ("setup", "kafka", "completion"),
+}
+"""Commands by the heading under which the help lists them."""
 
-@click.group(cls=SectionedGroup, context_settings=_CONTEXT)
+_PLACES: Final = {
+    "events": "events:print_events",
+    "import": "import_run:import_run",
+    "eras": "catalogue:eras",
+    "checks": "catalogue:checks",
+}
+"""Module and function of the commands whose name is not that of both."""
+
+
+@click.group(cls=SectionedGroup, sections=_SECTIONS, places=_PLACES, context_settings=_CONTEXT)
 @click.version_option(package_name="laststand")
 def cli() -> None:
     """Break a Kafka-style cluster on purpose, and prove what it lost."""
-
-
-cli.add_section("Runs", run, verify, report, show, replay, simulate, fuzz)
-cli.add_section("Analysis", analyze, sql, export, print_events)
-cli.add_section("Real clusters", autopsy, import_run)
-cli.add_section("Catalogue", scenarios, eras, checks)
-cli.add_section("Standing cluster", up, status, logs, stop, start, down, ps)
-cli.add_section("Topics and records", topics, produce, consume, inspect)
-cli.add_section("Administration", elect_leaders, reassign, configs, features)
-cli.add_section("Faults", chaos)
-cli.add_section("Containers", compose, attach, docker)
-cli.add_section("This program", setup, kafka, completion)
 
 
 def explain(error: Exception) -> int:
