@@ -16,7 +16,7 @@ from emulator.analysis.catalogue import ALL_EVENTS, EVENT_TABLES, TABLE_NAMES, t
 from emulator.analysis.filling import BROKEN, Block, fill_from
 from emulator.analysis.schema import ddl_of
 from emulator.core.errors import ConfigError, EmulatorError
-from emulator.verification.run_directory import open_run_directory
+from emulator.verification.run_directory import find_runs, open_run_directory
 from emulator.verification.run_plan import RunPlan, plan_run
 
 if TYPE_CHECKING:
@@ -203,7 +203,8 @@ def read_runs(spark: "SparkSession", paths: Sequence[Path | str], *, on_broken: 
 
     Args:
         spark: the session, as ``laststand.spark()`` starts it.
-        paths: run directories, visible to Spark's workers; a run that is named twice is read once.
+        paths: run directories, or directories that hold some, visible to Spark's workers; a run that is named twice is
+            read once.
         on_broken: what to do about runs that are missing or cannot be read whole.
 
     Raises:
@@ -221,10 +222,14 @@ def read_runs(spark: "SparkSession", paths: Sequence[Path | str], *, on_broken: 
 
 
 def plan_runs(paths: Sequence[Path]) -> tuple[tuple[RunPlan, ...], tuple[BrokenRun, ...]]:
-    """Returns what is to be read of each run, and which paths are no runs; it takes no session to tell."""
+    """Returns what is to be read of each run, and which paths are no runs; it takes no session to tell.
+
+    Args:
+        paths: run directories, and directories that hold some.
+    """
     plans: dict[Path, RunPlan] = {}
     missing = []
-    for path in paths:
+    for path in (run for each in paths for run in find_runs(each)):
         try:
             run = open_run_directory(path)
             if run.path not in plans:

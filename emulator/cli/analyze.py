@@ -25,7 +25,8 @@ SUMMARIES: Final[Mapping[str, str]] = MappingProxyType(
 )
 """By name of an analysis, what it tells."""
 
-_HELP: Final = f"""Print an analysis of all RUN directories together; docs/analyses.md explains them.
+_HELP: Final = f"""Print an analysis of all RUN directories together; docs/analyses.md explains them. A directory that
+holds runs stands for all of them.
 
 \b
 {chr(10).join(f"{name:<16} {summary}" for name, summary in SUMMARIES.items())}

@@ -29,7 +29,8 @@ def export(
 ) -> None:
     """Write the tables of all RUN directories into the new directory DIR, a folder each.
 
-    docs/tables.md describes the tables. A table without rows is written, too.
+    A directory that holds runs stands for all of them. docs/tables.md describes the tables; a table without rows is
+    written, too.
 
     With --to jepsen each run is its clients' history as Jepsen has one, in EDN; with --to shiviz its rare
     events with vector clocks; with --to perfetto a trace of what its nodes were and did, for which the run must have
@@ -55,13 +56,14 @@ def export(
 
 def _write_traces(paths: Sequence[Path], directory: Path, file_format: str) -> list[str]:
     from emulator.report.export import TraceFormat, write_trace
-    from emulator.verification.run_directory import open_run_directory
+    from emulator.verification.run_directory import find_runs, open_run_directory
 
-    for path in paths:
+    found = [run for path in paths for run in find_runs(path)]
+    for path in found:
         open_run_directory(path)
     directory.mkdir(parents=True)
     files = []
-    for number, path in enumerate(paths):
+    for number, path in enumerate(found):
         name = f"{number}-{path.resolve().parent.name}-{path.resolve().name}{_TRACES[file_format]}"
         write_trace(path, directory / name, TraceFormat(file_format))
         files.append(str(directory / name))

@@ -26,14 +26,17 @@ _COMPARED: Final = 2
 def report(runs: tuple[Path, ...], *, target: Path | None, is_opened: bool, output: Output) -> None:
     """Write report.html into each RUN that was verified: a file that needs no network.
 
-    Two RUNs are compared with each other, decision by decision. With -o the page of the first goes to FILE; of more
-    than two RUNs, FILE is an overview, scenarios by eras, with links to their pages.
+    A directory that holds runs stands for all of them. Two RUNs are compared with each other, decision by decision.
+    With -o the page of the first goes to FILE; of more than two RUNs, FILE is an overview, scenarios by eras, with
+    links to their pages.
     """
     from emulator.report.overview import write_overview
     from emulator.report.page import REPORT_FILE, write_report
+    from emulator.verification.run_directory import find_runs
 
     if target is not None and not target.absolute().parent.is_dir():
         raise UserError(f"-o {target}: cannot be written: {target.absolute().parent} is no directory")
+    runs = tuple(found for run in runs for found in find_runs(run))
     is_overview = target is not None and len(runs) > _COMPARED
     pages = []
     for run in runs if target is None or is_overview else runs[:1]:

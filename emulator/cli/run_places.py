@@ -13,7 +13,7 @@ from emulator.cli.results import keep_verdict
 from emulator.cli.user_error import UserError
 from emulator.core.errors import ConfigError
 from emulator.verification.hadoop_runs import HadoopRun, is_uri
-from emulator.verification.run_directory import open_run_directory
+from emulator.verification.run_directory import find_runs, open_run_directory
 from emulator.verification.verdict import VerdictReport
 
 if TYPE_CHECKING:
@@ -47,6 +47,11 @@ class RunPlace:
             click.echo(f"not written: the verdict on {self._name}: {error.strerror}", err=True)
             return report, False
         return report, True
+
+
+def named_runs(names: Sequence[str]) -> list[str]:
+    """Returns names of runs, with those of a directory in its place; URIs are taken as they are."""
+    return [str(run) for name in names for run in ([name] if is_uri(name) else find_runs(Path(name)))]
 
 
 def existing_runs(names: Sequence[str], *, work_directory: Path | None) -> list[str]:

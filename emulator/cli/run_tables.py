@@ -74,6 +74,7 @@ def _refusal(error: "BrokenRunsError") -> UserError:
 
 def _read(spark: "SparkSession", paths: Sequence[Path], *, skip_broken: bool) -> "Runs":
     from emulator.analysis import BrokenRunsError, OnBroken, read_runs
+    from emulator.verification.run_directory import find_runs
 
     try:
         runs = read_runs(spark, paths, on_broken=OnBroken.SKIP if skip_broken else OnBroken.REFUSE)
@@ -81,6 +82,6 @@ def _read(spark: "SparkSession", paths: Sequence[Path], *, skip_broken: bool) ->
         raise _refusal(error) from error
     for broken in runs.broken:
         click.echo(f"left out: {broken.path}: {broken.reason}", err=True)
-    if len(runs.broken) == len(paths):
+    if len(runs.broken) == sum(len(find_runs(path)) for path in paths):
         raise UserError("no run is left")
     return runs

@@ -24,9 +24,9 @@ def sql(
 ) -> None:
     """Print the answer to QUERY, in Spark's SQL, over all RUN directories together.
 
-    The tables are runs, history, replica_batches, faults, partition_changes, high_watermarks, verdicts, lost_records,
-    availability, events, and one for each type of event, such as log_truncated. docs/tables.md describes them; so does
-    DESCRIBE.
+    A directory that holds runs stands for all of them. The tables are runs, history, replica_batches, faults,
+    partition_changes, high_watermarks, verdicts, lost_records, availability, events, and one for each type of event,
+    such as log_truncated. docs/tables.md describes them; so does DESCRIBE.
     """
     from emulator.cli.frames import explained, print_frame
 

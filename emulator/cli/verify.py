@@ -29,7 +29,8 @@ _PROGRESS_S: Final = 5.0
 def verify(runs: tuple[str, ...], watched: Path | None, spark_choice: SparkChoice, output: Output) -> int:
     """Verify RUN directories, all in one Spark job, and write verdict.json and junit.xml into each.
 
-    Of several RUNs, one that is no run directory is named, and the others are verified. Without --master two threads of
+    A directory that holds runs stands for all of them. Of several RUNs, one that is no run directory is named, and the
+    others are verified. Without --master two threads of
     this machine do the work, with it a Spark cluster (docs/scale.md). A RUN may be the URI of a directory that Hadoop
     reaches (hdfs://HOST/runs/1); it is copied below --work-dir while it is judged.
 
@@ -41,7 +42,7 @@ def verify(runs: tuple[str, ...], watched: Path | None, spark_choice: SparkChoic
     from emulator.cli.play import told_if_unjudged
     from emulator.cli.requirements import require_spark
     from emulator.cli.results import print_verdicts, verdicts_exit_code
-    from emulator.cli.run_places import existing_runs, placed_runs
+    from emulator.cli.run_places import existing_runs, named_runs, placed_runs
     from emulator.cli.watch import watch
     from emulator.verification.class_archive import ArchiveUse
     from emulator.verification.job_progress import told_progress
@@ -50,7 +51,8 @@ def verify(runs: tuple[str, ...], watched: Path | None, spark_choice: SparkChoic
     if bool(runs) is (watched is not None):
         raise UserError("expected either RUN or --watch DIR")
     work_directory = spark_choice.work_directory
-    found = [] if watched is not None else existing_runs(runs, work_directory=work_directory)
+    named = named_runs(runs)
+    found = [] if watched is not None else existing_runs(named, work_directory=work_directory)
     require_spark()
     starter = spark_choice.starter(
         log_directory=watched or Path(found[0]), archive_use=ArchiveUse.WRITE, imported="emulator.verification.judge"
@@ -74,7 +76,7 @@ def verify(runs: tuple[str, ...], watched: Path | None, spark_choice: SparkChoic
         starter.stop()
     exit_code = verdicts_exit_code(reports)
     written = sum(is_written for _, is_written in kept)
-    return ExitCode.UNKNOWN if exit_code is ExitCode.VALID and written < len(runs) else exit_code
+    return ExitCode.UNKNOWN if exit_code is ExitCode.VALID and written < len(named) else exit_code
 
 
 def _progress() -> Callable[[int, int], None]:

@@ -5,11 +5,11 @@ ends. A run that has a ``verdict.json`` was judged before.
 """
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from emulator.core.events import RunEnded
+from emulator.verification.run_directory import runs_below
 from emulator.verification.verdict_forms import VERDICT_FILE
 from emulator.verification.vocabulary import tag
 
@@ -32,8 +32,8 @@ class EndedRuns:
     def look(self) -> list[Path]:
         """Returns the runs that have ended and have not changed since the look before."""
         ended = []
-        for run in _runs(self._directory):
-            if run in self._told:
+        for run in runs_below(self._directory):
+            if run in self._told or (run / VERDICT_FILE).exists():
                 continue
             signature = _signature(run)
             if self._seen.get(run) == signature and _has_end(run):
@@ -41,15 +41,6 @@ class EndedRuns:
                 self._told.add(run)
             self._seen[run] = signature
         return ended
-
-
-def _runs(directory: Path) -> Iterator[Path]:
-    for path, folders, files in os.walk(directory):
-        if "events" in folders:
-            folders.clear()  # what a run contains is no run
-            if VERDICT_FILE not in files:
-                yield Path(path)
-        folders.sort()
 
 
 def _signature(run: Path) -> _Signature:

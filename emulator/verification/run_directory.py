@@ -13,15 +13,19 @@ Missing inputs are no error here: they are evidence that is missing, and ``evide
 a directory that is no run at all is refused.
 """
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 import yaml
 
 from emulator.core.errors import ConfigError
 from emulator.core.packed.layout import SUFFIX
+
+_LEVELS_MAX: Final = 5
+"""A store has three: the folder and the name of a scenario, and the time of a run."""
 
 _Entry = TypeVar("_Entry", str, int, float)
 
@@ -90,8 +94,7 @@ def open_run_directory(path: Path) -> RunDirectory:
         ConfigError: there is no run there.
     """
     resolved = path.resolve()
-    is_run = any((resolved / name).exists() for name in ("events", "cluster.yaml"))
-    if not is_run and not _line_files(resolved, "history"):
+    if not _is_run(resolved):
         raise ConfigError(key="run", value=str(path), expected="a run directory (events/, history, nodes/)")
     scenario, cluster = _entries(resolved / "scenario.yaml"), _entries(resolved / "cluster.yaml")
     return RunDirectory(
@@ -105,6 +108,28 @@ def open_run_directory(path: Path) -> RunDirectory:
         duration_s=_entry(cluster, "duration_s", float),
         driver=_entry(cluster, "driver", str),
         switches=tuple(_switches(cluster)),
+    )
+
+
+def runs_below(directory: Path) -> Iterator[Path]:
+    """Yields the runs up to five levels below a directory, by path; links, such as ``latest``, are not followed."""
+    for path, folders, _ in os.walk(directory):
+        if is_run := _is_run(Path(path)):
+            yield Path(path)
+        if is_run or len(Path(path).relative_to(directory).parts) == _LEVELS_MAX:
+            folders.clear()  # what a run contains is no run
+        folders.sort()
+
+
+def find_runs(path: Path) -> list[Path]:
+    """Returns the runs of a directory that holds some; any other path alone, whatever is there."""
+    return [path] if _is_run(path) else list(runs_below(path)) or [path]
+
+
+def _is_run(directory: Path) -> bool:
+    return (
+        any((directory / name).exists() for name in ("events", "cluster.yaml"))
+        or _line_files(directory, "history") != ()
     )
 
 

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -54,6 +55,15 @@ def test_sql_prints_json_and_csv(failover_run: Path) -> None:
     ]
     rows = list(csv.reader(io.StringIO(run_cli("sql", "--csv", failover_run, query).stdout)))
     assert rows == [["time_s", "leader", "isr", "leaderless"], ["15.0", "1", "[1]", "false"]]
+
+
+def test_a_directory_stands_for_the_runs_in_it(failover_run: Path, tmp_path: Path) -> None:
+    for name in ("1", "2"):
+        shutil.copytree(failover_run, tmp_path / "store" / name)
+    (tmp_path / "store/latest").symlink_to("2")
+    assert json.loads(run_cli("sql", "--json", tmp_path / "store", "SELECT count(*) AS n FROM runs").stdout) == [
+        {"n": 2}
+    ]
 
 
 def test_sql_reads_the_query_from_a_file(failover_run: Path, tmp_path: Path) -> None:

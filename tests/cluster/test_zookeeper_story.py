@@ -60,7 +60,7 @@ def test_it_is_told_who_wrote_the_isr(story: Told, era: str) -> None:
     [*_, election] = [line for line in report.leaders if "elected as" in line and "epoch 0" not in line]
     assert re.search(r"written by broker \d, controller in epoch \d ", election)
     [*_, expansion] = [line for line in report.leaders if "ISR [2, 0, 1]" in line or "ISR [0, 2, 1]" in line]
-    if era == "kafka-2.6-zk":  # The leader, which may be the controller, too: the transaction log tells the session only.
+    if era == "kafka-2.6-zk":  # The log tells a session: of the leader, which may be the controller, too.
         assert re.search(r"written by broker 2, (the leader itself|controller in epoch \d)", expansion), expansion
     else:
         assert re.search(r"written by broker \d, controller in epoch \d", expansion), expansion
