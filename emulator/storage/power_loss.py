@@ -74,6 +74,22 @@ def lose_power(
     return PowerLossReport(keep=keep, seed=seed, lost_names=plan.lost_names, lost_bytes=plan.lost_bytes)
 
 
+def count_as_durable(data_directory: str, *, ledger_folder: str) -> None:
+    """Begins a ledger with all that is in a directory: it was made before the node's first start.
+
+    Raises:
+        StorageError: the directory cannot be read, or the ledger not be written.
+    """
+    ledger = SyncLedger(ledger_folder)
+    try:
+        view = _read_volume([data_directory], ledger).view
+        ledger.reset(names=view.present, lengths={inode: file.length for inode, file in view.files.items()})
+    except OSError as error:
+        raise StorageError(path=ledger_folder, reason=str(error)) from error
+    finally:
+        ledger.close()
+
+
 def scan_log_end(partition_directory: str) -> Offset:
     """Returns where a log would end if it were recovered now, without touching it; 0 for no segment.
 

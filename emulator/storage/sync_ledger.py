@@ -279,13 +279,20 @@ class SyncLedger:
                 case ["dir", int(directory), dict(listing)]:
                     self._apply_directory(directory, listing)
                 case ["cut", int(inode), int(size), int(end), int(number)]:
-                    self._apply_cut(inode, CutPiece(start=size, end=end, number=number))
+                    self._replay_cut(inode, CutPiece(start=size, end=end, number=number))
                     self._next_cut = max(self._next_cut, number + 1)
                 case ["forget", int(inode)]:
                     self._apply_forget(inode)
                 case other:
                     raise StorageError(path=self.folder, reason=f"not a line of a sync ledger: {other}")
         self._compact()
+
+    def _replay_cut(self, inode: int, piece: CutPiece) -> None:
+        """Applies as much of a cut as was durable; a process that keeps no coverage notes every cut, and all of it."""
+        covered = self.coverage.get(inode)
+        if covered is not None and piece.start < covered.intact_length:
+            end = min(piece.end, covered.intact_length)
+            self._apply_cut(inode, CutPiece(start=piece.start, end=end, number=piece.number))
 
     def _sweep(self) -> None:
         """Removes from ``kept`` what a process was killed before it could remove."""
