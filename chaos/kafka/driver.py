@@ -14,6 +14,7 @@ from emulator.client.config import Wire
 from emulator.cluster.child import ProcessEnd
 from emulator.cluster.kafka_cluster import KafkaCluster
 from emulator.cluster.process_cluster import ProcessCluster
+from emulator.cluster.sync_shim import find_sync_shim
 from emulator.core.errors import InvariantError
 from emulator.core.types import NodeId
 
@@ -34,6 +35,7 @@ class KafkaDriver(ProcessDriver):
         return KafkaCluster(
             self._order.layout,
             kafka=self._order.kafka,
+            sync_shim=find_sync_shim() if self._order.scenario.has_power_losses else None,
             on_start=self._note_start,
             on_stop=self._witness.stopping,
             on_end=self._note_end,

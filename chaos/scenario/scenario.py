@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from chaos.scenario.conditions import Until
 from emulator.core.switches import Switches
 from emulator.core.types import Acks, BrokerId, NodeId, TopicPartition
-from emulator.plan.actions import ActionTemplate, deed_of
+from emulator.plan.actions import ActionTemplate, PowerLoss, deed_of
 from emulator.plan.topics import PlannedTopic
 
 
@@ -198,6 +198,11 @@ class Scenario:
     def has_network_faults(self) -> bool:
         """Whether links must be proxied."""
         return any(not isinstance(step.action, Until) and deed_of(step.action).breaks_links for step in self.steps)
+
+    @property
+    def has_power_losses(self) -> bool:
+        """Whether it must be known what nodes have synced."""
+        return any(isinstance(step.action, PowerLoss) for step in self.steps)
 
     def expectation(self, era: str) -> Expectation | None:
         """Returns what the file expects of an era, or ``None`` where it says nothing."""

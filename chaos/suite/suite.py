@@ -17,6 +17,7 @@ from chaos.suite.cells import ALL, Cell, Shard, cells_of
 from chaos.suite.results import read_report, to_play_again
 from chaos.suite.selection import Selected, select
 from emulator.cluster.kafka_distribution import KafkaProgram
+from emulator.cluster.sync_shim import find_sync_shim
 from emulator.core.eras import era_rules
 from emulator.core.errors import ConfigError
 from emulator.core.switches import era_switches
@@ -214,11 +215,13 @@ def toxiproxy_for(scenarios: Sequence[Scenario], *, driver: DriverName) -> Path 
     """Returns toxiproxy-server where scenarios need it, after a check that the driver can work at all.
 
     Raises:
-        MissingToolError: there is no such program, no Docker engine, or an image is missing.
+        MissingToolError: there is no such program, no Docker engine, an image is missing, or no C compiler.
     """
     if not driver.has_processes:
         return None
     require_host(driver)
+    if driver is DriverName.KAFKA and any(scenario.has_power_losses for scenario in scenarios):
+        find_sync_shim()
     return require_toxiproxy(driver) if any(scenario.has_network_faults for scenario in scenarios) else None
 
 

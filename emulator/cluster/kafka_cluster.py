@@ -26,11 +26,13 @@ from emulator.cluster.node_host import LocalHost, NodeProcess
 from emulator.cluster.ports import LOOPBACK
 from emulator.cluster.process_cluster import ProcessCluster
 from emulator.cluster.supervisor import Supervisor
+from emulator.cluster.sync_shim import sync_shim_environment
 from emulator.core.broker.lifecycle import rack_of
 from emulator.core.types import BrokerId, NodeId
 from emulator.plan.channels import Link
 from emulator.plan.nodes import CLIENT
 from emulator.storage.meta_properties import META_PROPERTIES
+from emulator.storage.power_loss import count_as_durable
 
 if TYPE_CHECKING:
     from emulator.cluster.toxiproxy import Toxiproxy
@@ -62,9 +64,10 @@ metadata log is easier to read."""
 class KafkaHost(LocalHost):
     """``LocalHost`` whose nodes are JVMs."""
 
-    def __init__(self, supervisor: Supervisor, *, kafka: KafkaProgram) -> None:
+    def __init__(self, supervisor: Supervisor, *, kafka: KafkaProgram, sync_shim: Path | None) -> None:
         super().__init__(supervisor, program=str(kafka.java), environment={})
         self._kafka = kafka.distribution
+        self._sync_shim = sync_shim
 
     async def start(self, node_id: NodeId, arguments: tuple[str, ...]) -> NodeProcess:
         """Starts a JVM with these arguments, and waits until it listens.
@@ -77,12 +80,19 @@ class KafkaHost(LocalHost):
                 name=str(node_id),
                 argv=(self._program, "-cp", self._kafka.class_path, *JVM_OPTIONS, *archive, *arguments),
                 stderr_path=self._layout.node_log(node_id),
+                environment=self._sync_environment(node_id),
                 exits_with_signal_number=True,
                 stop_timeout_s=_STOP_TIMEOUT_S,
             )
         )
         await await_kafka(self.address(node_id), timeout_s=LISTENS_WITHIN_S)
         return process
+
+    def _sync_environment(self, node_id: NodeId) -> dict[str, str]:
+        if self._sync_shim is None:
+            return {}
+        data, ledger = self._layout.data_directory(node_id), self._layout.ledger_directory(node_id)
+        return sync_shim_environment(self._sync_shim, data=data, ledger=ledger)
 
     async def start_toxiproxy(self, program: Path) -> "Toxiproxy":
         """Starts a child that knows how to ask Kafka for a sign of life."""
@@ -102,6 +112,7 @@ class KafkaCluster(ProcessCluster):
     Args:
         layout: what the cluster is made of.
         kafka: what starts a node.
+        sync_shim: what records what nodes sync; ``None`` where none will lose power.
         on_start: as for ``ProcessCluster``.
         on_stop: called with a node that is about to be stopped in order.
         on_end: called with node, incarnation and end of each process that has ended, before ``on_unexpected_end``.
@@ -115,13 +126,15 @@ class KafkaCluster(ProcessCluster):
         layout: ClusterLayout,
         *,
         kafka: KafkaProgram,
+        sync_shim: Path | None,
         on_start: Callable[[NodeId, int], None],
         on_stop: Callable[[NodeId], None],
         on_end: Callable[[NodeId, int, ProcessEnd], None],
         on_unexpected_end: Callable[[str, ProcessEnd], None],
     ) -> None:
         super().__init__(layout, on_start=on_start, on_unexpected_end=on_unexpected_end)
-        self._host = KafkaHost(self.supervisor, kafka=kafka)
+        self._host = KafkaHost(self.supervisor, kafka=kafka, sync_shim=sync_shim)
+        self._keeps_ledgers = sync_shim is not None
         self._kafka = kafka.distribution
         self._on_stop = on_stop
         self._on_end = on_end
@@ -164,6 +177,8 @@ class KafkaCluster(ProcessCluster):
         _write_properties(data / META_PROPERTIES, meta)
         if node_id == self.layout.controller_id:
             shutil.copyfile(self._kafka.formatted(elr=self.layout.switches.elr), data / BOOTSTRAP)
+        if self._keeps_ledgers:
+            count_as_durable(str(data), ledger_folder=str(self.layout.ledger_directory(node_id)))
 
     def _hosts(self, node_id: NodeId) -> str:
         others = LOOPBACK if self.toxiproxy is None else self._host_for(node_id)

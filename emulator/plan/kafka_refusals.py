@@ -15,7 +15,6 @@ from emulator.plan.actions import (
     ExpireSession,
     LoseSyncs,
     OnChannel,
-    PowerLoss,
     SlowDisk,
 )
 from emulator.plan.drivers import DriverName
@@ -27,7 +26,6 @@ _ELECTION: Final = "Kafka has no such election"
 
 _REFUSED: Final[Mapping[type, str]] = MappingProxyType(
     {
-        PowerLoss: "what Kafka's processes have synced is not recorded",
         SlowDisk: _DISK,
         LoseSyncs: _DISK,
         DiskError: _DISK,

@@ -14,6 +14,7 @@ from emulator.core.types import NodeId, Offset, TopicPartition
 from emulator.plan.actions import Outcome, PowerLoss, no_op
 from emulator.plan.power import DiskLoss
 from emulator.storage.power_loss import PowerLossReport, lose_power, scan_log_end
+from emulator.storage.segment import INDEX_SUFFIXES
 
 
 @executes(PowerLoss)
@@ -28,12 +29,18 @@ async def power_loss(target: FaultTarget, action: PowerLoss[NodeId]) -> Outcome:
     )
     target.downed.update(dict.fromkeys(action.nodes, "power_loss"))
     reports = [await _lose(target, node_id, action.loss) for node_id in action.nodes]
-    lost = sum(loss.length_before - loss.length_after for report in reports for loss in report.lost_bytes)
+    lost = sum(_bytes_lost(report) for report in reports)
     names = sum(len(report.lost_names) for report in reports)
     if not killed and not any(report.has_bitten for report in reports):
         return no_op("nothing ran, and everything was synced")
     seen = f"{len(killed)} processes killed, {lost} unsynced bytes and {names} unsynced names lost"
     return Outcome(took_effect=True, bit=True, seen=seen)
+
+
+def _bytes_lost(report: PowerLossReport) -> int:
+    """Counts all but indexes, which Kafka makes as long as they may become, and makes anew where they are damaged."""
+    lost = [loss for loss in report.lost_bytes if not loss.path.endswith(INDEX_SUFFIXES)]
+    return sum(loss.length_before - loss.length_after for loss in lost)
 
 
 async def _lose(target: FaultTarget, node_id: NodeId, loss: DiskLoss) -> PowerLossReport:

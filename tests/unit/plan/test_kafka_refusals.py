@@ -10,13 +10,25 @@ from emulator.plan.kafka_refusals import refused_kind
 from emulator.plan.lines import parse_action
 from emulator.plan.plan_lint import refusal
 
-PLAYED = {"kill", "stop", "start", "pause", "resume", "replace_disk", "flip_bit", "isolate", "cut", "heal", "expire"}
+PLAYED = {
+    "kill",
+    "stop",
+    "start",
+    "pause",
+    "resume",
+    "power_loss",
+    "replace_disk",
+    "flip_bit",
+    "isolate",
+    "cut",
+    "heal",
+    "expire",
+}
 
 
 @pytest.mark.parametrize(
     ("line", "word"),
     [
-        ("power-loss 1", "synced"),
         ("slow-disk 1 ms=200", "disk"),
         ("clock-jump 1 ms=3000", "clock"),
         ("wait 120", "state"),
@@ -34,7 +46,7 @@ def test_elections_are_those_of_kafka(election: str, is_refused: bool) -> None: 
     assert (refusal(asked, DriverName.KAFKA) is not None) is is_refused
 
 
-@pytest.mark.parametrize("line", ["kill 1", "isolate 1"])
+@pytest.mark.parametrize("line", ["kill 1", "power-loss 1", "isolate 1"])
 def test_an_action_is_played(line: str) -> None:
     assert refusal(parse_action(line), DriverName.KAFKA) is None
 

@@ -465,6 +465,14 @@ def test_proxies_are_wanted_only_for_network_faults(action: str, has_network_fau
     assert read(f"{HEAD}steps: [{{{action}}}]\n").has_network_faults is has_network_faults
 
 
+def test_what_nodes_sync_must_be_known_only_for_power_losses() -> None:
+    losing = "power_loss: {node: 1, keep: none}"
+    assert [read(f"{HEAD}steps: [{{{step}}}]\n").has_power_losses for step in (losing, "kill: {node: 1}")] == [
+        True,
+        False,
+    ]
+
+
 SHORT = """\
 name: x
 cluster: {brokers: 3}

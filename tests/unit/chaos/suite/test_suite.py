@@ -7,7 +7,7 @@ import pytest
 from chaos.suite.cells import Cell
 from chaos.suite.results import CellStatus, SuiteReport, unplayed_result, write_report
 from chaos.suite.selection import select
-from chaos.suite.suite import make_suite, suite_again
+from chaos.suite.suite import make_suite, suite_again, toxiproxy_for
 from emulator.core.errors import MissingToolError
 from emulator.plan.drivers import DriverName
 
@@ -35,6 +35,18 @@ def test_what_did_not_pass_is_played_again_by_the_driver_that_played_it(tmp_path
     write_report(report, tmp_path / "results.json")
     (again,) = suite_again(tmp_path / "results.json", store=tmp_path / "store").cells
     assert (again.driver, again.name) == (DriverName.SIMULATOR, f"{STORY} kip-966 on simulator #1")
+
+
+def test_a_power_loss_on_kafka_needs_a_compiler_before_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("chaos.suite.suite.require_toxiproxy", lambda _driver: tmp_path / "toxiproxy-server")
+    stories = {name: select([f"kip-966/{name}"])[0].scenario for name in ("last-replica-standing", "unclean-election")}
+    toxiproxy_for([stories["unclean-election"]], driver=DriverName.KAFKA)
+    with pytest.raises(MissingToolError, match="a C compiler"):
+        toxiproxy_for([stories["last-replica-standing"]], driver=DriverName.KAFKA)
 
 
 def test_cells_on_kafka_need_the_version_that_played_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
