@@ -1,6 +1,6 @@
 """What all tests share: their options, a Spark session, and who runs beside whom.
 
-With several workers (``pytest -n 3``) the modules that use a Spark session go to one of them, those that start clusters
+With several workers (``pytest -n 4``) the modules that use a Spark session go to one of them, those that start clusters
 and use one to another, the commands of the documents to a third, other clusters to whoever is free first, and each
 other module to whoever is free then. So there are three sessions at most, and few clusters compete for the machine.
 """

@@ -43,10 +43,10 @@ class Search(NamedTuple):
 
 
 SEARCHES: Final = (
-    Search(("unclean_detection", "off"), 2, ("last-standing", "partitions"), 0),
+    Search(("unclean_detection", "off"), 2, ("last-standing", "partitions"), 10),
     Search(("min_isr_per_partition", "off"), 1, ("reassignment", "administrator"), 60),
 )
-"""The second search begins near a plan that can be played with barriers."""
+"""Each begins near a plan that can be played with barriers."""
 
 SEEDS: Final = 1_000
 
