@@ -15,7 +15,7 @@ from tests.verification.conftest import Judge
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
-SEEDS: Final = range(1, 301)
+SEEDS: Final = range(1, 151)
 """Of all profiles, each in the era of its number."""
 
 BATCH: Final = 50
