@@ -145,6 +145,31 @@ def test_a_replica_is_made_a_member_while_its_addition_is_cancelled(era: str) ->
     assert ("D1" in found) is writes_itself
 
 
+_REMOVED = """
+cluster brokers=3 era={era}
+topic orders replicas=(0,1) min.insync.replicas=2
+produce orders-0 acks=all records=1
+wait 100
+cut 1->0
+slow: {{from: 0, to: 100, latency: 25 ms}}
+reassign orders-0 replicas=0
+wait {wait}
+produce orders-0 acks=all records=1
+wait 5
+kill 0
+wait 2000
+"""
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_a_leader_does_without_a_removed_replica_before_the_isr_does(era: str) -> None:
+    """Z28: broker 0 is the controller, too, and dies between telling itself and writing the ISR."""
+    wait_ms = 255 if era in ("kafka-2.5-zk", "kafka-2.6-zk") else 220  # there the controller sets a watch first
+    simulation = play_and_stop(parse_plan(_REMOVED.format(era=era, wait=wait_ms)))
+    assert str(simulation.judgement()) == "violation, guarantee broken, 1 acks=all records lost"
+    assert "D3" not in {alarm.check_id for alarm in simulation.findings()}
+
+
 _STOPPED = """
 cluster brokers=4 era=kafka-3.9-zk
 topic orders replicas=(0,1,2) min.insync.replicas=2

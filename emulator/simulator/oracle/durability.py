@@ -9,6 +9,7 @@ from emulator.core.broker.list_offsets import LATEST_TIMESTAMP, Asker, list_offs
 from emulator.core.broker.partition import Partition
 from emulator.core.errors import ErrorCode
 from emulator.core.events import BecameLeader
+from emulator.core.image import PartitionState
 from emulator.core.messages import ListOffsetsPosition
 from emulator.core.types import BrokerId, Offset, TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
@@ -169,7 +170,7 @@ class DurabilityChecks:
         truth = self._truths.get(name)
         if state is None or truth is None or not truth.high_watermark:
             return
-        for broker_id in candidates(self._cluster, state):
+        for broker_id in self._candidates(state):
             node = self._cluster.nodes[broker_id]
             log = node.disk.logs.get(name)
             end = Offset(0) if log is None or log.topic_id != state.topic_id else log.log_end_offset
@@ -187,6 +188,9 @@ class DurabilityChecks:
                 f"{truth.high_watermark} was committed",
                 since=self._since(name, end, truth.committed_since(end)),
             )
+
+    def _candidates(self, state: PartitionState) -> tuple[BrokerId, ...]:
+        return candidates(self._cluster, state)
 
     def check_told_end(self, name: TopicPartition, node: BrokerNode, partition: Partition) -> None:
         """C3: what a settled leader would tell a client of the log's end has reached its epoch, and is no step back."""

@@ -189,6 +189,10 @@ class ZooKeeperDurability(DurabilityChecks):
         if not cast(ZooKeeperCluster, self._cluster).is_being_deleted(name.topic):
             super().check_candidates(name)
 
+    def _candidates(self, state: PartitionState) -> tuple[BrokerId, ...]:
+        """Leaves out members that a reassignment removes: their leader is told first to do without them (Z28)."""
+        return tuple(each for each in super()._candidates(state) if each not in state.removing_replicas)
+
 
 class ZooKeeperLogs(LogChecks):
     """Checks of logs, where a broker is told of a replica before it is told of the topic."""
