@@ -91,6 +91,10 @@ def is_beyond_comparison(check_id: str, played: Played, report: VerdictReport) -
     # asks D2 of clean elections only; what such an election lost, both find by D1.
     if check_id == "D2" and "D1" in played.found:
         return True
+    # Logs that parted below what was committed (S35, S36): the simulator's oracle sees two batches of one offset and
+    # epoch (D7), of which one is gone in the end; verification sees that the final logs are no copies (D6, L6).
+    if "D7" in played.found and check_id in {"D6", "D7", "L6"}:
+        return True
     # Where a log is used for another topic than its own (S27), whose records it holds is a matter of definition.
     return "M15" in played.found and (PROMISES[check_id].kind is PromiseKind.OUTCOME or check_id == "L6")
 
