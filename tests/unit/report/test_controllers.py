@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from emulator.core.events import BrokerRegistered, Event, PartitionChanged, ZnodeWritten
@@ -9,6 +10,7 @@ from emulator.core.types import CauseId, MetadataOffset, ZnodeWrite
 from emulator.report.figure import draw
 from emulator.report.run_files import ReportedRun
 from emulator.report.text_picture import text_picture
+from emulator.report.words import NodeNames
 from emulator.verification.controller_terms import CONTROLLER_NODE, state_node
 from tests.unit.report.judged_runs import lost
 from tests.verification.run_builder import RunBuilder
@@ -65,6 +67,17 @@ def test_states_tell_who_wrote_them(loss: ReportedRun) -> None:
     first, *_, last = loss.verdict.leaders
     assert first.startswith("orders-0 epoch 0: leader 0, ISR [0, 1, 2], written by broker 1, controller in epoch 1 (")
     assert "written by broker 0, the leader itself (" in last
+
+
+def test_the_server_is_called_what_it_is(loss: ReportedRun) -> None:
+    story = loss.story
+    assert story is not None
+    assert NodeNames(story).name(SERVER) == "the controller"
+    processes = tuple(
+        msgspec.structs.replace(each, role="zookeeper") if each.node == SERVER else each for each in story.processes
+    )
+    names = NodeNames(msgspec.structs.replace(story, processes=processes))
+    assert [names.name(node) for node in (SERVER, 1)] == ["ZooKeeper", "broker 1"]
 
 
 def test_terms_are_drawn_above_the_leader(loss: ReportedRun) -> None:
