@@ -4,7 +4,9 @@ from collections.abc import Iterator
 
 from chaos.scenario.conditions import Intercepted, Until
 from chaos.scenario.scenario import Scenario, Step
+from emulator.cluster.zookeeper_program import session_refusal
 from emulator.core.eras import is_zookeeper_era
+from emulator.core.properties import node_properties
 from emulator.plan.actions import AlterConfig, CreateTopic
 from emulator.plan.drivers import DriverName
 from emulator.plan.plan_lint import refusal
@@ -12,17 +14,30 @@ from emulator.plan.unsupported_properties import NO_TIMED_FLUSH, NODE_FLUSH_TIME
 from emulator.plan.zookeeper_refusals import server_refusal
 
 
-def not_in_era(scenario: Scenario, era: str, driver: DriverName) -> tuple[str, ...]:
-    """Describes what processes cannot play in an era, because it has ZooKeeper or has none."""
+def not_in_era(
+    scenario: Scenario, properties: tuple[tuple[str, str], ...], era: str, driver: DriverName
+) -> tuple[str, ...]:
+    """Describes what processes cannot play in an era, because it has ZooKeeper or has none.
+
+    Args:
+        scenario: what to play.
+        properties: of every node: the scenario's and the user's.
+        era: whose rules hold.
+        driver: what is to play it.
+    """
     if not driver.has_processes:
         return ()
     has_zookeeper = is_zookeeper_era(era)
-    return tuple(
+    refused = [
         f"step {number} {step.text} (line {step.line}): {reason}"
         for number, step in enumerate(scenario.steps, start=1)
         if not isinstance(step.action, Until)
         and (reason := server_refusal(step.action, has_zookeeper=has_zookeeper)) is not None
-    )
+    ]
+    if has_zookeeper:
+        reason = session_refusal(node_properties(dict(properties)).broker_session_timeout_ms)
+        refused += [] if reason is None else [f"broker.session.timeout.ms: {reason}"]
+    return tuple(refused)
 
 
 def not_expressible(scenario: Scenario, properties: tuple[tuple[str, str], ...], driver: DriverName) -> tuple[str, ...]:

@@ -103,7 +103,7 @@ def cells_of(
                     seed=seed + repetition - 1,
                     driver=driver if len(drivers) > 1 else None,
                     skipped=reasons[each.scenario.name, driver]
-                    or _unbuilt(each.scenario, era, driver)
+                    or _unbuilt(each.scenario, properties, era, driver)
                     or _unexpected(each.scenario, era),
                 )
                 if shard.has(cell):
@@ -124,10 +124,10 @@ def _unplayable(scenario: Scenario, properties: tuple[tuple[str, str], ...], dri
     return _cannot_play(driver, not_expressible(scenario, (*scenario.properties, *properties), driver))
 
 
-def _unbuilt(scenario: Scenario, era: str, driver: DriverName) -> str | None:
+def _unbuilt(scenario: Scenario, properties: tuple[tuple[str, str], ...], era: str, driver: DriverName) -> str | None:
     if is_zookeeper_era(era) and not driver.has_zookeeper:
         return f"--driver {driver.value} cannot play eras with ZooKeeper"
-    return _cannot_play(driver, not_in_era(scenario, era, driver))
+    return _cannot_play(driver, not_in_era(scenario, (*scenario.properties, *properties), era, driver))
 
 
 def _cannot_play(driver: DriverName, missing: Sequence[str]) -> str | None:

