@@ -219,5 +219,7 @@ def _of_log_starts(facts: PartitionFacts) -> Iterator[str]:
 def _of_deleted_topics(facts: PartitionFacts) -> Iterator[str]:
     """A client that is behind names the topic before, and reads the one of that name that is there."""
     deleted = facts.cluster.deleted_topics
+    if facts.topic in facts.cluster.names_used_again:
+        return
     if facts.states and facts.states.keys() <= deleted.keys() and facts.is_all_read:
         yield f"{facts}: the final consumer read it, and its topic was deleted"

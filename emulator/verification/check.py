@@ -20,6 +20,8 @@ class Evidence(Enum):
     EVENTS = "events"
     HISTORY = "history"
     FINAL_LOGS = "final logs"
+    TOPIC_IDS = "topic ids"
+    """Where topics have none, what is told of one is not told from what is told of the next of its name."""
 
 
 class Premise(Enum):

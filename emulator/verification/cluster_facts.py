@@ -4,6 +4,7 @@ This part of a run is small however long the run is, and every partition is judg
 """
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
 from itertools import accumulate
@@ -22,6 +23,7 @@ from emulator.core.events import (
     IncarnationEnded,
     MetadataApplied,
     NodeStarted,
+    TopicCreated,
     TopicDeleted,
     ZnodeWritten,
 )
@@ -143,6 +145,12 @@ class ClusterFacts:
     def deleted_topics(self) -> Mapping[str, int]:
         """Metadata offset at which each topic id was deleted."""
         return {deleted.event.topic_id: deleted.event.metadata_offset for deleted in self.events.of(TopicDeleted)}
+
+    @cached_property
+    def names_used_again(self) -> tuple[str, ...]:
+        """Names under which topics without ids were created more than once."""
+        created = Counter((each.event.topic, each.event.topic_id) for each in self.events.of(TopicCreated))
+        return tuple(sorted(topic for (topic, _), count in created.items() if count > 1))
 
     @cached_property
     def elr_levels(self) -> tuple[FeatureChanged, ...]:

@@ -102,6 +102,7 @@ def doubts_of(evidence: RunEvidence, readings: Sequence[Readings]) -> tuple[Doub
         *_about_harness(timeline, may_miss_steps=evidence.run.may_miss_steps),
         *_about_files(timeline, evidence.files),
         *_about_controller(evidence),
+        *_about_topics(evidence),
         *_about_history(timeline, evidence.history),
         *seal_doubts(evidence),
         *_about_accounts(evidence, readings),
@@ -234,6 +235,12 @@ def _about_controller(evidence: RunEvidence) -> Iterator[Doubt]:
                 metadata_offset=known + 1,
             )
         known = offset
+
+
+def _about_topics(evidence: RunEvidence) -> Iterator[Doubt]:
+    for topic in evidence.facts.cluster.names_used_again:
+        sentence = f"topic {topic} was deleted and created again, and has no id that tells the two apart"
+        yield Doubt(about=Evidence.TOPIC_IDS, sentence=sentence, topic=topic)
 
 
 def _about_history(timeline: Timeline, census: HistoryCensus) -> Iterator[Doubt]:

@@ -28,6 +28,7 @@ from emulator.core.events import (
     PartitionChanged,
     PartitionEvent,
     ProduceAnswered,
+    TopicDeleted,
 )
 from emulator.core.history import FinalReadOperation, OperationType
 from emulator.core.types import ConfigResource
@@ -112,6 +113,8 @@ class PartitionFacts:
         for collected in sorted(self.events.of(PartitionChanged), key=lambda each: each.event.metadata_offset):
             new = collected.event
             old = before.get(new.topic_id)
+            if old is not None and self._is_deleted_between(old, new):
+                old = None
             changes.append(
                 Change(
                     new=new,
@@ -122,6 +125,14 @@ class PartitionFacts:
             )
             before[new.topic_id] = new
         return tuple(changes)
+
+    def _is_deleted_between(self, old: PartitionChanged, new: PartitionChanged) -> bool:
+        """Whether a change is the first of another topic, which has no id either."""
+        return any(
+            deleted.event.topic_id == old.topic_id
+            and old.metadata_offset < deleted.event.metadata_offset < new.metadata_offset
+            for deleted in self.cluster.events.of(TopicDeleted)
+        )
 
     @cached_property
     def states(self) -> Mapping[str, PartitionChanged]:

@@ -17,6 +17,7 @@ import msgspec
 from crc32c import crc32c
 
 from emulator.core import events as e
+from emulator.core.eras import era_rules, rule_texts
 from emulator.core.history import OperationType
 from emulator.core.switches import Switches, switch_texts
 from emulator.core.types import (
@@ -112,6 +113,7 @@ class RunBuilder:
         switches: dict[str, str] | None = None,
         begin_s: float | None = None,
         tick_s: float = 0.0,
+        metadata_in: NodeRole = NodeRole.CONTROLLER,
     ) -> None:
         self.path = path
         self.era = era
@@ -127,13 +129,13 @@ class RunBuilder:
         self.logs: dict[tuple[int, str, int], list[Batch]] = {}
         self.killed: set[int] = set()
         self.high_watermarks: dict[tuple[str, int, int, int], int] = {}
-        self.metadata_offset = 0
+        self.metadata_offset = 1 if metadata_in is NodeRole.ZOOKEEPER else 0  # a zxid is never 0
         self.sent = 0
         self.time_ns = None if begin_s is None else round(begin_s * 1e9)
         self.tick_ns = round(tick_s * 1e9)
         self.positions: dict[tuple[str, str, int], int] = {}
         self.start(HARNESS, role="harness")
-        self.start(CONTROLLER, role="controller")
+        self.start(CONTROLLER, role=metadata_in.value)
 
     # --- nodes ---------------------------------------------------------------------------------------------------
 
@@ -887,6 +889,13 @@ class RunBuilder:
         return MetadataOffset(self.metadata_offset - 1)
 
 
+def zookeeper_run(path: Path, *, era: str = "kafka-3.9-zk", switches: dict[str, str] | None = None) -> RunBuilder:
+    """Three brokers beside a ZooKeeper server."""
+    rules = rule_texts(era_rules(era)) | (switches or {})
+    run = RunBuilder(path, era=era, switches=rules, metadata_in=NodeRole.ZOOKEEPER)
+    return run.start_brokers(0, 1, 2)
+
+
 def healthy(path: Path, *, switches: dict[str, str] | None = None) -> RunBuilder:
     """Three brokers, three batches, all read once: nothing is wrong."""
     run = RunBuilder(path, switches=switches)
@@ -907,8 +916,8 @@ def last_replica_standing(
     a, b, c = brokers
     elr = era == "kip-966"
     off = {} if elr else {"elr": "off", "unclean_detection": "off"}
-    clock = {} if tick_s is None else {"begin_s": 0.0, "tick_s": tick_s}
-    run = RunBuilder(path, era=era, switches=off, **clock)
+    begin_s = None if tick_s is None else 0.0
+    run = RunBuilder(path, era=era, switches=off, begin_s=begin_s, tick_s=tick_s or 0.0)
     run.start_brokers(a, b, c)
     run.create_topic(replicas=brokers)
     for _ in range(5):

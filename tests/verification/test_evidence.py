@@ -8,11 +8,19 @@ from typing import cast
 import pytest
 
 from emulator.core import events as e
-from emulator.core.types import MessageFate, NodeId, Way
+from emulator.core.types import LogDeletedReason, MessageFate, MetadataOffset, NodeId, Offset, TopicId, Way
 from emulator.verification.verdict import CheckStatus, Verdict, VerdictReport
 from tests.verification.conftest import Judge
 from tests.verification.resealing import reseal
-from tests.verification.run_builder import CAUSE, CONTROLLER, HARNESS, RunBuilder, healthy, last_replica_standing
+from tests.verification.run_builder import (
+    CAUSE,
+    CONTROLLER,
+    HARNESS,
+    RunBuilder,
+    healthy,
+    last_replica_standing,
+    zookeeper_run,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -246,7 +254,43 @@ def no_switches_in_common(run: RunBuilder) -> None:
     run.start(5)
 
 
+def topic_is_created_again_without_an_id(path: Path) -> Path:
+    """Before topics had ids: the second one is led by another broker in the same epoch, and has other records."""
+    run = zookeeper_run(path, era="kafka-2.6-zk")
+
+    def note_topic(kind: type[e.TopicCreated | e.TopicDeleted]) -> None:
+        offset = MetadataOffset(run.metadata_offset)
+        run.note(CONTROLLER, kind(cause_id=CAUSE, metadata_offset=offset, topic="orders", topic_id=TopicId("~orders")))
+        run.metadata_offset += 1
+
+    note_topic(e.TopicCreated)
+    run.create_topic(topic_id="~orders")
+    run.poll([run.send()])
+    for node in (0, 1, 2):
+        deleted = e.LogDeleted(
+            cause_id=CAUSE, topic="orders", partition=0, topic_id=TopicId("~orders"), reason=LogDeletedReason.DELETED,
+            log_end_offset=Offset(10),
+        )  # fmt: skip
+        run.note(node, deleted)
+    note_topic(e.TopicDeleted)
+    note_topic(e.TopicCreated)
+    run.create_topic(topic_id="~orders", replicas=(1, 2, 0))
+    run.positions.clear()
+    run.poll([run.send()], process="consumer-of-the-second")
+    return run.finish()
+
+
+def zookeeper_server_ended_by_itself(path: Path) -> Path:
+    run = zookeeper_run(path)
+    run.create_topic()
+    run.poll([run.send()])
+    run.end(CONTROLLER, e.IncarnationEnd.UNEXPECTED)
+    return run.finish()
+
+
 UNKNOWN: Mapping[str, Build] = {
+    "the ZooKeeper server ended by itself": zookeeper_server_ended_by_itself,
+    "a topic is created again without an id": topic_is_created_again_without_an_id,
     **{f"without {name}": without_event_file(name) for name in EVENT_FILES},
     "events missing, and the client behind": client_believes_in_a_former_term,
     "history missing": spoiled(lambda run: (run / "history.jsonl").unlink()),
@@ -356,3 +400,13 @@ def test_a_check_without_its_evidence_is_unknown(reports: dict[str, VerdictRepor
     assert statuses["D10"] is CheckStatus.UNKNOWN
     statuses = {check.check_id: check.status for check in reports["without 1-0.jsonl"].checks}
     assert statuses["E1"] is CheckStatus.UNKNOWN
+    told = reports["the ZooKeeper server ended by itself"].unknown_reasons
+    assert told == ("incarnation 0 of node 100 ended by itself with exit code -9",)
+    report = reports["a topic is created again without an id"]
+    statuses = {check.check_id: check.status for check in report.checks}
+    assert {check_id for check_id, status in statuses.items() if status is CheckStatus.UNKNOWN} == {
+        "C3", "D2", "D3", "D7", "D15", "H3", "M8",
+    }  # fmt: skip
+    assert report.unknown_reasons == (
+        "topic orders was deleted and created again, and has no id that tells the two apart",
+    )

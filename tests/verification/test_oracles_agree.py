@@ -18,14 +18,15 @@ from chaos.play.run_directory import create_run_directory
 from chaos.play.run_order import RunOrder
 from chaos.scenario.scenario import Scenario
 from chaos.scenario.scenario_file import SCENARIOS, load_scenario
-from emulator.core.eras import era_rules, is_zookeeper_era
+from emulator.core.eras import era_rules, rule_texts
 from emulator.core.events import Event
 from emulator.core.promises import PROMISES, JudgedBy, PromiseKind, is_promised
-from emulator.core.switches import ERAS, Switches, era_switches, switch_texts
+from emulator.core.switches import ERAS, Switches, era_switches
 from emulator.core.types import NodeId
 from emulator.plan.drivers import DriverName
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.explorer import SweepOptions, explore
+from emulator.simulator.kinds import make_checks
 from emulator.simulator.observer import ClientRecord, Observer
 from emulator.simulator.oracle.finding import Guarantee
 from emulator.simulator.oracle.oracle import Oracle
@@ -56,7 +57,7 @@ Attach = Callable[[SimulatedCluster], None]
 class Played(msgspec.Struct, frozen=True, kw_only=True):
     """A run and what the simulator's oracle found in it, by check."""
 
-    switches: Switches
+    switches: Mapping[str, str]
     found: Mapping[str, frozenset[Guarantee]]
 
 
@@ -71,7 +72,7 @@ def disagreements(played: Played, report: VerdictReport) -> Iterator[str]:
     for check in report.checks:
         if check.check_id not in SHARED:
             continue
-        promised = is_promised(check.check_id, switch_texts(played.switches))
+        promised = is_promised(check.check_id, played.switches)
         if promised is (check.status is CheckStatus.NOT_PROMISED):
             yield f"{check.check_id} is promised: {promised}, and verification says {check.status.value}"
         if not promised or is_beyond_comparison(check.check_id, played, report):
@@ -140,9 +141,14 @@ def play_scenarios(store: Path, monkeypatch: pytest.MonkeyPatch) -> dict[Path, P
     build = SimulatedCluster.__init__
 
     def build_watched(
-        cluster: SimulatedCluster, *, observer: Observer, attach: Attach | None = None, **arguments: object
+        cluster: SimulatedCluster,
+        *,
+        switches: Switches,
+        observer: Observer,
+        attach: Attach | None = None,
+        **arguments: object,
     ) -> None:
-        oracle = Oracle()
+        oracle = Oracle(make_checks(switches, lambda _alarm: None))
         oracles.append(oracle)
 
         def attach_both(attached: SimulatedCluster) -> None:
@@ -150,20 +156,19 @@ def play_scenarios(store: Path, monkeypatch: pytest.MonkeyPatch) -> dict[Path, P
             if attach is not None:
                 attach(attached)
 
-        build(cluster, observer=_Both(observer, oracle), attach=attach_both, **arguments)  # type: ignore[arg-type]
+        watched = _Both(observer, oracle)
+        build(cluster, switches=switches, observer=watched, attach=attach_both, **arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(SimulatedCluster, "__init__", build_watched)
     runs: dict[Path, Played] = {}
     found = (load_scenario(path) for path in sorted(SCENARIOS.glob("*/*.yaml")))
     scenarios = [scenario for scenario in found if not any(producer.rate for producer in scenario.producers)]
     for scenario, era in chain.from_iterable(((scenario, era) for era, _ in scenario.expect) for scenario in scenarios):
-        if is_zookeeper_era(era):
-            continue  # their stories are played under the simulator's oracle by tests of its own
         played = order(scenario, era, store / era)
         play_runs([played], on_status=lambda _status: None)
         oracle = oracles.pop()
         oracle.finish()
-        runs[played.directory] = Played(switches=played.switches, found=found_by(oracle))
+        runs[played.directory] = Played(switches=rule_texts(played.switches), found=found_by(oracle))
     assert not oracles
     return runs
 
@@ -175,7 +180,7 @@ def play_schedules(store: Path) -> dict[Path, Played]:
         for seed in SEEDS:
             directory = store / f"{era}-{seed}"
             simulation = write_run(explore(seed, SweepOptions(era=era)).plan, directory, name=directory.name)
-            runs[directory] = Played(switches=era_switches(era), found=found_by(simulation.oracle))
+            runs[directory] = Played(switches=rule_texts(era_switches(era)), found=found_by(simulation.oracle))
     return runs
 
 

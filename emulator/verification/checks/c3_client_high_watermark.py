@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
 from emulator.verification.client_history import Poll
 from emulator.verification.partition_facts import PartitionFacts
 
@@ -27,4 +27,10 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             furthest[consumer] = max(had_read, poll.read_up_to)
 
 
-CHECK = PartitionCheck(check_id="C3", name="ClientHW", premises=frozenset({Premise.POLLED_AGAIN}), find=_find)
+CHECK = PartitionCheck(
+    check_id="C3",
+    name="ClientHW",
+    needs=frozenset({Evidence.TOPIC_IDS}),
+    premises=frozenset({Premise.POLLED_AGAIN}),
+    find=_find,
+)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Set
 import numpy as np
 
 from emulator.core.events import BatchAppended, HighWatermarkAdvanced, LogTruncated
-from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
 from emulator.verification.event_table import EventRows
 from emulator.verification.matching import groups_of
 from emulator.verification.partition_facts import PartitionFacts
@@ -94,6 +94,7 @@ def _identity(batch: BatchAppended) -> _Identity:
 CHECK = PartitionCheck(
     check_id="D15",
     name="TruncationSafe",
+    needs=frozenset({Evidence.TOPIC_IDS}),
     premises=frozenset({Premise.HIGH_WATERMARK_MOVED, Premise.TRUNCATED}),
     find=_find,
 )

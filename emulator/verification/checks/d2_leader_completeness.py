@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
 from emulator.verification.partition_facts import PartitionFacts
 
 
@@ -23,5 +23,9 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 
 
 CHECK = PartitionCheck(
-    check_id="D2", name="LeaderCompleteness", premises=frozenset({Premise.LED_AFTER_COMMIT}), find=_find
+    check_id="D2",
+    name="LeaderCompleteness",
+    needs=frozenset({Evidence.TOPIC_IDS}),
+    premises=frozenset({Premise.LED_AFTER_COMMIT}),
+    find=_find,
 )

@@ -112,7 +112,7 @@ def _kept(facts: PartitionFacts, committed: Mapping[int, int], state: PartitionC
 CHECK = PartitionCheck(
     check_id="D3",
     name="CandidateCompleteness",
-    needs=frozenset({Evidence.EVENTS, Evidence.FINAL_LOGS}),
+    needs=frozenset({Evidence.EVENTS, Evidence.FINAL_LOGS, Evidence.TOPIC_IDS}),
     premises=frozenset({Premise.HIGH_WATERMARK_MOVED}),
     find=_find,
 )

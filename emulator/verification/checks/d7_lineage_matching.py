@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from emulator.core.events import BatchAppended
-from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
 from emulator.verification.matching import keys_of
 from emulator.verification.partition_facts import PartitionFacts
 
@@ -28,4 +28,10 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
         )
 
 
-CHECK = PartitionCheck(check_id="D7", name="LineageMatching", premises=frozenset({Premise.REPLICATED}), find=_find)
+CHECK = PartitionCheck(
+    check_id="D7",
+    name="LineageMatching",
+    needs=frozenset({Evidence.TOPIC_IDS}),
+    premises=frozenset({Premise.REPLICATED}),
+    find=_find,
+)

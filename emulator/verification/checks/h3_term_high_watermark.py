@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from emulator.core.events import HighWatermarkAdvanced
-from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
 from emulator.verification.matching import groups_of
 from emulator.verification.partition_facts import PartitionFacts
 
@@ -26,4 +26,10 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
         yield Finding(event.new, f"{facts}: broker {advanced.node} in epoch {event.leader_epoch} {problem}")
 
 
-CHECK = PartitionCheck(check_id="H3", name="TermHW", premises=frozenset({Premise.HIGH_WATERMARK_MOVED}), find=_find)
+CHECK = PartitionCheck(
+    check_id="H3",
+    name="TermHW",
+    needs=frozenset({Evidence.TOPIC_IDS}),
+    premises=frozenset({Premise.HIGH_WATERMARK_MOVED}),
+    find=_find,
+)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from emulator.core.events import AppendRole, BatchAppended, BecameLeader
-from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
 from emulator.verification.matching import groups_of
 from emulator.verification.partition_facts import PartitionFacts
 
@@ -29,4 +29,10 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             yield Finding(leader_epoch, f"{facts} epoch {leader_epoch} has more than one leader: {told}")
 
 
-CHECK = PartitionCheck(check_id="M8", name="OneLeaderPerEpoch", premises=frozenset({Premise.LED}), find=_find)
+CHECK = PartitionCheck(
+    check_id="M8",
+    name="OneLeaderPerEpoch",
+    needs=frozenset({Evidence.TOPIC_IDS}),
+    premises=frozenset({Premise.LED}),
+    find=_find,
+)
