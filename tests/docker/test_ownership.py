@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -32,6 +33,7 @@ def test_two_clusters_do_not_meet_and_one_outlives_the_others_harness(commands: 
     of_red = [each for each in left if each["run"] == run]
     assert len(of_red) == 4 + 1  # and the network
     assert all(each["is_abandoned"] for each in of_red)
+    shutil.rmtree(red["directory"])  # and so is what no run directory belongs to any more
     shell("docker", "prune")
     assert len(commands.containers()) == 4
     assert len(commands.networks()) == 1

@@ -1,6 +1,7 @@
 """``NodeHost`` on a Docker engine: a container for each incarnation of a node, one for the proxies, one network."""
 
 import asyncio
+import os
 import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -59,7 +60,11 @@ class ContainerHost:
         self._client = await asyncio.to_thread(connect)
         self._name = f"laststand-{layout.run}-{secrets.token_hex(3)}"
         self._lock = labels.HarnessLock(layout.directory)
-        self._labels = {labels.RUN: layout.run, labels.LOCK: str(self._lock.path)}
+        self._labels = {
+            labels.RUN: layout.run,
+            labels.LOCK: str(self._lock.path),
+            labels.PROCESS: labels.process_name(os.getpid()) or "",
+        }
         self._mount = run_mount(layout.directory, own_container(self._client))
         members = (PROCESS_NAME, *map(str, layout.node_ids))
         self._network = await in_thread(

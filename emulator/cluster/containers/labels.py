@@ -1,7 +1,8 @@
 """Labels: everything that is made here says whose it is, and so can be found after its harness was killed.
 
 The harness holds a lock on a file in its run directory for as long as it lives. Whoever can take that lock knows that
-the harness is gone, and may remove what it left.
+the harness is gone, and may remove what it left. Where the run directory was deleted, the harness's process is looked
+for.
 """
 
 import fcntl
@@ -16,10 +17,16 @@ RUN: Final = "org.laststand.run"
 LOCK: Final = "org.laststand.lock"
 """Path of the file that the harness holds locked."""
 
+PROCESS: Final = "org.laststand.process"
+"""The harness's process: its namespace, its id there and when it was started (``process_name``)."""
+
 NODE: Final = "org.laststand.node"
 """A node's id, or ``toxiproxy``."""
 
 LOCK_FILE: Final = ".harness.lock"
+
+_START_FIELD: Final = 19
+"""``starttime`` of ``/proc/PID/stat``, counted from the field behind the program's name."""
 
 
 class HarnessLock:
@@ -40,14 +47,31 @@ class HarnessLock:
         os.close(self._descriptor)
 
 
+def process_name(pid: int) -> str | None:
+    """Returns a name that no other process on this machine has had since it was booted.
+
+    Args:
+        pid: of a process, in the process namespace of this one.
+
+    Returns:
+        Inode of the namespace, id in it, and start in clock ticks since boot; ``None`` if there is no such process.
+    """
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    started = status.rpartition(")")[2].split()[_START_FIELD]
+    return f"{Path('/proc/self/ns/pid').stat().st_ino}/{pid}/{started}"
+
+
 def is_abandoned(labels: Mapping[str, str]) -> bool:
     """Whether the harness that made something is gone, as far as can be seen here.
 
-    A lock file in a directory that this process does not see says nothing: it may be another container's.
+    A lock file in a directory that this process does not see says nothing by itself: it may be another container's.
     """
     lock = Path(labels.get(LOCK, "/nowhere/lock"))
     if not lock.parent.is_dir():
-        return False
+        return _is_gone(labels.get(PROCESS, ""))
     try:
         descriptor = os.open(lock, os.O_RDONLY)
     except FileNotFoundError:
@@ -61,3 +85,9 @@ def is_abandoned(labels: Mapping[str, str]) -> bool:
     finally:
         os.close(descriptor)
     return True
+
+
+def _is_gone(process: str) -> bool:
+    """Whether a process of this namespace has ended; of another namespace nothing can be said."""
+    namespace, pid, _ = process.split("/") if process else ("", "", "")
+    return namespace == str(Path("/proc/self/ns/pid").stat().st_ino) and process_name(int(pid)) != process
