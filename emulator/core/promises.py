@@ -103,12 +103,12 @@ def _liveness(
     return Promise(kind=PromiseKind.LIVENESS, statement=statement, judged_by=judged_by, clusters=clusters)
 
 
-def _zookeeper(statement: str, **switches: tuple[str, ...]) -> Promise:
+def _zookeeper(statement: str, *, judged_by: JudgedBy = JudgedBy.BOTH, **switches: tuple[str, ...]) -> Promise:
     return Promise(
         kind=PromiseKind.RULE,
         statement=statement,
         switches=MappingProxyType(switches),
-        judged_by=JudgedBy.SIMULATOR,
+        judged_by=judged_by,
         clusters=Clusters.ZOOKEEPER,
     )
 
@@ -278,8 +278,11 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             "strategy Balanced the last known ELR and leader are among them.",
             clusters=Clusters.KRAFT,
         ),
-        "Z1": _zookeeper("Once all is quiet, what the controller believes of a partition is what its state node says."),
-        "Z2": _zookeeper("The controller epoch that a broker knows does not go back."),
+        "Z1": _zookeeper(
+            "Once all is quiet, what the controller believes of a partition is what its state node says.",
+            judged_by=JudgedBy.SIMULATOR,
+        ),
+        "Z2": _zookeeper("The controller epoch that a broker knows does not go back.", judged_by=JudgedBy.SIMULATOR),
         "Z3": _zookeeper(
             "A leader's high watermark does not pass the log end offset of a member of the last ISR that the state "
             "node had in its leader epoch.",

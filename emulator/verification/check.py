@@ -41,6 +41,7 @@ class Premise(Enum):
     STORED = "no leader appended a batch"
     REPLICATED = "no follower appended a batch"
     LOG_OPENED = "no log was opened"
+    LOG_REMOVED = "no broker removed a log"
     TRUNCATED = "no log was truncated"
     FLIPPED = "no bit of a stored batch was flipped"
     FINAL_LOG = "no final log was found"
@@ -66,6 +67,7 @@ class Premise(Enum):
     REASSIGNMENT = "no reassignment was begun"
     REASSIGNMENT_COMPLETED = "no reassignment was completed"
     REASSIGNMENT_CANCELLED = "no reassignment was cancelled"
+    NOTIFIED = "no change of an ISR was notified in ZooKeeper"
     SETTLED = "the cluster was not seen to settle once every fault was over"
 
 

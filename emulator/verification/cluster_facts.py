@@ -38,6 +38,8 @@ METADATA_VERSION: Final = "metadata.version"
 _LEADER_RECOVERY: Final = 3
 """Level of ``metadata.version`` 3.2-IV0, below which no partition is RECOVERING (KIP-704)."""
 
+_ISR_CHANGE_NOTIFICATIONS: Final = "/isr_change_notification/"
+
 _Process = tuple[int, int]
 """Node and incarnation."""
 
@@ -134,6 +136,13 @@ class ClusterFacts:
     def controllers(self) -> ControllerTerms:
         """Where metadata is in ZooKeeper: who was controller when, and who wrote what."""
         return ControllerTerms(self.events.of(ZnodeWritten))
+
+    @cached_property
+    def isr_change_notifications(self) -> tuple[ZnodeWritten, ...]:
+        """Where metadata is in ZooKeeper: each notification of an ISR change that was made or deleted, in order."""
+        written = (each.event for each in self.events.of(ZnodeWritten))
+        notified = (each for each in written if each.path.startswith(_ISR_CHANGE_NOTIFICATIONS))
+        return tuple(sorted(notified, key=lambda each: each.metadata_offset))
 
     @cached_property
     def committed_offsets(self) -> frozenset[int]:

@@ -22,6 +22,7 @@ from emulator.core.events import (
     Election,
     Event,
     HighWatermarkAdvanced,
+    LogDeleted,
     LogOpened,
     LogTruncated,
     PartitionChanged,
@@ -49,6 +50,7 @@ _COMMITTED: Final[tuple[type[Event], ...]] = (
 _ANY_OF: Final[tuple[tuple[type[Event], Premise], ...]] = (
     (HighWatermarkAdvanced, Premise.HIGH_WATERMARK_MOVED),
     (BecameLeader, Premise.LED),
+    (LogDeleted, Premise.LOG_REMOVED),
     (LogOpened, Premise.LOG_OPENED),
     (LogTruncated, Premise.TRUNCATED),
     (RecoveryStarted, Premise.RECOVERY_STARTED),
@@ -81,6 +83,8 @@ def _of_cluster(cluster: ClusterFacts) -> Iterator[Premise]:
         yield Premise.TWO_CONTROLLERS
     if len(cluster.controller_elections) > 1:
         yield Premise.TWO_CONTROLLERS
+    if cluster.isr_change_notifications:
+        yield Premise.NOTIFIED
     if cluster.events.of(ClusterSettled):
         yield Premise.SETTLED
 

@@ -12,7 +12,7 @@ from crc32c import crc32c
 from docs.generate import FINDINGS
 from emulator.core import events as e
 from emulator.core.history import OperationType
-from emulator.core.promises import PROMISES
+from emulator.core.promises import PROMISES, Clusters
 from emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -27,6 +27,7 @@ from emulator.core.types import (
     StrayCleanup,
     StrayReason,
     TopicId,
+    ZnodeWrite,
 )
 from emulator.verification.checks import CHECKS
 from emulator.verification.guarantee import Guarantee
@@ -42,12 +43,14 @@ from tests.verification.run_builder import (
     RunBuilder,
     healthy,
     last_replica_standing,
+    zookeeper_run,
 )
 
 pytestmark = pytest.mark.spark
 
 RECOVERING, RECOVERED = LeaderRecoveryState.RECOVERING, LeaderRecoveryState.RECOVERED
 ORDERS_ID = TopicId("orders-id")
+NOTIFICATION = "/isr_change_notification/isr_change_0000000000"
 
 Build = Callable[[Path], Path]
 
@@ -1422,6 +1425,58 @@ def two_topics(path: Path) -> Path:
     return run.finish()
 
 
+def beside_zookeeper(path: Path, switches: dict[str, str] | None = None) -> RunBuilder:
+    run = zookeeper_run(path, switches=switches)
+    run.create_topic()
+    run.poll([run.send()])
+    return run
+
+
+def note_znode(run: RunBuilder, path: str, write: ZnodeWrite) -> None:
+    offset = MetadataOffset(run.metadata_offset)
+    run.note(CONTROLLER, e.ZnodeWritten(cause_id=CAUSE, metadata_offset=offset, path=path, write=write, session_id=1))
+    run.metadata_offset += 1
+
+
+def zookeeper_replica_is_removed(path: Path) -> Path:
+    run = beside_zookeeper(path)
+    note_znode(run, NOTIFICATION, ZnodeWrite.CREATED)
+    note_znode(run, NOTIFICATION, ZnodeWrite.DELETED)
+    run.alter(reason="reassignment", replicas=(0, 1), isr=(0, 1), leader=0, election=e.Election.ISR)
+    drop_log(run, 2)
+    run.settle()
+    return run.finish()
+
+
+def zookeeper_member_falls_short(path: Path, switches: dict[str, str] | None = None) -> Path:
+    """The leader commits without a follower that was let go, and that is a member again when its epoch ends."""
+    run = beside_zookeeper(path, switches)
+    run.alter(reason="alter_partition", broker=0, isr=(0, 1))
+    run.send()
+    run.alter(reason="alter_partition", broker=0, isr=(0, 1, 2))
+    run.alter(reason="elect_leaders", isr=(0, 1), leader=0, election=e.Election.ISR)
+    return run.finish()
+
+
+def zookeeper_member_removes_its_log(path: Path, switches: dict[str, str] | None = None) -> Path:
+    run = beside_zookeeper(path, switches)
+    drop_log(run, 2)
+    return run.finish()
+
+
+def zookeeper_notification_is_left(path: Path) -> Path:
+    run = beside_zookeeper(path)
+    note_znode(run, NOTIFICATION, ZnodeWrite.CREATED)
+    run.settle()
+    return run.finish()
+
+
+def zookeeper_leader_is_no_member(path: Path) -> Path:
+    run = beside_zookeeper(path)
+    run.alter(reason="alter_partition", broker=0, isr=(1, 2))
+    return run.finish()
+
+
 def nothing_happens(path: Path) -> Path:
     """A controller starts; a producer never hears of what it sent."""
     run = RunBuilder(path)
@@ -1610,6 +1665,10 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "own log removed": (broker_removes_its_own_log, frozenset({"L7"})),
     "stray unnoticed": (broker_keeps_a_stray_unnoticed, frozenset({"L7"})),
     "reassignment stuck": (reassignment_is_left_half_way, frozenset({"L4", "L8"})),
+    "ZooKeeper, member falls short": (zookeeper_member_falls_short, frozenset({"Z3"})),
+    "ZooKeeper, member removes its log": (zookeeper_member_removes_its_log, frozenset({"Z4"})),
+    "ZooKeeper, notification left": (zookeeper_notification_is_left, frozenset({"Z5"})),
+    "ZooKeeper, leader is no member": (zookeeper_leader_is_no_member, frozenset({"Z6"})),
 }
 """Runs with exactly these checks violated."""
 
@@ -1649,6 +1708,7 @@ HOLDS: Mapping[str, Build] = {
     "called off at min isr": lambda path: reassignment_is_called_off(path, isr=(0, 1)),
     "damage found by recovery": damage_is_found_by_recovery,
     "damage never noticed": damage_is_never_noticed,
+    "ZooKeeper, replica removed": zookeeper_replica_is_removed,
     "log taken over": new_topic_takes_the_log_over,
     "log taken over with its batches": lambda path: new_topic_goes_on_with_the_log(path, kept_batches=2),
 }
@@ -1656,7 +1716,10 @@ HOLDS: Mapping[str, Build] = {
 
 
 NOT_ASKED: Mapping[str, tuple[Build, frozenset[str]]] = {
-    "nothing happens": (nothing_happens, frozenset(check.check_id for check in CHECKS)),
+    "nothing happens": (
+        nothing_happens,
+        frozenset(check.check_id for check in CHECKS if PROMISES[check.check_id].clusters is not Clusters.ZOOKEEPER),
+    ),
     "nothing fails": (
         lambda path: healthy(path).finish(),
         frozenset({"D2", "D11", "D15", "D17"} | {f"L{number}" for number in (1, 2, 3, 4, 6, 7, 8)})
@@ -1691,6 +1754,8 @@ NOT_PROMISED: Mapping[tuple[str, str], Callable[..., Path]] = {
     **{("D8", switch): log_is_opened_with_falling_epochs for switch in PROMISES["D8"].switches},
     **{("H4", switch): leader_reckons_without_a_member for switch in PROMISES["H4"].switches},
     ("L7", "stray_cleanup"): broker_removes_its_own_log,
+    ("Z3", "maximal_isr"): zookeeper_member_falls_short,
+    **{("Z4", switch): zookeeper_member_removes_its_log for switch in PROMISES["Z4"].switches},
 }
 """By check and switch, runs that break a rule which that switch turns off."""
 

@@ -56,6 +56,10 @@ from emulator.verification.checks import (
     m18_recovery_first,
     m19_cancel_at_min_isr,
     m20_longest_log,
+    z3_last_isr,
+    z4_member_keeps_log,
+    z5_notifications_deleted,
+    z6_state_nodes,
 )
 
 CHECKS: Final[tuple[PartitionCheck | ClusterCheck, ...]] = (
@@ -104,6 +108,10 @@ CHECKS: Final[tuple[PartitionCheck | ClusterCheck, ...]] = (
     m18_recovery_first.CHECK,
     m19_cancel_at_min_isr.CHECK,
     m20_longest_log.CHECK,
+    z3_last_isr.CHECK,
+    z4_member_keeps_log.CHECK,
+    z5_notifications_deleted.CHECK,
+    z6_state_nodes.CHECK,
     l1_converge.CHECK,
     l2_unfence.CHECK,
     l3_leader.CHECK,

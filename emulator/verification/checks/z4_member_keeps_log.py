@@ -1,0 +1,61 @@
+"""Z4 MemberKeepsLog: no broker removes a log of a partition of which it is in the ISR (KIP-570, KIP-550).
+
+A replica without a log joins no ISR before it is given a role again. So if it is in the ISR in the last state before
+its next role, it was a member when it removed its log, or was made one without a log.
+"""
+
+from collections.abc import Iterator
+
+from emulator.core.events import BecameFollower, BecameLeader, LogDeleted, PartitionEvent, StrayDetected, ZnodeWritten
+from emulator.core.types import StrayCleanup
+from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from emulator.verification.partition_facts import PartitionFacts
+from emulator.verification.timeline import CollectedEvent
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    requests = {each.event.path for each in facts.cluster.events.of(ZnodeWritten)}
+    if f"/admin/delete_topics/{facts.topic}" in requests:
+        return
+    strays = [each for each in facts.events.of(StrayDetected) if each.event.action is not StrayCleanup.OFF]
+    removals = [
+        *((each, each.event.log_end_offset) for each in facts.events.of(LogDeleted)),
+        *((each, each.event.log_end_offset) for each in strays),
+    ]
+    for removal, log_end_offset in removals:
+        until = _next_role(facts, removal)
+        isrs = [
+            change.new.isr
+            for change in facts.changes
+            if change.new.topic_id == removal.event.topic_id and (until is None or change.new.partition_epoch < until)
+        ]
+        if isrs and removal.node in isrs[-1]:
+            yield Finding(
+                log_end_offset,
+                f"{facts}: broker {removal.node} removed its log, which ended at {log_end_offset}, and is in ISR "
+                f"{list(isrs[-1])}",
+            )
+
+
+def _next_role(facts: PartitionFacts, removal: CollectedEvent[PartitionEvent]) -> int | None:
+    """Returns the partition epoch of the role that a broker was given next."""
+    roles = [
+        *((each, each.event.partition_epoch) for each in facts.events.of(BecameLeader)),
+        *((each, each.event.partition_epoch) for each in facts.events.of(BecameFollower)),
+    ]
+    later = [
+        (role.incarnation, role.sequence, partition_epoch)
+        for role, partition_epoch in roles
+        if (role.node, role.event.topic_id) == (removal.node, removal.event.topic_id)
+        and (role.incarnation, role.sequence) > (removal.incarnation, removal.sequence)
+    ]
+    return min(later)[2] if later else None
+
+
+CHECK = PartitionCheck(
+    check_id="Z4",
+    name="MemberKeepsLog",
+    needs=frozenset({Evidence.EVENTS, Evidence.TOPIC_IDS}),
+    premises=frozenset({Premise.LOG_REMOVED}),
+    find=_find,
+)
