@@ -1448,6 +1448,15 @@ def zookeeper_replica_is_removed(path: Path) -> Path:
     return run.finish()
 
 
+def zookeeper_session_of_a_live_broker_expires(path: Path) -> Path:
+    """The process registers again, long after it opened a log that was new then."""
+    run = beside_zookeeper(path)
+    run.alter(reason="elect_leaders", leader=0, isr=(0, 1, 2), election=e.Election.ISR)
+    run.register(2)
+    run.unfence(2)
+    return run.finish()
+
+
 def zookeeper_member_falls_short(path: Path, switches: dict[str, str] | None = None) -> Path:
     """The leader commits without a follower that was let go, and that is a member again when its epoch ends."""
     run = beside_zookeeper(path, switches)
@@ -1708,6 +1717,7 @@ HOLDS: Mapping[str, Build] = {
     "called off at min isr": lambda path: reassignment_is_called_off(path, isr=(0, 1)),
     "damage found by recovery": damage_is_found_by_recovery,
     "damage never noticed": damage_is_never_noticed,
+    "ZooKeeper, session expired": zookeeper_session_of_a_live_broker_expires,
     "ZooKeeper, replica removed": zookeeper_replica_is_removed,
     "log taken over": new_topic_takes_the_log_over,
     "log taken over with its batches": lambda path: new_topic_goes_on_with_the_log(path, kept_batches=2),

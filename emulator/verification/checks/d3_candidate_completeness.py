@@ -70,14 +70,15 @@ def _unfenced(facts: PartitionFacts) -> Iterator[_Candidate]:
         if process is not None:
             epochs[registration.event.broker_epoch] = process
     found = {(log.node, log.incarnation, log.event.topic_id): log for log in reversed([*facts.events.of(LogOpened)])}
-    seen: set[int] = set()
+    seen: set[tuple[int, int]] = set()  # a process whose session in ZooKeeper expired registers again
     for unfenced in sorted(facts.cluster.events.of(BrokerUnfenced), key=lambda each: each.event.metadata_offset):
         broker_epoch, at = unfenced.event.broker_epoch, unfenced.event.metadata_offset
-        if broker_epoch in seen or broker_epoch not in epochs:
+        process = epochs.get(broker_epoch)
+        if process is None or process in seen:
             continue
-        seen.add(broker_epoch)
+        seen.add(process)
         for topic_id, state in {c.new.topic_id: c.new for c in facts.changes if c.new.metadata_offset < at}.items():
-            opened = found.get((*epochs[broker_epoch], topic_id))
+            opened = found.get((*process, topic_id))
             if opened is not None and facts.cluster.deleted_topics.get(topic_id, at) >= at:
                 yield _Candidate(state, opened.node, opened.event.log_end_offset)
 
