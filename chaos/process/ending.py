@@ -37,4 +37,6 @@ def note_crash(cluster: ProcessCluster, log: HarnessLog, name: str, end: Process
         )
     if end.cause is EndCause.UNSEEN:
         return f"{end.stderr_tail[-1]}; process {name} was there"
+    if end.exit_code is None:
+        return f"process {name} was ended by signal {end.signal_number}, which no step sent"
     return f"process {name} ended by itself ({end.cause.value}, exit code {end.exit_code})"

@@ -144,9 +144,13 @@ def _about_harness(timeline: Timeline, *, may_miss_steps: bool) -> Iterator[Doub
                 incarnation=incarnation,
             )
         elif end_of_it.end is IncarnationEnd.UNEXPECTED:
+            code = end_of_it.exit_code
+            how = (
+                "was ended by a signal that no step sent" if code is None else f"ended by itself with exit code {code}"
+            )
             yield Doubt(
                 about=None,
-                sentence=f"{name} ended by itself with exit code {end_of_it.exit_code}",
+                sentence=f"{name} {how}",
                 node=node,
                 incarnation=incarnation,
             )

@@ -20,6 +20,7 @@ from emulator.cluster.child import STOP_TIMEOUT_S, EndCause, ProcessEnd
 from emulator.cluster.containers.engine import EngineError, in_thread, reason_of
 
 _TAIL_LINES: Final = 40
+_OUT_OF_MEMORY: Final = b"the kernel killed it: the container ran out of memory\n"
 _SIGNALLED: Final = 128
 """Exit codes above this are 128 + the signal that ended the process."""
 
@@ -151,10 +152,13 @@ class ContainerProcess:
             self._loop.call_soon_threadsafe(self._note_end, code, lines)
 
     def _collect(self) -> tuple[str, ...]:
+        self.container.reload()
         if self._log_path is None:
             printed = self.container.logs(tail=_TAIL_LINES)
         else:
             printed = self.container.logs()
+            if self.container.attrs["State"]["OOMKilled"]:
+                printed += _OUT_OF_MEMORY
             with self._log_path.open("ab") as log:
                 log.write(printed)
             with suppress(DockerException):
