@@ -26,7 +26,10 @@ NODE: Final = "org.laststand.node"
 LOCK_FILE: Final = ".harness.lock"
 
 _START_FIELD: Final = 19
-"""``starttime`` of ``/proc/PID/stat``, counted from the field behind the program's name."""
+"""``starttime`` of ``/proc/PID/stat``, counted from the field behind the program's name, which is the state."""
+
+_ENDED: Final = frozenset("ZX")
+"""States of a process that has ended, and that its parent has not asked about yet."""
 
 
 class HarnessLock:
@@ -54,13 +57,17 @@ def process_name(pid: int) -> str | None:
         pid: of a process, in the process namespace of this one.
 
     Returns:
-        Inode of the namespace, id in it, and start in clock ticks since boot; ``None`` if there is no such process.
+        Inode of the namespace, id in it, and start in clock ticks since boot; ``None`` if there is no such process, or
+        it has ended.
     """
     try:
         status = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    started = status.rpartition(")")[2].split()[_START_FIELD]
+    fields = status.rpartition(")")[2].split()
+    if fields[0] in _ENDED:
+        return None
+    started = fields[_START_FIELD]
     return f"{Path('/proc/self/ns/pid').stat().st_ino}/{pid}/{started}"
 
 

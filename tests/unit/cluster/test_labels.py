@@ -23,6 +23,9 @@ def test_without_a_run_directory_the_process_decides(tmp_path: Path) -> None:
         name = process_name(harness.pid)
         assert name is not None
         assert not is_abandoned({LOCK: lock, PROCESS: name})
+        harness.kill()
+        os.waitid(os.P_PID, harness.pid, os.WEXITED | os.WNOWAIT)
+        assert is_abandoned({LOCK: lock, PROCESS: name}), "it has ended, and nobody asked how"
     assert is_abandoned({LOCK: lock, PROCESS: name})
     own = process_name(os.getpid())
     assert own is not None
