@@ -143,14 +143,17 @@ def _about_harness(timeline: Timeline, *, may_miss_steps: bool) -> Iterator[Doub
                 node=node,
                 incarnation=incarnation,
             )
-        elif end_of_it.end is IncarnationEnd.UNEXPECTED:
-            code = end_of_it.exit_code
-            how = (
-                "was ended by a signal that no step sent" if code is None else f"ended by itself with exit code {code}"
-            )
+        elif end_of_it.end is IncarnationEnd.UNEXPECTED and end_of_it.exit_code is None:
             yield Doubt(
                 about=None,
-                sentence=f"{name} {how}",
+                sentence=f"{name} was ended by a signal that no step sent",
+                node=node,
+                incarnation=incarnation,
+            )
+        elif end_of_it.end is IncarnationEnd.UNEXPECTED:
+            yield Doubt(
+                about=None,
+                sentence=f"{name} ended by itself with exit code {end_of_it.exit_code}",
                 node=node,
                 incarnation=incarnation,
             )

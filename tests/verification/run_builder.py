@@ -12,6 +12,7 @@ Each verb does what it says to the log bytes *and* notes the event, so that a ru
 import json
 import struct
 from pathlib import Path
+from typing import Final
 
 import msgspec
 from crc32c import crc32c
@@ -102,6 +103,9 @@ class Partition(msgspec.Struct, kw_only=True):
     removing: tuple[int, ...] = ()
 
 
+_EXIT_CODES: Final = {e.IncarnationEnd.STOPPED: 0, e.IncarnationEnd.UNEXPECTED: 255}
+
+
 class RunBuilder:
     """One run directory in the making."""
 
@@ -178,8 +182,8 @@ class RunBuilder:
         if role == "harness":
             return
 
-    def end(self, node: int, how: e.IncarnationEnd) -> None:
-        """Ends a process."""
+    def end(self, node: int, how: e.IncarnationEnd, *, by_signal: bool = False) -> None:
+        """Ends a process; by a signal, where a step sent one or ``by_signal`` says so."""
         if how is e.IncarnationEnd.STOPPED:
             self.note(node, e.NodeStopped(cause_id=CAUSE))
         else:
@@ -192,7 +196,7 @@ class RunBuilder:
                 ended_node=NodeId(node),
                 ended_incarnation=self.incarnations[node],
                 end=how,
-                exit_code=0 if how is e.IncarnationEnd.STOPPED else -9,
+                exit_code=None if by_signal else _EXIT_CODES.get(how),
                 metadata_offset=MetadataOffset(self.metadata_offset),
             ),
         )

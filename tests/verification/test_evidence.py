@@ -152,6 +152,12 @@ def process_ended_by_itself(path: Path) -> Path:
     return run.finish()
 
 
+def process_ended_by_a_signal(path: Path) -> Path:
+    run = healthy(path)
+    run.end(2, e.IncarnationEnd.UNEXPECTED, by_signal=True)
+    return run.finish()
+
+
 def nothing_acked(path: Path) -> Path:
     run = RunBuilder(path)
     run.start_brokers(0, 1, 2)
@@ -315,6 +321,7 @@ UNKNOWN: Mapping[str, Build] = {
     "plan not finished": ended_with_a_problem,
     "harness died": harness_died,
     "process ended by itself": process_ended_by_itself,
+    "process ended by a signal": process_ended_by_a_signal,
     "fault did not bite": built(lambda run: run.fault("isolate", "2", bit=None)),
     "no message came by that a fault could touch": built(lambda run: run.fault(*LOST_ANSWER)),
     "nothing was held": built(lambda run: run.fault(*HELD_ANSWER)),
@@ -401,11 +408,14 @@ def test_a_check_without_its_evidence_is_unknown(reports: dict[str, VerdictRepor
     statuses = {check.check_id: check.status for check in reports["without 1-0.jsonl"].checks}
     assert statuses["E1"] is CheckStatus.UNKNOWN
     told = reports["the ZooKeeper server ended by itself"].unknown_reasons
-    assert told == ("incarnation 0 of node 100 ended by itself with exit code -9",)
+    assert told == ("incarnation 0 of node 100 ended by itself with exit code 255",)
+    assert reports["process ended by a signal"].unknown_reasons == (
+        "incarnation 0 of node 2 was ended by a signal that no step sent",
+    )
     report = reports["a topic is created again without an id"]
     statuses = {check.check_id: check.status for check in report.checks}
     assert {check_id for check_id, status in statuses.items() if status is CheckStatus.UNKNOWN} == {
-        "C3", "D2", "D3", "D7", "D15", "H3", "M8",
+        "C3", "D2", "D3", "D7", "D15", "H3", "M8", "Z4",
     }  # fmt: skip
     assert report.unknown_reasons == (
         "topic orders was deleted and created again, and has no id that tells the two apart",
