@@ -12,7 +12,7 @@ GALLERY_ERAS := kafka-0.10 kafka-0.11 kafka-3.9 kafka-4.2 kip-966
 SOURCES := emulator chaos laststand tests benchmarks proto docs
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docker-images docker-demo proto format lint types check test mutants simulate mutation soak conformance scenarios smoke suite rewrite docs screenshots gallery bench clean
+.PHONY: help setup demo docker-images docker-demo proto format lint types check test mutants simulate mutation soak zookeeper-soak conformance scenarios smoke suite rewrite docs screenshots gallery bench clean
 .DELETE_ON_ERROR:
 
 help: ## print this list
@@ -76,6 +76,9 @@ suite: smoke ## play the smoke suite on processes, and every bundled scenario in
 
 soak: setup ## explore 100,000 schedules; a finding, or a rule that never had an effect, fails
 	$(BIN)/laststand simulate --seeds 1..100000 --jobs $(JOBS) --keep-going
+
+zookeeper-soak: setup ## explore 10,000 schedules of each ZooKeeper era; a finding that no known failure explains fails
+	$(BIN)/python -m tests.simulation.zookeeper_soak --jobs $(JOBS)
 
 rewrite: setup ## rewrite the expected text of the interaction scripts
 	$(BIN)/python -m pytest -q tests/interaction --rewrite

@@ -28,7 +28,9 @@ from emulator.verification.verify import rehearse, verify_runs
 
 EVENTS: Final = 1_000_000
 LARGE_EVENTS: Final = (10_000_000, 50_000_000)
-SMALL_EVENTS: Final = 300
+SMALL_EVENTS: Final = 4_000
+"""About as many as each run of ``make demo`` has; of one partition, too."""
+
 SMALL_RUNS: Final = 100
 DEMO_RUNS: Final = 2
 REPETITIONS: Final = 3
@@ -55,7 +57,7 @@ def measure() -> Iterator[Figure]:
         directory = Path(name)
         runs = [directory / f"small-{number}" for number in range(SMALL_RUNS)]
         for run in runs:
-            generate_run(run, events=SMALL_EVENTS)
+            generate_run(run, events=SMALL_EVENTS, partitions=1)
         yield from _measure_session(directory, runs[:DEMO_RUNS])
         yield from _measure_command(runs, directory / "large")
         yield from _measure_large(directory / "very-large")

@@ -84,7 +84,7 @@ def spark(*, master: str = "local[2]", heap_mb: int = 2048, log_path: Path | Non
     Args:
         master: Spark's master URL; counts at the first call, like the next two.
         heap_mb: upper bound of the Java heap, in MiB.
-        log_path: what the JVM prints; a file in the directory for temporary files if not given.
+        log_path: what the JVM prints; if not given, a temporary file, which outlives this process where Spark fails.
 
     Raises:
         emulator.core.errors.MissingToolError: no pyspark, or no Java 17 or later: ``pip install 'laststand[verify]'``

@@ -1,5 +1,7 @@
 """This process's Spark session, of which there is at most one."""
 
+import atexit
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -18,6 +20,15 @@ def starter(*, master: str = "local[2]", heap_mb: int = 2048, log_path: Path | N
     if _starter is None:
         path = log_path or Path(tempfile.mkdtemp(prefix="laststand-")) / "spark.log"
         fresh = SparkSessionStarter(log_path=path, master=master, heap_mb=heap_mb)
+        if log_path is None:
+            atexit.register(_drop_log, fresh, path.parent)
         fresh.start()
         _starter = fresh
     return _starter
+
+
+def _drop_log(owner: SparkSessionStarter, directory: Path) -> None:
+    """Removes a log that nobody named, unless an error told of it."""
+    if owner.is_up or not any(directory.iterdir()):
+        owner.stop()
+        shutil.rmtree(directory, ignore_errors=True)

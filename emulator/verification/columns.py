@@ -150,9 +150,11 @@ class Table(Collection[_Row]):
     def __getitem__(self, name: str) -> Ints:
         """The column of a field."""
         pieces = self._pieces[name]
-        if len(pieces) != 1 or self._pending or not isinstance(pieces[0], np.ndarray):
-            pieces[:] = [joined(self._own_pieces_of(name))]
-        return cast("Ints", pieces[0])
+        if len(pieces) == 1 and not self._pending and isinstance(pieces[0], np.ndarray):
+            return pieces[0]
+        column = joined(self._own_pieces_of(name))
+        pieces[:] = [column]
+        return column
 
     def _own_pieces_of(self, name: str) -> list[Piece]:
         self._take_pending()
@@ -181,9 +183,10 @@ class Table(Collection[_Row]):
     def _renumbered(
         self, name: str, pieces: list[Piece], words: Sequence[Hashable], numbers: dict[Hashable, int]
     ) -> list[Piece]:
-        new = np.array([numbers.setdefault(word, len(numbers)) for word in words], np.int64)
-        if np.array_equal(new, np.arange(len(new))):
+        places = [numbers.setdefault(word, len(numbers)) for word in words]
+        if places == list(range(len(places))):
             return pieces
+        new = np.array(places, np.int64)
         columns = [joined([piece]) for piece in pieces]
         if name in self._ids:
             return [id_column(new[id_words(column)], id_numbers(column)) for column in columns]
@@ -201,6 +204,8 @@ class Table(Collection[_Row]):
 
     def rows(self, places: Places) -> Iterator[_Row]:
         """The rows at these places."""
+        if not len(self):
+            return
         positions = self._positions(places)
         if not len(positions):
             return
@@ -212,7 +217,7 @@ class Table(Collection[_Row]):
     def _positions(self, places: Places) -> Ints:
         if isinstance(places, slice):
             return np.arange(*places.indices(len(self)))
-        return np.flatnonzero(places) if places.dtype == np.bool_ else cast("Ints", places)
+        return places.nonzero()[0] if places.dtype == np.bool_ else cast("Ints", places)
 
     def _values(self, field: Field, positions: Ints) -> list[Any]:
         column = self[field.name][positions]

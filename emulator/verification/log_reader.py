@@ -14,6 +14,7 @@ Nothing here is shared with ``emulator.storage``: two readers, one format.
 
 import struct
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -101,6 +102,17 @@ class FinalLog(msgspec.Struct, frozen=True, kw_only=True):
     damaged_crc: int | None = None
 
 
+class ReadSegment(NamedTuple):
+    """Where the batches of a segment begin, up to the first bad one, and their headers."""
+
+    begins: Ints
+    headers: _Headers
+
+
+KnownSegments = dict[bytes, ReadSegment]
+"""Segments that were read, by SHA-256 of their content: followers mostly have the leader's, byte by byte."""
+
+
 class ReadLog(NamedTuple):
     """A log as it was read, and the headers of its batches."""
 
@@ -153,6 +165,7 @@ def read_node_logs(
     directory: Path,
     read: Callable[[Path], bytes] = Path.read_bytes,
     only: tuple[str, int] | None = None,
+    known: KnownSegments | None = None,
 ) -> Iterator[ReadLog]:
     """Yields each log.
 
@@ -161,7 +174,9 @@ def read_node_logs(
         directory: the node's directory, which holds its log directory ``data``.
         read: returns what is in a file, or raises ``OSError``; called for each file once.
         only: topic and number of the partition whose log is read, if not all are.
+        known: segments that were read before; those of these logs are added.
     """
+    known = {} if known is None else known
     data = directory / "data"
     is_clean = (data / _CLEAN_SHUTDOWN_FILE).exists()
     starts = _log_starts(_text_lines(data / _LOG_START_FILE, read))
@@ -176,6 +191,7 @@ def read_node_logs(
             checkpointed_start=starts.get((topic, partition), 0),
             is_clean=is_clean,
             read=read,
+            known=known,
         )
 
 
@@ -204,6 +220,7 @@ def _read_log(
     checkpointed_start: int,
     is_clean: bool,
     read: Callable[[Path], bytes],
+    known: KnownSegments,
 ) -> ReadLog:
     segments = _segments(directory)
     first_base = int(segments[0].stem) if segments else 0
@@ -214,7 +231,7 @@ def _read_log(
     for segment in segments:
         content = memoryview(read(segment))
         if problem is None:
-            found, end_offset, problem = _read_segment(content, end_offset)
+            found, end_offset, problem = _read_segment(content, end_offset, known)
             headers.append(found)
             damaged_crc = _damaged_crc(content, found) if problem is not None else None
             problem = None if problem is None else f"{problem} of {segment.name}"
@@ -232,9 +249,12 @@ def _read_log(
     return ReadLog(log, np.concatenate(headers))
 
 
-def _read_segment(content: memoryview, end_offset: int) -> tuple[_Headers, int, str | None]:
+def _read_segment(content: memoryview, end_offset: int, known: KnownSegments) -> tuple[_Headers, int, str | None]:
     """Returns the headers of a segment that follows on an offset, where it ends, and why reading ended early."""
-    begins, headers = _batches(content)
+    digest = sha256(content).digest()
+    if digest not in known:
+        known[digest] = _batches(content)
+    begins, headers = known[digest]
     end = _end_of(headers)
     problem = None if end == len(content) else f"{batch_problem(content, end)} at byte {end}"
     bases = headers["base_offset"].astype(np.int64)
@@ -247,11 +267,10 @@ def _read_segment(content: memoryview, end_offset: int) -> tuple[_Headers, int, 
     return headers, int(ends[-1]) if len(ends) else end_offset, problem
 
 
-def _batches(content: memoryview) -> tuple[Ints, _Headers]:
-    """Returns where the batches of a segment begin, up to the first bad one, and their headers."""
+def _batches(content: memoryview) -> ReadSegment:
     begins = np.array(_begins(content), np.int64)
     if not len(begins):
-        return begins, np.empty(0, _COLUMNS)
+        return ReadSegment(begins, np.empty(0, _COLUMNS))
     places = len(content) - HEADER.size + 1
     headers = np.ndarray((places,), f"V{HEADER.size}", content, strides=(1,))[begins].view(_COLUMNS)
     ends = begins + AFTER_LENGTH + headers["length"]
@@ -260,7 +279,7 @@ def _batches(content: memoryview) -> tuple[Ints, _Headers]:
     spans = zip((begins[:count] + _CRC_START).tolist(), ends[:count].tolist(), strict=True)
     crcs = np.fromiter((crc32c(content[begin:end]) for begin, end in spans), np.int64, count)
     count = _first(crcs != headers["crc"][:count])
-    return begins[:count], headers[:count]
+    return ReadSegment(begins[:count], headers[:count])
 
 
 def _begins(content: memoryview) -> list[int]:

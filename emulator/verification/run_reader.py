@@ -5,7 +5,7 @@ import msgspec
 from emulator.verification.census import FileCensus, HistoryCensus
 from emulator.verification.line_reader import LineReader
 from emulator.verification.lines_digest import FileContent
-from emulator.verification.log_reader import METADATA_LOG, read_node_logs
+from emulator.verification.log_reader import METADATA_LOG, KnownSegments, read_node_logs
 from emulator.verification.metadata_log import MetadataLog, read_metadata_log
 from emulator.verification.run_directory import RunDirectory
 from emulator.verification.run_facts import RunFacts
@@ -102,9 +102,10 @@ def read_final_logs(
         OSError: a file is there and cannot be read.
     """
     taken_over = timeline.logs_taken_over()
+    known: KnownSegments = {}
     for node, directory in run.node_directories():
         facts.cluster.node_directories.add(node)
-        for found in read_node_logs(node=node, directory=directory, read=ledger.read, only=only):
+        for found in read_node_logs(node=node, directory=directory, read=ledger.read, only=only, known=known):
             log = found.log
             topic_id = taken_over.get((node, log.topic, log.partition, log.topic_id or ""), log.topic_id)
             facts.add_final(found._replace(log=msgspec.structs.replace(log, topic_id=topic_id)))

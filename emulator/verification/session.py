@@ -229,6 +229,11 @@ class SparkSessionStarter:
         return _NO_ROOM if _NO_ROOM in str(error) else None
 
     @property
+    def is_up(self) -> bool:
+        """Whether the session came up, and its JVM still runs."""
+        return self._session is not None and self._gateway is not None and self._gateway.exit_code() is None
+
+    @property
     def jvm_pid(self) -> int | None:
         """The JVM's process id while it runs."""
         return None if self._gateway is None else self._gateway.pid

@@ -11,6 +11,7 @@ from emulator.simulator.explorer import SweepOptions, explore
 from emulator.simulator.journal import Journal
 from emulator.simulator.run_writer import play_and_stop
 from emulator.simulator.simulation import Simulation
+from tests.simulation.zookeeper_soak import explained
 
 ERAS = tuple(ZOOKEEPER_ERAS)
 _SCHEDULES = 3
@@ -168,6 +169,40 @@ def test_a_leader_does_without_a_removed_replica_before_the_isr_does(era: str) -
     simulation = play_and_stop(parse_plan(_REMOVED.format(era=era, wait=wait_ms)))
     assert str(simulation.judgement()) == "violation, guarantee broken, 1 acks=all records lost"
     assert "D3" not in {alarm.check_id for alarm in simulation.findings()}
+
+
+_LATE_STOP = """
+cluster brokers=3 era={era}
+topic orders replicas=(0,1,2) min.insync.replicas=1
+hold 0->2 StopReplica request
+reassign orders-0 replicas=0,1
+wait 20
+release 0->2 StopReplica request count=1
+wait 1
+duplicate 0->2 StopReplica request
+reassign orders-0 replicas=2,0,1
+produce orders-0 acks=all records=1
+wait 20
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "era", "failures"),
+    [
+        (_OWN_WRITE, "kafka-2.5-zk", ("Z05",)),
+        (_LATE_STOP, "kafka-2.5-zk", ("Z11",)),
+        (_LAST_REPLICA, "kafka-3.9-zk", ("Z17",)),
+        (_CANCELLED, "kafka-2.6-zk", ("Z27",)),
+        (_REMOVED.replace("{wait}", "220"), "kafka-3.9-zk", ()),
+    ],
+    ids=("Z05", "Z11", "Z17", "Z27", "not explained"),
+)
+def test_a_finding_is_explained_by_the_failure_without_which_it_is_not_found(
+    text: str, era: str, failures: tuple[str, ...]
+) -> None:
+    plan = parse_plan(text.format(era=era))
+    assert play_and_stop(plan).findings()
+    assert explained(plan) == failures
 
 
 _STOPPED = """

@@ -150,17 +150,21 @@ def test_whoever_reads_less_than_was_planned_makes_the_verdict_unknown(tmp_path:
 
 
 @pytest.mark.spark
-def test_spark_judges_in_slices_as_one_process_does(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("shares_disk", [True, False])
+def test_spark_judges_in_slices_as_one_process_does(spark: SparkSession, tmp_path: Path, *, shares_disk: bool) -> None:
     for run in (
         last_replica_standing(tmp_path / "lost", era="kafka-3.9").finish(),
         last_replica_standing(tmp_path / "kept", era="kip-966").finish(),
     ):
         plan = planned(run)
-        assert judge_sliced(plan, spark=spark, slice_bytes=4000) == judge(plan)
+        assert judge_sliced(plan, spark=spark, slice_bytes=4000, shares_disk=shares_disk) == judge(plan)
 
 
 @pytest.mark.spark
-def test_spark_leaves_a_run_with_a_fault_in_its_form_to_one_process(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("shares_disk", [True, False])
+def test_spark_leaves_a_run_with_a_fault_in_its_form_to_one_process(
+    spark: SparkSession, tmp_path: Path, *, shares_disk: bool
+) -> None:
     run = healthy(tmp_path / "run").finish()
     with_foreign_line(run / "events/1-0.jsonl")
-    assert judge_sliced(planned(run), spark=spark, slice_bytes=4000) is None
+    assert judge_sliced(planned(run), spark=spark, slice_bytes=4000, shares_disk=shares_disk) is None

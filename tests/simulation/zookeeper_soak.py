@@ -1,0 +1,153 @@
+"""Many schedules of each ZooKeeper era, and why each finding is what the era's release does: ``make zookeeper-soak``.
+
+A finding is explained by a known failure if the same plan finds nothing once that failure is prevented: by the rules of
+a later release, or by a kill in place of a loss of power. Prints a line per era, and one per finding that no known
+failure explains, nor two of them together; such a finding makes the exit code 1.
+"""
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from itertools import combinations
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from emulator.core.inter_broker_protocol import PROPERTY
+from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
+from emulator.plan.actions import Action, CrashWithin, Kill, PowerLoss
+from emulator.plan.plan import Plan
+from emulator.simulator.explorer import SweepOptions, explore
+from emulator.simulator.profiles import profiles_of
+from emulator.simulator.simulation import Simulation
+
+Prevention = Callable[[Plan], Plan]
+"""Returns the plan as it is where one failure cannot happen."""
+
+_CHUNK: Final = 10
+"""Seeds that a process takes at a time."""
+
+
+class Explained(msgspec.Struct, frozen=True, kw_only=True):
+    """A schedule with findings.
+
+    Attributes:
+        seed: of the schedule.
+        profile: from which it was drawn.
+        checks: that fired.
+        failures: stories of docs/eras-zookeeper.md without which nothing is found; empty if none explains it.
+    """
+
+    seed: int
+    profile: str
+    checks: tuple[str, ...]
+    failures: tuple[str, ...]
+
+
+def _with_switches(*switches: tuple[str, str]) -> Prevention:
+    return lambda plan: msgspec.structs.replace(plan, switches=(*plan.switches, *switches))
+
+
+def _without_power_losses(plan: Plan) -> Plan:
+    return plan.with_actions(tuple(_with_page_cache(action) for action in plan.actions))
+
+
+def _with_page_cache(action: Action) -> Action:
+    match action:
+        case PowerLoss(nodes=nodes):
+            return Kill(nodes=nodes)
+        case CrashWithin():
+            return msgspec.structs.replace(action, loss=None)
+        case _:
+            return action
+
+
+PREVENTIONS: Final[Mapping[str, Prevention]] = MappingProxyType(
+    {
+        "Z05": _with_switches(("maximal_isr", "on"), ("isr_write_unknown", "pending")),
+        "Z11": _with_switches(("stop_replica_epoch", "not_lower"), (PROPERTY, "2.6")),
+        "Z17": _without_power_losses,
+        "Z27": _with_switches(("alter_isr_checks", "2.7"), ("maximal_isr", "on"), (PROPERTY, "3.1")),
+    }
+)
+"""What prevents each failure that an era may have; that of Z27 prevents Z05, too, and comes after it."""
+
+POSSIBLE: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
+    {
+        "Z05": frozenset({"kafka-2.5-zk", "kafka-2.6-zk"}),
+        "Z11": frozenset({"kafka-2.5-zk"}),
+        "Z17": frozenset(ZOOKEEPER_ERAS),
+        "Z27": frozenset({"kafka-2.5-zk", "kafka-2.6-zk"}),
+    }
+)
+"""The eras in which a failure is possible."""
+
+
+def explained(plan: Plan) -> tuple[str, ...]:
+    """Returns the failures that explain a plan's findings: one, or two that happen in one schedule, or none."""
+    possible = [failure for failure in PREVENTIONS if plan.era in POSSIBLE[failure]]
+    for failures in (*combinations(possible, 1), *combinations(possible, 2)):
+        prevented = plan
+        for failure in failures:
+            prevented = PREVENTIONS[failure](prevented)
+        if not _finds(prevented):
+            return failures
+    return ()
+
+
+def _finds(plan: Plan) -> bool:
+    simulation = Simulation(plan)
+    simulation.play_plan()
+    return bool(simulation.findings())
+
+
+def explored(seed: int, era: str) -> Explained | None:
+    """Plays one schedule, and explains what it finds; ``None`` if that is nothing."""
+    schedule = explore(seed, SweepOptions(era=era, profiles=profiles_of(era)))
+    if not schedule.outcome.findings:
+        return None
+    checks = sorted({finding.check_id for finding in schedule.outcome.findings})
+    return Explained(seed=seed, profile=schedule.profile, checks=tuple(checks), failures=explained(schedule.plan))
+
+
+def soak(era: str, seeds: Sequence[int], pool: ProcessPoolExecutor) -> Iterator[Explained]:
+    """Yields the schedules of an era that found something, in the order of the seeds."""
+    for result in pool.map(partial(explored, era=era), seeds, chunksize=_CHUNK):
+        if result is not None:
+            yield result
+
+
+def main() -> int:
+    """Explores the seeds of the command line."""
+    parser = argparse.ArgumentParser(description="Explore ZooKeeper clusters, and explain each finding.")
+    parser.add_argument("--seeds", metavar="A..B", default="1..10000", help="seeds to explore, both included")
+    parser.add_argument("--era", action="append", choices=tuple(ZOOKEEPER_ERAS), help="one era; repeat for several")
+    parser.add_argument("--jobs", type=int, default=1, help="number of processes")
+    arguments = parser.parse_args()
+    first, _, last = arguments.seeds.partition("..")
+    seeds = range(int(first), int(last or first) + 1)
+    unexplained = 0
+    with ProcessPoolExecutor(arguments.jobs) as pool:
+        for era in arguments.era or ZOOKEEPER_ERAS:
+            counts: Counter[str] = Counter()
+            for found in soak(era, seeds, pool):
+                counts["+".join(found.failures) or "not explained"] += 1
+                if not found.failures:
+                    unexplained += 1
+                    _tell(f"{era} --seed {found.seed}: {', '.join(found.checks)} ({found.profile})")
+            told = ", ".join(f"{name} {count}" for name, count in sorted(counts.items())) or "nothing"
+            _tell(f"{era:<13} {len(seeds)} schedules, {counts.total()} found: {told}")
+    return int(unexplained > 0)
+
+
+def _tell(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
