@@ -31,6 +31,7 @@ def in_client(*arguments: str, stdin: str = "") -> str:
 def project(*options: str) -> Iterator[None]:
     if compose("version").returncode:
         pytest.skip("no docker compose of version 2")
+    compose("--profile", "*", "down", "--volumes", "--timeout", "5")  # what a killed run of these tests left
     try:
         started = compose("up", "--wait", *options)
         assert started.returncode == 0, started.stderr + compose("logs", "--tail", "20").stdout
