@@ -1,14 +1,34 @@
 """Faults of links that let bytes through: each bites, and reports a no-op where there is nothing to hurt."""
 
+from functools import partial
 from pathlib import Path
+from random import Random
 
 import pytest
 
+from chaos.play.barriers import Observation
+from chaos.play.topics import create_topics
+from chaos.process.controller_requests import ask
 from chaos.process.faults import execute
-from emulator.core.types import NodeId
-from emulator.plan.actions import Action, Flap, HalfOpen, HealLink, Kill, Reset, Slice, Slow, Throttle
+from emulator.core.types import BrokerId, NodeId
+from emulator.plan.actions import (
+    Action,
+    Flap,
+    HalfOpen,
+    HealAll,
+    HealLink,
+    Isolate,
+    Kill,
+    Reset,
+    Slice,
+    Slow,
+    Start,
+    Throttle,
+)
 from emulator.plan.channels import Direction, Link
 from emulator.plan.nodes import CLIENT, CONTROLLER
+from emulator.plan.topics import PlannedTopic
+from emulator.rpc.channel import keepalive_for
 from tests.cluster.fault_targets import ONE, ZERO, fault_target
 
 pytestmark = pytest.mark.cluster
@@ -69,6 +89,25 @@ async def test_a_link_that_is_half_open_or_flaps_is_whole_afterwards(tmp_path: P
         assert not (await execute(target, flap)).took_effect, "nothing passes there"
         assert (await execute(target, HealLink(link=HEARTBEATS))).bit
         assert target.cluster.toxiproxy.broken == ()
+
+
+async def test_a_broker_that_is_not_registered_yet_is_isolated(tmp_path: Path) -> None:
+    topic = PlannedTopic(name="orders", replicas=((BrokerId(ZERO), BrokerId(ONE)),))
+    orders = topic.partitions[0]
+    async with fault_target(tmp_path) as target:
+        controller = target.cluster.direct_addresses()[CONTROLLER]
+        keepalive = keepalive_for(session_timeout_ms=target.session_timeout_ms)
+        await create_topics(partial(ask, controller, keepalive=keepalive), (topic,), chance=Random(0))
+
+        def created() -> Observation:
+            return Observation(reached=orders in target.image.partitions, text="no partition")
+
+        await target.wait(created, timeout_s=30)
+        await execute(target, Kill(nodes=(ONE,)))
+        await execute(target, Start(nodes=(ONE,)))
+        assert ONE in target.image.partitions[orders].isr, "as its session from before has not ended"
+        assert (await execute(target, Isolate(nodes=(ONE,)))).bit
+        assert (await execute(target, HealAll())).bit
 
 
 async def test_a_link_to_a_node_that_is_down_cannot_be_hurt(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """Commands as a user types them, in a directory of their own, and the containers that they leave."""
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -61,6 +63,17 @@ class Commands:
             return [each.name or "" for each in found if Path(each.labels[LOCK]).is_relative_to(self.directory)]
         finally:
             client.close()
+
+    def end_supervisors(self) -> None:
+        """Ends the supervisors of standing clusters below this directory, which a failed test leaves."""
+        for entry in Path("/proc").iterdir():
+            try:
+                arguments = (entry / "cmdline").read_text().split("\0") if entry.name.isdecimal() else []
+            except OSError:
+                continue
+            if "chaos.standing" in " ".join(arguments) and any(str(self.directory) in each for each in arguments):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(entry.name), signal.SIGTERM)
 
     def networks(self) -> list[str]:
         """Names of all networks whose run is below this directory."""

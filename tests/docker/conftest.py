@@ -38,6 +38,7 @@ def commands(images: None, tmp_path: Path) -> Iterator[Commands]:
     typed = Commands(tmp_path)
     yield typed
     typed.variables.clear()
+    typed.end_supervisors()
     typed.type("docker", "prune")
     left = typed.containers() + typed.networks()
     assert left == []

@@ -2,7 +2,7 @@
 
 A fault took effect if every link that answered a probe before is silent now, there is at least one such link, and each
 broker that was using one of them reports its peer unreachable. A broker uses its link to the controller (heartbeats)
-and those to the leaders that it follows, unless it already reported that peer unreachable.
+and, once it is registered, those to the leaders that it follows, unless it already reported that peer unreachable.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from chaos.process.fault_target import FaultTarget
 from emulator.cluster.probe import ProbeOutcome
 from emulator.cluster.toxiproxy import Link, Toxiproxy
 from emulator.core.errors import InvariantError
-from emulator.core.types import BrokerId
+from emulator.core.types import BrokerId, BrokerState
 from emulator.plan.actions import Outcome, effective
 from emulator.plan.nodes import CLIENT
 from emulator.storage.line_file import read_texts
@@ -39,7 +39,12 @@ class _BackLine(msgspec.Struct, tag_field="type", tag="PeerReachable"):
     peer: int
 
 
+class _StateLine(msgspec.Struct, tag_field="type", tag="BrokerStateChanged"):
+    new: BrokerState
+
+
 _PEERS: Final[msgspec.json.Decoder[_PeerLine | _BackLine]] = msgspec.json.Decoder(_PeerLine | _BackLine)
+_STATES: Final[msgspec.json.Decoder[_StateLine]] = msgspec.json.Decoder(_StateLine)
 
 
 def proxies(target: FaultTarget) -> Toxiproxy:
@@ -111,10 +116,13 @@ async def passes(target: FaultTarget, link: Link) -> bool:
 def _is_used(target: FaultTarget, link: Link) -> bool:
     if link.source == CLIENT or not target.cluster.tells_of_peers or not target.cluster.is_running(link.source):
         return False
-    if link.target in _unreachable(read_texts(_event_file(target, link)).content):
+    told = read_texts(_event_file(target, link)).content
+    if link.target in _unreachable(told):
         return False
     if link.target == target.cluster.layout.controller_id:
         return True
+    if _is_starting(told):
+        return False
     source, leader = BrokerId(link.source), BrokerId(link.target)
     return any(state.leader == leader and source in state.isr for state in target.image.partitions.values())
 
@@ -135,6 +143,12 @@ def _unreachable(lines: bytes) -> set[int]:
             case _BackLine(peer=peer):
                 peers.discard(peer)
     return peers
+
+
+def _is_starting(lines: bytes) -> bool:
+    """Whether a broker is not registered yet: it follows nobody, even while an ISR still has it from before."""
+    states = [line for line in lines.split(b"\n")[:-1] if b'"BrokerStateChanged"' in line]
+    return not states or _STATES.decode(states[-1]).new is BrokerState.STARTING
 
 
 async def _all_noticed(target: FaultTarget, marks: dict[Link, int]) -> bool:
