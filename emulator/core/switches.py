@@ -140,6 +140,9 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
     truncation_sync: bool = True
     """A log that was cut is synced before anything else is written about it (S35)."""
 
+    holes_end_logs: bool = True
+    """Recovery ends a log where a segment does not follow on the one before (S47)."""
+
     truncate_before_hw: bool = True
     """A follower that diverges cuts its log, and takes no high watermark over until it agrees (KAFKA-14704): S22."""
 
@@ -181,6 +184,7 @@ ERAS: Final = MappingProxyType(
             cancel_requires_min_isr=False,
             downgrade_ignores_elr=False,
             truncation_sync=False,
+            holes_end_logs=False,
             progress_of_this_term=False,
             untouched_logs_stay_proven=False,
             refusals_are_final=False,
@@ -204,6 +208,7 @@ ERAS: Final = MappingProxyType(
             cancel_requires_min_isr=False,
             downgrade_ignores_elr=False,
             truncation_sync=False,
+            holes_end_logs=False,
             progress_of_this_term=False,
             untouched_logs_stay_proven=False,
             refusals_are_final=False,
@@ -224,6 +229,7 @@ ERAS: Final = MappingProxyType(
             cancel_requires_min_isr=False,
             downgrade_ignores_elr=False,
             truncation_sync=False,
+            holes_end_logs=False,
             roles_after_registration=False,
             progress_of_this_term=False,
             untouched_logs_stay_proven=False,
@@ -242,6 +248,7 @@ ERAS: Final = MappingProxyType(
             cancel_requires_min_isr=False,
             downgrade_ignores_elr=False,
             truncation_sync=False,
+            holes_end_logs=False,
             roles_after_registration=False,
             progress_of_this_term=False,
             untouched_logs_stay_proven=False,

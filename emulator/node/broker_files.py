@@ -14,6 +14,7 @@ from emulator.core.batch import BatchDescriptor, EpochEntry, LogSpan
 from emulator.core.errors import StorageError
 from emulator.core.inputs import LoadedLog, StrayLog
 from emulator.core.properties import NodeProperties, TopicProperties
+from emulator.core.switches import Switches
 from emulator.core.types import BrokerEpoch, NodeId, Offset, TopicId, TopicPartition
 from emulator.storage.batch_memory import BatchMemory
 from emulator.storage.clean_shutdown import previous_broker_epoch
@@ -40,6 +41,7 @@ class BrokerFiles:
         cluster_id: must be the one that a directory was formatted with.
         node_id: likewise.
         properties: of the node.
+        switches: rules of the era.
         topic_properties_of: asked whenever a log is opened.
 
     Raises:
@@ -54,9 +56,11 @@ class BrokerFiles:
         cluster_id: str,
         node_id: NodeId,
         properties: NodeProperties,
+        switches: Switches,
         topic_properties_of: TopicPropertiesOf,
     ) -> None:
         self._properties = properties
+        self._switches = switches
         self._topic_properties_of = topic_properties_of
         self._directories: list[LogDirectory] = []
         self._ids: dict[LogDirectory, str] = {}
@@ -224,7 +228,7 @@ class BrokerFiles:
         return next(directory for directory in self._directories if partition in directory.logs)
 
     def _settings_of(self, topic: str) -> LogSettings:
-        return log_settings(self._properties, self._topic_properties_of(topic))
+        return log_settings(self._properties, self._topic_properties_of(topic), self._switches)
 
 
 def _format(filesystem: FileSystem, path: str, *, cluster_id: str, node_id: NodeId) -> MetaProperties:

@@ -115,6 +115,7 @@ class BrokerShell:
             cluster_id=config.cluster_id,
             node_id=config.node_id,
             properties=properties,
+            switches=config.switches,
             topic_properties_of=lambda topic: self._broker.topic_properties(topic),
         )
         self._broker = self._make_broker(

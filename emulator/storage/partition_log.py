@@ -21,6 +21,7 @@ import msgspec
 from emulator.core.batch import BatchDescriptor, EpochEntry, LogSpan
 from emulator.core.inputs import ProducerSnapshotEntry
 from emulator.core.properties import NodeProperties, TopicProperties
+from emulator.core.switches import Switches
 from emulator.core.types import Offset, ProducerId, TopicId, TopicPartition
 from emulator.storage.batch_memory import BatchMemory, Recent
 from emulator.storage.checkpoints import LEADER_EPOCH_CHECKPOINT, write_epochs
@@ -47,21 +48,24 @@ class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
         index_interval_bytes: distance of index entries (``index.interval.bytes``).
         flush_messages: sync, within the append, after so many records (``flush.messages``).
         flush_ms: sync when so much time has passed since the last (``flush.ms``); ``None`` for never.
+        holes_end_logs: recovery ends the log where a segment does not follow on the one before; Kafka does not look.
     """
 
     segment_bytes: int = 1 << 30
     index_interval_bytes: int = 4096
     flush_messages: int = (1 << 63) - 1
     flush_ms: int | None = None
+    holes_end_logs: bool = False
 
 
-def log_settings(node: NodeProperties, topic: TopicProperties) -> LogSettings:
+def log_settings(node: NodeProperties, topic: TopicProperties, switches: Switches) -> LogSettings:
     """Returns how a topic's logs are kept on a node."""
     return LogSettings(
         segment_bytes=topic.segment_bytes,
         index_interval_bytes=node.log_index_interval_bytes,
         flush_messages=topic.flush_messages,
         flush_ms=topic.flush_ms,
+        holes_end_logs=switches.holes_end_logs,
     )
 
 

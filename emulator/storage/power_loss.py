@@ -93,23 +93,26 @@ def count_as_durable(data_directory: str, *, ledger_folder: str) -> None:
 def scan_log_end(partition_directory: str) -> Offset:
     """Returns where a log would end if it were recovered now, without touching it; 0 for no segment.
 
-    The next offset after the last intact batch of the first segment that is not intact to its end, or of the newest
-    one: the recovery point is ignored, everything is read.
+    The next offset after the last intact batch of the first segment that is not intact to its end, or that does not
+    reach up to the next one, or of the newest one: the recovery point is ignored, everything is read.
 
     Raises:
         StorageError: a file cannot be read.
     """
-    log_end = 0
+    log_end: int | None = None
     try:
         for path in sorted(Path(partition_directory).glob(f"*{LOG_SUFFIX}")):
+            base = int(path.stem)
+            if log_end is not None and base > log_end:
+                break
             content = path.read_bytes()
             scan = scan_batches(BytesFile(content), check=BatchValidation.CRC)
-            log_end = scan.batches[-1].next_offset if scan.batches else max(log_end, int(path.stem))
+            log_end = scan.batches[-1].next_offset if scan.batches else max(log_end or 0, base)
             if scan.valid_bytes < len(content):
                 break
     except OSError as error:
         raise StorageError(path=partition_directory, reason=str(error)) from error
-    return Offset(log_end)
+    return Offset(log_end or 0)
 
 
 class _Volume:

@@ -8,8 +8,9 @@ Source: Kafka's ``LogLoader`` and ``LogSegment.recover``. In short:
   bad batch ends its file there; whatever lost bytes takes all later segments with it. Older segments are trusted. The
   recovery point stays, at most lowered to the log end: nothing was synced by reading it.
 
-Not checked, as in Kafka: that offsets ascend (only an index entry that would go backwards is noticed, and empties the
-segment), that a segment's content matches its name, that segments are contiguous. What the core rules (trimming the
+With the switch ``holes_end_logs``, which Kafka lacks, a segment that was read and ends before the next one begins does
+so, too. Not checked, as in Kafka: that offsets ascend (only an index entry that would go backwards is noticed, and
+empties the segment), that a segment's content matches its name. What the core rules (trimming the
 epoch cache, clamping the high watermark, producer state) is left to it: all it needs is in ``LoadedLog``.
 """
 
@@ -313,11 +314,19 @@ class _Loading:
                     self._trust(segment, is_newest=number + 1 == len(bases))
                 else:
                     self._recover(segment)
-            elif self._recover(segment):
+            elif self._recover(segment) or self._has_hole_before(bases[number + 1 : number + 2], segment):
                 for later in bases[number + 1 :]:
                     remove_segment(self._filesystem, self._path, later)
                 break
         return segments
+
+    def _has_hole_before(self, next_base: list[Offset], segment: Segment) -> bool:
+        """Whether a segment lost whole batches at its end, and the next one is there: S47."""
+        end = self.log_end_offset([segment])
+        if not self._settings.holes_end_logs or not next_base or next_base[0] <= end:
+            return False
+        _LOG.warning("log cut partition=%s end=%d next_segment=%d", file_name(self._path), end, next_base[0])
+        return True
 
     def _trust(self, segment: Segment, *, is_newest: bool) -> None:
         scan = segment.scan(BatchValidation.HEADERS)

@@ -32,6 +32,7 @@ AS_PROCESSES = {
     "kip-550/stray-after-reassignment": "kip-966",
     "faults/messages": "kip-966",
     "faults/links": "kip-966",
+    "kip-966/hole-between-segments": "kafka-4.2",
 }
 """Eras by scenario: none of these takes ten seconds."""
 

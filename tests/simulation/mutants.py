@@ -80,6 +80,10 @@ MUTANTS: Final[Mapping[Mutant, Row]] = MappingProxyType(
         ("ap_partition_epoch_check", "off"): Lethal(scenario="S09", profiles=("races",)),
         ("ap_broker_epoch_check", "off"): Lethal(scenario="S10", profiles=("races",)),
         ("truncation_sync", "off"): Lethal(scenario="S35", profiles=("races",)),
+        ("holes_end_logs", "off"): Harmless(
+            scenario="S47",
+            why="a simulated log has no segment files, and loses nothing but its end; processes play it",
+        ),
         ("roles_after_registration", "off"): Lethal(scenario="S36", profiles=("races",)),
         ("clear_elr_on_min_isr_change", "off"): Lethal(scenario="S17", profiles=("min-isr",)),
         ("stray_cleanup", "off"): Lethal(scenario="S27", profiles=("reassignment",)),

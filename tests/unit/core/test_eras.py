@@ -51,10 +51,11 @@ def test_every_switch_is_read_in_one_place_and_the_document_names_it() -> None:
     _, _, *rows = tables()[2]
     documented = {name: row[1] for row in rows for name in row[0].split(", ")}
     reads: dict[str, list[str]] = {name: [] for name in SWITCHES}
-    for file in sorted((ROOT / "emulator" / "core").rglob("*.py")):
-        for name in re.findall(r"switches\.(\w+)", file.read_text()):
-            if name in reads:
-                reads[name].append(str(file.relative_to(ROOT)))
+    for package in ("core", "storage"):
+        for file in sorted((ROOT / "emulator" / package).rglob("*.py")):
+            for name in re.findall(r"switches\.(\w+)", file.read_text()):
+                if name in reads:
+                    reads[name].append(str(file.relative_to(ROOT)))
     assert reads == {name: [documented[name]] for name in SWITCHES}
 
 

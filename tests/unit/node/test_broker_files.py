@@ -4,6 +4,7 @@ import pytest
 
 from emulator.core.errors import StorageError
 from emulator.core.properties import NodeProperties, topic_properties
+from emulator.core.switches import Switches
 from emulator.core.types import BrokerEpoch, NodeId, TopicId, TopicPartition
 from emulator.node.broker_files import BrokerFiles
 from emulator.storage.checkpoints import HIGH_WATERMARK_CHECKPOINT
@@ -22,6 +23,7 @@ def opened(filesystem: MemoryFileSystem, *paths: str) -> BrokerFiles:
         cluster_id="unit",
         node_id=NodeId(0),
         properties=properties,
+        switches=Switches(),
         topic_properties_of=lambda _: topic_properties(properties, {}),
     )
 

@@ -37,7 +37,12 @@ def _disk(*segments: Sequence[int]) -> MemoryFileSystem:
 
 
 def _load(
-    filesystem: MemoryFileSystem, *, is_clean: bool = False, recovery_point: int = 0, log_start: int = 0
+    filesystem: MemoryFileSystem,
+    *,
+    is_clean: bool = False,
+    recovery_point: int = 0,
+    log_start: int = 0,
+    settings: LogSettings = SETTINGS,
 ) -> tuple[PartitionLog, LoadedLog]:
     return load_log(
         filesystem,
@@ -45,7 +50,7 @@ def _load(
         partition=PARTITION,
         is_clean=is_clean,
         checkpoints=LogCheckpoints(recovery_point=Offset(recovery_point), log_start_offset=Offset(log_start)),
-        settings=SETTINGS,
+        settings=settings,
         memory=BatchMemory(),
     )
 
@@ -74,6 +79,22 @@ def test_unclean_load_cuts_at_the_first_bad_batch_and_drops_later_segments() -> 
     log, loaded = _load(filesystem)
     assert (loaded.log_end_offset, log.segment_bases) == (14, (0, 10))
     assert len(read_file(filesystem, _name(10))) == _size(10, 11, 12, 13)
+
+
+def test_a_segment_that_lost_whole_batches_ends_the_log_if_holes_do() -> None:
+    filesystem = _disk(range(4), range(10, 20), range(20, 30))
+    log, loaded = _load(filesystem)
+    assert (loaded.log_end_offset, log.segment_bases) == (30, (0, 10, 20))
+    log, loaded = _load(filesystem, settings=LogSettings(index_interval_bytes=0, holes_end_logs=True))
+    assert (loaded.log_end_offset, log.segment_bases) == (4, (0,))
+    assert not filesystem.exists(_name(10))
+
+
+def test_a_hole_below_the_recovery_point_is_not_looked_for() -> None:
+    filesystem = _disk(range(4), range(10, 20), range(20, 30))
+    settings = LogSettings(index_interval_bytes=0, holes_end_logs=True)
+    assert _load(filesystem, recovery_point=20, settings=settings)[1].log_end_offset == 30
+    assert _load(filesystem, is_clean=True, settings=settings)[1].log_end_offset == 30
 
 
 def test_segments_below_the_recovery_points_own_are_not_read() -> None:

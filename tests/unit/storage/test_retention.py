@@ -3,6 +3,7 @@
 import pytest
 
 from emulator.core.properties import NodeProperties, topic_properties
+from emulator.core.switches import Switches
 from emulator.core.types import Offset
 from emulator.storage.partition_log import log_settings
 from emulator.storage.retention import RetentionLimits, SegmentSummary, deletable_segments, retention_limits
@@ -62,6 +63,8 @@ def test_limits_and_settings_come_from_the_properties() -> None:
     node = NodeProperties()
     plain = topic_properties(node, {"retention.bytes": "5", "flush.messages": "1"})
     assert retention_limits(plain) == RetentionLimits(retention_bytes=5, retention_ms=7 * 24 * 3600 * 1000)
-    assert log_settings(node, plain).flush_messages == 1
+    assert log_settings(node, plain, Switches()).flush_messages == 1
+    assert log_settings(node, plain, Switches()).holes_end_logs
+    assert not log_settings(node, plain, Switches(holes_end_logs=False)).holes_end_logs
     compacted = topic_properties(node, {"cleanup.policy": "compact", "retention.bytes": "5"})
     assert retention_limits(compacted) == RetentionLimits(retention_bytes=None, retention_ms=None)

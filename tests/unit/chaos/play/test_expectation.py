@@ -52,6 +52,8 @@ OUTSIDE = msgspec.structs.replace(
     report(Verdict.VIOLATION, lost=10, checks=(D1, check("D2", CheckStatus.VIOLATED))), guarantee=Guarantee.EXCEEDED
 )
 OUTSIDE_AND_WRONG = msgspec.structs.replace(OUTSIDE, checks=(D1, check("D7", CheckStatus.VIOLATED)))
+READ_ONLY = report(Verdict.VIOLATION, checks=(check("D5", CheckStatus.VIOLATED), check("C3", CheckStatus.VIOLATED)))
+DISORDER = report(Verdict.VIOLATION, checks=(check("D15", CheckStatus.VIOLATED),))
 LOSS = report(Verdict.VIOLATION, lost=1500, checks=(D1, check("D5", CheckStatus.VIOLATED)))
 
 
@@ -75,6 +77,9 @@ LOSS = report(Verdict.VIOLATION, lost=1500, checks=(D1, check("D5", CheckStatus.
         (OUTSIDE, expected(VerdictName.VALID_OR_EXCEEDED), Expected.MET),
         (OUTSIDE_AND_WRONG, expected(VerdictName.VALID_OR_EXCEEDED), Expected.MISSED),
         (LOSS, expected(VerdictName.VALID_OR_EXCEEDED), Expected.MISSED),
+        (READ_ONLY, expected(VerdictName.VALID_OR_EXCEEDED), Expected.MET),
+        (READ_ONLY, expected(VerdictName.VALID), Expected.MISSED),
+        (DISORDER, expected(VerdictName.VALID_OR_EXCEEDED), Expected.MISSED),
         (report(Verdict.UNKNOWN), expected(VerdictName.VALID_OR_EXCEEDED), Expected.UNDECIDED),
     ],
 )

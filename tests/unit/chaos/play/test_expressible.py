@@ -8,6 +8,8 @@ from chaos.play.expressible import not_expressible
 from chaos.scenario.scenario_file import find_scenario, load_scenario, read_scenario, scenario_names
 from emulator.plan.drivers import DriverName
 
+ABOUT_BYTES_OR_DISKS = ("faults/bytes", "faults/disks", "faults/flipped-bit", "kip-966/hole-between-segments")
+
 TEXT = """\
 name: test/flush
 cluster: {{brokers: 2, properties: {{{properties}}}}}
@@ -49,7 +51,7 @@ def test_every_bundled_scenario_can_be_played_on_both_unless_it_is_about_bytes_o
     if not name.startswith("zookeeper/"):
         assert not_expressible(scenario, scenario.properties, DriverName.PROCESS) == ()
     refused = not_expressible(scenario, scenario.properties, DriverName.SIMULATOR)
-    assert bool(refused) == (name in ("faults/bytes", "faults/disks", "faults/flipped-bit"))
+    assert bool(refused) == (name in ABOUT_BYTES_OR_DISKS)
 
 
 def test_an_action_that_a_driver_does_not_have_is_refused_with_the_reason() -> None:
