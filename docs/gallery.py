@@ -1,7 +1,9 @@
 """The book of how replicated logs lose data: a report for each row of ``docs/failures.md``, and an index of them.
 
-``make gallery`` plays each failure in virtual time: without the rule that prevents it, and with it. The report is that
-of the first run, compared with the second. Runs are judged in this process, one after the other; no Spark is needed.
+``make gallery`` plays each failure: without the rule that prevents it, and with it. The report is that of the first
+run, compared with the second. What a cluster with ZooKeeper does is played in an era that fails and in one that does
+not. All is played in virtual time but what the simulator lacks (files, disks that take time): processes play that. Runs
+are judged in this process, one after the other; no Spark is needed.
 """
 
 import asyncio
@@ -17,11 +19,15 @@ import msgspec
 from markupsafe import Markup
 
 from chaos.drivers import make_driver
+from chaos.play.expressible import not_expressible
 from chaos.play.run_directory import create_run_directory_at
 from chaos.play.run_order import RunOrder
 from chaos.play.runner import Run
+from chaos.process.hosts import require_toxiproxy
+from chaos.scenario.scenario import Scenario, VerdictName
 from chaos.scenario.scenario_file import load_scenario
-from docs.failures_table import DOCUMENT, Failure, failures_of
+from docs.failures_table import DOCUMENT, Failure, failures_of, zookeeper_failures_of
+from emulator.core.eras import era_rules, is_rule, is_zookeeper_era
 from emulator.core.switches import DEFAULT_ERA, Switches, era_switches, is_switch, with_switch
 from emulator.plan.drivers import DriverName
 from emulator.plan.plan import Plan, parse_plan
@@ -46,6 +52,7 @@ _PLANS: Final = ROOT / "tests" / "simulation" / "regressions"
 _PLANS_NAMED: Final = "tests/simulation/"
 _SEED: Final = 1
 _NO_RULE: Final = "None"
+_NOT_HERE: Final = "None here"
 _CODE: Final = re.compile(r"`([^`]+)`")
 
 
@@ -55,10 +62,12 @@ class Played(NamedTuple):
     Attributes:
         path: of the plan or scenario.
         rules: switches and their rules, of a scenario; a plan has its own.
+        eras: with ZooKeeper, of a scenario: one in which it goes wrong, if there is one, and one in which it does not.
     """
 
     path: Path
     rules: tuple[tuple[str, str], ...] = ()
+    eras: tuple[str, ...] = ()
 
 
 class Unplayed(NamedTuple):
@@ -95,14 +104,23 @@ def played_by(failure: Failure) -> Played | Unplayed:
     if without:
         return Played(without[0])
     if scenarios:
-        return Played(scenarios[0], rules)
+        return Played(scenarios[0], rules, _zookeeper_eras(load_scenario(scenarios[0])))
     if plans:
         return Played(plans[0])
-    if failure.rule.startswith(_NO_RULE):
+    if failure.rule.startswith(_NOT_HERE):
         return Unplayed("Nothing here can fail like this: what it takes is not emulated.")
-    if not rules:
+    if failure.rule.startswith(_NO_RULE):
+        return Unplayed("Nothing prevents it. No plan that shows it is kept: tests show it in another way.")
+    if not any(is_rule(name) for name, _, _ in pairs):
         return Unplayed("No switch takes this rule away, so no run without it can be played.")
     return Unplayed("No plan that shows it is kept: tests show it in another way.")
+
+
+def _zookeeper_eras(scenario: Scenario) -> tuple[str, ...]:
+    expected = [(era, wanted.verdict) for era, wanted in scenario.expect if is_zookeeper_era(era)]
+    wrong = [era for era, verdict in expected if verdict is VerdictName.VIOLATION]
+    right = [era for era, verdict in expected if verdict is VerdictName.VALID]
+    return (*wrong[-1:], *right[-1:])
 
 
 def _plan(path: Path) -> Plan:
@@ -183,10 +201,11 @@ def _play(shown: Played, runs: Path) -> tuple[Path, Path | None]:
         for each, directory in zip(plans, directories, strict=True):
             write_run(each, directory, name=f"failures/{runs.name}")
     else:
-        rules = list(_rules(shown.rules))
+        eras = [(era, era_rules(era)) for era in shown.eras]
+        eras = eras or [(DEFAULT_ERA, switches) for switches in _rules(shown.rules)]
         directories = [
-            _play_scenario(shown.path, switches, runs / name)
-            for name, switches in zip(("without", "with"), rules, strict=False)
+            _play_scenario(shown.path, era, rules, runs / name)
+            for name, (era, rules) in zip(("without", "with"), eras, strict=False)
         ]
     for directory in directories:
         _judge(directory)
@@ -203,17 +222,19 @@ def _rules(off: Sequence[tuple[str, str]]) -> Iterator[Switches]:
     yield switches
 
 
-def _play_scenario(path: Path, switches: Switches, directory: Path) -> Path:
+def _play_scenario(path: Path, era: str, rules: Switches, directory: Path) -> Path:
     scenario = load_scenario(path)
+    is_simulated = not not_expressible(scenario, scenario.properties, DriverName.SIMULATOR)
+    driver = DriverName.SIMULATOR if is_simulated else DriverName.PROCESS
     order = RunOrder(
         scenario=scenario,
         directory=create_run_directory_at(directory, scenario),
-        era=DEFAULT_ERA,
-        switches=switches,
+        era=era,
+        switches=rules,
         properties=scenario.properties,
         seed=scenario.seed if scenario.seed is not None else _SEED,
-        toxiproxy=None,
-        driver=DriverName.SIMULATOR,
+        toxiproxy=None if is_simulated or not scenario.has_network_faults else require_toxiproxy(driver),
+        driver=driver,
     )
     asyncio.run(Run(order, make_driver=make_driver, on_status=lambda _: None).play())
     return directory
@@ -227,7 +248,8 @@ def _judge(directory: Path) -> None:
 
 def main(target: Path) -> None:
     """Writes the gallery of all failures."""
-    write_gallery(target, failures_of(DOCUMENT.read_text(encoding="utf-8")))
+    document = DOCUMENT.read_text(encoding="utf-8")
+    write_gallery(target, [*failures_of(document), *zookeeper_failures_of(document)])
     sys.stdout.write(f"{target / INDEX}\n")
 
 

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from docs.failures_table import DOCUMENT, Failure, failures_of
+from docs.failures_table import DOCUMENT, Failure, failures_of, zookeeper_failures_of
 from docs.gallery import INDEX, Played, Unplayed, played_by, write_gallery
 from emulator.report.run_files import read_reported_run
 from emulator.verification.verdict import Verdict
 
-FAILURES = {failure.id: failure for failure in failures_of(DOCUMENT.read_text(encoding="utf-8"))}
+TEXT = DOCUMENT.read_text(encoding="utf-8")
+FAILURES = {failure.id: failure for failure in [*failures_of(TEXT), *zookeeper_failures_of(TEXT)]}
 
 
 @pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES)
@@ -43,3 +44,15 @@ def test_a_run_of_the_rule_at_work_is_in_the_column_of_runs_with_it(tmp_path: Pa
     assert without == ""
     assert "are still there" in kept
     assert "At the worst moment" in (tmp_path / "S12.html").read_text()
+
+
+def test_a_failure_of_clusters_with_zookeeper_is_shown_by_two_eras(tmp_path: Path) -> None:
+    played = played_by(FAILURES["Z13"])
+    assert isinstance(played, Played)
+    assert played.eras == ("kafka-2.6-zk", "kip-550-zk")
+    write_gallery(tmp_path, [FAILURES["Z13"], FAILURES["Z17"], FAILURES["Z02"]])
+    without, kept = (read_reported_run(tmp_path / "runs" / "Z13" / name).verdict for name in ("without", "with"))
+    assert (without.era, without.verdict) == ("kafka-2.6-zk", Verdict.VIOLATION)
+    assert (kept.era, kept.verdict) == ("kip-550-zk", Verdict.VALID)
+    assert "gone" in (tmp_path / "Z17.html").read_text()
+    assert not (tmp_path / "Z02.html").exists()
