@@ -19,7 +19,7 @@ _USERS_TO_FIX: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, er
 _CONTEXT: Final = {"help_option_names": ["-h", "--help"]}
 
 _SECTIONS: Final = {
-    "Runs": ("run", "verify", "report", "show", "replay", "simulate", "fuzz"),
+    "Runs": ("run", "verify", "report", "show", "compare", "replay", "simulate", "fuzz"),
     "Analysis": ("analyze", "sql", "export", "events"),
     "Real clusters": ("autopsy", "import"),
     "Catalogue": ("scenarios", "eras", "checks"),

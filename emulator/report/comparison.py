@@ -46,7 +46,7 @@ class Comparison(NamedTuple):
 
 def compare_decisions(left: ReportedRun, right: ReportedRun) -> Comparison:
     """Compares what the controllers of two runs committed, partition by partition, in order."""
-    names = _name(left, right), _name(right, left)
+    names = name_beside(left, right), name_beside(right, left)
     rows: list[ComparedRow] = []
     sentence = ""
     for name in sorted({*_partitions(left), *_partitions(right)}):
@@ -81,7 +81,8 @@ def compare_decisions(left: ReportedRun, right: ReportedRun) -> Comparison:
     )
 
 
-def _name(run: ReportedRun, other: ReportedRun) -> str:
+def name_beside(run: ReportedRun, other: ReportedRun) -> str:
+    """Returns what a run is called where another one stands beside it: its era, or what else tells them apart."""
     era = run.verdict.era or "unnamed era"
     if era != (other.verdict.era or "unnamed era"):
         return era

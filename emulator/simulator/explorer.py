@@ -22,7 +22,7 @@ from emulator.simulator.cluster_view import ClusterView
 from emulator.simulator.journal import Journal
 from emulator.simulator.moves import MOVES
 from emulator.simulator.profile import PROGRESS, Profile, swarm
-from emulator.simulator.profiles import ALL_PROFILES, PROFILES
+from emulator.simulator.profiles import ALL_PROFILES, profiles_of
 from emulator.simulator.simulation import Halts, Simulation, SimulationResult
 from emulator.simulator.spreads import draw_properties
 
@@ -55,7 +55,7 @@ class SweepOptions(msgspec.Struct, frozen=True, kw_only=True):
         switches: rules that differ, by name.
         properties: of every node.
         cluster: brokers, topics and properties; drawn as the profile says, if ``None``.
-        profiles: names to choose from.
+        profiles: names to choose from; all that apply to the era, if there are none.
         stop_at: when a schedule ends early.
     """
 
@@ -63,8 +63,13 @@ class SweepOptions(msgspec.Struct, frozen=True, kw_only=True):
     switches: tuple[tuple[str, str], ...] = ()
     properties: tuple[tuple[str, str], ...] = ()
     cluster: Plan | None = None
-    profiles: tuple[str, ...] = tuple(PROFILES)
+    profiles: tuple[str, ...] = ()
     stop_at: StopAt = StopAt.FIRST_FINDING
+
+    def __post_init__(self) -> None:
+        """Fills in the profiles of the era."""
+        if not self.profiles:
+            msgspec.structs.force_setattr(self, "profiles", profiles_of(self.era))
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):

@@ -92,6 +92,7 @@ def committed_changes(facts: PartitionFacts, origin_ns: int) -> Iterator[StateCh
             event=facts.cluster.place(told),
             writer=None if writer is None else writer.broker,
             controller_epoch=None if writer is None else writer.controller_epoch,
+            last_known_elr=event.last_known_elr,
         )
 
 

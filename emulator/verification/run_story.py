@@ -165,6 +165,7 @@ class StateChange(msgspec.Struct, frozen=True, kw_only=True):
         replicas: the assignment.
         isr: in-sync replicas.
         elr: eligible leader replicas.
+        last_known_elr: who was one, of a partition that waits for them.
         min_isr: that the decision was made with.
         is_recovering: whether the leader may lack records, and says so (KIP-704).
         event: that tells of it.
@@ -189,6 +190,7 @@ class StateChange(msgspec.Struct, frozen=True, kw_only=True):
     event: EventPlace
     writer: int | None = None
     controller_epoch: int | None = None
+    last_known_elr: tuple[int, ...] = ()
 
 
 class Leadership(msgspec.Struct, frozen=True, kw_only=True):
