@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from chaos.plans.scenario_of_plan import Missing
 from emulator.core.types import NodeId
-from emulator.plan.actions import Action, Cut, Isolate, Kill, Pause, Stop
+from emulator.plan.actions import Action, ClockJump, ClockRate, Cut, Isolate, Kill, Pause, Stop
 from emulator.plan.lines import format_action
 from emulator.plan.plan import Plan
 from emulator.simulator.cluster import SimulatedCluster
@@ -55,6 +55,8 @@ def _needed(action: Action) -> tuple[NodeId, ...]:
         case Cut(link=link):
             return (link.source, link.target)
         case Isolate(nodes=nodes) | Kill(nodes=nodes) | Stop(nodes=nodes) | Pause(nodes=nodes):
+            return nodes
+        case ClockRate(nodes=nodes) | ClockJump(nodes=nodes):
             return nodes
         case _:
             return ()

@@ -15,6 +15,7 @@ HEAD = "cluster brokers=3 era=kip-966\ntopic orders replicas=(0,1,2) min.insync.
         ("kill 0\nwait 2000\ncut 1->0", ["cut 1->0"]),
         ("kill 0\nwait 2000\ncut 0->1\nstart 0\nwait 2000\ncut 0->2", ["cut 0->1"]),
         ("kill 0\nwait 2000\nkill 0,1\nwait 2000\nisolate 1", ["kill 0,1", "isolate 1"]),
+        ("kill 0\nwait 2000\nclock 0 rate=950000\nclock 1 rate=950000", ["clock 0 rate=950000"]),
         ("kill 100\nwait 100\ncut 0->100", ["cut 0->100"]),
         ("pause 1\nwait 100\ncut 1->0\nresume 1\nwait 100\ncut 1->2", ["cut 1->0"]),
         ("isolate 1\nwait 100\ncut 1->0\nheal\nwait 100\ncut 1->2", ["cut 1->0"]),
