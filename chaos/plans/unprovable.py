@@ -54,9 +54,7 @@ def _needed(action: Action) -> tuple[NodeId, ...]:
     match action:
         case Cut(link=link):
             return (link.source, link.target)
-        case Isolate(nodes=nodes) | Kill(nodes=nodes) | Stop(nodes=nodes) | Pause(nodes=nodes):
-            return nodes
-        case ClockRate(nodes=nodes) | ClockJump(nodes=nodes):
-            return nodes
+        case Isolate() | Kill() | Stop() | Pause() | ClockRate() | ClockJump():
+            return action.nodes
         case _:
             return ()
