@@ -67,7 +67,7 @@ BLOCKS: Final = {
 """Where the commands are: the document, and how their block begins."""
 
 FROM_KAFKA: Final = "from-kafka.md"
-ELSEWHERE: Final = frozenset({FROM_KAFKA, "docker.md", "kafka.md", "kafka-hazards.md"})
+ELSEWHERE: Final = frozenset({FROM_KAFKA, "docker.md", "kafka.md", "kafka-hazards.md", "differential.md"})
 """Documents whose commands are not pasted: one is played row by row, others need what not every machine has."""
 
 FILES: Final = {
