@@ -37,9 +37,6 @@ from emulator.storage.power_loss import count_as_durable
 if TYPE_CHECKING:
     from emulator.cluster.toxiproxy import Toxiproxy
 
-BOOTSTRAP: Final = "bootstrap.checkpoint"
-"""The first records of a controller's metadata log."""
-
 LISTENS_WITHIN_S: Final = 60.0
 """A broker listens once it has caught up with the controller; one that cannot reach it does not."""
 
@@ -171,12 +168,13 @@ class KafkaCluster(ProcessCluster):
         """Makes a log directory as Kafka's ``StorageTool`` does, unless there is one."""
         if (data / META_PROPERTIES).exists():
             return
+        if node_id == self.layout.controller_id:
+            formatted = self._kafka.formatted(elr=self.layout.switches.elr)
+            shutil.copytree(formatted, data, dirs_exist_ok=True, ignore=shutil.ignore_patterns(META_PROPERTIES))
         data.mkdir(parents=True, exist_ok=True)
         directory_id = urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
         meta = {"version": "1", "cluster.id": self.cluster_id, "node.id": node_id, "directory.id": directory_id}
         _write_properties(data / META_PROPERTIES, meta)
-        if node_id == self.layout.controller_id:
-            shutil.copyfile(self._kafka.formatted(elr=self.layout.switches.elr), data / BOOTSTRAP)
         if self._keeps_ledgers:
             count_as_durable(str(data), ledger_folder=str(self.layout.ledger_directory(node_id)))
 

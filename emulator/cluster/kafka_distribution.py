@@ -65,8 +65,12 @@ class KafkaDistribution(msgspec.Struct, frozen=True, kw_only=True):
         return self.folder / "classes.jsa"
 
     def formatted(self, *, elr: bool) -> Path:
-        """Returns the checkpoint that begins a controller's metadata log."""
-        return self.folder / ("elr-on" if elr and self.has_elr else "elr-off") / "bootstrap.checkpoint"
+        """Returns a controller's log directory as it is formatted.
+
+        The records that begin its metadata log are a file ``bootstrap.checkpoint``, or since KIP-1170 the log's first
+        checkpoint.
+        """
+        return self.folder / ("elr-on" if elr and self.has_elr else "elr-off")
 
 
 class KafkaProgram(msgspec.Struct, frozen=True, kw_only=True):
