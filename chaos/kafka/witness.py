@@ -129,11 +129,13 @@ class NodeWitness:
         decision = Decision(record=record, cause=causes.of(record))
         self.image.replay(record, offset=offset)
         delta = self.image.take_delta()
+        other = OtherRecordCommitted(cause_id=_CAUSE, metadata_offset=offset, record=type(record).__name__)
         if is_known:
-            return [OtherRecordCommitted(cause_id=_CAUSE, metadata_offset=offset, record=type(record).__name__)]
+            return [other]
         if isinstance(record, RegisterBrokerRecord):
             self._name(record.broker_id, record.incarnation_id)
-        return committed_events(decision, offset=offset, delta=delta, view=self._view, cause_id=_CAUSE)
+        # A change of a registration may tell of nothing but what is not emulated, such as cordoned log directories (KIP-1066).
+        return committed_events(decision, offset=offset, delta=delta, view=self._view, cause_id=_CAUSE) or [other]
 
     def _is_registered(self, record: RegisterBrokerRecord) -> bool:
         """Whether a process only asks again: it keeps its broker epoch (``ClusterControlManager.registerBroker``)."""
