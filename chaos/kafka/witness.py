@@ -134,7 +134,7 @@ class NodeWitness:
             return [other]
         if isinstance(record, RegisterBrokerRecord):
             self._name(record.broker_id, record.incarnation_id)
-        # A change of a registration may tell of nothing but what is not emulated, such as cordoned log directories (KIP-1066).
+        # A change of a registration may tell only of what is not emulated, such as cordoned directories (KIP-1066).
         return committed_events(decision, offset=offset, delta=delta, view=self._view, cause_id=_CAUSE) or [other]
 
     def _is_registered(self, record: RegisterBrokerRecord) -> bool:
