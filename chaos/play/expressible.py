@@ -9,15 +9,17 @@ from emulator.core.eras import is_zookeeper_era
 from emulator.core.properties import node_properties
 from emulator.plan.actions import AlterConfig, CreateTopic
 from emulator.plan.drivers import DriverName
+from emulator.plan.nodes import ZOOKEEPER_WORD
 from emulator.plan.plan_lint import refusal
 from emulator.plan.unsupported_properties import NO_TIMED_FLUSH, NODE_FLUSH_TIME, TOPIC_FLUSH_TIME
-from emulator.plan.zookeeper_refusals import server_refusal
+from emulator.plan.yaml_cursor import ScenarioError
+from emulator.plan.zookeeper_refusals import NO_ZOOKEEPER, era_refusal, server_refusal
 
 
 def not_in_era(
     scenario: Scenario, properties: tuple[tuple[str, str], ...], era: str, driver: DriverName
 ) -> tuple[str, ...]:
-    """Describes what processes cannot play in an era, because it has ZooKeeper or has none.
+    """Describes what a driver cannot play in an era, because it has ZooKeeper or has none.
 
     Args:
         scenario: what to play.
@@ -25,19 +27,40 @@ def not_in_era(
         era: whose rules hold.
         driver: what is to play it.
     """
-    if not driver.has_processes:
-        return ()
     has_zookeeper = is_zookeeper_era(era)
+    refusal_of = server_refusal if driver.has_processes else era_refusal
     refused = [
         f"step {number} {step.text} (line {step.line}): {reason}"
         for number, step in enumerate(scenario.steps, start=1)
         if not isinstance(step.action, Until)
-        and (reason := server_refusal(step.action, has_zookeeper=has_zookeeper)) is not None
+        and (reason := refusal_of(step.action, has_zookeeper=has_zookeeper)) is not None
     ]
-    if has_zookeeper:
+    if not has_zookeeper and scenario.zookeeper_at is not None:
+        refused.append(f"{ZOOKEEPER_WORD} (line {scenario.zookeeper_at}): {NO_ZOOKEEPER}")
+    if has_zookeeper and driver.has_processes:
         reason = session_refusal(node_properties(dict(properties)).broker_session_timeout_ms)
         refused += [] if reason is None else [f"broker.session.timeout.ms: {reason}"]
     return tuple(refused)
+
+
+def check_expected_eras(scenario: Scenario) -> None:
+    """Checks that some driver can play each era for which a scenario has an expectation.
+
+    Raises:
+        ScenarioError: none can; it names the expectation's line.
+    """
+    for era, expectation in scenario.expect:
+        found = [
+            (
+                *not_expressible(scenario, scenario.properties, driver),
+                *not_in_era(scenario, scenario.properties, era, driver),
+            )
+            for driver in (DriverName.PROCESS, DriverName.DOCKER, DriverName.SIMULATOR)
+            if driver.has_zookeeper or not is_zookeeper_era(era)
+        ]
+        if all(found):
+            reason = f"nothing can play this era: {'; '.join(found[0])}"
+            raise ScenarioError(path=scenario.path, line=expectation.line, key=era, reason=reason)
 
 
 def not_expressible(scenario: Scenario, properties: tuple[tuple[str, str], ...], driver: DriverName) -> tuple[str, ...]:

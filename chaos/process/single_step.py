@@ -17,7 +17,7 @@ from emulator.plan.nodes import NodeRef
 from emulator.plan.plan_lint import problems, refusal
 from emulator.plan.steps import action_text
 from emulator.plan.yaml_cursor import ScenarioError, open_document
-from emulator.plan.zookeeper_refusals import server_refusal
+from emulator.plan.zookeeper_refusals import NO_ZOOKEEPER, server_refusal
 
 
 class UnplayableStepError(EmulatorError):
@@ -46,6 +46,8 @@ def step_of(wanted: str | ActionTemplate, target: FaultTarget, *, driver: Driver
         return step
     has_zookeeper = isinstance(target.cluster.layout.switches, ZooKeeperSwitches)
     refused = refusal(action, driver) or server_refusal(action, has_zookeeper=has_zookeeper)
+    if names.zookeeper_at is not None and not has_zookeeper:
+        refused = NO_ZOOKEEPER
     if refused is not None:
         raise UnplayableStepError(f"{deed_of(action).verb}: {refused}")
     row = deed_of(action)

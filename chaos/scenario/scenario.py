@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from chaos.scenario.conditions import Until
-from emulator.core.switches import Switches
+from emulator.core.switches import DEFAULT_ERA, Switches
 from emulator.core.types import Acks, BrokerId, NodeId, TopicPartition
 from emulator.plan.actions import ActionTemplate, PowerLoss, deed_of
 from emulator.plan.topics import PlannedTopic
@@ -163,6 +163,7 @@ class Scenario:
         properties: of every node, by Kafka's names.
         seed: for random choices, where the file fixes it (a recorded plan does).
         rules: under which it was played, where the file is a recorded plan.
+        zookeeper_at: line at which a step first names ZooKeeper's server by that word; ``None`` if none does.
         report: what is printed besides the verdict.
         expect: by era.
     """
@@ -183,6 +184,7 @@ class Scenario:
     missed_step: MissedStep = MissedStep.PROBLEM
     report: str | None = None
     rules: Rules | None = None
+    zookeeper_at: int | None = None
 
     @property
     def broker_ids(self) -> tuple[BrokerId, ...]:
@@ -203,6 +205,12 @@ class Scenario:
     def has_power_losses(self) -> bool:
         """Whether it must be known what nodes have synced."""
         return any(isinstance(step.action, PowerLoss) for step in self.steps)
+
+    @property
+    def eras(self) -> tuple[str, ...]:
+        """Eras to play it in, where nobody names one: the default, or, where it expects only others, those."""
+        expected = tuple(era for era, _ in self.expect)
+        return (DEFAULT_ERA,) if not expected or DEFAULT_ERA in expected else expected
 
     def expectation(self, era: str) -> Expectation | None:
         """Returns what the file expects of an era, or ``None`` where it says nothing."""

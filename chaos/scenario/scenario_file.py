@@ -63,9 +63,10 @@ def find_scenario(name: str) -> Path:
     for path in (Path(name), SCENARIOS / name, SCENARIOS / f"{name}.yaml"):
         if path.is_file():
             return path
-    known = scenario_names()
     raise ConfigError(
-        key="scenario", value=name, expected=f"a file, or one of {', '.join(known)}{suggestion(name, known)}"
+        key="scenario",
+        value=name,
+        expected=f"a file, or a name that laststand scenarios lists{suggestion(name, scenario_names())}",
     )
 
 
@@ -110,7 +111,12 @@ def read_scenario(path: Path, text: str) -> Scenario:
         properties = () if node_cursor is None else _node_properties(node_cursor)
         topics = _topics(top.required("topics"), brokers)
         producers, consumers = _workload(top.required("workload"), topics)
-        steps = _steps(top.required("steps"), brokers, topics, tuple(producer.name for producer in producers))
+        names = Names(
+            brokers=brokers,
+            partitions=[each for topic in topics for each in topic.partitions],
+            producers=tuple(producer.name for producer in producers),
+        )
+        steps = _steps(top.required("steps"), names, topics)
         end, seed, expect = top.optional("end"), top.optional("seed"), top.optional("expect")
         missed = top.optional("missed_step")
         era, switches = top.optional("era"), top.optional("switches")
@@ -131,6 +137,7 @@ def read_scenario(path: Path, text: str) -> Scenario:
             expect=() if expect is None else _expectations(expect),
             report=None if report is None else report.choice((ACKS_COMPARISON,)),
             rules=None if era is None else _rules(era, switches),
+            zookeeper_at=names.zookeeper_at,
         )
 
 
@@ -252,11 +259,7 @@ def _chosen_topics(cursor: Cursor | None, topics: tuple[str, ...]) -> tuple[str,
 # --- Steps and expectations ---------------------------------------------------------------------------------------
 
 
-def _steps(
-    cursor: Cursor, brokers: int, topics: tuple[PlannedTopic, ...], producers: tuple[str, ...]
-) -> tuple[Step, ...]:
-    partitions = [each for topic in topics for each in topic.partitions]
-    names = Names(brokers=brokers, partitions=partitions, producers=producers)
+def _steps(cursor: Cursor, names: Names, topics: tuple[PlannedTopic, ...]) -> tuple[Step, ...]:
     steps = read_steps(cursor, names)
     if not steps:
         cursor.fail("needs at least one step")

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from chaos.play.expressible import check_expected_eras
 from chaos.scenario.scenario import Scenario
 from chaos.scenario.scenario_file import SCENARIOS, read_scenario, read_text, scenario_names
+from emulator.core.eras import ALL_ERAS
 from emulator.core.errors import ConfigError, EmulatorError
-from emulator.core.switches import ERAS
 from emulator.plan.yaml_cursor import Cursor, ScenarioError, open_document, suggestion
 
 SUITES: Final = Path(__file__).parents[1] / "suites"
@@ -97,16 +98,17 @@ def _files(name: str, *, near: Path) -> list[Path]:
         if path.is_dir():
             below = sorted(file for pattern in ("*.yaml", "*.yml") for file in path.rglob(pattern))
             if not below:
-                raise ConfigError(key="scenario", value=name, expected="a folder with scenarios, files *.yaml")
+                raise ConfigError(key="scenario", value=str(path), expected="a folder with scenarios, files *.yaml")
             return below
         for file in (path, place / f"{name}.yaml"):
-            if file.is_file():
+            if file.is_file() or file.is_symlink():  # reading tells of a link that leads nowhere
                 return [file]
     known = [*scenario_names(), *suite_names()]
     raise ConfigError(
         key="scenario",
         value=name,
-        expected=f"a file, a folder, or one of {', '.join(known)}{suggestion(name, known)}",
+        expected=f"a file, a folder, a name that laststand scenarios lists, or a suite: {', '.join(suite_names())}"
+        f"{suggestion(name, known)}",
     )
 
 
@@ -116,18 +118,24 @@ def _add(found: dict[Path, Selected], path: Path, *, eras: tuple[str, ...], with
     text = read_text(path)
     if not _IS_SUITE.search(text):
         known = found.get(resolved)
-        scenario = read_scenario(path, text) if known is None else known.scenario
+        scenario = _read(path, text) if known is None else known.scenario
         found[resolved] = Selected(scenario=scenario, eras=_both(() if known is None else known.eras, eras))
         return
     with open_document(path, text).fields() as top:
         top.required("suite").text()
         listed, members = top.optional("eras"), top.required("scenarios").items()
-    own = () if listed is None else tuple(era.choice(ERAS) for era in listed.items())
+    own = () if listed is None else tuple(era.choice(ALL_ERAS) for era in listed.items())
     for member in members:
         for file in _member_files(member, near=path.parent):
             if file.resolve() in (*within, resolved):
                 member.fail(f"{member.text()} leads back to this suite")
             _add(found, file, eras=own or eras, within=(*within, resolved))
+
+
+def _read(path: Path, text: str) -> Scenario:
+    scenario = read_scenario(path, text)
+    check_expected_eras(scenario)
+    return scenario
 
 
 def _member_files(member: Cursor, *, near: Path) -> list[Path]:

@@ -46,6 +46,13 @@ def complete_eras(_context: click.Context, _parameter: click.Parameter, typed: s
     return _offer(ALL_ERAS, typed)
 
 
+def complete_kraft_eras(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Offers the eras without ZooKeeper."""
+    from emulator.core.switches import ERAS
+
+    return _offer(ERAS, typed)
+
+
 def complete_settings(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem]:
     """Offers switches and properties with an equals sign, and the values of a switch behind one."""
     from emulator.core.eras import ZOOKEEPER_RULES, is_rule, rule_choices
@@ -71,6 +78,13 @@ def complete_profiles(_context: click.Context, _parameter: click.Parameter, type
     from emulator.simulator.profiles import ALL_PROFILES
 
     return _offer(ALL_PROFILES, typed)
+
+
+def complete_kraft_profiles(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Offers the kinds of schedules of clusters without ZooKeeper."""
+    from emulator.simulator.profiles import PROFILES
+
+    return _offer(PROFILES, typed)
 
 
 def complete_clusters(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem]:

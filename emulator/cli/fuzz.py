@@ -12,8 +12,8 @@ from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
 from emulator.cli.settings import (
     check_profiles,
-    era_option,
-    profile_option,
+    kraft_era_option,
+    kraft_profile_option,
     set_option,
     simulated_overrides,
     store_option,
@@ -59,9 +59,9 @@ class _DurationType(click.ParamType[float]):
 @click.option("--duration", "duration_s", type=_DurationType(), help="Begin no plan after this time.  [default: 10m]")
 @click.option("--plans", type=click.IntRange(min=1), metavar="N", help="Play N plans, however long that takes.")
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="The first seed; any if not given.")
-@era_option
+@kraft_era_option
 @set_option
-@profile_option
+@kraft_profile_option
 @click.option(
     "--budget",
     type=click.Choice(["within", "beyond"]),

@@ -54,6 +54,10 @@ def explain(error: Exception) -> int:
     from emulator.core.errors import ConfigError, EmulatorError
 
     match error:
+        case click.UsageError() if not isinstance(error, click.exceptions.NoArgsIsHelpError):
+            path = "laststand" if error.ctx is None else error.ctx.command_path
+            click.echo(f"{path}: {error.format_message()} See {path} --help", err=True)
+            return ExitCode.USAGE
         case click.ClickException():
             error.show()
             return ExitCode.USAGE

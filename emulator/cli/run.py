@@ -77,8 +77,9 @@ def run(
 
     Of several SCENARIOs, folders of them, and suites (files that list scenarios, or names under chaos/suites), each is
     played under each era: a suite, whose results are a matrix. Without --era those eras are played that a suite file
-    names, or that a scenario has expectations for. Each of several --driver is a column of its own; Apache Kafka plays
-    the era by which its version is judged. chaos/README.md has more.
+    names, or that a scenario has expectations for; one scenario alone is played under the default era, unless it has
+    expectations only for others. Each of several --driver is a column of its own; Apache Kafka plays the era by which
+    its version is judged. chaos/README.md has more.
 
     Exit code: with an expectation for the era in the scenario, 0 met, 1 missed, 2 undecided; without one, 0 valid, 1
     violation, 2 unknown; that of a suite is its worst cell's. With --no-verify 0 played, 2 it did not reach its end.
@@ -135,7 +136,7 @@ def run(
     (only,) = selected
     campaign = _campaign(
         only.scenario,
-        eras or only.eras,
+        eras or only.eras or only.scenario.eras,
         settings,
         driver=chosen[0],
         seed=seed,
@@ -178,12 +179,12 @@ def _campaign(
     from chaos.suite.suite import seed_of_all, toxiproxy_for
     from emulator.cli.requirements import require_driver, require_spark
     from emulator.core.eras import era_rules
-    from emulator.core.switches import DEFAULT_ERA, era_switches
+    from emulator.core.switches import era_switches
     from emulator.plan.overrides import parse_overrides
 
     rules_of = era_rules if driver.has_zookeeper else era_switches
     overrides = parse_overrides(settings)
-    chosen = tuple(dict.fromkeys(eras)) or (DEFAULT_ERA,)
+    chosen = tuple(dict.fromkeys(eras))
     orders = tuple(EraOrder(era=era, switches=overrides.apply(rules_of(era))) for era in chosen)
     require_driver(driver, scenario, (*scenario.properties, *overrides.properties), eras=chosen)
     if is_judged:

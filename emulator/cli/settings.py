@@ -1,18 +1,28 @@
 """Options of several verbs that play: ``--era`` and ``--set``, which choose a protocol, ``--profile`` and ``--out``."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import click
+from click.shell_completion import CompletionItem
 
-from emulator.cli.completion import complete_eras, complete_profiles, complete_settings
+from emulator.cli.completion import (
+    complete_eras,
+    complete_kraft_eras,
+    complete_kraft_profiles,
+    complete_profiles,
+    complete_settings,
+)
 from emulator.cli.user_error import UserError
 from emulator.core.eras import ALL_ERAS
-from emulator.core.switches import DEFAULT_ERA
+from emulator.core.switches import DEFAULT_ERA, ERAS
 
 if TYPE_CHECKING:
     from emulator.plan.overrides import Overrides
+
+_Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+_Option: TypeAlias = Callable[[Callable[..., object]], Callable[..., object]]
 
 ERA_HELP: Final = f"{', '.join(ALL_ERAS)}. docs/eras.md compares them."
 """What can be given to ``--era``."""
@@ -49,13 +59,23 @@ PROFILE_NAMES: Final = (
 )
 """Names of ``emulator.simulator.profiles.ALL_PROFILES``, which takes long to import only for a help text."""
 
-era_option = click.option(
-    "--era",
-    metavar="ERA",
-    shell_complete=complete_eras,
-    help=f"Whose rules hold: {ERA_HELP}  [default: {DEFAULT_ERA}]",
-)
+_KRAFT_PROFILE_NAMES: Final = tuple(name for name in PROFILE_NAMES if not name.startswith("zk-"))
+
+
+def _era_option(eras: Iterable[str], complete: _Complete) -> _Option:
+    return click.option(
+        "--era",
+        metavar="ERA",
+        shell_complete=complete,
+        help=f"Whose rules hold: {', '.join(eras)}. docs/eras.md compares them.  [default: {DEFAULT_ERA}]",
+    )
+
+
+era_option = _era_option(ALL_ERAS, complete_eras)
 """Adds ``--era``; the function gets ``era``, a name that is not checked yet, or ``None``."""
+
+kraft_era_option = _era_option(ERAS, complete_kraft_eras)
+"""The same, without the eras with ZooKeeper."""
 
 set_option = click.option(
     "--set",
@@ -69,15 +89,22 @@ set_option = click.option(
 """Adds ``--set``; the function gets ``settings``, for ``parse_overrides``."""
 
 
-profile_option = click.option(
-    "--profile",
-    "profiles",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=complete_profiles,
-    help=f"Kind of plan to draw; repeat for several, all that apply if not given: {', '.join(PROFILE_NAMES)}.",
-)
+def _profile_option(names: Iterable[str], complete: _Complete) -> _Option:
+    return click.option(
+        "--profile",
+        "profiles",
+        multiple=True,
+        metavar="NAME",
+        shell_complete=complete,
+        help=f"Kind of plan to draw; repeat for several, all that apply if not given: {', '.join(names)}.",
+    )
+
+
+profile_option = _profile_option(PROFILE_NAMES, complete_profiles)
 """Adds ``--profile``; the function gets ``profiles``, for ``check_profiles``."""
+
+kraft_profile_option = _profile_option(_KRAFT_PROFILE_NAMES, complete_kraft_profiles)
+"""The same, without those for clusters with ZooKeeper."""
 
 store_option = click.option(
     "--out",

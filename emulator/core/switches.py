@@ -265,7 +265,7 @@ ERAS_WITH_ZOOKEEPER: Final = frozenset(
 )
 """Eras of clusters with ZooKeeper, whose rules ``eras`` has."""
 
-_NOT_HERE: Final = "eras with ZooKeeper: only `run` and `simulate` play them, on processes and in the simulator"
+_NOT_HERE: Final = "eras with ZooKeeper are for `run`, `simulate` and `up`, on processes and in the simulator"
 
 DEFAULT_ERA: Final = "kip-966"
 

@@ -16,6 +16,7 @@ from emulator.plan.nodes import (
     CLIENT,
     CONTROLLER,
     GROUP_WORDS,
+    ZOOKEEPER_WORD,
     DrawnFrom,
     DrawnNodes,
     NamedNode,
@@ -53,12 +54,14 @@ class Names:
     Attributes:
         brokers: how many there are.
         apis: kinds of messages.
+        zookeeper_at: line at which ZooKeeper's server is first named so; ``None`` if it is not.
     """
 
     apis: Final = _APIS
 
     def __init__(self, *, brokers: int, partitions: Iterable[TopicPartition], producers: tuple[str, ...] = ()) -> None:
         self.brokers = brokers
+        self.zookeeper_at: int | None = None
         self._producers = producers
         self._partitions = {str(partition): partition for partition in partitions}
         self._given: set[str] = set()
@@ -211,6 +214,8 @@ class Names:
         return CLIENT if text == node_text(CLIENT) else self._named(cursor, text)
 
     def _named(self, cursor: Cursor, text: str) -> NodeRef:
+        if text == ZOOKEEPER_WORD and self.zookeeper_at is None:
+            self.zookeeper_at = cursor.line
         try:
             node = parse_node(text)
         except ValueError:

@@ -17,8 +17,11 @@ CLIENT: Final = CLIENT_ID
 HARNESS: Final = NodeId(2000)
 """Whoever breaks and mends things, on the event lines that say so."""
 
+ZOOKEEPER_WORD: Final = "zookeeper"
+"""How people name ``CONTROLLER`` in clusters with ZooKeeper."""
+
 _NAMES: Final = {CLIENT: "client", CONTROLLER: "controller"}
-_WORDS: Final = {**{word: node for node, word in _NAMES.items()}, "zookeeper": CONTROLLER}
+_WORDS: Final = {**{word: node for node, word in _NAMES.items()}, ZOOKEEPER_WORD: CONTROLLER}
 _ROLE: Final = re.compile(r"([a-z-]+)(?:\((.+)-(\d+)\))?")
 _GROUP: Final = re.compile(r"(any|random|rack)\((.+)\)")
 _DRAWN: Final = re.compile(r"(\d+) of (brokers|replicas|isr|elr|followers)(?:\((.+)-(\d+)\))?")

@@ -74,7 +74,7 @@ def check_refused(result: Result, complaint: str) -> None:
         (["run"], "expected a SCENARIO"),
         (["run", STORY, "--bogus"], "No such option"),
         (["bogus"], "No such command"),
-        (["run", "no-such-story"], "expected a file, a folder, or one of"),
+        (["run", "no-such-story"], "expected a file, a folder, a name"),
         (["run", STORY + "x"], "did you mean"),
         (["run", STORY, "--era", "kafka-7"], "expected one of kafka-0.10"),
         (["up", "--driver", "docker", "--era", "kafka-3.9-zk"], "eras with ZooKeeper"),

@@ -570,3 +570,10 @@ def test_names_are_put_into_each_of_several_conditions() -> None:
     condition = AnyOf(conditions=(BrokerIs(node=NamedNode(name="first"), unfenced=True), Consumed(count=1)))
     found = Until(condition=condition).with_names({"first": node(2)}).condition
     assert found == AnyOf(conditions=(BrokerIs(node=node(2), unfenced=True), Consumed(count=1)))
+
+
+def test_the_default_era_is_played_unless_only_others_are_expected() -> None:
+    assert load_scenario(find_scenario("kip-497/leader-cut-off")).eras == ("kip-966",)
+    expected = load_scenario(find_scenario("zookeeper/server-down"))
+    assert expected.eras == tuple(era for era, _ in expected.expect)
+    assert all(era.endswith("-zk") for era in expected.eras)

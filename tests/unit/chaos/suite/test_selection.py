@@ -66,6 +66,12 @@ def test_a_suite_file_lists_scenarios_and_eras(tmp_path: Path) -> None:
     assert select([str(inner)])[0].eras == ("kafka-4.2",)
 
 
+def test_a_suite_file_may_ask_for_eras_with_zookeeper(tmp_path: Path) -> None:
+    scenario(tmp_path / "a.yaml", "a")
+    (only,) = select([str(suite(tmp_path / "own.yaml", "a", eras="[kafka-3.9-zk]"))])
+    assert only.eras == ("kafka-3.9-zk",)
+
+
 @pytest.mark.parametrize("name", suite_names())
 def test_bundled_suites_can_be_named(name: str) -> None:
     assert select([name]) == select([f"chaos/suites/{name}"])

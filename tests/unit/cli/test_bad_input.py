@@ -1,0 +1,96 @@
+"""What is wrong with scenarios and how they are asked for: one line that says where, 254, and nothing has started.
+
+Each is a process of its own, as a user has it.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parents[3]
+
+SCENARIO: Final = """\
+name: mine
+cluster: {brokers: 2}
+topics: [{name: orders, replicas: [[0, 1]]}]
+workload: {producers: [{acks: all, rate: 10}]}
+steps:
+  - until: {acked: 1}
+"""
+
+FILES: Final = {
+    "good.yaml": SCENARIO,
+    "key.yaml": SCENARIO.replace("brokers: 2", "brokers: 2, broker: 2"),
+    "link.yaml": SCENARIO + "  - cut: {from: 1, to: 1}\n",
+    "time.yaml": SCENARIO + "  - clock_jump: {node: 1, by: -3 s}\n",
+    "names.yaml": SCENARIO.replace("]]}]", "]]}, {name: orders, replicas: [[0]]}]"),
+    "cycle.yaml": "suite: own\nscenarios: [inner.yaml]\n",
+    "inner.yaml": "suite: inner\nscenarios:\n  - cycle.yaml\n",
+    "expects.yaml": SCENARIO + "  - kill: {node: zookeeper}\nexpect:\n  kip-966: {verdict: valid}\n",
+    "expires.yaml": SCENARIO + "  - expire_session: {node: 1}\nexpect:\n  kip-966: {verdict: valid}\n",
+    "server.yaml": SCENARIO + "  - cut: {from: 1, to: zookeeper}\n",
+    "clock.yaml": SCENARIO + "  - clock: {node: zookeeper, rate: 2000000}\n",
+    "suite.yaml": "suite: own\nscenarios:\n  - empty\n",
+    "twice/a.yaml": SCENARIO,
+    "twice/b.yaml": SCENARIO,
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("input")
+    for name, text in FILES.items():
+        (place / name).parent.mkdir(exist_ok=True)
+        (place / name).write_text(text)
+    (place / "empty").mkdir()
+    (place / "bytes.yaml").write_bytes(b"\xff\xfe")
+    (place / "dangling.yaml").symlink_to("nowhere.yaml")
+    return place
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param("run key.yaml", "key.yaml:2: broker: unknown key, allowed: brokers", id="unknown key"),
+        pytest.param(
+            "run good.yaml --era kafka-1.0", "era=kafka-1.0 is not allowed; expected one of", id="unknown era"
+        ),
+        pytest.param("run good.yaml --driver java", "'--driver': 'java' is not one of", id="unknown driver"),
+        pytest.param("run link.yaml", "link.yaml:7: to: a link from 1 to itself", id="impossible link"),
+        pytest.param("run time.yaml", "time.yaml:7: by: '-3 s' is no duration", id="negative time"),
+        pytest.param("run names.yaml", "names.yaml:3: topics: topic 'orders' is there twice", id="duplicate names"),
+        pytest.param("run cycle.yaml", "inner.yaml:3: scenarios: cycle.yaml leads back", id="cyclic includes"),
+        pytest.param("run expects.yaml", "expects.yaml:9: kip-966: nothing can play this era", id="expected era"),
+        pytest.param("scenarios check expires.yaml", "expires.yaml:9: kip-966: nothing can play", id="checked era"),
+        pytest.param("run expects.yaml --repeat 2", "expects.yaml:9: kip-966: nothing can play", id="era of a suite"),
+        pytest.param("run server.yaml", "zookeeper (line 7): there is no ZooKeeper in this era", id="no ZooKeeper"),
+        pytest.param(
+            "run server.yaml --driver simulator", "zookeeper (line 7): there is no ZooKeeper", id="none in virtual time"
+        ),
+        pytest.param("run clock.yaml --era kafka-3.9-zk", "(line 7): a real ZooKeeper server uses", id="its clock"),
+        pytest.param("run empty", "scenario=empty is not allowed; expected a folder with scenarios", id="empty folder"),
+        pytest.param("run suite.yaml", "suite.yaml:3: scenarios: 'empty' is nothing to play", id="empty in a suite"),
+        pytest.param("run twice", "b.yaml:1: name: 'mine' is the name of twice/a.yaml, too", id="two cells of a name"),
+        pytest.param("run bytes.yaml", "bytes.yaml:1: cannot be read", id="no text"),
+        pytest.param("run dangling.yaml", "dangling.yaml:1: cannot be read", id="a link that leads nowhere"),
+        pytest.param("run nothing-like-it", "a name that laststand scenarios lists", id="unknown name"),
+    ],
+)
+def test_one_line_says_where(arguments: str, said: str, folder: Path) -> None:
+    before = sorted(folder.rglob("*"))
+    result = subprocess.run(
+        [sys.executable, "-m", "emulator.cli", *arguments.split()],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (result.returncode, result.stdout) == (254, "")
+    (line,) = result.stderr.splitlines()
+    assert said in line
+    assert len(line) < 400
+    assert sorted(folder.rglob("*")) == before
