@@ -38,12 +38,9 @@ from emulator.report.run_files import ReportedRun, read_reported_run
 from emulator.report.thumbnail import thumbnail
 from emulator.report.worst_first import worst_first
 from emulator.simulator.run_writer import write_run
-from emulator.verification.judge import judge
-from emulator.verification.run_directory import open_run_directory
-from emulator.verification.run_plan import plan_run
-from emulator.verification.story_file import write_story
+from emulator.verification.judge_here import judge_here
 from emulator.verification.verdict import Verdict
-from emulator.verification.verdict_forms import write_verdict, write_whole
+from emulator.verification.verdict_forms import write_whole
 
 INDEX: Final = "index.html"
 ROOT: Final = Path(__file__).parents[1]
@@ -208,7 +205,7 @@ def _play(shown: Played, runs: Path) -> tuple[Path, Path | None]:
             for name, (era, rules) in zip(("without", "with"), eras, strict=False)
         ]
     for directory in directories:
-        _judge(directory)
+        judge_here(directory)
     return directories[0], directories[1] if len(directories) > 1 else None
 
 
@@ -238,12 +235,6 @@ def _play_scenario(path: Path, era: str, rules: Switches, directory: Path) -> Pa
     )
     asyncio.run(Run(order, make_driver=make_driver, on_status=lambda _: None).play())
     return directory
-
-
-def _judge(directory: Path) -> None:
-    found = judge(plan_run(0, open_run_directory(directory)))
-    write_verdict(found.report, directory)
-    write_story(found.story, directory)
 
 
 def main(target: Path) -> None:

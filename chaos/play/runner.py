@@ -32,7 +32,7 @@ from chaos.play.waiting import StepError
 from chaos.scenario.conditions import Until
 from chaos.scenario.scenario import Ending, MissedStep, Step
 from emulator.core.errors import EmulatorError, causes_of
-from emulator.core.events import StepReached
+from emulator.core.events import ShutdownBegan, StepReached
 from emulator.core.types import CauseId
 from emulator.plan.actions import AdminAction
 from emulator.plan.nodes import CONTROLLER
@@ -258,6 +258,7 @@ class Run:
             self._tell(after, "read everything")
             await self._driver.read_all(timeout_ms=FINAL_READ_TIMEOUT_MS)
         self._tell(after, "stop the cluster")
+        target.note(ShutdownBegan(cause_id=target.cause_id))
         await self._driver.stop()
         self._tell(after, "stop the cluster", seen="stopped")
 

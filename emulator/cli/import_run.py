@@ -22,16 +22,10 @@ def import_run(directories: tuple[str, ...], *, out: Path, names: tuple[str, ...
     """
     from chaos.kafka import imported_run
     from emulator.autopsy.log_directories import find_log_directories
-    from emulator.verification.judge import judge
-    from emulator.verification.run_directory import open_run_directory
-    from emulator.verification.run_plan import plan_run
-    from emulator.verification.story_file import write_story
-    from emulator.verification.verdict_forms import write_verdict
+    from emulator.verification.judge_here import judge_here
 
     check_new(out)
     found = find_log_directories(directories)
     imported_run.import_run(found, out, only=frozenset(map(parse_partition, names)) or None)
-    judgement = judge(plan_run(0, open_run_directory(out)))
-    write_verdict(judgement.report, out)
-    write_story(judgement.story, out)
+    judge_here(out)
     report_done(f"{out}: laststand show {out}, laststand report {out}", {"run": str(out)}, output)

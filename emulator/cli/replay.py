@@ -55,7 +55,7 @@ def replay(file: Path, driver: str, out: Path | None, *, is_judged: bool, is_rep
     if driver != "simulator":
         order = _translated(numbered.plan, name, driver, out, is_judged=is_judged, output=output)
         return _play_order(order, is_judged=is_judged, is_reported=is_reported, output=output)
-    return _simulate(path, numbered, name, out, output)
+    return _simulate(path, numbered, name, out, is_reported=is_reported, output=output)
 
 
 def _plan_file(file: Path) -> Path:
@@ -66,10 +66,13 @@ def _plan_file(file: Path) -> Path:
     raise UserError(f"{file}: not a run directory, it has no plan.yaml")
 
 
-def _simulate(path: Path, numbered: "NumberedPlan", name: str, out: Path | None, output: Output) -> int:
+def _simulate(
+    path: Path, numbered: "NumberedPlan", name: str, out: Path | None, *, is_reported: bool, output: Output
+) -> int:
     from emulator.cli.replay_report import ReplayReport
+    from emulator.cli.simulated_runs import leave_run, print_places
     from emulator.core.errors import ConfigError
-    from emulator.simulator.run_writer import play_and_stop, write_run
+    from emulator.simulator.run_writer import play_and_stop
 
     plan = numbered.plan
     try:
@@ -77,9 +80,7 @@ def _simulate(path: Path, numbered: "NumberedPlan", name: str, out: Path | None,
             simulation = play_and_stop(plan)
         else:
             check_new(out)
-            simulation = write_run(plan, out, name=f"replayed/{name}")
-    except OSError as error:
-        raise UserError(f"--out {out}: {error.strerror}") from None
+            simulation = leave_run(plan, out, name=f"replayed/{name}", is_reported=is_reported)
     except ConfigError as error:
         raise UserError(f"{path}: {error}") from None
     outcome = simulation.outcome()
@@ -99,7 +100,7 @@ def _simulate(path: Path, numbered: "NumberedPlan", name: str, out: Path | None,
         click.echo(f"{outcome.steps} steps, {outcome.acks} acks, {outcome.elections} elections")
         click.echo(f"verdict: {judgement}")
         if out is not None:
-            click.echo(f"run directory: {out}")
+            print_places(out)
     report.print()
     return report.exit_code
 

@@ -6,7 +6,7 @@ import re
 import shlex
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
@@ -18,6 +18,7 @@ import msgspec
 from emulator.cli.completion import complete_scenarios
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
+from emulator.cli.pictures import report_option
 from emulator.cli.requirements import check_new, require_driver
 from emulator.cli.settings import check_profiles, era_option, profile_option, set_option, simulated_overrides
 from emulator.cli.spark_options import SparkChoice, spark_options
@@ -46,7 +47,12 @@ _PROGRESS_S: Final = 5.0
 )
 @click.option("--keep-going", is_flag=True, help="Collect one example per distinct finding.")
 @click.option("--limit", type=click.FloatRange(min=0), metavar="SECONDS", help="Stop exploring after this time.")
-@click.option("--out", type=click.Path(path_type=Path), help="With --seed: write the run into this new directory.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Write the run of --seed into this new directory; of a sweep, each finding's.",
+)
+@report_option
 @spark_options
 @json_option
 def simulate(
@@ -61,6 +67,7 @@ def simulate(
     keep_going: bool,
     limit: float | None,
     out: Path | None,
+    is_reported: bool,
     spark_choice: SparkChoice,
     output: Output,
 ) -> int:
@@ -69,7 +76,8 @@ def simulate(
     With SCENARIO, a file or a name under chaos/scenarios, the cluster and its topics are that scenario's, except for
     the timeouts that simulated clusters set themselves; its steps are not played (run --driver simulator does that).
     An interrupted sweep prints its results so far, with findings as whole plans. With --master a Spark cluster plays
-    the seeds (docs/scale.md); the results are the same.
+    the seeds (docs/scale.md); the results are the same. With --out each finding of a sweep, shrunk, is a run directory
+    with verdict, story and report: DIRECTORY/seed-N.
 
     Exit code of a sweep: 0 nothing was found, 1 something was, 2 too little happened to prove anything, 130
     interrupted. A finding breaks a promise although the guarantee held. With --seed: 0 the run is valid, 1 it is a
@@ -81,16 +89,14 @@ def simulate(
     if limit is not None and math.isnan(limit):
         raise UserError("--limit nan: expected a number of seconds")
     options = msgspec.structs.replace(_sweep_options(era, settings, profiles), cluster=_cluster(scenario))
+    if out is not None:
+        check_new(out)
     if seed is not None:
         if seeds is not None:
             raise UserError("--seed and --seeds exclude each other")
         if jobs > 1 or keep_going or limit is not None or spark_choice.master is not None:
             raise UserError("--seed plays one schedule; --jobs, --keep-going, --limit and --master need --seeds")
-        if out is not None:
-            check_new(out)
-        return _play_one(explore(seed, options), out, output)
-    if out is not None:
-        raise UserError("--out needs --seed: a sweep writes no runs")
+        return _play_one(explore(seed, options), out, is_reported=is_reported, output=output)
     if jobs > 1 and spark_choice.master is not None:
         raise UserError("--jobs and --master exclude each other")
     if spark_choice.master is None and spark_choice.is_given:
@@ -107,11 +113,12 @@ def simulate(
     if output is Output.TEXT:
         _print_report(report)
     found = _shrink_all(report)
+    runs = [] if out is None else list(_leave_runs(report, found, out, is_reported=is_reported))
     if output is Output.JSON:
-        click.echo(msgspec.json.format(msgspec.json.encode(_document(report, found))))
+        click.echo(msgspec.json.format(msgspec.json.encode(_document(report, found, runs))))
     else:
-        for schedule, shrunk in zip(report.findings, found, strict=False):
-            _print_shrunk(schedule, shrunk, _command(schedule, scenario, options))
+        for schedule, shrunk, run in zip_longest(report.findings[: len(found)], found, runs):
+            _print_shrunk(schedule, shrunk, _command(schedule, scenario, options), run)
         for schedule in report.findings[len(found) :]:
             _print_whole(schedule, _command(schedule, scenario, options))
     if report.is_interrupted:
@@ -187,19 +194,18 @@ def _range(text: str) -> Iterator[int]:
     raise UserError(f"--seeds {text}: expected A..B with A not above B, or one seed")
 
 
-def _play_one(schedule: "Schedule", out: Path | None, output: Output) -> int:
+def _play_one(schedule: "Schedule", out: Path | None, *, is_reported: bool, output: Output) -> int:
     from emulator.cli.replay_report import ReplayReport
+    from emulator.cli.simulated_runs import leave_run, print_places
     from emulator.plan.plan import format_plan
-    from emulator.simulator.run_writer import play_and_stop, write_run
+    from emulator.simulator.run_writer import play_and_stop
 
     outcome = schedule.outcome
     if out is None:
         simulation = play_and_stop(schedule.plan)
     else:
-        try:
-            simulation = write_run(schedule.plan, out, name=f"simulated/{schedule.seed}", seed=schedule.seed)
-        except OSError as error:
-            raise UserError(f"--out {out}: {error.strerror}") from None
+        name = f"simulated/{schedule.seed}"
+        simulation = leave_run(schedule.plan, out, name=name, seed=schedule.seed, is_reported=is_reported)
     judgement = simulation.judgement()
     report = ReplayReport(schedule.plan, outcome, judgement, simulation.skipped)
     if output is Output.JSON:
@@ -222,7 +228,7 @@ def _play_one(schedule: "Schedule", out: Path | None, output: Output) -> int:
         )
         click.echo(f"verdict: {judgement}")
         if out is not None:
-            click.echo(f"run directory: {out}")
+            print_places(out)
     report.print()
     return report.exit_code
 
@@ -283,12 +289,27 @@ def _shrink(schedule: "Schedule") -> "Shrunk | None":
     return shrink(schedule.plan, goal_of(schedule.outcome.findings))
 
 
-def _print_shrunk(schedule: "Schedule", shrunk: "Shrunk | None", again: str) -> None:
+def _leave_runs(
+    report: "SweepReport", found: "list[Shrunk | None]", out: Path, *, is_reported: bool
+) -> Iterator[Path | None]:
+    """Leaves the run of each finding that was shrunk; yields its directory, ``None`` for one that does not replay."""
+    from emulator.cli.simulated_runs import leave_run
+
+    for schedule, shrunk in zip(report.findings, found, strict=False):
+        if shrunk is None:
+            yield None
+            continue
+        directory = out / f"seed-{schedule.seed}"
+        leave_run(shrunk.plan, directory, name=f"simulated/{schedule.seed}", is_reported=is_reported)
+        yield directory
+
+
+def _print_shrunk(schedule: "Schedule", shrunk: "Shrunk | None", again: str, run: Path | None) -> None:
     if shrunk is None:
         click.echo(f"seed {schedule.seed} does not replay: {schedule.outcome.findings[0]}\nwhole: {again}")
         return
     length = f"{shrunk.plan.length}, was {schedule.plan.length}; {shrunk.trials} trials in {shrunk.seconds:.1f} s"
-    _print_plan(schedule, shrunk.plan, finding=str(shrunk.finding), length=length, again=again)
+    _print_plan(schedule, shrunk.plan, finding=str(shrunk.finding), length=length, again=again, run=run)
 
 
 def _print_whole(schedule: "Schedule", again: str) -> None:
@@ -297,11 +318,15 @@ def _print_whole(schedule: "Schedule", again: str) -> None:
     _print_plan(schedule, schedule.plan, finding=str(schedule.outcome.findings[0]), length=length, again=again)
 
 
-def _print_plan(schedule: "Schedule", plan: "Plan", *, finding: str, length: str, again: str) -> None:
+def _print_plan(
+    schedule: "Schedule", plan: "Plan", *, finding: str, length: str, again: str, run: Path | None = None
+) -> None:
     from emulator.plan.plan import format_plan
 
-    head = f"seed {schedule.seed}, profile {schedule.profile}: {finding}"
-    click.echo(format_plan(plan, comment=f"{head}\nlength {length}\nwhole: {again}"))
+    lines = [f"seed {schedule.seed}, profile {schedule.profile}: {finding}", f"length {length}", f"whole: {again}"]
+    if run is not None:
+        lines.append(f"run directory: {run}")
+    click.echo(format_plan(plan, comment="\n".join(lines)))
 
 
 def _command(schedule: "Schedule", scenario: str | None, options: "SweepOptions") -> str:
@@ -318,8 +343,8 @@ def _command(schedule: "Schedule", scenario: str | None, options: "SweepOptions"
     return shlex.join(words)
 
 
-def _document(report: "SweepReport", found: "list[Shrunk | None]") -> dict[str, object]:
-    """Returns a report with plans as text, each beside its shrunk plan."""
+def _document(report: "SweepReport", found: "list[Shrunk | None]", runs: "Sequence[Path | None]") -> dict[str, object]:
+    """Returns a report with plans as text, each beside its shrunk plan and the run of it, if one was left."""
     from emulator.plan.plan import format_plan
 
     findings = [
@@ -329,7 +354,8 @@ def _document(report: "SweepReport", found: "list[Shrunk | None]") -> dict[str, 
             "findings": schedule.outcome.findings,
             "plan": format_plan(schedule.plan),
             "shrunk": None if shrunk is None else {"plan": format_plan(shrunk.plan), "finding": shrunk.finding},
+            "run": None if run is None else str(run),
         }
-        for schedule, shrunk in zip_longest(report.findings, found)
+        for schedule, shrunk, run in zip_longest(report.findings, found, runs)
     ]
     return {**msgspec.structs.asdict(report), "findings": findings}

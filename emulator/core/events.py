@@ -804,6 +804,10 @@ class FileVouched(Event, frozen=True, kw_only=True):
     digest: str
 
 
+class ShutdownBegan(Event, frozen=True, kw_only=True):
+    """All is played and read; the nodes are stopped from now on, which is no part of what is told of a run."""
+
+
 class RunEnded(Event, frozen=True, kw_only=True):
     """Last but one event of the harness. ``problem`` says why the plan did not reach its end, if it did not."""
 
@@ -878,6 +882,7 @@ HarnessEvent: TypeAlias = (
     | MessageIntercepted
     | StepReached
     | ClusterSettled
+    | ShutdownBegan
     | FileVouched
     | RunEnded
 )

@@ -16,7 +16,7 @@ from emulator.core.broker.replica_selector import RACK_AWARE
 from emulator.core.client.consumer import Phase
 from emulator.core.client.settings import ConsumerSettings, ProducerSettings
 from emulator.core.errors import ConfigError
-from emulator.core.events import ClusterSettled, Event, StepReached
+from emulator.core.events import ClusterSettled, Event, ShutdownBegan, StepReached
 from emulator.core.node_clock import NORMAL_RATE_PPM
 from emulator.core.types import Acks, NodeId, TopicPartition
 from emulator.plan.actions import Action, ElectLeaders, Wait
@@ -338,6 +338,7 @@ class Simulation:
 
     def _stop(self) -> None:
         cluster = self.cluster
+        cluster.event_log.note(ShutdownBegan(cause_id=cluster.event_log.cause_id))
         for broker_id in cluster.nodes:
             cluster.processes.stop(broker_id)
         cluster.run_until(lambda: all(node.core is None for node in cluster.nodes.values()))

@@ -17,6 +17,7 @@ from emulator.core.events import (
     NodeStarted,
     PartitionChanged,
     RunEnded,
+    ShutdownBegan,
     StepReached,
 )
 from emulator.core.types import BrokerState
@@ -103,11 +104,11 @@ def run_story(cluster: ClusterFacts, partitions: Iterable[PartitionStory]) -> Ru
 
 
 def _end_ns(cluster: ClusterFacts, origin_ns: int) -> int:
-    """The shutdown is not told."""
-    for kind in (ClusterSettled, RunEnded, StepReached):
+    """The shutdown is not told; in virtual time it may begin at the moment at which it is noted."""
+    for kind in (ClusterSettled, ShutdownBegan, RunEnded, StepReached):
         times = [each.time_ns for each in cluster.events.of(kind)]
         if times:
-            return max(times)
+            return max(times) - (kind is ShutdownBegan)
     return origin_ns
 
 

@@ -14,6 +14,9 @@ from emulator.cli.user_error import UserError
 ROOT = Path(__file__).parents[3]
 REGRESSIONS = sorted((ROOT / "tests/simulation/regressions").glob("*.txt"))
 
+LEFT = {"events", "history.jsonl", "plan.yaml", "verdict.json", "story.json", "report.html"}
+"""In the directory of a simulated run."""
+
 PLAN = """\
 # a loss
 cluster brokers=3 era=kip-966 elr=off
@@ -102,6 +105,27 @@ def test_a_sweep_with_a_finding_is_one_document_with_plans_as_text(tmp_path: Pat
     assert "shrinking the plan" in result.stderr
 
 
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_each_shrunk_finding_of_a_sweep_leaves_a_run_with_verdict_story_and_report(
+    options: list[str], tmp_path: Path
+) -> None:
+    out = tmp_path / "found"
+    result = laststand("simulate", "--seeds=1..40", "--era=kafka-0.10", f"--out={out}", *options)
+    [run] = out.iterdir()
+    assert {path.name for path in run.iterdir()} >= LEFT
+    verdict = json.loads((run / "verdict.json").read_text())["verdict"]
+    assert f"verdict: {verdict}" in laststand("replay", str(run)).stdout
+    if options:
+        assert [each["run"] for each in json.loads(result.stdout)["findings"]] == [str(run)]
+    else:
+        assert f"# run directory: {run}\n" in result.stdout
+
+
+def test_a_sweep_that_finds_nothing_leaves_nothing(tmp_path: Path) -> None:
+    assert laststand("simulate", "--seeds=3", "--profile=steady", f"--out={tmp_path / 'found'}").return_value == 0
+    assert list(tmp_path.iterdir()) == []
+
+
 def interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
@@ -135,13 +159,15 @@ def test_a_directory_that_exists_is_refused_before_anything_is_played(tmp_path: 
 
 def test_the_run_directory_is_named(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    assert laststand("simulate", "--seed=1", f"--out={out}").stdout.endswith(f"run directory: {out}\n")
+    told = laststand("simulate", "--seed=1", f"--out={out}").stdout
+    assert told.endswith(f"run directory: {out}\nreport: {out / 'report.html'}\n")
+    assert {path.name for path in out.iterdir()} >= LEFT
     assert f"run directory: {tmp_path / 'again'}" in laststand("replay", str(out), f"--out={tmp_path / 'again'}").stdout
 
 
 def test_a_run_is_told_with_the_same_words_whether_it_is_written_or_not(tmp_path: Path) -> None:
     plan = str(written(tmp_path / "plan.txt", LATE))
-    played, kept = laststand("replay", plan), laststand("replay", plan, f"--out={tmp_path / 'run'}")
+    played, kept = laststand("replay", plan), laststand("replay", plan, f"--out={tmp_path / 'run'}", "--no-report")
     again = laststand("replay", str(tmp_path / "run"))
     by_name = laststand("replay", str(tmp_path / "run/plan.yaml"))
     assert kept.stdout == f"{played.stdout}run directory: {tmp_path / 'run'}\n"

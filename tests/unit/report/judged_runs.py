@@ -3,11 +3,7 @@
 from pathlib import Path
 
 from emulator.report.run_files import ReportedRun, read_reported_run
-from emulator.verification.judge import judge
-from emulator.verification.run_directory import open_run_directory
-from emulator.verification.run_plan import plan_run
-from emulator.verification.story_file import write_story
-from emulator.verification.verdict_forms import write_verdict
+from emulator.verification.judge_here import judge_here
 from tests.verification.run_builder import RunBuilder, last_replica_standing
 
 
@@ -18,9 +14,7 @@ def left_by(run: RunBuilder) -> Path:
 
 def judged(directory: Path) -> Path:
     """Judges a run, and leaves what verification leaves."""
-    found = judge(plan_run(0, open_run_directory(directory)))
-    write_verdict(found.report, directory)
-    write_story(found.story, directory)
+    judge_here(directory)
     return directory
 
 

@@ -16,6 +16,8 @@ from emulator.core.events import Election, IncarnationEnd, LogFlushed
 from emulator.core.struct_docs import field_meanings
 from emulator.core.struct_schema import structs_of
 from emulator.core.types import CauseId, Offset, TopicId
+from emulator.plan.plan import parse_plan
+from emulator.simulator.run_writer import write_run
 from emulator.verification.causes import CAUSES_MAX, EVENTS_MAX
 from emulator.verification.cluster_facts import ClusterFacts
 from emulator.verification.flushed_logs import thinned_steps
@@ -28,6 +30,8 @@ from emulator.verification.story_file import STORY_FILE, read_story, write_story
 from emulator.verification.thinning import POINTS_MAX, thinned
 from emulator.verification.verdict_schema import STORY_SCHEMA_FILE
 from tests.verification.run_builder import RunBuilder, healthy, last_replica_standing
+
+REGRESSIONS = Path(__file__).parents[2] / "simulation" / "regressions"
 
 
 def judged(run: RunBuilder) -> Judgement:
@@ -106,6 +110,18 @@ def test_times_count_from_the_creation_of_the_topic_and_long_pauses_are_told(tmp
     assert story.origin_ns == 7_000_000_000
     assert acked.records == (Point(1_000_000, 10), Point(1_400_000, 20), Point(2_500_000, 30))
     assert acked.pauses == (Point(1_400_000, 1_100_000),)
+
+
+def test_the_shutdown_of_a_cluster_that_never_settled_is_not_told(tmp_path: Path) -> None:
+    plan = parse_plan((REGRESSIONS / "truncation-undone-by-power-loss.txt").read_text())
+    write_run(plan, tmp_path / "run", name="unsettled")
+    assert "ClusterSettled" not in (tmp_path / "run/events/harness-0.jsonl").read_text()
+    story = judge(plan_run(0, open_run_directory(tmp_path / "run"))).story
+    [partition] = story.partitions
+    told = [change for change in partition.changes if change.time_us <= story.end_us]
+    assert (told[-1].leader, told[-1].isr) == (0, (1, 2, 0))
+    assert partition.changes[-1].leader is None
+    assert all(each.begun_us <= story.end_us for each in story.faults)
 
 
 def test_what_is_written_is_what_the_schema_says_and_is_read_back(lost: Judgement, tmp_path: Path) -> None:
