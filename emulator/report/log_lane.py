@@ -80,7 +80,7 @@ def _unflushed(picture: PartitionPicture, broker: int, curves: _Held, box: Box) 
         flushed = picture.flushed.get((span.topic_id, broker))
         if flushed is None:
             continue
-        inner = flushed.times[(flushed.times > curve.times[0]) & (flushed.times < curve.times[-1])]
+        inner = flushed.times[(flushed.times > curve.times[0]) & (flushed.times <= curve.times[-1])]
         times = np.unique(np.concatenate([curve.times, inner - 1.0, inner]))
         tops = curve.at(times)
         bottoms = np.clip(flushed.at(times), span.first, tops)

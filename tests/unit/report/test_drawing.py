@@ -1,5 +1,7 @@
 """Axes, curves, roles and words of pictures, and the picture as text."""
 
+import re
+
 import msgspec
 import numpy as np
 import pytest
@@ -181,6 +183,22 @@ def test_what_is_in_the_page_cache_alone_is_drawn_and_nothing_where_it_is_not_kn
         flushed=tuple(msgspec.structs.replace(each, points=(Point(-1, 1_000_000),)) for each in partition.flushed),
     )
     assert 'class="unflushed"' not in draw(loss.verdict, flushed, loss.story, prefix="x").svg
+
+
+def test_what_is_flushed_at_the_very_end_was_in_the_page_cache_until_then(loss: ReportedRun) -> None:
+    [partition] = loss.story.partitions
+
+    def drawn_at_the_end(flushed_us: int) -> set[str]:
+        points = (Point(-1, 0), Point(flushed_us, 1_000_000))
+        flushed = tuple(msgspec.structs.replace(each, points=points) for each in partition.flushed)
+        svg = draw(loss.verdict, msgspec.structs.replace(partition, flushed=flushed), loss.story, prefix="x").svg
+        paths = re.findall(r'<path d="([^"]*)" class="unflushed"', svg)
+        return {
+            point for path in paths for point in re.findall(r"[\d.]+ [\d.]+", path) if float(point.split()[0]) > 811
+        }
+
+    assert len(drawn_at_the_end(loss.story.end_us + 1)) > 1
+    assert drawn_at_the_end(loss.story.end_us) == drawn_at_the_end(loss.story.end_us + 1)
 
 
 def test_an_epoch_of_which_nobody_held_anything_before_the_end_has_no_row_of_copies(survival: ReportedRun) -> None:
