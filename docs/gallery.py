@@ -230,7 +230,7 @@ def _play_scenario(path: Path, era: str, rules: Switches, directory: Path) -> Pa
         switches=rules,
         properties=scenario.properties,
         seed=scenario.seed if scenario.seed is not None else _SEED,
-        toxiproxy=None if is_simulated or not scenario.has_network_faults else require_toxiproxy(driver),
+        toxiproxy=require_toxiproxy(driver) if scenario.needs_proxies(driver) else None,
         driver=driver,
     )
     asyncio.run(Run(order, make_driver=make_driver, on_status=lambda _: None).play())

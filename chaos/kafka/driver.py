@@ -13,10 +13,13 @@ from chaos.process.target import ProcessTarget
 from emulator.client.config import Wire
 from emulator.cluster.child import ProcessEnd
 from emulator.cluster.kafka_cluster import KafkaCluster
+from emulator.cluster.kafka_messages import KafkaMessages
 from emulator.cluster.process_cluster import ProcessCluster
 from emulator.cluster.sync_shim import find_sync_shim
 from emulator.core.errors import InvariantError
 from emulator.core.types import NodeId
+from emulator.plan.channels import Link
+from emulator.plan.nodes import NodeRef
 
 
 class KafkaDriver(ProcessDriver):
@@ -26,6 +29,9 @@ class KafkaDriver(ProcessDriver):
 
     def __init__(self, order: RunOrder, *, logger: logging.Logger, on_problem: Callable[[str], None]) -> None:
         self._witness = NodeWitness(order.layout)
+        self._messages = KafkaMessages(
+            _links_of(order), controller_id=order.layout.controller_id, record=self._witness.intercepted
+        )
         super().__init__(order, logger=logger, on_problem=on_problem)
         self._metadata = KafkaMetadata(order.layout, witness=self._witness, on_change=self._changes.change)
 
@@ -35,6 +41,7 @@ class KafkaDriver(ProcessDriver):
         return KafkaCluster(
             self._order.layout,
             kafka=self._order.kafka,
+            messages=self._messages,
             sync_shim=find_sync_shim() if self._order.scenario.has_power_losses else None,
             on_start=self._note_start,
             on_stop=self._witness.stopping,
@@ -46,6 +53,7 @@ class KafkaDriver(ProcessDriver):
         return open_kafka_target(
             self._cluster,
             metadata=self._metadata,
+            messages=self._messages,
             client=self._client,
             log=self._log,
             changes=self._changes,
@@ -64,3 +72,19 @@ class KafkaDriver(ProcessDriver):
     def _note_end(self, node_id: NodeId, incarnation: int, end: ProcessEnd) -> None:
         self._metadata.read()
         self._witness.ended(node_id, incarnation, end.cause)
+
+
+def _links_of(order: RunOrder) -> frozenset[Link[NodeId]]:
+    """Returns the links to whose messages a scenario does something; a role may be any broker."""
+    brokers = order.scenario.broker_ids
+
+    def nodes(end: NodeRef) -> tuple[NodeId, ...]:
+        return (NodeId(end),) if isinstance(end, int) else brokers
+
+    return frozenset(
+        Link(source, target)
+        for channel in order.scenario.channels
+        for source in nodes(channel.source)
+        for target in nodes(channel.target)
+        if source != target
+    )

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
+from chaos.kafka.message_faults import KafkaMessageFaults
 from chaos.kafka.metadata import KafkaMetadata
 from chaos.play.waiting import ChangeSignal
 from chaos.process.annotations import annotated
@@ -13,6 +14,7 @@ from chaos.process.fault_target import FaultTarget
 from chaos.process.harness_log import HarnessLog
 from chaos.process.target import ProcessTarget
 from emulator.client.admin_error import AdminError
+from emulator.cluster.kafka_messages import KafkaMessages
 from emulator.cluster.process_cluster import ProcessCluster
 from emulator.core.admin_messages import DescribeClusterRequest, DescribeClusterResponse, DescribedBroker
 from emulator.core.errors import ErrorCode
@@ -89,6 +91,7 @@ async def open_kafka_target(
     cluster: ProcessCluster,
     *,
     metadata: KafkaMetadata,
+    messages: KafkaMessages,
     client: ClientLink,
     log: HarnessLog,
     changes: ChangeSignal,
@@ -96,7 +99,12 @@ async def open_kafka_target(
 ) -> AsyncIterator[KafkaTarget]:
     """Follows the metadata log of a started cluster, and yields the target that sees it."""
     faults = FaultTarget(
-        cluster=cluster, metadata=metadata, log=log, changes=changes, session_timeout_ms=session_timeout_ms
+        cluster=cluster,
+        metadata=metadata,
+        log=log,
+        changes=changes,
+        session_timeout_ms=session_timeout_ms,
+        messages=KafkaMessageFaults(cluster, messages=messages),
     )
     async with annotated() as annotations, asyncio.TaskGroup() as tasks:
         following = tasks.create_task(metadata.run())

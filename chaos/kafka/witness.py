@@ -15,7 +15,14 @@ from emulator.cluster.layout import ClusterLayout
 from emulator.core.controller.committed_events import committed_events
 from emulator.core.controller.decision import Decision
 from emulator.core.controller.view import ClusterView
-from emulator.core.events import BrokerStateChanged, ControllerEvent, NodeStarted, NodeStopped, OtherRecordCommitted
+from emulator.core.events import (
+    BrokerStateChanged,
+    ControllerEvent,
+    MessageIntercepted,
+    NodeStarted,
+    NodeStopped,
+    OtherRecordCommitted,
+)
 from emulator.core.image import MetadataImage
 from emulator.core.properties import node_properties
 from emulator.core.records import Record, RegisterBrokerRecord
@@ -60,6 +67,7 @@ class NodeWitness:
         )
         self._files: dict[NodeId, EventWriter] = {}
         self._registered: set[NodeId] = set()
+        self._early: dict[NodeId, list[MessageIntercepted]] = {}
         self._stopping: set[NodeId] = set()
         self._previous_epochs: dict[BrokerId, BrokerEpoch] = {}
 
@@ -68,6 +76,7 @@ class NodeWitness:
         path = self._layout.event_file(node_id, incarnation)
         self._files[node_id] = EventWriter(str(path), run=self._layout.run, node_id=node_id, incarnation=incarnation)
         self._registered.discard(node_id)
+        self._early[node_id] = []
         self._stopping.discard(node_id)
         if node_id == self._layout.controller_id:
             self._name(node_id, IncarnationId(f"controller-{incarnation}"))
@@ -102,6 +111,17 @@ class NodeWitness:
                 )
             file.add(NodeStopped(cause_id=_CAUSE))
         file.close()
+
+    def intercepted(self, event: MessageIntercepted) -> None:
+        """The harness did something to a message to a node, or to its answer."""
+        file = self._files.get(event.target)
+        if file is None:
+            return
+        if event.target not in self._registered:
+            self._early[event.target].append(event)
+            return
+        file.add(event)
+        file.flush()
 
     def committed(self, batch: CommittedBatch) -> None:
         """Takes in the next batch of the metadata log, and writes what the controller would have told of it.
@@ -165,6 +185,8 @@ class NodeWitness:
                 witness=Witness.HARNESS,
             )
         )
+        for event in self._early[node_id]:
+            file.add(event)
         file.flush()
 
     def _epoch_on_disk(self, node_id: NodeId) -> BrokerEpoch | None:

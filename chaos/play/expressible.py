@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from chaos.scenario.conditions import Intercepted, Until
+from chaos.scenario.conditions import Until
 from chaos.scenario.scenario import Scenario, Step
 from emulator.cluster.zookeeper_program import session_refusal
 from emulator.core.eras import is_zookeeper_era
@@ -78,15 +78,7 @@ def not_expressible(scenario: Scenario, properties: tuple[tuple[str, str], ...],
     ]
     if driver is DriverName.SIMULATOR:
         refused += _timed_flushes(scenario, properties)
-    if driver is DriverName.KAFKA:
-        refused += _not_seen_on_kafka(scenario)
     return tuple(refused)
-
-
-def _not_seen_on_kafka(scenario: Scenario) -> Iterator[str]:
-    for number, step in enumerate(scenario.steps, start=1):
-        if isinstance(step.action, Until) and isinstance(step.action.condition, Intercepted):
-            yield f"step {number} {step.text} (line {step.line}): messages are not counted on Kafka's links"
 
 
 def _timed_flushes(scenario: Scenario, properties: tuple[tuple[str, str], ...]) -> Iterator[str]:

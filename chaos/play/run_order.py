@@ -45,7 +45,6 @@ class RunOrder:
         properties = dict(self.properties)
         if self.zookeeper is not None:
             properties = with_quick_shutdown(properties)
-        is_proxied = self.driver.has_processes and self.scenario.has_network_faults
         return ClusterLayout(
             run=self.directory.name,
             directory=self.directory,
@@ -53,5 +52,5 @@ class RunOrder:
             broker_ids=self.scenario.broker_ids,
             switches=self.switches,
             properties=tuple(properties.items()),
-            toxiproxy=self.toxiproxy if is_proxied else None,
+            toxiproxy=self.toxiproxy if self.scenario.needs_proxies(self.driver) else None,
         )

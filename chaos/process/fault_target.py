@@ -36,8 +36,8 @@ class FaultTarget:
     Attributes:
         changes: fires when the committed state changed.
         session_timeout_ms: of the cluster; a cut under a channel in use is noticed within it.
-        downed: by which fault each node went down, until it is started again.
         messages: what is done to single messages.
+        downed: by which fault each node went down, until it is started again.
     """
 
     cluster: ProcessCluster
@@ -45,12 +45,8 @@ class FaultTarget:
     log: HarnessLog
     changes: ChangeSignal
     session_timeout_ms: int
+    messages: MessageFaults
     downed: dict[NodeId, str] = field(default_factory=dict)
-    messages: MessageFaults = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Nothing is done to messages yet."""
-        object.__setattr__(self, "messages", MessageFaults(self.cluster))
 
     @property
     def image(self) -> MetadataImage:

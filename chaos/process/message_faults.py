@@ -68,7 +68,7 @@ class MessageFaults:
         elif intervention in (*_LASTING, Intervention.LOSE_NEXT, Intervention.DUPLICATE_NEXT):
             self._forget(channel)
             self._remember(channel, order)
-        return await self._send(channel.target, order)
+        return await self.send(channel.target, order)
 
     def touched(self, channel: Channel[NodeId]) -> int:
         """Returns how many messages were touched since something is done to the channel's."""
@@ -93,7 +93,8 @@ class MessageFaults:
             await self.order(channel, Intervention.RELEASE)
         return len(ended)
 
-    async def _send(self, node_id: NodeId, order: InterceptionOrder) -> InterceptionReport | None:
+    async def send(self, node_id: NodeId, order: InterceptionOrder) -> InterceptionReport | None:
+        """Sends an order to a node; ``None`` if it did not answer."""
         report = await send_order(
             self._cluster,
             node_id,

@@ -13,6 +13,7 @@ from chaos.process.controller_requests import ask
 from chaos.process.fault_target import FaultTarget
 from chaos.process.faults import execute
 from chaos.process.harness_log import HarnessLog
+from chaos.process.message_faults import MessageFaults
 from chaos.process.metadata_observer import MetadataObserver
 from emulator.client.control import ClientCounts
 from emulator.cluster.process_cluster import ProcessCluster
@@ -162,7 +163,12 @@ async def open_target(
         on_change=changes.change,
     )
     faults = FaultTarget(
-        cluster=cluster, metadata=metadata, log=log, changes=changes, session_timeout_ms=session_timeout_ms
+        cluster=cluster,
+        metadata=metadata,
+        log=log,
+        changes=changes,
+        session_timeout_ms=session_timeout_ms,
+        messages=MessageFaults(cluster),
     )
     async with annotated() as annotations, asyncio.TaskGroup() as tasks:
         following = tasks.create_task(metadata.run())

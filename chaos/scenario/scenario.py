@@ -13,7 +13,10 @@ from typing import Literal, TypeAlias
 from chaos.scenario.conditions import Until
 from emulator.core.switches import DEFAULT_ERA, Switches
 from emulator.core.types import Acks, BrokerId, NodeId, TopicPartition
-from emulator.plan.actions import ActionTemplate, PowerLoss, deed_of
+from emulator.plan.actions import ActionTemplate, OnChannel, PowerLoss, deed_of
+from emulator.plan.channels import Channel
+from emulator.plan.drivers import DriverName
+from emulator.plan.nodes import NodeRef
 from emulator.plan.topics import PlannedTopic
 
 
@@ -197,8 +200,16 @@ class Scenario:
         return tuple(partition for topic in self.topics for partition in topic.partitions)
 
     @property
-    def has_network_faults(self) -> bool:
-        """Whether links must be proxied."""
+    def channels(self) -> frozenset[Channel[NodeRef]]:
+        """The kinds of messages to which something is done."""
+        return frozenset(step.action.channel for step in self.steps if isinstance(step.action, OnChannel))
+
+    def needs_proxies(self, driver: DriverName) -> bool:
+        """Whether links must be proxied where a driver plays it; our own nodes tell messages apart by themselves."""
+        if not driver.has_processes:
+            return False
+        if driver is DriverName.KAFKA and self.channels:
+            return True
         return any(not isinstance(step.action, Until) and deed_of(step.action).breaks_links for step in self.steps)
 
     @property

@@ -222,7 +222,7 @@ def toxiproxy_for(scenarios: Sequence[Scenario], *, driver: DriverName) -> Path 
     require_host(driver)
     if driver is DriverName.KAFKA and any(scenario.has_power_losses for scenario in scenarios):
         find_sync_shim()
-    return require_toxiproxy(driver) if any(scenario.has_network_faults for scenario in scenarios) else None
+    return require_toxiproxy(driver) if any(scenario.needs_proxies(driver) for scenario in scenarios) else None
 
 
 def seed_of_all(seed: int | None, scenarios: Sequence[Scenario]) -> int:

@@ -10,6 +10,7 @@ from chaos.process.annotations import Annotations, annotated
 from chaos.process.client_link import ClientLink
 from chaos.process.fault_target import FaultTarget
 from chaos.process.harness_log import HarnessLog
+from chaos.process.message_faults import MessageFaults
 from chaos.process.target import ProcessTarget
 from chaos.zookeeper import expire_session as _expire_session  # noqa: F401 - enters its executor
 from chaos.zookeeper.administration import config_problem, described, placed_partitions, placed_topic
@@ -207,7 +208,12 @@ async def open_zookeeper_target(
 ) -> AsyncIterator[ZooKeeperTarget]:
     """Follows the transaction log of a started cluster, and yields the target that sees it."""
     faults = FaultTarget(
-        cluster=cluster, metadata=metadata, log=log, changes=changes, session_timeout_ms=session_timeout_ms
+        cluster=cluster,
+        metadata=metadata,
+        log=log,
+        changes=changes,
+        session_timeout_ms=session_timeout_ms,
+        messages=MessageFaults(cluster),
     )
     address = cluster.direct_addresses()[cluster.layout.controller_id]
     async with (

@@ -16,10 +16,12 @@ import shutil
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 from emulator.cluster.child import ProcessEnd, ProcessSpec
 from emulator.cluster.kafka_distribution import JVM_OPTIONS, KafkaProgram
+from emulator.cluster.kafka_messages import KafkaMessages
 from emulator.cluster.kafka_probe import KafkaProbeConnection, await_kafka
 from emulator.cluster.layout import ClusterLayout
 from emulator.cluster.node_host import LocalHost, NodeProcess
@@ -110,6 +112,7 @@ class KafkaCluster(ProcessCluster):
         layout: what the cluster is made of.
         kafka: what starts a node.
         sync_shim: what records what nodes sync; ``None`` where none will lose power.
+        messages: the links whose messages can be interfered with.
         on_start: as for ``ProcessCluster``.
         on_stop: called with a node that is about to be stopped in order.
         on_end: called with node, incarnation and end of each process that has ended, before ``on_unexpected_end``.
@@ -124,6 +127,7 @@ class KafkaCluster(ProcessCluster):
         *,
         kafka: KafkaProgram,
         sync_shim: Path | None,
+        messages: KafkaMessages,
         on_start: Callable[[NodeId, int], None],
         on_stop: Callable[[NodeId], None],
         on_end: Callable[[NodeId, int, ProcessEnd], None],
@@ -133,8 +137,21 @@ class KafkaCluster(ProcessCluster):
         self._host = KafkaHost(self.supervisor, kafka=kafka, sync_shim=sync_shim)
         self._keeps_ledgers = sync_shim is not None
         self._kafka = kafka.distribution
+        self._messages = messages
         self._on_stop = on_stop
         self._on_end = on_end
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Kills what still runs, and closes the proxies that know messages."""
+        await super().__aexit__(kind, error, trace)
+        await self._messages.close()
+
+    async def start_node(self, node_id: NodeId) -> int:
+        """Starts a node; what is done to messages, other than a counted number of them, goes on."""
+        self._messages.starting(node_id, self.interceptions.get(node_id, ()))
+        return await super().start_node(node_id)
 
     async def stop_node(self, node_id: NodeId) -> ProcessEnd | None:
         """Ends a node in order; ``None`` if it was down."""
@@ -146,6 +163,9 @@ class KafkaCluster(ProcessCluster):
             node_id = NodeId(int(end.name))
             self._on_end(node_id, self.incarnation(node_id), end)
         super()._ended(end)
+
+    async def _detours(self) -> Mapping[Link[NodeId], str]:
+        return await self._messages.open(self._host.address)
 
     def _listeners(self, links: Iterable[Link[NodeId]]) -> Mapping[Link[NodeId], str]:
         ports = self.ports()

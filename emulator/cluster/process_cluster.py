@@ -169,7 +169,12 @@ class ProcessCluster:
             for node in self.layout.node_ids
             if source != node
         }
+        upstreams |= await self._detours()
         await self.toxiproxy.create(upstreams, listeners=self._listeners(upstreams))
+
+    async def _detours(self) -> Mapping[Link[NodeId], str]:
+        """Returns where the proxies of links forward to, if not to the node."""
+        return {}
 
     def _listeners(self, _: Iterable[Link[NodeId]]) -> Mapping[Link[NodeId], str]:
         """Returns where the proxies of links listen, if that matters."""

@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Final
 
 from emulator.core.admin_messages import RequestedElection
+from emulator.kafka.api_names import API_KEYS, FETCH
 from emulator.plan.actions import (
     ActionTemplate,
     ClockJump,
@@ -17,11 +18,16 @@ from emulator.plan.actions import (
     OnChannel,
     SlowDisk,
 )
+from emulator.plan.channels import STREAM, SYNC, Channel
 from emulator.plan.drivers import DriverName
+from emulator.plan.nodes import CONTROLLER, NodeRef
 
 _DISK: Final = "Kafka's processes use the machine's disk as it is"
 _CLOCK: Final = "Kafka's processes have the machine's clock"
-_MESSAGES: Final = "single messages are not told apart on links between Kafka's processes"
+_API: Final = "Kafka's nodes and clients do not call this API"
+_CONTROLLER_DIALS: Final = "Kafka's controller calls nobody"
+_FETCHED_METADATA: Final = f"what brokers fetch from the controller is {STREAM}"
+_NO_STREAM: Final = f"{STREAM} is the metadata that brokers get from the controller"
 _ELECTION: Final = "Kafka has no such election"
 
 _REFUSED: Final[Mapping[type, str]] = MappingProxyType(
@@ -41,9 +47,24 @@ def refusal_on_kafka(action: ActionTemplate) -> str | None:
     """Returns why an action cannot be done to Apache Kafka; ``None`` if it can."""
     if isinstance(action, ElectLeaders) and action.election > RequestedElection.UNCLEAN:
         return _ELECTION
+    if isinstance(action, OnChannel) and (reason := _refused_messages(action.channel)) is not None:
+        return reason
     return refused_kind(type(action)) or action.refused_by(DriverName.PROCESS)
 
 
 def refused_kind(kind: type) -> str | None:
     """Returns why actions of a class cannot be done to Apache Kafka, whatever their arguments."""
-    return _MESSAGES if issubclass(kind, OnChannel) else _REFUSED.get(kind)
+    return _REFUSED.get(kind)
+
+
+def _refused_messages(channel: Channel[NodeRef]) -> str | None:
+    if channel.api == SYNC:
+        return None
+    if channel.source == CONTROLLER:
+        return _CONTROLLER_DIALS
+    is_to_controller = channel.target == CONTROLLER
+    if channel.api == STREAM:
+        return None if is_to_controller else _NO_STREAM
+    if channel.api == FETCH and is_to_controller:
+        return _FETCHED_METADATA
+    return None if channel.api in API_KEYS else _API

@@ -10,6 +10,7 @@ from chaos.play.barriers import Observation
 from chaos.play.waiting import ChangeSignal
 from chaos.process.fault_target import FaultTarget
 from chaos.process.harness_log import HarnessLog
+from chaos.process.message_faults import MessageFaults
 from chaos.process.metadata_observer import MetadataObserver
 from emulator.cluster.layout import ClusterLayout
 from emulator.cluster.node_host import NodeHost
@@ -64,7 +65,12 @@ async def fault_target(
 
         await changes.wait(unfenced, timeout_s=30)
         yield FaultTarget(
-            cluster=cluster, metadata=metadata, log=log, changes=changes, session_timeout_ms=SESSION_TIMEOUT_MS
+            cluster=cluster,
+            metadata=metadata,
+            log=log,
+            changes=changes,
+            session_timeout_ms=SESSION_TIMEOUT_MS,
+            messages=MessageFaults(cluster),
         )
         following.cancel()
     log.close(problem=None)

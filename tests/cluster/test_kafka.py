@@ -35,6 +35,11 @@ steps:
   - until: {partition: orders-0, leader: 0, isr: [0, 1], within: 60 s}
   - heal: all
   - until: {partition: orders-0, isr: [0, 1, 2], within: 60 s}
+  - hold: {requests: Fetch, from: 2, to: 0}
+  - until: {partition: orders-0, isr: [0, 1], within: 60 s}
+  - until: {intercepted: 1, requests: Fetch, from: 2, to: 0}
+  - release: {requests: Fetch, from: 2, to: 0}
+  - until: {partition: orders-0, isr: [0, 1, 2], within: 60 s}
   - stop: {node: 0}
   - until: {partition: orders-0, leader: 1, isr: [1, 2], within: 60 s}
   - alter_config: {topic: orders, set: {min.insync.replicas: 1}}

@@ -23,6 +23,12 @@ PLAYED = {
     "cut",
     "heal",
     "expire",
+    "hold",
+    "release",
+    "release_newest",
+    "lose",
+    "duplicate",
+    "delay",
 }
 
 
@@ -32,6 +38,11 @@ PLAYED = {
         ("slow-disk 1 ms=200", "disk"),
         ("clock-jump 1 ms=3000", "clock"),
         ("wait 120", "state"),
+        ("hold 100->0 GetReplicaLogInfo request", "controller calls nobody"),
+        ("hold 0->100 Fetch response", "Stream"),
+        ("hold 0->1 Stream response", "controller"),
+        ("hold 0->100 LeaderAndIsr request", "do not call"),
+        ("hold 100->100 Sync response", "disk"),
     ],
 )
 def test_an_action_is_refused_with_the_reason(line: str, word: str) -> None:
@@ -46,7 +57,18 @@ def test_elections_are_those_of_kafka(election: str, is_refused: bool) -> None: 
     assert (refusal(asked, DriverName.KAFKA) is not None) is is_refused
 
 
-@pytest.mark.parametrize("line", ["kill 1", "power-loss 1", "isolate 1"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "kill 1",
+        "power-loss 1",
+        "isolate 1",
+        "hold 0->100 Stream response",
+        "lose 0->1 Fetch response",
+        "duplicate-next 0->100 AlterPartition request count=1",
+        "delay 1->0 OffsetForLeaderEpoch request ms=50",
+    ],
+)
 def test_an_action_is_played(line: str) -> None:
     assert refusal(parse_action(line), DriverName.KAFKA) is None
 

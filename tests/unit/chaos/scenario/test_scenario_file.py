@@ -61,6 +61,7 @@ from emulator.plan.actions import (
 )
 from emulator.plan.administration_fields import ConfigChange, FeatureLevel
 from emulator.plan.channels import Channel, Link
+from emulator.plan.drivers import DriverName
 from emulator.plan.nodes import NamedNode, ReplicaRole, RoleNode
 from emulator.plan.power import DiskLoss
 from emulator.plan.steps import action_entry, flow_text
@@ -459,10 +460,18 @@ def test_an_unknown_scenario_is_told_with_the_known_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    ("action", "has_network_faults"), [("isolate: {node: 1}", True), ("kill: {node: 1}", False), ("heal: all", False)]
+    ("action", "driver", "needs_proxies"),
+    [
+        ("isolate: {node: 1}", DriverName.PROCESS, True),
+        ("isolate: {node: 1}", DriverName.SIMULATOR, False),
+        ("kill: {node: 1}", DriverName.PROCESS, False),
+        ("heal: all", DriverName.PROCESS, False),
+        ("hold: {requests: Fetch, from: 2, to: 0}", DriverName.PROCESS, False),
+        ("hold: {requests: Fetch, from: 2, to: 0}", DriverName.KAFKA, True),
+    ],
 )
-def test_proxies_are_wanted_only_for_network_faults(action: str, has_network_faults: bool) -> None:  # noqa: FBT001 - a table's column
-    assert read(f"{HEAD}steps: [{{{action}}}]\n").has_network_faults is has_network_faults
+def test_proxies_are_wanted_only_where_they_are_needed(action: str, driver: DriverName, needs_proxies: bool) -> None:  # noqa: FBT001 - a table's column
+    assert read(f"{HEAD}steps: [{{{action}}}]\n").needs_proxies(driver) is needs_proxies
 
 
 def test_what_nodes_sync_must_be_known_only_for_power_losses() -> None:

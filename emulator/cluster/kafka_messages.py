@@ -1,0 +1,75 @@
+"""Messages between Kafka's nodes that can be interfered with: a proxy for each link that a scenario says so of.
+
+It stands between the link's Toxiproxy and the node::
+
+    broker 0  ->  Toxiproxy 0->100  ->  proxy 0->100, which knows messages  ->  controller
+
+What is held is lost with the process that it is for, as with our own nodes.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+from typing import Final
+
+from emulator.core.events import MessageIntercepted
+from emulator.core.types import NodeId
+from emulator.kafka.message_proxy import MessageProxy
+from emulator.plan.channels import Link
+from emulator.rpc.interception import InterceptionOrder, InterceptionReport, Interceptor
+
+
+class KafkaMessages:
+    """The proxies of a cluster, and what is done to messages.
+
+    Args:
+        links: whose messages something will be done to.
+        controller_id: the controller's node id.
+        record: takes an event for each message that was interfered with.
+    """
+
+    def __init__(
+        self,
+        links: Collection[Link[NodeId]],
+        *,
+        controller_id: NodeId,
+        record: Callable[[MessageIntercepted], None],
+    ) -> None:
+        self._links: Final = frozenset(links)
+        self._controller_id = controller_id
+        self._record = record
+        self._interceptors: dict[NodeId, Interceptor] = {}
+        self._proxies: list[MessageProxy] = []
+
+    async def open(self, addresses: Callable[[NodeId], str]) -> dict[Link[NodeId], str]:
+        """Makes all proxies listen; returns where.
+
+        Args:
+            addresses: where each node listens.
+        """
+        return {link: await self._open(link, addresses(link.target)) for link in sorted(self._links)}
+
+    async def _open(self, link: Link[NodeId], target_address: str) -> str:
+        proxy = MessageProxy(
+            source=link.source,
+            target=link.target,
+            target_address=target_address,
+            is_to_controller=link.target == self._controller_id,
+            interceptor=lambda: self._interceptor_of(link.target),
+        )
+        self._proxies.append(proxy)
+        return await proxy.open()
+
+    def starting(self, node_id: NodeId, orders: Iterable[InterceptionOrder]) -> None:
+        """A process of a node is about to start: these orders are in force, and nothing is held."""
+        self._interceptors[node_id] = Interceptor(node_id, orders, record=self._record)
+
+    def obey(self, node_id: NodeId, order: InterceptionOrder) -> InterceptionReport:
+        """Carries out an order about messages to a node, and their answers."""
+        return self._interceptor_of(node_id).obey(order)
+
+    def _interceptor_of(self, node_id: NodeId) -> Interceptor:
+        return self._interceptors.setdefault(node_id, Interceptor(node_id, record=self._record))
+
+    async def close(self) -> None:
+        """Closes all proxies."""
+        for proxy in self._proxies:
+            await proxy.close()

@@ -1,0 +1,39 @@
+"""Kafka's API keys, and what plans call messages of an API."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from emulator.rpc.interception import STREAM_API
+
+FETCH: Final = "Fetch"
+"""Of records; from the controller, it is of metadata."""
+
+API_KEYS: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        "Produce": 0,
+        FETCH: 1,
+        "ListOffsets": 2,
+        "Metadata": 3,
+        "InitProducerId": 22,
+        "OffsetForLeaderEpoch": 23,
+        "AlterPartition": 56,
+        "BrokerRegistration": 62,
+        "BrokerHeartbeat": 63,
+        "AllocateProducerIds": 67,
+        "DescribeTopicPartitions": 75,
+    }
+)
+"""The APIs that nodes and clients call on each other, by name."""
+
+_NAMES: Final = {key: name for name, key in API_KEYS.items()}
+
+
+def message_name(api_key: int, *, is_to_controller: bool) -> str:
+    """Returns the name of an API's messages in plans; the number of one that plans do not name.
+
+    A broker follows the metadata log by fetching from the controller, which here is the metadata stream.
+    """
+    if is_to_controller and api_key == API_KEYS[FETCH]:
+        return STREAM_API
+    return _NAMES.get(api_key, str(api_key))

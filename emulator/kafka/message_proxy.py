@@ -1,0 +1,207 @@
+"""A proxy that knows messages: everything that one node dials to another passes through an ``Interceptor``.
+
+::
+
+    request:   int32 size | int16 api key | int16 version | int32 correlation id | ...
+    response:  int32 size | int32 correlation id | ...
+
+A node answers the requests of a connection in the order in which they reach it, and the dialler expects the answers in
+the order in which it asked. So an answer that arrives early waits here for those before it: to hold one is to hold what
+comes after it on its connection, and after one that is lost nothing comes any more, until the dialler gives the
+connection up. A request that the node passes over has no answer (``acks=0``).
+
+The connection to the node outlives that of the dialler while a request is held or unanswered, so that one that its
+sender has given up is executed all the same when it is released.
+"""
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from emulator.core.types import CauseId, NodeId, Way
+from emulator.kafka.api_names import message_name
+from emulator.rpc.interception import Interceptor
+
+_HOST: Final = "127.0.0.1"
+_SIZE_BYTES: Final = 4
+_KEY: Final = slice(0, 2)
+_REQUEST_ID: Final = slice(4, 8)
+_RESPONSE_ID: Final = slice(0, 4)
+
+
+class MessageProxy:
+    """Forwards the connections of one link; ``open`` makes it listen.
+
+    Args:
+        source: who dials.
+        target: who is dialled.
+        target_address: ``host:port`` of the target.
+        is_to_controller: whether that is the controller.
+        interceptor: returns what interferes with the target's messages now.
+    """
+
+    def __init__(
+        self,
+        *,
+        source: NodeId,
+        target: NodeId,
+        target_address: str,
+        is_to_controller: bool,
+        interceptor: Callable[[], Interceptor],
+    ) -> None:
+        self._source = source
+        self._target = target
+        self._target_address = target_address
+        self._is_to_controller = is_to_controller
+        self._interceptor = interceptor
+        self._server: asyncio.Server
+        self._connections: set[asyncio.Task[None]] = set()
+
+    async def open(self) -> str:
+        """Listens on a free port; returns its ``host:port``."""
+        self._server = await asyncio.start_server(self._forward, _HOST, 0)
+        return f"{_HOST}:{self._server.sockets[0].getsockname()[1]}"
+
+    async def close(self) -> None:
+        """Closes the port and all connections."""
+        self._server.close()
+        for connection in self._connections:
+            connection.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+    def send(self, exchange: "_Exchange", way: Way, deliver: Callable[[], None]) -> None:
+        """Lets the interceptor decide what becomes of a message."""
+        api = message_name(exchange.api_key, is_to_controller=self._is_to_controller)
+        cause_id = CauseId(f"kafka-{self._source}-{self._target}-{exchange.correlation_id}")
+        self._interceptor().send(self._source, api, way, cause_id, deliver)
+
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        try:
+            host, _, port = self._target_address.rpartition(":")
+            node_reader, node_writer = await asyncio.open_connection(host, int(port))
+            try:
+                await _Connection(self.send, dialler=writer, node=node_writer).run(reader, node_reader)
+            finally:
+                await _close(node_writer)
+        except OSError:
+            pass  # nobody listens there: the dialler's connection ends
+        except asyncio.CancelledError:
+            pass  # by `close`; asyncio would report it as an error of this callback
+        finally:
+            await _close(writer)
+            self._connections.discard(task)
+
+
+class _Exchange:
+    """A request and its answer.
+
+    Attributes:
+        answer: the frame that may go back; empty for a request that has no answer.
+    """
+
+    __slots__ = ("answer", "api_key", "correlation_id", "is_answered")
+
+    def __init__(self, request: bytes) -> None:
+        self.api_key = int.from_bytes(request[_KEY], "big")
+        self.correlation_id = request[_REQUEST_ID].hex()
+        self.is_answered = False
+        self.answer: bytes | None = None
+
+
+class _Connection:
+    """A connection of a dialler, and the one to the node that belongs to it."""
+
+    def __init__(
+        self,
+        send: Callable[[_Exchange, Way, Callable[[], None]], None],
+        *,
+        dialler: asyncio.StreamWriter,
+        node: asyncio.StreamWriter,
+    ) -> None:
+        self._send = send
+        self._dialler = dialler
+        self._node = node
+        self._held: set[_Exchange] = set()
+        self._asked: deque[_Exchange] = deque()
+        self._awaited: deque[_Exchange] = deque()
+        self._is_given_up = False
+
+    async def run(self, dialler: asyncio.StreamReader, node: asyncio.StreamReader) -> None:
+        """Forwards until the node ends its connection, or the dialler does and nothing is left to do for it."""
+        async with asyncio.TaskGroup() as tasks:
+            requests = tasks.create_task(self._take_requests(dialler))
+            with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+                while True:
+                    self._take_response(await _read_frame(node))
+                    await _drain(self._dialler)
+            requests.cancel()
+
+    async def _take_requests(self, dialler: asyncio.StreamReader) -> None:
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            while True:
+                request = await _read_frame(dialler)
+                exchange = _Exchange(request)
+                self._awaited.append(exchange)
+                self._held.add(exchange)
+                self._send(exchange, Way.REQUEST, partial(self._ask, exchange, request))
+                await _drain(self._node)
+        self._is_given_up = True
+        self._dialler.close()
+        self._close_if_done()
+
+    def _ask(self, exchange: _Exchange, request: bytes) -> None:
+        self._held.discard(exchange)
+        self._asked.append(exchange)
+        _write_frame(self._node, request)
+
+    def _take_response(self, response: bytes) -> None:
+        correlation_id = response[_RESPONSE_ID].hex()
+        while self._asked:
+            exchange = self._asked.popleft()
+            is_first, exchange.is_answered = not exchange.is_answered, True
+            if exchange.correlation_id == correlation_id:
+                if is_first:  # the second answer to one that was sent twice is nobody's
+                    self._send(exchange, Way.RESPONSE, partial(self._answer, exchange, response))
+                break
+            if is_first:
+                self._answer(exchange, b"")
+        self._close_if_done()
+
+    def _answer(self, exchange: _Exchange, response: bytes) -> None:
+        exchange.answer = response
+        while self._awaited and (answer := self._awaited[0].answer) is not None:
+            self._awaited.popleft()
+            if answer:
+                _write_frame(self._dialler, answer)
+
+    def _close_if_done(self) -> None:
+        if self._is_given_up and not self._held and not self._asked:
+            self._node.close()
+
+
+async def _read_frame(reader: asyncio.StreamReader) -> bytes:
+    size = int.from_bytes(await reader.readexactly(_SIZE_BYTES), "big")
+    return await reader.readexactly(size)
+
+
+def _write_frame(writer: asyncio.StreamWriter, frame: bytes) -> None:
+    if not writer.is_closing():
+        writer.write(len(frame).to_bytes(_SIZE_BYTES, "big") + frame)
+
+
+async def _close(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
+
+
+async def _drain(writer: asyncio.StreamWriter) -> None:
+    """Waits for a slow reader; one that has gone is noticed where it is read from."""
+    with contextlib.suppress(OSError):
+        await writer.drain()

@@ -1,0 +1,59 @@
+"""Event files of Kafka's nodes, as the harness writes them."""
+
+from pathlib import Path
+
+import pytest
+
+from chaos.kafka.witness import NodeWitness
+from emulator.cluster.child import EndCause
+from emulator.cluster.layout import ClusterLayout
+from emulator.core.events import MessageIntercepted
+from emulator.core.switches import era_switches
+from emulator.core.types import BrokerId, CauseId, MessageFate, NodeId, Way
+from emulator.plan.nodes import CONTROLLER
+from emulator.storage.line_file import line_files, read_texts
+
+BROKER = NodeId(1)
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> ClusterLayout:
+    (tmp_path / "events").mkdir()
+    return ClusterLayout(
+        run="unit",
+        directory=tmp_path,
+        controller_id=CONTROLLER,
+        broker_ids=(BrokerId(BROKER),),
+        switches=era_switches("kafka-4.2"),
+        properties=(),
+        toxiproxy=None,
+    )
+
+
+def touched(target: NodeId) -> MessageIntercepted:
+    return MessageIntercepted(
+        cause_id=CauseId("unit"), source=NodeId(0), target=target, api="Fetch", way=Way.REQUEST, fate=MessageFate.HELD
+    )
+
+
+def told_of(layout: ClusterLayout, node_id: NodeId) -> list[str]:
+    (path,) = line_files(layout.directory / "events", f"{node_id}-*")
+    lines, _ = read_texts(path, begin=0)
+    kinds = ("NodeStarted", "MessageIntercepted", "FileSealed")
+    return [next(kind for kind in kinds if f'"{kind}"'.encode() in line) for line in lines.splitlines()]
+
+
+def test_a_message_to_a_node_is_told_at_once(layout: ClusterLayout) -> None:
+    witness = NodeWitness(layout)
+    witness.started(CONTROLLER, 0)
+    witness.intercepted(touched(CONTROLLER))
+    assert told_of(layout, CONTROLLER) == ["NodeStarted", "MessageIntercepted"]
+
+
+def test_what_a_node_got_before_its_registration_is_told_after_its_start(layout: ClusterLayout) -> None:
+    witness = NodeWitness(layout)
+    witness.started(BROKER, 0)
+    witness.intercepted(touched(BROKER))
+    witness.ended(BROKER, 0, EndCause.KILLED)
+    witness.intercepted(touched(BROKER))
+    assert told_of(layout, BROKER) == ["NodeStarted", "MessageIntercepted", "FileSealed"]
