@@ -185,16 +185,11 @@ class KafkaCluster(ProcessCluster):
         return f"-Djdk.net.hosts.file={hosts}", "kafka.Kafka", str(properties)
 
     def _format(self, node_id: NodeId, data: Path) -> None:
-        """Makes a log directory as Kafka's ``StorageTool`` does, unless there is one."""
         if (data / META_PROPERTIES).exists():
             return
-        if node_id == self.layout.controller_id:
-            formatted = self._kafka.formatted(elr=self.layout.switches.elr)
-            shutil.copytree(formatted, data, dirs_exist_ok=True, ignore=shutil.ignore_patterns(META_PROPERTIES))
-        data.mkdir(parents=True, exist_ok=True)
-        directory_id = urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
-        meta = {"version": "1", "cluster.id": self.cluster_id, "node.id": node_id, "directory.id": directory_id}
-        _write_properties(data / META_PROPERTIES, meta)
+        is_controller = node_id == self.layout.controller_id
+        template = self._kafka.formatted(elr=self.layout.switches.elr) if is_controller else None
+        format_log_directory(data, template=template, node_id=node_id, cluster_id=self.cluster_id)
         if self._keeps_ledgers:
             count_as_durable(str(data), ledger_folder=str(self.layout.ledger_directory(node_id)))
 
@@ -222,6 +217,23 @@ class KafkaCluster(ProcessCluster):
             "advertised.listeners": f"{listener}://{_host_name(node_id)}:{ports[node_id]}",
             "controller.quorum.voters": f"{controller}@{_host_name(controller)}:{ports[controller]}",
         }
+
+
+def format_log_directory(data: Path, *, template: Path | None, node_id: NodeId, cluster_id: str) -> None:
+    """Makes a log directory as Kafka's ``StorageTool`` does.
+
+    Args:
+        data: the directory; of a node that has none yet.
+        template: one that is formatted, of which all but its identity is taken; ``None`` for a broker's.
+        node_id: whose it becomes.
+        cluster_id: of which cluster.
+    """
+    if template is not None:
+        shutil.copytree(template, data, dirs_exist_ok=True, ignore=shutil.ignore_patterns(META_PROPERTIES))
+    data.mkdir(parents=True, exist_ok=True)
+    directory_id = urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
+    meta = {"version": "1", "cluster.id": cluster_id, "node.id": node_id, "directory.id": directory_id}
+    _write_properties(data / META_PROPERTIES, meta)
 
 
 def _write_properties(path: Path, values: Mapping[str, object]) -> None:

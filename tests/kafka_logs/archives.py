@@ -4,7 +4,7 @@ import tarfile
 from pathlib import Path
 from typing import Final
 
-VERSIONS: Final = ("3.9.1", "4.2.0")
+VERSIONS: Final = ("3.9.1", "4.2.0", "4.4.0")
 
 
 def unpack(version: str, target: Path) -> Path:

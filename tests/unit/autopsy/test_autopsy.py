@@ -26,7 +26,7 @@ def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def newest(tmp_path: Path) -> Path:
-    return unpack("4.2.0", tmp_path)
+    return unpack(VERSIONS[-1], tmp_path)
 
 
 def report_on(*directories: Path | str, scope: CrcScope = CrcScope.TAIL) -> AutopsyReport:
