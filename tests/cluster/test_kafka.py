@@ -1,23 +1,33 @@
-"""A scenario on Apache Kafka itself, where a version of it is installed: played, judged, and nothing left running."""
+"""Scenarios on Apache Kafka itself, where it is installed: played, judged, and nothing left running."""
 
+import os
+import subprocess
+import sys
+import uuid
 from pathlib import Path
 
 import psutil
 import pytest
+import yaml
 from pyspark.sql import SparkSession
 
 from chaos.campaign import Campaign, EraOrder, play_runs, run_orders
 from chaos.kafka.program import judged_as, kafka_program
-from chaos.scenario.scenario_file import load_scenario
-from emulator.cluster.kafka_distribution import KafkaProgram
+from chaos.play.expectation import compare
+from chaos.scenario.scenario import Scenario
+from chaos.scenario.scenario_file import find_scenario, load_scenario
+from emulator.cluster.kafka_distribution import PLAYED_VERSION, KafkaProgram
 from emulator.cluster.toxiproxy_build import find_toxiproxy
 from emulator.core.errors import MissingToolError
 from emulator.core.switches import era_switches
 from emulator.plan.drivers import DriverName
-from emulator.verification.verdict import CheckStatus
+from emulator.verification.verdict import CheckStatus, Expected, VerdictReport
 from emulator.verification.verify import verify_runs
+from tests.cluster.survivors import MARK, await_end, survivors
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.timeout(600)]
+
+ROOT = Path(__file__).parents[2]
 
 SCENARIO = """\
 name: test/on-kafka
@@ -53,24 +63,41 @@ steps:
 JUDGED = ("D1", "D4", "D6", "D12", "D13", "C1", "C2", "M1", "M6", "M9", "M12")
 NOT_ASKED = ("D2", "E1", "H1", "L1", "M5")
 
+PATIENT = (
+    ("broker.session.timeout.ms", "9000"),
+    ("broker.heartbeat.interval.ms", "500"),
+    ("replica.lag.time.max.ms", "6000"),
+)
+"""A broker that is fenced without a fault makes a verdict unknown: other tests are no fault."""
+
+ENDLESS = """\
+name: test/on-kafka-for-ever
+cluster: {brokers: 2}
+topics: [{name: orders, replicas: [[0, 1]]}]
+workload: {producers: [{acks: all, rate: 0}]}
+steps:
+  - pause: {node: 1}
+  - until: {partition: orders-0, leader: none, within: 600 s}
+"""
+
 
 @pytest.fixture(scope="module")
 def kafka() -> KafkaProgram:
     try:
-        return kafka_program(None)
+        return kafka_program(PLAYED_VERSION)
     except MissingToolError as error:
         pytest.skip(str(error))
 
 
-def test_a_scenario_is_played_and_judged(kafka: KafkaProgram, tmp_path: Path, spark: SparkSession) -> None:
-    path = tmp_path / "scenario.yaml"
-    path.write_text(SCENARIO, encoding="utf-8")
+def play(kafka: KafkaProgram, path: Path, store: Path, spark: SparkSession) -> tuple[Scenario, VerdictReport]:
+    """Plays a scenario file to its end, and returns it with the verdict; nothing of the run is left running."""
+    scenario = load_scenario(path)
     era = judged_as(kafka.distribution)
     campaign = Campaign(
-        scenario=load_scenario(path),
+        scenario=scenario,
         eras=(EraOrder(era=era, switches=era_switches(era)),),
-        properties=(),
-        store=tmp_path / "store",
+        properties=PATIENT,
+        store=store,
         seed=966,
         toxiproxy=find_toxiproxy(),
         driver=DriverName.KAFKA,
@@ -80,8 +107,14 @@ def test_a_scenario_is_played_and_judged(kafka: KafkaProgram, tmp_path: Path, sp
     (problem,) = play_runs((order,), on_status=lambda _: None)
     assert problem is None, (order.directory / "run.log").read_text()
     assert not [each for each in psutil.process_iter(["cmdline"]) if str(order.directory) in str(each.info["cmdline"])]
-
     (report,) = verify_runs([order.directory], spark=spark)
+    return scenario, report
+
+
+def test_a_scenario_is_played_and_judged(kafka: KafkaProgram, tmp_path: Path, spark: SparkSession) -> None:
+    path = tmp_path / "scenario.yaml"
+    path.write_text(SCENARIO, encoding="utf-8")
+    _, report = play(kafka, path, tmp_path / "store", spark)
     statuses = {check.check_id: check for check in report.checks}
     assert {check_id: statuses[check_id].status for check_id in JUDGED} == dict.fromkeys(JUDGED, CheckStatus.OK)
     assert {check_id: statuses[check_id].status for check_id in NOT_ASKED} == dict.fromkeys(
@@ -90,3 +123,42 @@ def test_a_scenario_is_played_and_judged(kafka: KafkaProgram, tmp_path: Path, sp
     assert [check.check_id for check in report.checks if check.status is CheckStatus.VIOLATED] == []
     assert sum(counts.lost for counts in report.counts if counts.acks == -1) == 0
     assert sum(counts.acked for counts in report.counts) >= 150
+
+
+@pytest.mark.parametrize("name", ["kip-966/elr-member-moved-away-and-back", "kip-966/last-replica-standing-kill"])
+def test_a_bundled_scenario_ends_as_expected_of_the_era(
+    name: str, kafka: KafkaProgram, tmp_path: Path, spark: SparkSession
+) -> None:
+    scenario, report = play(kafka, patient_copy(name, tmp_path), tmp_path / "store", spark)
+    assert compare(report, scenario.expectation(judged_as(kafka.distribution))) == (Expected.MET, ())
+
+
+def patient_copy(name: str, directory: Path) -> Path:
+    """Writes a bundled scenario with more time for its barriers, and returns where."""
+    document = yaml.safe_load(find_scenario(name).read_text(encoding="utf-8"))
+    for step in document["steps"]:
+        if "until" in step:
+            step["until"].setdefault("within", "90 s")
+    path = directory / "patient.yaml"
+    path.write_text(yaml.safe_dump(document), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("moment", ["start the cluster", "{pause: {node: 1}} ->"])
+def test_no_jvm_outlives_a_killed_harness(moment: str, kafka: KafkaProgram, tmp_path: Path) -> None:
+    path, mark = tmp_path / "scenario.yaml", uuid.uuid4().hex
+    path.write_text(ENDLESS, encoding="utf-8")
+    words = ("run", str(path), "--driver", "kafka", "--kafka", kafka.distribution.version, "--no-verify")
+    with subprocess.Popen(
+        [sys.executable, "-m", "emulator.cli", *words, "--out", str(tmp_path / "store")],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, MARK: mark, "PYTHONPATH": str(ROOT)},
+    ) as harness:
+        assert harness.stderr is not None
+        if not any(moment in line for line in harness.stderr):
+            pytest.fail(f"the harness ended with {harness.wait()} before it came to {moment!r}")
+        while "java" not in [process.name() for process in survivors(mark)]:
+            assert harness.poll() is None
+        harness.kill()
+    assert await_end(mark) == []

@@ -37,11 +37,7 @@ def test_a_broker_begins_with_its_identity_and_nothing_else(tmp_path: Path) -> N
     assert all(len(each.strip()) == 22 for each in directory_ids)
 
 
-@pytest.mark.parametrize(
-    ("version", "elr", "folder"), [("4.4.0", True, "elr-on"), ("4.4.0", False, "elr-off"), ("3.9.1", True, "elr-off")]
-)
-def test_eligible_leader_replicas_are_formatted_where_a_version_has_them(
-    version: str, elr: bool, folder: str, tmp_path: Path
-) -> None:
-    distribution = KafkaDistribution(version=version, folder=tmp_path)
-    assert distribution.formatted(elr=elr) == tmp_path / folder
+def test_eligible_leader_replicas_are_formatted_where_a_version_has_them(tmp_path: Path) -> None:
+    newest, older = (KafkaDistribution(version=version, folder=tmp_path) for version in ("4.4.0", "3.9.1"))
+    assert newest.formatted(elr=True) == tmp_path / "elr-on"
+    assert newest.formatted(elr=False) == older.formatted(elr=True) == tmp_path / "elr-off"

@@ -8,7 +8,14 @@ from msgspec import UNSET
 from chaos.kafka.witness import NodeWitness
 from emulator.cluster.child import EndCause
 from emulator.cluster.layout import ClusterLayout
-from emulator.core.events import AnyEvent, BrokerRegistered, BrokerUnfenced, FileSealed, NodeStarted, OtherRecordCommitted
+from emulator.core.events import (
+    AnyEvent,
+    BrokerRegistered,
+    BrokerUnfenced,
+    FileSealed,
+    NodeStarted,
+    OtherRecordCommitted,
+)
 from emulator.core.records import BrokerRegistrationChangeRecord, Record, RegisterBrokerRecord
 from emulator.core.switches import era_switches
 from emulator.core.types import BrokerEpoch, BrokerId, IncarnationId, MetadataOffset, NodeId
@@ -59,7 +66,7 @@ def controller_events(directory: Path, *records: Record | OtherRecord) -> list[A
 def test_every_record_leaves_an_event_with_its_offset(tmp_path: Path) -> None:
     # Kafka 4.4 writes a change of a registration that tells of cordoned directories alone (KIP-1066), before and after
     # a broker is unfenced: no event of ours has a word for it.
-    records = [
+    records: list[Record | OtherRecord] = [
         CONTROL_RECORD,
         registration(epoch=FIRST),
         change(fenced=None),
@@ -75,7 +82,7 @@ def test_every_record_leaves_an_event_with_its_offset(tmp_path: Path) -> None:
 
 
 def test_a_process_that_asks_again_is_not_registered_twice(tmp_path: Path) -> None:
-    records = [
+    records: list[Record | OtherRecord] = [
         CONTROL_RECORD,
         registration(epoch=FIRST),
         registration(epoch=FIRST),
