@@ -1,4 +1,4 @@
-"""The event files that the harness writes for Kafka's nodes."""
+"""What the harness writes of the records of Kafka's controller."""
 
 from pathlib import Path
 
