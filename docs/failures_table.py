@@ -1,4 +1,4 @@
-"""Reads the tables of ``docs/failures.md``."""
+"""Reads the tables of ``docs/failures.md``, and which rows have no run that shows them."""
 
 import re
 from pathlib import Path
@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 DOCUMENT: Final = Path(__file__).parent / "failures.md"
 
 _QUOTED: Final = re.compile(r"`([^`]+)`")
+_REASON: Final = re.compile(r"- ([SZ]\d\d): (.+)")
 
 
 class Failure(NamedTuple):
@@ -33,6 +34,11 @@ def failures_of(document: str) -> list[Failure]:
 def zookeeper_failures_of(document: str) -> list[Failure]:
     """Returns the rows of the second one: those that need ZooKeeper."""
     return _rows(document, "Z")
+
+
+def reasons_of(document: str) -> dict[str, str]:
+    """Returns why rows have no page in the gallery, by their ids."""
+    return {found[1]: found[2] for line in document.splitlines() if (found := _REASON.match(line))}
 
 
 def _rows(document: str, letter: str) -> list[Failure]:

@@ -26,8 +26,8 @@ from chaos.play.runner import Run
 from chaos.process.hosts import require_toxiproxy
 from chaos.scenario.scenario import Scenario, VerdictName
 from chaos.scenario.scenario_file import load_scenario
-from docs.failures_table import DOCUMENT, Failure, failures_of, zookeeper_failures_of
-from emulator.core.eras import era_rules, is_rule, is_zookeeper_era
+from docs.failures_table import DOCUMENT, Failure, failures_of, reasons_of, zookeeper_failures_of
+from emulator.core.eras import era_rules, is_zookeeper_era
 from emulator.core.switches import DEFAULT_ERA, Switches, era_switches, is_switch, with_switch
 from emulator.plan.drivers import DriverName
 from emulator.plan.plan import Plan, parse_plan
@@ -48,8 +48,9 @@ _SCENARIOS: Final = ROOT / "chaos" / "scenarios"
 _PLANS: Final = ROOT / "tests" / "simulation" / "regressions"
 _PLANS_NAMED: Final = "tests/simulation/"
 _SEED: Final = 1
-_NO_RULE: Final = "None"
-_NOT_HERE: Final = "None here"
+_OTHER_ERA: Final = re.compile(r"^# does not happen in: (\S+)$", re.MULTILINE)
+"""A comment of a plan: the era in which it goes well."""
+
 _CODE: Final = re.compile(r"`([^`]+)`")
 
 
@@ -87,7 +88,7 @@ class _Entry(NamedTuple):
     page: str | None
     without: _Cell | None
     kept: _Cell | None
-    note: str
+    note: Markup
 
 
 def played_by(failure: Failure) -> Played | Unplayed:
@@ -104,13 +105,7 @@ def played_by(failure: Failure) -> Played | Unplayed:
         return Played(scenarios[0], rules, _zookeeper_eras(load_scenario(scenarios[0])))
     if plans:
         return Played(plans[0])
-    if failure.rule.startswith(_NOT_HERE):
-        return Unplayed("Nothing here can fail like this: what it takes is not emulated.")
-    if failure.rule.startswith(_NO_RULE):
-        return Unplayed("Nothing prevents it. No plan that shows it is kept: tests show it in another way.")
-    if not any(is_rule(name) for name, _, _ in pairs):
-        return Unplayed("No switch takes this rule away, so no run without it can be played.")
-    return Unplayed("No plan that shows it is kept: tests show it in another way.")
+    return Unplayed(reasons_of(DOCUMENT.read_text(encoding="utf-8"))[failure.id])
 
 
 def _zookeeper_eras(scenario: Scenario) -> tuple[str, ...]:
@@ -154,9 +149,9 @@ def write_gallery(target: Path, failures: Sequence[Failure]) -> None:
 
 def _entry(failure: Failure, runs: Path, target: Path) -> _Entry:
     shown = played_by(failure)
-    page, without, kept, note = None, None, None, ""
+    page, without, kept, note = None, None, None, Markup("")
     if isinstance(shown, Unplayed):
-        note = shown.reason
+        note = _code(shown.reason)
     else:
         first, second = _play(shown, runs)
         page = f"{failure.id}.html"
@@ -193,7 +188,7 @@ def _play(shown: Played, runs: Path) -> tuple[Path, Path | None]:
     """Plays a failure without its rule and with it; returns both run directories, the second where there is a rule."""
     if shown.path.suffix == ".txt":
         plan = _plan(shown.path)
-        plans = [plan, msgspec.structs.replace(plan, switches=())] if plan.switches else [plan]
+        plans = [plan, *_plans_that_go_well(plan, shown.path)]
         directories = [runs / name for name, _ in zip(("without", "with"), plans, strict=False)]
         for each, directory in zip(plans, directories, strict=True):
             write_run(each, directory, name=f"failures/{runs.name}")
@@ -207,6 +202,14 @@ def _play(shown: Played, runs: Path) -> tuple[Path, Path | None]:
     for directory in directories:
         judge_here(directory)
     return directories[0], directories[1] if len(directories) > 1 else None
+
+
+def _plans_that_go_well(plan: Plan, path: Path) -> Iterator[Plan]:
+    era = _OTHER_ERA.search(path.read_text(encoding="utf-8"))
+    if plan.switches:
+        yield msgspec.structs.replace(plan, switches=())
+    elif era is not None:
+        yield msgspec.structs.replace(plan, era=era[1])
 
 
 def _rules(off: Sequence[tuple[str, str]]) -> Iterator[Switches]:

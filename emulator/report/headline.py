@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from emulator.report.steps import cuts_of, losses_of
+from emulator.report.strays import strays
+from emulator.report.unread import leader_without
 from emulator.report.words import ACKS_ALL, brokers, capitalized, number, plural, seconds
 from emulator.report.worst_moment import fewest_copies
-from emulator.verification.loss_report import CopyFate
+from emulator.verification.loss_report import CopyFate, Loss
 from emulator.verification.losses import LossClass
 from emulator.verification.run_story import Cut, PartitionStory, RunStory
 from emulator.verification.verdict import Verdict, VerdictReport
@@ -46,7 +48,7 @@ def headline(verdict: VerdictReport, partitions: list[PartitionStory], story: Ru
     if verdict.losses:
         what = _what_is_left(verdict, is_one=lost == 1)
         figure, rest = number(lost), f"of {number(acked)} records acknowledged with acks=all {what}"
-        cause = _cause_of_loss(verdict, partitions[0]) if partitions else ""
+        cause = _cause_of_loss(verdict, partitions[0], story) if partitions else ""
     elif verdict.verdict is Verdict.VIOLATION:
         count = len(verdict.violated())
         figure, rest = number(count), f"{'check is' if count == 1 else 'checks are'} violated, and nothing is lost"
@@ -77,7 +79,7 @@ def _guarantee(verdict: VerdictReport) -> tuple[str, str]:
     return "Guarantee kept,", "and a rule of the protocol was broken."
 
 
-def _cause_of_loss(verdict: VerdictReport, partition: PartitionStory) -> str:
+def _cause_of_loss(verdict: VerdictReport, partition: PartitionStory, story: RunStory) -> str:
     losses = losses_of(verdict, partition)
     parts = []
     fates: dict[CopyFate, set[int]] = {}
@@ -106,7 +108,20 @@ def _cause_of_loss(verdict: VerdictReport, partition: PartitionStory) -> str:
     if fates.get(CopyFate.TRUNCATED):
         cut = fates[CopyFate.TRUNCATED]
         parts.append(f"{brokers(cut)} cut {'their logs' if len(cut) > 1 else 'its log'} to follow it")
-    return f"{capitalized('; '.join(parts))}." if parts else losses[0].story[0].text
+    cause = "; ".join(parts) or _cause_of_unread(losses, partition, story)
+    return f"{capitalized(cause)}." if cause else losses[0].story[0].text
+
+
+def _cause_of_unread(losses: list[Loss], partition: PartitionStory, story: RunStory) -> str:
+    lacking = leader_without(losses, partition, story)
+    if lacking is None:
+        return ""
+    leader = f"broker {lacking.leader}"
+    undone = "" if lacking.undone is None else f"a power loss undid the truncation of {leader}; "
+    other = lacking.other_epoch
+    log = "a log that lacks them" if other is None else f"records of epoch {other} at their offsets"
+    joined = "joined the ISR and was" if lacking.joined is not None else "was"
+    return f"{undone}{leader} {joined} elected leader with {log}"
 
 
 def _why_kept(partition: PartitionStory, story: RunStory) -> str:
@@ -116,6 +131,10 @@ def _why_kept(partition: PartitionStory, story: RunStory) -> str:
     if worst is None:
         return f"{capitalized(lost)}nothing was acknowledged with acks=all."
     holders = brokers(worst.holders) if worst.holders else "nobody"
+    stray = strays(partition, story)
+    if stray:
+        words = f"{brokers(stray)} {'is' if len(stray) == 1 else 'are'} no replica any more"
+        return f"{capitalized(words)}, and still {'has' if len(stray) == 1 else 'have'} a log that nobody deletes."
     if not taken and len(worst.holders) >= len(_first_replicas(partition)):
         return "No copy of them was ever in danger: every replica kept what it had."
     at_worst = f"at the worst moment, {seconds(worst.time_us)}, only {holders} had all of them, and kept them."

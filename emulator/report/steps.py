@@ -1,5 +1,6 @@
 """The story of a partition in numbered steps. A step has a place in the picture: its number stands there, too."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import pairwise
@@ -9,6 +10,8 @@ from emulator.core.events import Election
 from emulator.core.types import ChangeReason
 from emulator.report.axes import RecordAxis
 from emulator.report.spans import changes_until
+from emulator.report.strays import strays
+from emulator.report.unread import LeaderWithout, leader_without
 from emulator.report.words import brokers, election_words, members, number, plural
 from emulator.report.worst_moment import fewest_copies
 from emulator.verification.loss_report import CopyFate, Loss
@@ -67,7 +70,7 @@ def story_steps(
         so_far = sorted(teller.of_survival(), key=lambda step: step.time_us)[-STEPS_MAX:]
         return [replace(step, tone=Tone.TOLD) for step in so_far]
     losses = losses_of(verdict, partition)
-    found = teller.of_loss(losses) if losses else teller.of_survival()
+    found = teller.of_loss(losses) if losses else [*teller.of_survival(), *teller.of_strays()]
     return sorted(found, key=lambda step: step.time_us)[:STEPS_MAX]
 
 
@@ -97,7 +100,35 @@ class _StepTeller:
         gone = all(not loss.holders for loss in losses)
         for place, cut in enumerate(cuts):
             steps.append(self._cut(cut, is_last=gone and place == len(cuts) - 1))
-        return steps
+        without = None if elected or cuts else leader_without(losses, self._partition, self._story)
+        return [*steps, *([] if without is None else self._of_leader_without(without))]
+
+    def _of_leader_without(self, lacking: LeaderWithout) -> Iterator[StoryStep]:
+        undone, leader = lacking.undone, f"Broker {lacking.leader}"
+        if undone is not None:
+            yield self._cut(undone.cut, is_last=False, tone=Tone.TOLD)
+            yield StoryStep(
+                time_us=undone.lost_power_us,
+                tone=Tone.LED,
+                title=f"{leader} loses power",
+                text="Its truncation had not been synced: the records that it had cut off are back.",
+                place=LanePlace(f"broker {lacking.leader}", self._height_of(undone.cut)),
+            )
+        for cut in cuts_of(self._partition, self._story):
+            if cut.became is CopyFate.POWER_LOST and cut.time_us <= lacking.elected.time_us:
+                yield self._cut(cut, is_last=False, tone=Tone.TOLD)
+        epoch = lacking.other_epoch
+        others = "It lacks them." if epoch is None else f"It has records of epoch {epoch} in their place."
+        if lacking.joined is not None:
+            yield StoryStep(
+                time_us=lacking.joined.time_us,
+                tone=Tone.LED,
+                title=f"{leader} joins the ISR without them",
+                text=f"ISR {members(lacking.joined.isr)}. {others}",
+                place=LanePlace("leader", 0.5),
+            )
+        elected = self._election(lacking.elected, None)
+        yield replace(elected, tone=Tone.LED, title=f"{leader} is elected without them")
 
     def of_survival(self) -> list[StoryStep]:
         cuts = [cut for cut in cuts_of(self._partition, self._story) if cut.became is not CopyFate.TRUNCATED]
@@ -122,6 +153,18 @@ class _StepTeller:
             if change.time_us >= begin and change.leader is not None and is_told:
                 steps.append(self._election(change, None))
         return [*steps, *self._worst()]
+
+    def of_strays(self) -> list[StoryStep]:
+        return [
+            StoryStep(
+                time_us=change.time_us,
+                tone=Tone.TOLD,
+                title=f"Broker {node} is no replica any more",
+                text=f"The replicas are {members(change.replicas)}. Its log is still there in the end.",
+                place=LanePlace(f"broker {node}", 0.5),
+            )
+            for node, change in strays(self._partition, self._story).items()
+        ]
 
     def _left_elr(self, broker: int) -> bool:
         """Whether a broker was taken out of the ELR when it registered again."""

@@ -3,7 +3,7 @@
 ``# expect:`` names checks that must be among the findings, or nothing. ``# shows:`` names symptoms of a rule that loses
 nothing within the guarantee: an alarm of whatever kind, a partition that ends without a leader, a log that stays where
 it does not belong. A plan that switches a rule off is there because of that rule: with every rule on it must find
-nothing, and show none of its symptoms.
+nothing, and show none of its symptoms. ``# does not happen in:`` names an era in which a plan finds nothing.
 """
 
 from pathlib import Path
@@ -17,6 +17,7 @@ from emulator.simulator.simulation import Simulation
 PLANS = sorted((Path(__file__).parent / "regressions").glob("*.txt"))
 
 
+OF_AN_ERA = [file for file in PLANS if "# does not happen in:" in file.read_text()]
 WITHOUT_A_RULE = [file for file in PLANS if parse_plan(file.read_text()).switches]
 
 
@@ -57,6 +58,13 @@ def test_plan(file: Path) -> None:
     assert expected - {"nothing"} <= findings(simulation)
     assert expected != {"nothing"} or not findings(simulation)
     assert shown <= symptoms(simulation)
+
+
+@pytest.mark.parametrize("file", OF_AN_ERA, ids=lambda file: file.stem)
+def test_plan_in_an_era_in_which_it_does_not_happen(file: Path) -> None:
+    text = file.read_text()
+    [era] = words(text, "# does not happen in:")
+    assert findings(played(msgspec.structs.replace(parse_plan(text), era=era))) == set()
 
 
 @pytest.mark.parametrize("file", WITHOUT_A_RULE, ids=lambda file: file.stem)
